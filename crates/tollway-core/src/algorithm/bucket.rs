@@ -1,0 +1,148 @@
+//! Continuous refill, exact for odd rates: what is used is kept as whole units and a part of one.
+//!
+//! A bucket stores what is *used*, not what is left, so that a changed amount or burst forgets nothing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bounds::COUNT_MAX;
+use crate::{Span, Timestamp};
+
+/// What is used: `used + part / period` units, as of the line's time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bucket {
+    /// Whole units.
+    pub used: u64,
+    /// The rest, in units divided by the period's microseconds; below the period.
+    pub part: u64,
+}
+
+/// How fast a bucket drains: `amount` units in `period`.
+#[derive(Clone, Copy)]
+pub(super) struct Rate {
+    pub(super) amount: u64,
+    pub(super) period: Span,
+}
+
+impl Bucket {
+    /// What is still used after `elapsed`.
+    pub(super) fn after(self, rate: Rate, elapsed: Span) -> Self {
+        if (self.used == 0 && self.part == 0) || elapsed == Span::ZERO {
+            return self;
+        }
+        self.after_narrow(rate, elapsed).unwrap_or_else(|| self.after_wide(rate, elapsed))
+    }
+
+    /// In 64 bits, which nearly all limits fit: a division of 128 bits costs more than the rest of a take.
+    fn after_narrow(self, rate: Rate, elapsed: Span) -> Option<Self> {
+        let period = rate.period.as_micros();
+        let total = self.used.checked_mul(period)?.checked_add(self.part)?;
+        let left = total.saturating_sub(elapsed.as_micros().checked_mul(rate.amount)?);
+        Some(Self { used: left.checked_div(period)?, part: left.checked_rem(period)? })
+    }
+
+    fn after_wide(self, rate: Rate, elapsed: Span) -> Self {
+        let period = u128::from(rate.period.as_micros().max(1));
+        let drained = u128::from(elapsed.as_micros()).saturating_mul(u128::from(rate.amount));
+        let left = self.total(rate).saturating_sub(drained);
+        let narrow = |wide: Option<u128>| wide.and_then(|wide| u64::try_from(wide).ok()).unwrap_or(COUNT_MAX);
+        Self { used: narrow(left.checked_div(period)), part: narrow(left.checked_rem(period)) }
+    }
+
+    /// How long until `charge` fits beside what is used: zero if it does now. Rounded up, against the caller.
+    pub(super) fn wait_for(self, rate: Rate, burst: u64, charge: u64) -> Span {
+        let room = burst.saturating_sub(charge);
+        if self.whole() <= room {
+            return Span::ZERO;
+        }
+        self.wait_narrow(rate, room).unwrap_or_else(|| self.wait_wide(rate, room))
+    }
+
+    fn wait_narrow(self, rate: Rate, room: u64) -> Option<Span> {
+        let period = rate.period.as_micros();
+        let excess = self.used.checked_sub(room)?.checked_mul(period)?.checked_add(self.part)?;
+        Some(Span::from_micros(excess.div_ceil(rate.amount.max(1))))
+    }
+
+    fn wait_wide(self, rate: Rate, room: u64) -> Span {
+        let room = u128::from(room).saturating_mul(u128::from(rate.period.as_micros()));
+        let wait = self.total(rate).saturating_sub(room).div_ceil(u128::from(rate.amount.max(1)));
+        Span::from_micros(u64::try_from(wait).unwrap_or(u64::MAX))
+    }
+
+    /// When nothing of it is used any more, if it is as of `as_of`.
+    pub(super) fn good_as_new_at(self, rate: Rate, as_of: Timestamp) -> Timestamp {
+        if self.used == 0 && self.part == 0 {
+            return Timestamp::EPOCH;
+        }
+        as_of.plus(self.wait_for(rate, 0, 0))
+    }
+
+    /// What is used in whole units, a part counting as one.
+    pub(super) fn whole(self) -> u64 {
+        self.used.saturating_add(u64::from(self.part > 0))
+    }
+
+    pub(super) fn debit(&mut self, charge: u64) {
+        self.used = self.used.saturating_add(charge).min(COUNT_MAX);
+    }
+
+    /// Gives units back; never above full.
+    pub(super) fn credit(&mut self, units: u64) {
+        match self.used.checked_sub(units) {
+            Some(used) => self.used = used,
+            None => *self = Self::default(),
+        }
+    }
+
+    /// All of it, in units divided by the period's microseconds.
+    fn total(self, rate: Rate) -> u128 {
+        u128::from(self.used)
+            .saturating_mul(u128::from(rate.period.as_micros()))
+            .saturating_add(u128::from(self.part))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The fast and the wide arithmetic are one function.
+        #[test]
+        fn narrow_and_wide_agree(used in 0..1_000_000u64, part in 0..60_000_000u64, amount in 1..1_000_000u64, elapsed in 0..u64::from(u32::MAX)) {
+            let rate = Rate { amount, period: Span::from_mins(1) };
+            let bucket = Bucket { used, part };
+            let elapsed = Span::from_micros(elapsed);
+            if let Some(narrow) = bucket.after_narrow(rate, elapsed) {
+                prop_assert_eq!(narrow, bucket.after_wide(rate, elapsed));
+            }
+            if let Some(narrow) = bucket.wait_narrow(rate, used / 2) {
+                prop_assert_eq!(narrow, bucket.wait_wide(rate, used / 2));
+            }
+        }
+
+        /// I4: a wait is exact to the microsecond: at it the charge fits, one before it does not.
+        #[test]
+        fn a_wait_is_exact(used in 0..2_000u64, part in 0..1_000_000u64, amount in 1..2_000u64, burst in 1..2_000u64, charge in 1..2_000u64) {
+            prop_assume!(charge <= burst);
+            let rate = Rate { amount, period: Span::from_secs(1) };
+            let bucket = Bucket { used, part };
+            let wait = bucket.wait_for(rate, burst, charge);
+            let fits = |elapsed: Span| bucket.after(rate, elapsed).whole() + charge <= burst;
+            prop_assert!(fits(wait));
+            if wait > Span::ZERO {
+                prop_assert!(!fits(Span::from_micros(wait.as_micros() - 1)));
+            }
+        }
+
+        /// M3: refilling in many small steps gives exactly what one long step gives, at any odd rate.
+        #[test]
+        fn refill_in_steps_is_exact(amount in 1..900_000_000u64, steps in proptest::collection::vec(1..50_000u64, 1..40)) {
+            let rate = Rate { amount, period: Span::from_secs(1) };
+            let start = Bucket { used: 1_000_000_000, part: 0 };
+            let stepped = steps.iter().fold(start, |bucket, step| bucket.after(rate, Span::from_micros(*step)));
+            prop_assert_eq!(stepped, start.after(rate, Span::from_micros(steps.iter().sum())));
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The algorithms, one small file each, and the questions that [`decide`](crate::decide) asks all of them.
+
+mod bucket;
+mod concurrency;
+mod sliding;
+mod window;
+
+pub use bucket::Bucket;
+pub use concurrency::Slot;
+pub use sliding::Sliding;
+pub use window::Window;
+
+use bucket::Rate;
+use serde::{Deserialize, Serialize};
+use window::Room;
+
+use crate::{Algorithm, Limit, PermitId, Span, Timestamp};
+
+/// The state of one limit for one subject, as of its line's time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meter {
+    /// Whose meter it is: [`Limit::identity`].
+    pub identity: u64,
+    /// What it holds.
+    pub state: State,
+}
+
+/// What a meter holds, by algorithm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Of `window` and `from first call`.
+    Window(Window),
+    /// Of `sliding`.
+    Sliding(Sliding),
+    /// Of `bucket` and `paced`.
+    Bucket(Bucket),
+    /// Of `concurrency`.
+    Slots(Vec<Slot>),
+}
+
+/// A correction of what a permit took from one meter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Correction {
+    pub(crate) booked_at: Timestamp,
+    pub(crate) reserved: u64,
+    pub(crate) actual: u64,
+}
+
+impl Limit {
+    /// A meter that nobody has touched.
+    pub fn fresh_meter(&self) -> Meter {
+        let state = match self.algorithm() {
+            Algorithm::Window(_) | Algorithm::FromFirstCall(_) => State::Window(Window::default()),
+            Algorithm::Sliding(_) => State::Sliding(Sliding::default()),
+            Algorithm::Bucket { .. } | Algorithm::Paced(_) => State::Bucket(Bucket::default()),
+            Algorithm::Concurrency { .. } => State::Slots(Vec::new()),
+        };
+        Meter { identity: self.identity(), state }
+    }
+
+    /// Brings a meter from `as_of` to `to`: windows that have ended are empty, buckets refill, slots expire.
+    pub(crate) fn advance(&self, meter: &mut Meter, as_of: Timestamp, to: Timestamp) {
+        match (self.algorithm(), &mut meter.state) {
+            (Algorithm::Window(calendar), State::Window(window)) => *window = window.at(calendar, to),
+            (Algorithm::FromFirstCall(_), State::Window(window)) => *window = window.running_at(to),
+            (Algorithm::Sliding(period), State::Sliding(sliding)) => *sliding = sliding.at(*period, to),
+            (Algorithm::Bucket { period, .. } | Algorithm::Paced(period), State::Bucket(bucket)) => {
+                *bucket = bucket.after(self.rate(*period), to.since(as_of));
+            }
+            (Algorithm::Concurrency { .. }, State::Slots(slots)) => slots.retain(|slot| slot.expires > to),
+            _ => *meter = self.fresh_meter(),
+        }
+    }
+
+    /// The earliest moment from `from` on at which `charge` fits, if nobody takes before. The meter is as of `as_of`.
+    pub(crate) fn earliest(
+        &self,
+        meter: &Meter,
+        charge: u64,
+        as_of: Timestamp,
+        from: Timestamp,
+        edge: Span,
+    ) -> Timestamp {
+        let amount = self.amount();
+        match (self.algorithm(), &meter.state) {
+            (Algorithm::Window(calendar), State::Window(window)) => {
+                window.earliest(calendar, Room { amount, charge, edge }, from)
+            }
+            (Algorithm::FromFirstCall(_), State::Window(window)) => {
+                window.earliest_unaligned(Room { amount, charge, edge }, from)
+            }
+            (Algorithm::Sliding(period), State::Sliding(sliding)) => {
+                sliding.earliest(*period, amount, charge, from)
+            }
+            (Algorithm::Bucket { period, .. } | Algorithm::Paced(period), State::Bucket(bucket)) => {
+                from.max(as_of.plus(bucket.wait_for(self.rate(*period), self.capacity(), charge)))
+            }
+            (Algorithm::Concurrency { .. }, State::Slots(slots)) => {
+                concurrency::earliest(slots, amount, from)
+            }
+            _ => from,
+        }
+    }
+
+    /// Takes `charge` from a meter that is as of `at`.
+    pub(crate) fn debit(&self, meter: &mut Meter, charge: u64, at: Timestamp, permit: PermitId) {
+        match (self.algorithm(), &mut meter.state) {
+            (Algorithm::FromFirstCall(period), State::Window(window)) => {
+                window.debit_unaligned(charge, at, *period)
+            }
+            (Algorithm::Concurrency { expires }, State::Slots(slots)) => {
+                concurrency::hold(slots, permit, at, *expires)
+            }
+            (_, State::Window(window)) => window.debit(charge),
+            (_, State::Sliding(sliding)) => sliding.debit(charge),
+            (_, State::Bucket(bucket)) => bucket.debit(charge),
+            (_, State::Slots(_)) => {}
+        }
+    }
+
+    /// The most by which a settle may exceed what was reserved: one burst of a bucket, else anything.
+    pub(crate) fn overrun_max(&self) -> u64 {
+        match self.algorithm() {
+            Algorithm::Bucket { .. } | Algorithm::Paced(_) => self.capacity(),
+            _ => u64::MAX,
+        }
+    }
+
+    /// Puts right what a permit took from a meter that is as of `as_of`; says whether it still could.
+    pub(crate) fn settle(&self, meter: &mut Meter, correction: Correction, as_of: Timestamp) -> bool {
+        let Correction { booked_at, reserved, actual } = correction;
+        match (self.algorithm(), &mut meter.state) {
+            (Algorithm::Sliding(period), State::Sliding(sliding)) => {
+                sliding.settle(*period, booked_at, reserved, actual)
+            }
+            (_, State::Window(window)) => window.settle(booked_at, reserved, actual),
+            (_, State::Bucket(bucket)) => {
+                bucket.debit(actual.saturating_sub(reserved));
+                let young = as_of.since(booked_at) <= self.refill_time();
+                if young {
+                    bucket.credit(reserved.saturating_sub(actual));
+                }
+                young || actual >= reserved
+            }
+            _ => true,
+        }
+    }
+
+    /// Frees the slot that `permit` holds in this meter, if it is one of slots; says whether it held one.
+    pub(crate) fn free(&self, meter: &mut Meter, permit: PermitId, at: Timestamp) -> bool {
+        match &mut meter.state {
+            State::Slots(slots) => concurrency::free(slots, permit, at),
+            _ => false,
+        }
+    }
+
+    /// Prolongs the slot that `permit` holds in this meter; nothing to say if it is not one of slots.
+    pub(crate) fn renew(&self, meter: &mut Meter, permit: PermitId, at: Timestamp) -> Option<bool> {
+        match (self.algorithm(), &mut meter.state) {
+            (Algorithm::Concurrency { expires }, State::Slots(slots)) => {
+                Some(concurrency::renew(slots, permit, at, *expires))
+            }
+            _ => None,
+        }
+    }
+
+    /// What is used at `at`, rounded up; the meter is as of `as_of`.
+    pub fn used(&self, meter: &Meter, as_of: Timestamp, at: Timestamp) -> u64 {
+        match (self.algorithm(), &meter.state) {
+            (Algorithm::Window(_) | Algorithm::FromFirstCall(_), State::Window(window)) => {
+                window.running_at(at).count
+            }
+            (Algorithm::Sliding(period), State::Sliding(sliding)) => {
+                let weighted = sliding.weighted(*period, at).div_ceil(u128::from(period.as_micros().max(1)));
+                u64::try_from(weighted).unwrap_or(u64::MAX)
+            }
+            (Algorithm::Bucket { period, .. } | Algorithm::Paced(period), State::Bucket(bucket)) => {
+                bucket.after(self.rate(*period), at.since(as_of)).whole()
+            }
+            (_, State::Slots(slots)) => u64::try_from(concurrency::held(slots, at)).unwrap_or(u64::MAX),
+            _ => 0,
+        }
+    }
+
+    /// When a meter that is as of `as_of` is as good as new if nobody takes.
+    pub fn good_as_new_at(&self, meter: &Meter, as_of: Timestamp) -> Timestamp {
+        match (self.algorithm(), &meter.state) {
+            (Algorithm::Window(_), State::Window(window)) if window.count == 0 => Timestamp::EPOCH,
+            (_, State::Window(window)) => window.end,
+            (Algorithm::Sliding(period), State::Sliding(sliding)) => sliding.good_as_new_at(*period),
+            (Algorithm::Bucket { period, .. } | Algorithm::Paced(period), State::Bucket(bucket)) => {
+                bucket.good_as_new_at(self.rate(*period), as_of)
+            }
+            (_, State::Slots(slots)) => {
+                slots.iter().map(|slot| slot.expires).max().unwrap_or(Timestamp::EPOCH)
+            }
+            _ => Timestamp::EPOCH,
+        }
+    }
+
+    /// When the limit is whole again: a window's end, a full bucket, the last slot's expiry; never before `at`.
+    pub(crate) fn resets_at(&self, meter: &Meter, as_of: Timestamp, at: Timestamp) -> Timestamp {
+        let whole = match (self.algorithm(), &meter.state) {
+            (Algorithm::Window(calendar), State::Window(window)) => window.at(calendar, at).end,
+            _ => self.good_as_new_at(meter, as_of),
+        };
+        whole.max(at)
+    }
+
+    /// Until when a permit booked at `at` may begin under this limit: its window's end less the edge, its slot's end.
+    pub(crate) fn good_until(&self, meter: &Meter, at: Timestamp, edge: Span) -> Timestamp {
+        match (self.algorithm(), &meter.state) {
+            (Algorithm::Window(_), State::Window(window)) => window.end.minus(window.edge(edge)),
+            (Algorithm::FromFirstCall(_), State::Window(window)) => window.end,
+            (Algorithm::Concurrency { expires }, _) => at.plus(*expires),
+            _ => Timestamp::MAX,
+        }
+    }
+
+    fn rate(&self, period: Span) -> Rate {
+        Rate { amount: self.amount(), period }
+    }
+}

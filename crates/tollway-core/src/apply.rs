@@ -1,0 +1,165 @@
+//! One operation on the lines it names: what every store calls while it holds them.
+
+use crate::bounds::{CALL_ID_REMEMBERED, PARTIES_PER_TAKE_MAX};
+use crate::correct::{done, give_back, renew, reset, settle};
+use crate::decide::{decide, read_all};
+use crate::decision::{Decision, Grant, Refusal};
+use crate::fingerprint::Fingerprint;
+use crate::line::RememberedCall;
+use crate::store::{Begun, Booking, Operation, Outcome, Party, Terms, Verb};
+use crate::{CallId, Line, Timestamp};
+
+/// What came of an operation, and whether the lines must be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// What to answer.
+    pub outcome: Outcome,
+    /// Whether a line has changed. If not, a store need not write, and must not create, any line.
+    pub changed: bool,
+}
+
+/// Applies one operation to the lines of its parties (`lines[i]` is that of `parties[i]`), at the store's time.
+pub fn apply(operation: &Operation<'_>, lines: &mut [Line], now: Timestamp) -> Applied {
+    let refused = |refusal| Applied { outcome: Outcome::Refused(refusal), changed: false };
+    try_apply(operation, lines, now).unwrap_or_else(refused)
+}
+
+fn try_apply(operation: &Operation<'_>, lines: &mut [Line], now: Timestamp) -> Result<Applied, Refusal> {
+    let parties = operation.parties;
+    check_parties(parties)?;
+    let (outcome, changed) = match operation.verb {
+        Verb::Take(terms) => {
+            let decision = take(parties, lines, &terms, now)?;
+            let changed = changes(&decision);
+            (Outcome::Decided(decision), changed)
+        }
+        Verb::Begin(booking, terms) => {
+            let begun = begin(parties, lines, booking, &terms, now)?;
+            let changed = matches!(&begun, Begun::Again(decision) if changes(decision));
+            (Outcome::Begun(begun), changed)
+        }
+        Verb::Settle { booking, actual, remember } => {
+            (Outcome::Settled(settle(parties, lines, booking, actual, remember, now)?), true)
+        }
+        Verb::Return { booking, remember } => {
+            (Outcome::Settled(give_back(parties, lines, booking, remember, now)), true)
+        }
+        Verb::Done(permit) => {
+            let held = done(parties, lines, permit, now);
+            (Outcome::Done(held), held)
+        }
+        Verb::Renew(permit) => {
+            let held = renew(parties, lines, permit, now);
+            (Outcome::Renewed(held), held)
+        }
+        Verb::Peek => {
+            let now = lines.iter().fold(now, |now, line| now.max(line.seen));
+            parties.iter().zip(lines.iter_mut()).for_each(|(party, line)| line.fit(party.policy));
+            (Outcome::Peeked(read_all(parties, lines, now)), false)
+        }
+        Verb::Reset => {
+            reset(parties, lines, now);
+            (Outcome::Reset, true)
+        }
+    };
+    Ok(Applied { outcome, changed })
+}
+
+/// A take, counted once if the caller gave it an id.
+fn take(
+    parties: &[Party<'_>],
+    lines: &mut [Line],
+    terms: &Terms<'_>,
+    now: Timestamp,
+) -> Result<Decision, Refusal> {
+    let Some(call) = terms.call else { return decide(parties, lines, terms, now) };
+    let keeper = first_in_key_order(parties);
+    let asked = fingerprint(parties);
+    let known_at = lines.get(keeper).map_or(now, |line| now.max(line.seen));
+    if let Some(extra) = lines.get(keeper).and_then(|line| line.extra.as_deref()) {
+        if let Some(known) = extra.call(call, known_at) {
+            let grant = known.grant.clone();
+            return if known.asked == asked {
+                Ok(Decision::Granted(repeat(grant, parties, lines, terms, known_at)))
+            } else {
+                Err(Refusal::IdReused(call.to_string()))
+            };
+        }
+        if !extra.has_room_for_call(known_at) {
+            return Err(Refusal::TooManyIds);
+        }
+    }
+    let decision = decide(parties, lines, terms, now)?;
+    if let (Decision::Granted(grant), Some((party, line))) =
+        (&decision, parties.get(keeper).zip(lines.get_mut(keeper)))
+    {
+        let expires = grant.now.plus(CALL_ID_REMEMBERED);
+        let remembered = Grant { readings: Vec::new(), ..grant.clone() };
+        let call = RememberedCall { id: call.clone(), asked, grant: remembered, expires };
+        line.extra_mut().remember_call(call, grant.now);
+        line.note_expiry(party.policy);
+    }
+    Ok(decision)
+}
+
+fn repeat(grant: Grant, parties: &[Party<'_>], lines: &[Line], terms: &Terms<'_>, now: Timestamp) -> Grant {
+    let readings = if terms.readings { read_all(parties, lines, now) } else { Vec::new() };
+    Grant { repeated: true, readings, ..grant }
+}
+
+/// Free while the permit is good; too late, it takes again at the back of the line, once however often it is repeated.
+fn begin(
+    parties: &[Party<'_>],
+    lines: &mut [Line],
+    booking: Booking,
+    terms: &Terms<'_>,
+    now: Timestamp,
+) -> Result<Begun, Refusal> {
+    let now = lines.iter().fold(now, |now, line| now.max(line.seen));
+    if now < booking.at {
+        return Ok(Begun::Early(booking.at.since(now)));
+    }
+    if now < booking.good_until {
+        return Ok(Begun::Now);
+    }
+    let second = CallId::of_second_take(booking.permit);
+    take(parties, lines, &Terms { call: Some(&second), ..*terms }, now).map(Begun::Again)
+}
+
+fn changes(decision: &Decision) -> bool {
+    matches!(decision, Decision::Granted(grant) if !grant.repeated)
+}
+
+fn check_parties(parties: &[Party<'_>]) -> Result<(), Refusal> {
+    if parties.len() == 1 {
+        return Ok(());
+    }
+    if parties.is_empty() || parties.len() > PARTIES_PER_TAKE_MAX {
+        return Err(Refusal::PartyCount(parties.len()));
+    }
+    for (index, party) in parties.iter().enumerate() {
+        let same =
+            |other: &Party<'_>| other.policy.name() == party.policy.name() && other.subject == party.subject;
+        if parties.iter().skip(index.saturating_add(1)).any(same) {
+            let (policy, subject) = (party.policy.name().clone(), party.subject.clone());
+            return Err(Refusal::SamePartyTwice { policy, subject });
+        }
+    }
+    Ok(())
+}
+
+/// Which line keeps a take's id: the same one whatever the order in which the caller names the parties.
+fn first_in_key_order(parties: &[Party<'_>]) -> usize {
+    let keys = parties.iter().enumerate().map(|(index, party)| ((party.policy.name(), party.subject), index));
+    keys.min().map_or(0, |(_, index)| index)
+}
+
+/// What was asked, whatever the order of the parties.
+fn fingerprint(parties: &[Party<'_>]) -> u64 {
+    let of_party = |party: &Party<'_>| {
+        let print = Fingerprint::new().text(party.policy.name().as_str()).text(party.subject.as_str());
+        let charges = party.policy.charges(party.cost);
+        charges.fold(print, |print, (limit, charge)| print.number(limit.identity()).number(charge)).finish()
+    };
+    parties.iter().map(of_party).fold(0, u64::wrapping_add)
+}

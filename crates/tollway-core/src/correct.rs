@@ -1,0 +1,206 @@
+//! What happens to a permit after its grant: settled, returned, done, renewed. And a line made new.
+
+use crate::algorithm::Correction;
+use crate::bounds::REFUND_REMEMBERED;
+use crate::decision::Refusal;
+use crate::line::{Refund, RefundMemory};
+use crate::store::{Booking, Party, Settled};
+use crate::{Algorithm, Cost, Line, PermitId, Policy, Timestamp};
+
+/// Corrects the cost once the actual one is known, and frees the slots: the call is over.
+///
+/// A window is put right in the window the permit was booked in; once that is past, nothing. A bucket is put right now:
+/// credited never above its burst and not once the permit is older than a full refill; an overrun is debt.
+pub(crate) fn settle(
+    parties: &[Party<'_>],
+    lines: &mut [Line],
+    booking: Booking,
+    actual: &[Cost],
+    remember: bool,
+    now: Timestamp,
+) -> Result<Settled, Refusal> {
+    for (party, actual) in parties.iter().zip(actual) {
+        refuse_overrun(party, actual)?;
+    }
+    let now = lines.iter().fold(now, |now, line| now.max(line.seen));
+    if let Some(answer) = known_refund(parties, lines, booking, remember, now) {
+        return Ok(answer);
+    }
+    let mut whole = true;
+    for ((party, line), actual) in parties.iter().zip(lines).zip(actual) {
+        whole &= correct_line(party, line, booking, |_| Some(actual), now);
+    }
+    Ok(if whole { Settled::Whole } else { Settled::Partly })
+}
+
+/// Gives an unused permit back: exactly, if it was the last booking and nothing has changed since; else as a settle to
+/// nothing, but for buckets whose place still lies ahead, where others have been booked on top of it.
+pub(crate) fn give_back(
+    parties: &[Party<'_>],
+    lines: &mut [Line],
+    booking: Booking,
+    remember: bool,
+    now: Timestamp,
+) -> Settled {
+    let now = lines.iter().fold(now, |now, line| now.max(line.seen));
+    if let Some(answer) = known_refund(parties, lines, booking, remember, now) {
+        return answer;
+    }
+    let nothing = Cost::default();
+    let ahead = booking.at > now;
+    let mut whole = true;
+    for (party, line) in parties.iter().zip(lines) {
+        if undo(party, line, booking.permit, now) {
+            continue;
+        }
+        let stays = |policy: &Policy, limit: usize| ahead && refills(policy, limit);
+        whole &= correct_line(
+            party,
+            line,
+            booking,
+            |limit| (!stays(party.policy, limit)).then_some(&nothing),
+            now,
+        );
+    }
+    if whole { Settled::Whole } else { Settled::Partly }
+}
+
+/// Frees the slots of a permit; says whether it still held one.
+pub(crate) fn done(parties: &[Party<'_>], lines: &mut [Line], permit: PermitId, now: Timestamp) -> bool {
+    let mut held = false;
+    for (party, line) in parties.iter().zip(lines) {
+        let now = now.max(line.seen);
+        line.fit(party.policy);
+        for (limit, meter) in party.policy.limits().iter().zip(&mut line.meters) {
+            held |= limit.free(meter, permit, now);
+        }
+        line.note_expiry(party.policy);
+    }
+    held
+}
+
+/// Keeps the slots of a permit; says whether it still held all of them.
+pub(crate) fn renew(parties: &[Party<'_>], lines: &mut [Line], permit: PermitId, now: Timestamp) -> bool {
+    let mut held = true;
+    for (party, line) in parties.iter().zip(lines) {
+        let now = now.max(line.seen);
+        line.fit(party.policy);
+        for (limit, meter) in party.policy.limits().iter().zip(&mut line.meters) {
+            held &= limit.renew(meter, permit, now).unwrap_or(true);
+        }
+        line.seen = now;
+        line.note_expiry(party.policy);
+    }
+    held
+}
+
+/// Makes lines new. Permits granted before settle nothing afterwards; callers' ids still count once.
+pub(crate) fn reset(parties: &[Party<'_>], lines: &mut [Line], now: Timestamp) {
+    for (party, line) in parties.iter().zip(lines) {
+        let mut new = Line::new(party.policy);
+        new.seen = now.max(line.seen);
+        new.extra_mut().epoch = new.seen;
+        new.extra_mut().calls = line.extra.take().map(|extra| extra.calls).unwrap_or_default();
+        new.note_expiry(party.policy);
+        *line = new;
+    }
+}
+
+/// The answer without any change: the line was reset since, or this permit was refunded before, or none more fit.
+fn known_refund(
+    parties: &[Party<'_>],
+    lines: &mut [Line],
+    booking: Booking,
+    remember: bool,
+    now: Timestamp,
+) -> Option<Settled> {
+    let reset_since = |line: &Line| line.epoch() > Timestamp::EPOCH && booking.granted_at <= line.epoch();
+    if lines.iter().any(reset_since) {
+        return Some(Settled::Dropped);
+    }
+    let (party, line) = parties.first().zip(lines.first_mut())?;
+    if !remember {
+        return None;
+    }
+    let longest = party.policy.limits().iter().map(|limit| limit.longest_memory()).max().unwrap_or_default();
+    let expires = booking.at.plus(longest).max(now.plus(REFUND_REMEMBERED));
+    let refund = Refund { permit: booking.permit, expires };
+    let memory = line.extra_mut().remember_refund(refund, now);
+    line.note_expiry(party.policy);
+    match memory {
+        RefundMemory::First => None,
+        RefundMemory::Repeated => Some(Settled::Repeated),
+        RefundMemory::Full => Some(Settled::Dropped),
+    }
+}
+
+/// Puts every limit of one line right; `actual` answers nothing for a limit whose units must stay spent.
+fn correct_line<'a>(
+    party: &Party<'_>,
+    line: &mut Line,
+    booking: Booking,
+    actual: impl Fn(usize) -> Option<&'a Cost>,
+    now: Timestamp,
+) -> bool {
+    line.fit(party.policy);
+    let as_of = line.as_of();
+    let to = now.max(as_of);
+    let mut whole = true;
+    for (index, ((limit, reserved), meter)) in
+        party.policy.charges(party.cost).zip(&mut line.meters).enumerate()
+    {
+        limit.advance(meter, as_of, to);
+        limit.free(meter, booking.permit, now);
+        if matches!(limit.algorithm(), Algorithm::Concurrency { .. }) {
+            continue;
+        }
+        let charge_of = |cost: &Cost| party.policy.charges(cost).nth(index).map_or(0, |(_, charge)| charge);
+        let Some(actual) = actual(index).map(charge_of) else {
+            whole &= reserved == 0;
+            continue;
+        };
+        if actual != reserved {
+            whole &= limit.settle(meter, Correction { booked_at: booking.at, reserved, actual }, to);
+        }
+    }
+    line.seen = now;
+    line.drop_undo();
+    line.note_expiry(party.policy);
+    whole
+}
+
+/// Restores the state before the last booking, if it was this permit's and nothing has changed since.
+fn undo(party: &Party<'_>, line: &mut Line, permit: PermitId, now: Timestamp) -> bool {
+    let last = line.extra.as_mut().and_then(|extra| extra.undo.take_if(|undo| undo.permit == permit));
+    let Some(undo) = last else { return false };
+    line.meters = undo.meters;
+    line.frontier = undo.frontier;
+    line.frontier_limit = undo.frontier_limit;
+    line.seen = now;
+    line.fit(party.policy);
+    let to = line.as_of();
+    for (limit, meter) in party.policy.limits().iter().zip(&mut line.meters) {
+        limit.advance(meter, undo.as_of, to);
+    }
+    line.drop_empty_extra();
+    line.note_expiry(party.policy);
+    true
+}
+
+fn refuse_overrun(party: &Party<'_>, actual: &Cost) -> Result<(), Refusal> {
+    let charges = party.policy.charges(party.cost).zip(party.policy.charges(actual));
+    for ((limit, reserved), (_, actual)) in charges {
+        let overrun = actual.saturating_sub(reserved);
+        if overrun > limit.overrun_max() {
+            let (policy, limit, burst) =
+                (party.policy.name().clone(), limit.name().clone(), limit.capacity());
+            return Err(Refusal::OverrunTooLarge { policy, limit, overrun, burst });
+        }
+    }
+    Ok(())
+}
+
+fn refills(policy: &Policy, limit: usize) -> bool {
+    let limit = policy.limits().get(limit);
+    limit.is_some_and(|limit| matches!(limit.algorithm(), Algorithm::Bucket { .. } | Algorithm::Paced(_)))
+}

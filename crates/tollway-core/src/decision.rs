@@ -1,0 +1,139 @@
+//! What a take is answered: granted, now or at an exact later time, or denied, with when to come back.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Limit, Name, PermitId, Span, Subject, Timestamp};
+
+/// The answer to a take. Denial is an outcome, not an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The whole cost was taken.
+    Granted(Grant),
+    /// Nothing was taken.
+    Denied(Denial),
+}
+
+/// A granted take. All times are the store's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The permit, as the caller named it; of a repeated call, the first one's.
+    pub permit: PermitId,
+    /// When it was decided.
+    pub now: Timestamp,
+    /// When the call may begin: now, or its place in line.
+    pub at: Timestamp,
+    /// Until when it may begin.
+    pub good_until: Timestamp,
+    /// Whether the caller's id had been granted before; nothing was taken this time.
+    #[serde(skip)]
+    pub repeated: bool,
+    /// The shadow policies that would have denied, by their index in the take, as bits.
+    #[serde(skip)]
+    pub would_deny: u16,
+    /// One reading per limit of each policy, if the take asked for them.
+    #[serde(skip)]
+    pub readings: Vec<Reading>,
+}
+
+impl Grant {
+    /// How long the caller has to wait from the decision on.
+    pub fn delay(&self) -> Span {
+        self.at.since(self.now)
+    }
+}
+
+/// A denied take. All times are the store's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// When it was decided.
+    pub now: Timestamp,
+    /// When the cost fits, if nobody takes or gives back before.
+    pub retry_at: Timestamp,
+    /// Which of the take's policies said no, by index.
+    pub party: usize,
+    /// Which of its limits, by index.
+    pub limit: usize,
+    /// One reading per limit of each policy, if the take asked for them.
+    pub readings: Vec<Reading>,
+}
+
+impl Denial {
+    /// How long until the cost fits, from the decision on.
+    pub fn retry_after(&self) -> Span {
+        self.retry_at.since(self.now)
+    }
+}
+
+/// What one meter shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The amount in force; a bucket's burst is its capacity.
+    pub capacity: u64,
+    /// What is used, rounded up. Can be above the capacity after a settle or a lowered limit.
+    pub used: u64,
+    /// What is left.
+    pub remaining: u64,
+    /// When it is whole again.
+    pub resets_at: Timestamp,
+    /// What the reading is as of: now, or the line's frontier if that lies ahead.
+    pub as_of: Timestamp,
+}
+
+/// Why an operation was refused: the caller asked for something that cannot be. Nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A cost that this limit could never grant.
+    #[error(
+        "a cost of {cost} can never be granted by {limit} of policy {policy}, which grants at most {capacity}"
+    )]
+    AboveLimit {
+        /// The policy.
+        policy: Name,
+        /// The limit.
+        limit: Name,
+        /// What was asked.
+        cost: u64,
+        /// The most it could grant.
+        capacity: u64,
+    },
+    /// An overrun of more than one burst.
+    #[error(
+        "settling {overrun} more than was taken exceeds the burst of {limit} of policy {policy}, {burst}"
+    )]
+    OverrunTooLarge {
+        /// The policy.
+        policy: Name,
+        /// The limit.
+        limit: Name,
+        /// How much more than reserved.
+        overrun: u64,
+        /// The most it may be.
+        burst: u64,
+    },
+    /// One policy and subject named twice in one take.
+    #[error("policy {policy} stands twice in one take for the same subject; add the costs up instead")]
+    SamePartyTwice {
+        /// The policy.
+        policy: Name,
+        /// The subject.
+        subject: Subject,
+    },
+    /// No policy, or too many.
+    #[error("a take names {0} policies; it may name 1 to {max}", max = crate::bounds::PARTIES_PER_TAKE_MAX)]
+    PartyCount(usize),
+    /// The id was used for another cost, policy or subject.
+    #[error("the id {0:?} was used before for another take")]
+    IdReused(String),
+    /// The line remembers as many ids as it can.
+    #[error("this subject has {max} ids in the last ten minutes; no more can be remembered", max = crate::bounds::CALL_IDS_MAX)]
+    TooManyIds,
+}
+
+pub(crate) fn above_limit(policy: &Name, limit: &Limit, cost: u64) -> Refusal {
+    Refusal::AboveLimit {
+        policy: policy.clone(),
+        limit: limit.name().clone(),
+        cost,
+        capacity: limit.capacity(),
+    }
+}

@@ -1,0 +1,42 @@
+//! A small stable hash (FNV-1a) for identities that are stored: the same in every process and release.
+//!
+//! Not for tables an attacker can fill; those are seeded where they live.
+
+/// Collects parts; each is closed by its length, so that ("ab", "c") and ("a", "bc") differ.
+#[derive(Clone, Copy, Debug)]
+pub struct Fingerprint(u64);
+
+impl Fingerprint {
+    /// Nothing collected yet.
+    pub const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    /// With this text.
+    #[must_use]
+    pub fn text(self, text: &str) -> Self {
+        let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        self.bytes(text.as_bytes()).number(length)
+    }
+
+    /// With this number.
+    #[must_use]
+    pub fn number(self, number: u64) -> Self {
+        self.bytes(&number.to_le_bytes())
+    }
+
+    /// The hash of all that was collected.
+    pub const fn finish(self) -> u64 {
+        self.0
+    }
+
+    fn bytes(self, bytes: &[u8]) -> Self {
+        Self(bytes.iter().fold(self.0, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)))
+    }
+}
+
+impl Default for Fingerprint {
+    fn default() -> Self {
+        Self::new()
+    }
+}

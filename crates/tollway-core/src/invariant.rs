@@ -1,0 +1,194 @@
+//! What must always hold: seven invariants, each with an id and one predicate.
+//!
+//! The same predicates judge the model, the tests of every store, and (I1) each grant in production.
+
+use crate::decide::{decide, read_all};
+use crate::decision::{Decision, Denial};
+use crate::store::{Operation, Outcome, Party, Terms, Verb};
+use crate::{Line, PermitId, Span, Timestamp};
+
+/// The invariants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Invariant {
+    /// I1: granted costs never exceed a window, bucket or slot count.
+    NeverOver,
+    /// I2: a denied take changes no meter, in any of its limits.
+    DenialsAreFree,
+    /// I3: a take is counted in all of its limits, or in none.
+    AllOrNothing,
+    /// I4: remaining in range; denied until `retry_at`, granted at it; reset exact.
+    HonestAnswers,
+    /// I5: a take repeated with the same id counts once.
+    Once,
+    /// I6: a line expires when it is as good as new, not before.
+    LifeSpan,
+    /// I7: time only moves forward for a line.
+    TimeForward,
+}
+
+impl Invariant {
+    /// All of them, in order.
+    pub const ALL: [Self; 7] = [
+        Self::NeverOver,
+        Self::DenialsAreFree,
+        Self::AllOrNothing,
+        Self::HonestAnswers,
+        Self::Once,
+        Self::LifeSpan,
+        Self::TimeForward,
+    ];
+
+    /// Its id, as tests, docs and metrics name it.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::NeverOver => "I1",
+            Self::DenialsAreFree => "I2",
+            Self::AllOrNothing => "I3",
+            Self::HonestAnswers => "I4",
+            Self::Once => "I5",
+            Self::LifeSpan => "I6",
+            Self::TimeForward => "I7",
+        }
+    }
+}
+
+/// An invariant that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} violated: {detail}", .invariant.id())]
+pub struct Violation {
+    /// Which one.
+    pub invariant: Invariant,
+    /// What was seen.
+    pub detail: String,
+}
+
+/// One operation with the lines before and after it: all that is needed to judge it.
+pub struct Transition<'a> {
+    /// The operation.
+    pub operation: Operation<'a>,
+    /// The lines before.
+    pub before: &'a [Line],
+    /// The lines after.
+    pub after: &'a [Line],
+    /// What was answered.
+    pub outcome: &'a Outcome,
+    /// The store's clock.
+    pub now: Timestamp,
+}
+
+impl Transition<'_> {
+    /// Judges the transition by every invariant.
+    pub fn check(&self) -> Result<(), Violation> {
+        self.time_forward()?;
+        match (self.operation.verb, self.outcome) {
+            (Verb::Take(terms), Outcome::Decided(decision)) => self.check_take(&terms, decision)?,
+            (Verb::Peek, _) | (_, Outcome::Refused(_)) => {
+                holds(Invariant::DenialsAreFree, self.unchanged(), || "an answer changed a line".into())?;
+            }
+            _ => {}
+        }
+        self.life_span()
+    }
+
+    fn check_take(&self, terms: &Terms<'_>, decision: &Decision) -> Result<(), Violation> {
+        match decision {
+            Decision::Granted(grant) if grant.repeated => {
+                holds(Invariant::Once, self.unchanged(), || "a repeated take was counted again".into())
+            }
+            Decision::Granted(grant) => {
+                for (party, line) in self.enforced(self.after) {
+                    holds(Invariant::NeverOver, never_over(party, line, grant.at), || {
+                        format!("{party:?}: {line:?}")
+                    })?;
+                }
+                self.all_or_nothing(grant.at)
+            }
+            Decision::Denied(denial) => {
+                holds(Invariant::DenialsAreFree, self.unchanged(), || "a denial changed a line".into())?;
+                self.honest_denial(terms, denial)
+            }
+        }
+    }
+
+    /// Every charged meter moved by exactly its charge.
+    fn all_or_nothing(&self, at: Timestamp) -> Result<(), Violation> {
+        for ((party, before), (_, after)) in self.enforced(self.before).zip(self.enforced(self.after)) {
+            let charges = party.policy.charges(party.cost).zip(&before.meters).zip(&after.meters);
+            for (((limit, charge), was), is) in charges {
+                let was = limit.used(was, before.as_of(), at.max(before.as_of()));
+                let is = limit.used(is, after.as_of(), at);
+                let exact = is == was.saturating_add(charge);
+                holds(Invariant::AllOrNothing, exact, || format!("{limit}: {was} and {charge} became {is}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asked again just before the time it named, it says no; at that time, yes.
+    fn honest_denial(&self, terms: &Terms<'_>, denial: &Denial) -> Result<(), Violation> {
+        let asked_at = |at: Timestamp| {
+            let mut lines = self.before.to_vec();
+            let terms = Terms { max_wait: Span::ZERO, call: None, permit: PermitId(u128::MAX), ..*terms };
+            matches!(decide(self.operation.parties, &mut lines, &terms, at), Ok(Decision::Granted(_)))
+        };
+        let later = denial.retry_at > denial.now && denial.now >= self.now;
+        holds(Invariant::HonestAnswers, later, || format!("told to come back at {denial:?}"))?;
+        if denial.retry_at < Timestamp::MAX {
+            let before = denial.retry_at.minus(Span::from_micros(1)).max(denial.now);
+            holds(Invariant::HonestAnswers, !asked_at(before), || {
+                format!("granted before {:?}", denial.retry_at)
+            })?;
+            holds(Invariant::HonestAnswers, asked_at(denial.retry_at), || {
+                format!("denied at {:?}", denial.retry_at)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// At its expiry a line reads like a new one; a moment before, something still counts.
+    fn life_span(&self) -> Result<(), Violation> {
+        for (party, line) in self.operation.parties.iter().zip(self.after) {
+            let at = line.expires.max(line.seen);
+            let mut fitted = line.clone();
+            fitted.fit(party.policy);
+            let fresh = Line { seen: fitted.seen, ..Line::new(party.policy) };
+            let read = |line: &Line| read_all(std::slice::from_ref(party), std::slice::from_ref(line), at);
+            let forgotten = |line: &Line| {
+                read(line).iter().map(|reading| (reading.used, reading.remaining)).collect::<Vec<_>>()
+            };
+            let as_new = forgotten(&fitted) == forgotten(&fresh);
+            holds(Invariant::LifeSpan, as_new, || format!("{:?} would be forgotten at {at:?}", line.meters))?;
+        }
+        Ok(())
+    }
+
+    fn time_forward(&self) -> Result<(), Violation> {
+        let forward = self.before.iter().zip(self.after).all(|(before, after)| before.seen <= after.seen);
+        holds(Invariant::TimeForward, forward, || "a line went back in time".into())
+    }
+
+    fn unchanged(&self) -> bool {
+        let fitted = |lines: &[Line]| -> Vec<Line> {
+            let mut lines = lines.to_vec();
+            self.operation.parties.iter().zip(&mut lines).for_each(|(party, line)| line.fit(party.policy));
+            lines
+        };
+        fitted(self.before) == fitted(self.after)
+    }
+
+    fn enforced<'s>(&'s self, lines: &'s [Line]) -> impl Iterator<Item = (&'s Party<'s>, &'s Line)> {
+        self.operation.parties.iter().zip(lines).filter(|(party, _)| !party.policy.shadow())
+    }
+}
+
+/// I1 for one line just after a grant at `at`: no charged meter holds more than its limit.
+pub fn never_over(party: &Party<'_>, line: &Line, at: Timestamp) -> bool {
+    let mut charges = party.policy.charges(party.cost).zip(&line.meters);
+    charges.all(|((limit, charge), meter)| {
+        charge == 0 || limit.used(meter, line.as_of(), at) <= limit.capacity()
+    })
+}
+
+fn holds(invariant: Invariant, held: bool, detail: impl FnOnce() -> String) -> Result<(), Violation> {
+    if held { Ok(()) } else { Err(Violation { invariant, detail: detail() }) }
+}

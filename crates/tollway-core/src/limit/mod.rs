@@ -1,0 +1,214 @@
+//! A limit: one rule, checked when it is made, written as people say it.
+
+mod calendar;
+mod draft;
+mod parse;
+mod table;
+mod words;
+
+use std::fmt;
+
+pub use calendar::{Calendar, UnknownZone, Zone};
+pub use draft::read_span;
+pub use parse::LimitTextError;
+pub use table::{AmountText, LimitTable, LimitTableError};
+
+use crate::bounds::{AMOUNT_MAX, PERIOD_MAX, PERIOD_MIN, SLOTS_MAX};
+use crate::{Name, Span};
+
+/// How a limit counts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Algorithm {
+    /// A fixed window aligned to the epoch or to a calendar.
+    Window(Calendar),
+    /// A fixed window that starts at the first take.
+    FromFirstCall(Span),
+    /// Two epoch-aligned windows, the earlier one weighted by how much of it the sliding window still covers.
+    Sliding(Span),
+    /// Continuous refill of the amount per period, saved up to the burst.
+    Bucket {
+        /// The time in which the whole amount refills.
+        period: Span,
+        /// How much can be saved up.
+        burst: u64,
+    },
+    /// A bucket with burst 1: evenly spaced calls.
+    Paced(Span),
+    /// Slots held from grant until `done`.
+    Concurrency {
+        /// How long a slot lives without `renew`.
+        expires: Span,
+    },
+}
+
+/// One rule: an amount of a unit per period, with an algorithm.
+///
+/// A limit that exists is valid: every constructor checks the bounds.
+///
+/// ```
+/// use tollway_core::Limit;
+///
+/// let limit: Limit = "250k tokens / minute bucket burst 500k".parse()?;
+/// assert_eq!(limit.name().as_str(), "tokens_per_minute");
+/// assert_eq!(limit.capacity(), 500_000);
+/// assert_eq!(limit.to_string(), "250000 tokens / minute bucket burst 500000");
+/// # Ok::<(), tollway_core::LimitTextError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limit {
+    name: Name,
+    unit: Name,
+    amount: u64,
+    algorithm: Algorithm,
+    identity: u64,
+}
+
+/// Why numbers do not make a limit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LimitError {
+    /// Nothing would ever be granted.
+    #[error(
+        "the amount is 0, so nothing would ever be granted; to block a caller, deny it before the limiter"
+    )]
+    ZeroAmount,
+    /// Above [`AMOUNT_MAX`].
+    #[error("{0} is more than the largest amount, {AMOUNT_MAX}")]
+    AmountTooLarge(u64),
+    /// Above [`SLOTS_MAX`].
+    #[error("{0} slots are more than the {SLOTS_MAX} a concurrency limit may have")]
+    TooManySlots(u64),
+    /// A burst below 1.
+    #[error("the burst is 0, so nothing would ever be granted")]
+    ZeroBurst,
+    /// Outside [`PERIOD_MIN`] and [`PERIOD_MAX`].
+    #[error("a period of {0} is outside {PERIOD_MIN} to {PERIOD_MAX}")]
+    PeriodOutOfRange(Span),
+}
+
+impl Limit {
+    /// Checks the numbers and makes the limit, under its default name.
+    pub fn new(amount: u64, unit: Name, algorithm: Algorithm) -> Result<Self, LimitError> {
+        check_amount(amount)?;
+        match &algorithm {
+            Algorithm::Window(Calendar::Every(period))
+            | Algorithm::FromFirstCall(period)
+            | Algorithm::Sliding(period)
+            | Algorithm::Paced(period) => check_period(*period)?,
+            Algorithm::Window(_) => {}
+            Algorithm::Bucket { period, burst } => {
+                check_period(*period)?;
+                if *burst == 0 {
+                    return Err(LimitError::ZeroBurst);
+                }
+                check_amount(*burst)?;
+            }
+            Algorithm::Concurrency { expires } => {
+                check_period(*expires)?;
+                if amount > SLOTS_MAX {
+                    return Err(LimitError::TooManySlots(amount));
+                }
+            }
+        }
+        let name = words::default_name(&unit, &algorithm);
+        let identity = words::identity(&name, &unit, &algorithm);
+        Ok(Self { name, unit, amount, algorithm, identity })
+    }
+
+    /// The same limit under another name (and so, another meter).
+    #[must_use]
+    pub fn named(mut self, name: Name) -> Self {
+        self.identity = words::identity(&name, &self.unit, &self.algorithm);
+        self.name = name;
+        self
+    }
+
+    /// The same limit with another amount; a bucket whose burst was its amount keeps it so. The meter stays.
+    pub fn with_amount(&self, amount: u64) -> Result<Self, LimitError> {
+        let mut algorithm = self.algorithm.clone();
+        if let Algorithm::Bucket { burst, .. } = &mut algorithm
+            && *burst == self.amount
+        {
+            *burst = amount;
+        }
+        Ok(Self::new(amount, self.unit.clone(), algorithm)?.named(self.name.clone()))
+    }
+
+    /// Its name, unique in its policy.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// What it counts.
+    pub fn unit(&self) -> &Name {
+        &self.unit
+    }
+
+    /// How much per period, or how many slots.
+    pub fn amount(&self) -> u64 {
+        self.amount
+    }
+
+    /// How it counts.
+    pub fn algorithm(&self) -> &Algorithm {
+        &self.algorithm
+    }
+
+    /// The most it could ever grant at once: the burst of a bucket, else the amount.
+    pub fn capacity(&self) -> u64 {
+        match &self.algorithm {
+            Algorithm::Bucket { burst, .. } => *burst,
+            Algorithm::Paced(_) => 1,
+            _ => self.amount,
+        }
+    }
+
+    /// What makes a meter this limit's own: name, unit, algorithm, period and zone; not amount or burst.
+    pub fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// How long a take may matter to this limit at the most.
+    pub fn longest_memory(&self) -> Span {
+        match &self.algorithm {
+            Algorithm::Window(calendar) => calendar.longest(),
+            Algorithm::FromFirstCall(period) => *period,
+            Algorithm::Sliding(period) => period.times(2),
+            Algorithm::Bucket { .. } | Algorithm::Paced(_) => self.refill_time(),
+            Algorithm::Concurrency { expires } => *expires,
+        }
+    }
+
+    /// How long an empty bucket takes to fill, rounded up; zero for limits that do not refill.
+    pub fn refill_time(&self) -> Span {
+        match &self.algorithm {
+            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
+                let total = u128::from(self.capacity()).saturating_mul(u128::from(period.as_micros()));
+                Span::from_micros(
+                    u64::try_from(total.div_ceil(u128::from(self.amount.max(1)))).unwrap_or(u64::MAX),
+                )
+            }
+            _ => Span::ZERO,
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        words::write_limit(self, f)
+    }
+}
+
+fn check_amount(amount: u64) -> Result<(), LimitError> {
+    match amount {
+        0 => Err(LimitError::ZeroAmount),
+        1..=AMOUNT_MAX => Ok(()),
+        _ => Err(LimitError::AmountTooLarge(amount)),
+    }
+}
+
+fn check_period(period: Span) -> Result<(), LimitError> {
+    if period < PERIOD_MIN || period > PERIOD_MAX {
+        return Err(LimitError::PeriodOutOfRange(period));
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! A limit in words: its default name, its identity and its text.
+
+use std::fmt;
+
+use super::{Algorithm, Calendar, Limit};
+use crate::bounds::SLOT_EXPIRES_DEFAULT;
+use crate::fingerprint::Fingerprint;
+use crate::{Name, Span};
+
+/// `requests_per_minute`, `tokens_per_5_minutes`, `concurrent`.
+pub(super) fn default_name(unit: &Name, algorithm: &Algorithm) -> Name {
+    let text = match algorithm {
+        Algorithm::Concurrency { .. } => "concurrent".to_owned(),
+        _ => format!("{unit}_per_{}", period_words(algorithm).replace(' ', "_")),
+    };
+    // Only a unit close to the bound can be too long with its period behind it; its own name is then as good.
+    Name::new(&text).unwrap_or_else(|_| unit.clone())
+}
+
+/// All that makes a meter this limit's own. Stored, so its meaning must never change within a version of the keys.
+pub(super) fn identity(name: &Name, unit: &Name, algorithm: &Algorithm) -> u64 {
+    let zone = match algorithm {
+        Algorithm::Window(Calendar::Day(zone) | Calendar::Week(zone) | Calendar::Month(zone)) => zone.name(),
+        _ => "",
+    };
+    // How long a slot lives is a behaviour, like an amount: changing it must not forget who holds one.
+    let period = match algorithm {
+        Algorithm::Concurrency { .. } => String::new(),
+        _ => period_words(algorithm),
+    };
+    let parts = [name.as_str(), unit.as_str(), algorithm_word(algorithm), &period, zone];
+    parts.iter().fold(Fingerprint::new(), |print, part| print.text(part)).finish()
+}
+
+pub(super) fn write_limit(limit: &Limit, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if *limit.name() != default_name(limit.unit(), limit.algorithm()) {
+        write!(f, "{}: ", limit.name())?;
+    }
+    let amount = limit.amount();
+    if let Algorithm::Concurrency { expires } = limit.algorithm() {
+        write!(f, "{amount} concurrent")?;
+        return if *expires == SLOT_EXPIRES_DEFAULT { Ok(()) } else { write!(f, " expires {expires}") };
+    }
+    write!(f, "{amount} {} / {}", limit.unit(), period_words(limit.algorithm()))?;
+    match limit.algorithm() {
+        Algorithm::Window(Calendar::Day(zone) | Calendar::Week(zone) | Calendar::Month(zone)) => {
+            if zone.name() == "UTC" { Ok(()) } else { write!(f, " in {zone}") }
+        }
+        Algorithm::Window(_) | Algorithm::Concurrency { .. } => Ok(()),
+        Algorithm::Bucket { burst, .. } if *burst != amount => write!(f, " bucket burst {burst}"),
+        other => write!(f, " {}", algorithm_word(other)),
+    }
+}
+
+fn algorithm_word(algorithm: &Algorithm) -> &'static str {
+    match algorithm {
+        Algorithm::Window(_) => "window",
+        Algorithm::FromFirstCall(_) => "from first call",
+        Algorithm::Sliding(_) => "sliding",
+        Algorithm::Bucket { .. } => "bucket",
+        Algorithm::Paced(_) => "paced",
+        Algorithm::Concurrency { .. } => "concurrent",
+    }
+}
+
+fn period_words(algorithm: &Algorithm) -> String {
+    match algorithm {
+        Algorithm::Window(Calendar::Day(_)) => "day".to_owned(),
+        Algorithm::Window(Calendar::Week(_)) => "week".to_owned(),
+        Algorithm::Window(Calendar::Month(_)) => "month".to_owned(),
+        Algorithm::Window(Calendar::Every(period))
+        | Algorithm::FromFirstCall(period)
+        | Algorithm::Sliding(period)
+        | Algorithm::Bucket { period, .. }
+        | Algorithm::Paced(period)
+        | Algorithm::Concurrency { expires: period } => span_words(*period),
+    }
+}
+
+/// The largest word that fits exactly: `minute`, `5 minutes`, `1500 ms`; 30 days are a month, 7 a week.
+fn span_words(span: Span) -> String {
+    const WORDS: [(Span, &str); 7] = [
+        (Span::from_days(30), "month"),
+        (Span::from_days(7), "week"),
+        (Span::from_days(1), "day"),
+        (Span::from_hours(1), "hour"),
+        (Span::from_mins(1), "minute"),
+        (Span::from_secs(1), "second"),
+        (Span::from_millis(1), "ms"),
+    ];
+    for (size, word) in WORDS {
+        let count = span.as_micros().checked_div(size.as_micros()).unwrap_or(0);
+        if count > 0 && size.times(count) == span {
+            return match (count, word) {
+                (count, "ms") => format!("{count} ms"),
+                (1, word) => word.to_owned(),
+                (count, word) => format!("{count} {word}s"),
+            };
+        }
+    }
+    format!("{span}")
+}

@@ -1,0 +1,204 @@
+//! Names and subjects: text that was checked once, where it came in.
+
+use std::fmt;
+
+use compact_str::CompactString;
+use serde::{Deserialize, Serialize};
+
+use crate::bounds::{CALL_ID_BYTES_MAX, NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
+
+/// Why a text cannot be a name, a subject or an id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Nothing was given where something is needed.
+    #[error("{what} is empty")]
+    Empty {
+        /// What the text was to be.
+        what: &'static str,
+    },
+    /// The text is over its bound.
+    #[error("{what} has {bytes} bytes, more than the {max} allowed")]
+    TooLong {
+        /// What the text was to be.
+        what: &'static str,
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        max: usize,
+    },
+    /// A character that has no place there.
+    #[error("{what} contains {character:?}, which is not allowed")]
+    BadCharacter {
+        /// What the text was to be.
+        what: &'static str,
+        /// The offending character.
+        character: char,
+    },
+}
+
+/// The name of a policy, a limit or a unit: letters, digits, `_`, `-` and `.`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "CompactString", into = "CompactString")]
+pub struct Name(CompactString);
+
+impl Name {
+    /// Checks the text and keeps it.
+    pub fn new(text: &str) -> Result<Self, NameError> {
+        let what = "the name";
+        check_length(what, text, NAME_BYTES_MAX)?;
+        if text.is_empty() {
+            return Err(NameError::Empty { what });
+        }
+        let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        match text.chars().find(|c| !allowed(*c)) {
+            Some(character) => Err(NameError::BadCharacter { what, character }),
+            None => Ok(Self(text.into())),
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Whom a policy counts for. The empty subject is the policy's one shared subject.
+///
+/// Short subjects (24 bytes) are kept inline, so that a take does not allocate for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "CompactString", into = "CompactString")]
+pub struct Subject(CompactString);
+
+impl Subject {
+    /// The policy's one shared subject.
+    pub const SHARED: Self = Self(CompactString::const_new(""));
+
+    /// Checks the text (at most 1 KiB, no NUL) and keeps it.
+    pub fn new(text: &str) -> Result<Self, NameError> {
+        check_text("the subject", text, SUBJECT_BYTES_MAX)?;
+        Ok(Self(text.into()))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// An id that a caller gives a take, so that a repeated call counts once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "CompactString", into = "CompactString")]
+pub struct CallId(CompactString);
+
+impl CallId {
+    /// Checks the text (1 to 128 bytes, no NUL) and keeps it.
+    pub fn new(text: &str) -> Result<Self, NameError> {
+        let what = "the id";
+        if text.is_empty() {
+            return Err(NameError::Empty { what });
+        }
+        check_text(what, text, CALL_ID_BYTES_MAX)?;
+        Ok(Self(text.into()))
+    }
+
+    /// The id under which a permit that came too late takes again: the same however often `begin` is repeated.
+    pub fn of_second_take(permit: PermitId) -> Self {
+        Self(compact_str::format_compact!("begin:{permit}"))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Identifies one permit among all processes that share a store. The caller draws it; the engine only compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PermitId(pub u128);
+
+impl fmt::Display for PermitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl Serialize for PermitId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PermitId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = CompactString::deserialize(deserializer)?;
+        u128::from_str_radix(&text, 16).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+fn check_text(what: &'static str, text: &str, max: usize) -> Result<(), NameError> {
+    check_length(what, text, max)?;
+    if text.contains('\0') {
+        return Err(NameError::BadCharacter { what, character: '\0' });
+    }
+    Ok(())
+}
+
+fn check_length(what: &'static str, text: &str, max: usize) -> Result<(), NameError> {
+    if text.len() > max {
+        return Err(NameError::TooLong { what, bytes: text.len(), max });
+    }
+    Ok(())
+}
+
+macro_rules! text_conversions {
+    ($($type:ty),*) => {$(
+        impl TryFrom<CompactString> for $type {
+            type Error = NameError;
+            fn try_from(text: CompactString) -> Result<Self, NameError> {
+                Self::new(&text)
+            }
+        }
+        impl TryFrom<&str> for $type {
+            type Error = NameError;
+            fn try_from(text: &str) -> Result<Self, NameError> {
+                Self::new(text)
+            }
+        }
+        impl From<$type> for CompactString {
+            fn from(value: $type) -> Self {
+                value.0
+            }
+        }
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )*};
+}
+text_conversions!(Name, Subject, CallId);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_text_is_named() {
+        assert!(matches!(
+            Subject::new(&"x".repeat(1_025)),
+            Err(NameError::TooLong { bytes: 1_025, max: 1_024, .. })
+        ));
+        assert!(matches!(Subject::new("a\0b"), Err(NameError::BadCharacter { character: '\0', .. })));
+        assert!(matches!(Name::new(""), Err(NameError::Empty { .. })));
+        assert!(matches!(Name::new("a b"), Err(NameError::BadCharacter { character: ' ', .. })));
+        assert!(matches!(CallId::new(""), Err(NameError::Empty { .. })));
+        assert_eq!(Subject::new("").unwrap(), Subject::SHARED);
+    }
+
+    #[test]
+    fn a_permit_id_survives_json() {
+        let id = PermitId(u128::MAX - 7);
+        let text = serde_json::to_string(&id).unwrap();
+        assert_eq!(serde_json::from_str::<PermitId>(&text).unwrap(), id);
+    }
+}

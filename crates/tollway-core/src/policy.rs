@@ -1,0 +1,263 @@
+//! A policy: a named list of limits and how they behave together.
+
+use std::sync::Arc;
+
+use crate::bounds::{LIMITS_PER_POLICY_MAX, WAIT_DEFAULT, WAIT_MAX};
+use crate::{Algorithm, Cost, Limit, LimitTextError, Name, NameError, Span};
+
+/// What to do while the store does not answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WhenStoreFails {
+    /// Grant.
+    Open,
+    /// Each process keeps to a share of every limit by itself.
+    #[default]
+    Local,
+    /// Fail the take.
+    Closed,
+}
+
+/// A named list of limits with its behaviour.
+///
+/// A policy that exists is valid: at least one limit, at most 16, no two under one name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    name: Name,
+    /// The name once more, for keys that are cloned for every new subject.
+    key: Arc<str>,
+    limits: Box<[Limit]>,
+    units: Box<[Name]>,
+    /// For each limit, the index of its unit.
+    unit_of: Box<[usize]>,
+    default_cost: Cost,
+    may_book: bool,
+    holds_slots: bool,
+    max_wait: Span,
+    edge: Span,
+    shadow: bool,
+    when_store_fails: WhenStoreFails,
+}
+
+/// Why limits do not make a policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// The policy's name is not one.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A limit's text is not one.
+    #[error(transparent)]
+    Limit(#[from] LimitTextError),
+    /// No limits.
+    #[error("policy {0} has no limits")]
+    Empty(Name),
+    /// Too many limits.
+    #[error("policy {0} has {1} limits, more than the {LIMITS_PER_POLICY_MAX} allowed")]
+    TooManyLimits(Name, usize),
+    /// Two limits under one name.
+    #[error(
+        "policy {policy} has two limits named {limit}; give one another name, as in `other: 200 requests / minute`"
+    )]
+    SameName {
+        /// The policy.
+        policy: Name,
+        /// The name that stands twice.
+        limit: Name,
+    },
+    /// A wait above [`WAIT_MAX`].
+    #[error("policy {0}: a wait of {1} is more than the {WAIT_MAX} allowed")]
+    WaitTooLong(Name, Span),
+}
+
+impl Policy {
+    /// A policy of limits written as text, with default behaviour.
+    ///
+    /// ```
+    /// let adobe = tollway_core::Policy::new("adobe", ["200 requests / minute"])?;
+    /// assert_eq!(adobe.limits().len(), 1);
+    /// # Ok::<(), tollway_core::PolicyError>(())
+    /// ```
+    pub fn new<'a>(name: &str, limits: impl IntoIterator<Item = &'a str>) -> Result<Self, PolicyError> {
+        let limits: Result<Vec<Limit>, LimitTextError> = limits.into_iter().map(str::parse).collect();
+        Self::of_limits(Name::new(name)?, limits?)
+    }
+
+    /// A policy of these limits, with default behaviour.
+    pub fn of_limits(name: Name, limits: Vec<Limit>) -> Result<Self, PolicyError> {
+        check_limits(&name, &limits)?;
+        let mut units: Vec<Name> = Vec::new();
+        let mut unit_of = Vec::with_capacity(limits.len());
+        for limit in &limits {
+            let known = units.iter().position(|unit| unit == limit.unit());
+            unit_of.push(known.unwrap_or(units.len()));
+            if known.is_none() && !is_concurrency(limit) {
+                units.push(limit.unit().clone());
+            }
+        }
+        let holds_slots = limits.iter().any(is_concurrency);
+        let slides = limits.iter().any(|limit| matches!(limit.algorithm(), Algorithm::Sliding(_)));
+        Ok(Self {
+            key: name.as_str().into(),
+            name,
+            default_cost: Cost::of_one_request(&units),
+            limits: limits.into(),
+            units: units.into(),
+            unit_of: unit_of.into(),
+            may_book: !holds_slots && !slides,
+            holds_slots,
+            max_wait: WAIT_DEFAULT,
+            edge: Span::ZERO,
+            shadow: false,
+            when_store_fails: WhenStoreFails::default(),
+        })
+    }
+
+    /// With this longest wait.
+    pub fn with_max_wait(mut self, max_wait: Span) -> Result<Self, PolicyError> {
+        if max_wait > WAIT_MAX {
+            return Err(PolicyError::WaitTooLong(self.name, max_wait));
+        }
+        self.max_wait = max_wait;
+        Ok(self)
+    }
+
+    /// With this edge: aligned windows grant nothing in their first and last `edge`.
+    #[must_use]
+    pub fn with_edge(mut self, edge: Span) -> Self {
+        self.edge = edge;
+        self
+    }
+
+    /// As a shadow: judged and reported, never enforced.
+    #[must_use]
+    pub fn with_shadow(mut self, shadow: bool) -> Self {
+        self.shadow = shadow;
+        self
+    }
+
+    /// With this behaviour while the store does not answer.
+    #[must_use]
+    pub fn with_when_store_fails(mut self, mode: WhenStoreFails) -> Self {
+        self.when_store_fails = mode;
+        self
+    }
+
+    /// The same policy with another set of limits.
+    pub fn with_limits(&self, limits: Vec<Limit>) -> Result<Self, PolicyError> {
+        let made = Self::of_limits(self.name.clone(), limits)?;
+        Ok(Self {
+            max_wait: self.max_wait,
+            edge: self.edge,
+            shadow: self.shadow,
+            when_store_fails: self.when_store_fails,
+            ..made
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// Its name as the first part of a line's key.
+    pub fn key(&self) -> &Arc<str> {
+        &self.key
+    }
+
+    /// Its limits, in the order given.
+    pub fn limits(&self) -> &[Limit] {
+        &self.limits
+    }
+
+    /// The units its limits count, each once.
+    pub fn units(&self) -> &[Name] {
+        &self.units
+    }
+
+    /// The cost of a take that names none: one request.
+    pub fn default_cost(&self) -> &Cost {
+        &self.default_cost
+    }
+
+    /// Whether a take may be granted for a later time: not with `sliding` or `concurrency`.
+    pub fn may_book(&self) -> bool {
+        self.may_book
+    }
+
+    /// Whether a permit holds slots that `done` frees.
+    pub fn holds_slots(&self) -> bool {
+        self.holds_slots
+    }
+
+    /// The longest wait it allows.
+    pub fn max_wait(&self) -> Span {
+        self.max_wait
+    }
+
+    /// Its edge.
+    pub fn edge(&self) -> Span {
+        self.edge
+    }
+
+    /// Whether it only watches.
+    pub fn shadow(&self) -> bool {
+        self.shadow
+    }
+
+    /// What it does while the store does not answer.
+    pub fn when_store_fails(&self) -> WhenStoreFails {
+        self.when_store_fails
+    }
+
+    /// Each limit with what `cost` takes from it: one slot of a concurrency limit, else the amount of its unit.
+    pub fn charges<'a>(&'a self, cost: &'a Cost) -> impl Iterator<Item = (&'a Limit, u64)> {
+        self.limits.iter().zip(&self.unit_of).map(|(limit, unit)| {
+            let charge = if is_concurrency(limit) { 1 } else { cost.of(*unit) };
+            (limit, charge)
+        })
+    }
+}
+
+fn is_concurrency(limit: &Limit) -> bool {
+    matches!(limit.algorithm(), Algorithm::Concurrency { .. })
+}
+
+fn check_limits(name: &Name, limits: &[Limit]) -> Result<(), PolicyError> {
+    if limits.is_empty() {
+        return Err(PolicyError::Empty(name.clone()));
+    }
+    if limits.len() > LIMITS_PER_POLICY_MAX {
+        return Err(PolicyError::TooManyLimits(name.clone(), limits.len()));
+    }
+    for (index, limit) in limits.iter().enumerate() {
+        let same = |other: &Limit| other.name() == limit.name() || other.identity() == limit.identity();
+        if limits.iter().skip(index.saturating_add(1)).any(same) {
+            return Err(PolicyError::SameName { policy: name.clone(), limit: limit.name().clone() });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invalid_policies_cannot_be_built() {
+        assert!(matches!(Policy::new("p", []), Err(PolicyError::Empty(_))));
+        assert!(matches!(Policy::new("p", ["5 / minute", "9 / minute"]), Err(PolicyError::SameName { .. })));
+        assert!(matches!(Policy::new("p q", ["5 / minute"]), Err(PolicyError::Name(_))));
+        let many: Vec<String> = (0..17).map(|n| format!("l{n}: 5 / minute")).collect();
+        assert!(matches!(
+            Policy::new("p", many.iter().map(String::as_str)),
+            Err(PolicyError::TooManyLimits(_, 17))
+        ));
+    }
+
+    #[test]
+    fn a_slot_is_one_whatever_the_cost() {
+        let policy = Policy::new("p", ["5 concurrent", "100 tokens / minute"]).unwrap();
+        let cost = policy.cost([("tokens", 40)]).unwrap();
+        let charges: Vec<u64> = policy.charges(&cost).map(|(_, charge)| charge).collect();
+        assert_eq!(charges, [1, 40]);
+    }
+}

@@ -1,0 +1,254 @@
+//! The contract between the engine and what keeps its state.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use smallvec::SmallVec;
+
+use crate::decision::{Decision, Reading, Refusal};
+use crate::{CallId, Cost, PermitId, Policy, Span, Subject, Timestamp};
+
+/// One policy, whom it counts for, and what is taken under it.
+#[derive(Clone, Copy, Debug)]
+pub struct Party<'a> {
+    /// The policy.
+    pub policy: &'a Policy,
+    /// Whom it counts for.
+    pub subject: &'a Subject,
+    /// What the call takes; of a permit, what it took.
+    pub cost: &'a Cost,
+}
+
+/// Something to do with the lines of one or more parties, all together or not at all.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation<'a> {
+    /// Whose lines.
+    pub parties: &'a [Party<'a>],
+    /// What to do.
+    pub verb: Verb<'a>,
+}
+
+/// What can be done with lines.
+#[derive(Clone, Copy, Debug)]
+pub enum Verb<'a> {
+    /// Take the cost of every party, or nothing.
+    Take(Terms<'a>),
+    /// The call is about to go out: is the permit still good? If it is too late, take again.
+    Begin(Booking, Terms<'a>),
+    /// The call is over and its actual cost known, one per party.
+    Settle {
+        /// The permit.
+        booking: Booking,
+        /// What the call really took, in the order of the parties.
+        actual: &'a [Cost],
+        /// Remember the permit, because the caller could settle twice.
+        remember: bool,
+    },
+    /// The permit was not used: give all of it back.
+    Return {
+        /// The permit.
+        booking: Booking,
+        /// Remember the permit, because the caller could return it twice.
+        remember: bool,
+    },
+    /// The call is over: free its slots.
+    Done(PermitId),
+    /// The call goes on: keep its slots.
+    Renew(PermitId),
+    /// Look at the meters.
+    Peek,
+    /// Make the lines new.
+    Reset,
+}
+
+/// The terms of a take.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    /// The permit, drawn by the caller, unique among all who share the store.
+    pub permit: PermitId,
+    /// The longest wait the caller accepts; policies cap it.
+    pub max_wait: Span,
+    /// The caller's id: a take repeated with it counts once.
+    pub call: Option<&'a CallId>,
+    /// Whether to answer with a reading of every limit.
+    pub readings: bool,
+}
+
+/// What a permit remembers of its grant, in the store's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Booking {
+    /// The permit.
+    pub permit: PermitId,
+    /// When it was granted.
+    pub granted_at: Timestamp,
+    /// The place it was booked at.
+    pub at: Timestamp,
+    /// Until when it may begin.
+    pub good_until: Timestamp,
+}
+
+/// What came of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Of `take`.
+    Decided(Decision),
+    /// Of `begin`.
+    Begun(Begun),
+    /// Of `settle` and `return`.
+    Settled(Settled),
+    /// Of `done`: whether a slot was still held.
+    Done(bool),
+    /// Of `renew`: whether every slot was still held.
+    Renewed(bool),
+    /// Of `peek`: the readings of every limit of each party, in order.
+    Peeked(Vec<Reading>),
+    /// Of `reset`.
+    Reset,
+    /// The caller asked for something that cannot be. Nothing has changed.
+    Refused(Refusal),
+}
+
+/// What came of `begin`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// Go ahead.
+    Now,
+    /// Its time has not come: wait this long.
+    Early(Span),
+    /// It came too late and has taken again.
+    Again(Decision),
+}
+
+/// What came of a correction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// Every limit was put right.
+    Whole,
+    /// Some limits could no longer be put right: their units stay spent (`permits_lost`).
+    Partly,
+    /// This permit was settled or returned before; nothing has changed.
+    Repeated,
+    /// The line was reset since, or remembers as many refunds as it can; nothing has changed.
+    Dropped,
+}
+
+/// Why a store did not answer: who is at fault, and whether to try again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault}: {message}")]
+pub struct StoreError {
+    /// Who is at fault.
+    pub fault: Fault,
+    /// Whether the same operations may be sent again.
+    pub retry: Retry,
+    /// What happened.
+    pub message: String,
+}
+
+/// Who is at fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The operations were wrong.
+    Caller,
+    /// The store is there but cannot do it.
+    Store,
+    /// The store could not be reached, or did not answer in time.
+    Network,
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Caller => "wrong operation",
+            Self::Store => "store failed",
+            Self::Network => "store out of reach",
+        })
+    }
+}
+
+/// Whether to try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// It was not applied: send it again.
+    Safe,
+    /// It may have been applied.
+    Unclear,
+    /// It would fail again.
+    Useless,
+}
+
+/// One outcome per operation, in order.
+pub type Outcomes = SmallVec<[Outcome; 1]>;
+
+/// What a store answers with.
+pub type StoreResult = Result<Outcomes, StoreError>;
+
+/// A store's answer: at once, or later.
+///
+/// A store in process answers at once, and then nobody allocates or waits. It is a future either way.
+pub enum Answer {
+    /// At once. Taken out when polled.
+    Now(Option<StoreResult>),
+    /// Later. The future owns all it needs.
+    Later(Pin<Box<dyn Future<Output = StoreResult> + Send>>),
+}
+
+impl Answer {
+    /// An answer that is there.
+    pub fn now(result: StoreResult) -> Self {
+        Self::Now(Some(result))
+    }
+}
+
+impl Future for Answer {
+    type Output = StoreResult;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<StoreResult> {
+        match &mut *self {
+            Self::Now(result) => Poll::Ready(result.take().unwrap_or_else(|| {
+                let message = "the answer was taken before".to_owned();
+                Err(StoreError { fault: Fault::Caller, retry: Retry::Useless, message })
+            })),
+            Self::Later(future) => future.as_mut().poll(context),
+        }
+    }
+}
+
+/// Where lines live. Its one duty is to apply operations atomically.
+///
+/// # Duties
+///
+/// For each operation, in the order of the batch, a store
+///
+/// 1. takes hold of the line of every party, so that nobody else sees or changes them meanwhile;
+/// 2. calls [`apply`](crate::apply) with them and its time;
+/// 3. keeps every line, if `apply` says that something changed, before it answers.
+///
+/// A line it has never seen is [`Line::new`](crate::Line::new). It may forget a line once its `expires` has passed and
+/// **must not before**: a forgotten line is a quota granted twice. One operation is atomic; a batch is not, it only
+/// saves round trips.
+///
+/// # Time
+///
+/// The store says what time it is, one reading for all who share it. It may go back; lines do not (I7).
+///
+/// # Denial
+///
+/// A denial is an outcome. An error means that the store did not decide, and says whether it may have been applied.
+///
+/// # Borrowing and cancellation
+///
+/// The batch is lent for the call only: a store that answers later copies what it needs. Dropping its answer must not
+/// tear an operation apart; whether it was applied is then unknown to the caller, who gives back or retries by permit.
+///
+/// # A wrong store, and the right one
+///
+/// Wrong: read the line, let go of it, decide, write. Two takes read the same count and both are granted; this is how
+/// most limiters on Redis are written. Right: hold the line from reading to writing, or write only if it is still the
+/// one that was read, and decide again if not.
+///
+/// The conformance suite in `tollway-testkit` tells them apart. Run it on your store.
+pub trait Store: Send + Sync + 'static {
+    /// Applies the operations and answers with one outcome each.
+    fn apply(&self, batch: &[Operation<'_>]) -> Answer;
+}
