@@ -1,5 +1,7 @@
 //! One operation on the lines it names: what every store calls while it holds them.
 
+use smallvec::SmallVec;
+
 use crate::bounds::{CALL_ID_REMEMBERED, PARTIES_PER_TAKE_MAX};
 use crate::correct::{done, give_back, renew, reset, settle};
 use crate::decide::{decide, read_all};
@@ -20,6 +22,27 @@ pub struct Applied {
 
 /// Applies one operation to the lines of its parties (`lines[i]` is that of `parties[i]`), at the store's time.
 pub fn apply(operation: &Operation<'_>, lines: &mut [Line], now: Timestamp) -> Applied {
+    let fitted = operation.parties.iter().zip(lines.iter()).all(|(party, line)| line.fits(party.policy));
+    if !fitted {
+        return apply_to_changed_policy(operation, lines, now);
+    }
+    apply_fitted(operation, lines, now)
+}
+
+/// The limits of a policy have changed since a line was written: its meters are rearranged, and kept so only if the
+/// operation changes the line anyway.
+#[cold]
+fn apply_to_changed_policy(operation: &Operation<'_>, lines: &mut [Line], now: Timestamp) -> Applied {
+    let before = lines.to_vec();
+    operation.parties.iter().zip(lines.iter_mut()).for_each(|(party, line)| line.fit(party.policy));
+    let applied = apply_fitted(operation, lines, now);
+    if !applied.changed {
+        lines.clone_from_slice(&before);
+    }
+    applied
+}
+
+fn apply_fitted(operation: &Operation<'_>, lines: &mut [Line], now: Timestamp) -> Applied {
     let refused = |refusal| Applied { outcome: Outcome::Refused(refusal), changed: false };
     try_apply(operation, lines, now).unwrap_or_else(refused)
 }
@@ -54,7 +77,6 @@ fn try_apply(operation: &Operation<'_>, lines: &mut [Line], now: Timestamp) -> R
         }
         Verb::Peek => {
             let now = lines.iter().fold(now, |now, line| now.max(line.seen));
-            parties.iter().zip(lines.iter_mut()).for_each(|(party, line)| line.fit(party.policy));
             (Outcome::Peeked(read_all(parties, lines, now)), false)
         }
         Verb::Reset => {
@@ -75,7 +97,7 @@ fn take(
     let Some(call) = terms.call else { return decide(parties, lines, terms, now) };
     let keeper = first_in_key_order(parties);
     let asked = fingerprint(parties);
-    let known_at = lines.get(keeper).map_or(now, |line| now.max(line.seen));
+    let known_at = lines.iter().fold(now, |now, line| now.max(line.seen));
     if let Some(extra) = lines.get(keeper).and_then(|line| line.extra.as_deref()) {
         if let Some(known) = extra.call(call, known_at) {
             let grant = known.grant.clone();
@@ -96,6 +118,7 @@ fn take(
         let expires = grant.now.plus(CALL_ID_REMEMBERED);
         let remembered = Grant { readings: Vec::new(), ..grant.clone() };
         let call = RememberedCall { id: call.clone(), asked, grant: remembered, expires };
+        line.bring_to(party.policy, grant.now);
         line.extra_mut().remember_call(call, grant.now);
         line.note_expiry(party.policy);
     }
@@ -149,17 +172,19 @@ fn check_parties(parties: &[Party<'_>]) -> Result<(), Refusal> {
 }
 
 /// Which line keeps a take's id: the same one whatever the order in which the caller names the parties.
-fn first_in_key_order(parties: &[Party<'_>]) -> usize {
+pub(crate) fn first_in_key_order(parties: &[Party<'_>]) -> usize {
     let keys = parties.iter().enumerate().map(|(index, party)| ((party.policy.name(), party.subject), index));
     keys.min().map_or(0, |(_, index)| index)
 }
 
-/// What was asked, whatever the order of the parties.
+/// What was asked, whatever the order in which the caller names the parties.
 fn fingerprint(parties: &[Party<'_>]) -> u64 {
-    let of_party = |party: &Party<'_>| {
-        let print = Fingerprint::new().text(party.policy.name().as_str()).text(party.subject.as_str());
+    let mut in_key_order: SmallVec<[&Party<'_>; 4]> = parties.iter().collect();
+    in_key_order.sort_unstable_by_key(|party| (party.policy.name(), party.subject));
+    let with_party = |print: Fingerprint, party: &&Party<'_>| {
+        let print = print.text(party.policy.name().as_str()).text(party.subject.as_str());
         let charges = party.policy.charges(party.cost);
-        charges.fold(print, |print, (limit, charge)| print.number(limit.identity()).number(charge)).finish()
+        charges.fold(print, |print, (limit, charge)| print.number(limit.identity()).number(charge))
     };
-    parties.iter().map(of_party).fold(0, u64::wrapping_add)
+    in_key_order.iter().fold(Fingerprint::new(), with_party).finish()
 }

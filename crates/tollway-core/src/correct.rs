@@ -1,11 +1,12 @@
 //! What happens to a permit after its grant: settled, returned, done, renewed. And a line made new.
 
 use crate::algorithm::Correction;
+use crate::apply::first_in_key_order;
 use crate::bounds::REFUND_REMEMBERED;
 use crate::decision::Refusal;
 use crate::line::{Refund, RefundMemory};
 use crate::store::{Booking, Party, Settled};
-use crate::{Algorithm, Cost, Line, PermitId, Policy, Timestamp};
+use crate::{Algorithm, Cost, Line, PermitId, Policy, Span, Timestamp};
 
 /// Corrects the cost once the actual one is known, and frees the slots: the call is over.
 ///
@@ -19,7 +20,7 @@ pub(crate) fn settle(
     remember: bool,
     now: Timestamp,
 ) -> Result<Settled, Refusal> {
-    for (party, actual) in parties.iter().zip(actual) {
+    for (party, actual) in parties.iter().zip(actual).filter(|(party, _)| !party.policy.shadow()) {
         refuse_overrun(party, actual)?;
     }
     let now = lines.iter().fold(now, |now, line| now.max(line.seen));
@@ -70,8 +71,7 @@ pub(crate) fn done(parties: &[Party<'_>], lines: &mut [Line], permit: PermitId, 
     let mut held = false;
     for (party, line) in parties.iter().zip(lines) {
         let now = now.max(line.seen);
-        line.fit(party.policy);
-        for (limit, meter) in party.policy.limits().iter().zip(&mut line.meters) {
+        for (limit, meter) in party.policy.limits().iter().zip(&mut *line.meters) {
             held |= limit.free(meter, permit, now);
         }
         line.note_expiry(party.policy);
@@ -79,19 +79,24 @@ pub(crate) fn done(parties: &[Party<'_>], lines: &mut [Line], permit: PermitId, 
     held
 }
 
-/// Keeps the slots of a permit; says whether it still held all of them.
+/// Keeps the slots of a permit, if it still holds all of them; else changes nothing and says so.
 pub(crate) fn renew(parties: &[Party<'_>], lines: &mut [Line], permit: PermitId, now: Timestamp) -> bool {
-    let mut held = true;
+    let now = lines.iter().fold(now, |now, line| now.max(line.seen));
+    let held = parties.iter().zip(lines.iter()).all(|(party, line)| {
+        let meters = party.policy.limits().iter().zip(&*line.meters);
+        meters.map(|(limit, meter)| limit.lacks_slot(meter, permit, now)).all(|lacks| !lacks)
+    });
+    if !held {
+        return false;
+    }
     for (party, line) in parties.iter().zip(lines) {
-        let now = now.max(line.seen);
-        line.fit(party.policy);
-        for (limit, meter) in party.policy.limits().iter().zip(&mut line.meters) {
-            held &= limit.renew(meter, permit, now).unwrap_or(true);
+        line.bring_to(party.policy, now);
+        for (limit, meter) in party.policy.limits().iter().zip(&mut *line.meters) {
+            limit.renew(meter, permit, now);
         }
-        line.seen = now;
         line.note_expiry(party.policy);
     }
-    held
+    true
 }
 
 /// Makes lines new. Permits granted before settle nothing afterwards; callers' ids still count once.
@@ -99,8 +104,12 @@ pub(crate) fn reset(parties: &[Party<'_>], lines: &mut [Line], now: Timestamp) {
     for (party, line) in parties.iter().zip(lines) {
         let mut new = Line::new(party.policy);
         new.seen = now.max(line.seen);
-        new.extra_mut().epoch = new.seen;
-        new.extra_mut().calls = line.extra.take().map(|extra| extra.calls).unwrap_or_default();
+        let seen = new.seen;
+        let extra = new.extra_mut();
+        extra.epoch = seen;
+        // Until no permit from before can matter any more, not even one that was booked ahead.
+        extra.epoch_expires = seen.max(line.frontier()).plus(longest_memory(std::slice::from_ref(party)));
+        extra.calls = line.extra.take().map(|extra| extra.calls).unwrap_or_default();
         new.note_expiry(party.policy);
         *line = new;
     }
@@ -118,12 +127,12 @@ fn known_refund(
     if lines.iter().any(reset_since) {
         return Some(Settled::Dropped);
     }
-    let (party, line) = parties.first().zip(lines.first_mut())?;
     if !remember {
         return None;
     }
-    let longest = party.policy.limits().iter().map(|limit| limit.longest_memory()).max().unwrap_or_default();
-    let expires = booking.at.plus(longest).max(now.plus(REFUND_REMEMBERED));
+    let keeper = first_in_key_order(parties);
+    let (party, line) = parties.get(keeper).zip(lines.get_mut(keeper))?;
+    let expires = booking.at.plus(longest_memory(parties)).max(now.plus(REFUND_REMEMBERED));
     let refund = Refund { permit: booking.permit, expires };
     let memory = line.extra_mut().remember_refund(refund, now);
     line.note_expiry(party.policy);
@@ -142,12 +151,11 @@ fn correct_line<'a>(
     actual: impl Fn(usize) -> Option<&'a Cost>,
     now: Timestamp,
 ) -> bool {
-    line.fit(party.policy);
     let as_of = line.as_of();
     let to = now.max(as_of);
     let mut whole = true;
     for (index, ((limit, reserved), meter)) in
-        party.policy.charges(party.cost).zip(&mut line.meters).enumerate()
+        party.policy.charges(party.cost).zip(&mut *line.meters).enumerate()
     {
         limit.advance(meter, as_of, to);
         limit.free(meter, booking.permit, now);
@@ -174,12 +182,11 @@ fn undo(party: &Party<'_>, line: &mut Line, permit: PermitId, now: Timestamp) ->
     let last = line.extra.as_mut().and_then(|extra| extra.undo.take_if(|undo| undo.permit == permit));
     let Some(undo) = last else { return false };
     line.meters = undo.meters;
-    line.frontier = undo.frontier;
-    line.frontier_limit = undo.frontier_limit;
+    let extra = line.extra_mut();
+    (extra.frontier, extra.frontier_limit) = (undo.frontier, undo.frontier_limit);
     line.seen = now;
-    line.fit(party.policy);
     let to = line.as_of();
-    for (limit, meter) in party.policy.limits().iter().zip(&mut line.meters) {
+    for (limit, meter) in party.policy.limits().iter().zip(&mut *line.meters) {
         limit.advance(meter, undo.as_of, to);
     }
     line.drop_empty_extra();
@@ -203,4 +210,9 @@ fn refuse_overrun(party: &Party<'_>, actual: &Cost) -> Result<(), Refusal> {
 fn refills(policy: &Policy, limit: usize) -> bool {
     let limit = policy.limits().get(limit);
     limit.is_some_and(|limit| matches!(limit.algorithm(), Algorithm::Bucket { .. } | Algorithm::Paced(_)))
+}
+
+fn longest_memory(parties: &[Party<'_>]) -> Span {
+    let limits = parties.iter().flat_map(|party| party.policy.limits());
+    limits.map(|limit| limit.longest_memory()).max().unwrap_or_default()
 }

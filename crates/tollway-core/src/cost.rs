@@ -57,22 +57,25 @@ impl Policy {
     ///
     /// Whether a limit could ever grant it is judged with the take, under the amounts then in force.
     pub fn cost<'a>(&self, amounts: impl IntoIterator<Item = (&'a str, u64)>) -> Result<Cost, CostError> {
-        let mut cost = self.default_cost().clone();
-        for (unit, amount) in amounts {
-            if amount > AMOUNT_MAX {
-                return Err(CostError::TooLarge { unit: unit.to_owned(), amount });
-            }
-            match self.units().iter().position(|known| known.as_str() == unit) {
-                Some(index) => {
-                    if let Some(place) = cost.0.get_mut(index) {
-                        *place = amount;
-                    }
-                }
-                None if unit == REQUESTS => {}
-                None => return Err(self.unknown_unit(unit)),
-            }
+        let start = self.default_cost().clone();
+        amounts.into_iter().try_fold(start, |cost, (unit, amount)| self.cost_with(cost, unit, amount))
+    }
+
+    /// The same cost with this amount of one unit.
+    pub fn cost_with(&self, mut cost: Cost, unit: &str, amount: u64) -> Result<Cost, CostError> {
+        if amount > AMOUNT_MAX {
+            return Err(CostError::TooLarge { unit: unit.to_owned(), amount });
         }
-        Ok(cost)
+        match self.units().iter().position(|known| known.as_str() == unit) {
+            Some(index) => {
+                if let Some(place) = cost.0.get_mut(index) {
+                    *place = amount;
+                }
+                Ok(cost)
+            }
+            None if unit == REQUESTS => Ok(cost),
+            None => Err(self.unknown_unit(unit)),
+        }
     }
 
     /// The actual cost for a settle: what the permit took, with the given amounts in place of the reserved ones.
@@ -81,9 +84,9 @@ impl Policy {
         reserved: &Cost,
         amounts: impl IntoIterator<Item = (&'a str, u64)>,
     ) -> Result<Cost, CostError> {
-        let units = self.units().iter().zip(reserved.amounts());
-        let amounts: Vec<(&str, u64)> = amounts.into_iter().collect();
-        self.cost(units.map(|(unit, amount)| (unit.as_str(), *amount)).chain(amounts))
+        amounts
+            .into_iter()
+            .try_fold(reserved.clone(), |cost, (unit, amount)| self.cost_with(cost, unit, amount))
     }
 
     fn unknown_unit(&self, unit: &str) -> CostError {

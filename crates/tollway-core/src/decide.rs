@@ -2,11 +2,12 @@
 //!
 //! Everything else in Tollway makes this function atomic (stores), reachable (server, client) or useful (pipeline).
 
+use crate::algorithm::Advance;
 use crate::bounds::SEARCH_STEPS_MAX;
 use crate::decision::{Decision, Denial, Grant, Reading, Refusal, above_limit};
 use crate::line::Undo;
 use crate::store::{Party, Terms};
-use crate::{Line, Policy, Span, Timestamp};
+use crate::{Line, PermitId, Policy, Span, Timestamp};
 
 /// Decides a take: all costs of all parties, or nothing.
 ///
@@ -22,8 +23,69 @@ pub fn decide(
     terms: &Terms<'_>,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
-    let now = lines.iter().fold(now, |now, line| now.max(line.seen));
+    if let ([party], [line]) = (parties, &mut *lines)
+        && let Some(grant) = grant_at_once(party, line, terms, now)
+    {
+        return Ok(Decision::Granted(grant));
+    }
+    search(parties, lines, terms, now)
+}
+
+/// The common case, decided without a search: one policy, no id, nobody in line, and room in every limit.
+///
+/// If it is not that, nothing has changed, and [`decide`] or [`apply`](crate::apply) must be asked. They begin here too;
+/// a store in memory asks directly, because then nothing else is in the way.
+#[inline]
+pub fn grant_at_once(party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, now: Timestamp) -> Option<Grant> {
+    let now = now.max(line.seen);
+    let policy = party.policy;
+    if terms.call.is_some() || policy.shadow() || line.frontier() > now {
+        return None;
+    }
+    let mut grant = Grant::at_once(terms.permit, now);
+    let span = Advance { as_of: line.as_of(), at: now, edge: policy.edge() };
+    match (policy.only_charge(party.cost), line.meters.only_mut()) {
+        (Some((limit, charge)), Some(meter)) if charge > 0 && limit.identity() == meter.identity => {
+            let debited = limit.debit_if_room(meter, charge, span, terms.permit)?;
+            grant.good_until = debited.good_until;
+            grant.over = !debited.holds;
+            line.changed(now, debited.expires, policy);
+        }
+        _ => {
+            if !has_room(party, line, now) {
+                return None;
+            }
+            debit(party, line, terms.permit, now, &mut grant);
+        }
+    }
+    if terms.readings {
+        read_line(policy, line, now, &mut grant.readings);
+    }
+    Some(grant)
+}
+
+#[inline]
+fn has_room(party: &Party<'_>, line: &Line, now: Timestamp) -> bool {
+    let policy = party.policy;
+    let (limits, as_of, edge) = (policy.limits(), line.as_of(), policy.edge());
+    if limits.len() != line.meters.len() {
+        return false;
+    }
+    policy.charges(party.cost).zip(&*line.meters).all(|((limit, charge), meter)| {
+        limit.identity() == meter.identity
+            && charge <= limit.capacity()
+            && (charge == 0 || limit.earliest(meter, charge, as_of, now, edge) <= now)
+    })
+}
+
+fn search(
+    parties: &[Party<'_>],
+    lines: &mut [Line],
+    terms: &Terms<'_>,
+    mut now: Timestamp,
+) -> Result<Decision, Refusal> {
     for (party, line) in parties.iter().zip(lines.iter_mut()) {
+        now = now.max(line.seen);
         line.fit(party.policy);
         refuse_impossible(party)?;
     }
@@ -35,24 +97,16 @@ pub fn decide(
         let Found { at, party, limit, .. } = found;
         return Ok(Decision::Denied(Denial { now, retry_at: at, party, limit, readings }));
     }
-    let mut grant = Grant {
-        permit: terms.permit,
-        now,
-        at: found.at,
-        good_until: Timestamp::MAX,
-        repeated: false,
-        would_deny: 0,
-        readings: Vec::new(),
-    };
-    for (party, line) in enforced(parties, lines) {
-        let until = if found.at > now {
-            book(party, line, terms, &found, now)
+    let mut grant = Grant { at: found.at, ..Grant::at_once(terms.permit, now) };
+    for (index, (party, line)) in parties.iter().zip(lines.iter_mut()).enumerate() {
+        if party.policy.shadow() {
+            grant.would_deny |= judge_shadow(index, party, line, terms, now);
+        } else if found.at > now {
+            book(party, line, terms, &found, &mut grant);
         } else {
-            debit(party, line, terms, now, now)
-        };
-        grant.good_until = grant.good_until.min(until);
+            debit(party, line, terms.permit, now, &mut grant);
+        }
     }
-    grant.would_deny = judge_shadows(parties, lines, terms, now);
     if terms.readings {
         grant.readings = read_all(parties, lines, now);
     }
@@ -75,9 +129,9 @@ struct Found {
 fn earliest_for_all(parties: &[Party<'_>], lines: &[Line], now: Timestamp) -> Found {
     let mut found = Found { at: now, party: 0, limit: 0, settled: false };
     for (index, (party, line)) in parties.iter().zip(lines).enumerate() {
-        if !party.policy.shadow() && line.frontier > found.at && charges_anything(party) {
-            (found.at, found.party) = (line.frontier, index);
-            found.limit = usize::from(line.frontier_limit);
+        if !party.policy.shadow() && line.frontier() > found.at && charges_anything(party) {
+            (found.at, found.party) = (line.frontier(), index);
+            found.limit = line.frontier_limit();
         }
     }
     for _ in 0..SEARCH_STEPS_MAX {
@@ -97,7 +151,7 @@ fn earliest_for_all(parties: &[Party<'_>], lines: &[Line], now: Timestamp) -> Fo
 
 fn push_on(found: &mut Found, index: usize, party: &Party<'_>, line: &Line) {
     let as_of = line.as_of();
-    let charges = party.policy.charges(party.cost).zip(&line.meters).enumerate();
+    let charges = party.policy.charges(party.cost).zip(&*line.meters).enumerate();
     for (limit_index, ((limit, charge), meter)) in charges {
         if charge == 0 {
             continue;
@@ -109,56 +163,48 @@ fn push_on(found: &mut Found, index: usize, party: &Party<'_>, line: &Line) {
     }
 }
 
-/// Debits every meter of the line at `at`, after bringing all of them there. Answers until when the permit is good.
-fn debit(party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, now: Timestamp, at: Timestamp) -> Timestamp {
-    let as_of = line.as_of();
-    let mut good_until = Timestamp::MAX;
-    for ((limit, charge), meter) in party.policy.charges(party.cost).zip(&mut line.meters) {
-        limit.advance(meter, as_of, at);
+/// Debits every meter of the line at `at`, after bringing all of them there, also those that are charged nothing.
+#[inline]
+fn debit(party: &Party<'_>, line: &mut Line, permit: PermitId, at: Timestamp, grant: &mut Grant) {
+    let span = Advance { as_of: line.as_of(), at, edge: party.policy.edge() };
+    let mut expires = Timestamp::EPOCH;
+    for ((limit, charge), meter) in party.policy.charges(party.cost).zip(&mut *line.meters) {
+        let debited = limit.debit(meter, charge, span, permit);
+        expires = expires.max(debited.expires);
         if charge > 0 {
-            limit.debit(meter, charge, at, terms.permit);
-            good_until = good_until.min(limit.good_until(meter, at, party.policy.edge()));
+            grant.good_until = grant.good_until.min(debited.good_until);
+            grant.over |= !debited.holds;
         }
     }
-    line.seen = now;
-    line.drop_undo();
-    line.note_expiry(party.policy);
-    good_until
+    line.changed(grant.now, expires, party.policy);
 }
 
 /// Takes a place in line: the debit at a later time, with the state before it kept for one undo.
-fn book(party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, found: &Found, now: Timestamp) -> Timestamp {
+fn book(party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, found: &Found, grant: &mut Grant) {
     let undo = Undo {
         permit: terms.permit,
         meters: line.meters.clone(),
         as_of: line.as_of(),
-        frontier: line.frontier,
-        frontier_limit: line.frontier_limit,
+        frontier: line.frontier(),
+        frontier_limit: u8::try_from(line.frontier_limit()).unwrap_or(0),
     };
-    let good_until = debit(party, line, terms, now, found.at);
-    line.frontier = found.at;
-    line.frontier_limit = u8::try_from(found.limit).unwrap_or(0);
-    line.extra_mut().undo = Some(undo);
+    debit(party, line, terms.permit, found.at, grant);
+    let extra = line.extra_mut();
+    extra.frontier = found.at;
+    extra.frontier_limit = u8::try_from(found.limit).unwrap_or(0);
+    extra.undo = Some(undo);
     line.note_expiry(party.policy);
-    good_until
 }
 
-/// Judges each shadow by itself, now. One that would grant is debited; one that would not is reported, and that is all.
-fn judge_shadows(parties: &[Party<'_>], lines: &mut [Line], terms: &Terms<'_>, now: Timestamp) -> u16 {
-    let mut would_deny = 0u16;
-    for (index, (party, line)) in parties.iter().zip(lines).enumerate() {
-        if !party.policy.shadow() {
-            continue;
-        }
-        let mut found = Found { at: now.max(line.frontier), party: index, limit: 0, settled: false };
-        push_on(&mut found, index, party, line);
-        if found.at <= now && refuse_above_limit(party).is_ok() {
-            debit(party, line, terms, now, now);
-        } else {
-            would_deny |= u32::try_from(index).ok().and_then(|index| 1u16.checked_shl(index)).unwrap_or(0);
-        }
+/// Judges a shadow by itself, now. One that would grant is debited; one that would not is reported, and that is all.
+fn judge_shadow(index: usize, party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, now: Timestamp) -> u16 {
+    let mut found = Found { at: now.max(line.frontier()), party: index, limit: 0, settled: false };
+    push_on(&mut found, index, party, line);
+    if found.at <= now && refuse_above_limit(party).is_ok() {
+        debit(party, line, terms.permit, now, &mut Grant::at_once(terms.permit, now));
+        return 0;
     }
-    would_deny
+    u32::try_from(index).ok().and_then(|index| 1u16.checked_shl(index)).unwrap_or(0)
 }
 
 /// What every limit of every party shows now, or at its frontier if that lies ahead.
@@ -172,7 +218,7 @@ pub(crate) fn read_all(parties: &[Party<'_>], lines: &[Line], now: Timestamp) ->
 
 fn read_line(policy: &Policy, line: &Line, now: Timestamp, readings: &mut Vec<Reading>) {
     let at = now.max(line.as_of());
-    for (limit, meter) in policy.limits().iter().zip(&line.meters) {
+    for (limit, meter) in policy.limits().iter().zip(&*line.meters) {
         let capacity = limit.capacity();
         let used = limit.used(meter, line.as_of(), at);
         readings.push(Reading {
@@ -186,6 +232,7 @@ fn read_line(policy: &Policy, line: &Line, now: Timestamp, readings: &mut Vec<Re
 }
 
 /// A shadow may not even refuse.
+#[inline]
 fn refuse_impossible(party: &Party<'_>) -> Result<(), Refusal> {
     if party.policy.shadow() { Ok(()) } else { refuse_above_limit(party) }
 }
@@ -212,11 +259,4 @@ fn longest_wait(parties: &[Party<'_>], terms: &Terms<'_>) -> Span {
 
 fn charges_anything(party: &Party<'_>) -> bool {
     party.policy.charges(party.cost).any(|(_, charge)| charge > 0)
-}
-
-fn enforced<'a, 'p>(
-    parties: &'a [Party<'p>],
-    lines: &'a mut [Line],
-) -> impl Iterator<Item = (&'a Party<'p>, &'a mut Line)> {
-    parties.iter().zip(lines).filter(|(party, _)| !party.policy.shadow())
 }

@@ -27,8 +27,11 @@ pub struct Grant {
     /// Whether the caller's id had been granted before; nothing was taken this time.
     #[serde(skip)]
     pub repeated: bool,
-    /// The shadow policies that would have denied, by their index in the take, as bits.
+    /// Whether a meter holds more than its limit after all: I1 is broken, and a store must raise an alarm.
     #[serde(skip)]
+    pub over: bool,
+    /// The shadow policies that would have denied, by their index in the take, as bits.
+    #[serde(default)]
     pub would_deny: u16,
     /// One reading per limit of each policy, if the take asked for them.
     #[serde(skip)]
@@ -36,6 +39,12 @@ pub struct Grant {
 }
 
 impl Grant {
+    /// A grant for now without an end, before any limit has had its say.
+    pub fn at_once(permit: PermitId, now: Timestamp) -> Self {
+        let (at, good_until, readings) = (now, Timestamp::MAX, Vec::new());
+        Self { permit, now, at, good_until, repeated: false, over: false, would_deny: 0, readings }
+    }
+
     /// How long the caller has to wait from the decision on.
     pub fn delay(&self) -> Span {
         self.at.since(self.now)

@@ -77,8 +77,13 @@ pub struct Transition<'a> {
 }
 
 impl Transition<'_> {
-    /// Judges the transition by every invariant.
+    /// Judges the transition by every invariant. Lines are compared as those of the policies as they are now.
     pub fn check(&self) -> Result<(), Violation> {
+        let (before, after) = (self.fitted(self.before), self.fitted(self.after));
+        Transition { before: &before, after: &after, ..*self }.check_fitted()
+    }
+
+    fn check_fitted(&self) -> Result<(), Violation> {
         self.time_forward()?;
         match (self.operation.verb, self.outcome) {
             (Verb::Take(terms), Outcome::Decided(decision)) => self.check_take(&terms, decision)?,
@@ -113,7 +118,7 @@ impl Transition<'_> {
     /// Every charged meter moved by exactly its charge.
     fn all_or_nothing(&self, at: Timestamp) -> Result<(), Violation> {
         for ((party, before), (_, after)) in self.enforced(self.before).zip(self.enforced(self.after)) {
-            let charges = party.policy.charges(party.cost).zip(&before.meters).zip(&after.meters);
+            let charges = party.policy.charges(party.cost).zip(&*before.meters).zip(&*after.meters);
             for (((limit, charge), was), is) in charges {
                 let was = limit.used(was, before.as_of(), at.max(before.as_of()));
                 let is = limit.used(is, after.as_of(), at);
@@ -149,14 +154,12 @@ impl Transition<'_> {
     fn life_span(&self) -> Result<(), Violation> {
         for (party, line) in self.operation.parties.iter().zip(self.after) {
             let at = line.expires.max(line.seen);
-            let mut fitted = line.clone();
-            fitted.fit(party.policy);
-            let fresh = Line { seen: fitted.seen, ..Line::new(party.policy) };
+            let fresh = Line { seen: line.seen, ..Line::new(party.policy) };
             let read = |line: &Line| read_all(std::slice::from_ref(party), std::slice::from_ref(line), at);
             let forgotten = |line: &Line| {
                 read(line).iter().map(|reading| (reading.used, reading.remaining)).collect::<Vec<_>>()
             };
-            let as_new = forgotten(&fitted) == forgotten(&fresh);
+            let as_new = forgotten(line) == forgotten(&fresh);
             holds(Invariant::LifeSpan, as_new, || format!("{:?} would be forgotten at {at:?}", line.meters))?;
         }
         Ok(())
@@ -168,12 +171,13 @@ impl Transition<'_> {
     }
 
     fn unchanged(&self) -> bool {
-        let fitted = |lines: &[Line]| -> Vec<Line> {
-            let mut lines = lines.to_vec();
-            self.operation.parties.iter().zip(&mut lines).for_each(|(party, line)| line.fit(party.policy));
-            lines
-        };
-        fitted(self.before) == fitted(self.after)
+        self.before == self.after
+    }
+
+    fn fitted(&self, lines: &[Line]) -> Vec<Line> {
+        let mut lines = lines.to_vec();
+        self.operation.parties.iter().zip(&mut lines).for_each(|(party, line)| line.fit(party.policy));
+        lines
     }
 
     fn enforced<'s>(&'s self, lines: &'s [Line]) -> impl Iterator<Item = (&'s Party<'s>, &'s Line)> {
@@ -183,10 +187,8 @@ impl Transition<'_> {
 
 /// I1 for one line just after a grant at `at`: no charged meter holds more than its limit.
 pub fn never_over(party: &Party<'_>, line: &Line, at: Timestamp) -> bool {
-    let mut charges = party.policy.charges(party.cost).zip(&line.meters);
-    charges.all(|((limit, charge), meter)| {
-        charge == 0 || limit.used(meter, line.as_of(), at) <= limit.capacity()
-    })
+    let mut charges = party.policy.charges(party.cost).zip(&*line.meters);
+    charges.all(|((limit, charge), meter)| charge == 0 || limit.used(meter, at, at) <= limit.capacity())
 }
 
 fn holds(invariant: Invariant, held: bool, detail: impl FnOnce() -> String) -> Result<(), Violation> {

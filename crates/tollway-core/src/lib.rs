@@ -45,6 +45,7 @@ mod invariant;
 mod key;
 mod limit;
 mod line;
+mod meters;
 mod name;
 mod nearest;
 mod policy;
@@ -54,7 +55,7 @@ mod time;
 pub use algorithm::{Bucket, Meter, Sliding, Slot, State, Window};
 pub use apply::{Applied, apply};
 pub use cost::{Cost, CostError, REQUESTS};
-pub use decide::decide;
+pub use decide::{decide, grant_at_once};
 pub use decision::{Decision, Denial, Grant, Reading, Refusal};
 pub use fingerprint::Fingerprint;
 pub use invariant::{Invariant, Transition, Violation, never_over};
@@ -63,10 +64,11 @@ pub use limit::{
     Algorithm, AmountText, Calendar, Limit, LimitError, LimitTable, LimitTableError, LimitTextError,
     UnknownZone, Zone, read_span,
 };
-pub use line::{Extra, Line, Meters, Orphan, Refund, RememberedCall, Undo};
+pub use line::{Extra, Line, Orphan, Refund, RememberedCall, Undo};
+pub use meters::Meters;
 pub use name::{CallId, Name, NameError, PermitId, Subject};
 pub use nearest::nearest;
-pub use policy::{Policy, PolicyError, WhenStoreFails};
+pub use policy::{Policy, PolicyError, PolicyKey, WhenStoreFails};
 pub use store::{
     Answer, Begun, Booking, Fault, Operation, Outcome, Outcomes, Party, Retry, Settled, Store, StoreError,
     StoreResult, Terms, Verb,

@@ -3,27 +3,20 @@
 //! This is what a store keeps, locks and writes: one line per (policy, subject).
 
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
 
-use crate::algorithm::Meter;
+use crate::algorithm::{Meter, State};
 use crate::bounds::{CALL_IDS_MAX, ORPHANS_MAX, REFUNDS_MAX};
 use crate::decision::Grant;
+use crate::meters::Meters;
 use crate::{CallId, PermitId, Policy, Timestamp};
-
-/// The meters of a line; a policy with one limit keeps its meter inline.
-pub type Meters = SmallVec<[Meter; 1]>;
 
 /// All meters of one policy for one subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     /// The newest clock reading that a change has recorded (I7).
     pub seen: Timestamp,
-    /// The place of the last booking. Nobody waits ahead unless it lies after now.
-    pub frontier: Timestamp,
     /// When the line is as good as new: a store may forget it from then on, and not before (I6).
     pub expires: Timestamp,
-    /// The limit that made the last booking wait, by its index in the policy.
-    pub frontier_limit: u8,
     /// One meter per limit, in the policy's order, all as of [`Line::as_of`].
     pub meters: Meters,
     /// What most lines do not have.
@@ -35,6 +28,10 @@ pub struct Line {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Extra {
+    /// The place of the last booking. Nobody waits ahead unless it lies after now.
+    pub frontier: Timestamp,
+    /// The limit that made the last booking wait, by its index in the policy.
+    pub frontier_limit: u8,
     /// The state before the last booking, while nothing has changed since.
     pub undo: Option<Undo>,
     /// Callers' ids that count once.
@@ -45,6 +42,8 @@ pub struct Extra {
     pub orphans: Vec<Orphan>,
     /// When the line was last reset; permits granted before settle nothing.
     pub epoch: Timestamp,
+    /// Until when a permit from before the reset could still matter.
+    pub epoch_expires: Timestamp,
 }
 
 /// The state before the last booking.
@@ -103,15 +102,31 @@ impl Line {
 
     /// What the meters are as of: the last change, or the last booking if that lies later.
     pub fn as_of(&self) -> Timestamp {
-        self.seen.max(self.frontier)
+        self.seen.max(self.frontier())
+    }
+
+    /// The place of the last booking: nobody waits ahead unless it lies after now.
+    #[inline]
+    pub fn frontier(&self) -> Timestamp {
+        self.extra.as_ref().map_or(Timestamp::EPOCH, |extra| extra.frontier)
+    }
+
+    /// The limit that made the last booking wait, by its index in the policy.
+    pub(crate) fn frontier_limit(&self) -> usize {
+        self.extra.as_ref().map_or(0, |extra| usize::from(extra.frontier_limit))
+    }
+
+    /// Whether the meters are those of `policy`, in its order.
+    #[inline]
+    pub fn fits(&self, policy: &Policy) -> bool {
+        let limits = policy.limits();
+        self.meters.len() == limits.len()
+            && self.meters.iter().zip(limits).all(|(meter, limit)| meter.identity == limit.identity())
     }
 
     /// Makes the meters those of `policy`, in its order. Without effect unless the policy's limits have changed.
     pub fn fit(&mut self, policy: &Policy) {
-        let limits = policy.limits();
-        let fits = self.meters.len() == limits.len()
-            && self.meters.iter().zip(limits).all(|(meter, limit)| meter.identity == limit.identity());
-        if !fits {
+        if !self.fits(policy) {
             self.refit(policy);
         }
     }
@@ -121,17 +136,21 @@ impl Line {
         let as_of = self.as_of();
         let expires = self.expires;
         let mut left: Vec<Orphan> = std::mem::take(&mut self.meters)
+            .into_vec()
             .into_iter()
             .map(|meter| Orphan { expires, meter, as_of })
             .collect();
         let extra = self.extra_mut();
         extra.undo = None;
         left.append(&mut extra.orphans);
-        let mut meters = Meters::new();
+        let mut meters = Vec::new();
         for limit in policy.limits() {
             let found = left.iter().position(|orphan| orphan.meter.identity == limit.identity());
             let meter = found.map(|index| left.swap_remove(index)).map(|mut orphan| {
-                limit.advance(&mut orphan.meter, orphan.as_of, as_of);
+                // Slots end when they say, and are held by the clock, not by the line.
+                if !matches!(orphan.meter.state, State::Slots(_)) {
+                    limit.advance(&mut orphan.meter, orphan.as_of, as_of);
+                }
                 orphan.meter
             });
             meters.push(meter.unwrap_or_else(|| limit.fresh_meter()));
@@ -140,10 +159,32 @@ impl Line {
         // Those that would have counted longest are kept.
         left.sort_unstable_by_key(|orphan| std::cmp::Reverse(orphan.expires));
         left.truncate(ORPHANS_MAX);
-        self.meters = meters;
-        self.extra_mut().orphans = left;
-        self.frontier_limit = 0;
+        self.meters = meters.into_iter().collect();
+        let extra = self.extra_mut();
+        extra.orphans = left;
+        extra.frontier_limit = 0;
         self.drop_empty_extra();
+    }
+
+    /// Notes a debit at `now`: the clock reading, and when the meters will be as good as new.
+    #[inline]
+    pub(crate) fn changed(&mut self, now: Timestamp, meters_expire: Timestamp, policy: &Policy) {
+        self.seen = now;
+        self.expires = meters_expire.max(now);
+        if self.extra.is_some() {
+            self.drop_undo();
+            self.note_expiry(policy);
+        }
+    }
+
+    /// Records a clock reading, and brings the meters along.
+    pub(crate) fn bring_to(&mut self, policy: &Policy, now: Timestamp) {
+        let as_of = self.as_of();
+        self.seen = self.seen.max(now);
+        let to = self.as_of();
+        for (limit, meter) in policy.limits().iter().zip(&mut *self.meters) {
+            limit.advance(meter, as_of, to);
+        }
     }
 
     /// Notes when the line will be as good as new. The last step of every change.
@@ -155,10 +196,11 @@ impl Line {
         let as_of = self.as_of();
         let meters = self.meters.iter().zip(policy.limits());
         let meters = meters.map(|(meter, limit)| limit.good_as_new_at(meter, as_of)).max();
-        let own = meters.unwrap_or(Timestamp::EPOCH).max(self.frontier);
+        // Never before what it has seen: a clock that went back must not find a window new that has passed (I7).
+        let own = meters.unwrap_or(Timestamp::EPOCH).max(as_of);
         match &self.extra {
             None => own,
-            Some(extra) => own.max(extra.forgettable_at(policy)),
+            Some(extra) => own.max(extra.forgettable_at()),
         }
     }
 
@@ -166,9 +208,14 @@ impl Line {
         self.extra.get_or_insert_default()
     }
 
+    /// Something else has changed since the last booking; and nobody stands in a line that lies behind.
     pub(crate) fn drop_undo(&mut self) {
+        let seen = self.seen;
         if let Some(extra) = &mut self.extra {
             extra.undo = None;
+            if extra.frontier <= seen {
+                (extra.frontier, extra.frontier_limit) = (Timestamp::EPOCH, 0);
+            }
             self.drop_empty_extra();
         }
     }
@@ -214,16 +261,11 @@ impl Extra {
         RefundMemory::First
     }
 
-    fn forgettable_at(&self, policy: &Policy) -> Timestamp {
+    fn forgettable_at(&self) -> Timestamp {
         let calls = self.calls.iter().map(|call| call.expires);
         let refunds = self.refunds.iter().map(|refund| refund.expires);
         let orphans = self.orphans.iter().map(|orphan| orphan.expires);
-        let memories = calls.chain(refunds).chain(orphans).max().unwrap_or(Timestamp::EPOCH);
-        if self.epoch == Timestamp::EPOCH {
-            return memories;
-        }
-        let longest = policy.limits().iter().map(|limit| limit.longest_memory()).max().unwrap_or_default();
-        memories.max(self.epoch.plus(longest))
+        calls.chain(refunds).chain(orphans).chain([self.epoch_expires]).max().unwrap_or(Timestamp::EPOCH)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::bounds::{LIMITS_PER_POLICY_MAX, WAIT_DEFAULT, WAIT_MAX};
+use crate::fingerprint::Fingerprint;
 use crate::{Algorithm, Cost, Limit, LimitTextError, Name, NameError, Span};
 
 /// What to do while the store does not answer.
@@ -17,17 +18,18 @@ pub enum WhenStoreFails {
     Closed,
 }
 
+/// In place of a unit's index: the limit takes one slot, whatever the cost.
+const ONE_SLOT: usize = usize::MAX;
+
 /// A named list of limits with its behaviour.
 ///
 /// A policy that exists is valid: at least one limit, at most 16, no two under one name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    name: Name,
-    /// The name once more, for keys that are cloned for every new subject.
-    key: Arc<str>,
+    key: Arc<PolicyKey>,
     limits: Box<[Limit]>,
     units: Box<[Name]>,
-    /// For each limit, the index of its unit.
+    /// For each limit, the index of its unit, or [`ONE_SLOT`].
     unit_of: Box<[usize]>,
     default_cost: Cost,
     may_book: bool,
@@ -36,6 +38,25 @@ pub struct Policy {
     edge: Span,
     shadow: bool,
     when_store_fails: WhenStoreFails,
+}
+
+/// The name of a policy as the first part of its lines' keys: shared by all of them, and hashed once.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PolicyKey {
+    name: Name,
+    hash: u64,
+}
+
+impl PolicyKey {
+    /// The policy's name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// A hash of the name, the same in every process. To be mixed with a seeded hash of the subject.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
 }
 
 /// Why limits do not make a policy.
@@ -87,17 +108,20 @@ impl Policy {
         let mut units: Vec<Name> = Vec::new();
         let mut unit_of = Vec::with_capacity(limits.len());
         for limit in &limits {
+            if is_concurrency(limit) {
+                unit_of.push(ONE_SLOT);
+                continue;
+            }
             let known = units.iter().position(|unit| unit == limit.unit());
             unit_of.push(known.unwrap_or(units.len()));
-            if known.is_none() && !is_concurrency(limit) {
+            if known.is_none() {
                 units.push(limit.unit().clone());
             }
         }
         let holds_slots = limits.iter().any(is_concurrency);
         let slides = limits.iter().any(|limit| matches!(limit.algorithm(), Algorithm::Sliding(_)));
         Ok(Self {
-            key: name.as_str().into(),
-            name,
+            key: Arc::new(PolicyKey { hash: Fingerprint::new().text(name.as_str()).finish(), name }),
             default_cost: Cost::of_one_request(&units),
             limits: limits.into(),
             units: units.into(),
@@ -114,7 +138,7 @@ impl Policy {
     /// With this longest wait.
     pub fn with_max_wait(mut self, max_wait: Span) -> Result<Self, PolicyError> {
         if max_wait > WAIT_MAX {
-            return Err(PolicyError::WaitTooLong(self.name, max_wait));
+            return Err(PolicyError::WaitTooLong(self.name().clone(), max_wait));
         }
         self.max_wait = max_wait;
         Ok(self)
@@ -143,7 +167,7 @@ impl Policy {
 
     /// The same policy with another set of limits.
     pub fn with_limits(&self, limits: Vec<Limit>) -> Result<Self, PolicyError> {
-        let made = Self::of_limits(self.name.clone(), limits)?;
+        let made = Self::of_limits(self.name().clone(), limits)?;
         Ok(Self {
             max_wait: self.max_wait,
             edge: self.edge,
@@ -155,11 +179,11 @@ impl Policy {
 
     /// Its name.
     pub fn name(&self) -> &Name {
-        &self.name
+        &self.key.name
     }
 
-    /// Its name as the first part of a line's key.
-    pub fn key(&self) -> &Arc<str> {
+    /// Its name as the first part of its lines' keys.
+    pub fn key(&self) -> &Arc<PolicyKey> {
         &self.key
     }
 
@@ -208,10 +232,20 @@ impl Policy {
         self.when_store_fails
     }
 
+    /// The only limit and what `cost` takes from it, if there is only one.
+    #[inline]
+    pub(crate) fn only_charge(&self, cost: &Cost) -> Option<(&Limit, u64)> {
+        match (&*self.limits, &*self.unit_of) {
+            ([limit], [ONE_SLOT]) => Some((limit, 1)),
+            ([limit], [unit]) => Some((limit, cost.of(*unit))),
+            _ => None,
+        }
+    }
+
     /// Each limit with what `cost` takes from it: one slot of a concurrency limit, else the amount of its unit.
     pub fn charges<'a>(&'a self, cost: &'a Cost) -> impl Iterator<Item = (&'a Limit, u64)> {
         self.limits.iter().zip(&self.unit_of).map(|(limit, unit)| {
-            let charge = if is_concurrency(limit) { 1 } else { cost.of(*unit) };
+            let charge = if *unit == ONE_SLOT { 1 } else { cost.of(*unit) };
             (limit, charge)
         })
     }

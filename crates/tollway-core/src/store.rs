@@ -30,6 +30,9 @@ pub struct Operation<'a> {
 }
 
 /// What can be done with lines.
+///
+/// Whatever is done with a permit names the parties of its grant, less the shadows that would have denied it: nothing
+/// was taken from those.
 #[derive(Clone, Copy, Debug)]
 pub enum Verb<'a> {
     /// Take the cost of every party, or nothing.

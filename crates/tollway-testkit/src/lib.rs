@@ -1,1 +1,35 @@
-//! Soon.
+//! The kit that tells a right store from a wrong one: a model, a conformance suite and a history checker.
+//!
+//! Whoever writes a store wraps it in a [`Rig`] and runs [`conformance::run`] on it:
+//!
+//! ```
+//! use tollway_testkit::{ManualRig, PlainStore, conformance};
+//!
+//! let rig = ManualRig::new(PlainStore::new);
+//! let effort = conformance::Effort { sequences: 10, rounds: 1, ..conformance::Effort::default() };
+//! let report = conformance::run_with(&rig, effort).expect("the plain store is right");
+//! assert!(report.scenarios > 50);
+//! ```
+//!
+//! Where to look: [`Model`] says what is right, [`conformance`] asks, [`history`] judges what threads did,
+//! [`PlainStore`] is the simplest right store, [`planted`] holds wrong ones that the suite must catch.
+// A kit for tests fails by panicking, with a message for the reader.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod clock;
+pub mod conformance;
+mod deed;
+pub mod history;
+mod model;
+mod plain;
+pub mod planted;
+mod random;
+mod rig;
+mod wait;
+
+pub use clock::ManualClock;
+pub use model::Model;
+pub use plain::PlainStore;
+pub use random::Random;
+pub use rig::{ManualRig, Rig};
+pub use wait::wait_for;

@@ -41,13 +41,9 @@ pub(super) fn free(slots: &mut Vec<Slot>, permit: PermitId, at: Timestamp) -> bo
     held
 }
 
-/// Prolongs the slot of `permit`; says whether it was still held.
-pub(super) fn renew(slots: &mut [Slot], permit: PermitId, at: Timestamp, expires: Span) -> bool {
-    match slots.iter_mut().find(|slot| slot.permit == permit && slot.expires > at) {
-        Some(slot) => {
-            slot.expires = slot.expires.max(at.plus(expires));
-            true
-        }
-        None => false,
+/// Prolongs the slot of `permit`.
+pub(super) fn renew(slots: &mut [Slot], permit: PermitId, at: Timestamp, expires: Span) {
+    if let Some(slot) = slots.iter_mut().find(|slot| slot.permit == permit) {
+        slot.expires = slot.expires.max(at.plus(expires));
     }
 }

@@ -47,6 +47,25 @@ pub(crate) struct Correction {
     pub(crate) actual: u64,
 }
 
+/// From when to when a meter is brought, and the edge its windows keep.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Advance {
+    pub(crate) as_of: Timestamp,
+    pub(crate) at: Timestamp,
+    pub(crate) edge: Span,
+}
+
+/// What a debit leaves behind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Debited {
+    /// Until when the permit may begin: its window's end less the edge, its slot's end.
+    pub(crate) good_until: Timestamp,
+    /// When the meter is as good as new.
+    pub(crate) expires: Timestamp,
+    /// I1: it does not hold more than its limit.
+    pub(crate) holds: bool,
+}
+
 impl Limit {
     /// A meter that nobody has touched.
     pub fn fresh_meter(&self) -> Meter {
@@ -74,6 +93,7 @@ impl Limit {
     }
 
     /// The earliest moment from `from` on at which `charge` fits, if nobody takes before. The meter is as of `as_of`.
+    #[inline]
     pub(crate) fn earliest(
         &self,
         meter: &Meter,
@@ -103,20 +123,78 @@ impl Limit {
         }
     }
 
-    /// Takes `charge` from a meter that is as of `at`.
-    pub(crate) fn debit(&self, meter: &mut Meter, charge: u64, at: Timestamp, permit: PermitId) {
+    /// Brings a meter from `as_of` to `at` and takes `charge` from it there. One match for all of it: this is the
+    /// inner loop of every grant.
+    #[inline]
+    pub(crate) fn debit(&self, meter: &mut Meter, charge: u64, span: Advance, permit: PermitId) -> Debited {
+        let Advance { as_of, at, edge } = span;
+        match (self.algorithm(), &mut meter.state) {
+            (Algorithm::Window(calendar), State::Window(window)) => {
+                *window = window.at(calendar, at);
+                window.debit(charge);
+                let expires = if window.count == 0 { Timestamp::EPOCH } else { window.end };
+                Debited {
+                    good_until: window.end.minus(window.edge(edge)),
+                    expires,
+                    holds: window.count <= self.amount(),
+                }
+            }
+            (Algorithm::Bucket { period, .. } | Algorithm::Paced(period), State::Bucket(bucket)) => {
+                let rate = self.rate(*period);
+                *bucket = bucket.after(rate, at.since(as_of));
+                bucket.debit(charge);
+                let expires = bucket.good_as_new_at(rate, at);
+                Debited { good_until: Timestamp::MAX, expires, holds: bucket.whole() <= self.capacity() }
+            }
+            _ => self.debit_others(meter, charge, span, permit),
+        }
+    }
+
+    /// The same if there is room, in one go; else nothing, and the meter is as it was.
+    #[inline]
+    pub(crate) fn debit_if_room(
+        &self,
+        meter: &mut Meter,
+        charge: u64,
+        span: Advance,
+        permit: PermitId,
+    ) -> Option<Debited> {
+        if let (Algorithm::Bucket { period, .. } | Algorithm::Paced(period), State::Bucket(bucket)) =
+            (self.algorithm(), &mut meter.state)
+        {
+            let rate = self.rate(*period);
+            let mut after = bucket.after(rate, span.at.since(span.as_of));
+            after.debit(charge);
+            if after.whole() > self.capacity() {
+                return None;
+            }
+            *bucket = after;
+            let expires = after.good_as_new_at(rate, span.at);
+            return Some(Debited { good_until: Timestamp::MAX, expires, holds: true });
+        }
+        let room = charge <= self.capacity()
+            && self.earliest(meter, charge, span.as_of, span.at, span.edge) <= span.at;
+        room.then(|| self.debit(meter, charge, span, permit))
+    }
+
+    fn debit_others(&self, meter: &mut Meter, charge: u64, span: Advance, permit: PermitId) -> Debited {
+        let Advance { as_of, at, .. } = span;
+        self.advance(meter, as_of, at);
+        let mut good_until = Timestamp::MAX;
         match (self.algorithm(), &mut meter.state) {
             (Algorithm::FromFirstCall(period), State::Window(window)) => {
-                window.debit_unaligned(charge, at, *period)
+                window.debit_unaligned(charge, at, *period);
+                good_until = window.end;
             }
-            (Algorithm::Concurrency { expires }, State::Slots(slots)) => {
-                concurrency::hold(slots, permit, at, *expires)
+            (Algorithm::Concurrency { expires }, State::Slots(slots)) if charge > 0 => {
+                concurrency::hold(slots, permit, at, *expires);
+                good_until = at.plus(*expires);
             }
-            (_, State::Window(window)) => window.debit(charge),
             (_, State::Sliding(sliding)) => sliding.debit(charge),
-            (_, State::Bucket(bucket)) => bucket.debit(charge),
-            (_, State::Slots(_)) => {}
+            _ => {}
         }
+        let holds = self.used(meter, at, at) <= self.capacity();
+        Debited { good_until, expires: self.good_as_new_at(meter, at), holds }
     }
 
     /// The most by which a settle may exceed what was reserved: one burst of a bucket, else anything.
@@ -137,7 +215,7 @@ impl Limit {
             (_, State::Window(window)) => window.settle(booked_at, reserved, actual),
             (_, State::Bucket(bucket)) => {
                 bucket.debit(actual.saturating_sub(reserved));
-                let young = as_of.since(booked_at) <= self.refill_time();
+                let young = self.refilled_in(as_of.since(booked_at)) <= self.capacity();
                 if young {
                     bucket.credit(reserved.saturating_sub(actual));
                 }
@@ -155,13 +233,20 @@ impl Limit {
         }
     }
 
-    /// Prolongs the slot that `permit` holds in this meter; nothing to say if it is not one of slots.
-    pub(crate) fn renew(&self, meter: &mut Meter, permit: PermitId, at: Timestamp) -> Option<bool> {
-        match (self.algorithm(), &mut meter.state) {
-            (Algorithm::Concurrency { expires }, State::Slots(slots)) => {
-                Some(concurrency::renew(slots, permit, at, *expires))
-            }
-            _ => None,
+    /// Whether this is a meter of slots in which `permit` holds none any more.
+    pub(crate) fn lacks_slot(&self, meter: &Meter, permit: PermitId, at: Timestamp) -> bool {
+        match &meter.state {
+            State::Slots(slots) => !slots.iter().any(|slot| slot.permit == permit && slot.expires > at),
+            _ => false,
+        }
+    }
+
+    /// Prolongs the slot that `permit` holds in this meter, if it is one of slots.
+    pub(crate) fn renew(&self, meter: &mut Meter, permit: PermitId, at: Timestamp) {
+        if let (Algorithm::Concurrency { expires }, State::Slots(slots)) =
+            (self.algorithm(), &mut meter.state)
+        {
+            concurrency::renew(slots, permit, at, *expires);
         }
     }
 
@@ -206,16 +291,6 @@ impl Limit {
             _ => self.good_as_new_at(meter, as_of),
         };
         whole.max(at)
-    }
-
-    /// Until when a permit booked at `at` may begin under this limit: its window's end less the edge, its slot's end.
-    pub(crate) fn good_until(&self, meter: &Meter, at: Timestamp, edge: Span) -> Timestamp {
-        match (self.algorithm(), &meter.state) {
-            (Algorithm::Window(_), State::Window(window)) => window.end.minus(window.edge(edge)),
-            (Algorithm::FromFirstCall(_), State::Window(window)) => window.end,
-            (Algorithm::Concurrency { expires }, _) => at.plus(*expires),
-            _ => Timestamp::MAX,
-        }
     }
 
     fn rate(&self, period: Span) -> Rate {

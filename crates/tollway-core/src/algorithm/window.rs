@@ -58,6 +58,9 @@ impl Window {
 
     /// Counts `charge` at `at`, in a window of `period` that begins now if none is running.
     pub(super) fn debit_unaligned(&mut self, charge: u64, at: Timestamp, period: Span) {
+        if charge == 0 {
+            return;
+        }
         if self.end <= at {
             *self = Self { start: at, end: at.plus(period), count: 0 };
         }

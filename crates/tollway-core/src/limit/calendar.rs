@@ -86,7 +86,7 @@ impl Calendar {
             let end = start_of(first, zone)?;
             // A zone that sets its clocks back across midnight repeats the end of a day after the next has begun:
             // those minutes belong to the later window, so that windows never overlap.
-            if at < end {
+            if at < end || end == Timestamp::MAX {
                 return Some((start, end));
             }
             start = end;

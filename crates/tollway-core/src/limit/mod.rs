@@ -178,6 +178,17 @@ impl Limit {
         }
     }
 
+    /// The whole units that a bucket refills in this time, rounded up.
+    pub(crate) fn refilled_in(&self, elapsed: Span) -> u64 {
+        match &self.algorithm {
+            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
+                let total = u128::from(elapsed.as_micros()).saturating_mul(u128::from(self.amount));
+                u64::try_from(total.div_ceil(u128::from(period.as_micros().max(1)))).unwrap_or(u64::MAX)
+            }
+            _ => 0,
+        }
+    }
+
     /// How long an empty bucket takes to fill, rounded up; zero for limits that do not refill.
     pub fn refill_time(&self) -> Span {
         match &self.algorithm {

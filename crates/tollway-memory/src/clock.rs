@@ -1,0 +1,82 @@
+//! The machine's clocks. The only place in Tollway that reads them.
+#![allow(clippy::disallowed_methods, reason = "this module is where the machine's clock comes in")]
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use tollway_core::{Clock, Span, Timestamp};
+
+/// How long the processor's counter is trusted before it is set by the system's clock again: the two drift apart by some
+/// microseconds in this time, and by seconds in a day.
+const TRUSTED_NANOS: u64 = 100_000_000;
+
+/// Wall time at the start, monotonic from then on: it follows no step of the machine's date.
+///
+/// Read from the processor's counter, which costs a third of the system's clock, and set by that ten times a second.
+#[derive(Debug)]
+pub struct SystemClock {
+    counter: quanta::Clock,
+    started_raw: u64,
+    started: Instant,
+    started_at: Timestamp,
+    /// What the counter's elapsed nanoseconds lack, as of the last setting.
+    lacking: AtomicI64,
+    /// The counter's elapsed nanoseconds at which it is due to be set again.
+    next_setting: AtomicU64,
+}
+
+impl SystemClock {
+    /// Anchors the clock to wall time now.
+    pub fn new() -> Self {
+        let counter = quanta::Clock::new();
+        Self {
+            started_raw: counter.raw(),
+            started: Instant::now(),
+            started_at: wall_time(),
+            counter,
+            lacking: AtomicI64::new(0),
+            next_setting: AtomicU64::new(0),
+        }
+    }
+
+    #[cold]
+    fn set(&self, counted: u64) {
+        let elapsed = i64::try_from(self.started.elapsed().as_nanos()).unwrap_or(i64::MAX);
+        self.lacking.store(elapsed.saturating_sub_unsigned(counted), Ordering::Relaxed);
+        self.next_setting.store(counted.saturating_add(TRUSTED_NANOS), Ordering::Relaxed);
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    #[inline]
+    fn now(&self) -> Timestamp {
+        let counted = self.counter.delta_as_nanos(self.started_raw, self.counter.raw());
+        if counted >= self.next_setting.load(Ordering::Relaxed) {
+            self.set(counted);
+        }
+        let elapsed = counted.saturating_add_signed(self.lacking.load(Ordering::Relaxed));
+        self.started_at.plus(Span::from_micros(elapsed / 1_000))
+    }
+}
+
+/// Wall time as the machine has it, the same in every process; it may step.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WallClock;
+
+impl Clock for WallClock {
+    fn now(&self) -> Timestamp {
+        wall_time()
+    }
+}
+
+/// A machine whose date lies before 1970 is at the epoch.
+fn wall_time() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}

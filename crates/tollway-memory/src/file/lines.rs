@@ -1,0 +1,182 @@
+//! The lines of a state file, as this process knows them.
+
+use std::collections::{HashMap, HashSet};
+
+use tollway_core::{Line, LineKey, Outcome, Timestamp, apply};
+
+use super::bounds::{FILE_LINES_MAX, FORGOTTEN_AT_ONCE};
+use super::owned::OwnedOperation;
+use super::record::{Entry, Record};
+
+/// What a new line is taken to need until it has been written once.
+const NEW_LINE_BYTES: usize = 512;
+
+/// What a record needs beside its lines.
+const RECORD_BYTES_OVERHEAD: usize = 32;
+
+/// All lines, and which of them the file does not know yet.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    held: HashMap<LineKey, Held>,
+    changed: HashSet<LineKey>,
+    changed_bytes: usize,
+    forgotten: Timestamp,
+    /// Looking for lines to forget was in vain and will be until then.
+    none_expires_before: Timestamp,
+}
+
+#[derive(Debug)]
+struct Held {
+    line: Line,
+    bytes: usize,
+}
+
+impl Lines {
+    /// Takes in what somebody wrote.
+    pub(super) fn take_in(&mut self, record: Record) -> serde_json::Result<()> {
+        self.forgotten = self.forgotten.max(record.forgotten);
+        for text in record.lines {
+            let Entry { key, line } = Entry::decode(&text)?;
+            match line {
+                Some(line) => self.held.insert(key, Held { line, bytes: text.get().len() }),
+                None => self.held.remove(&key),
+            };
+        }
+        Ok(())
+    }
+
+    /// The store's time: the clock's, but never before a time at which forgotten lines were as good as new. A clock
+    /// that is set back would otherwise find them new while they still count (I6, I7).
+    pub(super) fn time(&self, clock: Timestamp) -> Timestamp {
+        clock.max(self.forgotten)
+    }
+
+    /// Applies one operation.
+    pub(super) fn apply(&mut self, operation: &OwnedOperation, now: Timestamp) -> Outcome {
+        let keys: Vec<LineKey> = operation.keys().collect();
+        operation.lend(|operation| {
+            let parties = operation.parties.iter().zip(&keys);
+            let known = |(party, key): (&tollway_core::Party<'_>, &LineKey)| {
+                self.held.get(key).map_or_else(|| Line::new(party.policy), |held| held.line.clone())
+            };
+            let mut lines: Vec<Line> = parties.map(known).collect();
+            let applied = apply(operation, &mut lines, now);
+            if applied.changed {
+                keys.into_iter().zip(lines).for_each(|(key, line)| self.keep(key, line));
+            }
+            applied.outcome
+        })
+    }
+
+    fn keep(&mut self, key: LineKey, line: Line) {
+        let bytes = match self.held.get_mut(&key) {
+            // A party that the operation left alone, such as a shadow that would have denied.
+            Some(held) if held.line == line => return,
+            Some(held) => {
+                held.line = line;
+                held.bytes
+            }
+            None => {
+                self.held.insert(key.clone(), Held { line, bytes: NEW_LINE_BYTES });
+                NEW_LINE_BYTES
+            }
+        };
+        if self.changed.insert(key) {
+            self.changed_bytes = self.changed_bytes.saturating_add(bytes);
+        }
+    }
+
+    /// Makes room for the lines that these operations could add, and says whether there is.
+    pub(super) fn make_room(&mut self, operations: &[OwnedOperation], now: Timestamp) -> bool {
+        let makers = || operations.iter().filter(|operation| operation.makes_lines() > 0);
+        let most: usize = makers().map(OwnedOperation::makes_lines).sum();
+        if self.held.len().saturating_add(most) <= FILE_LINES_MAX {
+            return true;
+        }
+        self.forget_some(most.max(FORGOTTEN_AT_ONCE), now);
+        let new: HashSet<LineKey> =
+            makers().flat_map(OwnedOperation::keys).filter(|key| !self.held.contains_key(key)).collect();
+        self.held.len().saturating_add(new.len()) <= FILE_LINES_MAX
+    }
+
+    /// Forgets lines that are as good as new, in memory and with the next record.
+    fn forget_some(&mut self, most: usize, now: Timestamp) {
+        if now < self.none_expires_before {
+            return;
+        }
+        let expired = self.held.iter().filter(|(_, held)| held.line.expires <= now);
+        let expired: Vec<LineKey> = expired.map(|(key, _)| key.clone()).take(most).collect();
+        if expired.is_empty() {
+            let next = self.held.values().map(|held| held.line.expires).min();
+            self.none_expires_before = next.unwrap_or_default();
+        }
+        for key in expired {
+            if let Some(held) = self.held.remove(&key) {
+                self.forgotten = self.forgotten.max(held.line.expires);
+                self.changed.insert(key);
+            }
+        }
+    }
+
+    /// How much waits to be written, about.
+    pub(super) fn changed_bytes(&self) -> usize {
+        self.changed_bytes
+    }
+
+    /// All that waits to be written as one record; nothing if nothing does.
+    pub(super) fn changes(&mut self) -> serde_json::Result<Option<String>> {
+        if self.changed.is_empty() {
+            return Ok(None);
+        }
+        let mut lines = Vec::with_capacity(self.changed.len());
+        for key in &self.changed {
+            let held = self.held.get_mut(key);
+            let entry = Entry { key: key.clone(), line: held.as_ref().map(|held| &held.line) };
+            let text = entry.encode()?;
+            if let Some(held) = held {
+                held.bytes = text.get().len();
+            }
+            lines.push(text);
+        }
+        Record { forgotten: self.forgotten, lines }.encode().map(Some)
+    }
+
+    /// The file knows all that had changed.
+    pub(super) fn written(&mut self) {
+        self.changed.clear();
+        self.changed_bytes = 0;
+    }
+
+    /// What a new file with the lines that still count would need.
+    pub(super) fn live_bytes(&self, now: Timestamp) -> u64 {
+        let live = self.held.values().filter(|held| held.line.expires > now);
+        live.map(|held| widen(held.bytes.saturating_add(RECORD_BYTES_OVERHEAD))).sum()
+    }
+
+    /// Forgets every line that is as good as new. For whoever writes [`Lines::records`] next.
+    pub(super) fn forget_expired(&mut self, now: Timestamp) {
+        let mut forgotten = self.forgotten;
+        self.held.retain(|_, held| {
+            let live = held.line.expires > now;
+            if !live {
+                forgotten = forgotten.max(held.line.expires);
+            }
+            live
+        });
+        self.forgotten = forgotten;
+    }
+
+    /// The records of a new file, one for each line.
+    pub(super) fn records(&self) -> impl Iterator<Item = serde_json::Result<String>> {
+        let first = Record { forgotten: self.forgotten, lines: Vec::new() }.encode();
+        let lines = self.held.iter().map(|(key, held)| {
+            let text = Entry { key: key.clone(), line: Some(&held.line) }.encode()?;
+            Record { forgotten: Timestamp::EPOCH, lines: vec![text] }.encode()
+        });
+        std::iter::once(first).chain(lines)
+    }
+}
+
+fn widen(size: usize) -> u64 {
+    u64::try_from(size).unwrap_or(u64::MAX)
+}

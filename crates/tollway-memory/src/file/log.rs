@@ -1,0 +1,238 @@
+//! The state file as bytes: reading what others appended, appending, and replacing it as a whole.
+//!
+//! Whoever calls anything here holds the lock.
+
+use std::cmp::Ordering;
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::bounds::{FILE_BYTES_MAX, RECORD_BYTES_MAX};
+use super::error::FileError;
+use super::lock::{identity, private};
+use super::record::{Flaw, HEADER_BYTES_MAX, Record, VERSION, header, version_in};
+
+/// An open state file, and how far this process knows it.
+#[derive(Debug)]
+pub(super) struct Log {
+    path: PathBuf,
+    file: File,
+    identity: Option<(u64, u64)>,
+    /// Everything before was read or written by this process.
+    end: u64,
+    /// How many text lines that is.
+    lines: u64,
+}
+
+/// How a reading ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tail {
+    /// After a whole record.
+    Whole,
+    /// With something that is no record, and no record comes after it: a write that was cut short.
+    Torn,
+}
+
+impl Log {
+    /// Opens the file and reads its header; none if there is no file, or an empty one.
+    pub(super) fn open(path: &Path) -> Result<Option<Self>, FileError> {
+        let Some(metadata) = look_at(path)? else { return Ok(None) };
+        if metadata.len() == 0 {
+            return Ok(None);
+        }
+        let opened = OpenOptions::new().read(true).write(true).open(path);
+        let file = opened.map_err(FileError::doing("open", path))?;
+        let mut first_line = Vec::new();
+        let read = BufReader::new((&file).take(HEADER_BYTES_MAX)).read_until(b'\n', &mut first_line);
+        let end = read.map_err(FileError::doing("read", path))?;
+        match version_in(&first_line) {
+            Some(VERSION) => {
+                let path = path.to_owned();
+                Ok(Some(Self { path, file, identity: identity(&metadata), end: widen(end), lines: 1 }))
+            }
+            Some(version) => Err(FileError::OtherVersion { path: path.to_owned(), version }),
+            None => Err(FileError::NotOurs(path.to_owned())),
+        }
+    }
+
+    /// Makes the file, without records.
+    pub(super) fn create(path: &Path) -> Result<Self, FileError> {
+        put_in_place(path, None, std::iter::empty())
+    }
+
+    /// Writes a new file with these records and puts it in the place of this one, in one step.
+    pub(super) fn replace(
+        &self,
+        records: impl Iterator<Item = serde_json::Result<String>>,
+    ) -> Result<Self, FileError> {
+        // Whoever let a group share the file still wants that.
+        let metadata = self.file.metadata().map_err(FileError::doing("look at", &self.path))?;
+        put_in_place(&self.path, Some(metadata.permissions()), records)
+    }
+
+    /// What has become of the file since this process last had the lock.
+    pub(super) fn since(&self) -> Result<Since, FileError> {
+        let Some(metadata) = look_at(&self.path)? else { return Ok(Since::Replaced) };
+        let same = self.identity.is_some() && identity(&metadata) == self.identity;
+        Ok(match metadata.len().cmp(&self.end) {
+            Ordering::Equal if same => Since::Same,
+            Ordering::Greater if same => Since::Grown,
+            _ => Since::Replaced,
+        })
+    }
+
+    /// Reads every record from where the last reading ended.
+    pub(super) fn read(
+        &mut self,
+        mut take_in: impl FnMut(Record) -> Result<(), serde_json::Error>,
+    ) -> Result<Tail, FileError> {
+        self.file.seek(SeekFrom::Start(self.end)).map_err(FileError::doing("read", &self.path))?;
+        let mut reader = BufReader::new(&self.file);
+        let mut text = Vec::new();
+        loop {
+            let size = read_line(&mut reader, &mut text, &self.path)?;
+            if size == 0 {
+                return Ok(Tail::Whole);
+            }
+            let line = self.lines.saturating_add(1);
+            let path = || self.path.clone();
+            match Record::decode(&text) {
+                Ok(record) => take_in(record).map_err(|error| FileError::NotUnderstood {
+                    path: path(),
+                    line,
+                    reason: error.to_string(),
+                })?,
+                Err(Flaw::NotUnderstood(reason)) => {
+                    return Err(FileError::NotUnderstood { path: path(), line, reason });
+                }
+                Err(Flaw::Damaged) if records_follow(&mut reader, &mut text, &self.path)? => {
+                    return Err(FileError::Damaged { path: path(), line });
+                }
+                Err(Flaw::Damaged) => return Ok(Tail::Torn),
+            }
+            self.lines = line;
+            self.end = self.end.saturating_add(widen(size));
+        }
+    }
+
+    /// Appends a record. If it fails, the file is as it was, or has a torn tail that the next holder cuts off.
+    pub(super) fn append(&mut self, record: &str) -> Result<(), FileError> {
+        let start = self.file.seek(SeekFrom::Start(self.end));
+        if let Err(error) = start.and_then(|_| self.file.write_all(record.as_bytes())) {
+            let _ = self.cut();
+            return Err(FileError::doing("write", &self.path)(error));
+        }
+        self.end = self.end.saturating_add(widen(record.len()));
+        self.lines = self.lines.saturating_add(1);
+        Ok(())
+    }
+
+    /// Cuts off what comes after the last whole record.
+    pub(super) fn cut(&self) -> Result<(), FileError> {
+        self.file.set_len(self.end).map_err(FileError::doing("cut the torn end off", &self.path))
+    }
+
+    /// How large the file is.
+    pub(super) fn size(&self) -> u64 {
+        self.end
+    }
+}
+
+/// What has become of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Since {
+    /// Nothing.
+    Same,
+    /// Others have appended to it.
+    Grown,
+    /// It is another file, or lacks what was read from it.
+    Replaced,
+}
+
+/// The name of a file beside the state file.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// What is at the path, if it can be a state file at all.
+fn look_at(path: &Path) -> Result<Option<Metadata>, FileError> {
+    match path.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(FileError::doing("look at", path)(error)),
+        Ok(metadata) if metadata.is_dir() => Err(FileError::Directory(path.to_owned())),
+        Ok(metadata) if !metadata.is_file() => Err(FileError::NotAFile(path.to_owned())),
+        Ok(metadata) if metadata.len() > FILE_BYTES_MAX => Err(FileError::TooLarge(path.to_owned())),
+        Ok(metadata) => Ok(Some(metadata)),
+    }
+}
+
+fn put_in_place(
+    path: &Path,
+    permissions: Option<Permissions>,
+    records: impl Iterator<Item = serde_json::Result<String>>,
+) -> Result<Log, FileError> {
+    let draft = beside(path, ".tmp");
+    let made = write_draft(&draft, permissions, records).and_then(|log| {
+        fs::rename(&draft, path).map_err(FileError::doing("replace", path))?;
+        Ok(Log { path: path.to_owned(), ..log })
+    });
+    if made.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    made
+}
+
+fn write_draft(
+    draft: &Path,
+    permissions: Option<Permissions>,
+    records: impl Iterator<Item = serde_json::Result<String>>,
+) -> Result<Log, FileError> {
+    // What a killed process left there is removed and never opened: it could be a link to somewhere else by now.
+    let _ = fs::remove_file(draft);
+    let mut options = OpenOptions::new();
+    let opened = private(options.read(true).write(true).create_new(true)).open(draft);
+    let file = opened.map_err(FileError::doing("create", draft))?;
+    let identity = identity(&file.metadata().map_err(FileError::doing("look at", draft))?);
+    let failed = || FileError::doing("write", draft);
+    if let Some(permissions) = permissions {
+        file.set_permissions(permissions).map_err(failed())?;
+    }
+    let mut writer = BufWriter::new(&file);
+    let (mut end, mut lines) = (0u64, 0u64);
+    for text in std::iter::once(Ok(header())).chain(records) {
+        let text = text.map_err(|error| failed()(error.into()))?;
+        writer.write_all(text.as_bytes()).map_err(failed())?;
+        end = end.saturating_add(widen(text.len()));
+        lines = lines.saturating_add(1);
+        if end > FILE_BYTES_MAX {
+            return Err(FileError::TooLarge(draft.to_owned()));
+        }
+    }
+    writer.flush().map_err(failed())?;
+    drop(writer);
+    // The one place that waits for the disk: else a power failure could keep the new name and lose the content.
+    file.sync_data().map_err(failed())?;
+    Ok(Log { path: draft.to_owned(), file, identity, end, lines })
+}
+
+/// Whether anything from here on is a record that somebody wrote.
+fn records_follow(reader: &mut impl BufRead, text: &mut Vec<u8>, path: &Path) -> Result<bool, FileError> {
+    while read_line(reader, text, path)? > 0 {
+        if !matches!(Record::decode(text), Err(Flaw::Damaged)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn read_line(reader: &mut impl BufRead, text: &mut Vec<u8>, path: &Path) -> Result<usize, FileError> {
+    text.clear();
+    let most = widen(RECORD_BYTES_MAX);
+    reader.take(most).read_until(b'\n', text).map_err(FileError::doing("read", path))
+}
+
+fn widen(size: usize) -> u64 {
+    u64::try_from(size).unwrap_or(u64::MAX)
+}

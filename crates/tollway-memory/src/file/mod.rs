@@ -1,0 +1,164 @@
+//! A store in a file, for many short commands and processes of one machine.
+//!
+//! # How it works
+//!
+//! The file `PATH` is a log: a header, then one record for each write, with a checksum. Whoever decides holds the lock on
+//! `PATH.lock`, reads what others have appended, applies the operations, appends the lines that changed, and only then
+//! answers. One thread of each store does so, for all requests that wait, in one go. A log that is much larger than its
+//! live lines need is replaced by a shorter one.
+//!
+//! # What a crash leaves
+//!
+//! A process killed at any moment leaves a file with at most one record cut short, which the next holder of the lock cuts
+//! off; nobody was told of it. An answer that was lost on its way can lose units and never gains any.
+//!
+//! Takes do not wait for the disk, because the machine keeps what a killed process wrote. After a power failure the file
+//! can be some seconds old, or have a damaged end, which is cut off too. Whoever must not forget grants even then needs a
+//! store on another machine.
+//!
+//! # Limits
+//!
+//! The file must be on a local disk: locks on network disks are not to be relied on. A process that is stopped, not
+//! killed, while it holds the lock, holds up all others.
+
+mod bounds;
+mod error;
+mod lines;
+mod lock;
+mod log;
+mod owned;
+mod record;
+mod state;
+mod writer;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
+use tollway_core::{Answer, Clock, Fault, Operation, Outcomes, Retry, Store, StoreError};
+
+pub use bounds::{FILE_BYTES_MAX, FILE_LINES_MAX, FILE_QUEUE_MAX, RECORD_BYTES_MAX};
+pub use error::FileError;
+use lock::Lock;
+use owned::OwnedOperation;
+use state::State;
+use writer::{Request, Writer};
+
+/// A store in a file that many processes of one machine share.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollway_memory::{FileStore, WallClock};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("limits");
+/// let store = FileStore::open(&path, Arc::new(WallClock::default()))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct FileStore {
+    path: PathBuf,
+    queue: Option<SyncSender<Request>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl FileStore {
+    /// Opens the file at `path`, or makes it and its directory, readable by its owner only.
+    ///
+    /// All who share the file should have the machine's wall clock; it may be set back, lines do not go back with it.
+    pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self, FileError> {
+        let path = settle_path(path.as_ref())?;
+        let mut lock = Lock::open(log::beside(&path, ".lock"))?;
+        let mut state = State::new(path.clone());
+        state.refresh(&lock.hold()?)?;
+        let (queue, requests) = sync_channel(FILE_QUEUE_MAX);
+        let writer = Writer { lock, state, clock };
+        let thread = std::thread::Builder::new().name("tollway-file".to_owned());
+        let writer = thread
+            .spawn(move || writer.run(requests))
+            .map_err(FileError::doing("start a writer for", &path))?;
+        Ok(Self { path, queue: Some(queue), writer: Some(writer) })
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn send(&self, request: Request) -> Result<(), StoreError> {
+        let Some(queue) = &self.queue else { return Err(stopped(Retry::Safe)) };
+        queue.try_send(request).map_err(|error| match error {
+            TrySendError::Full(_) => {
+                let message = format!("{FILE_QUEUE_MAX} requests wait for {} already", self.path.display());
+                StoreError { fault: Fault::Store, retry: Retry::Safe, message }
+            }
+            TrySendError::Disconnected(_) => stopped(Retry::Useless),
+        })
+    }
+}
+
+impl Store for FileStore {
+    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+        if batch.is_empty() {
+            return Answer::now(Ok(Outcomes::new()));
+        }
+        if batch.len() > OPERATIONS_PER_BATCH_MAX {
+            return Answer::now(Err(batch_too_large(batch.len())));
+        }
+        let (reply, answer) = oneshot::channel();
+        let batch = batch.iter().map(OwnedOperation::from).collect();
+        match self.send(Request { batch, reply }) {
+            Ok(()) => Answer::Later(Box::pin(async {
+                answer.await.unwrap_or_else(|_| Err(stopped(Retry::Unclear)))
+            })),
+            Err(error) => Answer::now(Err(error)),
+        }
+    }
+}
+
+impl Drop for FileStore {
+    /// Finishes what was accepted.
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for FileStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileStore").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// One path for one file: two names of it must lead to one lock, and a link must not be replaced by what it leads to.
+fn settle_path(path: &Path) -> Result<PathBuf, FileError> {
+    match fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(FileError::doing("open", path)(error)),
+        Ok(settled) if settled.is_dir() => return Err(FileError::Directory(settled)),
+        Ok(settled) => return Ok(settled),
+    }
+    let Some(name) = path.file_name() else { return Err(FileError::NotAFile(path.to_owned())) };
+    let directory = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(directory).map_err(FileError::doing("create the directory", directory))?;
+    let directory = fs::canonicalize(directory).map_err(FileError::doing("open", directory))?;
+    Ok(directory.join(name))
+}
+
+fn stopped(retry: Retry) -> StoreError {
+    StoreError { fault: Fault::Store, retry, message: "the writer of the state file has stopped".to_owned() }
+}
+
+fn batch_too_large(count: usize) -> StoreError {
+    let message = format!("{count} operations in one batch; at most {OPERATIONS_PER_BATCH_MAX} are allowed");
+    StoreError { fault: Fault::Caller, retry: Retry::Useless, message }
+}

@@ -1,0 +1,256 @@
+//! Lines in this process: sharded, bounded, expiring by themselves.
+
+mod shard;
+mod table;
+
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use shard::{Key, Shard};
+use smallvec::SmallVec;
+use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
+use tollway_core::{
+    Answer, Applied, Clock, Decision, Fault, Grant, Invariant, Line, Operation, Outcome, Outcomes, Party,
+    Retry, Store, StoreError, StoreResult, Terms, Timestamp, Verb, apply, grant_at_once,
+};
+
+use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
+
+/// Into how many parts the lines are divided, each behind a lock of its own.
+pub const SHARDS: usize = 64;
+
+/// How many lines a store keeps unless told otherwise.
+pub const LINES_DEFAULT: usize = 1_000_000;
+
+/// How many lines new subjects of one policy share once the store is full of live ones.
+pub const OVERFLOW_LINES: usize = 1_024;
+
+/// Lines in this process.
+///
+/// Bounded: a line of a policy with one limit and a subject of up to 24 bytes takes less than 200 bytes, each further
+/// limit 48 more. Only lines that are as good as new are forgotten. Full of live ones, new subjects share 1,024 lines
+/// per policy: a flood of subjects neither resets one that was denied nor shuts others out.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollway_memory::{MemoryStore, SystemClock};
+///
+/// let store = MemoryStore::new(Arc::new(SystemClock::new()));
+/// assert_eq!(store.stats().lines, 0);
+/// ```
+pub struct MemoryStore {
+    shards: Box<[Padded]>,
+    hasher: RandomState,
+    clock: Arc<dyn Clock>,
+    capacity: usize,
+    /// Grants after which a meter held more than its limit (I1). Must stay 0.
+    violations: AtomicU64,
+    overflowing: AtomicBool,
+}
+
+/// Keeps neighbours' locks off one another's cache lines.
+#[repr(align(128))]
+struct Padded(Mutex<Shard>);
+
+/// How full a memory store is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// Lines kept.
+    pub lines: usize,
+    /// Lines it may keep.
+    pub capacity: usize,
+    /// Lines shared by subjects for which there was no room.
+    pub overflow_lines: usize,
+    /// Operations that had to share a line.
+    pub overflowed: u64,
+    /// Grants that broke I1. Must be 0.
+    pub violations: u64,
+}
+
+impl MemoryStore {
+    /// A store of [`LINES_DEFAULT`] lines.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self::with_capacity(LINES_DEFAULT, clock)
+    }
+
+    /// A store of at most this many lines, rounded up to a multiple of [`SHARDS`].
+    pub fn with_capacity(lines: usize, clock: Arc<dyn Clock>) -> Self {
+        let per_shard = lines.div_ceil(SHARDS).max(1);
+        let hasher = RandomState::default();
+        let shard = || Padded(Mutex::new(Shard::new(per_shard, hasher.clone())));
+        Self {
+            shards: (0..SHARDS).map(|_| shard()).collect(),
+            hasher: hasher.clone(),
+            clock,
+            capacity: per_shard * SHARDS,
+            violations: AtomicU64::new(0),
+            overflowing: AtomicBool::new(false),
+        }
+    }
+
+    /// How full it is.
+    pub fn stats(&self) -> MemoryStats {
+        let mut stats = MemoryStats { capacity: self.capacity, ..MemoryStats::default() };
+        for index in 0..SHARDS {
+            let shard = self.lock(index);
+            stats.lines += shard.lines();
+            stats.overflow_lines += shard.overflow_lines();
+            stats.overflowed += shard.overflowed;
+        }
+        stats.violations = self.violations.load(Ordering::Relaxed);
+        stats
+    }
+
+    fn apply_one(&self, operation: &Operation<'_>, now: Timestamp) -> Result<Outcome, StoreError> {
+        let applied = match operation.parties {
+            [party] => self.apply_to_line(operation, party, now)?,
+            parties if parties.len() > tollway_core::bounds::PARTIES_PER_TAKE_MAX => {
+                apply(operation, &mut [], now)
+            }
+            _ => self.apply_to_lines(operation, now)?,
+        };
+        self.count_violations(operation, &applied.outcome);
+        Ok(applied.outcome)
+    }
+
+    /// What `apply` does with nearly every take, without the wrapping: one party whose line is there and has room. If it
+    /// is not that, nothing has changed, and `apply` must be asked.
+    #[inline]
+    pub fn grant_at_once(&self, party: &Party<'_>, terms: &Terms<'_>) -> Option<Grant> {
+        self.grant_at(party, terms, self.clock.now())
+    }
+
+    #[inline]
+    fn grant_at(&self, party: &Party<'_>, terms: &Terms<'_>, now: Timestamp) -> Option<Grant> {
+        let key = self.key(party);
+        let mut shard = self.lock(shard_of(key.hash));
+        let grant = grant_at_once(party, shard.own(key)?, terms, now)?;
+        if grant.over {
+            self.raise_alarm(std::slice::from_ref(party));
+        }
+        Some(grant)
+    }
+
+    /// The common case: one line, decided where it lies.
+    fn apply_to_line(
+        &self,
+        operation: &Operation<'_>,
+        party: &Party<'_>,
+        now: Timestamp,
+    ) -> Result<Applied, StoreError> {
+        let key = self.key(party);
+        let mut shard = self.lock(shard_of(key.hash));
+        if let Some(line) = shard.find(key, now) {
+            return Ok(apply(operation, std::slice::from_mut(line), now));
+        }
+        let mut line = Line::new(party.policy);
+        let applied = apply(operation, std::slice::from_mut(&mut line), now);
+        if applied.changed {
+            let had_room = shard.insert(key, line, now)?;
+            drop(shard);
+            self.warn_unless(had_room);
+        }
+        Ok(applied)
+    }
+
+    /// Several lines: all their shards are locked, always in the same order, before any of them is looked at.
+    fn apply_to_lines(&self, operation: &Operation<'_>, now: Timestamp) -> Result<Applied, StoreError> {
+        let keys: SmallVec<[Key<'_>; 4]> = operation.parties.iter().map(|party| self.key(party)).collect();
+        let mut shards = self.lock_all(&keys);
+        let mut lines: SmallVec<[Line; 4]> = SmallVec::new();
+        for key in &keys {
+            let kept = shard_in(&mut shards, key.hash)?.find(*key, now).map(|line| line.clone());
+            lines.push(kept.unwrap_or_else(|| Line::new(key.policy)));
+        }
+        let applied = apply(operation, &mut lines, now);
+        if !applied.changed {
+            return Ok(applied);
+        }
+        for (key, line) in keys.iter().zip(lines) {
+            let shard = shard_in(&mut shards, key.hash)?;
+            match shard.find(*key, now) {
+                Some(kept) => *kept = line,
+                None => self.warn_unless(shard.insert(*key, line, now)?),
+            }
+        }
+        Ok(applied)
+    }
+
+    fn key<'a>(&self, party: &Party<'a>) -> Key<'a> {
+        let hash = table::hash(&self.hasher, party.policy.key(), party.subject);
+        Key { hash, policy: party.policy, subject: party.subject }
+    }
+
+    /// Nothing in the engine panics while it holds a lock; if something did, the line is as it was left.
+    fn lock(&self, index: usize) -> MutexGuard<'_, Shard> {
+        self.shards[index].0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_all(&self, keys: &[Key<'_>]) -> LockedShards<'_> {
+        let mut indices: SmallVec<[usize; 4]> = keys.iter().map(|key| shard_of(key.hash)).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        indices.into_iter().map(|index| (index, self.lock(index))).collect()
+    }
+
+    fn count_violations(&self, operation: &Operation<'_>, outcome: &Outcome) {
+        if matches!(outcome, Outcome::Decided(Decision::Granted(grant)) if grant.over) {
+            self.raise_alarm(operation.parties);
+        }
+    }
+
+    #[cold]
+    fn raise_alarm(&self, parties: &[Party<'_>]) {
+        self.violations.fetch_add(1, Ordering::Relaxed);
+        let policies: Vec<&str> = parties.iter().map(|party| party.policy.name().as_str()).collect();
+        tracing::error!(?policies, invariant = Invariant::NeverOver.id(), "a grant exceeded its limit");
+    }
+
+    fn warn_unless(&self, had_room: bool) {
+        if !had_room && !self.overflowing.swap(true, Ordering::Relaxed) {
+            let capacity = self.capacity;
+            tracing::warn!(
+                capacity,
+                "memory store is full of live lines: new subjects share lines from now on"
+            );
+        }
+    }
+}
+
+impl Store for MemoryStore {
+    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+        if batch.len() > OPERATIONS_PER_BATCH_MAX {
+            return Answer::now(Err(too_many(batch.len())));
+        }
+        let now = self.clock.now();
+        if let [Operation { parties: [party], verb: Verb::Take(terms) }] = batch
+            && let Some(grant) = self.grant_at(party, terms, now)
+        {
+            return Answer::Now(Some(Ok(Outcomes::from_buf([Outcome::Decided(Decision::Granted(grant))]))));
+        }
+        Answer::now(batch.iter().map(|operation| self.apply_one(operation, now)).collect::<StoreResult>())
+    }
+}
+
+type LockedShards<'a> = SmallVec<[(usize, MutexGuard<'a, Shard>); 4]>;
+
+fn shard_in<'s>(shards: &'s mut LockedShards<'_>, hash: u64) -> Result<&'s mut Shard, StoreError> {
+    let index = shard_of(hash);
+    let found = shards.iter_mut().find(|(locked, _)| *locked == index);
+    found.map(|(_, shard)| &mut **shard).ok_or_else(full)
+}
+
+/// The table uses the lowest and the highest bits of the hash; these are neither.
+fn shard_of(hash: u64) -> usize {
+    (hash >> 32) as usize % SHARDS
+}
+
+fn full() -> StoreError {
+    let message = "the memory store is full, and so are its shared lines".to_owned();
+    StoreError { fault: Fault::Store, retry: Retry::Safe, message }
+}
+
+fn too_many(count: usize) -> StoreError {
+    let message = format!("{count} operations in one batch; at most {OPERATIONS_PER_BATCH_MAX} are allowed");
+    StoreError { fault: Fault::Caller, retry: Retry::Useless, message }
+}

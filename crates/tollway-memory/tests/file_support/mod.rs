@@ -1,0 +1,115 @@
+//! What the tests of the file store share: a clock set by hand, and takes that wait for their answer.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use tempfile::TempDir;
+use tollway_core::{
+    Clock, Decision, Operation, Outcome, Party, PermitId, Policy, Reading, Span, Store, StoreError, Subject,
+    Terms, Timestamp, Verb,
+};
+use tollway_memory::FileStore;
+
+/// Noon of some day, so that no window ends while a test runs.
+pub(crate) const NOON: Timestamp = Timestamp::from_secs(20_000 * 86_400 + 43_200);
+
+/// A clock that stands until it is set.
+pub(crate) struct HandClock(AtomicU64);
+
+impl HandClock {
+    pub(crate) fn at_noon() -> Arc<Self> {
+        Arc::new(Self(AtomicU64::new(NOON.as_micros())))
+    }
+
+    pub(crate) fn set(&self, time: Timestamp) {
+        self.0.store(time.as_micros(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for HandClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// A directory that goes away with the test, and a file in it that is not there yet.
+pub(crate) fn place() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("limits");
+    (directory, path)
+}
+
+pub(crate) fn open(path: &Path) -> FileStore {
+    FileStore::open(path, HandClock::at_noon()).unwrap()
+}
+
+pub(crate) fn policy(limit: &str) -> Policy {
+    Policy::new("adobe", [limit]).unwrap()
+}
+
+pub(crate) fn subject(text: &str) -> Subject {
+    Subject::new(text).unwrap()
+}
+
+/// Takes the default cost under every policy for the subject; says whether it was granted.
+pub(crate) fn try_take(
+    store: &FileStore,
+    policies: &[&Policy],
+    subject: &Subject,
+) -> Result<bool, StoreError> {
+    let outcome = wait(store.apply(&[take_of(&parties(policies, subject))]))?.remove(0);
+    match outcome {
+        Outcome::Decided(decision) => Ok(matches!(decision, Decision::Granted(_))),
+        other => panic!("not a decision: {other:?}"),
+    }
+}
+
+pub(crate) fn take(store: &FileStore, policy: &Policy, subject: &Subject) -> bool {
+    try_take(store, &[policy], subject).unwrap()
+}
+
+pub(crate) fn parties<'a>(policies: &[&'a Policy], subject: &'a Subject) -> Vec<Party<'a>> {
+    policies.iter().map(|policy| Party { policy, subject, cost: policy.default_cost() }).collect()
+}
+
+pub(crate) fn take_of<'a>(parties: &'a [Party<'a>]) -> Operation<'a> {
+    let terms = Terms { permit: PermitId(1), max_wait: Span::ZERO, call: None, readings: false };
+    Operation { parties, verb: Verb::Take(terms) }
+}
+
+pub(crate) fn peek(store: &FileStore, policy: &Policy, subject: &Subject) -> Reading {
+    let parties = parties(&[policy], subject);
+    let outcome = wait(store.apply(&[Operation { parties: &parties, verb: Verb::Peek }])).unwrap().remove(0);
+    match outcome {
+        Outcome::Peeked(readings) => readings[0],
+        other => panic!("not a reading: {other:?}"),
+    }
+}
+
+pub(crate) fn used(store: &FileStore, policy: &Policy, subject: &Subject) -> u64 {
+    peek(store, policy, subject).used
+}
+
+/// Waits on this thread; the store needs no runtime.
+pub(crate) fn wait<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}

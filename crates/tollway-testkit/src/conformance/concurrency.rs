@@ -1,0 +1,207 @@
+//! Threads on few lines: what they were told is written down, and judged by the checker.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollway_core::{Algorithm, CallId, Decision, Grant, Limit, Outcome, Policy, Span, Subject, Timestamp};
+
+use super::lab::{at, booking_of, fresh_name, fresh_permit};
+use super::{Failure, Report, attempt};
+use crate::deed::{Deed, Side, What, Wish};
+use crate::history::{Call, History, Rule, Stretch, Told};
+use crate::{Random, Rig, wait_for};
+
+/// What threads hammer on: limits, and how much they take at the most.
+const TARGETS: [(&[&str], u64); 6] = [
+    (&["50 / minute"], 1),
+    (&["40 / second bucket burst 25"], 3),
+    (&["7 concurrent"], 1),
+    (&["60 / second", "90 / minute"], 2),
+    (&["45 / minute", "200 / hour bucket burst 70"], 2),
+    (&["9 / second paced"], 1),
+];
+
+const THREADS: [u64; 4] = [2, 4, 8, 16];
+
+/// How often each thread asks in a round.
+const CALLS: u64 = 24;
+
+/// Runs so many rounds of threads on each kind of limit, with a clock that stands still and one that steps.
+pub fn rounds(rig: &dyn Rig, count: u64) -> Result<Report, Failure> {
+    let mut report = Report::default();
+    for round in 0..count {
+        for (limits, most) in TARGETS {
+            let threads = THREADS[report.rounds as usize % THREADS.len()];
+            let stepping = round % 2 == 1;
+            let name =
+                format!("round {round} of {threads} threads on {limits:?}, stepping clock: {stepping}");
+            report.calls += attempt(&name, || Round::new(rig, limits, most, stepping).run(threads))?;
+            report.rounds += 1;
+        }
+    }
+    Ok(report)
+}
+
+/// The harness's time. The store's clock is set between the two, so it always lies between them.
+struct Time<'r> {
+    rig: &'r dyn Rig,
+    surely: AtomicU64,
+    at_most: AtomicU64,
+}
+
+impl Time<'_> {
+    fn set(&self, now: Timestamp) {
+        self.at_most.store(now.as_micros(), Ordering::SeqCst);
+        self.rig.set_time(now);
+        self.surely.store(now.as_micros(), Ordering::SeqCst);
+    }
+
+    /// Runs something and says when: not before the first reading, not after the second.
+    fn measure<T>(&self, act: impl FnOnce() -> T) -> (T, Stretch) {
+        let invoke = Timestamp::from_micros(self.surely.load(Ordering::SeqCst));
+        let done = act();
+        (done, Stretch { invoke, complete: Timestamp::from_micros(self.at_most.load(Ordering::SeqCst)) })
+    }
+}
+
+struct Round<'r> {
+    time: Time<'r>,
+    policy: Policy,
+    most: u64,
+    stepping: bool,
+}
+
+impl<'r> Round<'r> {
+    fn new(rig: &'r dyn Rig, limits: &[&str], most: u64, stepping: bool) -> Self {
+        let policy = Policy::new(&fresh_name(), limits.iter().copied()).expect("the targets are right");
+        let time = Time { rig, surely: AtomicU64::new(0), at_most: AtomicU64::new(0) };
+        time.set(at(0));
+        Self { time, policy, most, stepping }
+    }
+
+    /// Answers how many calls were judged.
+    fn run(&self, threads: u64) -> u64 {
+        let barrier = Barrier::new(threads as usize);
+        let mut history = History { rules: self.rules(), clock_error: Span::ZERO, calls: Vec::new() };
+        std::thread::scope(|scope| {
+            let hammer = |thread| {
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    barrier.wait();
+                    self.hammer(thread)
+                })
+            };
+            let workers: Vec<_> = (0..threads).map(hammer).collect();
+            for worker in workers {
+                history.calls.extend(worker.join().expect("no thread panics"));
+            }
+        });
+        if let Err(fault) = history.check() {
+            panic!("{}: {}", fault.rule, fault.detail);
+        }
+        self.denials_took_nothing(&history);
+        history.calls.len() as u64
+    }
+
+    /// One thread: takes, some under ids that others use too, some given back.
+    fn hammer(&self, thread: u64) -> Vec<Call> {
+        let mut random = Random::new(thread);
+        let mut calls = Vec::new();
+        for number in 0..CALLS {
+            if self.stepping && thread == 0 {
+                self.time.set(at(0).plus(Span::from_millis(number * 130)));
+            }
+            let key = random.below(2);
+            let id = random.percent(20).then(|| key * 1_000 + number);
+            let amount = if id.is_some() { 1 } else { random.between(1, self.most) };
+            calls.push(self.call(key, id, amount, random.percent(15)));
+        }
+        calls
+    }
+
+    fn call(&self, key: u64, id: Option<u64>, amount: u64, gives_back: bool) -> Call {
+        let side = self.side(key, amount);
+        let call = id.map(|id| CallId::new(&id.to_string()).expect("a number is an id"));
+        let wish = Wish { permit: fresh_permit(), max_wait: Span::ZERO, call, readings: true };
+        let (outcome, when) = self.apply(Deed { sides: vec![side.clone()], what: What::Take(wish) });
+        let (told, grant) = match outcome {
+            Outcome::Decided(Decision::Granted(grant)) if grant.repeated => (Told::Repeated, None),
+            Outcome::Decided(Decision::Granted(grant)) => {
+                assert!(!grant.over, "A-1: the engine itself says that it is over: {grant:?}");
+                (Told::Admitted, Some(grant))
+            }
+            Outcome::Decided(Decision::Denied(denial)) => {
+                assert!(denial.retry_at > denial.now, "A-5: told to come back at once: {denial:?}");
+                (Told::Denied, None)
+            }
+            other => panic!("a take is answered with {other:?}"),
+        };
+        let costs = self.policy.charges(&side.cost).map(|(_, charge)| charge).collect();
+        // Only calls without an id come back: a repeated one would be told that it still holds what is gone.
+        let back =
+            grant.filter(|_| gives_back && id.is_none()).and_then(|grant| self.give_back(side, &grant));
+        Call { id, key, costs, when, told, back }
+    }
+
+    /// Slots are done, windows returned. Buckets keep what they gave, so that rates stay easy to judge.
+    fn give_back(&self, side: Side, grant: &Grant) -> Option<Stretch> {
+        let algorithm = self.policy.limits()[0].algorithm();
+        let what = match algorithm {
+            Algorithm::Concurrency { .. } => What::Done(grant.permit),
+            Algorithm::Window(_) if self.policy.limits().len() == 1 => {
+                What::Return { booking: booking_of(grant), remember: false }
+            }
+            _ => return None,
+        };
+        Some(self.apply(Deed { sides: vec![side], what }).1)
+    }
+
+    fn apply(&self, deed: Deed) -> (Outcome, Stretch) {
+        let store = self.time.rig.store();
+        let act = || deed.lend(|operation| wait_for(store.apply(&[*operation])).expect("the store answers"));
+        let (mut outcomes, when) = self.time.measure(act);
+        (outcomes.remove(0), when)
+    }
+
+    /// with a clock that stood still, exactly what was granted and not given back is used. A-5: nobody has more
+    /// left than the limit.
+    fn denials_took_nothing(&self, history: &History) {
+        for key in 0..2 {
+            let (outcome, _) = self.apply(Deed { sides: vec![self.side(key, 1)], what: What::Peek });
+            let Outcome::Peeked(readings) = outcome else { panic!("a peek is answered with {outcome:?}") };
+            for (limit, reading) in readings.iter().enumerate() {
+                assert!(reading.remaining <= reading.capacity, "A-5: {reading:?}");
+                let kept =
+                    |call: &&Call| call.key == key && call.told == Told::Admitted && call.back.is_none();
+                let kept: u64 = history.calls.iter().filter(kept).map(|call| call.costs[limit]).sum();
+                if !self.stepping {
+                    assert_eq!(
+                        reading.used, kept,
+                        "A-3: limit {limit} of line {key}, granted and not given back"
+                    );
+                }
+            }
+        }
+    }
+
+    fn side(&self, key: u64, amount: u64) -> Side {
+        let cost = self.policy.cost([("requests", amount)]).expect("all targets count requests");
+        Side {
+            policy: self.policy.clone(),
+            subject: Subject::new(&key.to_string()).expect("a number is a subject"),
+            cost,
+        }
+    }
+
+    fn rules(&self) -> Vec<Rule> {
+        let rule = |limit: &Limit| match limit.algorithm() {
+            Algorithm::Window(calendar) => Rule::Window(limit.amount(), calendar.clone()),
+            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
+                Rule::Bucket { amount: limit.amount(), period: *period, burst: limit.capacity() }
+            }
+            Algorithm::Concurrency { .. } => Rule::Slots(limit.amount()),
+            other => panic!("the checker does not know {other:?}"),
+        };
+        self.policy.limits().iter().map(rule).collect()
+    }
+}

@@ -1,0 +1,265 @@
+//! What a random sequence does next: time, policies, takes, and what becomes of permits.
+
+use tollway_core::{Begun, CallId, Cost, Decision, Limit, Name, Outcome, Policy, Span, Subject, Timestamp};
+
+use super::lab::{Permit, at, fresh_name, fresh_permit};
+use crate::Random;
+use crate::deed::{Deed, Side, What, Wish};
+
+/// Limits to draw from; `N` is replaced by an amount. Periods are short so that sequences cross many edges.
+const LIMITS: [&str; 16] = [
+    "N / second",
+    "N / minute",
+    "N tokens / minute",
+    "N / hour",
+    "N / day in America/Los_Angeles",
+    "N tokens / month",
+    "N / minute from first call",
+    "N tokens / 10 seconds from first call",
+    "N / minute sliding",
+    "N tokens / 7 seconds sliding",
+    "N / second bucket",
+    "N tokens / 7 seconds bucket burst 9",
+    "3 / minute bucket burst N",
+    "7 / 13 seconds paced",
+    "N concurrent expires 5s",
+    "N concurrent",
+];
+
+const SUBJECTS: [&str; 3] = ["", "a", "team b"];
+
+/// How many permits and ids a sequence keeps at hand.
+const AT_HAND: usize = 12;
+
+/// The state of a random sequence.
+pub(super) struct Generator {
+    random: Random,
+    /// Every policy in the versions that its config goes through.
+    policies: Vec<Vec<Policy>>,
+    permits: Vec<Permit>,
+    takes: Vec<Deed>,
+    /// Times at which something was said to happen: worth going to, exactly or just before.
+    moments: Vec<Timestamp>,
+}
+
+impl Generator {
+    pub(super) fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let policies = (0..random.between(1, 3)).map(|_| versions(&mut random)).collect();
+        Self { random, policies, permits: Vec::new(), takes: Vec::new(), moments: Vec::new() }
+    }
+
+    /// When the sequence begins.
+    pub(super) fn start(&mut self) -> Timestamp {
+        // A day or two before clocks change in Los Angeles, or any time of the year.
+        let secs = if self.random.percent(20) { 66 * 86_400 } else { self.random.below(300 * 86_400) };
+        at(secs).plus(Span::from_micros(self.random.below(3_000_000)))
+    }
+
+    /// The next clock reading after `now`: mostly the same or a little later, sometimes much later or earlier.
+    pub(super) fn next_time(&mut self, now: Timestamp) -> Timestamp {
+        let random = &mut self.random;
+        let later = |micros: u64| now.plus(Span::from_micros(micros));
+        match random.below(100) {
+            0..40 => now,
+            40..50 => later(random.between(1, 1_000)),
+            50..65 => later(random.between(1, 999) * 1_000),
+            65..75 => later(random.between(1, 30) * 1_000_000),
+            75..79 => later(random.between(1, 90) * 60_000_000),
+            79..81 => later(random.between(1, 40) * 3_600_000_000),
+            81..85 => now.minus(Span::from_micros(random.between(1, 3_000_000))),
+            _ if self.moments.is_empty() => now,
+            _ => {
+                let moment = *random.pick(&self.moments);
+                let moment = if random.percent(40) { moment.minus(Span::from_micros(1)) } else { moment };
+                // A wait of at most ten minutes is worth sitting out; a month is not.
+                if moment.since(now) <= Span::from_mins(10) { moment.max(now) } else { now }
+            }
+        }
+    }
+
+    /// The next thing to do.
+    pub(super) fn next_deed(&mut self) -> Deed {
+        let choice = self.random.below(100);
+        if choice >= 60 && !self.permits.is_empty() {
+            return self.about_a_permit(choice);
+        }
+        if (50..60).contains(&choice) && !self.takes.is_empty() {
+            return self.repeated_take();
+        }
+        match choice {
+            0..5 => Deed { sides: self.sides(), what: What::Peek },
+            5 if self.random.percent(50) => Deed { sides: self.sides(), what: What::Reset },
+            _ => self.take(),
+        }
+    }
+
+    /// Remembers what may be used or gone to later.
+    pub(super) fn learn(&mut self, deed: &Deed, outcome: &Outcome) {
+        match outcome {
+            Outcome::Decided(decision) | Outcome::Begun(Begun::Again(decision)) => match decision {
+                Decision::Granted(grant) => {
+                    self.moments.extend([grant.at, grant.good_until]);
+                    self.permits.push(Permit { sides: deed.sides.clone(), grant: grant.clone() });
+                }
+                Decision::Denied(denial) => self.moments.push(denial.retry_at),
+            },
+            _ => {}
+        }
+        if matches!(&deed.what, What::Take(wish) if wish.call.is_some()) {
+            self.takes.push(deed.clone());
+        }
+        keep_newest(&mut self.permits);
+        keep_newest(&mut self.takes);
+        keep_newest(&mut self.moments);
+    }
+
+    fn take(&mut self) -> Deed {
+        let call =
+            self.random.percent(15).then(|| CallId::new(&format!("id-{}", self.random.below(6))).unwrap());
+        Deed { sides: self.sides(), what: What::Take(self.wish(call)) }
+    }
+
+    /// The same id again: mostly with the same parties, sometimes turned round, sometimes at another cost.
+    fn repeated_take(&mut self) -> Deed {
+        let mut deed = self.random.pick(&self.takes).clone();
+        let What::Take(Wish { call, .. }) = deed.what else { return deed };
+        deed.what = What::Take(self.wish(call));
+        if self.random.percent(30) {
+            deed.sides.reverse();
+        }
+        if self.random.percent(20) {
+            deed.sides[0].cost = self.cost(&deed.sides[0].policy.clone());
+        }
+        deed
+    }
+
+    fn about_a_permit(&mut self, choice: u64) -> Deed {
+        let index = self.random.index(self.permits.len());
+        let permit = self.permits[index].clone();
+        let (sides, booking) = (permit.sides.clone(), permit.booking());
+        let remember = self.random.percent(40);
+        let what = match choice {
+            60..70 => What::Return { booking, remember },
+            70..82 => {
+                let actual = sides.iter().map(|side| self.actual(side)).collect();
+                What::Settle { booking, actual, remember }
+            }
+            82..88 => What::Done(booking.permit),
+            88..93 => What::Renew(booking.permit),
+            _ => What::Begin(booking, self.wish(None)),
+        };
+        // Now and then a permit is used twice, as a caller who lost an answer does.
+        if choice < 82 && self.random.percent(70) {
+            self.permits.remove(index);
+        }
+        Deed { sides, what }
+    }
+
+    fn wish(&mut self, call: Option<CallId>) -> Wish {
+        let waits = [0, 0, 1_000, 300_000, 5_000_000, 60_000_000, 3_600_000_000];
+        let max_wait = Span::from_micros(*self.random.pick(&waits));
+        Wish { permit: fresh_permit(), max_wait, call, readings: self.random.percent(50) }
+    }
+
+    /// Mostly one party, sometimes several, never the same twice.
+    fn sides(&mut self) -> Vec<Side> {
+        let count = if self.random.percent(75) { 1 } else { self.random.between(2, 3) };
+        let mut sides: Vec<Side> = Vec::new();
+        for _ in 0..count {
+            let index = self.random.index(self.policies.len());
+            let version =
+                if self.random.percent(85) { 0 } else { self.random.index(self.policies[index].len()) };
+            let policy = self.policies[index][version].clone();
+            let subject = Subject::new(SUBJECTS[self.random.index(SUBJECTS.len())]).unwrap();
+            let same = |side: &Side| side.policy.name() == policy.name() && side.subject == subject;
+            if !sides.iter().any(same) {
+                let cost = self.cost(&policy);
+                sides.push(Side { policy, subject, cost });
+            }
+        }
+        sides
+    }
+
+    fn cost(&mut self, policy: &Policy) -> Cost {
+        let amounts: Vec<(&str, u64)> = policy
+            .units()
+            .iter()
+            .map(|unit| {
+                let most = if self.random.percent(10) { 15 } else { 3 };
+                (unit.as_str(), self.random.below(most + 1))
+            })
+            .collect();
+        if self.random.percent(40) { policy.default_cost().clone() } else { policy.cost(amounts).unwrap() }
+    }
+
+    /// What a call really took: nothing, less, the same, or more.
+    fn actual(&mut self, side: &Side) -> Cost {
+        let units = side.policy.units().iter().zip(side.cost.amounts());
+        let amounts: Vec<(&str, u64)> = units
+            .map(|(unit, reserved)| {
+                let actual = match self.random.below(10) {
+                    0..2 => 0,
+                    2..5 => self.random.below(reserved + 1),
+                    5..7 => *reserved,
+                    _ => reserved + self.random.between(1, 12),
+                };
+                (unit.as_str(), actual)
+            })
+            .collect();
+        side.policy.cost(amounts).unwrap()
+    }
+}
+
+fn keep_newest<T>(list: &mut Vec<T>) {
+    if list.len() > AT_HAND {
+        list.drain(..list.len() - AT_HAND);
+    }
+}
+
+/// A random policy, and what its config becomes: other amounts, one limit less, one more.
+fn versions(random: &mut Random) -> Vec<Policy> {
+    let count = random.between(1, 3);
+    let texts: Vec<&str> = (0..count).map(|_| *random.pick(&LIMITS)).collect();
+    let limits = |random: &mut Random, texts: &[&str]| -> Vec<Limit> {
+        texts.iter().enumerate().map(|(index, text)| limit(random, index, text)).collect()
+    };
+    let first = limits(random, &texts);
+    let edge = Span::from_millis(if random.percent(20) { 250 } else { 0 });
+    let max_wait = Span::from_secs(*random.pick(&[600, 30]));
+    let policy = Policy::of_limits(Name::new(&fresh_name()).unwrap(), first.clone()).unwrap();
+    let policy = policy.with_edge(edge).with_shadow(random.percent(12)).with_max_wait(max_wait).unwrap();
+    let mut versions = vec![policy.clone()];
+    let amounts: Vec<Limit> = first.iter().map(|limit| other_amount(random, limit)).collect();
+    versions.push(policy.with_limits(amounts).unwrap());
+    if first.len() > 1 {
+        versions.push(policy.with_limits(first[1..].to_vec()).unwrap());
+    }
+    let mut more = first;
+    let text = LIMITS[random.index(LIMITS.len())];
+    more.insert(0, limit(random, 7, text));
+    versions.push(policy.with_limits(more).unwrap());
+    // A line that one config books ahead on and another holds slots in has no one right answer for `renew`.
+    versions.retain(|version| version.may_book() == policy.may_book());
+    versions
+}
+
+fn limit(random: &mut Random, index: usize, text: &str) -> Limit {
+    let amount = random.between(1, 8).to_string();
+    format!("l{index}: {}", text.replace('N', &amount)).parse().unwrap()
+}
+
+/// Another amount; of a bucket another burst, because the model presumes that rates stay.
+fn other_amount(random: &mut Random, limit: &Limit) -> Limit {
+    use tollway_core::Algorithm::{Bucket, Paced};
+    let amount = random.between(1, 8);
+    match limit.algorithm() {
+        Bucket { period, .. } => {
+            Limit::new(limit.amount(), limit.unit().clone(), Bucket { period: *period, burst: amount })
+                .unwrap()
+                .named(limit.name().clone())
+        }
+        Paced(_) => limit.clone(),
+        _ => limit.with_amount(amount).unwrap(),
+    }
+}

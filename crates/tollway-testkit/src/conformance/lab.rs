@@ -1,0 +1,309 @@
+//! Where a scenario works: a store, a clock, policies of its own, and the model looking over its shoulder.
+
+use std::cell::{Cell, RefCell};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use tollway_core::{
+    Begun, Booking, CallId, Cost, Decision, Denial, Grant, Operation, Outcome, Party, PermitId, Policy,
+    Reading, Refusal, Settled, Span, Store, Subject, Terms, Timestamp, Verb,
+};
+
+use crate::deed::{Deed, Side, What, Wish};
+use crate::{Model, Rig, wait_for};
+
+/// A Thursday at midnight, the first of January 2026: the beginning of a second, a minute, an hour, a day, a month.
+const START: Timestamp = Timestamp::from_secs(1_767_225_600);
+
+/// A place for one scenario.
+pub(super) struct Lab<'r> {
+    rig: &'r dyn Rig,
+    store: Arc<dyn Store>,
+    now: Cell<Timestamp>,
+    model: RefCell<Model>,
+}
+
+impl<'r> Lab<'r> {
+    pub(super) fn new(rig: &'r dyn Rig) -> Self {
+        let lab = Self { rig, store: rig.store(), now: Cell::new(START), model: RefCell::default() };
+        lab.set(START);
+        lab
+    }
+
+    /// A policy under a name that nobody else has.
+    pub(super) fn policy<const N: usize>(&self, limits: [&str; N]) -> Policy {
+        Policy::new(&fresh_name(), limits).expect("the scenario's limits are right")
+    }
+
+    /// Sets the clock to so many seconds after the start.
+    pub(super) fn at(&self, secs: u64) {
+        self.set(at(secs));
+    }
+
+    pub(super) fn set(&self, now: Timestamp) {
+        self.now.set(now);
+        self.rig.set_time(now);
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.now.get()
+    }
+
+    /// Lets the store do it, and compares its answer with the model's.
+    pub(super) fn apply(&self, deed: &Deed) -> Outcome {
+        deed.lend(|operation| {
+            let unclear = self.model.borrow().unclear(operation, self.now());
+            let expected = self.model.borrow_mut().apply(operation, self.now());
+            let mut outcomes = wait_for(self.store.apply(&[*operation])).expect("the store answers");
+            assert_eq!(outcomes.len(), 1, "one outcome for one operation");
+            let outcome = comparable(outcomes.remove(0));
+            if !unclear {
+                assert_eq!(
+                    outcome,
+                    comparable(expected),
+                    "at {:?}, left the store, right the model: {deed}",
+                    self.now()
+                );
+            }
+            outcome
+        })
+    }
+
+    /// Begins a take under this policy: one request of the shared subject, without waiting, unless told otherwise.
+    pub(super) fn ask(&self, policy: &Policy) -> Ask<'_, 'r> {
+        let wish = Wish { permit: fresh_permit(), max_wait: Span::ZERO, call: None, readings: true };
+        Ask { lab: self, sides: Vec::new(), wish }.and(policy)
+    }
+
+    /// One request, granted.
+    pub(super) fn take(&self, policy: &Policy) -> Permit {
+        self.ask(policy).granted()
+    }
+
+    /// How many single requests are granted before one is denied, at most `most`.
+    pub(super) fn drain(&self, policy: &Policy, most: u64) -> u64 {
+        (0..most).take_while(|_| matches!(self.ask(policy).decide(), Decision::Granted(_))).count() as u64
+    }
+
+    /// So many takes that wait as long as they may, in order.
+    pub(super) fn permits_in_line(&self, policy: &Policy, count: usize) -> Vec<Permit> {
+        (0..count).map(|_| self.ask(policy).wait(Span::MAX).granted()).collect()
+    }
+
+    /// The places of so many takes that wait as long as they may.
+    pub(super) fn take_as_line(&self, policy: &Policy, count: usize) -> Vec<Timestamp> {
+        self.permits_in_line(policy, count).iter().map(|permit| permit.grant.at).collect()
+    }
+
+    /// Sends so many takes in one batch; says which were granted.
+    pub(super) fn batch(&self, policy: &Policy, count: usize) -> Vec<bool> {
+        let side = side(policy);
+        let party = Party { policy: &side.policy, subject: &side.subject, cost: &side.cost };
+        let operations: Vec<Operation<'_>> = (0..count)
+            .map(|_| {
+                let terms =
+                    Terms { permit: fresh_permit(), max_wait: Span::ZERO, call: None, readings: false };
+                Operation { parties: std::slice::from_ref(&party), verb: Verb::Take(terms) }
+            })
+            .collect();
+        let outcomes = wait_for(self.store.apply(&operations)).expect("the store answers");
+        let granted = |outcome: &Outcome| matches!(outcome, Outcome::Decided(Decision::Granted(_)));
+        outcomes.iter().map(granted).collect()
+    }
+
+    pub(super) fn peek(&self, policy: &Policy) -> Vec<Reading> {
+        let Outcome::Peeked(readings) = self.apply(&Deed { sides: vec![side(policy)], what: What::Peek })
+        else {
+            panic!("a peek is answered with readings")
+        };
+        readings
+    }
+
+    /// What is used of each limit.
+    pub(super) fn used(&self, policy: &Policy) -> Vec<u64> {
+        self.peek(policy).iter().map(|reading| reading.used).collect()
+    }
+
+    pub(super) fn reset(&self, policy: &Policy) {
+        assert_eq!(self.apply(&Deed { sides: vec![side(policy)], what: What::Reset }), Outcome::Reset);
+    }
+
+    pub(super) fn begin(&self, permit: &Permit, max_wait: Span) -> Begun {
+        let wish = Wish { permit: fresh_permit(), max_wait, call: None, readings: false };
+        match self.apply(&Deed { sides: permit.sides.clone(), what: What::Begin(permit.booking(), wish) }) {
+            Outcome::Begun(begun) => begun,
+            other => panic!("a begin is answered with {other:?}"),
+        }
+    }
+
+    /// Settles to these amounts of the first party's units; what is not named stays as it was taken.
+    pub(super) fn settle<const N: usize>(&self, permit: &Permit, actual: [(&str, u64); N]) -> Settled {
+        match self.try_settle(permit, actual, false) {
+            Outcome::Settled(settled) => settled,
+            other => panic!("a settle is answered with {other:?}"),
+        }
+    }
+
+    pub(super) fn try_settle<const N: usize>(
+        &self,
+        permit: &Permit,
+        actual: [(&str, u64); N],
+        remember: bool,
+    ) -> Outcome {
+        let mut costs: Vec<Cost> = permit.sides.iter().map(|side| side.cost.clone()).collect();
+        costs[0] = permit.sides[0].policy.actual_cost(&costs[0], actual).expect("the units are the policy's");
+        let what = What::Settle { booking: permit.booking(), actual: costs, remember };
+        self.apply(&Deed { sides: permit.sides.clone(), what })
+    }
+
+    pub(super) fn give_back(&self, permit: &Permit) -> Settled {
+        self.give_back_remembered(permit, false)
+    }
+
+    pub(super) fn give_back_remembered(&self, permit: &Permit, remember: bool) -> Settled {
+        let what = What::Return { booking: permit.booking(), remember };
+        match self.apply(&Deed { sides: permit.sides.clone(), what }) {
+            Outcome::Settled(settled) => settled,
+            other => panic!("a return is answered with {other:?}"),
+        }
+    }
+
+    pub(super) fn done(&self, permit: &Permit) -> bool {
+        let what = What::Done(permit.grant.permit);
+        self.apply(&Deed { sides: permit.sides.clone(), what }) == Outcome::Done(true)
+    }
+
+    pub(super) fn renew(&self, permit: &Permit) -> bool {
+        let what = What::Renew(permit.grant.permit);
+        self.apply(&Deed { sides: permit.sides.clone(), what }) == Outcome::Renewed(true)
+    }
+}
+
+/// A take being put together.
+#[derive(Clone)]
+pub(super) struct Ask<'l, 'r> {
+    lab: &'l Lab<'r>,
+    sides: Vec<Side>,
+    wish: Wish,
+}
+
+impl Ask<'_, '_> {
+    /// Also under this policy.
+    pub(super) fn and(mut self, policy: &Policy) -> Self {
+        self.sides.push(side(policy));
+        self
+    }
+
+    /// For this subject of the policy named last.
+    pub(super) fn subject(mut self, subject: &str) -> Self {
+        self.sides.last_mut().unwrap().subject = Subject::new(subject).unwrap();
+        self
+    }
+
+    /// At this cost under the policy named last.
+    pub(super) fn cost(mut self, unit: &str, amount: u64) -> Self {
+        let side = self.sides.last_mut().unwrap();
+        side.cost = side.policy.actual_cost(&side.cost, [(unit, amount)]).unwrap();
+        self
+    }
+
+    pub(super) fn wait(mut self, max_wait: Span) -> Self {
+        self.wish.max_wait = max_wait;
+        self
+    }
+
+    pub(super) fn id(mut self, id: &str) -> Self {
+        self.wish.call = Some(CallId::new(id).unwrap());
+        self
+    }
+
+    pub(super) fn outcome(self) -> Outcome {
+        self.lab.apply(&Deed { sides: self.sides, what: What::Take(self.wish) })
+    }
+
+    pub(super) fn decide(self) -> Decision {
+        match self.outcome() {
+            Outcome::Decided(decision) => decision,
+            other => panic!("a take is answered with {other:?}"),
+        }
+    }
+
+    pub(super) fn granted(self) -> Permit {
+        let sides = self.sides.clone();
+        match self.decide() {
+            Decision::Granted(grant) => Permit { sides, grant },
+            Decision::Denied(denial) => panic!("denied, not granted: {denial:?}"),
+        }
+    }
+
+    pub(super) fn denied(self) -> Denial {
+        match self.decide() {
+            Decision::Denied(denial) => denial,
+            Decision::Granted(grant) => panic!("granted, not denied: {grant:?}"),
+        }
+    }
+
+    pub(super) fn refused(self) -> Refusal {
+        match self.outcome() {
+            Outcome::Refused(refusal) => refusal,
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+}
+
+/// A granted take.
+#[derive(Clone, Debug)]
+pub(super) struct Permit {
+    pub(super) sides: Vec<Side>,
+    pub(super) grant: Grant,
+}
+
+impl Permit {
+    pub(super) fn booking(&self) -> Booking {
+        booking_of(&self.grant)
+    }
+}
+
+pub(super) fn booking_of(grant: &Grant) -> Booking {
+    let Grant { permit, now, at, good_until, .. } = grant;
+    Booking { permit: *permit, granted_at: *now, at: *at, good_until: *good_until }
+}
+
+/// So many seconds after the start.
+pub(super) fn at(secs: u64) -> Timestamp {
+    START.plus(Span::from_secs(secs))
+}
+
+pub(super) fn secs(secs: u64) -> Span {
+    Span::from_secs(secs)
+}
+
+fn side(policy: &Policy) -> Side {
+    Side { policy: policy.clone(), subject: Subject::SHARED, cost: policy.default_cost().clone() }
+}
+
+/// An outcome without what stores may leave out: what shadows said is not remembered with an id.
+pub(super) fn comparable(mut outcome: Outcome) -> Outcome {
+    if let Outcome::Decided(Decision::Granted(grant)) | Outcome::Begun(Begun::Again(Decision::Granted(grant))) =
+        &mut outcome
+        && grant.repeated
+    {
+        grant.would_deny = 0;
+    }
+    outcome
+}
+
+/// A policy name that no other scenario, and no other run on the same store, has.
+pub(super) fn fresh_name() -> String {
+    static RUN: OnceLock<u64> = OnceLock::new();
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let run = RUN.get_or_init(|| RandomState::new().build_hasher().finish());
+    format!("kit-{run:016x}-{:09}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A permit id that nobody else has.
+pub(super) fn fresh_permit() -> PermitId {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    PermitId(u128::from(NEXT.fetch_add(1, Ordering::Relaxed)))
+}

@@ -1,0 +1,99 @@
+//! The suite that every store must pass: scenarios with names, random sequences against the model, and threads.
+
+mod concurrency;
+mod generator;
+mod lab;
+mod scenarios;
+mod sequences;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+pub use concurrency::rounds;
+pub use scenarios::scenarios;
+pub use sequences::sequences;
+
+use crate::Rig;
+
+/// How much to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Where the random sequences begin.
+    pub seed: u64,
+    /// How many sequences.
+    pub sequences: u64,
+    /// How many rounds of threads for each kind of limit.
+    pub rounds: u64,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self { seed: 1, sequences: 2_000, rounds: 8 }
+    }
+}
+
+/// What was done. All of it was right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Named scenarios.
+    pub scenarios: u64,
+    /// Random sequences.
+    pub sequences: u64,
+    /// Their operations, each compared with the model.
+    pub operations: u64,
+    /// Rounds of threads.
+    pub rounds: u64,
+    /// Their calls, each judged by the checker.
+    pub calls: u64,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { scenarios, sequences, operations, rounds, calls } = self;
+        write!(
+            f,
+            "{scenarios} scenarios, {sequences} sequences of {operations} operations without a mismatch, "
+        )?;
+        write!(f, "{rounds} rounds of {calls} calls without one over or under")
+    }
+}
+
+/// What a store got wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The scenario, sequence or round.
+    pub scenario: String,
+    /// What was seen.
+    pub message: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed: {}", self.scenario, self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Runs the whole suite.
+pub fn run(rig: &dyn Rig) -> Result<Report, Failure> {
+    run_with(rig, Effort::default())
+}
+
+/// Runs the whole suite, with this effort.
+pub fn run_with(rig: &dyn Rig, effort: Effort) -> Result<Report, Failure> {
+    let scenarios = scenarios(rig)?.scenarios;
+    let Report { sequences, operations, .. } = sequences(rig, effort.seed, effort.sequences)?;
+    let Report { rounds, calls, .. } = rounds(rig, effort.rounds)?;
+    Ok(Report { scenarios, sequences, operations, rounds, calls })
+}
+
+/// Runs one part; a panic in it is its failure.
+fn attempt<T>(scenario: &str, part: impl FnOnce() -> T) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(part)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        let message = text.unwrap_or_else(|| "it panicked without a message".to_owned());
+        Failure { scenario: scenario.to_owned(), message }
+    })
+}

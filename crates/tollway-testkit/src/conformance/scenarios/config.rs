@@ -1,0 +1,104 @@
+//! What is used stays used when a policy changes.
+
+use tollway_core::Policy;
+
+use crate::conformance::lab::{Lab, at, secs};
+
+super::list![
+    a_raised_amount_leaves_what_is_used,
+    a_lowered_amount_leaves_what_is_used,
+    a_changed_burst_leaves_what_is_used,
+    a_changed_rate_drains_what_is_used,
+    an_added_limit_starts_empty_and_the_others_stay,
+    a_removed_limit_is_there_when_it_comes_back,
+    the_order_of_limits_does_not_matter,
+    two_configs_side_by_side_share_their_meters,
+    a_denial_under_another_config_takes_no_place_away,
+];
+
+fn changed<const N: usize>(policy: &Policy, limits: [&str; N]) -> Policy {
+    let limits = limits.iter().map(|text| text.parse().expect("the scenario's limits are right")).collect();
+    policy.with_limits(limits).expect("the scenario's limits go together")
+}
+
+fn a_raised_amount_leaves_what_is_used(lab: &Lab<'_>) {
+    let policy = lab.policy(["3 / minute"]);
+    assert_eq!(lab.drain(&policy, 9), 3);
+    assert_eq!(lab.drain(&changed(&policy, ["5 / minute"]), 9), 2);
+}
+
+fn a_lowered_amount_leaves_what_is_used(lab: &Lab<'_>) {
+    let policy = lab.policy(["5 / minute"]);
+    assert_eq!(lab.drain(&policy, 4), 4);
+    let lowered = changed(&policy, ["2 / minute"]);
+    lab.ask(&lowered).denied();
+    let reading = lab.peek(&lowered)[0];
+    assert_eq!((reading.used, reading.remaining), (4, 0));
+    lab.at(60);
+    assert_eq!(lab.drain(&lowered, 9), 2);
+}
+
+fn a_changed_burst_leaves_what_is_used(lab: &Lab<'_>) {
+    let policy = lab.policy(["60 / minute bucket burst 10"]);
+    assert_eq!(lab.drain(&policy, 99), 10);
+    assert_eq!(lab.drain(&changed(&policy, ["60 / minute bucket burst 15"]), 99), 5);
+    let lowered = changed(&policy, ["60 / minute bucket burst 4"]);
+    assert_eq!(lab.ask(&lowered).denied().retry_at, at(12));
+}
+
+fn a_changed_rate_drains_what_is_used(lab: &Lab<'_>) {
+    let policy = lab.policy(["60 / minute bucket"]);
+    assert_eq!(lab.drain(&policy, 99), 60);
+    let faster = changed(&policy, ["120 / minute bucket"]);
+    assert_eq!(lab.drain(&faster, 99), 60);
+    lab.at(1);
+    assert_eq!(lab.drain(&faster, 99), 2);
+}
+
+fn an_added_limit_starts_empty_and_the_others_stay(lab: &Lab<'_>) {
+    let policy = lab.policy(["9 / minute"]);
+    assert_eq!(lab.drain(&policy, 4), 4);
+    let more = changed(&policy, ["50 / hour bucket", "9 / minute"]);
+    assert_eq!(lab.used(&more), [0, 4]);
+    assert_eq!(lab.drain(&more, 99), 5);
+    assert_eq!(lab.used(&more), [5, 9]);
+}
+
+fn a_removed_limit_is_there_when_it_comes_back(lab: &Lab<'_>) {
+    let policy = lab.policy(["9 / minute", "3 / hour"]);
+    assert_eq!(lab.drain(&policy, 9), 3);
+    let fewer = changed(&policy, ["9 / minute"]);
+    assert_eq!(lab.drain(&fewer, 2), 2);
+    assert_eq!(lab.used(&policy), [5, 3]);
+    lab.ask(&policy).denied();
+}
+
+fn the_order_of_limits_does_not_matter(lab: &Lab<'_>) {
+    let policy = lab.policy(["9 / minute", "8 / hour", "7 / day"]);
+    lab.take(&policy);
+    let turned = changed(&policy, ["7 / day", "9 / minute", "8 / hour"]);
+    lab.take(&turned);
+    assert_eq!(lab.used(&policy), [2, 2, 2]);
+}
+
+fn two_configs_side_by_side_share_their_meters(lab: &Lab<'_>) {
+    let old = lab.policy(["10 / minute", "100 / hour bucket"]);
+    let new = changed(&old, ["20 / minute", "5 concurrent"]);
+    for _ in 0..4 {
+        lab.take(&old);
+        lab.take(&new);
+    }
+    assert_eq!(lab.used(&old), [8, 4]);
+    assert_eq!(lab.used(&new), [8, 4]);
+}
+
+fn a_denial_under_another_config_takes_no_place_away(lab: &Lab<'_>) {
+    let policy = lab.policy(["1 / minute"]);
+    let other = changed(&policy, ["9 / second", "1 / minute"]);
+    lab.take(&policy);
+    let place = lab.ask(&policy).wait(secs(60)).granted();
+    lab.ask(&other).denied();
+    lab.peek(&other);
+    lab.give_back(&place);
+    assert_eq!(lab.ask(&policy).denied().retry_at, at(60));
+}

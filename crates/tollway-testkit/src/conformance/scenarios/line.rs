@@ -1,0 +1,106 @@
+//! Waiting is a place in line: booked at once, first come first served, honest.
+
+use tollway_core::{Decision, Span};
+
+use crate::conformance::lab::{Lab, at, secs};
+
+super::list![
+    a_take_that_can_wait_gets_a_place,
+    places_are_given_in_order,
+    nobody_passes_those_who_wait,
+    a_place_beyond_the_wait_is_denied_with_its_time,
+    a_policy_caps_the_wait,
+    a_place_spends_the_window_it_lies_in,
+    retry_after_is_honest,
+    readings_describe_the_frontier,
+    sliding_and_slots_never_book_ahead,
+    a_booking_moves_the_frontier_not_the_time,
+];
+
+fn a_take_that_can_wait_gets_a_place(lab: &Lab<'_>) {
+    let policy = lab.policy(["2 / minute"]);
+    lab.drain(&policy, 2);
+    let permit = lab.ask(&policy).wait(secs(60)).granted();
+    assert_eq!((permit.grant.at, permit.grant.good_until), (at(60), at(120)));
+    assert_eq!(permit.grant.delay(), secs(60));
+}
+
+fn places_are_given_in_order(lab: &Lab<'_>) {
+    let policy = lab.policy(["2 / minute"]);
+    let places = lab.take_as_line(&policy, 7);
+    assert_eq!(places, [at(0), at(0), at(60), at(60), at(120), at(120), at(180)]);
+}
+
+fn nobody_passes_those_who_wait(lab: &Lab<'_>) {
+    let policy = lab.policy(["1 / second bucket burst 10"]);
+    lab.ask(&policy).cost("requests", 5).granted();
+    assert_eq!(lab.ask(&policy).cost("requests", 10).wait(secs(9)).granted().grant.at, at(5));
+    // One unit would fit now, but somebody is waiting for it.
+    let denial = lab.ask(&policy).denied();
+    assert_eq!(denial.retry_at, at(6));
+    assert_eq!(lab.ask(&policy).wait(secs(9)).granted().grant.at, at(6));
+}
+
+fn a_place_beyond_the_wait_is_denied_with_its_time(lab: &Lab<'_>) {
+    let policy = lab.policy(["1 / minute"]);
+    lab.take(&policy);
+    let just_short = Span::from_micros(secs(60).as_micros() - 1);
+    assert_eq!(lab.ask(&policy).wait(just_short).denied().retry_at, at(60));
+    assert_eq!(lab.used(&policy), [1]);
+    lab.ask(&policy).wait(secs(60)).granted();
+}
+
+fn a_policy_caps_the_wait(lab: &Lab<'_>) {
+    let policy = lab.policy(["1 / minute"]).with_max_wait(secs(30)).unwrap();
+    lab.take(&policy);
+    lab.ask(&policy).wait(secs(600)).denied();
+    lab.at(30);
+    lab.ask(&policy).wait(secs(600)).granted();
+}
+
+fn a_place_spends_the_window_it_lies_in(lab: &Lab<'_>) {
+    let policy = lab.policy(["1 / minute", "60 tokens / minute bucket"]);
+    lab.ask(&policy).cost("tokens", 60).granted();
+    let place = lab.ask(&policy).cost("tokens", 60).wait(secs(60)).granted();
+    assert_eq!(place.grant.at, at(60));
+    lab.at(60);
+    assert_eq!(lab.used(&policy), [1, 60]);
+}
+
+fn retry_after_is_honest(lab: &Lab<'_>) {
+    for limit in ["7 / minute", "7 / minute bucket", "7 / minute sliding", "7 / minute from first call"] {
+        let policy = lab.policy([limit]);
+        lab.at(1);
+        lab.drain(&policy, 7);
+        let denial = lab.ask(&policy).cost("requests", 3).denied();
+        lab.set(denial.retry_at.minus(Span::from_micros(1)));
+        let early = lab.ask(&policy).cost("requests", 3).decide();
+        assert!(matches!(early, Decision::Denied(_)), "{limit}: granted before the time it named");
+        lab.set(denial.retry_at);
+        let decision = lab.ask(&policy).cost("requests", 3).decide();
+        assert!(matches!(decision, Decision::Granted(_)), "{limit}: denied at the time it named");
+    }
+}
+
+fn readings_describe_the_frontier(lab: &Lab<'_>) {
+    let policy = lab.policy(["2 / minute"]);
+    lab.take_as_line(&policy, 3);
+    let reading = lab.peek(&policy)[0];
+    assert_eq!((reading.as_of, reading.used, reading.remaining), (at(60), 1, 1));
+}
+
+fn sliding_and_slots_never_book_ahead(lab: &Lab<'_>) {
+    for limit in ["1 / minute sliding", "1 concurrent"] {
+        let policy = lab.policy([limit]);
+        lab.take(&policy);
+        lab.ask(&policy).wait(secs(600)).denied();
+    }
+}
+
+fn a_booking_moves_the_frontier_not_the_time(lab: &Lab<'_>) {
+    let policy = lab.policy(["1 / minute"]);
+    lab.take_as_line(&policy, 3);
+    lab.at(10);
+    let permit = lab.ask(&policy).wait(secs(600)).granted();
+    assert_eq!((permit.grant.now, permit.grant.at), (at(10), at(180)));
+}

@@ -1,0 +1,56 @@
+//! Scenarios with names: one idea each, readable without the rest.
+//!
+//! Each answer is asserted here and compared with the model as well.
+
+mod bad_input;
+mod basics;
+mod begin;
+mod calendar;
+mod config;
+mod ids;
+mod line;
+mod peers;
+mod refund;
+mod shadow;
+mod slots;
+mod together;
+
+use super::lab::Lab;
+use super::{Failure, Report, attempt};
+use crate::Rig;
+
+/// A scenario: its name and what it does.
+type Scenario = (&'static str, fn(&Lab<'_>));
+
+/// Lists functions as scenarios under their own names.
+macro_rules! list {
+    ($($name:ident),* $(,)?) => {
+        pub(super) const ALL: &[super::Scenario] = &[$((stringify!($name), $name)),*];
+    };
+}
+use list;
+
+const FILES: [&[Scenario]; 12] = [
+    basics::ALL,
+    calendar::ALL,
+    together::ALL,
+    line::ALL,
+    begin::ALL,
+    refund::ALL,
+    slots::ALL,
+    ids::ALL,
+    config::ALL,
+    shadow::ALL,
+    bad_input::ALL,
+    peers::ALL,
+];
+
+/// Runs every scenario on the rig's store; the first that does not hold is the failure.
+pub fn scenarios(rig: &dyn Rig) -> Result<Report, Failure> {
+    let mut report = Report::default();
+    for (name, scenario) in FILES.into_iter().flatten() {
+        attempt(name, || scenario(&Lab::new(rig)))?;
+        report.scenarios += 1;
+    }
+    Ok(report)
+}

@@ -1,0 +1,92 @@
+//! Random sequences of operations, each answer compared with the model's.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use tollway_core::{Outcome, Store, Timestamp};
+
+use super::generator::Generator;
+use super::lab::comparable;
+use super::{Failure, Report, attempt};
+use crate::deed::Deed;
+use crate::{ManualClock, Model, PlainStore, Rig, wait_for};
+
+/// How long a sequence is.
+const OPERATIONS: u64 = 60;
+
+/// Runs `count` random sequences on the rig's store, the first one with `seed`, the next with `seed + 1`, and so on.
+///
+/// A failure names its seed and lists the operations up to it; `sequences(rig, seed, 1)` runs it again.
+pub fn sequences(rig: &dyn Rig, seed: u64, count: u64) -> Result<Report, Failure> {
+    let mut report = Report::default();
+    for seed in seed..seed + count {
+        let name = format!("the random sequence of seed {seed}");
+        report.operations += attempt(&name, || Sequence::new(rig, seed).run())?;
+        report.sequences += 1;
+    }
+    Ok(report)
+}
+
+struct Sequence<'r> {
+    rig: &'r dyn Rig,
+    store: Arc<dyn Store>,
+    model: Model,
+    /// The engine beside the store, judged by its invariants, so that a failure says whose fault it is.
+    judge: PlainStore,
+    judge_clock: Arc<ManualClock>,
+    generator: Generator,
+    story: String,
+}
+
+impl<'r> Sequence<'r> {
+    fn new(rig: &'r dyn Rig, seed: u64) -> Self {
+        let judge_clock = Arc::new(ManualClock::default());
+        Self {
+            rig,
+            store: rig.store(),
+            model: Model::new(),
+            judge: PlainStore::judged(judge_clock.clone()),
+            judge_clock,
+            generator: Generator::new(seed),
+            story: String::new(),
+        }
+    }
+
+    /// Answers how many operations were compared.
+    fn run(mut self) -> u64 {
+        let mut now = self.generator.start();
+        let mut compared = 0;
+        for _ in 0..OPERATIONS {
+            now = self.generator.next_time(now);
+            let deed = self.generator.next_deed();
+            if deed.lend(|operation| self.model.unclear(operation, now)) {
+                continue;
+            }
+            let outcome = self.step(&deed, now);
+            self.generator.learn(&deed, &outcome);
+            compared += 1;
+        }
+        compared
+    }
+
+    fn step(&mut self, deed: &Deed, now: Timestamp) -> Outcome {
+        self.rig.set_time(now);
+        self.judge_clock.set(now);
+        let _ = write!(self.story, "\n{}: {deed}", now.as_micros());
+        deed.lend(|operation| {
+            let expected = comparable(self.model.apply(operation, now));
+            let answer = |store: &dyn Store| {
+                let mut outcomes = wait_for(store.apply(&[*operation])).expect("the store answers");
+                comparable(outcomes.remove(0))
+            };
+            let story = &self.story;
+            let judged = attempt("", || answer(&self.judge));
+            let judged = judged.unwrap_or_else(|broken| panic!("the engine: {}{story}", broken.message));
+            assert_eq!(judged, expected, "left the engine, right the model{story}");
+            let outcome = answer(&*self.store);
+            assert_eq!(outcome, expected, "left the store, right the model{story}");
+            let _ = write!(self.story, "\n  -> {outcome:?}");
+            outcome
+        })
+    }
+}

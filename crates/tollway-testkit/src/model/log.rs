@@ -1,0 +1,214 @@
+//! The log of one meter, and every question about it answered by replaying.
+
+use tollway_core::bounds::{COUNT_MAX, EDGE_PART_OF_PERIOD};
+use tollway_core::{Algorithm, Calendar, Limit, PermitId, Span, Timestamp};
+
+/// What happened to one meter, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Log {
+    pub(super) entries: Vec<Entry>,
+    /// Of a concurrency limit: who holds a slot, and until when.
+    pub(super) slots: Vec<(PermitId, Timestamp)>,
+}
+
+/// A booking (takes nothing away, adds its charge), or a correction (takes the reserved away, adds the actual).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    /// When the meter changed.
+    pub(super) when: Timestamp,
+    /// The place of the booking: what it counts in.
+    pub(super) booked_at: Timestamp,
+    pub(super) permit: PermitId,
+    pub(super) minus: u64,
+    pub(super) plus: u64,
+}
+
+/// A window that holds a moment: from, to (the first moment after it).
+pub(super) type Bounds = (Timestamp, Timestamp);
+
+impl Log {
+    pub(super) fn forget(&mut self, permit: PermitId) {
+        self.entries.retain(|entry| entry.permit != permit);
+    }
+
+    /// What is used at `at`, rounded up.
+    pub(super) fn used(&self, limit: &Limit, at: Timestamp) -> u64 {
+        let (used, whole) = self.used_exactly(limit, at);
+        u64::try_from(used.div_ceil(whole)).unwrap_or(u64::MAX)
+    }
+
+    /// Whether `charge` fits at `at` beside what is used.
+    pub(super) fn fits(&self, limit: &Limit, charge: u64, at: Timestamp) -> bool {
+        let (used, whole) = self.used_exactly(limit, at);
+        used + u128::from(charge) * whole <= u128::from(limit.capacity()) * whole
+    }
+
+    /// What is used at `at` as a fraction: so many parts, and how many parts are one unit.
+    fn used_exactly(&self, limit: &Limit, at: Timestamp) -> (u128, u128) {
+        match limit.algorithm() {
+            Algorithm::Window(calendar) => (self.count_in(calendar.window_at(at)), 1),
+            Algorithm::FromFirstCall(period) => (self.running(*period, at).map_or(0, |(_, count)| count), 1),
+            Algorithm::Sliding(period) => self.sliding(*period, at),
+            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
+                (self.bucket(*period, limit.amount(), at), micros(*period))
+            }
+            Algorithm::Concurrency { .. } => {
+                (self.slots.iter().filter(|(_, until)| *until > at).count() as u128, 1)
+            }
+        }
+    }
+
+    /// The sum of what was booked between the bounds.
+    fn count_in(&self, bounds: Bounds) -> u128 {
+        let inside = self.entries.iter().filter(|entry| within(bounds, entry.booked_at));
+        u128::from(inside.fold(0, after))
+    }
+
+    /// The window from first call that runs at `at`, and its count: each booking after its end has begun a new one.
+    pub(super) fn running(&self, period: Span, at: Timestamp) -> Option<(Bounds, u128)> {
+        let mut window = (Timestamp::EPOCH, Timestamp::EPOCH);
+        let mut count = 0;
+        for entry in &self.entries {
+            if entry.minus == 0 && entry.booked_at >= window.1 {
+                window = (entry.booked_at, entry.booked_at.plus(period));
+                count = 0;
+            }
+            if within(window, entry.booked_at) {
+                count = after(count, entry);
+            }
+        }
+        (at < window.1).then_some((window, u128::from(count)))
+    }
+
+    /// The current window whole, the one before by the part of it that the last period still covers.
+    fn sliding(&self, period: Span, at: Timestamp) -> (u128, u128) {
+        let (start, end) = Calendar::Every(period).window_at(at);
+        let before = if start < Timestamp::EPOCH.plus(period) {
+            0
+        } else {
+            self.count_in((start.minus(period), start))
+        };
+        let covered = micros(end.since(at));
+        (self.count_in((start, end)) * micros(period) + before * covered, micros(period))
+    }
+
+    /// Replayed exactly, in units times microseconds of the period: each microsecond takes `amount` of them away.
+    fn bucket(&self, period: Span, amount: u64, at: Timestamp) -> u128 {
+        let mut used = 0u128;
+        let mut as_of = Timestamp::EPOCH;
+        let drain = |used: u128, span: Span| used.saturating_sub(micros(span) * u128::from(amount));
+        for entry in &self.entries {
+            used = drain(used, entry.when.since(as_of));
+            as_of = entry.when;
+            used += u128::from(entry.plus.saturating_sub(entry.minus)) * micros(period);
+            used = used.saturating_sub(u128::from(entry.minus.saturating_sub(entry.plus)) * micros(period));
+        }
+        drain(used, at.since(as_of))
+    }
+
+    /// The first moment from `from` on at which `charge` fits and no edge is touched, if nobody takes before.
+    pub(super) fn earliest(&self, limit: &Limit, charge: u64, from: Timestamp, edge: Span) -> Timestamp {
+        let fits = first_moment(from, |at| self.fits(limit, charge, at));
+        let Algorithm::Window(calendar) = limit.algorithm() else { return fits };
+        let (start, end) = calendar.window_at(fits);
+        let own_edge = edge_of((start, end), edge);
+        if fits >= end.minus(own_edge) {
+            return end.plus(edge_of(calendar.window_at(end), edge));
+        }
+        fits.max(start.plus(own_edge))
+    }
+
+    /// When the limit is whole again, from `at` on.
+    pub(super) fn resets_at(&self, limit: &Limit, at: Timestamp) -> Timestamp {
+        match limit.algorithm() {
+            Algorithm::Window(calendar) => calendar.window_at(at).1,
+            Algorithm::FromFirstCall(period) => self.running(*period, at).map_or(at, |((_, end), _)| end),
+            _ => first_moment(at, |at| self.used(limit, at) == 0),
+        }
+    }
+
+    /// Until when a permit booked at `at` may begin.
+    pub(super) fn good_until(&self, limit: &Limit, at: Timestamp, edge: Span) -> Timestamp {
+        match limit.algorithm() {
+            Algorithm::Window(calendar) => {
+                let window = calendar.window_at(at);
+                window.1.minus(edge_of(window, edge))
+            }
+            Algorithm::FromFirstCall(period) => {
+                self.running(*period, at).map_or(Timestamp::MAX, |((_, end), _)| end)
+            }
+            Algorithm::Concurrency { expires } => at.plus(*expires),
+            _ => Timestamp::MAX,
+        }
+    }
+}
+
+/// The first moment from `from` on at which something holds that goes on holding once it does: strides that double,
+/// then halving.
+fn first_moment(from: Timestamp, holds: impl Fn(Timestamp) -> bool) -> Timestamp {
+    if holds(from) {
+        return from;
+    }
+    let mut stride = Span::from_micros(1);
+    let mut no = from;
+    let mut yes = from.plus(stride);
+    while !holds(yes) {
+        if yes == Timestamp::MAX {
+            return Timestamp::MAX;
+        }
+        no = yes;
+        stride = stride.times(2);
+        yes = yes.plus(stride);
+    }
+    while yes.since(no) > Span::from_micros(1) {
+        let middle = no.plus(Span::from_micros(yes.since(no).as_micros() / 2));
+        if holds(middle) { yes = middle } else { no = middle }
+    }
+    yes
+}
+
+/// A count after an entry.
+fn after(count: u64, entry: &Entry) -> u64 {
+    count.saturating_sub(entry.minus).saturating_add(entry.plus).min(COUNT_MAX)
+}
+
+pub(super) fn within((start, end): Bounds, at: Timestamp) -> bool {
+    start <= at && at < end
+}
+
+/// The edge of a window: as wished, at most a twentieth of it.
+fn edge_of((start, end): Bounds, wished: Span) -> Span {
+    wished.min(Span::from_micros(end.since(start).as_micros() / EDGE_PART_OF_PERIOD))
+}
+
+fn micros(span: Span) -> u128 {
+    u128::from(span.as_micros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_moment_is_found_to_the_microsecond() {
+        for wanted in [100, 101, 102, 107, 5_000, 1 << 40] {
+            let at = first_moment(Timestamp::from_micros(100), |at| at >= Timestamp::from_micros(wanted));
+            assert_eq!(at, Timestamp::from_micros(wanted));
+        }
+        assert_eq!(first_moment(Timestamp::EPOCH, |_| false), Timestamp::MAX);
+    }
+
+    /// Half of the window before still counts in the middle of this one.
+    #[test]
+    fn sliding_by_its_definition() {
+        let limit: Limit = "10 / minute sliding".parse().unwrap();
+        let at = Timestamp::from_secs(10);
+        let entry = Entry { when: at, booked_at: at, permit: PermitId(1), minus: 0, plus: 9 };
+        let log = Log { entries: vec![entry], slots: Vec::new() };
+        assert_eq!(log.used(&limit, Timestamp::from_secs(59)), 9);
+        assert_eq!(log.used(&limit, Timestamp::from_secs(90)), 5);
+        assert!(log.fits(&limit, 5, Timestamp::from_secs(90)));
+        assert!(!log.fits(&limit, 6, Timestamp::from_secs(90)));
+        assert_eq!(log.resets_at(&limit, Timestamp::from_secs(90)), Timestamp::from_secs(120));
+    }
+}

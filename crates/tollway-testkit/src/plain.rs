@@ -1,0 +1,71 @@
+//! The simplest right store: one map behind one lock.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use tollway_core::{
+    Answer, Clock, Line, LineKey, Operation, Outcome, Party, Store, Timestamp, Transition, apply,
+};
+
+/// A store that holds all lines while it decides, and forgets each as soon as it may.
+///
+/// Slow and right: what other stores are compared with, and the shortest example of the contract.
+pub struct PlainStore {
+    clock: Arc<dyn Clock>,
+    lines: Mutex<HashMap<LineKey, Line>>,
+    judged: bool,
+}
+
+impl PlainStore {
+    /// A store with this clock.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, lines: Mutex::default(), judged: false }
+    }
+
+    /// A store that also judges each of its steps by the engine's invariants, and panics at the first that is broken.
+    pub fn judged(clock: Arc<dyn Clock>) -> Self {
+        Self { judged: true, ..Self::new(clock) }
+    }
+
+    fn apply_one(&self, operation: &Operation<'_>) -> Outcome {
+        let mut kept = self.lines.lock().expect("nobody panics while holding the lines");
+        let now = self.clock.now();
+        let before = load(&kept, operation.parties, now);
+        let mut after = before.clone();
+        let applied = apply(operation, &mut after, now);
+        if self.judged {
+            let after = if applied.changed { &after } else { &before };
+            judge(operation, &before, after, &applied.outcome, now);
+        }
+        if applied.changed {
+            kept.extend(operation.parties.iter().map(key_of).zip(after));
+        }
+        applied.outcome
+    }
+}
+
+impl Store for PlainStore {
+    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+        Answer::now(Ok(batch.iter().map(|operation| self.apply_one(operation)).collect()))
+    }
+}
+
+/// The lines of the parties; one that has expired is new, which must make no difference (I6).
+pub(crate) fn load(kept: &HashMap<LineKey, Line>, parties: &[Party<'_>], now: Timestamp) -> Vec<Line> {
+    let line_of = |party: &Party<'_>| match kept.get(&key_of(party)) {
+        Some(line) if line.expires > now => line.clone(),
+        _ => Line::new(party.policy),
+    };
+    parties.iter().map(line_of).collect()
+}
+
+pub(crate) fn key_of(party: &Party<'_>) -> LineKey {
+    LineKey { policy: party.policy.name().clone(), subject: party.subject.clone() }
+}
+
+fn judge(operation: &Operation<'_>, before: &[Line], after: &[Line], outcome: &Outcome, now: Timestamp) {
+    let transition = Transition { operation: *operation, before, after, outcome, now };
+    if let Err(violation) = transition.check() {
+        panic!("{violation}\nbefore: {before:?}\nafter: {after:?}\nanswer: {outcome:?}");
+    }
+}

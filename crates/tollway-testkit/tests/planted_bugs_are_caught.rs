@@ -1,0 +1,76 @@
+//! The suite is itself tested: each planted bug must make it fail.
+
+// A test fails by panicking, also in its helpers.
+#![allow(clippy::expect_used)]
+
+use std::sync::Arc;
+
+use tollway_core::Clock;
+use tollway_testkit::conformance::{Failure, rounds, scenarios, sequences};
+use tollway_testkit::planted::{Bug, PlantedStore};
+use tollway_testkit::{ManualRig, Rig};
+
+fn rig(bug: Bug) -> impl Rig {
+    ManualRig::new(move |clock: Arc<dyn Clock>| PlantedStore::new(bug, clock))
+}
+
+/// By the scenarios, which say it best.
+fn caught_by_scenarios(bug: Bug) -> Failure {
+    scenarios(&rig(bug)).expect_err("no scenario noticed the bug")
+}
+
+/// By the sequences alone, so that no scenario need have thought of it.
+fn caught_by_sequences(bug: Bug) -> Failure {
+    sequences(&rig(bug), 1, 500).expect_err("no sequence noticed the bug")
+}
+
+/// M2: limitador reads, compares, then adds, and was over its limit in 79 of 2,000 rounds of 8 threads. Only threads
+/// can tell: every scenario and every sequence is right with this bug.
+#[test]
+fn check_then_add_is_caught_by_threads() {
+    let failure = rounds(&rig(Bug::CheckThenAdd), 200).expect_err("nobody noticed check-then-add");
+    assert!(failure.message.contains("A-"), "{failure}");
+}
+
+#[test]
+fn a_cost_that_wraps_is_caught() {
+    let failure = caught_by_scenarios(Bug::Wrap);
+    assert_eq!(failure.scenario, "costs_that_would_wrap_are_refused");
+}
+
+#[test]
+fn a_line_forgotten_too_early_is_caught() {
+    caught_by_scenarios(Bug::LostExpiry);
+    caught_by_sequences(Bug::LostExpiry);
+}
+
+#[test]
+fn a_double_charge_is_caught() {
+    caught_by_scenarios(Bug::DoubleCharge);
+    caught_by_sequences(Bug::DoubleCharge);
+    let failure = rounds(&rig(Bug::DoubleCharge), 1).expect_err("the checker did not notice the bug");
+    assert!(failure.message.contains("A-"), "{failure}");
+}
+
+#[test]
+fn a_leaking_denial_is_caught() {
+    let failure = caught_by_scenarios(Bug::LeakingDenial);
+    assert_eq!(failure.scenario, "a_denial_by_one_policy_leaves_the_other");
+    caught_by_sequences(Bug::LeakingDenial);
+}
+
+#[test]
+fn a_grant_a_microsecond_early_is_caught() {
+    caught_by_scenarios(Bug::EarlyGrant);
+    caught_by_sequences(Bug::EarlyGrant);
+}
+
+/// A failure can be read: which sequence, what was done, what was answered and what was right.
+#[test]
+fn a_failure_tells_its_story() {
+    let failure = caught_by_sequences(Bug::DoubleCharge);
+    assert!(failure.scenario.contains("seed"), "{failure}");
+    for part in ["left the store, right the model", "take", "left: ", "right: "] {
+        assert!(failure.message.contains(part), "{part:?} is missing in {failure}");
+    }
+}

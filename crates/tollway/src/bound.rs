@@ -1,0 +1,151 @@
+//! A policy bound to the store it is enforced with, and the parts that all policies of a limiter share.
+
+use std::cell::Cell;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use smallvec::SmallVec;
+use tollway_core::{Answer, Clock, Cost, Operation, Party, PermitId, Policy, Store, Subject, Verb};
+use tollway_memory::MemoryStore;
+
+use crate::fallback::Fallback;
+use crate::queue::Queues;
+use crate::timer::Timers;
+
+/// What all policies of a limiter share.
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// The store once more, if it is memory: then its time is this clock's, and most takes need no wrapping.
+    pub(crate) memory: Option<Arc<MemoryStore>>,
+    pub(crate) queues: Queues,
+    pub(crate) timers: Timers,
+    pub(crate) fallback: Fallback,
+    /// Permits whose units could not be given back.
+    pub(crate) permits_lost: AtomicU64,
+}
+
+impl Shared {
+    /// Whether the store's time is the limiter's own.
+    pub(crate) fn in_process(&self) -> bool {
+        self.memory.is_some()
+    }
+}
+
+/// A policy with what it takes to enforce it.
+///
+/// Every handle has one of its own: threads that each hold a handle touch no counter in common.
+pub(crate) struct Bound {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) policy: Arc<Policy>,
+    /// Which configuration it comes from.
+    pub(crate) generation: u64,
+}
+
+impl Bound {
+    pub(crate) fn new(shared: Arc<Shared>, policy: Arc<Policy>, generation: u64) -> Self {
+        Self { shared, policy, generation }
+    }
+
+    /// The same policy, with a reference count of its own.
+    pub(crate) fn apart(&self) -> Self {
+        Self::new(Arc::clone(&self.shared), Arc::clone(&self.policy), self.generation)
+    }
+}
+
+/// Draws a permit id: 64 random bits of this thread and a count, so that no two threads or processes draw the same.
+pub(crate) fn next_permit() -> PermitId {
+    thread_local! {
+        // The standard library's hasher is seeded by the operating system.
+        static IDS: (u64, Cell<u64>) = (RandomState::new().hash_one(0), Cell::new(0));
+    }
+    IDS.with(|(random, next)| {
+        let count = next.get();
+        next.set(count.wrapping_add(1));
+        PermitId((u128::from(*random) << 64) | u128::from(count))
+    })
+}
+
+/// One policy of a take, with its subject and cost: what a permit goes on holding.
+#[derive(Clone)]
+pub(crate) struct Ask {
+    pub(crate) bound: Arc<Bound>,
+    pub(crate) subject: Subject,
+    /// What it takes; none named: the policy's default.
+    pub(crate) cost: Option<Cost>,
+}
+
+/// The asks of one take: at least one, and nearly always just that.
+#[derive(Clone)]
+pub(crate) struct Asks(SmallVec<[Ask; 1]>);
+
+impl Asks {
+    pub(crate) fn new(ask: Ask) -> Self {
+        Self(SmallVec::from_buf([ask]))
+    }
+
+    pub(crate) fn push(&mut self, ask: Ask) {
+        self.0.push(ask);
+    }
+
+    pub(crate) fn first(&self) -> &Ask {
+        &self.0[0]
+    }
+
+    /// The one that was named last: what `subject` and `cost` speak of.
+    pub(crate) fn last_mut(&mut self) -> &mut Ask {
+        let last = self.0.len() - 1;
+        &mut self.0[last]
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.first().bound.shared
+    }
+
+    /// Without the shadows that would have denied: nothing was taken from them, so nothing is owed to them.
+    pub(crate) fn forget_denied_shadows(&mut self, would_deny: u16) {
+        if would_deny == 0 {
+            return;
+        }
+        let mut index = 0u32;
+        self.0.retain(|_| {
+            index += 1;
+            would_deny & 1u16.checked_shl(index - 1).unwrap_or(0) == 0
+        });
+    }
+
+    /// Sends one operation on the lines of all of them to the store.
+    pub(crate) fn send(&self, verb: Verb<'_>) -> Answer {
+        let store = &self.shared().store;
+        match &*self.0 {
+            [ask] => store.apply(&[Operation { parties: &[ask.party()], verb }]),
+            asks => {
+                let parties: SmallVec<[Party<'_>; 4]> = asks.iter().map(Ask::party).collect();
+                store.apply(&[Operation { parties: &parties, verb }])
+            }
+        }
+    }
+}
+
+impl std::ops::Deref for Asks {
+    type Target = [Ask];
+
+    fn deref(&self) -> &[Ask] {
+        &self.0
+    }
+}
+
+impl Ask {
+    pub(crate) fn new(bound: Arc<Bound>) -> Self {
+        Self { bound, subject: Subject::SHARED, cost: None }
+    }
+
+    pub(crate) fn cost(&self) -> &Cost {
+        self.cost.as_ref().unwrap_or(self.bound.policy.default_cost())
+    }
+
+    pub(crate) fn party(&self) -> Party<'_> {
+        Party { policy: &self.bound.policy, subject: &self.subject, cost: self.cost() }
+    }
+}

@@ -1,0 +1,186 @@
+//! What is wrong with a config file: every problem with its place, what it is and what to do.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::excerpt::Excerpt;
+
+/// How many problems of one file are listed; the others are only counted.
+pub const PROBLEMS_MAX: usize = 50;
+
+/// A config that cannot be used, and all that is wrong with it.
+///
+/// Shown, each problem is a line that editors can jump to, the source line, and a mark under the wrong word:
+///
+/// ```
+/// let error = tollway::Config::parse("[policies.a]\nlimits = ['9 / minit']").unwrap_err();
+/// assert_eq!((error.line(), error.column(), error.word()), (Some(2), Some(16), "minit"));
+/// assert_eq!(error.to_string(), r#"line 2, column 16: "minit" is not a period; did you mean "minute"?
+///   2 | limits = ['9 / minit']
+///     |                ^^^^^"#);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    file: Option<PathBuf>,
+    /// Never empty, in the order of the file.
+    problems: Vec<ConfigProblem>,
+    unlisted: usize,
+    not_found: bool,
+}
+
+/// One thing that is wrong with a config.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigProblem {
+    excerpt: Option<Excerpt>,
+    word: String,
+    message: String,
+    advice: Option<String>,
+}
+
+impl ConfigError {
+    pub(super) fn new(problems: Vec<ConfigProblem>, unlisted: usize) -> Self {
+        Self { file: None, problems, unlisted, not_found: false }
+    }
+
+    /// Wrong as a whole, not at some place in its text.
+    pub(super) fn whole(message: impl Into<String>, advice: &str) -> Self {
+        Self::new(vec![ConfigProblem::new(None, "", &message.into(), advice)], 0)
+    }
+
+    #[must_use]
+    pub(super) fn in_file(self, file: &Path) -> Self {
+        Self { file: Some(file.to_owned()), ..self }
+    }
+
+    #[must_use]
+    pub(super) fn not_found(self) -> Self {
+        Self { not_found: true, ..self }
+    }
+
+    /// The file, if the config came from one.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Whether there is no such file, so that a caller who can do without one may go on.
+    pub fn is_not_found(&self) -> bool {
+        self.not_found
+    }
+
+    /// All that is wrong, in the order of the file; at most [`PROBLEMS_MAX`].
+    pub fn problems(&self) -> &[ConfigProblem] {
+        &self.problems
+    }
+
+    /// How many more problems there are than are listed.
+    pub fn unlisted(&self) -> usize {
+        self.unlisted
+    }
+
+    /// The line of the first problem, counted from 1.
+    pub fn line(&self) -> Option<usize> {
+        self.problems.first()?.line()
+    }
+
+    /// The column of the first problem, in characters, counted from 1.
+    pub fn column(&self) -> Option<usize> {
+        self.problems.first()?.column()
+    }
+
+    /// The wrong word of the first problem; empty where something is missing.
+    pub fn word(&self) -> &str {
+        self.problems.first().map_or("", ConfigProblem::word)
+    }
+
+    /// What the first problem is.
+    pub fn message(&self) -> &str {
+        self.problems.first().map_or("", ConfigProblem::message)
+    }
+
+    /// What to do about the first problem.
+    pub fn advice(&self) -> Option<&str> {
+        self.problems.first()?.advice()
+    }
+}
+
+impl ConfigProblem {
+    pub(super) fn new(excerpt: Option<Excerpt>, word: &str, message: &str, advice: &str) -> Self {
+        // The engine's messages already say "what; what to do".
+        let (message, advice) = match advice {
+            "" => message.split_once("; ").unwrap_or((message, "")),
+            advice => (message, advice),
+        };
+        let advice = Some(clipped(advice)).filter(|advice| !advice.is_empty());
+        Self { excerpt, word: clipped(word), message: clipped(message), advice }
+    }
+
+    /// Its line, counted from 1; none if the file as a whole is wrong.
+    pub fn line(&self) -> Option<usize> {
+        self.excerpt.as_ref().map(Excerpt::line)
+    }
+
+    /// Its column in characters, counted from 1.
+    pub fn column(&self) -> Option<usize> {
+        self.excerpt.as_ref().map(Excerpt::column)
+    }
+
+    /// The wrong word; empty where something is missing.
+    pub fn word(&self) -> &str {
+        &self.word
+    }
+
+    /// What is wrong.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to do about it.
+    pub fn advice(&self) -> Option<&str> {
+        self.advice.as_deref()
+    }
+
+    fn write(&self, file: Option<&Path>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (file, &self.excerpt) {
+            (Some(file), Some(place)) => {
+                write!(f, "{}:{}:{}: ", file.display(), place.line(), place.column())?;
+            }
+            (Some(file), None) => write!(f, "{}: ", file.display())?,
+            (None, Some(place)) => write!(f, "line {}, column {}: ", place.line(), place.column())?,
+            (None, None) => {}
+        }
+        f.write_str(&self.message)?;
+        if let Some(advice) = &self.advice {
+            write!(f, "; {advice}")?;
+        }
+        match &self.excerpt {
+            Some(excerpt) => write!(f, "\n{excerpt}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            problem.write(self.file(), f)?;
+        }
+        match self.unlisted {
+            0 => Ok(()),
+            more => write!(f, "\nand {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// A file may hold a word of a megabyte; a message should not.
+fn clipped(text: &str) -> String {
+    const CHARS_MAX: usize = 400;
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,134 @@
+//! A place in a text, shown: its line and a mark under the word.
+
+use std::fmt;
+use std::ops::Range;
+
+/// How much of a long line is shown before and behind the word.
+const CHARS_AROUND: usize = 100;
+
+/// One line of the source, fit to be shown, and where in it the word stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Excerpt {
+    line: usize,
+    column: usize,
+    /// The line, or the part of it around the word.
+    shown: String,
+    /// White space as wide as what is shown before the word.
+    indent: String,
+    /// How many characters are marked.
+    width: usize,
+}
+
+impl Excerpt {
+    /// The place of `word` (a byte range) in `text`. A word over several lines is marked to the end of its first.
+    pub(super) fn of(text: &str, word: &Range<usize>) -> Self {
+        let start = boundary(text, word.start);
+        let (before, after) = text.split_at_checked(start).unwrap_or((text, ""));
+        let line_start = before.rfind('\n').map_or(0, |newline| newline.saturating_add(1));
+        let line_end = after.find('\n').map_or(text.len(), |newline| start.saturating_add(newline));
+        let line = text.get(line_start..line_end).unwrap_or_default();
+        let line = without_password(line.strip_suffix('\r').unwrap_or(line));
+
+        let marked = text.get(start..boundary(text, word.end).min(line_end)).unwrap_or_default();
+        let lead = before.get(line_start..).unwrap_or_default();
+        // A mark at the very start of a file that begins with a byte order mark is nobody's first column.
+        let hidden = usize::from(lead.starts_with('\u{feff}'));
+        let offset = lead.chars().count();
+        let skipped = offset.saturating_sub(CHARS_AROUND).max(hidden);
+        let width = marked.trim_end().chars().count().clamp(1, CHARS_AROUND);
+        let kept = offset.saturating_add(width).saturating_add(CHARS_AROUND).saturating_sub(skipped);
+        let blank = |c: char| if c == '\t' { '\t' } else { ' ' };
+        Self {
+            line: before.matches('\n').count().saturating_add(1),
+            column: offset.saturating_sub(hidden).saturating_add(1),
+            shown: line.chars().skip(skipped).take(kept).map(printable).collect(),
+            indent: lead.chars().skip(skipped).map(blank).collect(),
+            width,
+        }
+    }
+
+    pub(super) fn line(&self) -> usize {
+        self.line
+    }
+
+    /// In characters, counted from 1.
+    pub(super) fn column(&self) -> usize {
+        self.column
+    }
+}
+
+impl fmt::Display for Excerpt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.line.to_string();
+        let gutter = " ".repeat(number.len());
+        writeln!(f, "  {number} | {}", self.shown)?;
+        write!(f, "  {gutter} | {}{}", self.indent, "^".repeat(self.width))
+    }
+}
+
+/// The nearest character boundary at or before `at`.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// A file that is not TOML may hold anything; none of it should steer the terminal it is shown on.
+fn printable(character: char) -> char {
+    if character.is_control() && character != '\t' { '\u{fffd}' } else { character }
+}
+
+/// The line with the password of a URL (`redis://user:secret@host`) starred out: errors end up in logs.
+fn without_password(line: &str) -> String {
+    let secret = || {
+        let host = line.find("://")?.saturating_add(3);
+        let url = line.get(host..)?;
+        let url = url.get(..url.find(['"', '\'', ' ']).unwrap_or(url.len()))?;
+        let at = url.rfind('@')?;
+        let colon = url.get(..at)?.find(':')?;
+        Some(host.saturating_add(colon).saturating_add(1)..host.saturating_add(at))
+    };
+    let Some(secret) = secret() else { return line.to_owned() };
+    let stars = "*".repeat(line.get(secret.clone()).unwrap_or_default().chars().count());
+    let part = |range: Range<usize>| line.get(range).unwrap_or_default();
+    format!("{}{stars}{}", part(0..secret.start), part(secret.end..line.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, word: &str) -> String {
+        let start = text.find(word).unwrap();
+        Excerpt::of(text, &(start..start + word.len())).to_string()
+    }
+
+    #[test]
+    fn the_mark_stands_under_the_word() {
+        assert_eq!(shown("one\ntwo three\n", "three"), "  2 | two three\n    |     ^^^^^");
+        assert_eq!(shown("é = \"ü minit\"", "minit"), "  1 | é = \"ü minit\"\n    |        ^^^^^");
+        assert_eq!(shown("\ta = x\r\n", "x"), "  1 | \ta = x\n    | \t    ^");
+        assert_eq!(shown("\u{feff}ab = 1", "ab"), "  1 | ab = 1\n    | ^^");
+    }
+
+    #[test]
+    fn places_outside_the_text_are_shown_at_its_end() {
+        assert_eq!(Excerpt::of("ab", &(9..12)).to_string(), "  1 | ab\n    |   ^");
+        assert_eq!(Excerpt::of("", &(0..0)).to_string(), "  1 | \n    | ^");
+        assert_eq!(Excerpt::of("é", &(1..2)).column(), 1);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_word() {
+        let text = format!("{}wrong{}", "x".repeat(1_000), "y".repeat(1_000));
+        let excerpt = Excerpt::of(&text, &(1_000..1_005));
+        assert_eq!(excerpt.column(), 1_001);
+        assert_eq!(excerpt.shown.len(), 205);
+        assert_eq!(excerpt.indent.len(), 100);
+    }
+
+    #[test]
+    fn passwords_and_control_characters_are_not_shown() {
+        let text = "url = \"redis://me:p:@ss@host\"";
+        assert!(shown(text, "redis").starts_with("  1 | url = \"redis://me:*****@host\"\n"));
+        assert!(!shown("a = \u{1b}[31m", "a").contains('\u{1b}'));
+    }
+}

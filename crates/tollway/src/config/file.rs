@@ -1,0 +1,159 @@
+//! The config file on disk: found, read within its bound, and its text kept for comparing.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::{Config, ConfigError};
+
+/// The largest config file, in bytes.
+pub const CONFIG_BYTES_MAX: usize = 1 << 20;
+
+/// The file that is looked for in the working folder when none is named.
+pub const CONFIG_FILE: &str = "tollway.toml";
+
+/// The environment variable that names the config file.
+pub const CONFIG_VARIABLE: &str = "TOLLWAY_CONFIG";
+
+/// A config together with the file it was read from, so that changes since then can be seen.
+///
+/// See [`ConfigFile::watch`].
+#[derive(Clone, Debug)]
+pub struct ConfigFile {
+    pub(super) path: PathBuf,
+    pub(super) content: Vec<u8>,
+    pub(super) config: Config,
+}
+
+impl ConfigFile {
+    /// Reads the config file at `path`.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        let path = path.as_ref().to_owned();
+        let content = read(&path, &path)?;
+        let config = parse(&path, &content)?;
+        Ok(Self { path, content, config })
+    }
+
+    /// The file, as it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it said when it was read.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What it said when it was read.
+    pub fn into_config(self) -> Config {
+        self.config
+    }
+}
+
+/// The bytes of the file at `path`; errors call it `shown`.
+pub(super) fn read(path: &Path, shown: &Path) -> Result<Vec<u8>, ConfigError> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => ConfigError::whole("there is no such file", "").not_found(),
+        _ => ConfigError::whole(format!("the file cannot be read: {error}"), ""),
+    };
+    let mut content = Vec::new();
+    // One byte more than allowed tells a file that is too large from one that just fits, without reading all of it.
+    let bound = u64::try_from(CONFIG_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    File::open(path)
+        .and_then(|file| file.take(bound).read_to_end(&mut content))
+        .map_err(failed)
+        .and_then(|_| check_size(content.len()))
+        .map_err(|error| error.in_file(shown))?;
+    Ok(content)
+}
+
+pub(super) fn parse(path: &Path, content: &[u8]) -> Result<Config, ConfigError> {
+    let config = match std::str::from_utf8(content) {
+        Ok(text) => Config::parse(text),
+        Err(error) => Err(not_text(content, error.valid_up_to())),
+    };
+    config.map_err(|error| error.in_file(path))
+}
+
+pub(super) fn check_size(bytes: usize) -> Result<(), ConfigError> {
+    if bytes > CONFIG_BYTES_MAX {
+        let message = format!("a config of more than {CONFIG_BYTES_MAX} bytes is not read");
+        return Err(ConfigError::whole(message, "check that it is the right file"));
+    }
+    Ok(())
+}
+
+fn not_text(content: &[u8], good: usize) -> ConfigError {
+    let text = String::from_utf8_lossy(content);
+    let report = super::Report::new(&text);
+    // Everything before the first bad byte is the same in both.
+    report.problem(
+        good..good.saturating_add(1),
+        "the file is not UTF-8 text from here on",
+        "save it as UTF-8",
+    );
+    match report.finish::<()>(None) {
+        Err(error) => error,
+        Ok(()) => ConfigError::whole("the file is not UTF-8 text", "save it as UTF-8"),
+    }
+}
+
+/// The explicit path, else the variable's, else the file of the folder; the first that is named must be there.
+pub(super) fn find(
+    explicit: Option<&Path>,
+    variable: Option<OsString>,
+    folder: &Path,
+) -> Result<PathBuf, ConfigError> {
+    let variable = variable.filter(|path| !path.is_empty()).map(PathBuf::from);
+    let (path, message, advice) = match (explicit, variable) {
+        (Some(path), _) => (path.to_owned(), "there is no such file".to_owned(), "check the path"),
+        (None, Some(path)) => {
+            let message = format!("there is no such file, but ${CONFIG_VARIABLE} names it");
+            (path, message, "correct the variable or unset it")
+        }
+        (None, None) => {
+            let message = format!(
+                "there is no config file: none was named, ${CONFIG_VARIABLE} is not set, and the working folder has \
+                 no {CONFIG_FILE}"
+            );
+            (folder.join(CONFIG_FILE), message, "write one, or name it")
+        }
+    };
+    // A link to nothing is as good as no file; a path that may not be looked at is told about when it is read.
+    match path.try_exists() {
+        Ok(false) => Err(ConfigError::whole(message, advice).in_file(&path).not_found()),
+        _ => Ok(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_wins_and_must_be_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let [default, named, other] =
+            [CONFIG_FILE, "named.toml", "other.toml"].map(|file| folder.path().join(file));
+        let find = |explicit: Option<&Path>, variable: Option<&Path>| {
+            super::find(explicit, variable.map(|path| path.as_os_str().to_owned()), folder.path())
+        };
+        let nowhere = find(None, None).unwrap_err();
+        assert!(nowhere.is_not_found());
+        assert!(nowhere.message().contains("$TOLLWAY_CONFIG is not set"), "{nowhere}");
+
+        for path in [&default, &named, &other] {
+            std::fs::write(path, "").unwrap();
+        }
+        assert_eq!(find(Some(&named), Some(&other)), Ok(named));
+        assert_eq!(find(None, Some(&other)), Ok(other.clone()));
+        assert_eq!(find(None, Some(Path::new(""))), Ok(default.clone()));
+        assert_eq!(find(None, None), Ok(default));
+
+        std::fs::remove_file(&other).unwrap();
+        let gone = find(None, Some(&other)).unwrap_err();
+        assert!(gone.message().contains("$TOLLWAY_CONFIG names it"), "{gone}");
+        assert!(find(Some(&other), None).unwrap_err().is_not_found());
+    }
+}

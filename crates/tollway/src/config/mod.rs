@@ -1,0 +1,116 @@
+//! The config file: read, checked and kept as policies that are known to be valid.
+//!
+//! ```text
+//! [store]
+//! url = "memory:"
+//!
+//! [policies.adobe]
+//! limits = ["200 requests / minute"]
+//! ```
+//!
+//! Where to look: `file` finds and reads the text, `section` walks over its tables, `policy`, `limits` and `store` know
+//! what stands in them, `report` collects what is wrong, `error` and `excerpt` show it, `watch` sees changes.
+
+mod error;
+mod excerpt;
+mod file;
+mod limits;
+mod policy;
+mod report;
+mod section;
+mod store;
+mod suggest;
+mod watch;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tollway_core::Policy;
+
+pub use error::{ConfigError, ConfigProblem, PROBLEMS_MAX};
+pub use file::{CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, ConfigFile};
+pub use store::{MEMORY_LINES_MAX, StoreUrl, StoreUrlError};
+pub use watch::{ConfigWatch, WATCH_INTERVAL};
+
+use report::Report;
+use section::Section;
+
+/// Sections that the format has and this version does not.
+const SECTIONS_TO_COME: [&str; 5] = ["apis", "server", "consumers", "pipelines", "alarms"];
+
+/// What a config file says.
+///
+/// ```
+/// let config = tollway::Config::parse(r#"
+///     [policies.adobe]
+///     limits = ["200 requests / minute"]
+/// "#)?;
+/// assert_eq!(config.store(), &tollway::StoreUrl::default());
+/// assert!(config.policy("adobe").is_some());
+/// # Ok::<(), tollway::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    store: StoreUrl,
+    /// Sorted by name.
+    policies: Vec<Arc<Policy>>,
+}
+
+impl Config {
+    /// Reads a config out of its text.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        file::check_size(text.len())?;
+        let report = Report::new(text);
+        let config = report.tables().map(|root| Self::read(Section::root(&report, root.get_ref())));
+        report.finish(config)
+    }
+
+    /// Reads the config file at `path`.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        ConfigFile::load(path).map(ConfigFile::into_config)
+    }
+
+    /// Finds the config file and reads it; see [`Config::find_path`].
+    pub fn find(explicit: Option<&Path>) -> Result<Self, ConfigError> {
+        Self::load(Self::find_path(explicit)?)
+    }
+
+    /// Where the config file is: the explicit path, else what `$TOLLWAY_CONFIG` names, else `./tollway.toml`.
+    ///
+    /// Where there is no such file, the error says where it was looked for ([`ConfigError::is_not_found`]).
+    pub fn find_path(explicit: Option<&Path>) -> Result<PathBuf, ConfigError> {
+        file::find(explicit, std::env::var_os(CONFIG_VARIABLE), Path::new("."))
+    }
+
+    /// Where meters live.
+    pub fn store(&self) -> &StoreUrl {
+        &self.store
+    }
+
+    /// The policies, sorted by name.
+    pub fn policies(&self) -> &[Arc<Policy>] {
+        &self.policies
+    }
+
+    /// The policy of this name.
+    pub fn policy(&self, name: &str) -> Option<&Arc<Policy>> {
+        let found = self.policies.binary_search_by(|policy| policy.name().as_str().cmp(name)).ok()?;
+        self.policies.get(found)
+    }
+
+    /// What is wrong goes to the report, so that one reading finds all of it.
+    fn read(mut root: Section<'_>) -> Self {
+        let store = root.section("store").and_then(store::read).unwrap_or_default();
+        let mut policies: Vec<_> = root
+            .named_sections("policies")
+            .into_iter()
+            .filter_map(|(name, section)| policy::read(&name, section))
+            .collect();
+        policies.sort_by(|one: &Arc<Policy>, other| one.name().cmp(other.name()));
+        for key in SECTIONS_TO_COME {
+            root.not_yet(key);
+        }
+        root.finish();
+        Self { store, policies }
+    }
+}

@@ -1,0 +1,158 @@
+//! Collects what is wrong with one text, so that one reading finds all of it.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::DeTable;
+
+use super::error::{ConfigError, ConfigProblem, PROBLEMS_MAX};
+use super::excerpt::Excerpt;
+
+/// The text that is read, and what was found wrong so far.
+pub(super) struct Report<'a> {
+    text: &'a str,
+    found: RefCell<Vec<Found>>,
+}
+
+/// Kept small, because a wrong file may hold very many; the first of them become problems.
+struct Found {
+    at: Range<usize>,
+    message: String,
+    advice: String,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, found: RefCell::new(Vec::new()) }
+    }
+
+    /// The text's tables; nothing if it is not TOML, because what could be saved of it would only mislead.
+    pub(super) fn tables(&self) -> Option<Spanned<DeTable<'a>>> {
+        let (root, errors) = DeTable::parse_recoverable(self.text);
+        let mut line_end = 0;
+        for error in &errors {
+            let at = error.span().unwrap_or(self.text.len()..self.text.len());
+            // One slip makes the parser stumble over the rest of its line, too.
+            if at.start >= line_end {
+                let rest = self.text.get(at.start..).and_then(|rest| rest.find('\n'));
+                line_end =
+                    rest.map_or(usize::MAX, |newline| at.start.saturating_add(newline).saturating_add(1));
+                self.problem(at, format!("not valid TOML: {}", error.message()), "");
+            }
+        }
+        errors.is_empty().then_some(root)
+    }
+
+    /// This is wrong there. Without advice of its own, the message may say "what; what to do".
+    pub(super) fn problem(&self, at: Range<usize>, message: impl Into<String>, advice: impl Into<String>) {
+        self.found.borrow_mut().push(Found { at, message: message.into(), advice: advice.into() });
+    }
+
+    /// This is wrong at `part` of a string's value.
+    pub(super) fn problem_in(
+        &self,
+        string: &Spanned<&str>,
+        part: Range<usize>,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
+        let at = match self.start_of_value(string) {
+            Some(start) => start.saturating_add(part.start)..start.saturating_add(part.end),
+            None => string.span(),
+        };
+        self.problem(at, message, advice);
+    }
+
+    /// This is wrong with a string.
+    pub(super) fn problem_with(
+        &self,
+        string: &Spanned<&str>,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
+        self.problem_in(string, 0..string.get_ref().len(), message, advice);
+    }
+
+    /// How much was found wrong so far.
+    pub(super) fn count(&self) -> usize {
+        self.found.borrow().len()
+    }
+
+    /// What was read, if nothing was found wrong.
+    pub(super) fn finish<T>(self, read: Option<T>) -> Result<T, ConfigError> {
+        let mut found = self.found.into_inner();
+        match read {
+            Some(read) if found.is_empty() => Ok(read),
+            _ if found.is_empty() => Err(ConfigError::whole("the config cannot be read", "")),
+            _ => {
+                found.sort_by_key(|found| found.at.start);
+                let unlisted = found.len().saturating_sub(PROBLEMS_MAX);
+                found.truncate(PROBLEMS_MAX);
+                let problem = |found: &Found| {
+                    let word = self.text.get(found.at.clone()).unwrap_or_default();
+                    let excerpt = Excerpt::of(self.text, &found.at);
+                    ConfigProblem::new(Some(excerpt), word, &found.message, &found.advice)
+                };
+                Err(ConfigError::new(found.iter().map(problem).collect(), unlisted))
+            }
+        }
+    }
+
+    /// Where in the text a string's value begins: only where the text spells it letter for letter, without escapes.
+    fn start_of_value(&self, string: &Spanned<&str>) -> Option<usize> {
+        let raw = self.text.get(string.span())?;
+        let quote = match raw.get(..3) {
+            Some(quote @ ("\"\"\"" | "'''")) => quote,
+            _ => raw.get(..1).filter(|quote| matches!(*quote, "\"" | "'"))?,
+        };
+        let inner = raw.strip_prefix(quote)?.strip_suffix(quote)?;
+        // A newline right behind three quotes is not part of the value.
+        let value = match (quote.len(), inner.strip_prefix("\r\n").or_else(|| inner.strip_prefix('\n'))) {
+            (3, Some(rest)) => rest,
+            _ => inner,
+        };
+        let skipped = quote.len().saturating_add(inner.len().saturating_sub(value.len()));
+        (value == *string.get_ref()).then(|| string.span().start.saturating_add(skipped))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The source behind each string of an array, as far as it can be pointed into.
+    fn values<'a>(text: &'a str) -> Vec<Option<&'a str>> {
+        let report = Report::new(text);
+        let root = report.tables().unwrap();
+        let array = root.get_ref().get("a").unwrap().get_ref().as_array().unwrap();
+        let value = |item: &Spanned<toml::de::DeValue<'a>>| {
+            let string = Spanned::new(item.span(), item.get_ref().as_str().unwrap());
+            let start = report.start_of_value(&string)?;
+            text.get(start..start + string.get_ref().len())
+        };
+        array.iter().map(value).collect()
+    }
+
+    #[test]
+    fn values_are_found_behind_every_kind_of_quote() {
+        assert_eq!(values(r#"a = ["é x", 'lit', ""]"#), [Some("é x"), Some("lit"), Some("")]);
+        assert_eq!(values("a = [\"\"\"three\"\"\", '''\nline''']"), [Some("three"), Some("line")]);
+    }
+
+    #[test]
+    fn an_escaped_value_is_not_pointed_into() {
+        assert_eq!(values(r#"a = ["tab\tx", "\u0061", "plain"]"#), [None, None, Some("plain")]);
+    }
+
+    #[test]
+    fn only_the_first_problems_are_listed() {
+        let report = Report::new("text");
+        for _ in 0..PROBLEMS_MAX + 7 {
+            report.problem(0..4, "wrong", "");
+        }
+        let error = report.finish(Some(())).unwrap_err();
+        assert_eq!((error.problems().len(), error.unlisted()), (PROBLEMS_MAX, 7));
+        assert!(error.to_string().ends_with("\nand 7 more"));
+    }
+}

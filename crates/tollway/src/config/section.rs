@@ -1,0 +1,222 @@
+//! One table of the file: its keys are taken by name, and what nobody took is an error.
+
+use std::ops::Range;
+
+use tollway_core::{Span, read_span};
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::report::Report;
+use super::suggest;
+
+/// A table that is being read. Every way to take a key reports a wrong type by itself and answers nothing then.
+#[must_use = "finish it, so that unknown keys are found"]
+pub(super) struct Section<'a> {
+    report: &'a Report<'a>,
+    /// Its keys from the root, as in `policies.adobe`; empty for the root.
+    path: String,
+    at: Range<usize>,
+    table: &'a DeTable<'a>,
+    known: Vec<&'static str>,
+    to_come: Vec<&'static str>,
+    /// Keys that must be there and are not, each with an example.
+    missing: Vec<(&'static str, &'static str)>,
+}
+
+impl<'a> Section<'a> {
+    /// The whole file.
+    pub(super) fn root(report: &'a Report<'a>, table: &'a DeTable<'a>) -> Self {
+        Self::new(report, String::new(), 0..0, table)
+    }
+
+    /// A table that stands `at` a place; `path` is how errors call it.
+    pub(super) fn new(
+        report: &'a Report<'a>,
+        path: String,
+        at: Range<usize>,
+        table: &'a DeTable<'a>,
+    ) -> Self {
+        Self { report, path, at, table, known: Vec::new(), to_come: Vec::new(), missing: Vec::new() }
+    }
+
+    pub(super) fn report(&self) -> &'a Report<'a> {
+        self.report
+    }
+
+    /// How errors call it.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// This is wrong with the value of a key, or with the section if it has no such key.
+    pub(super) fn problem(&self, key: &str, message: impl Into<String>, advice: &str) {
+        match self.table.get(key) {
+            Some(value) => match value.get_ref().as_str() {
+                Some(text) => self.report.problem_with(&Spanned::new(value.span(), text), message, advice),
+                None => self.report.problem(value.span(), message, advice),
+            },
+            None => self.report.problem(self.at.clone(), message, advice),
+        }
+    }
+
+    /// A value of any type.
+    pub(super) fn value(&mut self, key: &'static str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.known.push(key);
+        self.table.get(key)
+    }
+
+    /// A string; `example` is shown where it is something else.
+    pub(super) fn string(&mut self, key: &'static str, example: &str) -> Option<Spanned<&'a str>> {
+        let value = self.value(key)?;
+        match value.get_ref().as_str() {
+            Some(text) => Some(Spanned::new(value.span(), text)),
+            None => self.wrong_type(key, value, "a string", &format!("{example:?}")),
+        }
+    }
+
+    /// True or false.
+    pub(super) fn bool(&mut self, key: &'static str) -> Option<bool> {
+        let value = self.value(key)?;
+        match value.get_ref().as_bool() {
+            Some(yes) => Some(yes),
+            None => self.wrong_type(key, value, "true or false", "true"),
+        }
+    }
+
+    /// A length of time.
+    pub(super) fn span(&mut self, key: &'static str, example: &str) -> Option<Span> {
+        let text = self.string(key, example)?;
+        read_span(text.get_ref()).map_err(|message| self.problem(key, message, "")).ok()
+    }
+
+    /// One of a few words.
+    pub(super) fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&'static str, T)]) -> Option<T> {
+        let (example, _) = words.first()?;
+        let text = self.string(key, example)?;
+        if let Some((_, choice)) = words.iter().find(|(word, _)| word == text.get_ref()) {
+            return Some(*choice);
+        }
+        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let message = format!("{:?} is not a value of `{key}`", text.get_ref());
+        self.problem(key, message, &suggest::advice(text.get_ref(), &known));
+        None
+    }
+
+    /// A list of values of any type.
+    pub(super) fn list(&mut self, key: &'static str, example: &str) -> Option<&'a [Spanned<DeValue<'a>>]> {
+        let value = self.value(key)?;
+        match value.get_ref().as_array() {
+            Some(array) => Some(array.as_ref()),
+            None => self.wrong_type(key, value, "a list", example),
+        }
+    }
+
+    /// A table under this one.
+    pub(super) fn section(&mut self, key: &'static str) -> Option<Section<'a>> {
+        self.known.push(key);
+        let (name, value) = self.table.get_key_value(key)?;
+        self.below(name, value)
+    }
+
+    /// The tables under a key that names them freely, as in `[policies.NAME]`.
+    pub(super) fn named_sections(&mut self, key: &'static str) -> Vec<(Spanned<&'a str>, Section<'a>)> {
+        let Some(all) = self.section(key) else { return Vec::new() };
+        let named = |(name, value): (&'a Spanned<_>, &'a Spanned<_>)| {
+            Some((Spanned::new(name.span(), AsRef::<str>::as_ref(name.get_ref())), all.below(name, value)?))
+        };
+        all.table.iter().filter_map(named).collect()
+    }
+
+    /// A key that the format has and this version does not.
+    pub(super) fn not_yet(&mut self, key: &'static str) {
+        self.to_come.push(key);
+        if let Some((name, _)) = self.table.get_key_value(key) {
+            let shown = if self.path.is_empty() { format!("[{key}]") } else { format!("`{key}`") };
+            let advice = "leave it out until a version that has it";
+            self.report.problem(name.span(), format!("{shown} is not in this version yet"), advice);
+        }
+    }
+
+    /// A value of any type that must be there; `example` is shown where it is not.
+    pub(super) fn required(
+        &mut self,
+        key: &'static str,
+        example: &'static str,
+    ) -> Option<&'a Spanned<DeValue<'a>>> {
+        let value = self.value(key);
+        if value.is_none() {
+            self.missing.push((key, example));
+        }
+        value
+    }
+
+    /// Whether it has a key that nobody took so far.
+    pub(super) fn has_unknown(&self) -> bool {
+        self.unknown().next().is_some()
+    }
+
+    /// Reports every key that nobody took, each with the known one that was meant, and every key that is missing.
+    pub(super) fn finish(self) {
+        let mut misspelt = Vec::new();
+        for name in self.unknown() {
+            let key: &str = name.get_ref();
+            let what = if self.path.is_empty() { "section" } else { "key" };
+            let message = format!("{key:?} is not a {what} of {}", self.title());
+            self.report.problem(name.span(), message, suggest::advice(key, &self.known));
+            misspelt.extend(suggest::meant(key, &self.known));
+        }
+        // A key that is only misspelt is not missing.
+        for (key, example) in self.missing.iter().filter(|(key, _)| !misspelt.contains(key)) {
+            let advice = format!("write one like `{key} = {example}`");
+            self.report.problem(self.at.clone(), format!("{} has no `{key}`", self.title()), advice);
+        }
+    }
+
+    fn unknown(&self) -> impl Iterator<Item = &'a Spanned<DeString<'a>>> {
+        let taken = |key: &str| self.known.contains(&key) || self.to_come.contains(&key);
+        self.table.keys().filter(move |name| !taken(name.get_ref()))
+    }
+
+    fn title(&self) -> String {
+        if self.path.is_empty() { "the file".to_owned() } else { format!("[{}]", self.path) }
+    }
+
+    fn below(&self, name: &'a Spanned<DeString<'a>>, value: &'a Spanned<DeValue<'a>>) -> Option<Section<'a>> {
+        let dot = if self.path.is_empty() { "" } else { "." };
+        let path = format!("{}{dot}{}", self.path, name.get_ref());
+        match value.get_ref().as_table() {
+            Some(table) => Some(Section::new(self.report, path, name.span(), table)),
+            None => {
+                let message = format!("[{path}] must be a section, not {}", type_words(value.get_ref()));
+                self.report.problem(value.span(), message, "write its name in brackets and its keys below");
+                None
+            }
+        }
+    }
+
+    /// Always nothing, so that it can stand for the value that is not there.
+    fn wrong_type<T>(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue<'_>>,
+        wanted: &str,
+        example: &str,
+    ) -> Option<T> {
+        let message = format!("`{key}` must be {wanted}, not {}", type_words(value.get_ref()));
+        self.report.problem(value.span(), message, format!("write it like `{key} = {example}`"));
+        None
+    }
+}
+
+/// The type of a value, as errors call it.
+pub(super) fn type_words(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}

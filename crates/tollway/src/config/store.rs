@@ -1,0 +1,145 @@
+//! `[store]`: where meters live, as a URL.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::section::Section;
+use super::suggest;
+
+/// The most lines that `memory:?lines=N` may ask for; more would not fit into any machine.
+pub const MEMORY_LINES_MAX: usize = 1_000_000_000;
+
+/// Where meters live.
+///
+/// ```
+/// use tollway::StoreUrl;
+///
+/// assert_eq!("memory:".parse(), Ok(StoreUrl::Memory { lines: None }));
+/// assert_eq!("memory:?lines=5000".parse(), Ok(StoreUrl::Memory { lines: Some(5_000) }));
+/// assert_eq!("file:tollway.state".parse(), Ok(StoreUrl::File("tollway.state".into())));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum StoreUrl {
+    /// `memory:`: in this process.
+    Memory {
+        /// How many lines it holds at the most, if the URL says so.
+        lines: Option<usize>,
+    },
+    /// `file:PATH`: a file that the processes of one machine share; a relative path is one of the working folder.
+    File(PathBuf),
+}
+
+impl Default for StoreUrl {
+    fn default() -> Self {
+        Self::Memory { lines: None }
+    }
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory { lines: None } => f.write_str("memory:"),
+            Self::Memory { lines: Some(lines) } => write!(f, "memory:?lines={lines}"),
+            Self::File(path) => write!(f, "file:{}", path.display()),
+        }
+    }
+}
+
+/// A text that is not a store of this version, and the part where it goes wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct StoreUrlError {
+    message: String,
+    part: Range<usize>,
+}
+
+impl StoreUrlError {
+    /// The byte range of the wrong part.
+    pub fn range(&self) -> Range<usize> {
+        self.part.clone()
+    }
+}
+
+impl FromStr for StoreUrl {
+    type Err = StoreUrlError;
+
+    fn from_str(url: &str) -> Result<Self, StoreUrlError> {
+        // Never the whole URL in a message: behind the scheme it may hold a password.
+        let Some((scheme, rest)) = url.split_once(':') else {
+            let message = "a store is a URL; this version knows memory: and file:PATH";
+            return Err(StoreUrlError { message: message.to_owned(), part: 0..url.len() });
+        };
+        let wrong =
+            |message: String| StoreUrlError { message, part: scheme.len().saturating_add(1)..url.len() };
+        match scheme {
+            "memory" => read_memory(rest).map_err(wrong),
+            "file" if rest.is_empty() => {
+                Err(wrong("the path is missing; write it like file:tollway.state".to_owned()))
+            }
+            "file" => Ok(Self::File(rest.into())),
+            _ => {
+                let message =
+                    format!("{scheme:?} is not a store of this version; it knows memory: and file:PATH");
+                Err(StoreUrlError { message, part: 0..scheme.len() })
+            }
+        }
+    }
+}
+
+fn read_memory(rest: &str) -> Result<StoreUrl, String> {
+    if rest.is_empty() {
+        return Ok(StoreUrl::default());
+    }
+    let Some((key, value)) = rest.strip_prefix('?').and_then(|query| query.split_once('=')) else {
+        return Err(format!("{rest:?} has no meaning here; write memory: or memory:?lines=1000000"));
+    };
+    if key != "lines" {
+        return Err(format!("{key:?} is not a setting of memory:; {}", suggest::advice(key, &["lines"])));
+    }
+    match value.replace('_', "").parse() {
+        Ok(lines @ 1..=MEMORY_LINES_MAX) => Ok(StoreUrl::Memory { lines: Some(lines) }),
+        _ => Err(format!("{value:?} is not a number of lines; write one from 1 to {MEMORY_LINES_MAX}")),
+    }
+}
+
+/// The store, unless something is wrong with it; that is in the report then.
+pub(super) fn read(mut section: Section<'_>) -> Option<StoreUrl> {
+    let url = section.string("url", "memory:");
+    let report = section.report();
+    section.finish();
+    let url = url?;
+    let wrong = |error: StoreUrlError| report.problem_in(&url, error.range(), error.to_string(), "");
+    url.get_ref().parse().map_err(wrong).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_reads_back_as_itself() {
+        for url in ["memory:", "memory:?lines=1000000", "file:state/tollway", "file:/var/lib/tollway"] {
+            assert_eq!(url.parse::<StoreUrl>().unwrap().to_string(), url);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_pointed_at() {
+        for (url, part) in [
+            ("redis://me:secret@host", "redis"),
+            ("memory", "memory"),
+            ("", ""),
+            ("memory:5", "5"),
+            ("memory:?line=5", "?line=5"),
+            ("memory:?lines=0", "?lines=0"),
+            ("memory:?lines=99999999999", "?lines=99999999999"),
+            ("file:", ""),
+        ] {
+            let error = url.parse::<StoreUrl>().unwrap_err();
+            assert_eq!(&url[error.range()], part, "{error}");
+            assert!(!error.to_string().contains("secret"));
+        }
+    }
+}

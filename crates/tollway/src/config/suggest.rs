@@ -1,0 +1,39 @@
+//! "Did you mean" for keys and words.
+
+use tollway_core::nearest;
+
+/// What to do about an unknown word: the known one that was meant, else all there are.
+pub(super) fn advice(word: &str, known: &[&str]) -> String {
+    match meant(word, known) {
+        Some(meant) => format!("did you mean {meant:?}?"),
+        None => format!("known are {}", known.join(", ")),
+    }
+}
+
+/// The nearest word, or one that begins alike or is contained: `policy` for `policies`, `wait` for `max_wait`.
+pub(super) fn meant<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    const ALIKE_CHARS: usize = 4;
+    let word = word.to_lowercase();
+    let beginning: String = word.chars().take(ALIKE_CHARS).collect();
+    let alike = |known: &&&str| {
+        beginning.chars().count() == ALIKE_CHARS
+            && (known.starts_with(&beginning) || known.contains(word.as_str()) || word.contains(**known))
+    };
+    nearest(&word, known.iter().copied()).or_else(|| known.iter().find(alike).copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_that_was_meant_is_found() {
+        let known = ["limits", "max_wait", "policies", "when_store_fails"];
+        assert_eq!(meant("limts", &known), Some("limits"));
+        assert_eq!(meant("policy", &known), Some("policies"));
+        assert_eq!(meant("wait", &known), Some("max_wait"));
+        assert_eq!(meant("Max_Wait", &known), Some("max_wait"));
+        assert_eq!(meant("colour", &known), None);
+        assert_eq!(advice("zebra", &["on", "off"]), "known are on, off");
+    }
+}

@@ -1,0 +1,66 @@
+//! What can go wrong with a take, told apart by who is at fault.
+
+use tollway_core::{CostError, NameError, PolicyError, Refusal, StoreError};
+
+use crate::Denied;
+
+/// Why a take gave no permit.
+#[derive(Debug, thiserror::Error)]
+pub enum TakeError {
+    /// Not within the wait: the limiter did its work. Nothing was taken.
+    #[error(transparent)]
+    Denied(Denied),
+    /// No policy of that name.
+    #[error("there is no policy {name:?}{}", .meant.as_ref().map(|known| format!("; did you mean {known:?}?")).unwrap_or_default())]
+    UnknownPolicy {
+        /// The name that was asked for.
+        name: String,
+        /// The name that may have been meant.
+        meant: Option<String>,
+    },
+    /// A subject or id that is not one.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A cost that is not one.
+    #[error(transparent)]
+    Cost(#[from] CostError),
+    /// Something that can never be granted.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The store did not decide.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The blocking API was called on a thread of an async runtime.
+    #[error("this would block a thread of an async runtime; use `.await` instead")]
+    BlockingInAsync,
+    /// The machine would not give a thread for timers.
+    #[error("no thread for timers could be started: {0}")]
+    Runtime(String),
+}
+
+impl TakeError {
+    /// The denial, if that is what it is.
+    pub fn denied(&self) -> Option<&Denied> {
+        match self {
+            Self::Denied(denied) => Some(denied),
+            _ => None,
+        }
+    }
+}
+
+/// Why a limiter could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// A policy that is not one.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// Two policies of one name.
+    #[error("policy {0} is defined twice")]
+    SamePolicy(String),
+    /// The config file is wrong or not there.
+    #[error(transparent)]
+    Config(#[from] crate::ConfigError),
+    /// The store's file cannot be used.
+    #[error(transparent)]
+    File(#[from] tollway_memory::FileError),
+}

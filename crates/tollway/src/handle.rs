@@ -1,0 +1,67 @@
+//! A policy looked up once, for callers who take under it again and again.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::bound::{Ask, Bound};
+use crate::usage::{Inquiry, Usage, usage};
+use crate::{Limiter, Take, Tries, Waits};
+
+/// A policy, resolved beforehand. It follows reloads.
+///
+/// A clone shares nothing with the original that a take writes to: give each thread its own.
+pub struct PolicyHandle {
+    limiter: Limiter,
+    bound: Arc<Bound>,
+    /// What came by a reload since; a handle made after it has no need of this.
+    newer: Mutex<Option<Arc<Bound>>>,
+}
+
+impl PolicyHandle {
+    pub(crate) fn new(limiter: Limiter, bound: &Bound) -> Self {
+        Self { limiter, bound: Arc::new(bound.apart()), newer: Mutex::new(None) }
+    }
+
+    /// Like [`Limiter::take`], without looking the policy up.
+    pub fn take(&self) -> Take<'_, Waits> {
+        Take::new(&self.limiter, Ok(self.ask()))
+    }
+
+    /// Like [`Limiter::try_take`], without looking the policy up.
+    pub fn try_take(&self) -> Take<'_, Tries> {
+        Take::new(&self.limiter, Ok(self.ask()))
+    }
+
+    /// Like [`Limiter::usage`].
+    pub fn usage(&self) -> Inquiry<Usage> {
+        usage(Ok(self.ask()))
+    }
+
+    fn ask(&self) -> Ask {
+        if self.bound.generation == self.limiter.registry().generation() {
+            return Ask::new(Arc::clone(&self.bound));
+        }
+        self.ask_after_reload()
+    }
+
+    /// Takes over what a reload has changed. A policy that is gone stays in force for those who hold it.
+    #[cold]
+    fn ask_after_reload(&self) -> Ask {
+        let mut newer = self.newer.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = newer.as_ref().unwrap_or(&self.bound);
+        let registry = self.limiter.registry();
+        let generation = registry.generation();
+        if known.generation != generation {
+            let found = registry.find(known.policy.name().as_str());
+            let policy = found.map_or_else(|_| Arc::clone(&known.policy), |found| Arc::clone(&found.policy));
+            *newer = Some(Arc::new(Bound::new(Arc::clone(registry.shared()), policy, generation)));
+        }
+        Ask::new(Arc::clone(newer.as_ref().unwrap_or(&self.bound)))
+    }
+}
+
+impl Clone for PolicyHandle {
+    fn clone(&self) -> Self {
+        let newer = self.newer.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::new(self.limiter.clone(), newer.as_ref().unwrap_or(&self.bound))
+    }
+}

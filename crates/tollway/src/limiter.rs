@@ -1,0 +1,256 @@
+//! The limiter: policies over a store, in the hands of a program.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tollway_core::{Clock, Policy, Store};
+use tollway_memory::{FileStore, LINES_DEFAULT, MemoryStore, SystemClock, WallClock};
+
+use crate::bound::{Ask, Shared};
+use crate::fallback::Fallback;
+use crate::queue::Queues;
+use crate::registry::Registry;
+use crate::timer::Timers;
+use crate::usage::{Inquiry, Usage, reset, usage};
+use crate::{
+    BuildError, Config, ConfigFile, ConfigWatch, PolicyHandle, StoreUrl, Take, TakeError, Tries,
+    WATCH_INTERVAL, Waits,
+};
+
+/// Policies over a store. Cheap to clone; clones are the same limiter.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let limiter = tollway::Limiter::builder().policy("adobe", ["2 requests / minute from first call"])?.build();
+/// assert!(limiter.try_take("adobe").await?.is_granted());
+/// assert!(limiter.try_take("adobe").await?.is_granted());
+/// assert!(!limiter.try_take("adobe").await?.is_granted());
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Limiter {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    registry: Arc<Registry>,
+    reload: Arc<Mutex<ReloadStatus>>,
+    /// Ends with the last clone.
+    watch: Mutex<Option<ConfigWatch>>,
+}
+
+/// How the last reload of the config file went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReloadStatus {
+    /// How often the policies were exchanged since the start.
+    pub reloads: u64,
+    /// Why the file as it is now is not in force, if it is not.
+    pub error: Option<String>,
+}
+
+impl Limiter {
+    /// A limiter put together in code.
+    pub fn builder() -> LimiterBuilder {
+        LimiterBuilder::default()
+    }
+
+    /// A limiter as a config file describes it. It follows the file: a changed one is in force within about a second,
+    /// a wrong one is reported and the old one kept; what is used stays used.
+    pub async fn from_config(path: impl AsRef<Path>) -> Result<Self, BuildError> {
+        Self::from_config_blocking(path)
+    }
+
+    /// The same, for threads without a runtime.
+    pub fn from_config_blocking(path: impl AsRef<Path>) -> Result<Self, BuildError> {
+        let file = ConfigFile::load(path)?;
+        let limiter = Self::builder().config(file.config())?;
+        let limiter = limiter.build();
+        limiter.watch(file);
+        Ok(limiter)
+    }
+
+    fn watch(&self, file: ConfigFile) {
+        let registry = Arc::clone(&self.inner.registry);
+        let status = Arc::clone(&self.inner.reload);
+        let store = file.config().store().clone();
+        let watch = file.watch(WATCH_INTERVAL, move |news| {
+            let mut status = status.lock().unwrap_or_else(PoisonError::into_inner);
+            match news {
+                Ok(config) if *config.store() != store => {
+                    let error = "the store has changed; that needs a restart, the old file stays in force";
+                    tracing::error!("{error}");
+                    status.error = Some(error.to_owned());
+                }
+                Ok(config) => {
+                    registry.replace(config.policies().iter().cloned());
+                    status.reloads += 1;
+                    status.error = None;
+                    tracing::info!(policies = config.policies().len(), "config file reloaded");
+                }
+                Err(error) => {
+                    tracing::error!(%error, "config file is wrong; the old one stays in force");
+                    status.error = Some(error.to_string());
+                }
+            }
+        });
+        match watch {
+            Ok(watch) => *self.inner.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch),
+            Err(error) => self.reload_lock().error = Some(format!("the file cannot be watched: {error}")),
+        }
+    }
+
+    /// Asks for a permit and waits for it: a place in line, first come first served.
+    pub fn take(&self, policy: &str) -> Take<'_, Waits> {
+        Take::new(self, self.ask(policy))
+    }
+
+    /// Asks for a permit now or not at all.
+    pub fn try_take(&self, policy: &str) -> Take<'_, Tries> {
+        Take::new(self, self.ask(policy))
+    }
+
+    /// What a policy's meters show.
+    pub fn usage(&self, policy: &str) -> Inquiry<Usage> {
+        usage(self.ask(policy))
+    }
+
+    /// Makes a policy's meters new for one subject. Permits granted before settle nothing afterwards.
+    pub fn reset(&self, policy: &str) -> Inquiry<()> {
+        reset(self.ask(policy))
+    }
+
+    /// A policy looked up once, for callers who take under it again and again.
+    pub fn policy(&self, name: &str) -> Result<PolicyHandle, TakeError> {
+        let bound = self.inner.registry.find(name)?;
+        Ok(PolicyHandle::new(self.clone(), &bound))
+    }
+
+    /// The policies in force, sorted by name.
+    pub fn policies(&self) -> Vec<Arc<Policy>> {
+        self.inner.registry.policies()
+    }
+
+    /// Puts other policies in force. What is used stays used, by policy and limit.
+    pub fn replace_policies(&self, policies: impl IntoIterator<Item = Policy>) -> Result<(), BuildError> {
+        let policies: Vec<Arc<Policy>> = policies.into_iter().map(Arc::new).collect();
+        check_names(&policies)?;
+        self.inner.registry.replace(policies);
+        Ok(())
+    }
+
+    /// How the last reload of the config file went.
+    pub fn reload_status(&self) -> ReloadStatus {
+        self.reload_lock().clone()
+    }
+
+    /// Permits whose units could not be given back, since the start.
+    pub fn permits_lost(&self) -> u64 {
+        self.inner.registry.shared().permits_lost.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn ask(&self, policy: &str) -> Result<Ask, TakeError> {
+        self.inner.registry.find(policy).map(Ask::new)
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.inner.registry
+    }
+
+    fn reload_lock(&self) -> std::sync::MutexGuard<'_, ReloadStatus> {
+        self.inner.reload.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Puts a limiter together in code.
+#[derive(Default)]
+pub struct LimiterBuilder {
+    policies: Vec<Arc<Policy>>,
+    store: Option<Arc<dyn Store>>,
+    clock: Option<Arc<dyn Clock>>,
+    lines: Option<usize>,
+}
+
+impl LimiterBuilder {
+    /// Adds a policy of limits written as text.
+    pub fn policy<'a>(
+        self,
+        name: &str,
+        limits: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, BuildError> {
+        self.with_policy(Policy::new(name, limits)?)
+    }
+
+    /// Adds a policy.
+    pub fn with_policy(mut self, policy: Policy) -> Result<Self, BuildError> {
+        self.policies.push(Arc::new(policy));
+        check_names(&self.policies)?;
+        Ok(self)
+    }
+
+    /// Adds the policies of a config, and uses its store.
+    pub fn config(mut self, config: &Config) -> Result<Self, BuildError> {
+        self.policies.extend(config.policies().iter().cloned());
+        check_names(&self.policies)?;
+        match config.store() {
+            StoreUrl::Memory { lines } => self.lines = *lines,
+            StoreUrl::File(path) => self.store = Some(Arc::new(FileStore::open(path, Arc::new(WallClock))?)),
+        }
+        Ok(self)
+    }
+
+    /// Uses this store instead of memory.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Uses this clock instead of the machine's, in the memory store and for waiting.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Keeps at most this many lines in the memory store.
+    #[must_use]
+    pub fn memory_lines(mut self, lines: usize) -> Self {
+        self.lines = Some(lines);
+        self
+    }
+
+    /// The limiter.
+    pub fn build(self) -> Limiter {
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let lines = self.lines.unwrap_or(LINES_DEFAULT);
+        let memory = || Arc::new(MemoryStore::with_capacity(lines, Arc::clone(&clock)));
+        let (memory, store): (_, Arc<dyn Store>) = match self.store {
+            Some(store) => (None, store),
+            None => {
+                let memory = memory();
+                (Some(Arc::clone(&memory)), memory)
+            }
+        };
+        let shared = Shared {
+            store,
+            memory,
+            queues: Queues::default(),
+            timers: Timers::default(),
+            fallback: Fallback::new(Arc::clone(&clock)),
+            permits_lost: AtomicU64::new(0),
+            clock,
+        };
+        let registry = Arc::new(Registry::new(Arc::new(shared), self.policies));
+        Limiter { inner: Arc::new(Inner { registry, reload: Arc::default(), watch: Mutex::new(None) }) }
+    }
+}
+
+fn check_names(policies: &[Arc<Policy>]) -> Result<(), BuildError> {
+    for (index, policy) in policies.iter().enumerate() {
+        if policies.iter().skip(index + 1).any(|other| other.name() == policy.name()) {
+            return Err(BuildError::SamePolicy(policy.name().to_string()));
+        }
+    }
+    Ok(())
+}

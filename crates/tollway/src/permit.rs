@@ -1,0 +1,313 @@
+//! A permit: a granted take, from its grant until it is done.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+
+use tokio::task::AbortHandle;
+use tollway_core::{
+    Answer, Begun, Booking, Cost, Decision, Grant, Outcome, PermitId, Reading, Settled, Span, Terms,
+    Timestamp, Verb,
+};
+
+use crate::bound::{Asks, next_permit};
+use crate::renewal::keep_slots;
+use crate::request::wrong_answer;
+use crate::{Denied, TakeError};
+
+/// A granted take.
+///
+/// Call [`begin`](Permit::begin) just before the call goes out if the vendor counts by its own clock;
+/// [`settle`](Permit::settle) if the actual cost differs; [`give_back`](Permit::give_back) if the call was never made.
+/// Dropping it means the call is done: slots are freed, units stay spent.
+#[must_use = "dropping a permit means that the call is done"]
+pub struct Permit {
+    asks: Asks,
+    /// In the store's time, as the store needs it back.
+    booking: Booking,
+    /// In our time: when it may begin, and until when.
+    due: Timestamp,
+    good_until: Timestamp,
+    /// Whether the same permit may be in other hands too, because its take had an id.
+    remember: bool,
+    degraded: bool,
+    would_deny: u16,
+    /// Whether dropping it has nothing left to do: it holds no slots, or they are freed.
+    over: bool,
+    /// What few permits have.
+    more: Option<Box<More>>,
+}
+
+struct More {
+    readings: Vec<Reading>,
+    /// Keeps the slots of a long call.
+    renewal: Option<AbortHandle>,
+}
+
+impl Drop for More {
+    fn drop(&mut self) {
+        if let Some(renewal) = &self.renewal {
+            renewal.abort();
+        }
+    }
+}
+
+impl Permit {
+    #[inline]
+    pub(crate) fn new(
+        mut asks: Asks,
+        grant: Grant,
+        sent_at: Option<Timestamp>,
+        remember: bool,
+        degraded: bool,
+    ) -> Self {
+        asks.forget_denied_shadows(grant.would_deny);
+        let holds_slots = !degraded && asks.iter().any(|ask| ask.bound.policy.holds_slots());
+        let (due, good_until) = local_times(&asks, &grant, sent_at);
+        let booking = booking_of(&grant);
+        let would_deny = grant.would_deny;
+        let more = if holds_slots || !grant.readings.is_empty() {
+            let renewal = if holds_slots { keep_slots(&asks, grant.permit) } else { None };
+            Some(Box::new(More { readings: grant.readings, renewal }))
+        } else {
+            None
+        };
+        Self { asks, booking, due, good_until, remember, degraded, would_deny, over: !holds_slots, more }
+    }
+
+    /// Its id, unique among all who share the store.
+    pub fn id(&self) -> PermitId {
+        self.booking.permit
+    }
+
+    /// Whether it was decided without the store.
+    pub fn degraded(&self) -> bool {
+        self.degraded
+    }
+
+    /// Whether a shadow policy would have denied it.
+    pub fn would_deny(&self) -> bool {
+        self.would_deny != 0
+    }
+
+    /// What every limit showed after the grant, if the take asked for it.
+    pub fn readings(&self) -> &[Reading] {
+        self.more.as_ref().map_or(&[], |more| &more.readings)
+    }
+
+    /// Makes sure that the call may go out now: free while the permit is good. If it came too late for its window, it
+    /// takes again, at the back of the line; what it took before stays spent.
+    pub async fn begin(&mut self) -> Result<(), TakeError> {
+        loop {
+            let shared = self.asks.shared().clone();
+            shared.timers.sleep_until(&*shared.clock, self.due).await?;
+            if self.degraded || shared.clock.now() < self.good_until {
+                return Ok(());
+            }
+            self.take_again().await?;
+        }
+    }
+
+    async fn take_again(&mut self) -> Result<(), TakeError> {
+        let shared = self.asks.shared().clone();
+        let sent_at = if shared.in_process() { None } else { Some(shared.clock.now()) };
+        let (permit, max_wait) = (next_permit(), Span::MAX);
+        let terms = Terms { permit, max_wait, call: None, readings: false };
+        match one(self.asks.send(Verb::Begin(self.booking, terms)).await)? {
+            Outcome::Begun(Begun::Now) => {
+                self.good_until = Timestamp::MAX;
+                Ok(())
+            }
+            Outcome::Begun(Begun::Early(delay)) => {
+                self.due = shared.clock.now().plus(delay);
+                Ok(())
+            }
+            Outcome::Begun(Begun::Again(Decision::Granted(grant))) => {
+                self.booking = booking_of(&grant);
+                (self.due, self.good_until) = local_times(&self.asks, &grant, sent_at);
+                Ok(())
+            }
+            Outcome::Begun(Begun::Again(Decision::Denied(denial))) => {
+                let bound = self.asks.get(denial.party).unwrap_or(self.asks.first()).bound.clone();
+                Err(TakeError::Denied(Denied { bound, denial, degraded: false }))
+            }
+            Outcome::Refused(refusal) => Err(refusal.into()),
+            _ => Err(wrong_answer().into()),
+        }
+    }
+
+    /// The call is over and took this much of one unit.
+    pub async fn settle(self, unit: &str, actual: u64) -> Result<Settled, TakeError> {
+        self.settle_all([(unit, actual)]).await
+    }
+
+    /// The call is over and took these amounts; units that are not named stay as they were taken.
+    ///
+    /// A unit that a policy of the permit does not count is skipped there, if another one counts it.
+    pub async fn settle_all<'a>(
+        mut self,
+        amounts: impl IntoIterator<Item = (&'a str, u64)>,
+    ) -> Result<Settled, TakeError> {
+        let actual = self.actual_costs(&amounts.into_iter().collect::<Vec<_>>())?;
+        if self.degraded {
+            return Ok(Settled::Dropped);
+        }
+        let (booking, remember) = (self.booking, self.remember);
+        let answer = self.asks.send(Verb::Settle { booking, actual: &actual, remember });
+        self.over = true;
+        self.settled(answer).await
+    }
+
+    /// The call was not made: gives the whole cost back, as far as that can still be done.
+    pub async fn give_back(mut self) -> Result<Settled, TakeError> {
+        if self.degraded {
+            return Ok(Settled::Dropped);
+        }
+        let answer = self.send_return();
+        self.over = true;
+        self.settled(answer).await
+    }
+
+    /// The call is done: frees its slots. Dropping the permit does the same in the background.
+    pub async fn done(mut self) -> Result<(), TakeError> {
+        if self.over {
+            return Ok(());
+        }
+        let answer = self.asks.send(Verb::Done(self.booking.permit));
+        self.over = true;
+        one(answer.await)?;
+        self.asks.shared().queues.notify(&self.asks);
+        Ok(())
+    }
+
+    /// As one whose time has not come: dropping it gives it back.
+    pub(crate) fn into_place(self) -> Place {
+        Place(Some(self))
+    }
+
+    fn actual_costs(&self, amounts: &[(&str, u64)]) -> Result<Vec<Cost>, TakeError> {
+        let counts = |policy: &tollway_core::Policy, unit: &str| {
+            policy.units().iter().any(|known| known.as_str() == unit)
+        };
+        let known = |unit: &str| self.asks.iter().any(|ask| counts(&ask.bound.policy, unit));
+        let of_ask = |ask: &crate::bound::Ask| {
+            let named =
+                amounts.iter().copied().filter(|(unit, _)| counts(&ask.bound.policy, unit) || !known(unit));
+            ask.bound.policy.actual_cost(ask.cost(), named).map_err(TakeError::from)
+        };
+        self.asks.iter().map(of_ask).collect()
+    }
+
+    async fn settled(&self, answer: Answer) -> Result<Settled, TakeError> {
+        match one(answer.await)? {
+            Outcome::Settled(settled) => {
+                self.count_lost(settled);
+                self.asks.shared().queues.notify(&self.asks);
+                Ok(settled)
+            }
+            Outcome::Refused(refusal) => Err(refusal.into()),
+            _ => Err(wrong_answer().into()),
+        }
+    }
+
+    fn count_lost(&self, settled: Settled) {
+        if matches!(settled, Settled::Partly | Settled::Dropped) {
+            self.asks.shared().permits_lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn send_return(&self) -> Answer {
+        self.asks.send(Verb::Return { booking: self.booking, remember: self.remember })
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if !self.over {
+            in_background(&self.asks, self.asks.send(Verb::Done(self.booking.permit)));
+        }
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let policies: Vec<&str> = self.asks.iter().map(|ask| ask.bound.policy.name().as_str()).collect();
+        f.debug_struct("Permit")
+            .field("policies", &policies)
+            .field("booking", &self.booking)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A permit whose time has not come. Whoever stops waiting for it gives it back.
+pub(crate) struct Place(Option<Permit>);
+
+impl Place {
+    pub(crate) async fn due(&self) -> Result<(), TakeError> {
+        match &self.0 {
+            Some(permit) => {
+                let shared = permit.asks.shared();
+                shared.timers.sleep_until(&*shared.clock, permit.due).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn into_permit(mut self) -> Result<Permit, TakeError> {
+        self.0.take().ok_or_else(|| wrong_answer().into())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(mut permit) = self.0.take()
+            && !permit.degraded
+        {
+            permit.over = true;
+            let answer = permit.send_return();
+            in_background(&permit.asks, answer);
+        }
+    }
+}
+
+/// Sees an answer through without waiting for it, and then tells those who wait for what came back.
+fn in_background(asks: &Asks, answer: Answer) {
+    let shared = asks.shared();
+    match answer {
+        Answer::Now(result) => {
+            if let Some(Ok(outcomes)) = result
+                && let Some(Outcome::Settled(Settled::Partly | Settled::Dropped)) = outcomes.first()
+            {
+                shared.permits_lost.fetch_add(1, Ordering::Relaxed);
+            }
+            shared.queues.notify(asks);
+        }
+        later => {
+            let asks = asks.clone();
+            shared.timers.spawn(async move {
+                if let Err(error) = later.await {
+                    tracing::debug!(%error, "a permit could not be given back");
+                }
+                asks.shared().queues.notify(&asks);
+            });
+        }
+    }
+}
+
+/// From the store's time to ours: due when it surely is, counted from the answer; good while it surely is, counted from
+/// before the request went out.
+fn local_times(asks: &Asks, grant: &Grant, sent_at: Option<Timestamp>) -> (Timestamp, Timestamp) {
+    let Some(sent_at) = sent_at else { return (grant.at, grant.good_until) };
+    let due = asks.shared().clock.now().plus(grant.delay());
+    match grant.good_until {
+        Timestamp::MAX => (due, Timestamp::MAX),
+        good_until => (due, sent_at.plus(good_until.since(grant.now))),
+    }
+}
+
+fn booking_of(grant: &Grant) -> Booking {
+    Booking { permit: grant.permit, granted_at: grant.now, at: grant.at, good_until: grant.good_until }
+}
+
+fn one(result: tollway_core::StoreResult) -> Result<Outcome, TakeError> {
+    result?.into_iter().next().ok_or_else(|| wrong_answer().into())
+}

@@ -1,0 +1,39 @@
+//! Keeping the slots of a long call: renewed at a third of their life, until the permit is dropped.
+
+use tokio::task::AbortHandle;
+use tollway_core::{Algorithm, Outcome, PermitId, Span, Verb};
+
+use crate::bound::Asks;
+
+/// Renews the permit's slots in the background; the handle ends it.
+pub(crate) fn keep_slots(asks: &Asks, permit: PermitId) -> Option<AbortHandle> {
+    let life = shortest_life(asks)?;
+    let asks = asks.clone();
+    let shared = asks.shared().clone();
+    shared.timers.spawn(async move {
+        loop {
+            let shared = asks.shared();
+            let next = shared.clock.now().plus(Span::from_micros(life.as_micros() / 3));
+            if shared.timers.sleep_until(&*shared.clock, next).await.is_err() {
+                return;
+            }
+            match asks.send(Verb::Renew(permit)).await.map(|outcomes| outcomes.into_iter().next()) {
+                Ok(Some(Outcome::Renewed(true))) => {}
+                Ok(_) => {
+                    tracing::warn!(%permit, "the slot of a running call was lost: it outlived its expiry");
+                    return;
+                }
+                Err(error) => tracing::debug!(%error, "a slot could not be renewed; will try again"),
+            }
+        }
+    })
+}
+
+fn shortest_life(asks: &Asks) -> Option<Span> {
+    let limits = asks.iter().flat_map(|ask| ask.bound.policy.limits());
+    let lives = limits.filter_map(|limit| match limit.algorithm() {
+        Algorithm::Concurrency { expires } => Some(*expires),
+        _ => None,
+    });
+    lives.min()
+}

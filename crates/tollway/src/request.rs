@@ -1,0 +1,126 @@
+//! A take on its way: what is asked, sent to the store once, and what the answer makes of it.
+
+use std::sync::Arc;
+
+use tollway_core::{
+    Answer, CallId, Decision, Fault, Grant, Outcome, PermitId, Retry, Span, StoreError, StoreResult, Terms,
+    Timestamp, Verb,
+};
+
+use crate::bound::{Asks, Shared, next_permit};
+use crate::fallback::Instead;
+use crate::{Denied, Permit, TakeError, Taken};
+
+/// What is asked.
+#[derive(Clone)]
+pub(crate) struct Request {
+    pub(crate) asks: Asks,
+    pub(crate) max_wait: Option<Span>,
+    pub(crate) call: Option<CallId>,
+    pub(crate) readings: bool,
+}
+
+/// What is known of a request once it was sent.
+#[derive(Clone, Copy)]
+pub(crate) struct Sent {
+    permit: PermitId,
+    max_wait: Span,
+    /// By our clock, before it went out; nothing if the store's time is ours.
+    at: Option<Timestamp>,
+}
+
+impl Request {
+    pub(crate) fn new(asks: Asks) -> Self {
+        Self { asks, max_wait: None, call: None, readings: false }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        self.asks.shared()
+    }
+
+    /// Whether the store can give it a place in line.
+    pub(crate) fn may_book(&self) -> bool {
+        let mut enforced = self.asks.iter().filter(|ask| !ask.bound.policy.shadow());
+        matches!((enforced.next(), enforced.next()), (Some(ask), None) if ask.bound.policy.may_book())
+    }
+
+    /// The longest wait: as asked, at most what every policy allows.
+    pub(crate) fn longest_wait(&self) -> Span {
+        let asked = self.max_wait.unwrap_or(Span::MAX);
+        self.asks.iter().fold(asked, |wait, ask| wait.min(ask.bound.policy.max_wait()))
+    }
+
+    /// Takes the short way to a permit, where there is one; nothing has happened otherwise.
+    #[inline]
+    pub(crate) fn grant_at_once(self) -> Result<Permit, Self> {
+        let (Some(memory), [ask]) = (&self.shared().memory, &*self.asks) else { return Err(self) };
+        let (permit, call, readings) = (next_permit(), self.call.as_ref(), self.readings);
+        let terms = Terms { permit, max_wait: Span::ZERO, call, readings };
+        match memory.grant_at_once(&ask.party(), &terms) {
+            Some(grant) => Ok(Permit::new(self.asks, grant, None, false, false)),
+            None => Err(self),
+        }
+    }
+
+    /// Sends it to the store, to be granted at once or not at all.
+    #[inline]
+    pub(crate) fn send_now(&self) -> (Sent, Answer) {
+        self.send(Span::ZERO)
+    }
+
+    /// Sends it to the store, to be granted within `max_wait`.
+    #[inline]
+    pub(crate) fn send(&self, max_wait: Span) -> (Sent, Answer) {
+        let shared = self.shared();
+        let at = if shared.in_process() { None } else { Some(shared.clock.now()) };
+        let permit = next_permit();
+        let terms = Terms { permit, max_wait, call: self.call.as_ref(), readings: self.readings };
+        (Sent { permit, max_wait, at }, self.asks.send(Verb::Take(terms)))
+    }
+
+    /// Makes a permit or a denial of the store's answer.
+    #[inline]
+    pub(crate) fn conclude(self, sent: Sent, result: StoreResult) -> Result<Taken, TakeError> {
+        match result {
+            Ok(mut outcomes) => match outcomes.pop() {
+                Some(Outcome::Decided(decision)) => Ok(self.decided(sent, decision, false)),
+                Some(Outcome::Refused(refusal)) => Err(refusal.into()),
+                _ => Err(wrong_answer().into()),
+            },
+            Err(error) => self.fall_back(sent, error),
+        }
+    }
+
+    #[inline]
+    fn decided(self, sent: Sent, decision: Decision, degraded: bool) -> Taken {
+        match decision {
+            Decision::Granted(grant) => {
+                let remember = self.call.is_some();
+                Taken::Granted(Permit::new(self.asks, grant, sent.at, remember, degraded))
+            }
+            Decision::Denied(denial) => {
+                let bound = Arc::clone(&self.asks.get(denial.party).unwrap_or(self.asks.first()).bound);
+                Taken::Denied(Denied { bound, denial, degraded })
+            }
+        }
+    }
+
+    #[cold]
+    fn fall_back(self, mut sent: Sent, error: StoreError) -> Result<Taken, TakeError> {
+        let shared = Arc::clone(self.shared());
+        sent.at = None;
+        let terms = Terms { permit: sent.permit, max_wait: sent.max_wait, call: None, readings: false };
+        match shared.fallback.decide(&self.asks, &terms, error, shared.clock.now()) {
+            Instead::Failed(error) => Err(error.into()),
+            Instead::Decided(decision) => Ok(self.decided(sent, decision, true)),
+            Instead::Granted(now) => {
+                Ok(self.decided(sent, Decision::Granted(Grant::at_once(terms.permit, now)), true))
+            }
+        }
+    }
+}
+
+pub(crate) fn wrong_answer() -> StoreError {
+    let message = "the store answered another operation than the one it was sent".to_owned();
+    StoreError { fault: Fault::Store, retry: Retry::Unclear, message }
+}

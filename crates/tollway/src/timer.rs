@@ -1,0 +1,79 @@
+//! Sleeping until a moment of the limiter's clock, on any executor and on none.
+
+use std::future::Future;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::time::Sleep;
+use tollway_core::{Clock, Timestamp};
+
+use crate::TakeError;
+
+/// Timers: those of the caller's tokio runtime, or of a small one of our own that starts when it is first needed.
+#[derive(Default)]
+pub(crate) struct Timers {
+    own: OnceLock<Result<Runtime, String>>,
+}
+
+impl Timers {
+    /// Sleeps until the clock shows `at`. Never returns early, whatever the timer's grain.
+    pub(crate) async fn sleep_until(&self, clock: &dyn Clock, at: Timestamp) -> Result<(), TakeError> {
+        loop {
+            let now = clock.now();
+            if now >= at {
+                return Ok(());
+            }
+            self.sleep(at.since(now).into())?.await;
+        }
+    }
+
+    fn sleep(&self, duration: Duration) -> Result<Sleep, TakeError> {
+        if Handle::try_current().is_ok() {
+            return Ok(tokio::time::sleep(duration));
+        }
+        let _context = self.own()?.enter();
+        Ok(tokio::time::sleep(duration))
+    }
+
+    /// Runs a future to its end on this thread.
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> Result<F::Output, TakeError> {
+        if Handle::try_current().is_ok() {
+            return Err(TakeError::BlockingInAsync);
+        }
+        Ok(self.own()?.block_on(future))
+    }
+
+    /// Lets a future run to its end in the background, best effort.
+    pub(crate) fn spawn(
+        &self,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) -> Option<tokio::task::AbortHandle> {
+        let task = match Handle::try_current() {
+            Ok(handle) => handle.spawn(future),
+            Err(_) => self.own().ok()?.spawn(future),
+        };
+        Some(task.abort_handle())
+    }
+
+    fn own(&self) -> Result<&Runtime, TakeError> {
+        let start = || {
+            let runtime = Builder::new_multi_thread()
+                .worker_threads(1)
+                .thread_name("tollway-timer")
+                .enable_time()
+                .build();
+            runtime.map_err(|cause| cause.to_string())
+        };
+        self.own.get_or_init(start).as_ref().map_err(|cause| TakeError::Runtime(cause.clone()))
+    }
+}
+
+impl Drop for Timers {
+    fn drop(&mut self) {
+        // A runtime must not be waited for on a thread of another one, and a limiter may be dropped anywhere.
+        if let Some(Ok(runtime)) = self.own.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
