@@ -1,64 +1,68 @@
-//! quick
-use std::num::NonZeroU32;
-use std::time::Instant;
-fn main() {
-    let keys: Vec<String> = (0..100_000).map(|i| format!("user:{i:08}")).collect();
-    let mut order: Vec<usize> = (0..1_000_000usize).map(|i| (i.wrapping_mul(2654435761)) % 100_000).collect();
-    order.rotate_left(17);
-    for one in [false, true] {
-        let gov =
-            governor::RateLimiter::keyed(governor::Quota::per_second(NonZeroU32::new(900_000_000).unwrap()));
-        let limiter = tollway::Limiter::builder()
-            .policy("p", ["900M / second bucket"])
-            .unwrap()
-            .policy(
-                "six",
-                [
-                    "1000000 / second bucket",
-                    "60000000 / minute bucket",
-                    "600000000 / hour bucket",
-                    "6000000000 / day bucket",
-                    "60000000000 / week bucket",
-                    "600000000000 / month bucket",
-                ],
-            )
-            .unwrap()
-            .policy("win", ["100000000 / minute"])
-            .unwrap()
-            .build();
-        let h = limiter.policy("p").unwrap();
-        let six = limiter.policy("six").unwrap();
-        let win = limiter.policy("win").unwrap();
-        for _ in 0..3 {
-            let t = Instant::now();
-            let mut n = 0u64;
-            for &i in &order {
-                if gov.check_key(&keys[if one { 0 } else { i }]).is_ok() {
-                    n += 1;
-                }
-            }
-            println!("governor {:.1} ns {n}", t.elapsed().as_nanos() as f64 / order.len() as f64);
-            for (name, h) in if std::env::var("ALL").is_ok() {
-                vec![("one", &h), ("six", &six), ("win", &win)]
-            } else {
-                vec![("one", &h)]
-            } {
-                let t = Instant::now();
-                let mut n = 0u64;
-                for &i in &order {
-                    if h.try_take().subject(&keys[if one { 0 } else { i }]).now().unwrap().is_granted() {
-                        n += 1;
-                    }
-                }
-                println!("tollway {name} {:.1} ns {n}", t.elapsed().as_nanos() as f64 / order.len() as f64);
-            }
+//! Tollway and its rivals, measured in one run on the same work.
+//!
+//! A group is a table of rows; a row is one case, ours beside one rival. [`engine`] measures the decision in process,
+//! [`rivals`] holds what each library needs to do the same work, [`report`] prints.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a program for the terminal: what cannot be measured ends the run"
+)]
+
+mod arguments;
+mod contender;
+mod engine;
+mod keys;
+mod machine;
+mod report;
+mod rivals;
+mod rounds;
+mod stopwatch;
+mod valgrind;
+mod work;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use arguments::{Arguments, Group};
+use clap::Parser;
+
+/// Asked for something that this version cannot do; clap ends wrong arguments with the same code.
+const EXIT_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
         }
-        let c = tollway_memory::SystemClock::new();
-        let t = Instant::now();
-        let mut s = 0;
-        for _ in 0..1_000_000 {
-            s ^= tollway_core::Clock::now(&c).as_micros();
-        }
-        println!("clock {:.1} {s}", t.elapsed().as_nanos() as f64 / 1e6);
     }
+}
+
+fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if let Some((case, takes)) = arguments.count_case()? {
+        engine::count(&case, takes)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let report = match arguments.group {
+        Some(Group::Engine) => engine::measure(arguments.quick)?,
+        Some(group) => {
+            eprintln!("error: the group `{}` is not in this version yet", group.name());
+            return Ok(ExitCode::from(EXIT_USAGE));
+        }
+        None => unreachable!("clap asks for a group"),
+    };
+    if arguments.json {
+        report.print_json()?
+    } else {
+        print!("{}", report.table())
+    }
+    if let Some(file) = &arguments.markdown {
+        report.write_markdown(file, arguments.quick)?;
+        eprintln!("wrote the table into {}", file.display());
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use smallvec::SmallVec;
 use tollway_core::{Answer, Clock, Cost, Operation, Party, PermitId, Policy, Store, Subject, Verb};
 use tollway_memory::MemoryStore;
 
@@ -55,6 +54,7 @@ impl Bound {
 }
 
 /// Draws a permit id: 64 random bits of this thread and a count, so that no two threads or processes draw the same.
+#[inline]
 pub(crate) fn next_permit() -> PermitId {
     thread_local! {
         // The standard library's hasher is seeded by the operating system.
@@ -78,50 +78,65 @@ pub(crate) struct Ask {
 
 /// The asks of one take: at least one, and nearly always just that.
 #[derive(Clone)]
-pub(crate) struct Asks(SmallVec<[Ask; 1]>);
+pub(crate) enum Asks {
+    One(Ask),
+    Many(Vec<Ask>),
+}
 
 impl Asks {
-    pub(crate) fn new(ask: Ask) -> Self {
-        Self(SmallVec::from_buf([ask]))
-    }
-
     pub(crate) fn push(&mut self, ask: Ask) {
-        self.0.push(ask);
+        match self {
+            Self::One(first) => *self = Self::Many(vec![first.clone(), ask]),
+            Self::Many(asks) => asks.push(ask),
+        }
     }
 
+    #[inline]
     pub(crate) fn first(&self) -> &Ask {
-        &self.0[0]
+        match self {
+            Self::One(ask) => ask,
+            Self::Many(asks) => &asks[0],
+        }
     }
 
     /// The one that was named last: what `subject` and `cost` speak of.
+    #[inline]
     pub(crate) fn last_mut(&mut self) -> &mut Ask {
-        let last = self.0.len() - 1;
-        &mut self.0[last]
+        match self {
+            Self::One(ask) => ask,
+            Self::Many(asks) => {
+                let last = asks.len() - 1;
+                &mut asks[last]
+            }
+        }
     }
 
+    #[inline]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.first().bound.shared
     }
 
-    /// Without the shadows that would have denied: nothing was taken from them, so nothing is owed to them.
-    pub(crate) fn forget_denied_shadows(&mut self, would_deny: u16) {
-        if would_deny == 0 {
-            return;
+    /// Forgets the shadows that would have denied: nothing was taken from them, so nothing is owed to them. If those are
+    /// all there is, says so and leaves them.
+    #[cold]
+    pub(crate) fn forget_denied_shadows(&mut self, would_deny: u16) -> bool {
+        let denied = |index: usize| u32::try_from(index).ok().and_then(|bit| 1u16.checked_shl(bit));
+        let kept = self.iter().enumerate().filter(|(index, _)| would_deny & denied(*index).unwrap_or(0) == 0);
+        let kept: Vec<Ask> = kept.map(|(_, ask)| ask.clone()).collect();
+        if kept.is_empty() {
+            return true;
         }
-        let mut index = 0u32;
-        self.0.retain(|_| {
-            index += 1;
-            would_deny & 1u16.checked_shl(index - 1).unwrap_or(0) == 0
-        });
+        *self = Self::Many(kept);
+        false
     }
 
     /// Sends one operation on the lines of all of them to the store.
     pub(crate) fn send(&self, verb: Verb<'_>) -> Answer {
         let store = &self.shared().store;
-        match &*self.0 {
-            [ask] => store.apply(&[Operation { parties: &[ask.party()], verb }]),
-            asks => {
-                let parties: SmallVec<[Party<'_>; 4]> = asks.iter().map(Ask::party).collect();
+        match self {
+            Self::One(ask) => store.apply(&[Operation { parties: &[ask.party()], verb }]),
+            Self::Many(asks) => {
+                let parties: Vec<Party<'_>> = asks.iter().map(Ask::party).collect();
                 store.apply(&[Operation { parties: &parties, verb }])
             }
         }
@@ -131,20 +146,27 @@ impl Asks {
 impl std::ops::Deref for Asks {
     type Target = [Ask];
 
+    #[inline]
     fn deref(&self) -> &[Ask] {
-        &self.0
+        match self {
+            Self::One(ask) => std::slice::from_ref(ask),
+            Self::Many(asks) => asks,
+        }
     }
 }
 
 impl Ask {
+    #[inline]
     pub(crate) fn new(bound: Arc<Bound>) -> Self {
         Self { bound, subject: Subject::SHARED, cost: None }
     }
 
+    #[inline]
     pub(crate) fn cost(&self) -> &Cost {
         self.cost.as_ref().unwrap_or(self.bound.policy.default_cost())
     }
 
+    #[inline]
     pub(crate) fn party(&self) -> Party<'_> {
         Party { policy: &self.bound.policy, subject: &self.subject, cost: self.cost() }
     }

@@ -24,21 +24,23 @@ pub struct Permit {
     asks: Asks,
     /// In the store's time, as the store needs it back.
     booking: Booking,
-    /// In our time: when it may begin, and until when.
-    due: Timestamp,
-    good_until: Timestamp,
+    /// Whether it was decided without the store, or nothing was taken: nobody is owed anything.
+    unbooked: bool,
     /// Whether the same permit may be in other hands too, because its take had an id.
     remember: bool,
-    degraded: bool,
-    would_deny: u16,
     /// Whether dropping it has nothing left to do: it holds no slots, or they are freed.
     over: bool,
     /// What few permits have.
     more: Option<Box<More>>,
 }
 
+#[derive(Default)]
 struct More {
+    degraded: bool,
+    would_deny: u16,
     readings: Vec<Reading>,
+    /// When it may begin, and until when, by our clock, if that is not the store's.
+    local: Option<(Timestamp, Timestamp)>,
     /// Keeps the slots of a long call.
     renewal: Option<AbortHandle>,
 }
@@ -52,7 +54,18 @@ impl Drop for More {
 }
 
 impl Permit {
+    /// The permit of a take that went the short way: it has nothing that few permits have, but for slots.
     #[inline]
+    pub(crate) fn granted_at_once(asks: Asks, grant: &Grant) -> Self {
+        let over = !asks.first().bound.policy.holds_slots();
+        let mut permit =
+            Self { asks, booking: booking_of(grant), unbooked: false, remember: false, over, more: None };
+        if !over {
+            permit.keep_slots();
+        }
+        permit
+    }
+
     pub(crate) fn new(
         mut asks: Asks,
         grant: Grant,
@@ -60,18 +73,30 @@ impl Permit {
         remember: bool,
         degraded: bool,
     ) -> Self {
-        asks.forget_denied_shadows(grant.would_deny);
-        let holds_slots = !degraded && asks.iter().any(|ask| ask.bound.policy.holds_slots());
-        let (due, good_until) = local_times(&asks, &grant, sent_at);
+        let nothing = grant.would_deny != 0 && asks.forget_denied_shadows(grant.would_deny);
+        let unbooked = degraded || nothing;
+        let over = unbooked || !asks.iter().any(|ask| ask.bound.policy.holds_slots());
+        let local = sent_at.map(|sent_at| local_times(&asks, &grant, sent_at));
         let booking = booking_of(&grant);
-        let would_deny = grant.would_deny;
-        let more = if holds_slots || !grant.readings.is_empty() {
-            let renewal = if holds_slots { keep_slots(&asks, grant.permit) } else { None };
-            Some(Box::new(More { readings: grant.readings, renewal }))
-        } else {
-            None
-        };
-        Self { asks, booking, due, good_until, remember, degraded, would_deny, over: !holds_slots, more }
+        let (would_deny, readings) = (grant.would_deny, grant.readings);
+        let more = More { degraded, would_deny, readings, local, renewal: None };
+        let mut permit = Self { asks, booking, unbooked, remember, over, more: Some(Box::new(more)) };
+        if !over {
+            permit.keep_slots();
+        }
+        permit
+    }
+
+    #[cold]
+    fn keep_slots(&mut self) {
+        let renewal = keep_slots(&self.asks, self.booking.permit);
+        self.more.get_or_insert_default().renewal = renewal;
+    }
+
+    /// By our clock: when it may begin, and until when.
+    fn times(&self) -> (Timestamp, Timestamp) {
+        let local = self.more.as_ref().and_then(|more| more.local);
+        local.unwrap_or((self.booking.at, self.booking.good_until))
     }
 
     /// Its id, unique among all who share the store.
@@ -81,12 +106,12 @@ impl Permit {
 
     /// Whether it was decided without the store.
     pub fn degraded(&self) -> bool {
-        self.degraded
+        self.more.as_ref().is_some_and(|more| more.degraded)
     }
 
     /// Whether a shadow policy would have denied it.
     pub fn would_deny(&self) -> bool {
-        self.would_deny != 0
+        self.more.as_ref().is_some_and(|more| more.would_deny != 0)
     }
 
     /// What every limit showed after the grant, if the take asked for it.
@@ -99,8 +124,9 @@ impl Permit {
     pub async fn begin(&mut self) -> Result<(), TakeError> {
         loop {
             let shared = self.asks.shared().clone();
-            shared.timers.sleep_until(&*shared.clock, self.due).await?;
-            if self.degraded || shared.clock.now() < self.good_until {
+            let (due, good_until) = self.times();
+            shared.timers.sleep_until(&*shared.clock, due).await?;
+            if self.unbooked || shared.clock.now() < good_until {
                 return Ok(());
             }
             self.take_again().await?;
@@ -114,16 +140,18 @@ impl Permit {
         let terms = Terms { permit, max_wait, call: None, readings: false };
         match one(self.asks.send(Verb::Begin(self.booking, terms)).await)? {
             Outcome::Begun(Begun::Now) => {
-                self.good_until = Timestamp::MAX;
+                self.more.get_or_insert_default().local = Some((Timestamp::EPOCH, Timestamp::MAX));
                 Ok(())
             }
             Outcome::Begun(Begun::Early(delay)) => {
-                self.due = shared.clock.now().plus(delay);
+                let due = shared.clock.now().plus(delay);
+                self.more.get_or_insert_default().local = Some((due, Timestamp::MAX));
                 Ok(())
             }
             Outcome::Begun(Begun::Again(Decision::Granted(grant))) => {
                 self.booking = booking_of(&grant);
-                (self.due, self.good_until) = local_times(&self.asks, &grant, sent_at);
+                let local = sent_at.map(|sent_at| local_times(&self.asks, &grant, sent_at));
+                self.more.get_or_insert_default().local = local;
                 Ok(())
             }
             Outcome::Begun(Begun::Again(Decision::Denied(denial))) => {
@@ -148,7 +176,7 @@ impl Permit {
         amounts: impl IntoIterator<Item = (&'a str, u64)>,
     ) -> Result<Settled, TakeError> {
         let actual = self.actual_costs(&amounts.into_iter().collect::<Vec<_>>())?;
-        if self.degraded {
+        if self.unbooked {
             return Ok(Settled::Dropped);
         }
         let (booking, remember) = (self.booking, self.remember);
@@ -159,7 +187,7 @@ impl Permit {
 
     /// The call was not made: gives the whole cost back, as far as that can still be done.
     pub async fn give_back(mut self) -> Result<Settled, TakeError> {
-        if self.degraded {
+        if self.unbooked {
             return Ok(Settled::Dropped);
         }
         let answer = self.send_return();
@@ -246,7 +274,7 @@ impl Place {
         match &self.0 {
             Some(permit) => {
                 let shared = permit.asks.shared();
-                shared.timers.sleep_until(&*shared.clock, permit.due).await
+                shared.timers.sleep_until(&*shared.clock, permit.times().0).await
             }
             None => Ok(()),
         }
@@ -260,7 +288,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if let Some(mut permit) = self.0.take()
-            && !permit.degraded
+            && !permit.unbooked
         {
             permit.over = true;
             let answer = permit.send_return();
@@ -295,8 +323,7 @@ fn in_background(asks: &Asks, answer: Answer) {
 
 /// From the store's time to ours: due when it surely is, counted from the answer; good while it surely is, counted from
 /// before the request went out.
-fn local_times(asks: &Asks, grant: &Grant, sent_at: Option<Timestamp>) -> (Timestamp, Timestamp) {
-    let Some(sent_at) = sent_at else { return (grant.at, grant.good_until) };
+fn local_times(asks: &Asks, grant: &Grant, sent_at: Timestamp) -> (Timestamp, Timestamp) {
     let due = asks.shared().clock.now().plus(grant.delay());
     match grant.good_until {
         Timestamp::MAX => (due, Timestamp::MAX),
@@ -304,6 +331,7 @@ fn local_times(asks: &Asks, grant: &Grant, sent_at: Option<Timestamp>) -> (Times
     }
 }
 
+#[inline]
 fn booking_of(grant: &Grant) -> Booking {
     Booking { permit: grant.permit, granted_at: grant.now, at: grant.at, good_until: grant.good_until }
 }

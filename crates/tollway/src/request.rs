@@ -7,7 +7,7 @@ use tollway_core::{
     Timestamp, Verb,
 };
 
-use crate::bound::{Asks, Shared, next_permit};
+use crate::bound::{Ask, Asks, Shared, next_permit};
 use crate::fallback::Instead;
 use crate::{Denied, Permit, TakeError, Taken};
 
@@ -15,6 +15,12 @@ use crate::{Denied, Permit, TakeError, Taken};
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) asks: Asks,
+    /// What most takes leave as it is.
+    options: Option<Box<Options>>,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Options {
     pub(crate) max_wait: Option<Span>,
     pub(crate) call: Option<CallId>,
     pub(crate) readings: bool,
@@ -30,8 +36,19 @@ pub(crate) struct Sent {
 }
 
 impl Request {
-    pub(crate) fn new(asks: Asks) -> Self {
-        Self { asks, max_wait: None, call: None, readings: false }
+    #[inline]
+    pub(crate) fn new(ask: Ask) -> Self {
+        Self { asks: Asks::One(ask), options: None }
+    }
+
+    pub(crate) fn options_mut(&mut self) -> &mut Options {
+        self.options.get_or_insert_default()
+    }
+
+    fn terms(&self, permit: PermitId, max_wait: Span) -> Terms<'_> {
+        let options = self.options.as_deref();
+        let call = options.and_then(|options| options.call.as_ref());
+        Terms { permit, max_wait, call, readings: options.is_some_and(|options| options.readings) }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -46,18 +63,18 @@ impl Request {
 
     /// The longest wait: as asked, at most what every policy allows.
     pub(crate) fn longest_wait(&self) -> Span {
-        let asked = self.max_wait.unwrap_or(Span::MAX);
+        let asked = self.options.as_ref().and_then(|options| options.max_wait).unwrap_or(Span::MAX);
         self.asks.iter().fold(asked, |wait, ask| wait.min(ask.bound.policy.max_wait()))
     }
 
     /// Takes the short way to a permit, where there is one; nothing has happened otherwise.
     #[inline]
     pub(crate) fn grant_at_once(self) -> Result<Permit, Self> {
-        let (Some(memory), [ask]) = (&self.shared().memory, &*self.asks) else { return Err(self) };
-        let (permit, call, readings) = (next_permit(), self.call.as_ref(), self.readings);
-        let terms = Terms { permit, max_wait: Span::ZERO, call, readings };
+        let (Asks::One(ask), None) = (&self.asks, &self.options) else { return Err(self) };
+        let Some(memory) = &ask.bound.shared.memory else { return Err(self) };
+        let terms = Terms { permit: next_permit(), max_wait: Span::ZERO, call: None, readings: false };
         match memory.grant_at_once(&ask.party(), &terms) {
-            Some(grant) => Ok(Permit::new(self.asks, grant, None, false, false)),
+            Some(grant) => Ok(Permit::granted_at_once(self.asks, &grant)),
             None => Err(self),
         }
     }
@@ -74,8 +91,7 @@ impl Request {
         let shared = self.shared();
         let at = if shared.in_process() { None } else { Some(shared.clock.now()) };
         let permit = next_permit();
-        let terms = Terms { permit, max_wait, call: self.call.as_ref(), readings: self.readings };
-        (Sent { permit, max_wait, at }, self.asks.send(Verb::Take(terms)))
+        (Sent { permit, max_wait, at }, self.asks.send(Verb::Take(self.terms(permit, max_wait))))
     }
 
     /// Makes a permit or a denial of the store's answer.
@@ -95,7 +111,7 @@ impl Request {
     fn decided(self, sent: Sent, decision: Decision, degraded: bool) -> Taken {
         match decision {
             Decision::Granted(grant) => {
-                let remember = self.call.is_some();
+                let remember = self.options.is_some_and(|options| options.call.is_some());
                 Taken::Granted(Permit::new(self.asks, grant, sent.at, remember, degraded))
             }
             Decision::Denied(denial) => {

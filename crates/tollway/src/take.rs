@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tollway_core::{Answer, CallId, Subject};
 
-use crate::bound::{Ask, Asks};
+use crate::bound::Ask;
 use crate::request::{Request, Sent};
 use crate::waiting::wait_for_permit;
 use crate::{Denied, Limiter, Permit, TakeError};
@@ -61,13 +61,14 @@ impl Taken {
 pub struct Take<'l, Mode> {
     limiter: &'l Limiter,
     /// What is asked, or the first thing that was wrong with it.
-    request: Result<Request, TakeError>,
+    request: Result<Request, Box<TakeError>>,
     mode: PhantomData<Mode>,
 }
 
 impl<'l, Mode> Take<'l, Mode> {
+    #[inline]
     pub(crate) fn new(limiter: &'l Limiter, ask: Result<Ask, TakeError>) -> Self {
-        Self { limiter, request: ask.map(|ask| Request::new(Asks::new(ask))), mode: PhantomData }
+        Self { limiter, request: ask.map(Request::new).map_err(Box::new), mode: PhantomData }
     }
 
     /// For whom the policy named last counts; without it, the policy's one shared subject.
@@ -76,7 +77,7 @@ impl<'l, Mode> Take<'l, Mode> {
         if let Ok(request) = &mut self.request {
             match Subject::new(subject) {
                 Ok(subject) => request.asks.last_mut().subject = subject,
-                Err(error) => self.request = Err(error.into()),
+                Err(error) => self.request = Err(Box::new(error.into())),
             }
         }
         self
@@ -103,7 +104,7 @@ impl<'l, Mode> Take<'l, Mode> {
     /// An id of the caller's: the same take repeated with it within ten minutes counts once.
     pub fn id(self, id: &str) -> Self {
         self.with(|request| {
-            request.call = Some(CallId::new(id)?);
+            request.options_mut().call = Some(CallId::new(id)?);
             Ok(())
         })
     }
@@ -111,7 +112,7 @@ impl<'l, Mode> Take<'l, Mode> {
     /// Answer with a reading of every limit.
     pub fn with_readings(self) -> Self {
         self.with(|request| {
-            request.readings = true;
+            request.options_mut().readings = true;
             Ok(())
         })
     }
@@ -121,7 +122,7 @@ impl<'l, Mode> Take<'l, Mode> {
         if let Ok(request) = &mut self.request
             && let Err(error) = change(request)
         {
-            self.request = Err(error);
+            self.request = Err(Box::new(error));
         }
         self
     }
@@ -131,14 +132,14 @@ impl Take<'_, Waits> {
     /// The longest wait; the policy's own cap still holds.
     pub fn max_wait(self, wait: Duration) -> Self {
         self.with(|request| {
-            request.max_wait = Some(wait.into());
+            request.options_mut().max_wait = Some(wait.into());
             Ok(())
         })
     }
 
     /// Waits for the permit on this thread, which must not belong to an async runtime.
     pub fn wait(self) -> Result<Permit, TakeError> {
-        let request = self.request?;
+        let request = self.request.map_err(|error| *error)?;
         let shared = request.shared().clone();
         shared.timers.block_on(wait_for_permit(request))?
     }
@@ -150,7 +151,7 @@ impl IntoFuture for Take<'_, Waits> {
 
     fn into_future(self) -> Self::IntoFuture {
         let request = self.request;
-        Box::pin(async move { wait_for_permit(request?).await })
+        Box::pin(async move { wait_for_permit(request.map_err(|error| *error)?).await })
     }
 }
 
@@ -158,7 +159,7 @@ impl Take<'_, Tries> {
     /// Decides on this thread. With a store in process this neither blocks nor allocates.
     #[inline]
     pub fn now(self) -> Result<Taken, TakeError> {
-        let request = match self.request?.grant_at_once() {
+        let request = match self.request.map_err(|error| *error)?.grant_at_once() {
             Ok(permit) => return Ok(Taken::Granted(permit)),
             Err(request) => request,
         };
@@ -178,7 +179,7 @@ impl IntoFuture for Take<'_, Tries> {
     fn into_future(self) -> Trying {
         Trying(match self.request {
             Ok(request) => Step::Start(request),
-            Err(error) => Step::Failed(error),
+            Err(error) => Step::Failed(*error),
         })
     }
 }

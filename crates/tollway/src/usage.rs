@@ -62,7 +62,7 @@ impl<T> Inquiry<T> {
     /// Asks on this thread, which must not belong to an async runtime unless the store is in process.
     pub fn now(self) -> Result<T, TakeError> {
         let ask = self.ask?;
-        let asks = Asks::new(ask.clone());
+        let asks = Asks::One(ask.clone());
         let result = match asks.send(self.verb) {
             Answer::Now(Some(result)) => result,
             later => asks.shared().timers.block_on(later)?,
@@ -79,7 +79,7 @@ impl<T: 'static> IntoFuture for Inquiry<T> {
         let Self { ask, verb, read } = self;
         Box::pin(async move {
             let ask = ask?;
-            let outcomes = Asks::new(ask.clone()).send(verb).await?;
+            let outcomes = Asks::One(ask.clone()).send(verb).await?;
             read(ask, outcomes.into_iter().next().ok_or_else(wrong_answer)?)
         })
     }

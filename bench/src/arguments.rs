@@ -1,0 +1,70 @@
+//! The words after the command.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Parser, ValueEnum};
+
+/// Measures Tollway and its rivals in one run on the same work.
+#[derive(Parser)]
+#[command(version, after_help = AFTER_HELP)]
+pub(crate) struct Arguments {
+    /// What to measure.
+    #[arg(required_unless_present = "count_case")]
+    pub(crate) group: Option<Group>,
+
+    /// End within 45 seconds: fewer and shorter rounds, rougher figures. Else it takes up to four minutes.
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Print one JSON object per row instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Also write the table into this file, between its lines `<!-- GROUP begin -->` and `<!-- GROUP end -->`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+
+    /// Do nothing but the takes of one case, for whoever counts from outside.
+    #[arg(long, hide = true, num_args = 2, value_names = ["NAME", "TAKES"])]
+    count_case: Option<Vec<String>>,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  cargo run --release -p tollway-bench -- engine --quick
+  cargo run --release -p tollway-bench -- engine --json > rows.jsonl
+  cargo run --release -p tollway-bench -- engine --markdown docs/benchmarks.md
+
+A row has the figure of ours, that of the rival, and `ratio`, which is ours / theirs; `better` says whether lower or
+higher is better. Progress goes to stderr. A process that needs a core meanwhile makes the figures worse than they are:
+leave the machine alone. Instructions and allocations are counted by valgrind, and left out if it is not installed.";
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Group {
+    /// The decision in process: time, instructions and allocations of a take, and waiting for one.
+    Engine,
+    /// Limits shared through Redis. Not in this version yet.
+    Redis,
+    /// The server's protocols. Not in this version yet.
+    Server,
+    /// Calls to vendors with limits of their own. Not in this version yet.
+    Outbound,
+    /// Jobs through the pipeline. Not in this version yet.
+    Pipeline,
+    /// Limits shared through AWS. Not in this version yet.
+    Aws,
+}
+
+impl Group {
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().expect("no group is hidden").get_name().to_owned()
+    }
+}
+
+impl Arguments {
+    pub(crate) fn count_case(&self) -> Result<Option<(String, usize)>> {
+        let Some([name, takes]) = self.count_case.as_deref() else { return Ok(None) };
+        Ok(Some((name.clone(), takes.parse().context("the number of takes")?)))
+    }
+}

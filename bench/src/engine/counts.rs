@@ -1,0 +1,99 @@
+//! Instructions and allocations per take, counted from outside by valgrind.
+//!
+//! Counting allocations in this program would need an allocator that counts, and that would slow down whoever allocates
+//! in the rounds that are timed. Two runs of a case differ by a known number of takes and by nothing else.
+
+use anyhow::{Context, Result};
+
+use crate::contender::Contender;
+use crate::keys::Keys;
+use crate::report::{Better, Report, Row};
+use crate::rivals::{governor, leaky_bucket, limitador, throttlecrab, tollway};
+use crate::valgrind;
+use crate::work::{Time, Work};
+
+/// Enough to need a map, few enough to make them all before the count.
+const KEYS: u32 = 1_000;
+const TAKES: u64 = 10_000;
+/// A take of limitador is tens of thousands of instructions.
+const TAKES_OF_LIMITADOR: u64 = 1_000;
+
+struct Case {
+    work: Work,
+    who: &'static str,
+    takes: u64,
+    contender: fn(Work, &Keys) -> Contender,
+}
+
+impl Case {
+    const fn new(work: Work, who: &'static str, contender: fn(Work, &Keys) -> Contender) -> Self {
+        Self { work, who, takes: TAKES, contender }
+    }
+
+    /// As it is asked for on the command line.
+    fn name(&self) -> String {
+        format!("{}/{}", self.work.label(), self.who)
+    }
+}
+
+/// Of each work the first is ours, and the others are measured against it.
+fn cases() -> Vec<Case> {
+    use Work::{Exhausted, OneLimit, SixLimits};
+    let limitador =
+        |work| Case { takes: TAKES_OF_LIMITADOR, ..Case::new(work, "limitador", limitador::contender) };
+    let tollway = |work| Case::new(work, "tollway", |work, keys| tollway::contender(work, Time::Fixed, keys));
+    let governor = |work, who| Case::new(work, who, |work, keys| governor::keyed(work, Time::Fixed, keys));
+    let throttlecrab =
+        |work| Case::new(work, "throttlecrab", |work, keys| throttlecrab::contender(work, Time::Fixed, keys));
+    vec![
+        tollway(OneLimit),
+        Case::new(OneLimit, "governor direct", |work, keys| governor::direct(work, Time::Fixed, keys)),
+        governor(OneLimit, "governor keyed"),
+        Case::new(OneLimit, "leaky-bucket", leaky_bucket::contender),
+        throttlecrab(OneLimit),
+        limitador(OneLimit),
+        tollway(SixLimits),
+        governor(SixLimits, "six governors keyed"),
+        limitador(SixLimits),
+        tollway(Exhausted),
+        governor(Exhausted, "governor keyed"),
+        throttlecrab(Exhausted),
+        limitador(Exhausted),
+    ]
+}
+
+/// What valgrind watches: a warm-up, then the takes.
+pub(crate) fn count(name: &str, takes: usize) -> Result<()> {
+    let case = cases().into_iter().find(|case| case.name() == name).context("there is no such case")?;
+    let keys = Keys::new(KEYS);
+    let contender = (case.contender)(case.work, &keys).warm_up();
+    contender.hire()(keys.order.get(..takes).context("too many takes")?);
+    Ok(())
+}
+
+pub(crate) fn measure(report: &mut Report) -> Result<()> {
+    if !valgrind::is_installed() {
+        report.note("Instructions and allocations are left out: valgrind is not installed.".to_owned());
+        return Ok(());
+    }
+    report.note(format!(
+        "Instructions and allocations: counted by valgrind over {TAKES} takes ({TAKES_OF_LIMITADOR} of limitador), {KEYS} \
+         keys, 1 thread. The clock stands still, except those of leaky-bucket and limitador."
+    ));
+    let mut ours = None;
+    let mut allocations = Vec::new();
+    for case in cases() {
+        eprintln!("count: {}", case.name());
+        let counts = valgrind::count(&case.name(), case.takes)?;
+        let Some((_, our)) = ours.filter(|(work, _)| *work == case.work) else {
+            ours = Some((case.work, counts));
+            continue;
+        };
+        let row =
+            |unit, ours, theirs| Row::new(case.work.label(), case.who, unit, Better::Lower, ours, theirs);
+        report.push(row("instructions", our.instructions, counts.instructions));
+        allocations.push(row("allocations", our.allocations, counts.allocations));
+    }
+    allocations.into_iter().for_each(|row| report.push(row));
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! Takes that do not wait: nanoseconds each.
+
+use anyhow::Result;
+
+use crate::contender::Contender;
+use crate::keys::Keys;
+use crate::report::{Better, Report, Row};
+use crate::rivals::{governor, leaky_bucket, limitador, throttlecrab, tollway};
+use crate::rounds::{Effort, duel};
+use crate::work::{Time, Work};
+
+const THREADS: [usize; 2] = [1, 2];
+const MANY_KEYS: u32 = 100_000;
+
+/// Ours at most this much of governor's time with many keys.
+const WANTED_OF_GOVERNOR: f64 = 1.0;
+/// Ours at most this much of limitador's time.
+const WANTED_OF_LIMITADOR: f64 = 0.2;
+/// Six limits at most this much of one limit's time.
+const WANTED_OF_ONE_LIMIT: f64 = 2.5;
+
+pub(crate) fn measure(effort: Effort, report: &mut Report) -> Result<()> {
+    let time = Time::Machine;
+    for keys in [Keys::new(1), Keys::new(MANY_KEYS)] {
+        let one = Work::OneLimit;
+        let ours = tollway::contender(one, time, &keys).warm_up();
+        let mut rivals = vec![governor::keyed(one, time, &keys), throttlecrab::contender(one, time, &keys)];
+        rivals.push(limitador::contender(one, &keys));
+        if keys.keys.len() == 1 {
+            rivals.insert(0, governor::direct(one, time, &keys));
+            rivals.insert(2, leaky_bucket::contender(one, &keys));
+        }
+        for rival in rivals {
+            against(&ours, &rival.warm_up(), one, effort, report)?;
+        }
+
+        let six = Work::SixLimits;
+        let ours_six = tollway::contender(six, time, &keys).warm_up();
+        let mut ours = ours;
+        ours.name = "tollway one limit";
+        against(&ours_six, &ours, six, effort, report)?;
+        drop(ours);
+        for rival in [governor::keyed(six, time, &keys), limitador::contender(six, &keys)] {
+            against(&ours_six, &rival.warm_up(), six, effort, report)?;
+        }
+    }
+
+    let (denied, keys) = (Work::Exhausted, Keys::new(1));
+    let ours = tollway::contender(denied, time, &keys);
+    let rivals = [
+        governor::direct(denied, time, &keys),
+        governor::keyed(denied, time, &keys),
+        leaky_bucket::contender(denied, &keys),
+        throttlecrab::contender(denied, time, &keys),
+        limitador::contender(denied, &keys),
+    ];
+    rivals.into_iter().try_for_each(|rival| against(&ours, &rival, denied, effort, report))
+}
+
+fn against(
+    ours: &Contender,
+    rival: &Contender,
+    work: Work,
+    effort: Effort,
+    report: &mut Report,
+) -> Result<()> {
+    let keys = ours.keys();
+    for threads in THREADS {
+        let case = format!("{}, {}, {}", work.label(), keys.label(), threads_label(threads));
+        eprintln!("try: {case}, against {}", rival.name);
+        let [our, their] = duel([ours, rival], threads, work.grants(), effort)?;
+        let row = |unit, ours, theirs| Row::new(&case, rival.name, unit, Better::Lower, ours, theirs);
+        report.push(row("ns CPU", our.cpu, their.cpu).wanted(wanted(rival.name, keys)));
+        if threads > 1 {
+            report.push(row("ns wall", our.wall, their.wall));
+        }
+    }
+    Ok(())
+}
+
+fn wanted(rival: &str, keys: &Keys) -> Option<f64> {
+    match rival {
+        "governor keyed" if keys.keys.len() > 1 => Some(WANTED_OF_GOVERNOR),
+        "limitador" => Some(WANTED_OF_LIMITADOR),
+        "tollway one limit" => Some(WANTED_OF_ONE_LIMIT),
+        _ => None,
+    }
+}
+
+fn threads_label(threads: usize) -> String {
+    if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") }
+}

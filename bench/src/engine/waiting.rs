@@ -1,0 +1,78 @@
+//! Waiting: a thousand tasks that all want the same thousand a second.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+
+use crate::report::{Better, Report, Row};
+use crate::rivals::{Waiter, governor, leaky_bucket, tollway};
+use crate::stopwatch::Stopwatch;
+
+const TASKS: usize = 1_000;
+const RATE: u32 = 1_000;
+const WORKER_THREADS: usize = 2;
+
+struct Outcome {
+    of_rate_percent: f64,
+    cpu_micros_per_grant: f64,
+    /// Grants per task, from the task with the fewest to the one with the most.
+    grants: Vec<u32>,
+}
+
+pub(crate) fn measure(duration: Duration, report: &mut Report) {
+    let seconds = duration.as_secs();
+    report.note(format!(
+        "Waiting: {TASKS} tasks on {WORKER_THREADS} worker threads take in a loop for {seconds} s, from one limit of \
+         {RATE} a second without bursts. Everybody's share is {} grants.",
+        u64::from(RATE) * seconds / TASKS as u64
+    ));
+    let ours = wait_on("tollway", &tollway::Waiter::new(RATE), duration);
+    let governor = wait_on("governor", &governor::Waiter::new(RATE), duration);
+    let leaky_bucket = wait_on("leaky-bucket", &leaky_bucket::Waiter::new(RATE), duration);
+    for (rival, theirs) in [("governor until_ready", governor), ("leaky-bucket fair", leaky_bucket)] {
+        compare(rival, &ours, &theirs, report);
+    }
+}
+
+fn compare(rival: &str, ours: &Outcome, theirs: &Outcome, report: &mut Report) {
+    let mut row = |case, unit, better, figure: fn(&Outcome) -> f64| {
+        report.push(Row::new(case, rival, unit, better, figure(ours), figure(theirs)));
+    };
+    row("waiting, granted of the rate", "%", Better::Higher, |outcome| outcome.of_rate_percent);
+    row("waiting, per grant", "us CPU", Better::Lower, |outcome| outcome.cpu_micros_per_grant);
+    row("waiting, task with the fewest", "grants", Better::Higher, |outcome| outcome.grants[0].into());
+    row("waiting, task in the middle", "grants", Better::Higher, |outcome| outcome.grants[TASKS / 2].into());
+    row("waiting, task with the most", "grants", Better::Lower, |outcome| outcome.grants[TASKS - 1].into());
+}
+
+fn wait_on<W: Waiter>(name: &str, waiter: &W, duration: Duration) -> Outcome {
+    eprintln!("waiting: {name}, {} s", duration.as_secs());
+    let mut runtime = Builder::new_multi_thread();
+    let runtime =
+        runtime.worker_threads(WORKER_THREADS).enable_time().build().expect("threads can be started");
+    let grants: Arc<[AtomicU32]> = (0..TASKS).map(|_| AtomicU32::new(0)).collect();
+    let stopwatch = Stopwatch::of_process();
+    for task in 0..TASKS {
+        let (waiter, grants) = (waiter.join(), Arc::clone(&grants));
+        runtime.spawn(async move {
+            loop {
+                waiter.wait().await;
+                grants[task].fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    runtime.block_on(tokio::time::sleep(duration));
+    let elapsed = stopwatch.elapsed();
+    let mut grants: Vec<u32> = grants.iter().map(|grants| grants.load(Ordering::Relaxed)).collect();
+    // So that none of them still runs when the next one is measured.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    grants.sort_unstable();
+    let total = f64::from(grants.iter().sum::<u32>());
+    Outcome {
+        of_rate_percent: total / elapsed.wall.as_secs_f64() / f64::from(RATE) * 100.0,
+        cpu_micros_per_grant: elapsed.cpu.as_secs_f64() * 1e6 / total,
+        grants,
+    }
+}

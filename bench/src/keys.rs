@@ -1,0 +1,68 @@
+//! The keys that are taken for, and the order in which everyone visits them.
+
+use std::sync::Arc;
+
+/// Visits in an order, before it repeats.
+const VISITS: usize = 1 << 20;
+
+/// Keys and the order of visits, the same for every contender and made before anything is measured.
+#[derive(Clone)]
+pub(crate) struct Keys {
+    pub(crate) keys: Arc<[String]>,
+    pub(crate) order: Arc<[u32]>,
+}
+
+impl Keys {
+    /// `user:00000000` and so on, visited pass after pass, each pass shuffled anew.
+    pub(crate) fn new(count: u32) -> Self {
+        let keys = (0..count).map(|number| format!("user:{number:08}")).collect();
+        let mut random = 0x5eed;
+        let mut order = Vec::with_capacity(VISITS + count as usize);
+        while order.len() < VISITS {
+            let mut pass: Vec<u32> = (0..count).collect();
+            shuffle(&mut pass, &mut random);
+            order.extend(pass);
+        }
+        order.truncate(VISITS);
+        Self { keys, order: order.into() }
+    }
+
+    /// As in the names of cases.
+    pub(crate) fn label(&self) -> String {
+        match self.keys.len() {
+            1 => "1 key".to_owned(),
+            thousands if thousands % 1_000 == 0 => format!("{}k keys", thousands / 1_000),
+            count => format!("{count} keys"),
+        }
+    }
+}
+
+fn shuffle(pass: &mut [u32], random: &mut u64) {
+    for index in (1..pass.len()).rev() {
+        let other = next(random) % (index as u64 + 1);
+        pass.swap(index, usize::try_from(other).expect("smaller than the index"));
+    }
+}
+
+/// Splitmix64: every run visits in the same order.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pass_visits_every_key_once() {
+        let keys = Keys::new(1_000);
+        let mut pass = keys.order[3_000..4_000].to_vec();
+        assert!(!pass.is_sorted());
+        pass.sort_unstable();
+        assert!(pass.into_iter().eq(0..1_000));
+    }
+}

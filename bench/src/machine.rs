@@ -1,0 +1,34 @@
+//! Where and against what it was measured.
+
+/// This crate's own manifest: it pins every rival to one version, so the report cannot name another.
+const MANIFEST: &str = include_str!("../Cargo.toml");
+const RIVALS: [&str; 4] = ["governor", "leaky-bucket", "throttlecrab", "limitador"];
+
+/// `2 cores, AMD EPYC`.
+pub(crate) fn description() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model =
+        info.lines().find_map(|line| Some(line.strip_prefix("model name")?.split_once(':')?.1.trim()));
+    format!("{cores} cores, {}", model.unwrap_or("unknown processor"))
+}
+
+/// `governor 0.10.4, leaky-bucket 1.1.2, ...`.
+pub(crate) fn rivals() -> String {
+    let manifest: toml::Table = toml::from_str(MANIFEST).expect("cargo has read it too");
+    let version = |name: &str| {
+        let dependency = &manifest["dependencies"][name];
+        let version = dependency.get("version").unwrap_or(dependency).as_str().unwrap_or_default();
+        format!("{name} {}", version.trim_start_matches('='))
+    };
+    RIVALS.map(version).join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_rival_has_one_version() {
+        assert!(super::rivals().starts_with("governor 0."));
+        assert!(super::rivals().contains("limitador 0."));
+    }
+}

@@ -1,0 +1,50 @@
+//! What was measured, for people and for programs.
+
+mod markdown;
+mod row;
+mod table;
+
+use std::path::Path;
+
+use anyhow::Result;
+
+pub(crate) use row::{Better, Row};
+
+/// The rows of one group, and how they were measured.
+pub(crate) struct Report {
+    group: &'static str,
+    rows: Vec<Row>,
+    notes: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn new(group: &'static str) -> Self {
+        Self { group, rows: Vec::new(), notes: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, row: Row) {
+        self.rows.push(row);
+    }
+
+    pub(crate) fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// One JSON object per row and line.
+    pub(crate) fn print_json(&self) -> Result<()> {
+        for row in &self.rows {
+            println!("{}", serde_json::to_string(&row.in_group(self.group))?);
+        }
+        Ok(())
+    }
+
+    /// A table for a terminal.
+    pub(crate) fn table(&self) -> String {
+        table::table(&self.rows, &self.notes)
+    }
+
+    /// Puts the table into a document, in the place of the last one.
+    pub(crate) fn write_markdown(&self, file: &Path, quick: bool) -> Result<()> {
+        markdown::write(file, self.group, &markdown::section(self.group, &self.rows, &self.notes, quick))
+    }
+}

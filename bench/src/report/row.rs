@@ -1,0 +1,136 @@
+//! One case, ours beside one rival.
+
+use serde::Serialize;
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Better {
+    Lower,
+    Higher,
+}
+
+pub(crate) struct Row {
+    pub(crate) case: String,
+    pub(crate) rival: String,
+    pub(crate) unit: &'static str,
+    pub(crate) better: Better,
+    pub(crate) ours: f64,
+    pub(crate) theirs: f64,
+    /// The ratio that ours should not exceed.
+    pub(crate) wanted: Option<f64>,
+}
+
+impl Row {
+    pub(crate) fn new(
+        case: &str,
+        rival: &str,
+        unit: &'static str,
+        better: Better,
+        ours: f64,
+        theirs: f64,
+    ) -> Self {
+        Self { case: case.to_owned(), rival: rival.to_owned(), unit, better, ours, theirs, wanted: None }
+    }
+
+    pub(crate) fn wanted(self, wanted: Option<f64>) -> Self {
+        Self { wanted, ..self }
+    }
+
+    /// Ours / theirs, if theirs is not zero.
+    pub(crate) fn ratio(&self) -> Option<f64> {
+        (self.theirs != 0.0).then(|| self.ours / self.theirs)
+    }
+
+    /// For people: whether the ratio is as wanted.
+    pub(crate) fn verdict(&self) -> String {
+        match (self.wanted, self.ratio()) {
+            (Some(wanted), Some(ratio)) => {
+                let verdict = if ratio <= wanted { "met" } else { "MISSED" };
+                format!("<= {wanted:.1} {verdict}")
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// For people: a ratio, or a dash where there is none.
+    pub(crate) fn ratio_text(&self) -> String {
+        self.ratio().map_or("-".to_owned(), |ratio| format!("{ratio:.2}"))
+    }
+
+    /// For programs.
+    pub(crate) fn in_group<'a>(&'a self, group: &'a str) -> impl Serialize + 'a {
+        RowOfGroup {
+            group,
+            case: &self.case,
+            rival: &self.rival,
+            unit: self.unit,
+            better: self.better,
+            ours: rounded(self.ours),
+            theirs: rounded(self.theirs),
+            ratio: self.ratio().map(rounded),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct RowOfGroup<'a> {
+    group: &'a str,
+    case: &'a str,
+    rival: &'a str,
+    unit: &'a str,
+    better: Better,
+    ours: f64,
+    theirs: f64,
+    /// Null where theirs is zero.
+    ratio: Option<f64>,
+}
+
+fn rounded(figure: f64) -> f64 {
+    (figure * 1_000.0).round() / 1_000.0
+}
+
+/// For people: three digits or so.
+pub(crate) fn figure(figure: f64) -> String {
+    let figure = rounded(figure);
+    if figure.fract() == 0.0 || figure >= 1_000.0 {
+        grouped(figure)
+    } else if figure >= 10.0 {
+        format!("{figure:.1}")
+    } else {
+        format!("{figure:.2}")
+    }
+}
+
+/// `12,345`.
+fn grouped(figure: f64) -> String {
+    let digits = format!("{figure:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_short() {
+        let texts = [0.0, 1.234, 45.67, 999.96, 1_234.5, 1_234_567.0].map(figure);
+        assert_eq!(texts, ["0", "1.23", "45.7", "1000.0", "1,234", "1,234,567"]);
+    }
+
+    #[test]
+    fn json_has_the_ratio_but_no_wish() {
+        let row = Row::new("try", "rival", "ns CPU", Better::Lower, 1.0, 4.0).wanted(Some(0.2));
+        let text = serde_json::to_string(&row.in_group("engine")).unwrap();
+        let wanted = r#"{"group":"engine","case":"try","rival":"rival","unit":"ns CPU","better":"lower","ours":1.0,"theirs":4.0,"ratio":0.25}"#;
+        assert_eq!(text, wanted);
+        assert_eq!(row.verdict(), "<= 0.2 MISSED");
+        assert_eq!(Row::new("try", "rival", "grants", Better::Higher, 1.0, 0.0).ratio_text(), "-");
+    }
+}

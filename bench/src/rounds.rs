@@ -1,0 +1,129 @@
+//! Rounds in turn: ours, theirs, ours, theirs. The best round of each counts, because noise only ever adds.
+
+use std::sync::Barrier;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use crate::contender::{Contender, Worker};
+use crate::stopwatch::Stopwatch;
+
+/// Takes before the first round, which also tell how many make a round; they use up what is to be denied.
+const TRIAL_TAKES: usize = 2_000;
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Effort {
+    pub(crate) rounds: u32,
+    pub(crate) round: Duration,
+}
+
+/// Nanoseconds per take in one thread.
+#[derive(Clone, Copy)]
+pub(crate) struct Cost {
+    pub(crate) cpu: f64,
+    pub(crate) wall: f64,
+}
+
+impl Cost {
+    const WORST: Self = Self { cpu: f64::INFINITY, wall: f64::INFINITY };
+
+    fn best(self, other: Self) -> Self {
+        Self { cpu: self.cpu.min(other.cpu), wall: self.wall.min(other.wall) }
+    }
+}
+
+/// The best round of each, and every take must come out as `granted` says: a wrong answer would be a wrong figure.
+pub(crate) fn duel(
+    contenders: [&Contender; 2],
+    threads: usize,
+    granted: bool,
+    effort: Effort,
+) -> Result<[Cost; 2]> {
+    let mut teams = contenders.map(|contender| Team::new(contender, threads, effort.round));
+    let mut best = [Cost::WORST; 2];
+    for _ in 0..effort.rounds {
+        for (team, best) in teams.iter_mut().zip(&mut best) {
+            *best = best.best(team.round(granted)?);
+        }
+    }
+    Ok(best)
+}
+
+struct Team<'c> {
+    contender: &'c Contender,
+    members: Vec<Member>,
+    takes: usize,
+}
+
+/// A thread's worker, and where in the order it goes on.
+struct Member {
+    worker: Worker,
+    at: usize,
+}
+
+impl<'c> Team<'c> {
+    fn new(contender: &'c Contender, threads: usize, round: Duration) -> Self {
+        let order = &contender.keys().order;
+        // Spread over the order: two threads should meet by chance, not key after key.
+        let member = |number| Member { worker: contender.hire(), at: number * order.len() / threads };
+        let members: Vec<Member> = (0..threads).map(member).collect();
+        let mut team = Self { contender, members, takes: TRIAL_TAKES };
+        team.run();
+        let (cost, _) = team.run();
+        let takes = round.as_nanos() as f64 / cost.cpu.max(1.0);
+        team.takes = (takes as usize).clamp(TRIAL_TAKES, order.len() / 2);
+        team
+    }
+
+    fn round(&mut self, granted: bool) -> Result<Cost> {
+        let (cost, grants) = self.run();
+        let takes = self.takes * self.members.len();
+        let (name, wanted) = (self.contender.name, if granted { takes } else { 0 });
+        ensure!(grants == wanted, "{name} granted {grants} of {takes} takes instead of {wanted}");
+        Ok(cost)
+    }
+
+    fn run(&mut self) -> (Cost, usize) {
+        let (order, takes) = (&self.contender.keys().order, self.takes);
+        let results = if let [only] = self.members.as_mut_slice() {
+            vec![only.run(order, takes)]
+        } else {
+            let together = Barrier::new(self.members.len());
+            std::thread::scope(|scope| {
+                let run = |member| {
+                    scope.spawn(|| {
+                        let member: &mut Member = member;
+                        together.wait();
+                        member.run(order, takes)
+                    })
+                };
+                let threads: Vec<_> = self.members.iter_mut().map(run).collect();
+                threads.into_iter().map(|thread| thread.join().expect("a worker panicked")).collect()
+            })
+        };
+        mean(&results)
+    }
+}
+
+impl Member {
+    fn run(&mut self, order: &[u32], takes: usize) -> (Cost, usize) {
+        if self.at + takes > order.len() {
+            self.at = 0;
+        }
+        let visits = &order[self.at..self.at + takes];
+        self.at += takes;
+        let stopwatch = Stopwatch::of_thread();
+        let grants = (self.worker)(visits);
+        let elapsed = stopwatch.elapsed();
+        let per_take = |time: Duration| time.as_nanos() as f64 / takes as f64;
+        (Cost { cpu: per_take(elapsed.cpu), wall: per_take(elapsed.wall) }, grants)
+    }
+}
+
+fn mean(results: &[(Cost, usize)]) -> (Cost, usize) {
+    let of = |figure: fn(&Cost) -> f64| {
+        results.iter().map(|(cost, _)| figure(cost)).sum::<f64>() / results.len() as f64
+    };
+    (Cost { cpu: of(|cost| cost.cpu), wall: of(|cost| cost.wall) }, results.iter().map(|(_, n)| n).sum())
+}
