@@ -1,6 +1,7 @@
 //! A library that is ready to take.
 
 use crate::keys::Keys;
+use crate::work::Work;
 
 /// Takes for the keys with these numbers; how many were granted.
 pub(crate) type Worker = Box<dyn FnMut(&[u32]) -> usize + Send>;
@@ -8,14 +9,15 @@ pub(crate) type Worker = Box<dyn FnMut(&[u32]) -> usize + Send>;
 /// A limiter with its limits, from which threads get a worker each.
 pub(crate) struct Contender {
     pub(crate) name: &'static str,
+    pub(crate) work: Work,
+    pub(crate) keys: Keys,
     hire: Box<dyn Fn() -> Worker>,
-    keys: Keys,
 }
 
 impl Contender {
     /// `hire` makes what one thread takes with. The loop over the visits is compiled around it: no call through a
     /// pointer per take.
-    pub(crate) fn new<T>(name: &'static str, keys: &Keys, hire: impl Fn() -> T + 'static) -> Self
+    pub(crate) fn new<T>(name: &'static str, work: Work, keys: &Keys, hire: impl Fn() -> T + 'static) -> Self
     where
         T: FnMut(&String) -> bool + Send + 'static,
     {
@@ -25,21 +27,21 @@ impl Contender {
             let mut take = hire();
             Box::new(move |visits| visits.iter().filter(|key| take(&keys[**key as usize])).count())
         };
-        Self { name, hire: Box::new(hire), keys: keys.clone() }
+        Self { name, work, keys: keys.clone(), hire: Box::new(hire) }
     }
 
     pub(crate) fn hire(&self) -> Worker {
         (self.hire)()
     }
 
-    pub(crate) fn keys(&self) -> &Keys {
-        &self.keys
-    }
-
-    /// Visits every key, in the order of their numbers: those that come first in the shuffled order gain nothing.
+    /// Visits every key until it is as the work wants it, in the order of their numbers: those that come first in the
+    /// shuffled order gain nothing.
     pub(crate) fn warm_up(self) -> Self {
         let everyone: Vec<u32> = (0u32..).take(self.keys.keys.len()).collect();
-        self.hire()(&everyone);
+        let mut worker = self.hire();
+        for _ in 0..self.work.visits_before() {
+            worker(&everyone);
+        }
         self
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-/// Visits in an order, before it repeats.
-const VISITS: usize = 1 << 20;
+/// Visits in an order before it repeats: more than the processor's branch history and caches can learn.
+pub(crate) const VISITS: usize = 1 << 20;
 
 /// Keys and the order of visits, the same for every contender and made before anything is measured.
 #[derive(Clone)]
@@ -14,16 +14,16 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// `user:00000000` and so on, visited pass after pass, each pass shuffled anew.
-    pub(crate) fn new(count: u32) -> Self {
+    pub(crate) fn new(count: u32, visits: usize) -> Self {
         let keys = (0..count).map(|number| format!("user:{number:08}")).collect();
         let mut random = 0x5eed;
-        let mut order = Vec::with_capacity(VISITS + count as usize);
-        while order.len() < VISITS {
+        let mut order = Vec::with_capacity(visits + count as usize);
+        while order.len() < visits {
             let mut pass: Vec<u32> = (0..count).collect();
             shuffle(&mut pass, &mut random);
             order.extend(pass);
         }
-        order.truncate(VISITS);
+        order.truncate(visits);
         Self { keys, order: order.into() }
     }
 
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn every_pass_visits_every_key_once() {
-        let keys = Keys::new(1_000);
+        let keys = Keys::new(1_000, 5_000);
         let mut pass = keys.order[3_000..4_000].to_vec();
         assert!(!pass.is_sorted());
         pass.sort_unstable();

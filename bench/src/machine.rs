@@ -13,6 +13,11 @@ pub(crate) fn description() -> String {
     format!("{cores} cores, {}", model.unwrap_or("unknown processor"))
 }
 
+/// What else was running, in cores: the first figure of the load average. Take it before the run, which adds to it.
+pub(crate) fn load() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
+}
+
 /// `governor 0.10.4, leaky-bucket 1.1.2, ...`.
 pub(crate) fn rivals() -> String {
     let manifest: toml::Table = toml::from_str(MANIFEST).expect("cargo has read it too");

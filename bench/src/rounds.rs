@@ -1,4 +1,7 @@
-//! Rounds in turn: ours, theirs, ours, theirs. The best round of each counts, because noise only ever adds.
+//! Rounds in turn: ours, theirs, ours, theirs.
+//!
+//! Of a single thread the best round counts, because noise only ever adds. Of several threads the median does: their best
+//! round is one in which they happened not to meet.
 
 use std::sync::Barrier;
 use std::time::Duration;
@@ -8,7 +11,7 @@ use anyhow::{Result, ensure};
 use crate::contender::{Contender, Worker};
 use crate::stopwatch::Stopwatch;
 
-/// Takes before the first round, which also tell how many make a round; they use up what is to be denied.
+/// Takes before the first round, which also tell how many make a round.
 const TRIAL_TAKES: usize = 2_000;
 
 /// How much is measured.
@@ -25,29 +28,16 @@ pub(crate) struct Cost {
     pub(crate) wall: f64,
 }
 
-impl Cost {
-    const WORST: Self = Self { cpu: f64::INFINITY, wall: f64::INFINITY };
-
-    fn best(self, other: Self) -> Self {
-        Self { cpu: self.cpu.min(other.cpu), wall: self.wall.min(other.wall) }
-    }
-}
-
-/// The best round of each, and every take must come out as `granted` says: a wrong answer would be a wrong figure.
-pub(crate) fn duel(
-    contenders: [&Contender; 2],
-    threads: usize,
-    granted: bool,
-    effort: Effort,
-) -> Result<[Cost; 2]> {
+/// What each costs. Every take must come out as the work says: a wrong answer would be a wrong figure.
+pub(crate) fn duel(contenders: [&Contender; 2], threads: usize, effort: Effort) -> Result<[Cost; 2]> {
     let mut teams = contenders.map(|contender| Team::new(contender, threads, effort.round));
-    let mut best = [Cost::WORST; 2];
+    let mut costs = [const { Vec::new() }; 2];
     for _ in 0..effort.rounds {
-        for (team, best) in teams.iter_mut().zip(&mut best) {
-            *best = best.best(team.round(granted)?);
+        for (team, costs) in teams.iter_mut().zip(&mut costs) {
+            costs.push(team.round()?);
         }
     }
-    Ok(best)
+    Ok(costs.map(|costs| if threads == 1 { at_rank(&costs, 0) } else { at_rank(&costs, costs.len() / 2) }))
 }
 
 struct Team<'c> {
@@ -64,7 +54,7 @@ struct Member {
 
 impl<'c> Team<'c> {
     fn new(contender: &'c Contender, threads: usize, round: Duration) -> Self {
-        let order = &contender.keys().order;
+        let order = &contender.keys.order;
         // Spread over the order: two threads should meet by chance, not key after key.
         let member = |number| Member { worker: contender.hire(), at: number * order.len() / threads };
         let members: Vec<Member> = (0..threads).map(member).collect();
@@ -76,16 +66,16 @@ impl<'c> Team<'c> {
         team
     }
 
-    fn round(&mut self, granted: bool) -> Result<Cost> {
+    fn round(&mut self) -> Result<Cost> {
         let (cost, grants) = self.run();
         let takes = self.takes * self.members.len();
-        let (name, wanted) = (self.contender.name, if granted { takes } else { 0 });
+        let (name, wanted) = (self.contender.name, if self.contender.work.grants() { takes } else { 0 });
         ensure!(grants == wanted, "{name} granted {grants} of {takes} takes instead of {wanted}");
         Ok(cost)
     }
 
     fn run(&mut self) -> (Cost, usize) {
-        let (order, takes) = (&self.contender.keys().order, self.takes);
+        let (order, takes) = (&self.contender.keys.order, self.takes);
         let results = if let [only] = self.members.as_mut_slice() {
             vec![only.run(order, takes)]
         } else {
@@ -119,6 +109,16 @@ impl Member {
         let per_take = |time: Duration| time.as_nanos() as f64 / takes as f64;
         (Cost { cpu: per_take(elapsed.cpu), wall: per_take(elapsed.wall) }, grants)
     }
+}
+
+/// The figures that this many rounds were better than.
+fn at_rank(costs: &[Cost], rank: usize) -> Cost {
+    let of = |figure: fn(&Cost) -> f64| {
+        let mut figures: Vec<f64> = costs.iter().map(figure).collect();
+        figures.sort_by(f64::total_cmp);
+        figures[rank]
+    };
+    Cost { cpu: of(|cost| cost.cpu), wall: of(|cost| cost.wall) }
 }
 
 fn mean(results: &[(Cost, usize)]) -> (Cost, usize) {

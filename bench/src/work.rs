@@ -1,7 +1,7 @@
 //! What every contender is asked to do, in terms that each library can be told in its own words.
 
 /// More than a run can take from one key, so that whatever should be granted is.
-const PLENTY: u32 = 100_000_000;
+const PLENTY: u32 = 1_000_000_000;
 const HOUR_SECONDS: u32 = 3_600;
 const DAY_SECONDS: u32 = 24 * HOUR_SECONDS;
 
@@ -26,7 +26,7 @@ pub(crate) enum Work {
 
 impl Work {
     pub(crate) fn quotas(self) -> Vec<Quota> {
-        let plenty = |hours| Quota { amount: 1_000, period_seconds: hours * HOUR_SECONDS, burst: PLENTY };
+        let plenty = |hours| Quota { amount: 10_000, period_seconds: hours * HOUR_SECONDS, burst: PLENTY };
         match self {
             Self::OneLimit => vec![plenty(1)],
             Self::SixLimits => (1..=6).map(plenty).collect(),
@@ -36,6 +36,12 @@ impl Work {
 
     pub(crate) fn grants(self) -> bool {
         self != Self::Exhausted
+    }
+
+    /// How often a key must be visited before it is measured: until it exists, or until nothing is left of it.
+    pub(crate) fn visits_before(self) -> u32 {
+        // Twice the burst, because throttlecrab grants more than that.
+        if self.grants() { 1 } else { 2 * self.quotas()[0].burst }
     }
 
     /// As in the names of cases.

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::contender::Contender;
-use crate::keys::Keys;
+use crate::keys::{Keys, VISITS};
 use crate::report::{Better, Report, Row};
 use crate::rivals::{governor, leaky_bucket, limitador, throttlecrab, tollway};
 use crate::rounds::{Effort, duel};
@@ -21,7 +21,7 @@ const WANTED_OF_ONE_LIMIT: f64 = 2.5;
 
 pub(crate) fn measure(effort: Effort, report: &mut Report) -> Result<()> {
     let time = Time::Machine;
-    for keys in [Keys::new(1), Keys::new(MANY_KEYS)] {
+    for keys in [Keys::new(1, VISITS), Keys::new(MANY_KEYS, VISITS)] {
         let one = Work::OneLimit;
         let ours = tollway::contender(one, time, &keys).warm_up();
         let mut rivals = vec![governor::keyed(one, time, &keys), throttlecrab::contender(one, time, &keys)];
@@ -31,22 +31,22 @@ pub(crate) fn measure(effort: Effort, report: &mut Report) -> Result<()> {
             rivals.insert(2, leaky_bucket::contender(one, &keys));
         }
         for rival in rivals {
-            against(&ours, &rival.warm_up(), one, effort, report)?;
+            against(&ours, &rival.warm_up(), effort, report)?;
         }
 
         let six = Work::SixLimits;
         let ours_six = tollway::contender(six, time, &keys).warm_up();
         let mut ours = ours;
         ours.name = "tollway one limit";
-        against(&ours_six, &ours, six, effort, report)?;
+        against(&ours_six, &ours, effort, report)?;
         drop(ours);
         for rival in [governor::keyed(six, time, &keys), limitador::contender(six, &keys)] {
-            against(&ours_six, &rival.warm_up(), six, effort, report)?;
+            against(&ours_six, &rival.warm_up(), effort, report)?;
         }
     }
 
-    let (denied, keys) = (Work::Exhausted, Keys::new(1));
-    let ours = tollway::contender(denied, time, &keys);
+    let (denied, keys) = (Work::Exhausted, Keys::new(1, VISITS));
+    let ours = tollway::contender(denied, time, &keys).warm_up();
     let rivals = [
         governor::direct(denied, time, &keys),
         governor::keyed(denied, time, &keys),
@@ -54,21 +54,15 @@ pub(crate) fn measure(effort: Effort, report: &mut Report) -> Result<()> {
         throttlecrab::contender(denied, time, &keys),
         limitador::contender(denied, &keys),
     ];
-    rivals.into_iter().try_for_each(|rival| against(&ours, &rival, denied, effort, report))
+    rivals.into_iter().try_for_each(|rival| against(&ours, &rival.warm_up(), effort, report))
 }
 
-fn against(
-    ours: &Contender,
-    rival: &Contender,
-    work: Work,
-    effort: Effort,
-    report: &mut Report,
-) -> Result<()> {
-    let keys = ours.keys();
+fn against(ours: &Contender, rival: &Contender, effort: Effort, report: &mut Report) -> Result<()> {
+    let (work, keys) = (ours.work, &ours.keys);
     for threads in THREADS {
         let case = format!("{}, {}, {}", work.label(), keys.label(), threads_label(threads));
         eprintln!("try: {case}, against {}", rival.name);
-        let [our, their] = duel([ours, rival], threads, work.grants(), effort)?;
+        let [our, their] = duel([ours, rival], threads, effort)?;
         let row = |unit, ours, theirs| Row::new(&case, rival.name, unit, Better::Lower, ours, theirs);
         report.push(row("ns CPU", our.cpu, their.cpu).wanted(wanted(rival.name, keys)));
         if threads > 1 {

@@ -63,7 +63,7 @@ fn wait_on<W: Waiter>(name: &str, waiter: &W, duration: Duration) -> Outcome {
             }
         });
     }
-    runtime.block_on(tokio::time::sleep(duration));
+    std::thread::sleep(duration);
     let elapsed = stopwatch.elapsed();
     let mut grants: Vec<u32> = grants.iter().map(|grants| grants.load(Ordering::Relaxed)).collect();
     // So that none of them still runs when the next one is measured.

@@ -29,7 +29,8 @@ impl Row {
         ours: f64,
         theirs: f64,
     ) -> Self {
-        Self { case: case.to_owned(), rival: rival.to_owned(), unit, better, ours, theirs, wanted: None }
+        let (case, rival, ours, theirs) = (case.to_owned(), rival.to_owned(), rounded(ours), rounded(theirs));
+        Self { case, rival, unit, better, ours, theirs, wanted: None }
     }
 
     pub(crate) fn wanted(self, wanted: Option<f64>) -> Self {
@@ -65,8 +66,8 @@ impl Row {
             rival: &self.rival,
             unit: self.unit,
             better: self.better,
-            ours: rounded(self.ours),
-            theirs: rounded(self.theirs),
+            ours: self.ours,
+            theirs: self.theirs,
             ratio: self.ratio().map(rounded),
         }
     }
@@ -85,14 +86,14 @@ struct RowOfGroup<'a> {
     ratio: Option<f64>,
 }
 
+/// Never minus zero, which the difference of two counts can round to.
 fn rounded(figure: f64) -> f64 {
-    (figure * 1_000.0).round() / 1_000.0
+    (figure * 1_000.0).round() / 1_000.0 + 0.0
 }
 
 /// For people: three digits or so.
 pub(crate) fn figure(figure: f64) -> String {
-    let figure = rounded(figure);
-    if figure.fract() == 0.0 || figure >= 1_000.0 {
+    if figure.fract() == 0.0 || figure >= 999.95 {
         grouped(figure)
     } else if figure >= 10.0 {
         format!("{figure:.1}")
@@ -121,7 +122,7 @@ mod tests {
     #[test]
     fn figures_are_short() {
         let texts = [0.0, 1.234, 45.67, 999.96, 1_234.5, 1_234_567.0].map(figure);
-        assert_eq!(texts, ["0", "1.23", "45.7", "1000.0", "1,234", "1,234,567"]);
+        assert_eq!(texts, ["0", "1.23", "45.7", "1,000", "1,234", "1,234,567"]);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(crate) fn direct(work: Work, time: Time, keys: &Keys) -> Contender {
 
 fn direct_with<C: Clock + Send + Sync + 'static>(work: Work, clock: C, keys: &Keys) -> Contender {
     let limiter = Arc::new(RateLimiter::direct_with_clock(quotas(work)[0], clock));
-    Contender::new("governor direct", keys, move || {
+    Contender::new("governor direct", work, keys, move || {
         let limiter = Arc::clone(&limiter);
         move |_key| limiter.check().is_ok()
     })
@@ -41,12 +41,12 @@ fn keyed_with<C: Clock + Clone + Send + Sync + 'static>(work: Work, clock: C, ke
     let limiters: Vec<_> = quotas(work).into_iter().map(limiter).collect();
     if let [only] = limiters.as_slice() {
         let limiter = Arc::clone(only);
-        return Contender::new("governor keyed", keys, move || {
+        return Contender::new("governor keyed", work, keys, move || {
             let limiter = Arc::clone(&limiter);
             move |key: &String| limiter.check_key(key).is_ok()
         });
     }
-    Contender::new("six governors keyed", keys, move || {
+    Contender::new("six governors keyed", work, keys, move || {
         let limiters = limiters.clone();
         move |key: &String| limiters.iter().all(|limiter| limiter.check_key(key).is_ok())
     })

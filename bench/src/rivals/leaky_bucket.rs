@@ -19,7 +19,7 @@ pub(crate) fn contender(work: Work, keys: &Keys) -> Contender {
         .interval(Duration::from_secs(quota.period_seconds.into()))
         .build();
     let limiter = Arc::new(limiter);
-    Contender::new("leaky-bucket", keys, move || {
+    Contender::new("leaky-bucket", work, keys, move || {
         let limiter = Arc::clone(&limiter);
         move |_key| limiter.try_acquire(1)
     })

@@ -23,7 +23,7 @@ pub(crate) fn contender(work: Work, keys: &Keys) -> Contender {
         limiter.add_limit(Limit::new("bench", burst.into(), period_seconds.into(), vec![], vec![variable]));
     }
     let (limiter, namespace) = (Arc::new(limiter), Namespace::from("bench"));
-    Contender::new("limitador", keys, move || {
+    Contender::new("limitador", work, keys, move || {
         let (limiter, namespace) = (Arc::clone(&limiter), namespace.clone());
         move |key: &String| {
             let values = HashMap::from([(VARIABLE.to_owned(), key.clone())]);

@@ -15,7 +15,7 @@ pub(crate) fn contender(work: Work, time: Time, keys: &Keys) -> Contender {
     let (amount, period_seconds, burst) = (i64::from(amount), i64::from(period_seconds), i64::from(burst));
     let limiter = Arc::new(Mutex::new(RateLimiter::new(PeriodicStore::new())));
     let fixed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-    Contender::new("throttlecrab", keys, move || {
+    Contender::new("throttlecrab", work, keys, move || {
         let limiter = Arc::clone(&limiter);
         move |key| {
             let now = if time == Time::Fixed { fixed } else { SystemTime::now() };

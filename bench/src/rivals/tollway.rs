@@ -27,7 +27,7 @@ pub(crate) fn contender(work: Work, time: Time, keys: &Keys) -> Contender {
         builder = builder.clock(Arc::new(FixedClock));
     }
     let handle = builder.build().policy(POLICY).expect("it was just built");
-    Contender::new("tollway", keys, move || {
+    Contender::new("tollway", work, keys, move || {
         let handle = handle.clone();
         move |key| handle.try_take().subject(key).now().expect("memory does not fail").is_granted()
     })

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::bounds::{CALL_ID_REMEMBERED, PARTIES_PER_TAKE_MAX};
-use crate::correct::{done, give_back, renew, reset, settle};
+use crate::correct::{done, free_slots, give_back, renew, reset, settle};
 use crate::decide::{decide, read_all};
 use crate::decision::{Decision, Grant, Refusal};
 use crate::fingerprint::Fingerprint;
@@ -142,11 +142,29 @@ fn begin(
     if now < booking.at {
         return Ok(Begun::Early(booking.at.since(now)));
     }
-    if now < booking.good_until {
+    if now < booking.good_until || still_good(parties, lines, booking, now) {
         return Ok(Begun::Now);
     }
     let second = CallId::of_second_take(booking.permit);
-    take(parties, lines, &Terms { call: Some(&second), ..*terms }, now).map(Begun::Again)
+    // It must not stand in its own way: the slots it held are free for it, if it is granted.
+    let before = lines.to_vec();
+    free_slots(parties, lines, booking.permit);
+    let taken = take(parties, lines, &Terms { call: Some(&second), ..*terms }, now);
+    if !taken.as_ref().is_ok_and(changes) {
+        lines.clone_from_slice(&before);
+    }
+    taken.map(Begun::Again)
+}
+
+/// A permit that holds slots may have kept them beyond the time it was granted for; then only its windows end it.
+fn still_good(parties: &[Party<'_>], lines: &[Line], booking: Booking, now: Timestamp) -> bool {
+    parties.iter().any(|party| party.policy.holds_slots())
+        && parties.iter().zip(lines).all(|(party, line)| {
+            let edge = party.policy.edge();
+            party.policy.charges(party.cost).zip(&*line.meters).all(|((limit, charge), meter)| {
+                charge == 0 || limit.still_good(meter, booking.permit, booking.at, now, edge)
+            })
+        })
 }
 
 fn changes(decision: &Decision) -> bool {
@@ -184,7 +202,7 @@ fn fingerprint(parties: &[Party<'_>]) -> u64 {
     let with_party = |print: Fingerprint, party: &&Party<'_>| {
         let print = print.text(party.policy.name().as_str()).text(party.subject.as_str());
         let charges = party.policy.charges(party.cost);
-        charges.fold(print, |print, (limit, charge)| print.number(limit.identity()).number(charge))
+        charges.fold(print, |print, (limit, charge)| print.number(limit.identity().into()).number(charge))
     };
     in_key_order.iter().fold(Fingerprint::new(), with_party).finish()
 }

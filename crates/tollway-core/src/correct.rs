@@ -51,6 +51,7 @@ pub(crate) fn give_back(
     let ahead = booking.at > now;
     let mut whole = true;
     for (party, line) in parties.iter().zip(lines) {
+        forget_call(line, booking.permit);
         if undo(party, line, booking.permit, now) {
             continue;
         }
@@ -66,25 +67,39 @@ pub(crate) fn give_back(
     if whole { Settled::Whole } else { Settled::Partly }
 }
 
-/// Frees the slots of a permit; says whether it still held one.
+/// Frees the slots of a permit, if it still holds any; else changes nothing and says so.
 pub(crate) fn done(parties: &[Party<'_>], lines: &mut [Line], permit: PermitId, now: Timestamp) -> bool {
-    let mut held = false;
-    for (party, line) in parties.iter().zip(lines) {
+    let held = parties.iter().zip(lines.iter()).any(|(party, line)| {
         let now = now.max(line.seen);
+        party
+            .policy
+            .limits()
+            .iter()
+            .zip(&*line.meters)
+            .any(|(limit, meter)| limit.holds_slot(meter, permit, now))
+    });
+    if held {
+        free_slots(parties, lines, permit);
+    }
+    held
+}
+
+/// Frees the slots of a permit, also those that have expired.
+pub(crate) fn free_slots(parties: &[Party<'_>], lines: &mut [Line], permit: PermitId) {
+    for (party, line) in parties.iter().zip(lines) {
         for (limit, meter) in party.policy.limits().iter().zip(&mut *line.meters) {
-            held |= limit.free(meter, permit, now);
+            limit.free(meter, permit);
         }
         line.note_expiry(party.policy);
     }
-    held
 }
 
 /// Keeps the slots of a permit, if it still holds all of them; else changes nothing and says so.
 pub(crate) fn renew(parties: &[Party<'_>], lines: &mut [Line], permit: PermitId, now: Timestamp) -> bool {
     let now = lines.iter().fold(now, |now, line| now.max(line.seen));
     let held = parties.iter().zip(lines.iter()).all(|(party, line)| {
-        let meters = party.policy.limits().iter().zip(&*line.meters);
-        meters.map(|(limit, meter)| limit.lacks_slot(meter, permit, now)).all(|lacks| !lacks)
+        let mut meters = party.policy.limits().iter().zip(&*line.meters);
+        meters.all(|(limit, meter)| !limit.has_slots() || limit.holds_slot(meter, permit, now))
     });
     if !held {
         return false;
@@ -158,8 +173,8 @@ fn correct_line<'a>(
         party.policy.charges(party.cost).zip(&mut *line.meters).enumerate()
     {
         limit.advance(meter, as_of, to);
-        limit.free(meter, booking.permit, now);
-        if matches!(limit.algorithm(), Algorithm::Concurrency { .. }) {
+        limit.free(meter, booking.permit);
+        if limit.has_slots() {
             continue;
         }
         let charge_of = |cost: &Cost| party.policy.charges(cost).nth(index).map_or(0, |(_, charge)| charge);
@@ -175,6 +190,14 @@ fn correct_line<'a>(
     line.drop_undo();
     line.note_expiry(party.policy);
     whole
+}
+
+/// An id whose permit was given back takes again: what it was granted is no longer its.
+fn forget_call(line: &mut Line, permit: PermitId) {
+    if let Some(extra) = &mut line.extra {
+        extra.calls.retain(|call| call.grant.permit != permit);
+        line.drop_empty_extra();
+    }
 }
 
 /// Restores the state before the last booking, if it was this permit's and nothing has changed since.

@@ -4,10 +4,10 @@
 
 use crate::algorithm::Advance;
 use crate::bounds::SEARCH_STEPS_MAX;
-use crate::decision::{Decision, Denial, Grant, Reading, Refusal, above_limit};
+use crate::decision::{Decision, Denial, Grant, GrantNow, Reading, Refusal, above_limit};
 use crate::line::Undo;
 use crate::store::{Party, Terms};
-use crate::{Line, PermitId, Policy, Span, Timestamp};
+use crate::{Cost, Line, PermitId, Policy, Span, Timestamp};
 
 /// Decides a take: all costs of all parties, or nothing.
 ///
@@ -23,10 +23,10 @@ pub fn decide(
     terms: &Terms<'_>,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
-    if let ([party], [line]) = (parties, &mut *lines)
-        && let Some(grant) = grant_at_once(party, line, terms, now)
+    if let ([party], [line], None, false) = (parties, &mut *lines, terms.call, terms.readings)
+        && let Some(granted) = grant_now(party.policy, party.cost, line, terms.permit, now)
     {
-        return Ok(Decision::Granted(grant));
+        return Ok(Decision::Granted(granted.of_permit(terms.permit)));
     }
     search(parties, lines, terms, now)
 }
@@ -36,46 +36,31 @@ pub fn decide(
 /// If it is not that, nothing has changed, and [`decide`] or [`apply`](crate::apply) must be asked. They begin here too;
 /// a store in memory asks directly, because then nothing else is in the way.
 #[inline]
-pub fn grant_at_once(party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, now: Timestamp) -> Option<Grant> {
+pub fn grant_now(
+    policy: &Policy,
+    cost: &Cost,
+    line: &mut Line,
+    permit: PermitId,
+    now: Timestamp,
+) -> Option<GrantNow> {
     let now = now.max(line.seen);
-    let policy = party.policy;
-    if terms.call.is_some() || policy.shadow() || line.frontier() > now {
+    if policy.shadow() || line.frontier() > now || !has_room(policy, cost, line, now) {
         return None;
     }
-    let mut grant = Grant::at_once(terms.permit, now);
-    let span = Advance { as_of: line.as_of(), at: now, edge: policy.edge() };
-    match (policy.only_charge(party.cost), line.meters.only_mut()) {
-        (Some((limit, charge)), Some(meter)) if charge > 0 && limit.identity() == meter.identity => {
-            let debited = limit.debit_if_room(meter, charge, span, terms.permit)?;
-            grant.good_until = debited.good_until;
-            grant.over = !debited.holds;
-            line.changed(now, debited.expires, policy);
-        }
-        _ => {
-            if !has_room(party, line, now) {
-                return None;
-            }
-            debit(party, line, terms.permit, now, &mut grant);
-        }
-    }
-    if terms.readings {
-        read_line(policy, line, now, &mut grant.readings);
-    }
-    Some(grant)
+    let mut grant = Grant::at_once(permit, now);
+    debit(policy, cost, line, permit, now, &mut grant);
+    Some(GrantNow { now, good_until: grant.good_until, over: grant.over })
 }
 
 #[inline]
-fn has_room(party: &Party<'_>, line: &Line, now: Timestamp) -> bool {
-    let policy = party.policy;
-    let (limits, as_of, edge) = (policy.limits(), line.as_of(), policy.edge());
-    if limits.len() != line.meters.len() {
-        return false;
-    }
-    policy.charges(party.cost).zip(&*line.meters).all(|((limit, charge), meter)| {
-        limit.identity() == meter.identity
-            && charge <= limit.capacity()
-            && (charge == 0 || limit.earliest(meter, charge, as_of, now, edge) <= now)
-    })
+fn has_room(policy: &Policy, cost: &Cost, line: &Line, now: Timestamp) -> bool {
+    let (as_of, edge) = (line.as_of(), policy.edge());
+    policy.limits().len() == line.meters.len()
+        && policy.charges(cost).zip(&*line.meters).all(|((limit, charge), meter)| {
+            limit.identity() == meter.identity
+                && charge <= limit.capacity()
+                && (charge == 0 || limit.earliest(meter, charge, as_of, now, edge) <= now)
+        })
 }
 
 fn search(
@@ -104,7 +89,7 @@ fn search(
         } else if found.at > now {
             book(party, line, terms, &found, &mut grant);
         } else {
-            debit(party, line, terms.permit, now, &mut grant);
+            debit(party.policy, party.cost, line, terms.permit, now, &mut grant);
         }
     }
     if terms.readings {
@@ -165,10 +150,10 @@ fn push_on(found: &mut Found, index: usize, party: &Party<'_>, line: &Line) {
 
 /// Debits every meter of the line at `at`, after bringing all of them there, also those that are charged nothing.
 #[inline]
-fn debit(party: &Party<'_>, line: &mut Line, permit: PermitId, at: Timestamp, grant: &mut Grant) {
-    let span = Advance { as_of: line.as_of(), at, edge: party.policy.edge() };
+fn debit(policy: &Policy, cost: &Cost, line: &mut Line, permit: PermitId, at: Timestamp, grant: &mut Grant) {
+    let span = Advance { as_of: line.as_of(), at, edge: policy.edge() };
     let mut expires = Timestamp::EPOCH;
-    for ((limit, charge), meter) in party.policy.charges(party.cost).zip(&mut *line.meters) {
+    for ((limit, charge), meter) in policy.charges(cost).zip(&mut *line.meters) {
         let debited = limit.debit(meter, charge, span, permit);
         expires = expires.max(debited.expires);
         if charge > 0 {
@@ -176,7 +161,7 @@ fn debit(party: &Party<'_>, line: &mut Line, permit: PermitId, at: Timestamp, gr
             grant.over |= !debited.holds;
         }
     }
-    line.changed(grant.now, expires, party.policy);
+    line.changed(grant.now, expires, policy);
 }
 
 /// Takes a place in line: the debit at a later time, with the state before it kept for one undo.
@@ -188,7 +173,7 @@ fn book(party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, found: &Found, gr
         frontier: line.frontier(),
         frontier_limit: u8::try_from(line.frontier_limit()).unwrap_or(0),
     };
-    debit(party, line, terms.permit, found.at, grant);
+    debit(party.policy, party.cost, line, terms.permit, found.at, grant);
     let extra = line.extra_mut();
     extra.frontier = found.at;
     extra.frontier_limit = u8::try_from(found.limit).unwrap_or(0);
@@ -201,7 +186,8 @@ fn judge_shadow(index: usize, party: &Party<'_>, line: &mut Line, terms: &Terms<
     let mut found = Found { at: now.max(line.frontier()), party: index, limit: 0, settled: false };
     push_on(&mut found, index, party, line);
     if found.at <= now && refuse_above_limit(party).is_ok() {
-        debit(party, line, terms.permit, now, &mut Grant::at_once(terms.permit, now));
+        let mut grant = Grant::at_once(terms.permit, now);
+        debit(party.policy, party.cost, line, terms.permit, now, &mut grant);
         return 0;
     }
     u32::try_from(index).ok().and_then(|index| 1u16.checked_shl(index)).unwrap_or(0)

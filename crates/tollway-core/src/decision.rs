@@ -51,6 +51,24 @@ impl Grant {
     }
 }
 
+/// All there is to say of most grants: when it was decided, which is when it may begin, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrantNow {
+    /// When it was decided.
+    pub now: Timestamp,
+    /// Until when it may begin.
+    pub good_until: Timestamp,
+    /// Whether I1 is broken, as in [`Grant::over`].
+    pub over: bool,
+}
+
+impl GrantNow {
+    /// The grant in full.
+    pub fn of_permit(self, permit: PermitId) -> Grant {
+        Grant { good_until: self.good_until, over: self.over, ..Grant::at_once(permit, self.now) }
+    }
+}
+
 /// A denied take. All times are the store's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {

@@ -30,6 +30,11 @@ impl Fingerprint {
         self.0
     }
 
+    /// The same in 32 bits.
+    pub const fn half(self) -> u32 {
+        (self.0 ^ (self.0 >> 32)) as u32
+    }
+
     fn bytes(self, bytes: &[u8]) -> Self {
         Self(bytes.iter().fold(self.0, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)))
     }

@@ -48,6 +48,7 @@ mod line;
 mod meters;
 mod name;
 mod nearest;
+mod packed;
 mod policy;
 mod store;
 mod time;
@@ -55,8 +56,8 @@ mod time;
 pub use algorithm::{Bucket, Meter, Sliding, Slot, State, Window};
 pub use apply::{Applied, apply};
 pub use cost::{Cost, CostError, REQUESTS};
-pub use decide::{decide, grant_at_once};
-pub use decision::{Decision, Denial, Grant, Reading, Refusal};
+pub use decide::{decide, grant_now};
+pub use decision::{Decision, Denial, Grant, GrantNow, Reading, Refusal};
 pub use fingerprint::Fingerprint;
 pub use invariant::{Invariant, Transition, Violation, never_over};
 pub use key::{KEY_VERSION, KeyError, LineKey};
@@ -68,6 +69,7 @@ pub use line::{Extra, Line, Orphan, Refund, RememberedCall, Undo};
 pub use meters::Meters;
 pub use name::{CallId, Name, NameError, PermitId, Subject};
 pub use nearest::nearest;
+pub use packed::Packed;
 pub use policy::{Policy, PolicyError, PolicyKey, WhenStoreFails};
 pub use store::{
     Answer, Begun, Booking, Fault, Operation, Outcome, Outcomes, Party, Retry, Settled, Store, StoreError,

@@ -39,15 +39,6 @@ impl DerefMut for Meters {
 }
 
 impl Meters {
-    /// The only meter, if there is only one.
-    #[inline]
-    pub(crate) fn only_mut(&mut self) -> Option<&mut Meter> {
-        match &mut self.0 {
-            Kept::One(meter) => Some(meter),
-            Kept::Many(_) => None,
-        }
-    }
-
     /// As a list.
     pub fn into_vec(self) -> Vec<Meter> {
         match self.0 {

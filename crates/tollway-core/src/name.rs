@@ -149,12 +149,15 @@ fn check_text(what: &'static str, text: &str, max: usize) -> Result<(), NameErro
 #[inline]
 fn has_nul(bytes: &[u8]) -> bool {
     const LOW: u64 = 0x0101_0101_0101_0101;
-    let (words, rest) = bytes.as_chunks::<8>();
     let word_has_nul = |word: &[u8; 8]| {
         let word = u64::from_le_bytes(*word);
         word.wrapping_sub(LOW) & !word & (LOW << 7) != 0
     };
-    words.iter().any(word_has_nul) || rest.contains(&0)
+    match bytes.last_chunk::<8>() {
+        // The last eight overlap the words before them: no byte is looked at alone.
+        Some(last) => bytes.as_chunks::<8>().0.iter().any(word_has_nul) || word_has_nul(last),
+        None => bytes.contains(&0),
+    }
 }
 
 #[inline]

@@ -30,9 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .with_edge(Span::from_millis(100));
     let limiter = Limiter::builder().with_policy(policy)?.build();
 
-    println!(
-        "A vendor allows {QUOTA} calls a minute, which takes {MINUTE:?} here. {WORKERS} workers call it."
-    );
+    println!("{WORKERS} workers, one vendor, {QUOTA} calls a minute. A minute takes {MINUTE:?} here.");
     let without = work("without Tollway", None, 1).await;
     let with = work("with Tollway", Some(limiter), 4).await;
 

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use tollway_core::{Answer, Clock, Cost, Operation, Party, PermitId, Policy, Store, Subject, Verb};
+use tollway_core::{Answer, Clock, Cost, GrantNow, Operation, Party, PermitId, Policy, Store, Subject, Verb};
 use tollway_memory::MemoryStore;
 
 use crate::fallback::Fallback;
@@ -53,6 +53,44 @@ impl Bound {
     }
 }
 
+impl Bound {
+    /// The short way to a grant: the policy's default cost, in memory, no slots to hold. Nothing has happened otherwise.
+    #[inline]
+    pub(crate) fn grant_now(&self, subject: &str, permit: PermitId) -> Option<GrantNow> {
+        let (memory, policy) = (self.shared.memory.as_ref()?, &*self.policy);
+        if policy.holds_slots() {
+            return None;
+        }
+        memory.grant_now(policy, subject, policy.default_cost(), permit)
+    }
+}
+
+/// A policy that a take names: lent by a handle, or its own.
+pub(crate) enum BoundRef<'a> {
+    Lent(&'a Arc<Bound>),
+    Own(Arc<Bound>),
+}
+
+impl BoundRef<'_> {
+    pub(crate) fn to_arc(&self) -> Arc<Bound> {
+        match self {
+            Self::Lent(bound) => Arc::clone(bound),
+            Self::Own(bound) => Arc::clone(bound),
+        }
+    }
+}
+
+impl std::ops::Deref for BoundRef<'_> {
+    type Target = Bound;
+
+    fn deref(&self) -> &Bound {
+        match self {
+            Self::Lent(bound) => bound,
+            Self::Own(bound) => bound,
+        }
+    }
+}
+
 /// Draws a permit id: 64 random bits of this thread and a count, so that no two threads or processes draw the same.
 #[inline]
 pub(crate) fn next_permit() -> PermitId {
@@ -84,10 +122,11 @@ pub(crate) enum Asks {
 }
 
 impl Asks {
-    pub(crate) fn push(&mut self, ask: Ask) {
-        match self {
-            Self::One(first) => *self = Self::Many(vec![first.clone(), ask]),
-            Self::Many(asks) => asks.push(ask),
+    pub(crate) fn new(first: Ask, more: Vec<Ask>) -> Self {
+        if more.is_empty() {
+            Self::One(first)
+        } else {
+            Self::Many(std::iter::once(first).chain(more).collect())
         }
     }
 
@@ -96,18 +135,6 @@ impl Asks {
         match self {
             Self::One(ask) => ask,
             Self::Many(asks) => &asks[0],
-        }
-    }
-
-    /// The one that was named last: what `subject` and `cost` speak of.
-    #[inline]
-    pub(crate) fn last_mut(&mut self) -> &mut Ask {
-        match self {
-            Self::One(ask) => ask,
-            Self::Many(asks) => {
-                let last = asks.len() - 1;
-                &mut asks[last]
-            }
         }
     }
 
@@ -156,7 +183,7 @@ impl std::ops::Deref for Asks {
 }
 
 impl Ask {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(bound: Arc<Bound>) -> Self {
         Self { bound, subject: Subject::SHARED, cost: None }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::bound::{Ask, Bound};
+use crate::bound::{Ask, Bound, BoundRef};
 use crate::usage::{Inquiry, Usage, usage};
 use crate::{Limiter, Take, Tries, Waits};
 
@@ -23,29 +23,32 @@ impl PolicyHandle {
 
     /// Like [`Limiter::take`], without looking the policy up.
     pub fn take(&self) -> Take<'_, Waits> {
-        Take::new(&self.limiter, Ok(self.ask()))
+        Take::new(&self.limiter, Ok(self.bound()))
     }
 
     /// Like [`Limiter::try_take`], without looking the policy up.
+    #[inline(always)]
     pub fn try_take(&self) -> Take<'_, Tries> {
-        Take::new(&self.limiter, Ok(self.ask()))
+        Take::new(&self.limiter, Ok(self.bound()))
     }
 
     /// Like [`Limiter::usage`].
     pub fn usage(&self) -> Inquiry<Usage> {
-        usage(Ok(self.ask()))
+        usage(Ok(Ask::new(self.bound().to_arc())))
     }
 
-    fn ask(&self) -> Ask {
+    #[inline(always)]
+    fn bound(&self) -> BoundRef<'_> {
         if self.bound.generation == self.limiter.registry().generation() {
-            return Ask::new(Arc::clone(&self.bound));
+            BoundRef::Lent(&self.bound)
+        } else {
+            BoundRef::Own(self.bound_after_reload())
         }
-        self.ask_after_reload()
     }
 
     /// Takes over what a reload has changed. A policy that is gone stays in force for those who hold it.
     #[cold]
-    fn ask_after_reload(&self) -> Ask {
+    fn bound_after_reload(&self) -> Arc<Bound> {
         let mut newer = self.newer.lock().unwrap_or_else(PoisonError::into_inner);
         let known = newer.as_ref().unwrap_or(&self.bound);
         let registry = self.limiter.registry();
@@ -55,7 +58,7 @@ impl PolicyHandle {
             let policy = found.map_or_else(|_| Arc::clone(&known.policy), |found| Arc::clone(&found.policy));
             *newer = Some(Arc::new(Bound::new(Arc::clone(registry.shared()), policy, generation)));
         }
-        Ask::new(Arc::clone(newer.as_ref().unwrap_or(&self.bound)))
+        Arc::clone(newer.as_ref().unwrap_or(&self.bound))
     }
 }
 

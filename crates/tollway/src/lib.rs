@@ -20,6 +20,7 @@ mod denied;
 mod durations;
 mod error;
 mod fallback;
+mod granted;
 mod handle;
 mod limiter;
 mod permit;
@@ -39,10 +40,11 @@ pub use config::{
 pub use denied::Denied;
 pub use durations::Durations;
 pub use error::{BuildError, TakeError};
+pub use granted::{Granted, Taken};
 pub use handle::PolicyHandle;
 pub use limiter::{Limiter, LimiterBuilder, ReloadStatus};
 pub use permit::Permit;
-pub use take::{Take, Taken, Tries, Trying, Waits};
+pub use take::{Take, Tries, Trying, Waits};
 pub use usage::{Inquiry, LimitUsage, Usage};
 
 pub use tollway_core as core;

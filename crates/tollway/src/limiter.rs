@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tollway_core::{Clock, Policy, Store};
 use tollway_memory::{FileStore, LINES_DEFAULT, MemoryStore, SystemClock, WallClock};
 
-use crate::bound::{Ask, Shared};
+use crate::bound::{Ask, Bound, BoundRef, Shared};
 use crate::fallback::Fallback;
 use crate::queue::Queues;
 use crate::registry::Registry;
@@ -101,23 +101,23 @@ impl Limiter {
     }
 
     /// Asks for a permit and waits for it: a place in line, first come first served.
-    pub fn take(&self, policy: &str) -> Take<'_, Waits> {
-        Take::new(self, self.ask(policy))
+    pub fn take<'l>(&'l self, policy: &str) -> Take<'l, Waits> {
+        Take::new(self, self.find(policy).map(BoundRef::Own).map_err(Box::new))
     }
 
     /// Asks for a permit now or not at all.
-    pub fn try_take(&self, policy: &str) -> Take<'_, Tries> {
-        Take::new(self, self.ask(policy))
+    pub fn try_take<'l>(&'l self, policy: &str) -> Take<'l, Tries> {
+        Take::new(self, self.find(policy).map(BoundRef::Own).map_err(Box::new))
     }
 
     /// What a policy's meters show.
     pub fn usage(&self, policy: &str) -> Inquiry<Usage> {
-        usage(self.ask(policy))
+        usage(self.find(policy).map(Ask::new))
     }
 
     /// Makes a policy's meters new for one subject. Permits granted before settle nothing afterwards.
     pub fn reset(&self, policy: &str) -> Inquiry<()> {
-        reset(self.ask(policy))
+        reset(self.find(policy).map(Ask::new))
     }
 
     /// A policy looked up once, for callers who take under it again and again.
@@ -149,8 +149,8 @@ impl Limiter {
         self.inner.registry.shared().permits_lost.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn ask(&self, policy: &str) -> Result<Ask, TakeError> {
-        self.inner.registry.find(policy).map(Ask::new)
+    pub(crate) fn find(&self, policy: &str) -> Result<Arc<Bound>, TakeError> {
+        self.inner.registry.find(policy)
     }
 
     pub(crate) fn registry(&self) -> &Registry {

@@ -54,16 +54,9 @@ impl Drop for More {
 }
 
 impl Permit {
-    /// The permit of a take that went the short way: it has nothing that few permits have, but for slots.
-    #[inline]
-    pub(crate) fn granted_at_once(asks: Asks, grant: &Grant) -> Self {
-        let over = !asks.first().bound.policy.holds_slots();
-        let mut permit =
-            Self { asks, booking: booking_of(grant), unbooked: false, remember: false, over, more: None };
-        if !over {
-            permit.keep_slots();
-        }
-        permit
+    /// The permit of a take that went the short way: it has nothing that few permits have.
+    pub(crate) fn of_booking(asks: Asks, booking: Booking) -> Self {
+        Self { asks, booking, unbooked: false, remember: false, over: true, more: None }
     }
 
     pub(crate) fn new(
@@ -90,7 +83,9 @@ impl Permit {
     #[cold]
     fn keep_slots(&mut self) {
         let renewal = keep_slots(&self.asks, self.booking.permit);
-        self.more.get_or_insert_default().renewal = renewal;
+        if let Some(old) = std::mem::replace(&mut self.more.get_or_insert_default().renewal, renewal) {
+            old.abort();
+        }
     }
 
     /// By our clock: when it may begin, and until when.
@@ -152,6 +147,9 @@ impl Permit {
                 self.booking = booking_of(&grant);
                 let local = sent_at.map(|sent_at| local_times(&self.asks, &grant, sent_at));
                 self.more.get_or_insert_default().local = local;
+                if !self.over {
+                    self.keep_slots();
+                }
                 Ok(())
             }
             Outcome::Begun(Begun::Again(Decision::Denied(denial))) => {
@@ -287,8 +285,10 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        // A place taken under an id belongs to the id: whoever asks again with it is given the same place.
         if let Some(mut permit) = self.0.take()
             && !permit.unbooked
+            && !permit.remember
         {
             permit.over = true;
             let answer = permit.send_return();

@@ -9,12 +9,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Mutex as Turn, Notify};
 use tollway_core::LineKey;
 
-use crate::bound::Ask;
+use crate::bound::{Ask, Asks};
 
-/// The queues that somebody stands in, by the line of the take's first party.
+/// The queues that somebody stands in.
 #[derive(Default)]
 pub(crate) struct Queues {
-    waiting: Arc<Mutex<HashMap<LineKey, Arc<Queue>>>>,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+/// By the line of the take's first party.
+#[derive(Default)]
+struct Waiting {
+    /// Takes under one policy.
+    alone: HashMap<LineKey, Arc<Queue>>,
+    /// Takes under several: they may wait for any of their lines.
+    together: HashMap<LineKey, Arc<Queue>>,
+}
+
+impl Waiting {
+    fn queues(&mut self, several: bool) -> &mut HashMap<LineKey, Arc<Queue>> {
+        if several { &mut self.together } else { &mut self.alone }
+    }
 }
 
 #[derive(Default)]
@@ -27,28 +42,28 @@ pub(crate) struct Queue {
 
 /// A place in a queue; the queue goes with the last one who leaves it.
 pub(crate) struct Place {
-    waiting: Arc<Mutex<HashMap<LineKey, Arc<Queue>>>>,
+    waiting: Arc<Mutex<Waiting>>,
     key: LineKey,
+    several: bool,
     pub(crate) queue: Arc<Queue>,
 }
 
 impl Queues {
-    pub(crate) fn join(&self, first: &Ask) -> Place {
-        let key = line_key(first);
+    pub(crate) fn join(&self, asks: &Asks) -> Place {
+        let (key, several) = (line_key(asks.first()), asks.len() > 1);
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let queue = Arc::clone(waiting.entry(key.clone()).or_default());
-        Place { waiting: Arc::clone(&self.waiting), key, queue }
+        let queue = Arc::clone(waiting.queues(several).entry(key.clone()).or_default());
+        Place { waiting: Arc::clone(&self.waiting), key, several, queue }
     }
 
     /// Something of these lines came back: whoever's turn it is should ask again.
     pub(crate) fn notify(&self, asks: &[Ask]) {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.is_empty() {
-            return;
+        if !waiting.alone.is_empty() {
+            let queues = asks.iter().filter_map(|ask| waiting.alone.get(&line_key(ask)));
+            queues.for_each(|queue| queue.freed.notify_one());
         }
-        for queue in asks.iter().filter_map(|ask| waiting.get(&line_key(ask))) {
-            queue.freed.notify_one();
-        }
+        waiting.together.values().for_each(|queue| queue.freed.notify_one());
     }
 }
 
@@ -57,7 +72,7 @@ impl Drop for Place {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         // The map's and ours: nobody else stands here.
         if Arc::strong_count(&self.queue) <= 2 {
-            waiting.remove(&self.key);
+            waiting.queues(self.several).remove(&self.key);
         }
     }
 }

@@ -7,18 +7,19 @@ use tollway_core::{
     Timestamp, Verb,
 };
 
-use crate::bound::{Ask, Asks, Shared, next_permit};
+use crate::bound::{Asks, Shared, next_permit};
 use crate::fallback::Instead;
-use crate::{Denied, Permit, TakeError, Taken};
+use crate::granted::{Granted, Taken};
+use crate::{Denied, Permit, TakeError};
 
 /// What is asked.
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) asks: Asks,
-    /// What most takes leave as it is.
-    options: Option<Box<Options>>,
+    options: Options,
 }
 
+/// What most takes leave as it is.
 #[derive(Clone, Default)]
 pub(crate) struct Options {
     pub(crate) max_wait: Option<Span>,
@@ -36,19 +37,8 @@ pub(crate) struct Sent {
 }
 
 impl Request {
-    #[inline]
-    pub(crate) fn new(ask: Ask) -> Self {
-        Self { asks: Asks::One(ask), options: None }
-    }
-
-    pub(crate) fn options_mut(&mut self) -> &mut Options {
-        self.options.get_or_insert_default()
-    }
-
-    fn terms(&self, permit: PermitId, max_wait: Span) -> Terms<'_> {
-        let options = self.options.as_deref();
-        let call = options.and_then(|options| options.call.as_ref());
-        Terms { permit, max_wait, call, readings: options.is_some_and(|options| options.readings) }
+    pub(crate) fn new(asks: Asks, options: Options) -> Self {
+        Self { asks, options }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -63,40 +53,27 @@ impl Request {
 
     /// The longest wait: as asked, at most what every policy allows.
     pub(crate) fn longest_wait(&self) -> Span {
-        let asked = self.options.as_ref().and_then(|options| options.max_wait).unwrap_or(Span::MAX);
+        let asked = self.options.max_wait.unwrap_or(Span::MAX);
         self.asks.iter().fold(asked, |wait, ask| wait.min(ask.bound.policy.max_wait()))
     }
 
-    /// Takes the short way to a permit, where there is one; nothing has happened otherwise.
-    #[inline]
-    pub(crate) fn grant_at_once(self) -> Result<Permit, Self> {
-        let (Asks::One(ask), None) = (&self.asks, &self.options) else { return Err(self) };
-        let Some(memory) = &ask.bound.shared.memory else { return Err(self) };
-        let terms = Terms { permit: next_permit(), max_wait: Span::ZERO, call: None, readings: false };
-        match memory.grant_at_once(&ask.party(), &terms) {
-            Some(grant) => Ok(Permit::granted_at_once(self.asks, &grant)),
-            None => Err(self),
-        }
-    }
-
     /// Sends it to the store, to be granted at once or not at all.
-    #[inline]
     pub(crate) fn send_now(&self) -> (Sent, Answer) {
         self.send(Span::ZERO)
     }
 
     /// Sends it to the store, to be granted within `max_wait`.
-    #[inline]
     pub(crate) fn send(&self, max_wait: Span) -> (Sent, Answer) {
         let shared = self.shared();
         let at = if shared.in_process() { None } else { Some(shared.clock.now()) };
         let permit = next_permit();
-        (Sent { permit, max_wait, at }, self.asks.send(Verb::Take(self.terms(permit, max_wait))))
+        let Options { call, readings, .. } = &self.options;
+        let terms = Terms { permit, max_wait, call: call.as_ref(), readings: *readings };
+        (Sent { permit, max_wait, at }, self.asks.send(Verb::Take(terms)))
     }
 
     /// Makes a permit or a denial of the store's answer.
-    #[inline]
-    pub(crate) fn conclude(self, sent: Sent, result: StoreResult) -> Result<Taken, TakeError> {
+    pub(crate) fn conclude(self, sent: Sent, result: StoreResult) -> Result<Taken<'static>, TakeError> {
         match result {
             Ok(mut outcomes) => match outcomes.pop() {
                 Some(Outcome::Decided(decision)) => Ok(self.decided(sent, decision, false)),
@@ -107,12 +84,11 @@ impl Request {
         }
     }
 
-    #[inline]
-    fn decided(self, sent: Sent, decision: Decision, degraded: bool) -> Taken {
+    fn decided(self, sent: Sent, decision: Decision, degraded: bool) -> Taken<'static> {
         match decision {
             Decision::Granted(grant) => {
-                let remember = self.options.is_some_and(|options| options.call.is_some());
-                Taken::Granted(Permit::new(self.asks, grant, sent.at, remember, degraded))
+                let remember = self.options.call.is_some();
+                Taken::Granted(Granted::owned(Permit::new(self.asks, grant, sent.at, remember, degraded)))
             }
             Decision::Denied(denial) => {
                 let bound = Arc::clone(&self.asks.get(denial.party).unwrap_or(self.asks.first()).bound);
@@ -122,7 +98,7 @@ impl Request {
     }
 
     #[cold]
-    fn fall_back(self, mut sent: Sent, error: StoreError) -> Result<Taken, TakeError> {
+    fn fall_back(self, mut sent: Sent, error: StoreError) -> Result<Taken<'static>, TakeError> {
         let shared = Arc::clone(self.shared());
         sent.at = None;
         let terms = Terms { permit: sent.permit, max_wait: sent.max_wait, call: None, readings: false };

@@ -6,42 +6,19 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tollway_core::{Answer, CallId, Subject};
+use tollway_core::{Answer, CallId, Cost, Subject};
 
-use crate::bound::Ask;
-use crate::request::{Request, Sent};
+use crate::bound::{Ask, Asks, BoundRef, next_permit};
+use crate::granted::{Granted, Taken};
+use crate::request::{Options, Request, Sent};
 use crate::waiting::wait_for_permit;
-use crate::{Denied, Limiter, Permit, TakeError};
+use crate::{Limiter, Permit, TakeError};
 
 /// A take that waits for its turn.
 pub enum Waits {}
 
 /// A take that is answered at once.
 pub enum Tries {}
-
-/// What a take that does not wait comes to. Denial is an outcome, not an error.
-#[derive(Debug)]
-pub enum Taken {
-    /// The whole cost was taken.
-    Granted(Permit),
-    /// Nothing was taken.
-    Denied(Denied),
-}
-
-impl Taken {
-    /// Whether it was granted.
-    pub fn is_granted(&self) -> bool {
-        matches!(self, Self::Granted(_))
-    }
-
-    /// The permit, if it was granted.
-    pub fn granted(self) -> Option<Permit> {
-        match self {
-            Self::Granted(permit) => Some(permit),
-            Self::Denied(_) => None,
-        }
-    }
-}
 
 /// A take being put together. Await it, or [`wait`](Take::wait) / [`now`](Take::now) on a thread without a runtime.
 ///
@@ -60,86 +37,127 @@ impl Taken {
 #[must_use = "a take does nothing until it is awaited"]
 pub struct Take<'l, Mode> {
     limiter: &'l Limiter,
-    /// What is asked, or the first thing that was wrong with it.
-    request: Result<Request, Box<TakeError>>,
+    /// The policy named first, or why there is none.
+    bound: Result<BoundRef<'l>, Box<TakeError>>,
+    /// Checked when the take leaves the short way: a subject that is not valid has no line to be found.
+    subject: &'l str,
+    cost: Option<Cost>,
+    /// What most takes leave as it is.
+    more: Option<Box<More>>,
     mode: PhantomData<Mode>,
 }
 
+#[derive(Default)]
+struct More {
+    /// The policies named after the first.
+    asks: Vec<Ask>,
+    options: Options,
+}
+
 impl<'l, Mode> Take<'l, Mode> {
-    #[inline]
-    pub(crate) fn new(limiter: &'l Limiter, ask: Result<Ask, TakeError>) -> Self {
-        Self { limiter, request: ask.map(Request::new).map_err(Box::new), mode: PhantomData }
+    #[inline(always)]
+    pub(crate) fn new(limiter: &'l Limiter, bound: Result<BoundRef<'l>, Box<TakeError>>) -> Self {
+        Self { limiter, bound, subject: "", cost: None, more: None, mode: PhantomData }
     }
 
     /// For whom the policy named last counts; without it, the policy's one shared subject.
-    #[inline]
-    pub fn subject(mut self, subject: &str) -> Self {
-        if let Ok(request) = &mut self.request {
-            match Subject::new(subject) {
-                Ok(subject) => request.asks.last_mut().subject = subject,
-                Err(error) => self.request = Err(Box::new(error.into())),
-            }
+    #[inline(always)]
+    pub fn subject(mut self, subject: &'l str) -> Self {
+        match self.last_ask() {
+            None => self.subject = subject,
+            Some(_) => self.change_last(|ask| {
+                ask.subject = Subject::new(subject)?;
+                Ok(())
+            }),
         }
         self
     }
 
     /// How much of a unit the call takes under the policy named last.
-    pub fn cost(self, unit: &str, amount: u64) -> Self {
-        self.with(|request| {
-            let ask = request.asks.last_mut();
-            ask.cost = Some(ask.bound.policy.cost_with(ask.cost().clone(), unit, amount)?);
-            Ok(())
-        })
+    pub fn cost(mut self, unit: &str, amount: u64) -> Self {
+        if self.last_ask().is_some() {
+            self.change_last(|ask| {
+                ask.cost = Some(ask.bound.policy.cost_with(ask.cost().clone(), unit, amount)?);
+                Ok(())
+            });
+        } else if let Ok(bound) = &self.bound {
+            let cost = self.cost.take().unwrap_or_else(|| bound.policy.default_cost().clone());
+            match bound.policy.cost_with(cost, unit, amount) {
+                Ok(cost) => self.cost = Some(cost),
+                Err(error) => self.bound = Err(Box::new(error.into())),
+            }
+        }
+        self
     }
 
     /// Also under this policy, all or nothing. `subject` and `cost` speak of it from here on.
-    pub fn and(self, policy: &str) -> Self {
-        let limiter = self.limiter;
-        self.with(|request| {
-            request.asks.push(limiter.ask(policy)?);
-            Ok(())
-        })
+    pub fn and(mut self, policy: &str) -> Self {
+        match self.limiter.find(policy) {
+            Ok(bound) => self.more.get_or_insert_default().asks.push(Ask::new(bound)),
+            Err(error) => self.fail(error),
+        }
+        self
     }
 
     /// An id of the caller's: the same take repeated with it within ten minutes counts once.
-    pub fn id(self, id: &str) -> Self {
-        self.with(|request| {
-            request.options_mut().call = Some(CallId::new(id)?);
-            Ok(())
-        })
+    pub fn id(mut self, id: &str) -> Self {
+        match CallId::new(id) {
+            Ok(id) => self.more.get_or_insert_default().options.call = Some(id),
+            Err(error) => self.fail(error.into()),
+        }
+        self
     }
 
     /// Answer with a reading of every limit.
-    pub fn with_readings(self) -> Self {
-        self.with(|request| {
-            request.options_mut().readings = true;
-            Ok(())
-        })
+    pub fn with_readings(mut self) -> Self {
+        self.more.get_or_insert_default().options.readings = true;
+        self
     }
 
-    #[inline]
-    fn with(mut self, change: impl FnOnce(&mut Request) -> Result<(), TakeError>) -> Self {
-        if let Ok(request) = &mut self.request
-            && let Err(error) = change(request)
+    #[inline(always)]
+    fn last_ask(&mut self) -> Option<&mut Ask> {
+        self.more.as_mut().and_then(|more| more.asks.last_mut())
+    }
+
+    fn change_last(&mut self, change: impl FnOnce(&mut Ask) -> Result<(), TakeError>) {
+        if let Some(ask) = self.last_ask()
+            && let Err(error) = change(ask)
         {
-            self.request = Err(Box::new(error));
+            self.fail(error);
         }
-        self
+    }
+
+    /// The first thing that is wrong is what the caller is told.
+    fn fail(&mut self, error: TakeError) {
+        if self.bound.is_ok() {
+            self.bound = Err(Box::new(error));
+        }
+    }
+
+    /// The whole question, owned, for the long way.
+    fn into_request(self) -> Result<Request, TakeError> {
+        let bound = match self.bound {
+            Ok(bound) => bound.to_arc(),
+            Err(error) => return Err(*error),
+        };
+        let first = Ask { bound, subject: Subject::new(self.subject)?, cost: self.cost };
+        Ok(match self.more {
+            None => Request::new(Asks::One(first), Options::default()),
+            Some(more) => Request::new(Asks::new(first, more.asks), more.options),
+        })
     }
 }
 
 impl Take<'_, Waits> {
     /// The longest wait; the policy's own cap still holds.
-    pub fn max_wait(self, wait: Duration) -> Self {
-        self.with(|request| {
-            request.options_mut().max_wait = Some(wait.into());
-            Ok(())
-        })
+    pub fn max_wait(mut self, wait: Duration) -> Self {
+        self.more.get_or_insert_default().options.max_wait = Some(wait.into());
+        self
     }
 
     /// Waits for the permit on this thread, which must not belong to an async runtime.
     pub fn wait(self) -> Result<Permit, TakeError> {
-        let request = self.request.map_err(|error| *error)?;
+        let request = self.into_request()?;
         let shared = request.shared().clone();
         shared.timers.block_on(wait_for_permit(request))?
     }
@@ -150,62 +168,78 @@ impl IntoFuture for Take<'_, Waits> {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let request = self.request;
-        Box::pin(async move { wait_for_permit(request.map_err(|error| *error)?).await })
+        let request = self.into_request();
+        Box::pin(async move { wait_for_permit(request?).await })
     }
 }
 
-impl Take<'_, Tries> {
+impl<'l> Take<'l, Tries> {
     /// Decides on this thread. With a store in process this neither blocks nor allocates.
-    #[inline]
-    pub fn now(self) -> Result<Taken, TakeError> {
-        let request = match self.request.map_err(|error| *error)?.grant_at_once() {
-            Ok(permit) => return Ok(Taken::Granted(permit)),
-            Err(request) => request,
+    #[inline(always)]
+    pub fn now(self) -> Result<Taken<'l>, TakeError> {
+        match self.grant_now() {
+            Some(granted) => Ok(Taken::Granted(granted)),
+            None => self.into_request()?.decide_now(),
+        }
+    }
+
+    /// The short way, where there is one: nothing has happened otherwise.
+    #[inline(always)]
+    fn grant_now(&self) -> Option<Granted<'l>> {
+        let (Ok(BoundRef::Lent(bound)), None, None) = (&self.bound, &self.cost, &self.more) else {
+            return None;
         };
-        let (sent, answer) = request.send_now();
+        let permit = next_permit();
+        let granted = bound.grant_now(self.subject, permit)?;
+        Some(Granted::lent(bound, self.subject, permit, granted))
+    }
+}
+
+impl Request {
+    /// The long way: through the store's one method.
+    fn decide_now(self) -> Result<Taken<'static>, TakeError> {
+        let (sent, answer) = self.send_now();
         let result = match answer {
             Answer::Now(Some(result)) => result,
-            later => request.shared().timers.block_on(later)?,
+            later => self.shared().timers.block_on(later)?,
         };
-        request.conclude(sent, result)
+        self.conclude(sent, result)
     }
 }
 
-impl IntoFuture for Take<'_, Tries> {
-    type Output = Result<Taken, TakeError>;
-    type IntoFuture = Trying;
+impl<'l> IntoFuture for Take<'l, Tries> {
+    type Output = Result<Taken<'l>, TakeError>;
+    type IntoFuture = Trying<'l>;
 
-    fn into_future(self) -> Trying {
-        Trying(match self.request {
-            Ok(request) => Step::Start(request),
-            Err(error) => Step::Failed(*error),
+    fn into_future(self) -> Trying<'l> {
+        Trying(match self.grant_now() {
+            Some(granted) => Step::Granted(granted),
+            None => self.into_request().map_or_else(Step::Failed, Step::Start),
         })
     }
 }
 
 /// A take that was sent and is about to be answered. Written by hand, so that it needs no allocation.
-pub struct Trying(Step);
+pub struct Trying<'l>(Step<'l>);
 
-enum Step {
+enum Step<'l> {
+    Granted(Granted<'l>),
     Start(Request),
     Sent(Request, Sent, Answer),
     Failed(TakeError),
     Over,
 }
 
-impl Future for Trying {
-    type Output = Result<Taken, TakeError>;
+impl<'l> Future for Trying<'l> {
+    type Output = Result<Taken<'l>, TakeError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let (request, sent, mut answer) = match std::mem::replace(&mut self.0, Step::Over) {
-            Step::Start(request) => match request.grant_at_once() {
-                Ok(permit) => return Poll::Ready(Ok(Taken::Granted(permit))),
-                Err(request) => {
-                    let (sent, answer) = request.send_now();
-                    (request, sent, answer)
-                }
-            },
+            Step::Granted(granted) => return Poll::Ready(Ok(Taken::Granted(granted))),
+            Step::Start(request) => {
+                let (sent, answer) = request.send_now();
+                (request, sent, answer)
+            }
             Step::Sent(request, sent, answer) => (request, sent, answer),
             Step::Failed(error) => return Poll::Ready(Err(error)),
             // Polled after it was ready: a caller's mistake that must not end the process.

@@ -27,9 +27,9 @@ async fn wait_in_line(request: Request) -> Result<Permit, TakeError> {
     let (sent, answer) = request.send(wait);
     match request.conclude(sent, answer.await)? {
         Taken::Denied(denied) => Err(TakeError::Denied(denied)),
-        Taken::Granted(permit) => {
+        Taken::Granted(granted) => {
             // The permit is ours but not yet due: whoever drops us now gives it back unused.
-            let place = permit.into_place();
+            let place = granted.permit().into_place();
             place.due().await?;
             place.into_permit()
         }
@@ -40,7 +40,7 @@ async fn wait_in_line(request: Request) -> Result<Permit, TakeError> {
 async fn wait_for_turn(request: Request) -> Result<Permit, TakeError> {
     let shared = request.shared().clone();
     let deadline = shared.clock.now().plus(request.longest_wait());
-    let place = shared.queues.join(request.asks.first());
+    let place = shared.queues.join(&request.asks);
     let turn = tokio::select! {
         biased;
         turn = place.queue.turn.lock() => Some(turn),
@@ -49,7 +49,7 @@ async fn wait_for_turn(request: Request) -> Result<Permit, TakeError> {
     loop {
         let (sent, answer) = request.send_now();
         let denied = match request.clone().conclude(sent, answer.await)? {
-            Taken::Granted(permit) => return Ok(permit),
+            Taken::Granted(granted) => return Ok(granted.permit()),
             Taken::Denied(denied) => denied,
         };
         let now = shared.clock.now();

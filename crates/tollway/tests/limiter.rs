@@ -114,7 +114,10 @@ async fn an_id_whose_permit_was_given_back_takes_again() {
     permit(limiter.try_take("adobe").id("job-7").await).give_back().await.unwrap();
     let others: Vec<_> = (0..3).map(|_| limiter.try_take("adobe").now().unwrap()).collect();
     assert!(others.iter().all(Taken::is_granted));
-    assert!(!limiter.try_take("adobe").id("job-7").await.unwrap().is_granted(), "a fourth call in one minute");
+    assert!(
+        !limiter.try_take("adobe").id("job-7").await.unwrap().is_granted(),
+        "a fourth call in one minute"
+    );
 }
 
 /// A2: count, limit, window and time to reset; and the limit in force.

@@ -18,13 +18,14 @@ pub struct Bucket {
 
 /// How fast a bucket drains: `amount` units in `period`.
 #[derive(Clone, Copy)]
-pub(super) struct Rate {
+pub(crate) struct Rate {
     pub(super) amount: u64,
     pub(super) period: Span,
 }
 
 impl Bucket {
     /// What is still used after `elapsed`.
+    #[inline]
     pub(super) fn after(self, rate: Rate, elapsed: Span) -> Self {
         if (self.used == 0 && self.part == 0) || elapsed == Span::ZERO {
             return self;
@@ -33,6 +34,7 @@ impl Bucket {
     }
 
     /// In 64 bits, which nearly all limits fit: a division of 128 bits costs more than the rest of a take.
+    #[inline]
     fn after_narrow(self, rate: Rate, elapsed: Span) -> Option<Self> {
         let period = rate.period.as_micros();
         let total = self.used.checked_mul(period)?.checked_add(self.part)?;
@@ -40,6 +42,7 @@ impl Bucket {
         Some(Self { used: left.checked_div(period)?, part: left.checked_rem(period)? })
     }
 
+    #[cold]
     fn after_wide(self, rate: Rate, elapsed: Span) -> Self {
         let period = u128::from(rate.period.as_micros().max(1));
         let drained = u128::from(elapsed.as_micros()).saturating_mul(u128::from(rate.amount));
@@ -48,7 +51,21 @@ impl Bucket {
         Self { used: narrow(left.checked_div(period)), part: narrow(left.checked_rem(period)) }
     }
 
+    /// Refills for `elapsed` and takes `charge`, if there is room then. Answers how long until nothing is used any more;
+    /// if there is no room, nothing has changed.
+    #[inline]
+    pub(crate) fn take(&mut self, rate: Rate, burst: u64, charge: u64, elapsed: Span) -> Option<Span> {
+        let mut after = self.after(rate, elapsed);
+        after.debit(charge);
+        if after.whole() > burst {
+            return None;
+        }
+        *self = after;
+        Some(after.wait_for(rate, 0, 0))
+    }
+
     /// How long until `charge` fits beside what is used: zero if it does now. Rounded up, against the caller.
+    #[inline]
     pub(super) fn wait_for(self, rate: Rate, burst: u64, charge: u64) -> Span {
         let room = burst.saturating_sub(charge);
         if self.whole() <= room {
@@ -63,6 +80,7 @@ impl Bucket {
         Some(Span::from_micros(excess.div_ceil(rate.amount.max(1))))
     }
 
+    #[cold]
     fn wait_wide(self, rate: Rate, room: u64) -> Span {
         let room = u128::from(room).saturating_mul(u128::from(rate.period.as_micros()));
         let wait = self.total(rate).saturating_sub(room).div_ceil(u128::from(rate.amount.max(1)));

@@ -34,11 +34,9 @@ pub(super) fn hold(slots: &mut Vec<Slot>, permit: PermitId, at: Timestamp, expir
     slots.push(Slot { permit, expires: at.plus(expires) });
 }
 
-/// Frees the slot of `permit`; says whether it was still held.
-pub(super) fn free(slots: &mut Vec<Slot>, permit: PermitId, at: Timestamp) -> bool {
-    let held = slots.iter().any(|slot| slot.permit == permit && slot.expires > at);
-    slots.retain(|slot| slot.permit != permit);
-    held
+/// Whether `permit` holds a slot at `at`.
+pub(super) fn holds(slots: &[Slot], permit: PermitId, at: Timestamp) -> bool {
+    slots.iter().any(|slot| slot.permit == permit && slot.expires > at)
 }
 
 /// Prolongs the slot of `permit`.

@@ -20,7 +20,7 @@ use crate::{Algorithm, Limit, PermitId, Span, Timestamp};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meter {
     /// Whose meter it is: [`Limit::identity`].
-    pub identity: u64,
+    pub identity: u32,
     /// What it holds.
     pub state: State,
 }
@@ -134,7 +134,7 @@ impl Limit {
                 window.debit(charge);
                 let expires = if window.count == 0 { Timestamp::EPOCH } else { window.end };
                 Debited {
-                    good_until: window.end.minus(window.edge(edge)),
+                    good_until: window.good_until(calendar, edge),
                     expires,
                     holds: window.count <= self.amount(),
                 }
@@ -148,33 +148,6 @@ impl Limit {
             }
             _ => self.debit_others(meter, charge, span, permit),
         }
-    }
-
-    /// The same if there is room, in one go; else nothing, and the meter is as it was.
-    #[inline]
-    pub(crate) fn debit_if_room(
-        &self,
-        meter: &mut Meter,
-        charge: u64,
-        span: Advance,
-        permit: PermitId,
-    ) -> Option<Debited> {
-        if let (Algorithm::Bucket { period, .. } | Algorithm::Paced(period), State::Bucket(bucket)) =
-            (self.algorithm(), &mut meter.state)
-        {
-            let rate = self.rate(*period);
-            let mut after = bucket.after(rate, span.at.since(span.as_of));
-            after.debit(charge);
-            if after.whole() > self.capacity() {
-                return None;
-            }
-            *bucket = after;
-            let expires = after.good_as_new_at(rate, span.at);
-            return Some(Debited { good_until: Timestamp::MAX, expires, holds: true });
-        }
-        let room = charge <= self.capacity()
-            && self.earliest(meter, charge, span.as_of, span.at, span.edge) <= span.at;
-        room.then(|| self.debit(meter, charge, span, permit))
     }
 
     fn debit_others(&self, meter: &mut Meter, charge: u64, span: Advance, permit: PermitId) -> Debited {
@@ -212,7 +185,20 @@ impl Limit {
             (Algorithm::Sliding(period), State::Sliding(sliding)) => {
                 sliding.settle(*period, booked_at, reserved, actual)
             }
-            (_, State::Window(window)) => window.settle(booked_at, reserved, actual),
+            (Algorithm::Window(calendar), State::Window(window)) => {
+                let here = calendar.window_at(booked_at).1 == window.end;
+                if here {
+                    window.settle(reserved, actual);
+                }
+                here
+            }
+            (Algorithm::FromFirstCall(period), State::Window(window)) => {
+                let here = booked_at < window.end && window.end <= booked_at.plus(*period);
+                if here {
+                    window.settle(reserved, actual);
+                }
+                here
+            }
             (_, State::Bucket(bucket)) => {
                 bucket.debit(actual.saturating_sub(reserved));
                 let young = self.refilled_in(as_of.since(booked_at)) <= self.capacity();
@@ -225,19 +211,42 @@ impl Limit {
         }
     }
 
-    /// Frees the slot that `permit` holds in this meter, if it is one of slots; says whether it held one.
-    pub(crate) fn free(&self, meter: &mut Meter, permit: PermitId, at: Timestamp) -> bool {
-        match &mut meter.state {
-            State::Slots(slots) => concurrency::free(slots, permit, at),
-            _ => false,
+    /// Whether it is one of slots.
+    pub(crate) fn has_slots(&self) -> bool {
+        matches!(self.algorithm(), Algorithm::Concurrency { .. })
+    }
+
+    /// Whether `permit` holds a slot in this meter.
+    pub(crate) fn holds_slot(&self, meter: &Meter, permit: PermitId, at: Timestamp) -> bool {
+        matches!(&meter.state, State::Slots(slots) if concurrency::holds(slots, permit, at))
+    }
+
+    /// Frees the slot that `permit` has in this meter, expired or not, if it is one of slots.
+    pub(crate) fn free(&self, meter: &mut Meter, permit: PermitId) {
+        if let State::Slots(slots) = &mut meter.state {
+            slots.retain(|slot| slot.permit != permit);
         }
     }
 
-    /// Whether this is a meter of slots in which `permit` holds none any more.
-    pub(crate) fn lacks_slot(&self, meter: &Meter, permit: PermitId, at: Timestamp) -> bool {
-        match &meter.state {
-            State::Slots(slots) => !slots.iter().any(|slot| slot.permit == permit && slot.expires > at),
-            _ => false,
+    /// Whether a permit booked at `booked_at` may still begin at `now`: its window runs, less the edge; its slot is held.
+    pub(crate) fn still_good(
+        &self,
+        meter: &Meter,
+        permit: PermitId,
+        booked_at: Timestamp,
+        now: Timestamp,
+        edge: Span,
+    ) -> bool {
+        match (self.algorithm(), &meter.state) {
+            (Algorithm::Window(calendar), _) => {
+                let window = Window { end: calendar.window_at(booked_at).1, count: 0 };
+                now < window.good_until(calendar, edge)
+            }
+            (Algorithm::FromFirstCall(period), State::Window(window)) => {
+                now < window.end && booked_at < window.end && window.end <= booked_at.plus(*period)
+            }
+            (Algorithm::Concurrency { .. }, _) => self.holds_slot(meter, permit, now),
+            _ => true,
         }
     }
 
@@ -293,7 +302,8 @@ impl Limit {
         whole.max(at)
     }
 
-    fn rate(&self, period: Span) -> Rate {
+    #[inline]
+    pub(crate) fn rate(&self, period: Span) -> Rate {
         Rate { amount: self.amount(), period }
     }
 }

@@ -8,8 +8,6 @@ use crate::{Calendar, Span, Timestamp};
 /// The window a meter is in, and what was taken in it. Never touched: all zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
-    /// Its first moment.
-    pub start: Timestamp,
     /// The first moment after it. Kept, because a calendar is dear to ask.
     pub end: Timestamp,
     /// What was taken in it.
@@ -22,27 +20,33 @@ impl Window {
         if at < self.end {
             return self;
         }
-        let (start, end) = calendar.window_at(at);
-        Self { start, end, count: 0 }
+        Self { end: calendar.window_at(at).1, count: 0 }
     }
 
     /// The earliest moment from `from` on at which `charge` fits and the window's edges are kept.
     pub(super) fn earliest(self, calendar: &Calendar, room: Room, from: Timestamp) -> Timestamp {
         let window = self.at(calendar, from);
-        let edge = window.edge(room.edge);
-        if room.fits(window.count) && from < window.end.minus(edge) {
-            return from.max(window.start.plus(edge));
+        if room.edge == Span::ZERO {
+            return if room.fits(window.count) { from } else { window.end };
         }
-        let next = window.at(calendar, window.end);
-        next.start.plus(next.edge(room.edge))
+        let (start, edge) = window.edge(calendar, room.edge);
+        if room.fits(window.count) && from < window.end.minus(edge) {
+            return from.max(start.plus(edge));
+        }
+        let (start, edge) = window.at(calendar, window.end).edge(calendar, room.edge);
+        start.plus(edge)
     }
 
-    /// The part of its beginning and its end in which nothing is granted: as wished, at most a twentieth.
-    pub(super) fn edge(self, wished: Span) -> Span {
-        if wished == Span::ZERO {
-            return Span::ZERO;
-        }
-        wished.min(Span::from_micros(self.end.since(self.start).as_micros() / EDGE_PART_OF_PERIOD))
+    /// Until when a permit of this window may begin: its end less the edge.
+    pub(super) fn good_until(self, calendar: &Calendar, wished: Span) -> Timestamp {
+        if wished == Span::ZERO { self.end } else { self.end.minus(self.edge(calendar, wished).1) }
+    }
+
+    /// Its start, and the part of its beginning and its end in which nothing is granted: as wished, at most a twentieth.
+    fn edge(self, calendar: &Calendar, wished: Span) -> (Timestamp, Span) {
+        let (start, end) = calendar.window_at(self.end.minus(Span::from_micros(1)));
+        let most = Span::from_micros(end.since(start).as_micros() / EDGE_PART_OF_PERIOD);
+        (start, wished.min(most))
     }
 
     /// The window from first call at `at`: this one while it lasts, else none yet.
@@ -62,7 +66,7 @@ impl Window {
             return;
         }
         if self.end <= at {
-            *self = Self { start: at, end: at.plus(period), count: 0 };
+            *self = Self { end: at.plus(period), count: 0 };
         }
         self.debit(charge);
     }
@@ -71,14 +75,10 @@ impl Window {
         self.count = self.count.saturating_add(charge).min(COUNT_MAX);
     }
 
-    /// Replaces what was reserved in this window by what was used; what was booked in another one is past.
-    pub(super) fn settle(&mut self, booked_at: Timestamp, reserved: u64, actual: u64) -> bool {
-        let here = self.start <= booked_at && booked_at < self.end;
-        if here {
-            self.count = self.count.saturating_sub(reserved);
-            self.debit(actual);
-        }
-        here
+    /// Replaces what was reserved in this window by what was used; says nothing of whether it was reserved in this one.
+    pub(super) fn settle(&mut self, reserved: u64, actual: u64) {
+        self.count = self.count.saturating_sub(reserved);
+        self.debit(actual);
     }
 }
 

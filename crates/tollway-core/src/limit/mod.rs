@@ -60,7 +60,7 @@ pub struct Limit {
     unit: Name,
     amount: u64,
     algorithm: Algorithm,
-    identity: u64,
+    identity: u32,
 }
 
 /// Why numbers do not make a limit.
@@ -163,7 +163,7 @@ impl Limit {
     }
 
     /// What makes a meter this limit's own: name, unit, algorithm, period and zone; not amount or burst.
-    pub fn identity(&self) -> u64 {
+    pub fn identity(&self) -> u32 {
         self.identity
     }
 

@@ -1,6 +1,7 @@
 //! Lines in this process: sharded, bounded, expiring by themselves.
 
 mod shard;
+mod slab;
 mod table;
 
 use std::sync::Arc;
@@ -8,10 +9,12 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use shard::{Key, Shard};
 use smallvec::SmallVec;
+use table::Found;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
 use tollway_core::{
-    Answer, Applied, Clock, Decision, Fault, Grant, Invariant, Line, Operation, Outcome, Outcomes, Party,
-    Retry, Store, StoreError, StoreResult, Terms, Timestamp, Verb, apply, grant_at_once,
+    Answer, Applied, Clock, Cost, Decision, Fault, GrantNow, Invariant, Line, Operation, Outcome, Outcomes,
+    Party, PermitId, Policy, Retry, Store, StoreError, StoreResult, Subject, Timestamp, Verb, apply,
+    grant_now,
 };
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
@@ -113,25 +116,43 @@ impl MemoryStore {
         Ok(applied.outcome)
     }
 
-    /// What `apply` does with nearly every take, without the wrapping: one party whose line is there and has room. If it
-    /// is not that, nothing has changed, and `apply` must be asked.
+    /// What `apply` does with nearly every take, without the wrapping: one policy and subject, no id, a line that is there
+    /// and has room. If it is not that, nothing has changed, and `apply` must be asked.
+    ///
+    /// The subject need not have been checked: one that is not valid has no line.
     #[inline]
-    pub fn grant_at_once(&self, party: &Party<'_>, terms: &Terms<'_>) -> Option<Grant> {
-        self.grant_at(party, terms, self.clock.now())
+    pub fn grant_now(
+        &self,
+        policy: &Policy,
+        subject: &str,
+        cost: &Cost,
+        permit: PermitId,
+    ) -> Option<GrantNow> {
+        self.grant_at(policy, subject, cost, permit, self.clock.now())
     }
 
     #[inline]
-    fn grant_at(&self, party: &Party<'_>, terms: &Terms<'_>, now: Timestamp) -> Option<Grant> {
-        let key = self.key(party);
-        let mut shard = self.lock(shard_of(key.hash));
-        let grant = grant_at_once(party, shard.own(key)?, terms, now)?;
-        if grant.over {
-            self.raise_alarm(std::slice::from_ref(party));
+    fn grant_at(
+        &self,
+        policy: &Policy,
+        subject: &str,
+        cost: &Cost,
+        permit: PermitId,
+        now: Timestamp,
+    ) -> Option<GrantNow> {
+        let hash = table::hash(&self.hasher, policy.key(), subject);
+        let mut shard = self.lock(shard_of(hash));
+        let granted = match shard.own(hash, policy, subject)? {
+            Found::Packed(packed) => packed.grant_now(policy, cost, now)?,
+            Found::Whole(line) => grant_now(policy, cost, line, permit, now)?,
+        };
+        if granted.over {
+            self.raise_alarm(&[policy]);
         }
-        Some(grant)
+        Some(granted)
     }
 
-    /// The common case: one line, decided where it lies.
+    /// One line.
     fn apply_to_line(
         &self,
         operation: &Operation<'_>,
@@ -140,15 +161,12 @@ impl MemoryStore {
     ) -> Result<Applied, StoreError> {
         let key = self.key(party);
         let mut shard = self.lock(shard_of(key.hash));
-        if let Some(line) = shard.find(key, now) {
-            return Ok(apply(operation, std::slice::from_mut(line), now));
-        }
-        let mut line = Line::new(party.policy);
+        let mut line = shard.load(key, now).unwrap_or_else(|| Line::new(party.policy));
         let applied = apply(operation, std::slice::from_mut(&mut line), now);
         if applied.changed {
-            let had_room = shard.insert(key, line, now)?;
+            let own = shard.save(key, line, now)?;
             drop(shard);
-            self.warn_unless(had_room);
+            self.warn_unless(own);
         }
         Ok(applied)
     }
@@ -158,8 +176,9 @@ impl MemoryStore {
         let keys: SmallVec<[Key<'_>; 4]> = operation.parties.iter().map(|party| self.key(party)).collect();
         let mut shards = self.lock_all(&keys);
         let mut lines: SmallVec<[Line; 4]> = SmallVec::new();
+        refuse_one_line_for_two(&mut shards, &keys, now)?;
         for key in &keys {
-            let kept = shard_in(&mut shards, key.hash)?.find(*key, now).map(|line| line.clone());
+            let kept = shard_in(&mut shards, key.hash)?.load(*key, now);
             lines.push(kept.unwrap_or_else(|| Line::new(key.policy)));
         }
         let applied = apply(operation, &mut lines, now);
@@ -167,17 +186,13 @@ impl MemoryStore {
             return Ok(applied);
         }
         for (key, line) in keys.iter().zip(lines) {
-            let shard = shard_in(&mut shards, key.hash)?;
-            match shard.find(*key, now) {
-                Some(kept) => *kept = line,
-                None => self.warn_unless(shard.insert(*key, line, now)?),
-            }
+            self.warn_unless(shard_in(&mut shards, key.hash)?.save(*key, line, now)?);
         }
         Ok(applied)
     }
 
     fn key<'a>(&self, party: &Party<'a>) -> Key<'a> {
-        let hash = table::hash(&self.hasher, party.policy.key(), party.subject);
+        let hash = table::hash(&self.hasher, party.policy.key(), party.subject.as_str());
         Key { hash, policy: party.policy, subject: party.subject }
     }
 
@@ -195,19 +210,20 @@ impl MemoryStore {
 
     fn count_violations(&self, operation: &Operation<'_>, outcome: &Outcome) {
         if matches!(outcome, Outcome::Decided(Decision::Granted(grant)) if grant.over) {
-            self.raise_alarm(operation.parties);
+            let policies: Vec<&Policy> = operation.parties.iter().map(|party| party.policy).collect();
+            self.raise_alarm(&policies);
         }
     }
 
     #[cold]
-    fn raise_alarm(&self, parties: &[Party<'_>]) {
+    fn raise_alarm(&self, policies: &[&Policy]) {
         self.violations.fetch_add(1, Ordering::Relaxed);
-        let policies: Vec<&str> = parties.iter().map(|party| party.policy.name().as_str()).collect();
+        let policies: Vec<&str> = policies.iter().map(|policy| policy.name().as_str()).collect();
         tracing::error!(?policies, invariant = Invariant::NeverOver.id(), "a grant exceeded its limit");
     }
 
-    fn warn_unless(&self, had_room: bool) {
-        if !had_room && !self.overflowing.swap(true, Ordering::Relaxed) {
+    fn warn_unless(&self, own_line: bool) {
+        if !own_line && !self.overflowing.swap(true, Ordering::Relaxed) {
             let capacity = self.capacity;
             tracing::warn!(
                 capacity,
@@ -224,8 +240,11 @@ impl Store for MemoryStore {
         }
         let now = self.clock.now();
         if let [Operation { parties: [party], verb: Verb::Take(terms) }] = batch
-            && let Some(grant) = self.grant_at(party, terms, now)
+            && (terms.call, terms.readings) == (None, false)
+            && let Some(granted) =
+                self.grant_at(party.policy, party.subject.as_str(), party.cost, terms.permit, now)
         {
+            let grant = granted.of_permit(terms.permit);
             return Answer::Now(Some(Ok(Outcomes::from_buf([Outcome::Decided(Decision::Granted(grant))]))));
         }
         Answer::now(batch.iter().map(|operation| self.apply_one(operation, now)).collect::<StoreResult>())
@@ -238,6 +257,28 @@ fn shard_in<'s>(shards: &'s mut LockedShards<'_>, hash: u64) -> Result<&'s mut S
     let index = shard_of(hash);
     let found = shards.iter_mut().find(|(locked, _)| *locked == index);
     found.map(|(_, shard)| &mut **shard).ok_or_else(full)
+}
+
+/// Once the store is full, two subjects of one take can come to share a line, and a line cannot be taken from twice at
+/// once. Rather than count one of them only, the take fails; each of them by itself is served.
+fn refuse_one_line_for_two(
+    shards: &mut LockedShards<'_>,
+    keys: &[Key<'_>],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let mut shared: SmallVec<[(&str, u64, Subject); 4]> = SmallVec::new();
+    for key in keys {
+        let Some((hash, slot)) = shard_in(shards, key.hash)?.would_share(*key, now) else { continue };
+        let place = (key.policy.name().as_str(), hash, slot);
+        if shared.contains(&place) {
+            let message =
+                "the memory store is full and two subjects of this take share a line; take them apart"
+                    .to_owned();
+            return Err(StoreError { fault: Fault::Store, retry: Retry::Safe, message });
+        }
+        shared.push(place);
+    }
+    Ok(())
 }
 
 /// The table uses the lowest and the highest bits of the hash; these are neither.

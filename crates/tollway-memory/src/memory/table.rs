@@ -5,39 +5,70 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use tollway_core::{Line, PolicyKey, Subject, Timestamp};
+use tollway_core::{Line, Packed, PolicyKey, Subject, Timestamp};
 
-/// Lines by (policy, subject). A line of one limit lies in the table itself, with its key: a look-up touches two or
-/// three cache lines and follows no pointer.
+use super::slab::Slab;
+
+/// Lines by (policy, subject).
 pub(super) struct LineTable {
     hasher: RandomState,
     entries: HashTable<Entry>,
+    /// The lines that do not fit an entry.
+    slab: Slab,
     /// Where the search for expired lines goes on: a bucket of the table.
     hand: usize,
 }
 
+/// A key and its line: exactly one cache line, so that a look-up misses the cache once.
+#[repr(align(64))]
 struct Entry {
     policy: Arc<PolicyKey>,
     subject: Subject,
-    line: Line,
+    kept: Kept,
+}
+
+const _: () = assert!(size_of::<Entry>() == 64, "an entry is one cache line");
+
+/// How an entry keeps its line.
+enum Kept {
+    /// In itself: nearly all of them.
+    Here(Packed),
+    /// In the slab: several limits, a place in line, slots, remembered ids.
+    There(u32),
+}
+
+/// A line where it lies.
+pub(super) enum Found<'a> {
+    Packed(&'a mut Packed),
+    Whole(&'a mut Line),
+}
+
+impl Found<'_> {
+    /// The line by itself.
+    pub(super) fn to_line(&self) -> Line {
+        match self {
+            Self::Packed(packed) => packed.unpack(),
+            Self::Whole(line) => (*line).clone(),
+        }
+    }
 }
 
 /// The hash of a key. Subjects are chosen by callers and so hashed with a secret seed; policies are not.
 #[inline]
-pub(super) fn hash(hasher: &RandomState, policy: &PolicyKey, subject: &Subject) -> u64 {
-    hasher.hash_one(subject.as_str()) ^ policy.hash()
+pub(super) fn hash(hasher: &RandomState, policy: &PolicyKey, subject: &str) -> u64 {
+    hasher.hash_one(subject) ^ policy.hash()
 }
 
 impl Entry {
     #[inline]
-    fn is(&self, policy: &Arc<PolicyKey>, subject: &Subject) -> bool {
-        self.subject == *subject && (Arc::ptr_eq(&self.policy, policy) || self.policy == *policy)
+    fn is(&self, policy: &Arc<PolicyKey>, subject: &str) -> bool {
+        self.subject.as_str() == subject && (Arc::ptr_eq(&self.policy, policy) || self.policy == *policy)
     }
 }
 
 impl LineTable {
     pub(super) fn new(hasher: RandomState) -> Self {
-        Self { hasher, entries: HashTable::new(), hand: 0 }
+        Self { hasher, entries: HashTable::new(), slab: Slab::default(), hand: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -45,25 +76,33 @@ impl LineTable {
     }
 
     #[inline]
-    pub(super) fn find_mut(
-        &mut self,
-        hash: u64,
-        policy: &Arc<PolicyKey>,
-        subject: &Subject,
-    ) -> Option<&mut Line> {
-        self.entries.find_mut(hash, |entry| entry.is(policy, subject)).map(|entry| &mut entry.line)
+    pub(super) fn find(&mut self, hash: u64, policy: &Arc<PolicyKey>, subject: &str) -> Option<Found<'_>> {
+        match &mut self.entries.find_mut(hash, |entry| entry.is(policy, subject))?.kept {
+            Kept::Here(packed) => Some(Found::Packed(packed)),
+            Kept::There(position) => self.slab.get_mut(*position).map(Found::Whole),
+        }
     }
 
-    /// Adds a line that is not there yet.
-    pub(super) fn insert(&mut self, hash: u64, policy: &Arc<PolicyKey>, subject: &Subject, line: Line) {
-        let entry = Entry { policy: Arc::clone(policy), subject: subject.clone(), line };
-        let Self { hasher, entries, .. } = self;
-        entries.insert_unique(hash, entry, |entry| self::hash(hasher, &entry.policy, &entry.subject));
+    /// When the line of a key expires.
+    pub(super) fn expires(&self, hash: u64, policy: &Arc<PolicyKey>, subject: &str) -> Option<Timestamp> {
+        self.entries.find(hash, |entry| entry.is(policy, subject)).map(|entry| entry.kept.expires(&self.slab))
     }
 
-    pub(super) fn remove(&mut self, hash: u64, policy: &Arc<PolicyKey>, subject: &Subject) {
+    /// Keeps a line, in place of the one that was there, if any.
+    pub(super) fn keep(&mut self, hash: u64, policy: &Arc<PolicyKey>, subject: &Subject, line: Line) {
+        let Self { hasher, entries, slab, .. } = self;
+        if let Some(entry) = entries.find_mut(hash, |entry| entry.is(policy, subject.as_str())) {
+            entry.kept.replace(line, slab);
+            return;
+        }
+        let kept = Kept::new(line, slab);
+        let entry = Entry { policy: Arc::clone(policy), subject: subject.clone(), kept };
+        entries.insert_unique(hash, entry, |entry| self::hash(hasher, &entry.policy, entry.subject.as_str()));
+    }
+
+    pub(super) fn remove(&mut self, hash: u64, policy: &Arc<PolicyKey>, subject: &str) {
         if let Ok(entry) = self.entries.find_entry(hash, |entry| entry.is(policy, subject)) {
-            entry.remove();
+            entry.remove().0.kept.forget(&mut self.slab);
         }
     }
 
@@ -73,9 +112,9 @@ impl LineTable {
         for _ in 0..steps.min(self.entries.num_buckets()) {
             self.hand = if self.hand < self.entries.num_buckets() { self.hand } else { 0 };
             if let Ok(entry) = self.entries.get_bucket_entry(self.hand)
-                && entry.get().line.expires <= then
+                && entry.get().kept.expires(&self.slab) <= then
             {
-                entry.remove();
+                entry.remove().0.kept.forget(&mut self.slab);
             }
             self.hand += 1;
         }
@@ -89,7 +128,33 @@ impl LineTable {
         let length = self.entries.len();
         if self.entries.capacity() > WORTH_IT && length < self.entries.capacity() / 8 {
             let Self { hasher, entries, .. } = self;
-            entries.shrink_to(length * 2, |entry| self::hash(hasher, &entry.policy, &entry.subject));
+            entries.shrink_to(length * 2, |entry| self::hash(hasher, &entry.policy, entry.subject.as_str()));
+        }
+    }
+}
+
+impl Kept {
+    fn new(line: Line, slab: &mut Slab) -> Self {
+        match Packed::pack(&line) {
+            Some(packed) => Self::Here(packed),
+            None => Self::There(slab.insert(line)),
+        }
+    }
+
+    fn replace(&mut self, line: Line, slab: &mut Slab) {
+        std::mem::replace(self, Self::new(line, slab)).forget(slab);
+    }
+
+    fn forget(self, slab: &mut Slab) {
+        if let Self::There(position) = self {
+            slab.remove(position);
+        }
+    }
+
+    fn expires(&self, slab: &Slab) -> Timestamp {
+        match self {
+            Self::Here(packed) => packed.expires(),
+            Self::There(position) => slab.get(*position).map_or(Timestamp::EPOCH, |line| line.expires),
         }
     }
 }

@@ -26,9 +26,9 @@ pub(super) struct Line {
     /// Until when permits from before the reset could matter, and so until when it must be known.
     pub(super) epoch_matters_until: Timestamp,
     /// The limits of the last change, by identity.
-    identities: Vec<u64>,
+    identities: Vec<u32>,
     /// A log per limit, also of those that the policy does not name now.
-    logs: BTreeMap<u64, (Limit, Log)>,
+    logs: BTreeMap<u32, (Limit, Log)>,
 }
 
 /// What to go back to when the last booking is returned.
@@ -50,7 +50,7 @@ pub(super) struct Call {
 }
 
 /// What was asked of one party.
-pub(super) type Asked = (String, String, Vec<(u64, u64)>);
+pub(super) type Asked = (String, String, Vec<(u32, u64)>);
 
 impl Line {
     /// What the logs are as of.
@@ -60,7 +60,7 @@ impl Line {
 
     /// Takes on the limits of `policy`. If they are others than before, the last booking cannot be undone any more.
     pub(super) fn fit(&mut self, policy: &Policy) {
-        let identities: Vec<u64> = policy.limits().iter().map(Limit::identity).collect();
+        let identities: Vec<u32> = policy.limits().iter().map(Limit::identity).collect();
         if self.identities != identities {
             self.undo = None;
             self.frontier_limit = 0;

@@ -42,6 +42,7 @@ pub(super) fn give_back(
     }
     let mut whole = true;
     for (party, line) in parties.iter().zip(lines) {
+        line.calls.retain(|call| call.grant.permit != booking.permit);
         if !line.undo(booking.permit, now) {
             whole &= correct(party, line, booking, &Cost::default(), booking.at > now, now);
         }

@@ -2,12 +2,12 @@
 
 use tollway_core::bounds::{CALL_ID_REMEMBERED, CALL_IDS_MAX};
 use tollway_core::{
-    Algorithm, Begun, Booking, CallId, Decision, Denial, Grant, Party, Reading, Refusal, Span, Terms,
+    Algorithm, Begun, Booking, CallId, Decision, Denial, Grant, Limit, Party, Reading, Refusal, Span, Terms,
     Timestamp,
 };
 
 use super::line::{Asked, Call, Line, Undo};
-use super::log::Entry;
+use super::log::{Entry, within};
 use crate::plain::key_of;
 
 /// A decision, and whether anything was taken.
@@ -57,12 +57,39 @@ pub(super) fn begin(
     if now < booking.at {
         return Ok((Begun::Early(booking.at.since(now)), false));
     }
-    if now < booking.good_until {
+    if now < booking.good_until || still_good(parties, lines, booking, now) {
         return Ok((Begun::Now, false));
     }
     let second = CallId::of_second_take(booking.permit);
-    let (decision, changed) = take(parties, lines, &Terms { call: Some(&second), ..*terms }, now)?;
+    let mut after = lines.to_vec();
+    for (party, line) in parties.iter().zip(&mut after) {
+        for limit in party.policy.limits() {
+            line.log_mut(limit).slots.retain(|(holder, _)| *holder != booking.permit);
+        }
+    }
+    let (decision, changed) = take(parties, &mut after, &Terms { call: Some(&second), ..*terms }, now)?;
+    if changed {
+        lines.clone_from_slice(&after);
+    }
     Ok((Begun::Again(decision), changed))
+}
+
+/// A permit that kept its slots by renewing them is good until its windows end.
+fn still_good(parties: &[Party<'_>], lines: &[Line], booking: &Booking, now: Timestamp) -> bool {
+    let good = |party: &Party<'_>, line: &Line, limit: &Limit| match limit.algorithm() {
+        Algorithm::Concurrency { .. } => {
+            let mut slots = line.log(limit).slots.iter();
+            slots.any(|(holder, until)| *holder == booking.permit && *until > now)
+        }
+        Algorithm::FromFirstCall(period) => {
+            line.log(limit).running(*period, now).is_some_and(|(window, _)| within(window, booking.at))
+        }
+        _ => now < line.log(limit).good_until(limit, booking.at, party.policy.edge()),
+    };
+    parties.iter().any(|party| party.policy.holds_slots())
+        && parties.iter().zip(lines).all(|(party, line)| {
+            party.policy.charges(party.cost).all(|(limit, charge)| charge == 0 || good(party, line, limit))
+        })
 }
 
 fn decide(

@@ -47,9 +47,8 @@ pub(crate) fn limiter<const N: usize>(policies: [(&str, &str); N]) -> (Limiter, 
 
 pub(crate) fn limiter_of<const N: usize>(policies: [Policy; N]) -> (Limiter, Arc<PausedClock>) {
     let clock = PausedClock::start();
-    let builder = policies.into_iter().fold(Limiter::builder(), |builder, policy| {
-        builder.with_policy(policy).unwrap()
-    });
+    let builder =
+        policies.into_iter().fold(Limiter::builder(), |builder, policy| builder.with_policy(policy).unwrap());
     (builder.clock(clock.clone()).build(), clock)
 }
 

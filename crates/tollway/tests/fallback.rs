@@ -1,0 +1,172 @@
+//! What a policy does while its store does not decide: open, closed, local; the strictest of several. G7, C7, A-6.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod paused;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use paused::PausedClock;
+use tollway::core::{Answer, Fault, Operation, Retry, WhenStoreFails};
+use tollway::{Clock, Durations, Limiter, Policy, Settled, Store, StoreError, TakeError};
+use tollway_memory::MemoryStore;
+
+/// A store that can be out of reach.
+struct Flaky {
+    memory: MemoryStore,
+    away: AtomicBool,
+}
+
+impl Store for Flaky {
+    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+        if self.away.load(Ordering::SeqCst) {
+            let message = "connection refused".to_owned();
+            return Answer::now(Err(StoreError { fault: Fault::Network, retry: Retry::Unclear, message }));
+        }
+        self.memory.apply(batch)
+    }
+}
+
+/// A limiter whose store is out of reach from the start.
+fn limiter<const N: usize>(
+    policies: [(&str, &str, WhenStoreFails); N],
+) -> (Limiter, Arc<Flaky>, Arc<PausedClock>) {
+    let clock = PausedClock::start();
+    let memory = MemoryStore::new(clock.clone() as Arc<dyn Clock>);
+    let store = Arc::new(Flaky { memory, away: AtomicBool::new(true) });
+    let add = |builder: tollway::LimiterBuilder, (name, limit, mode): (&str, &str, WhenStoreFails)| {
+        builder.with_policy(Policy::new(name, [limit]).unwrap().with_when_store_fails(mode)).unwrap()
+    };
+    let builder = policies.into_iter().fold(Limiter::builder(), add);
+    (builder.store(store.clone()).clock(clock.clone()).build(), store, clock)
+}
+
+/// How many of so many takes are granted; all of them say that they were decided without the store.
+async fn granted(limiter: &Limiter, policy: &str, takes: usize) -> usize {
+    let mut granted = 0;
+    for _ in 0..takes {
+        match limiter.try_take(policy).await.unwrap() {
+            tollway::Taken::Granted(permit) => {
+                assert!(permit.degraded());
+                granted += 1;
+            }
+            tollway::Taken::Denied(denied) => assert!(denied.degraded()),
+        }
+    }
+    granted
+}
+
+#[tokio::test(start_paused = true)]
+async fn c7_open_grants_and_says_that_it_was_degraded() {
+    let (limiter, _store, _clock) = limiter([("api", "1 / minute", WhenStoreFails::Open)]);
+    assert_eq!(granted(&limiter, "api", 10).await, 10);
+    let mut waited = limiter.take("api").await.unwrap();
+    waited.begin().await.unwrap();
+    assert_eq!(waited.give_back().await.unwrap(), Settled::Dropped, "nobody counted it");
+    assert_eq!(limiter.take("api").await.unwrap().settle("requests", 5).await.unwrap(), Settled::Dropped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c7_closed_fails_and_says_why() {
+    let (limiter, _store, clock) = limiter([("api", "1 / minute", WhenStoreFails::Closed)]);
+    for error in [limiter.take("api").await.unwrap_err(), limiter.try_take("api").await.unwrap_err()] {
+        assert!(matches!(&error, TakeError::Store(cause) if cause.fault == Fault::Network), "{error}");
+        assert!(error.to_string().contains("connection refused"), "{error}");
+    }
+    assert!(matches!(limiter.usage("api").await, Err(TakeError::Store(_))));
+    assert_eq!(clock.millis(), 0, "nobody waited");
+}
+
+/// G7: each process keeps to a tenth of every limit by itself, rounded down, at least one.
+#[tokio::test(start_paused = true)]
+async fn g7_local_keeps_to_a_tenth_and_says_so() {
+    for (limit, share) in [
+        ("200 / minute", 20),
+        ("19 / minute", 1),
+        ("3 / minute", 1),
+        ("200 / minute sliding", 20),
+        ("200 / minute bucket", 20),
+        ("7 / second paced", 1),
+        ("200 / hour from first call", 20),
+    ] {
+        let (limiter, _store, _clock) = limiter([("api", limit, WhenStoreFails::Local)]);
+        assert_eq!(granted(&limiter, "api", 50).await, share, "{limit}");
+    }
+}
+
+/// the burst is what is granted at once; a tenth of the rate with the whole burst is more than a tenth.
+#[tokio::test(start_paused = true)]
+async fn g7_local_keeps_to_a_tenth_of_a_burst_too() {
+    let (limiter, _store, _clock) = limiter([("api", "100 / minute bucket burst 50", WhenStoreFails::Local)]);
+    assert_eq!(granted(&limiter, "api", 60).await, 5);
+}
+
+/// A call that is over frees its local slot as it would free the store's.
+#[tokio::test(start_paused = true)]
+async fn g7_local_slots_are_freed_when_calls_are_done() {
+    let (limiter, _store, _clock) = limiter([("api", "20 concurrent", WhenStoreFails::Local)]);
+    let take = || limiter.try_take("api").now().unwrap().granted();
+    let (one, two) = (take().unwrap(), take().unwrap());
+    assert!(take().is_none(), "two of twenty");
+    one.done().await.unwrap();
+    assert!(take().is_some());
+    drop(two);
+    assert!(take().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn g7_local_waits_in_a_line_of_its_own() {
+    let (limiter, _store, clock) = limiter([("api", "10 / second paced", WhenStoreFails::Local)]);
+    for time in [0, 1_000, 2_000] {
+        assert!(limiter.take("api").await.unwrap().degraded());
+        assert_eq!(clock.millis(), time);
+    }
+    let error = limiter.take("api").max_wait(999.millis()).await.unwrap_err();
+    assert_eq!(error.denied().unwrap().retry_after(), 1.seconds());
+}
+
+#[tokio::test(start_paused = true)]
+async fn g7_local_meters_are_kept_for_each_subject() {
+    let (limiter, _store, _clock) = limiter([("api", "20 / minute", WhenStoreFails::Local)]);
+    for subject in ["a", "b"] {
+        let takes = (0..5).filter(|_| limiter.try_take("api").subject(subject).now().unwrap().is_granted());
+        assert_eq!(takes.count(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_strictest_of_several_policies_decides() {
+    use WhenStoreFails::{Closed, Local, Open};
+    let (limiter, _store, _clock) = limiter([
+        ("open", "100 / minute", Open),
+        ("local", "30 / minute", Local),
+        ("closed", "100 / minute", Closed),
+    ]);
+    let error = limiter.try_take("open").and("local").and("closed").await.unwrap_err();
+    assert!(matches!(error, TakeError::Store(_)), "{error}");
+    assert!(limiter.try_take("closed").and("open").now().is_err());
+    let takes = (0..9).filter(|_| limiter.try_take("open").and("local").now().unwrap().is_granted());
+    assert_eq!(takes.count(), 3, "a tenth of the local one");
+}
+
+/// A shadow never fails a take, not even when its store does.
+#[tokio::test(start_paused = true)]
+async fn a_shadow_has_no_say_in_it() {
+    let (limiter, _store, _clock) = limiter([("open", "1 / minute", WhenStoreFails::Open)]);
+    let shadow = Policy::new("trial", ["1 / minute"]).unwrap().with_when_store_fails(WhenStoreFails::Closed);
+    let open = Policy::clone(&limiter.policies()[0]);
+    limiter.replace_policies([open, shadow.with_shadow(true)]).unwrap();
+    assert!(limiter.try_take("open").and("trial").await.unwrap().is_granted());
+}
+
+/// G7: it returns to the store by itself.
+#[tokio::test(start_paused = true)]
+async fn g7_the_store_decides_again_when_it_is_back() {
+    let (limiter, store, _clock) = limiter([("api", "20 / minute", WhenStoreFails::Local)]);
+    assert_eq!(granted(&limiter, "api", 5).await, 2);
+    store.away.store(false, Ordering::SeqCst);
+    let permit = limiter.try_take("api").await.unwrap().granted().unwrap();
+    assert!(!permit.degraded());
+    store.away.store(true, Ordering::SeqCst);
+    assert_eq!(granted(&limiter, "api", 5).await, 0, "local meters survive flapping");
+}
