@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tollway_core::{Booking, GrantNow, PermitId, Subject};
+use tollway_core::{Booking, GrantNow, PermitId, Reading, Subject};
 
 use crate::bound::{Ask, Asks, Bound};
 use crate::{Denied, Permit};
@@ -64,6 +64,28 @@ impl<'a> Granted<'a> {
 
     pub(crate) fn owned(permit: Permit) -> Self {
         Self(Kind::Owned(Box::new(permit)))
+    }
+
+    /// Whether it was decided without the store.
+    pub fn degraded(&self) -> bool {
+        self.owned_permit().is_some_and(Permit::degraded)
+    }
+
+    /// Whether a shadow policy would have denied it.
+    pub fn would_deny(&self) -> bool {
+        self.owned_permit().is_some_and(Permit::would_deny)
+    }
+
+    /// What every limit showed after the grant, if the take asked for it.
+    pub fn readings(&self) -> &[Reading] {
+        self.owned_permit().map_or(&[], Permit::readings)
+    }
+
+    fn owned_permit(&self) -> Option<&Permit> {
+        match &self.0 {
+            Kind::Lent { .. } => None,
+            Kind::Owned(permit) => Some(permit),
+        }
     }
 
     /// Picks the permit up: to begin, settle or give back, and to keep while the call runs.

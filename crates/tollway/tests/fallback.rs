@@ -159,6 +159,34 @@ async fn a_shadow_has_no_say_in_it() {
     assert!(limiter.try_take("open").and("trial").await.unwrap().is_granted());
 }
 
+/// A store that has acted and takes a second to say so.
+struct Slow(MemoryStore);
+
+impl Store for Slow {
+    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+        let answer = self.0.apply(batch);
+        Answer::Later(Box::pin(async move {
+            tokio::time::sleep(1.seconds()).await;
+            answer.await
+        }))
+    }
+}
+
+/// What was taken for somebody who has gone comes back when the answer does.
+#[tokio::test(start_paused = true)]
+async fn a_take_dropped_while_the_store_still_answers_is_given_back() {
+    let clock = PausedClock::start();
+    let store = Slow(MemoryStore::new(clock.clone() as Arc<dyn Clock>));
+    let builder =
+        Limiter::builder().policy("window", ["5 / hour"]).unwrap().policy("slots", ["5 concurrent"]);
+    let limiter = builder.unwrap().store(Arc::new(store)).clock(clock).build();
+    for policy in ["window", "slots"] {
+        assert!(tokio::time::timeout(500.millis(), limiter.take(policy)).await.is_err());
+        tokio::time::sleep(5.seconds()).await;
+        assert_eq!(limiter.usage(policy).await.unwrap().limits[0].used, 0, "{policy}");
+    }
+}
+
 /// G7: it returns to the store by itself.
 #[tokio::test(start_paused = true)]
 async fn g7_the_store_decides_again_when_it_is_back() {

@@ -131,7 +131,7 @@ fn t25_limits_exchanged_under_fire_never_mix() {
             [format!("few: {few} / day from first call"), format!("many: {many} / 2 days from first call")];
         Policy::new("api", limits.iter().map(String::as_str)).unwrap()
     };
-    // In each version the first limit is the one that binds at 1,000 or 2,000; mixed, none would bind before 9,000.
+    // One limit of each version binds, at 1,000 or at 2,000; of a mixture none would before 9,000.
     let versions = [policies(1_000, 9_000), policies(9_000, 2_000)];
     let limiter = Limiter::builder().with_policy(versions[0].clone()).unwrap().build();
     let over = AtomicBool::new(false);
