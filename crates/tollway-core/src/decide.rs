@@ -4,7 +4,7 @@
 
 use crate::algorithm::Advance;
 use crate::bounds::SEARCH_STEPS_MAX;
-use crate::decision::{Decision, Denial, Grant, GrantNow, Reading, Refusal, above_limit};
+use crate::decision::{DecideNow, Decision, Denial, DenyNow, Grant, GrantNow, Reading, Refusal, above_limit};
 use crate::line::Undo;
 use crate::store::{Party, Terms};
 use crate::{Cost, Line, PermitId, Policy, Span, Timestamp};
@@ -24,32 +24,55 @@ pub fn decide(
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
     if let ([party], [line], None, false) = (parties, &mut *lines, terms.call, terms.readings)
-        && let Some(granted) = grant_now(party.policy, party.cost, line, terms.permit, now)
+        && let Some(DecideNow::Granted(granted)) =
+            decide_now(party.policy, party.cost, line, terms.permit, now)
     {
         return Ok(Decision::Granted(granted.of_permit(terms.permit)));
     }
     search(parties, lines, terms, now)
 }
 
-/// The common case, decided without a search: one policy, no id, nobody in line, and room in every limit.
+/// The common case: one policy, no id, and nobody who waits.
 ///
-/// If it is not that, nothing has changed, and [`decide`] or [`apply`](crate::apply) must be asked. They begin here too;
-/// a store in memory asks directly, because then nothing else is in the way.
+/// If it is not that (a shadow, a policy whose limits have changed, a cost that can never be granted), nothing has
+/// changed, and [`decide`] or [`apply`](crate::apply) must be asked. They begin here too; a store in memory asks directly,
+/// because then nothing else is in the way.
 #[inline]
-pub fn grant_now(
+pub fn decide_now(
     policy: &Policy,
     cost: &Cost,
     line: &mut Line,
     permit: PermitId,
     now: Timestamp,
-) -> Option<GrantNow> {
+) -> Option<DecideNow> {
     let now = now.max(line.seen);
-    if policy.shadow() || line.frontier() > now || !has_room(policy, cost, line, now) {
+    if policy.shadow() {
         return None;
+    }
+    if line.frontier() > now || !has_room(policy, cost, line, now) {
+        return deny_now(policy, cost, line, now).map(DecideNow::Denied);
     }
     let mut grant = Grant::at_once(permit, now);
     debit(policy, cost, line, permit, now, &mut grant);
-    Some(GrantNow { now, good_until: grant.good_until, over: grant.over })
+    Some(DecideNow::Granted(GrantNow { now, good_until: grant.good_until, over: grant.over }))
+}
+
+/// When one policy that has no room now will have it.
+fn deny_now(policy: &Policy, cost: &Cost, line: &Line, now: Timestamp) -> Option<DenyNow> {
+    let possible = policy.charges(cost).all(|(limit, charge)| charge <= limit.capacity());
+    if !possible || !charges_anything(policy, cost) || !line.fits(policy) {
+        return None;
+    }
+    let mut found = Found { at: now, party: 0, limit: 0, settled: false };
+    found.not_before(0, line);
+    for _ in 0..SEARCH_STEPS_MAX {
+        let before = found.at;
+        found.push_on(0, policy, cost, line);
+        if found.at == before {
+            break;
+        }
+    }
+    (found.at > now).then_some(DenyNow { now, retry_at: found.at, limit: found.limit })
 }
 
 #[inline]
@@ -114,16 +137,15 @@ struct Found {
 fn earliest_for_all(parties: &[Party<'_>], lines: &[Line], now: Timestamp) -> Found {
     let mut found = Found { at: now, party: 0, limit: 0, settled: false };
     for (index, (party, line)) in parties.iter().zip(lines).enumerate() {
-        if !party.policy.shadow() && line.frontier() > found.at && charges_anything(party) {
-            (found.at, found.party) = (line.frontier(), index);
-            found.limit = line.frontier_limit();
+        if !party.policy.shadow() && charges_anything(party.policy, party.cost) {
+            found.not_before(index, line);
         }
     }
     for _ in 0..SEARCH_STEPS_MAX {
         let before = found.at;
         for (index, (party, line)) in parties.iter().zip(lines).enumerate() {
             if !party.policy.shadow() {
-                push_on(&mut found, index, party, line);
+                found.push_on(index, party.policy, party.cost, line);
             }
         }
         if found.at == before {
@@ -134,16 +156,25 @@ fn earliest_for_all(parties: &[Party<'_>], lines: &[Line], now: Timestamp) -> Fo
     found
 }
 
-fn push_on(found: &mut Found, index: usize, party: &Party<'_>, line: &Line) {
-    let as_of = line.as_of();
-    let charges = party.policy.charges(party.cost).zip(&*line.meters).enumerate();
-    for (limit_index, ((limit, charge), meter)) in charges {
-        if charge == 0 {
-            continue;
+impl Found {
+    /// Nobody comes before those who stand in line.
+    fn not_before(&mut self, index: usize, line: &Line) {
+        if line.frontier() > self.at {
+            (self.at, self.party, self.limit) = (line.frontier(), index, line.frontier_limit());
         }
-        let at = limit.earliest(meter, charge, as_of, found.at, party.policy.edge());
-        if at > found.at {
-            (found.at, found.party, found.limit) = (at, index, limit_index);
+    }
+
+    /// Each limit of a line that has no room yet pushes the moment on.
+    fn push_on(&mut self, index: usize, policy: &Policy, cost: &Cost, line: &Line) {
+        let as_of = line.as_of();
+        for (limit_index, ((limit, charge), meter)) in policy.charges(cost).zip(&*line.meters).enumerate() {
+            if charge == 0 {
+                continue;
+            }
+            let at = limit.earliest(meter, charge, as_of, self.at, policy.edge());
+            if at > self.at {
+                (self.at, self.party, self.limit) = (at, index, limit_index);
+            }
         }
     }
 }
@@ -184,7 +215,7 @@ fn book(party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, found: &Found, gr
 /// Judges a shadow by itself, now. One that would grant is debited; one that would not is reported, and that is all.
 fn judge_shadow(index: usize, party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, now: Timestamp) -> u16 {
     let mut found = Found { at: now.max(line.frontier()), party: index, limit: 0, settled: false };
-    push_on(&mut found, index, party, line);
+    found.push_on(index, party.policy, party.cost, line);
     if found.at <= now && refuse_above_limit(party).is_ok() {
         let mut grant = Grant::at_once(terms.permit, now);
         debit(party.policy, party.cost, line, terms.permit, now, &mut grant);
@@ -243,6 +274,6 @@ fn longest_wait(parties: &[Party<'_>], terms: &Terms<'_>) -> Span {
         .fold(terms.max_wait, |wait, party| wait.min(party.policy.max_wait()))
 }
 
-fn charges_anything(party: &Party<'_>) -> bool {
-    party.policy.charges(party.cost).any(|(_, charge)| charge > 0)
+fn charges_anything(policy: &Policy, cost: &Cost) -> bool {
+    policy.charges(cost).any(|(_, charge)| charge > 0)
 }

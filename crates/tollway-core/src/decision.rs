@@ -62,6 +62,34 @@ pub struct GrantNow {
     pub over: bool,
 }
 
+/// A denial of one policy for somebody who does not wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DenyNow {
+    /// When it was decided.
+    pub now: Timestamp,
+    /// When the cost fits.
+    pub retry_at: Timestamp,
+    /// Which limit said no, by index.
+    pub limit: usize,
+}
+
+impl DenyNow {
+    /// The denial in full.
+    pub fn in_full(self) -> Denial {
+        let Self { now, retry_at, limit } = self;
+        Denial { now, retry_at, party: 0, limit, readings: Vec::new() }
+    }
+}
+
+/// What is decided of a take under one policy, now or not at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecideNow {
+    /// The whole cost was taken.
+    Granted(GrantNow),
+    /// Nothing was taken.
+    Denied(DenyNow),
+}
+
 impl GrantNow {
     /// The grant in full.
     pub fn of_permit(self, permit: PermitId) -> Grant {

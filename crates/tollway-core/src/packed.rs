@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 
 use crate::algorithm::{Bucket, Meter, State, Window};
-use crate::decision::GrantNow;
+use crate::decision::{DecideNow, DenyNow, GrantNow};
 use crate::{Algorithm, Cost, Line, Policy, Span, Timestamp};
 
 /// Set in `first` if the meter is a window's; counts and times end far below.
@@ -54,36 +54,45 @@ impl Packed {
         Timestamp::from_secs(self.expires.into())
     }
 
-    /// What [`grant_now`](crate::grant_now) does, where the line lies.
+    /// What [`decide_now`](crate::decide_now) does, where the line lies.
     #[inline]
-    pub fn grant_now(&mut self, policy: &Policy, cost: &Cost, now: Timestamp) -> Option<GrantNow> {
+    pub fn decide_now(&mut self, policy: &Policy, cost: &Cost, now: Timestamp) -> Option<DecideNow> {
         let (limit, charge) = policy.only_charge(cost)?;
-        if charge == 0 || limit.identity() != self.identity.get() || policy.shadow() {
+        let possible = charge > 0 && charge <= limit.capacity() && limit.identity() == self.identity.get();
+        if !possible || policy.shadow() {
             return None;
         }
         let now = now.max(self.seen);
+        let denied = |retry_at| Some(DecideNow::Denied(DenyNow { now, retry_at, limit: 0 }));
         let (expires, good_until) = match limit.algorithm() {
             Algorithm::Bucket { period, .. } | Algorithm::Paced(period) if self.first & IS_WINDOW == 0 => {
                 let mut bucket = Bucket { used: self.first, part: self.second };
-                let left =
-                    bucket.take(limit.rate(*period), limit.capacity(), charge, now.since(self.seen))?;
-                (self.first, self.second) = (bucket.used, bucket.part);
-                (now.plus(left), Timestamp::MAX)
+                let rate = limit.rate(*period);
+                match bucket.take(rate, limit.capacity(), charge, now.since(self.seen)) {
+                    Ok(left) => {
+                        (self.first, self.second) = (bucket.used, bucket.part);
+                        (now.plus(left), Timestamp::MAX)
+                    }
+                    Err(wait) => return denied(now.plus(wait)),
+                }
             }
             Algorithm::Window(_) if policy.edge() == Span::ZERO && self.first & IS_WINDOW != 0 => {
                 let count = (self.first & !IS_WINDOW).saturating_add(charge);
-                if now.as_micros() >= self.second || count > limit.amount() {
+                let end = Timestamp::from_micros(self.second);
+                if now >= end {
                     return None;
                 }
+                if count > limit.amount() {
+                    return denied(end);
+                }
                 self.first = count | IS_WINDOW;
-                let end = Timestamp::from_micros(self.second);
                 (end, end)
             }
             _ => return None,
         };
         self.seen = now;
         self.expires = in_seconds(expires);
-        Some(GrantNow { now, good_until, over: false })
+        Some(DecideNow::Granted(GrantNow { now, good_until, over: false }))
     }
 }
 

@@ -5,9 +5,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use tollway_core::{Answer, Clock, Cost, GrantNow, Operation, Party, PermitId, Policy, Store, Subject, Verb};
+use tollway_core::{
+    Answer, Clock, Cost, DecideNow, Operation, Party, PermitId, Policy, Store, Subject, Verb,
+};
 use tollway_memory::MemoryStore;
 
+use crate::TakeError;
 use crate::fallback::Fallback;
 use crate::queue::Queues;
 use crate::timer::Timers;
@@ -29,6 +32,12 @@ impl Shared {
     /// Whether the store's time is the limiter's own.
     pub(crate) fn in_process(&self) -> bool {
         self.memory.is_some()
+    }
+
+    /// Refuses to wait for a store on a thread of an async runtime; to be asked before anything is sent.
+    pub(crate) fn may_block(&self) -> Result<(), TakeError> {
+        let inside = !self.in_process() && tokio::runtime::Handle::try_current().is_ok();
+        if inside { Err(TakeError::BlockingInAsync) } else { Ok(()) }
     }
 }
 
@@ -54,14 +63,14 @@ impl Bound {
 }
 
 impl Bound {
-    /// The short way to a grant: the policy's default cost, in memory, no slots to hold. Nothing has happened otherwise.
+    /// The short way to a decision: the policy's default cost, in memory, no slots to hold. Nothing has happened otherwise.
     #[inline]
-    pub(crate) fn grant_now(&self, subject: &str, permit: PermitId) -> Option<GrantNow> {
+    pub(crate) fn decide_now(&self, subject: &str, permit: PermitId) -> Option<DecideNow> {
         let (memory, policy) = (self.shared.memory.as_ref()?, &*self.policy);
         if policy.holds_slots() {
             return None;
         }
-        memory.grant_now(policy, subject, policy.default_cost(), permit)
+        memory.decide_now(policy, subject, policy.default_cost(), permit)
     }
 }
 

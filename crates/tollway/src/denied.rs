@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollway_core::{Denial, Limit, Policy, Reading};
+use tollway_core::{Denial, DenyNow, Limit, Policy, Reading};
 
 use crate::bound::Bound;
 
@@ -17,6 +17,10 @@ pub struct Denied {
 }
 
 impl Denied {
+    pub(crate) fn now(bound: &Arc<Bound>, denied: DenyNow) -> Self {
+        Self { bound: Arc::clone(bound), denial: denied.in_full(), degraded: false }
+    }
+
     /// The policy that said no.
     pub fn policy(&self) -> &Policy {
         &self.bound.policy

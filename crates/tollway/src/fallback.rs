@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tollway_core::{
-    Clock, Decision, Limit, Operation, Outcome, Party, Policy, Store, StoreError, Terms, Timestamp, Verb,
-    WhenStoreFails,
+    Algorithm, Answer, Clock, Decision, Fault, Limit, Operation, Outcome, Party, PermitId, Policy, Store,
+    StoreError, Terms, Timestamp, Verb, WhenStoreFails,
 };
 use tollway_memory::MemoryStore;
 
@@ -34,6 +34,10 @@ impl Fallback {
         error: StoreError,
         now: Timestamp,
     ) -> Instead {
+        // The caller asked for what cannot be: the store is well, and nobody else would know better.
+        if error.fault == Fault::Caller {
+            return Instead::Failed(error);
+        }
         let enforced = asks.iter().filter(|ask| !ask.bound.policy.shadow());
         let mode =
             enforced.map(|ask| ask.bound.policy.when_store_fails()).max().unwrap_or(WhenStoreFails::Open);
@@ -46,17 +50,25 @@ impl Fallback {
     }
 
     fn decide_locally(&self, asks: &[Ask], terms: &Terms<'_>, error: StoreError) -> Instead {
-        let policies: Option<Vec<Policy>> = asks.iter().map(|ask| share_of(&ask.bound.policy)).collect();
-        let Some(policies) = policies else { return Instead::Failed(error) };
-        let parties: Vec<Party<'_>> =
-            asks.iter().zip(&policies).map(|(ask, policy)| Party { policy, ..ask.party() }).collect();
-        let operation = Operation { parties: &parties, verb: Verb::Take(*terms) };
-        let tollway_core::Answer::Now(Some(Ok(outcomes))) = self.local.apply(&[operation]) else {
-            return Instead::Failed(error);
-        };
-        match outcomes.into_iter().next() {
+        match self.apply(asks, Verb::Take(*terms)) {
             Some(Outcome::Decided(decision)) => Instead::Decided(decision),
             _ => Instead::Failed(error),
+        }
+    }
+
+    /// Frees the slots that a permit holds in the local meters.
+    pub(crate) fn done(&self, asks: &[Ask], permit: PermitId) {
+        self.apply(asks, Verb::Done(permit));
+    }
+
+    fn apply(&self, asks: &[Ask], verb: Verb<'_>) -> Option<Outcome> {
+        let policies: Vec<Policy> =
+            asks.iter().map(|ask| share_of(&ask.bound.policy)).collect::<Option<_>>()?;
+        let parties: Vec<Party<'_>> =
+            asks.iter().zip(&policies).map(|(ask, policy)| Party { policy, ..ask.party() }).collect();
+        match self.local.apply(&[Operation { parties: &parties, verb }]) {
+            Answer::Now(Some(Ok(mut outcomes))) => outcomes.pop(),
+            _ => None,
         }
     }
 }
@@ -68,8 +80,19 @@ pub(crate) enum Instead {
     Failed(StoreError),
 }
 
-/// The policy with a share of every limit, rounded down, at least 1.
+/// The policy with a share of every limit and burst, rounded down, at least 1.
 fn share_of(policy: &Policy) -> Option<Policy> {
-    let share = |limit: &Limit| limit.with_amount((limit.amount() / LOCAL_SHARE).max(1)).ok();
-    policy.with_limits(policy.limits().iter().map(share).collect::<Option<Vec<_>>>()?).ok()
+    let share = |amount: u64| (amount / LOCAL_SHARE).max(1);
+    let share_of_limit = |limit: &Limit| {
+        let algorithm = match limit.algorithm() {
+            Algorithm::Bucket { period, burst } => {
+                Algorithm::Bucket { period: *period, burst: share(*burst) }
+            }
+            other => other.clone(),
+        };
+        let made = Limit::new(share(limit.amount()), limit.unit().clone(), algorithm).ok()?;
+        Some(made.named(limit.name().clone()))
+    };
+    let limits: Option<Vec<Limit>> = policy.limits().iter().map(share_of_limit).collect();
+    policy.with_limits(limits?).ok()
 }

@@ -14,6 +14,7 @@
 //! [`Limiter`] is the way in; [`Take`] is a question being put together; [`Permit`] is the answer yes, [`Denied`] the
 //! answer no. What limits, policies and meters are is told in [`tollway_core`].
 
+mod background;
 mod bound;
 mod config;
 mod denied;

@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 
 use tokio::task::AbortHandle;
 use tollway_core::{
-    Answer, Begun, Booking, Cost, Decision, Grant, Outcome, PermitId, Reading, Settled, Span, Terms,
-    Timestamp, Verb,
+    Answer, Begun, Booking, Cost, Decision, Grant, Outcome, PermitId, Reading, Settled, Span, StoreResult,
+    Terms, Timestamp, Verb,
 };
 
+use crate::background::in_background;
 use crate::bound::{Asks, next_permit};
 use crate::renewal::keep_slots;
 use crate::request::wrong_answer;
@@ -68,13 +69,13 @@ impl Permit {
     ) -> Self {
         let nothing = grant.would_deny != 0 && asks.forget_denied_shadows(grant.would_deny);
         let unbooked = degraded || nothing;
-        let over = unbooked || !asks.iter().any(|ask| ask.bound.policy.holds_slots());
+        let over = nothing || !asks.iter().any(|ask| ask.bound.policy.holds_slots());
         let local = sent_at.map(|sent_at| local_times(&asks, &grant, sent_at));
         let booking = booking_of(&grant);
         let (would_deny, readings) = (grant.would_deny, grant.readings);
         let more = More { degraded, would_deny, readings, local, renewal: None };
         let mut permit = Self { asks, booking, unbooked, remember, over, more: Some(Box::new(more)) };
-        if !over {
+        if !over && !degraded {
             permit.keep_slots();
         }
         permit
@@ -198,11 +199,38 @@ impl Permit {
         if self.over {
             return Ok(());
         }
-        let answer = self.asks.send(Verb::Done(self.booking.permit));
         self.over = true;
-        one(answer.await)?;
+        if self.unbooked {
+            self.asks.shared().fallback.done(&self.asks, self.booking.permit);
+        } else {
+            one(self.asks.send(Verb::Done(self.booking.permit)).await)?;
+        }
         self.asks.shared().queues.notify(&self.asks);
         Ok(())
+    }
+
+    /// [`begin`](Permit::begin) on a thread without a runtime.
+    pub fn begin_blocking(&mut self) -> Result<(), TakeError> {
+        let shared = self.asks.shared().clone();
+        shared.timers.block_on(self.begin())?
+    }
+
+    /// [`settle`](Permit::settle) on a thread without a runtime.
+    pub fn settle_blocking(self, unit: &str, actual: u64) -> Result<Settled, TakeError> {
+        let shared = self.asks.shared().clone();
+        shared.timers.block_on(self.settle(unit, actual))?
+    }
+
+    /// [`give_back`](Permit::give_back) on a thread without a runtime.
+    pub fn give_back_blocking(self) -> Result<Settled, TakeError> {
+        let shared = self.asks.shared().clone();
+        shared.timers.block_on(self.give_back())?
+    }
+
+    /// [`done`](Permit::done) on a thread without a runtime.
+    pub fn done_blocking(self) -> Result<(), TakeError> {
+        let shared = self.asks.shared().clone();
+        shared.timers.block_on(self.done())?
     }
 
     /// As one whose time has not come: dropping it gives it back.
@@ -248,8 +276,13 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if !self.over {
-            in_background(&self.asks, self.asks.send(Verb::Done(self.booking.permit)));
+        match (self.over, self.unbooked) {
+            (true, _) => {}
+            (false, true) => {
+                self.asks.shared().fallback.done(&self.asks, self.booking.permit);
+                self.asks.shared().queues.notify(&self.asks);
+            }
+            (false, false) => in_background(&self.asks, self.asks.send(Verb::Done(self.booking.permit))),
         }
     }
 }
@@ -297,30 +330,6 @@ impl Drop for Place {
     }
 }
 
-/// Sees an answer through without waiting for it, and then tells those who wait for what came back.
-fn in_background(asks: &Asks, answer: Answer) {
-    let shared = asks.shared();
-    match answer {
-        Answer::Now(result) => {
-            if let Some(Ok(outcomes)) = result
-                && let Some(Outcome::Settled(Settled::Partly | Settled::Dropped)) = outcomes.first()
-            {
-                shared.permits_lost.fetch_add(1, Ordering::Relaxed);
-            }
-            shared.queues.notify(asks);
-        }
-        later => {
-            let asks = asks.clone();
-            shared.timers.spawn(async move {
-                if let Err(error) = later.await {
-                    tracing::debug!(%error, "a permit could not be given back");
-                }
-                asks.shared().queues.notify(&asks);
-            });
-        }
-    }
-}
-
 /// From the store's time to ours: due when it surely is, counted from the answer; good while it surely is, counted from
 /// before the request went out.
 fn local_times(asks: &Asks, grant: &Grant, sent_at: Timestamp) -> (Timestamp, Timestamp) {
@@ -331,11 +340,10 @@ fn local_times(asks: &Asks, grant: &Grant, sent_at: Timestamp) -> (Timestamp, Ti
     }
 }
 
-#[inline]
-fn booking_of(grant: &Grant) -> Booking {
+pub(crate) fn booking_of(grant: &Grant) -> Booking {
     Booking { permit: grant.permit, granted_at: grant.now, at: grant.at, good_until: grant.good_until }
 }
 
-fn one(result: tollway_core::StoreResult) -> Result<Outcome, TakeError> {
+fn one(result: StoreResult) -> Result<Outcome, TakeError> {
     result?.into_iter().next().ok_or_else(|| wrong_answer().into())
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Mutex as Turn, Notify};
 use tollway_core::LineKey;
 
+use crate::Denied;
 use crate::bound::{Ask, Asks};
 
 /// The queues that somebody stands in.
@@ -38,6 +39,18 @@ pub(crate) struct Queue {
     pub(crate) turn: Turn<()>,
     /// Told when something came back.
     pub(crate) freed: Notify,
+    /// What the first one was last told.
+    denial: Mutex<Option<Denied>>,
+}
+
+impl Queue {
+    pub(crate) fn note_denial(&self, denied: &Denied) {
+        *self.denial.lock().unwrap_or_else(PoisonError::into_inner) = Some(denied.clone());
+    }
+
+    pub(crate) fn last_denial(&self) -> Option<Denied> {
+        self.denial.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// A place in a queue; the queue goes with the last one who leaves it.

@@ -7,6 +7,7 @@ use tollway_core::{
     Timestamp, Verb,
 };
 
+use crate::background::InFlight;
 use crate::bound::{Asks, Shared, next_permit};
 use crate::fallback::Instead;
 use crate::granted::{Granted, Taken};
@@ -70,6 +71,13 @@ impl Request {
         let Options { call, readings, .. } = &self.options;
         let terms = Terms { permit, max_wait, call: call.as_ref(), readings: *readings };
         (Sent { permit, max_wait, at }, self.asks.send(Verb::Take(terms)))
+    }
+
+    /// Sends it and waits for the answer. Dropped meanwhile, what it took comes back.
+    pub(crate) async fn ask(&self, max_wait: Span) -> Result<Taken<'static>, TakeError> {
+        let (sent, answer) = self.send(max_wait);
+        let result = InFlight::new(answer, &self.asks, self.options.call.is_some()).await;
+        self.clone().conclude(sent, result)
     }
 
     /// Makes a permit or a denial of the store's answer.

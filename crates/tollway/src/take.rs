@@ -6,13 +6,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tollway_core::{Answer, CallId, Cost, Subject};
+use tollway_core::{Answer, CallId, Cost, DecideNow, Subject};
 
 use crate::bound::{Ask, Asks, BoundRef, next_permit};
 use crate::granted::{Granted, Taken};
 use crate::request::{Options, Request, Sent};
 use crate::waiting::wait_for_permit;
-use crate::{Limiter, Permit, TakeError};
+use crate::{Denied, Limiter, Permit, TakeError};
 
 /// A take that waits for its turn.
 pub enum Waits {}
@@ -177,27 +177,32 @@ impl<'l> Take<'l, Tries> {
     /// Decides on this thread. With a store in process this neither blocks nor allocates.
     #[inline(always)]
     pub fn now(self) -> Result<Taken<'l>, TakeError> {
-        match self.grant_now() {
-            Some(granted) => Ok(Taken::Granted(granted)),
+        match self.decide_now() {
+            Some(taken) => Ok(taken),
             None => self.into_request()?.decide_now(),
         }
     }
 
     /// The short way, where there is one: nothing has happened otherwise.
     #[inline(always)]
-    fn grant_now(&self) -> Option<Granted<'l>> {
+    fn decide_now(&self) -> Option<Taken<'l>> {
         let (Ok(BoundRef::Lent(bound)), None, None) = (&self.bound, &self.cost, &self.more) else {
             return None;
         };
         let permit = next_permit();
-        let granted = bound.grant_now(self.subject, permit)?;
-        Some(Granted::lent(bound, self.subject, permit, granted))
+        Some(match bound.decide_now(self.subject, permit)? {
+            DecideNow::Granted(granted) => {
+                Taken::Granted(Granted::lent(bound, self.subject, permit, granted))
+            }
+            DecideNow::Denied(denied) => Taken::Denied(Denied::now(bound, denied)),
+        })
     }
 }
 
 impl Request {
     /// The long way: through the store's one method.
     fn decide_now(self) -> Result<Taken<'static>, TakeError> {
+        self.shared().may_block()?;
         let (sent, answer) = self.send_now();
         let result = match answer {
             Answer::Now(Some(result)) => result,
@@ -212,8 +217,8 @@ impl<'l> IntoFuture for Take<'l, Tries> {
     type IntoFuture = Trying<'l>;
 
     fn into_future(self) -> Trying<'l> {
-        Trying(match self.grant_now() {
-            Some(granted) => Step::Granted(granted),
+        Trying(match self.decide_now() {
+            Some(taken) => Step::Decided(taken),
             None => self.into_request().map_or_else(Step::Failed, Step::Start),
         })
     }
@@ -223,7 +228,7 @@ impl<'l> IntoFuture for Take<'l, Tries> {
 pub struct Trying<'l>(Step<'l>);
 
 enum Step<'l> {
-    Granted(Granted<'l>),
+    Decided(Taken<'l>),
     Start(Request),
     Sent(Request, Sent, Answer),
     Failed(TakeError),
@@ -235,7 +240,7 @@ impl<'l> Future for Trying<'l> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let (request, sent, mut answer) = match std::mem::replace(&mut self.0, Step::Over) {
-            Step::Granted(granted) => return Poll::Ready(Ok(Taken::Granted(granted))),
+            Step::Decided(taken) => return Poll::Ready(Ok(taken)),
             Step::Start(request) => {
                 let (sent, answer) = request.send_now();
                 (request, sent, answer)

@@ -63,6 +63,7 @@ impl<T> Inquiry<T> {
     pub fn now(self) -> Result<T, TakeError> {
         let ask = self.ask?;
         let asks = Asks::One(ask.clone());
+        asks.shared().may_block()?;
         let result = match asks.send(self.verb) {
             Answer::Now(Some(result)) => result,
             later => asks.shared().timers.block_on(later)?,

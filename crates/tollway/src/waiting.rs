@@ -24,8 +24,7 @@ pub(crate) async fn wait_for_permit(request: Request) -> Result<Permit, TakeErro
 /// One round trip: granted for an exact time, and asleep until then.
 async fn wait_in_line(request: Request) -> Result<Permit, TakeError> {
     let wait = request.longest_wait();
-    let (sent, answer) = request.send(wait);
-    match request.conclude(sent, answer.await)? {
+    match request.ask(wait).await? {
         Taken::Denied(denied) => Err(TakeError::Denied(denied)),
         Taken::Granted(granted) => {
             // The permit is ours but not yet due: whoever drops us now gives it back unused.
@@ -46,12 +45,18 @@ async fn wait_for_turn(request: Request) -> Result<Permit, TakeError> {
         turn = place.queue.turn.lock() => Some(turn),
         slept = shared.timers.sleep_until(&*shared.clock, deadline) => { slept?; None }
     };
+    if turn.is_none()
+        && let Some(denied) = place.queue.last_denial()
+    {
+        // Time is up while somebody else still waits in front: what that one was told is true for us too.
+        return Err(TakeError::Denied(denied));
+    }
     loop {
-        let (sent, answer) = request.send_now();
-        let denied = match request.clone().conclude(sent, answer.await)? {
+        let denied = match request.ask(Span::ZERO).await? {
             Taken::Granted(granted) => return Ok(granted.permit()),
             Taken::Denied(denied) => denied,
         };
+        place.queue.note_denial(&denied);
         let now = shared.clock.now();
         let retry_at = now.plus(denied.denial.retry_after());
         if turn.is_none() || now >= deadline {

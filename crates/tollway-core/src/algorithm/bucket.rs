@@ -51,17 +51,18 @@ impl Bucket {
         Self { used: narrow(left.checked_div(period)), part: narrow(left.checked_rem(period)) }
     }
 
-    /// Refills for `elapsed` and takes `charge`, if there is room then. Answers how long until nothing is used any more;
-    /// if there is no room, nothing has changed.
+    /// Refills for `elapsed` and takes `charge`. Answers how long until nothing is used any more; or, if there is no room
+    /// and so nothing has changed, how long until there is.
     #[inline]
-    pub(crate) fn take(&mut self, rate: Rate, burst: u64, charge: u64, elapsed: Span) -> Option<Span> {
-        let mut after = self.after(rate, elapsed);
+    pub(crate) fn take(&mut self, rate: Rate, burst: u64, charge: u64, elapsed: Span) -> Result<Span, Span> {
+        let refilled = self.after(rate, elapsed);
+        let mut after = refilled;
         after.debit(charge);
         if after.whole() > burst {
-            return None;
+            return Err(refilled.wait_for(rate, burst, charge));
         }
         *self = after;
-        Some(after.wait_for(rate, 0, 0))
+        Ok(after.wait_for(rate, 0, 0))
     }
 
     /// How long until `charge` fits beside what is used: zero if it does now. Rounded up, against the caller.

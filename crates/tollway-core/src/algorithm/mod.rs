@@ -143,8 +143,11 @@ impl Limit {
                 let rate = self.rate(*period);
                 *bucket = bucket.after(rate, at.since(as_of));
                 bucket.debit(charge);
-                let expires = bucket.good_as_new_at(rate, at);
-                Debited { good_until: Timestamp::MAX, expires, holds: bucket.whole() <= self.capacity() }
+                let holds = bucket.whole() <= self.capacity();
+                // A bound that needs no division: what fits a bucket is gone in the time that refills all of it.
+                let expires =
+                    if holds { at.plus(self.refill_time()) } else { bucket.good_as_new_at(rate, at) };
+                Debited { good_until: Timestamp::MAX, expires, holds }
             }
             _ => self.debit_others(meter, charge, span, permit),
         }

@@ -61,6 +61,8 @@ pub struct Limit {
     amount: u64,
     algorithm: Algorithm,
     identity: u32,
+    /// How long an empty bucket takes to fill; divided once.
+    refill_time: Span,
 }
 
 /// Why numbers do not make a limit.
@@ -111,7 +113,8 @@ impl Limit {
         }
         let name = words::default_name(&unit, &algorithm);
         let identity = words::identity(&name, &unit, &algorithm);
-        Ok(Self { name, unit, amount, algorithm, identity })
+        let refill_time = refill_time(amount, &algorithm);
+        Ok(Self { name, unit, amount, algorithm, identity, refill_time })
     }
 
     /// The same limit under another name (and so, another meter).
@@ -191,16 +194,18 @@ impl Limit {
 
     /// How long an empty bucket takes to fill, rounded up; zero for limits that do not refill.
     pub fn refill_time(&self) -> Span {
-        match &self.algorithm {
-            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
-                let total = u128::from(self.capacity()).saturating_mul(u128::from(period.as_micros()));
-                Span::from_micros(
-                    u64::try_from(total.div_ceil(u128::from(self.amount.max(1)))).unwrap_or(u64::MAX),
-                )
-            }
-            _ => Span::ZERO,
-        }
+        self.refill_time
     }
+}
+
+fn refill_time(amount: u64, algorithm: &Algorithm) -> Span {
+    let (period, burst) = match algorithm {
+        Algorithm::Bucket { period, burst } => (period, *burst),
+        Algorithm::Paced(period) => (period, 1),
+        _ => return Span::ZERO,
+    };
+    let total = u128::from(burst).saturating_mul(u128::from(period.as_micros()));
+    Span::from_micros(u64::try_from(total.div_ceil(u128::from(amount.max(1)))).unwrap_or(u64::MAX))
 }
 
 impl fmt::Display for Limit {

@@ -12,9 +12,9 @@ use smallvec::SmallVec;
 use table::Found;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
 use tollway_core::{
-    Answer, Applied, Clock, Cost, Decision, Fault, GrantNow, Invariant, Line, Operation, Outcome, Outcomes,
-    Party, PermitId, Policy, Retry, Store, StoreError, StoreResult, Subject, Timestamp, Verb, apply,
-    grant_now,
+    Answer, Applied, Clock, Cost, DecideNow, Decision, Fault, Invariant, Line, Operation, Outcome, Outcomes,
+    Party, PermitId, Policy, Retry, Span, Store, StoreError, StoreResult, Subject, Timestamp, Verb, apply,
+    decide_now,
 };
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
@@ -116,40 +116,40 @@ impl MemoryStore {
         Ok(applied.outcome)
     }
 
-    /// What `apply` does with nearly every take, without the wrapping: one policy and subject, no id, a line that is there
-    /// and has room. If it is not that, nothing has changed, and `apply` must be asked.
+    /// What `apply` does with nearly every take, without the wrapping: one policy and subject, no id, a line that is there,
+    /// and nobody who waits. If it is not that, nothing has changed, and `apply` must be asked.
     ///
     /// The subject need not have been checked: one that is not valid has no line.
     #[inline]
-    pub fn grant_now(
+    pub fn decide_now(
         &self,
         policy: &Policy,
         subject: &str,
         cost: &Cost,
         permit: PermitId,
-    ) -> Option<GrantNow> {
-        self.grant_at(policy, subject, cost, permit, self.clock.now())
+    ) -> Option<DecideNow> {
+        self.decide_at(policy, subject, cost, permit, self.clock.now())
     }
 
     #[inline]
-    fn grant_at(
+    fn decide_at(
         &self,
         policy: &Policy,
         subject: &str,
         cost: &Cost,
         permit: PermitId,
         now: Timestamp,
-    ) -> Option<GrantNow> {
+    ) -> Option<DecideNow> {
         let hash = table::hash(&self.hasher, policy.key(), subject);
         let mut shard = self.lock(shard_of(hash));
-        let granted = match shard.own(hash, policy, subject)? {
-            Found::Packed(packed) => packed.grant_now(policy, cost, now)?,
-            Found::Whole(line) => grant_now(policy, cost, line, permit, now)?,
+        let decided = match shard.own(hash, policy, subject)? {
+            Found::Packed(packed) => packed.decide_now(policy, cost, now)?,
+            Found::Whole(line) => decide_now(policy, cost, line, permit, now)?,
         };
-        if granted.over {
+        if matches!(decided, DecideNow::Granted(granted) if granted.over) {
             self.raise_alarm(&[policy]);
         }
-        Some(granted)
+        Some(decided)
     }
 
     /// One line.
@@ -240,12 +240,15 @@ impl Store for MemoryStore {
         }
         let now = self.clock.now();
         if let [Operation { parties: [party], verb: Verb::Take(terms) }] = batch
-            && (terms.call, terms.readings) == (None, false)
-            && let Some(granted) =
-                self.grant_at(party.policy, party.subject.as_str(), party.cost, terms.permit, now)
+            && let (None, false, Span::ZERO) = (terms.call, terms.readings, terms.max_wait)
+            && let Some(decided) =
+                self.decide_at(party.policy, party.subject.as_str(), party.cost, terms.permit, now)
         {
-            let grant = granted.of_permit(terms.permit);
-            return Answer::Now(Some(Ok(Outcomes::from_buf([Outcome::Decided(Decision::Granted(grant))]))));
+            let decision = match decided {
+                DecideNow::Granted(granted) => Decision::Granted(granted.of_permit(terms.permit)),
+                DecideNow::Denied(denied) => Decision::Denied(denied.in_full()),
+            };
+            return Answer::now(Ok(Outcomes::from_buf([Outcome::Decided(decision)])));
         }
         Answer::now(batch.iter().map(|operation| self.apply_one(operation, now)).collect::<StoreResult>())
     }
@@ -274,7 +277,7 @@ fn refuse_one_line_for_two(
             let message =
                 "the memory store is full and two subjects of this take share a line; take them apart"
                     .to_owned();
-            return Err(StoreError { fault: Fault::Store, retry: Retry::Safe, message });
+            return Err(StoreError { fault: Fault::Caller, retry: Retry::Useless, message });
         }
         shared.push(place);
     }

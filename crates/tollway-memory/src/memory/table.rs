@@ -126,7 +126,7 @@ impl LineTable {
     fn give_memory_back(&mut self) {
         const WORTH_IT: usize = 4_096;
         let length = self.entries.len();
-        if self.entries.capacity() > WORTH_IT && length < self.entries.capacity() / 8 {
+        if self.entries.capacity() > WORTH_IT && length < self.entries.capacity() / 4 {
             let Self { hasher, entries, .. } = self;
             entries.shrink_to(length * 2, |entry| self::hash(hasher, &entry.policy, entry.subject.as_str()));
         }

@@ -1,9 +1,11 @@
 //! Threads on few lines: what they were told is written down, and judged by the checker.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 
-use tollway_core::{Algorithm, CallId, Decision, Grant, Limit, Outcome, Policy, Span, Subject, Timestamp};
+use tollway_core::{
+    Algorithm, CallId, Decision, Grant, Limit, Outcome, Policy, Span, Store, Subject, Timestamp,
+};
 
 use super::lab::{at, booking_of, fresh_name, fresh_permit};
 use super::{Failure, Report, attempt};
@@ -66,6 +68,8 @@ impl Time<'_> {
 
 struct Round<'r> {
     time: Time<'r>,
+    /// Asked of the rig once: all threads must meet on it.
+    store: Arc<dyn Store>,
     policy: Policy,
     most: u64,
     stepping: bool,
@@ -75,8 +79,9 @@ impl<'r> Round<'r> {
     fn new(rig: &'r dyn Rig, limits: &[&str], most: u64, stepping: bool) -> Self {
         let policy = Policy::new(&fresh_name(), limits.iter().copied()).expect("the targets are right");
         let time = Time { rig, surely: AtomicU64::new(0), at_most: AtomicU64::new(0) };
+        let store = rig.store();
         time.set(at(0));
-        Self { time, policy, most, stepping }
+        Self { time, store, policy, most, stepping }
     }
 
     /// Answers how many calls were judged.
@@ -157,7 +162,7 @@ impl<'r> Round<'r> {
     }
 
     fn apply(&self, deed: Deed) -> (Outcome, Stretch) {
-        let store = self.time.rig.store();
+        let store = &self.store;
         let act = || deed.lend(|operation| wait_for(store.apply(&[*operation])).expect("the store answers"));
         let (mut outcomes, when) = self.time.measure(act);
         (outcomes.remove(0), when)
