@@ -24,8 +24,7 @@ pub fn decide(
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
     if let ([party], [line], None, false) = (parties, &mut *lines, terms.call, terms.readings)
-        && let Some(DecideNow::Granted(granted)) =
-            decide_now(party.policy, party.cost, line, terms.permit, now)
+        && let Some(granted) = grant_now(party.policy, party.cost, line, terms.permit, now)
     {
         return Ok(Decision::Granted(granted.of_permit(terms.permit)));
     }
@@ -35,8 +34,8 @@ pub fn decide(
 /// The common case: one policy, no id, and nobody who waits.
 ///
 /// If it is not that (a shadow, a policy whose limits have changed, a cost that can never be granted), nothing has
-/// changed, and [`decide`] or [`apply`](crate::apply) must be asked. They begin here too; a store in memory asks directly,
-/// because then nothing else is in the way.
+/// changed, and [`decide`] or [`apply`](crate::apply) must be asked. A store in memory asks here first, because then
+/// nothing else is in the way.
 #[inline]
 pub fn decide_now(
     policy: &Policy,
@@ -45,22 +44,34 @@ pub fn decide_now(
     permit: PermitId,
     now: Timestamp,
 ) -> Option<DecideNow> {
-    let now = now.max(line.seen);
-    if policy.shadow() {
-        return None;
+    match grant_now(policy, cost, line, permit, now) {
+        Some(granted) => Some(DecideNow::Granted(granted)),
+        None => deny_now(policy, cost, line, now.max(line.seen)).map(DecideNow::Denied),
     }
-    if line.frontier() > now || !has_room(policy, cost, line, now) {
-        return deny_now(policy, cost, line, now).map(DecideNow::Denied);
+}
+
+/// Debits one policy in which nobody stands in line and every limit has room; nothing otherwise.
+#[inline]
+fn grant_now(
+    policy: &Policy,
+    cost: &Cost,
+    line: &mut Line,
+    permit: PermitId,
+    now: Timestamp,
+) -> Option<GrantNow> {
+    let now = now.max(line.seen);
+    if policy.shadow() || line.frontier() > now || !has_room(policy, cost, line, now) {
+        return None;
     }
     let mut grant = Grant::at_once(permit, now);
     debit(policy, cost, line, permit, now, &mut grant);
-    Some(DecideNow::Granted(GrantNow { now, good_until: grant.good_until, over: grant.over }))
+    Some(GrantNow { now, good_until: grant.good_until, over: grant.over })
 }
 
 /// When one policy that has no room now will have it.
 fn deny_now(policy: &Policy, cost: &Cost, line: &Line, now: Timestamp) -> Option<DenyNow> {
     let possible = policy.charges(cost).all(|(limit, charge)| charge <= limit.capacity());
-    if !possible || !charges_anything(policy, cost) || !line.fits(policy) {
+    if policy.shadow() || !possible || !charges_anything(policy, cost) || !line.fits(policy) {
         return None;
     }
     let mut found = Found { at: now, party: 0, limit: 0, settled: false };
@@ -86,6 +97,7 @@ fn has_room(policy: &Policy, cost: &Cost, line: &Line, now: Timestamp) -> bool {
         })
 }
 
+/// The general case: any number of policies, shadows among them, and callers who wait.
 fn search(
     parties: &[Party<'_>],
     lines: &mut [Line],

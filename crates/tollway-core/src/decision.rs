@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::store::Booking;
 use crate::{Limit, Name, PermitId, Span, Subject, Timestamp};
 
 /// The answer to a take. Denial is an outcome, not an error.
@@ -91,6 +92,12 @@ pub enum DecideNow {
 }
 
 impl GrantNow {
+    /// What its permit remembers of it.
+    #[inline]
+    pub fn booking(self, permit: PermitId) -> Booking {
+        Booking { permit, granted_at: self.now, at: self.now, good_until: self.good_until }
+    }
+
     /// The grant in full.
     pub fn of_permit(self, permit: PermitId) -> Grant {
         Grant { good_until: self.good_until, over: self.over, ..Grant::at_once(permit, self.now) }

@@ -17,8 +17,8 @@ pub struct Denied {
 }
 
 impl Denied {
-    pub(crate) fn now(bound: &Arc<Bound>, denied: DenyNow) -> Self {
-        Self { bound: Arc::clone(bound), denial: denied.in_full(), degraded: false }
+    pub(crate) fn now(bound: Arc<Bound>, denied: DenyNow) -> Self {
+        Self { bound, denial: denied.in_full(), degraded: false }
     }
 
     /// The policy that said no.

@@ -58,8 +58,7 @@ enum Kind<'a> {
 impl<'a> Granted<'a> {
     #[inline(always)]
     pub(crate) fn lent(bound: &'a Arc<Bound>, subject: &'a str, permit: PermitId, granted: GrantNow) -> Self {
-        let GrantNow { now, good_until, .. } = granted;
-        Self(Kind::Lent { bound, subject, booking: Booking { permit, granted_at: now, at: now, good_until } })
+        Self(Kind::Lent { bound, subject, booking: granted.booking(permit) })
     }
 
     pub(crate) fn owned(permit: Permit) -> Self {

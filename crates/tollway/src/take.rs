@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tollway_core::{Answer, CallId, Cost, DecideNow, Subject};
+use tollway_core::{Answer, CallId, Cost, DecideNow, GrantNow, PermitId, Subject};
 
 use crate::bound::{Ask, Asks, BoundRef, next_permit};
 use crate::granted::{Granted, Taken};
@@ -186,16 +186,23 @@ impl<'l> Take<'l, Tries> {
     /// The short way, where there is one: nothing has happened otherwise.
     #[inline(always)]
     fn decide_now(&self) -> Option<Taken<'l>> {
-        let (Ok(BoundRef::Lent(bound)), None, None) = (&self.bound, &self.cost, &self.more) else {
-            return None;
-        };
+        let (Ok(bound), None) = (&self.bound, &self.more) else { return None };
         let permit = next_permit();
-        Some(match bound.decide_now(self.subject, permit)? {
-            DecideNow::Granted(granted) => {
+        Some(match (bound.decide_now(self.subject, self.cost.as_ref(), permit)?, bound, &self.cost) {
+            (DecideNow::Granted(granted), BoundRef::Lent(bound), None) => {
                 Taken::Granted(Granted::lent(bound, self.subject, permit, granted))
             }
-            DecideNow::Denied(denied) => Taken::Denied(Denied::now(bound, denied)),
+            (DecideNow::Granted(granted), ..) => Taken::Granted(self.own_grant(bound, permit, granted)),
+            (DecideNow::Denied(denied), ..) => Taken::Denied(Denied::now(bound.to_arc(), denied)),
         })
+    }
+
+    /// A grant that cannot borrow all it needs: the policy was looked up for this take, or a cost was named.
+    fn own_grant(&self, bound: &BoundRef<'_>, permit: PermitId, granted: GrantNow) -> Granted<'l> {
+        // The line was found under this subject, so it is a valid one.
+        let subject = Subject::new(self.subject).unwrap_or_default();
+        let ask = Ask { bound: bound.to_arc(), subject, cost: self.cost.clone() };
+        Granted::owned(Permit::of_booking(Asks::One(ask), granted.booking(permit)))
     }
 }
 

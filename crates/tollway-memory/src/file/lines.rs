@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tollway_core::{Line, LineKey, Outcome, Timestamp, apply};
+use tollway_core::{Decision, Invariant, Line, LineKey, Outcome, Timestamp, apply};
 
 use super::bounds::{FILE_LINES_MAX, FORGOTTEN_AT_ONCE};
 use super::owned::OwnedOperation;
@@ -61,6 +61,9 @@ impl Lines {
             };
             let mut lines: Vec<Line> = parties.map(known).collect();
             let applied = apply(operation, &mut lines, now);
+            if matches!(&applied.outcome, Outcome::Decided(Decision::Granted(grant)) if grant.over) {
+                tracing::error!(invariant = Invariant::NeverOver.id(), "a grant exceeded its limit");
+            }
             if applied.changed {
                 keys.into_iter().zip(lines).for_each(|(key, line)| self.keep(key, line));
             }
