@@ -9,7 +9,7 @@ use crate::decision::{Decision, Grant, Refusal};
 use crate::fingerprint::Fingerprint;
 use crate::line::RememberedCall;
 use crate::store::{Begun, Booking, Operation, Outcome, Party, Terms, Verb};
-use crate::{CallId, Line, Timestamp};
+use crate::{CallId, Line, PermitId, Timestamp};
 
 /// What came of an operation, and whether the lines must be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,10 +101,12 @@ fn take(
     if let Some(extra) = lines.get(keeper).and_then(|line| line.extra.as_deref()) {
         if let Some(known) = extra.call(call, known_at) {
             let grant = known.grant.clone();
-            return if known.asked == asked {
-                Ok(Decision::Granted(repeat(grant, parties, lines, terms, known_at)))
-            } else {
+            return if known.asked != asked {
                 Err(Refusal::IdReused(call.to_string()))
+            } else if !holds_all_slots(parties, lines, grant.permit, known_at) {
+                Err(Refusal::CallOver(call.to_string()))
+            } else {
+                Ok(Decision::Granted(repeat(grant, parties, lines, terms, known_at)))
             };
         }
         if !extra.has_room_for_call(known_at) {
@@ -123,6 +125,14 @@ fn take(
         line.note_expiry(party.policy);
     }
     Ok(decision)
+}
+
+/// Whether a permit still has every slot it was granted; true where there are none to have.
+fn holds_all_slots(parties: &[Party<'_>], lines: &[Line], permit: PermitId, now: Timestamp) -> bool {
+    parties.iter().zip(lines).filter(|(party, _)| !party.policy.shadow()).all(|(party, line)| {
+        let mut meters = party.policy.limits().iter().zip(&*line.meters);
+        meters.all(|(limit, meter)| !limit.has_slots() || limit.holds_slot(meter, permit, now))
+    })
 }
 
 fn repeat(grant: Grant, parties: &[Party<'_>], lines: &[Line], terms: &Terms<'_>, now: Timestamp) -> Grant {

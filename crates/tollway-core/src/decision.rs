@@ -186,6 +186,9 @@ pub enum Refusal {
     /// The id was used for another cost, policy or subject.
     #[error("the id {0:?} was used before for another take")]
     IdReused(String),
+    /// The call with this id holds its slots no longer, so the same permit cannot be answered again.
+    #[error("the call with the id {0:?} is over and its slot is free; a new call needs a new id")]
+    CallOver(String),
     /// The line remembers as many ids as it can.
     #[error("this subject has {max} ids in the last ten minutes; no more can be remembered", max = crate::bounds::CALL_IDS_MAX)]
     TooManyIds,

@@ -61,6 +61,16 @@ impl Timestamp {
     }
 }
 
+impl fmt::Display for Timestamp {
+    /// In UTC, as in RFC 3339: `2026-11-15T05:33:00Z`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match i64::try_from(self.0).ok().and_then(|micros| jiff::Timestamp::from_microsecond(micros).ok()) {
+            Some(time) => write!(f, "{time}"),
+            None => write!(f, "{} us after 1970", self.0),
+        }
+    }
+}
+
 /// A length of time in whole microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -178,6 +188,11 @@ mod tests {
                 .map(Span::to_string)
                 .collect();
         assert_eq!(shown, ["10m", "1500ms", "36h", "0us"]);
+    }
+
+    #[test]
+    fn timestamps_read_as_people_write_them() {
+        assert_eq!(Timestamp::from_secs(1_794_720_780).to_string(), "2026-11-15T05:33:00Z");
     }
 
     #[test]

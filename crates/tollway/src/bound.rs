@@ -184,6 +184,15 @@ impl Asks {
     }
 }
 
+impl std::ops::DerefMut for Asks {
+    fn deref_mut(&mut self) -> &mut [Ask] {
+        match self {
+            Self::One(ask) => std::slice::from_mut(ask),
+            Self::Many(asks) => asks,
+        }
+    }
+}
+
 impl std::ops::Deref for Asks {
     type Target = [Ask];
 

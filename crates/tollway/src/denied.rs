@@ -51,9 +51,23 @@ impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.policy().name();
         match self.limit() {
-            Some(limit) => write!(f, "denied by {limit} of policy {name}; free in {:?}", self.retry_after()),
-            None => write!(f, "denied by policy {name}; free in {:?}", self.retry_after()),
+            Some(limit) => {
+                write!(f, "denied by {limit} of policy {name}; free in {}", in_words(self.retry_after()))
+            }
+            None => write!(f, "denied by policy {name}; free in {}", in_words(self.retry_after())),
         }
+    }
+}
+
+/// As a person says it, never too short: `250 ms`, `15.7 s`, `2 min 5 s`, `18 h 25 min`.
+fn in_words(wait: Duration) -> String {
+    let millis = wait.as_micros().div_ceil(1_000);
+    let seconds = millis.div_ceil(1_000);
+    match seconds {
+        0..=1 => format!("{millis} ms"),
+        2..60 => format!("{}.{} s", millis.div_ceil(100) / 10, millis.div_ceil(100) % 10),
+        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds.div_ceil(60) / 60, seconds.div_ceil(60) % 60),
     }
 }
 
@@ -64,3 +78,15 @@ impl fmt::Debug for Denied {
 }
 
 impl std::error::Error for Denied {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_read_as_people_say_them() {
+        let words = |micros| in_words(Duration::from_micros(micros));
+        let said = [1, 250_000, 15_606_836, 60_000_000, 125_000_001, 66_276_561_354].map(words);
+        assert_eq!(said, ["1 ms", "250 ms", "15.7 s", "1 min 0 s", "2 min 6 s", "18 h 25 min"]);
+    }
+}

@@ -153,7 +153,7 @@ impl Limiter {
         self.inner.registry.find(policy)
     }
 
-    pub(crate) fn registry(&self) -> &Registry {
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
         &self.inner.registry
     }
 

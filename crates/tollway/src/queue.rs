@@ -80,6 +80,14 @@ impl Queues {
     }
 }
 
+impl Queues {
+    /// The limits themselves have changed.
+    pub(crate) fn notify_all(&self) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.alone.values().chain(waiting.together.values()).for_each(|queue| queue.freed.notify_one());
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

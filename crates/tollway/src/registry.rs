@@ -34,6 +34,8 @@ impl Registry {
         };
         self.policies.store(Arc::new(policies.into_iter().map(bind).collect()));
         self.generation.store(generation, Ordering::Release);
+        // Whoever waits for its turn may have it under the new limits.
+        self.shared.queues.notify_all();
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<Arc<Bound>, TakeError> {

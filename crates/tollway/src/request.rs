@@ -11,6 +11,7 @@ use crate::background::InFlight;
 use crate::bound::{Asks, Shared, next_permit};
 use crate::fallback::Instead;
 use crate::granted::{Granted, Taken};
+use crate::registry::Registry;
 use crate::{Denied, Permit, TakeError};
 
 /// What is asked.
@@ -18,6 +19,8 @@ use crate::{Denied, Permit, TakeError};
 pub(crate) struct Request {
     pub(crate) asks: Asks,
     options: Options,
+    /// Where the policies in force are, for those who wait long enough to see them change.
+    registry: Arc<Registry>,
 }
 
 /// What most takes leave as it is.
@@ -38,8 +41,20 @@ pub(crate) struct Sent {
 }
 
 impl Request {
-    pub(crate) fn new(asks: Asks, options: Options) -> Self {
-        Self { asks, options }
+    pub(crate) fn new(asks: Asks, options: Options, registry: Arc<Registry>) -> Self {
+        Self { asks, options, registry }
+    }
+
+    /// Takes over what a reload has changed, as far as the cost still means the same.
+    pub(crate) fn follow_reload(&mut self) {
+        let generation = self.registry.generation();
+        for ask in self.asks.iter_mut().filter(|ask| ask.bound.generation != generation) {
+            if let Ok(found) = self.registry.find(ask.bound.policy.name().as_str())
+                && found.policy.units() == ask.bound.policy.units()
+            {
+                ask.bound = found;
+            }
+        }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

@@ -3,6 +3,7 @@
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -141,9 +142,10 @@ impl<'l, Mode> Take<'l, Mode> {
             Err(error) => return Err(*error),
         };
         let first = Ask { bound, subject: Subject::new(self.subject)?, cost: self.cost };
+        let registry = Arc::clone(self.limiter.registry());
         Ok(match self.more {
-            None => Request::new(Asks::One(first), Options::default()),
-            Some(more) => Request::new(Asks::new(first, more.asks), more.options),
+            None => Request::new(Asks::One(first), Options::default(), registry),
+            Some(more) => Request::new(Asks::new(first, more.asks), more.options, registry),
         })
     }
 }

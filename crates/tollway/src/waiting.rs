@@ -36,7 +36,7 @@ async fn wait_in_line(request: Request) -> Result<Permit, TakeError> {
 }
 
 /// In order of arrival, the first asks until it is granted or its time is up; the others wait for their turn.
-async fn wait_for_turn(request: Request) -> Result<Permit, TakeError> {
+async fn wait_for_turn(mut request: Request) -> Result<Permit, TakeError> {
     let shared = request.shared().clone();
     let deadline = shared.clock.now().plus(request.longest_wait());
     let place = shared.queues.join(&request.asks);
@@ -52,6 +52,7 @@ async fn wait_for_turn(request: Request) -> Result<Permit, TakeError> {
         return Err(TakeError::Denied(denied));
     }
     loop {
+        request.follow_reload();
         let denied = match request.ask(Span::ZERO).await? {
             Taken::Granted(granted) => return Ok(granted.permit()),
             Taken::Denied(denied) => denied,

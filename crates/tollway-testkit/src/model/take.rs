@@ -29,6 +29,21 @@ pub(super) fn take(
         if known.asked != asked {
             return Err(Refusal::IdReused(id.to_string()));
         }
+        let permit = known.grant.permit;
+        let lacks_slot = |(party, line): (&Party<'_>, &Line)| {
+            let slots = party
+                .policy
+                .limits()
+                .iter()
+                .filter(|limit| matches!(limit.algorithm(), Algorithm::Concurrency { .. }));
+            let held = |limit: &Limit| {
+                line.log(limit).slots.iter().any(|(holder, until)| *holder == permit && *until > now)
+            };
+            !party.policy.shadow() && slots.into_iter().any(|limit| !held(limit))
+        };
+        if parties.iter().zip(lines.iter()).any(lacks_slot) {
+            return Err(Refusal::CallOver(id.to_string()));
+        }
         let readings = if terms.readings { read_all(parties, lines, now) } else { Vec::new() };
         let grant = Grant { repeated: true, readings, ..known.grant.clone() };
         return Ok((Decision::Granted(grant), false));
