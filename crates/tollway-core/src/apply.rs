@@ -8,7 +8,7 @@ use crate::decide::{decide, read_all};
 use crate::decision::{Decision, Grant, Refusal};
 use crate::fingerprint::Fingerprint;
 use crate::line::RememberedCall;
-use crate::store::{Begun, Booking, Operation, Outcome, Party, Terms, Verb};
+use crate::store::{Begun, Booking, Operation, Outcome, Party, Settled, Terms, Verb};
 use crate::{CallId, Line, PermitId, Timestamp};
 
 /// What came of an operation, and whether the lines must be kept.
@@ -62,10 +62,12 @@ fn try_apply(operation: &Operation<'_>, lines: &mut [Line], now: Timestamp) -> R
             (Outcome::Begun(begun), changed)
         }
         Verb::Settle { booking, actual, remember } => {
-            (Outcome::Settled(settle(parties, lines, booking, actual, remember, now)?), true)
+            let settled = settle(parties, lines, booking, actual, remember, now)?;
+            (Outcome::Settled(settled), matches!(settled, Settled::Whole | Settled::Partly))
         }
         Verb::Return { booking, remember } => {
-            (Outcome::Settled(give_back(parties, lines, booking, remember, now)), true)
+            let settled = give_back(parties, lines, booking, remember, now);
+            (Outcome::Settled(settled), matches!(settled, Settled::Whole | Settled::Partly))
         }
         Verb::Done(permit) => {
             let held = done(parties, lines, permit, now);
@@ -137,7 +139,7 @@ fn holds_all_slots(parties: &[Party<'_>], lines: &[Line], permit: PermitId, now:
 
 fn repeat(grant: Grant, parties: &[Party<'_>], lines: &[Line], terms: &Terms<'_>, now: Timestamp) -> Grant {
     let readings = if terms.readings { read_all(parties, lines, now) } else { Vec::new() };
-    Grant { repeated: true, readings, ..grant }
+    Grant { repeated: true, now, readings, ..grant }
 }
 
 /// Free while the permit is good; too late, it takes again at the back of the line, once however often it is repeated.

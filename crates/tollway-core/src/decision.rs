@@ -19,7 +19,10 @@ pub enum Decision {
 pub struct Grant {
     /// The permit, as the caller named it; of a repeated call, the first one's.
     pub permit: PermitId,
-    /// When it was decided.
+    /// When it was granted; of a repeated call, the first time.
+    pub granted_at: Timestamp,
+    /// When this answer was given.
+    #[serde(skip)]
     pub now: Timestamp,
     /// When the call may begin: now, or its place in line.
     pub at: Timestamp,
@@ -40,10 +43,25 @@ pub struct Grant {
 }
 
 impl Grant {
+    /// What its permit remembers of it.
+    pub fn booking(&self) -> Booking {
+        Booking { permit: self.permit, granted_at: self.granted_at, at: self.at, good_until: self.good_until }
+    }
+
     /// A grant for now without an end, before any limit has had its say.
     pub fn at_once(permit: PermitId, now: Timestamp) -> Self {
-        let (at, good_until, readings) = (now, Timestamp::MAX, Vec::new());
-        Self { permit, now, at, good_until, repeated: false, over: false, would_deny: 0, readings }
+        let (granted_at, at, good_until, readings) = (now, now, Timestamp::MAX, Vec::new());
+        Self {
+            permit,
+            granted_at,
+            now,
+            at,
+            good_until,
+            repeated: false,
+            over: false,
+            would_deny: 0,
+            readings,
+        }
     }
 
     /// How long the caller has to wait from the decision on.

@@ -33,7 +33,7 @@ impl Packed {
             State::Bucket(bucket) => (bucket.used, bucket.part),
             State::Sliding(_) | State::Slots(_) => return None,
         };
-        let expires = in_seconds(line.expires);
+        let expires = in_seconds(line.expires)?;
         Some(Self { seen: line.seen, first, second, identity: NonZeroU32::new(*identity)?, expires })
     }
 
@@ -91,11 +91,12 @@ impl Packed {
             _ => return None,
         };
         self.seen = now;
-        self.expires = in_seconds(expires);
+        self.expires = in_seconds(expires).unwrap_or(u32::MAX);
         Some(DecideNow::Granted(GrantNow { now, good_until, over: false }))
     }
 }
 
-fn in_seconds(expires: Timestamp) -> u32 {
-    u32::try_from(expires.as_micros().div_ceil(1_000_000)).unwrap_or(u32::MAX)
+/// Nothing after the year 2106: such a line is not packed.
+fn in_seconds(expires: Timestamp) -> Option<u32> {
+    u32::try_from(expires.as_micros().div_ceil(1_000_000)).ok()
 }

@@ -10,7 +10,8 @@ use tollway_core::{Clock, Span, Timestamp};
 /// microseconds in this time, and by seconds in a day.
 const TRUSTED_NANOS: u64 = 100_000_000;
 
-/// Wall time at the start, monotonic from then on: it follows no step of the machine's date.
+/// Wall time at the start, and from then on the time that passes: it follows no step of the machine's date. Each setting
+/// may take it back by a few microseconds, which lines do not notice (I7).
 ///
 /// Read from the processor's counter, which costs a third of the system's clock, and set by that ten times a second.
 #[derive(Debug)]

@@ -8,7 +8,6 @@ use std::task::{Context, Poll};
 use tollway_core::{Answer, Decision, Outcome, Settled, StoreResult, Verb};
 
 use crate::bound::Asks;
-use crate::permit::booking_of;
 
 /// Sees an answer through without waiting for it, and then tells those who wait for what came back.
 pub(crate) fn in_background(asks: &Asks, answer: Answer) {
@@ -66,12 +65,15 @@ impl Future for InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         let Some(answer) = self.answer.take().filter(|_| !self.remember) else { return };
-        let asks = self.asks.clone();
+        let mut asks = self.asks.clone();
         self.asks.shared().timers.spawn(async move {
             let outcome = answer.await.ok().and_then(|mut outcomes| outcomes.pop());
             if let Some(Outcome::Decided(Decision::Granted(grant))) = outcome {
-                let booking = booking_of(&grant);
-                came_back(&asks, asks.send(Verb::Return { booking, remember: false }).await);
+                let nothing = grant.would_deny != 0 && asks.forget_denied_shadows(grant.would_deny);
+                if !nothing {
+                    let booking = grant.booking();
+                    came_back(&asks, asks.send(Verb::Return { booking, remember: false }).await);
+                }
             }
         });
     }

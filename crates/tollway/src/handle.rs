@@ -1,5 +1,6 @@
 //! A policy looked up once, for callers who take under it again and again.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::bound::{Ask, Bound, BoundRef};
@@ -12,13 +13,16 @@ use crate::{Limiter, Take, Tries, Waits};
 pub struct PolicyHandle {
     limiter: Limiter,
     bound: Arc<Bound>,
-    /// What came by a reload since; a handle made after it has no need of this.
+    /// The newest configuration that is known to have the same policy.
+    checked: AtomicU64,
+    /// What came by a reload since, if the policy has changed; a handle made after it has no need of this.
     newer: Mutex<Option<Arc<Bound>>>,
 }
 
 impl PolicyHandle {
     pub(crate) fn new(limiter: Limiter, bound: &Bound) -> Self {
-        Self { limiter, bound: Arc::new(bound.apart()), newer: Mutex::new(None) }
+        let checked = AtomicU64::new(bound.generation);
+        Self { limiter, bound: Arc::new(bound.apart()), checked, newer: Mutex::new(None) }
     }
 
     /// Like [`Limiter::take`], without looking the policy up.
@@ -39,26 +43,31 @@ impl PolicyHandle {
 
     #[inline(always)]
     fn bound(&self) -> BoundRef<'_> {
-        if self.bound.generation == self.limiter.registry().generation() {
+        if self.checked.load(Ordering::Acquire) == self.limiter.registry().generation() {
             BoundRef::Lent(&self.bound)
         } else {
-            BoundRef::Own(self.bound_after_reload())
+            self.bound_after_reload()
         }
     }
 
     /// Takes over what a reload has changed. A policy that is gone stays in force for those who hold it.
     #[cold]
-    fn bound_after_reload(&self) -> Arc<Bound> {
+    fn bound_after_reload(&self) -> BoundRef<'_> {
         let mut newer = self.newer.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = newer.as_ref().unwrap_or(&self.bound);
         let registry = self.limiter.registry();
         let generation = registry.generation();
+        let known = newer.as_ref().unwrap_or(&self.bound);
         if known.generation != generation {
             let found = registry.find(known.policy.name().as_str());
             let policy = found.map_or_else(|_| Arc::clone(&known.policy), |found| Arc::clone(&found.policy));
+            if policy == self.bound.policy {
+                *newer = None;
+                self.checked.store(generation, Ordering::Release);
+                return BoundRef::Lent(&self.bound);
+            }
             *newer = Some(Arc::new(Bound::new(Arc::clone(registry.shared()), policy, generation)));
         }
-        Arc::clone(newer.as_ref().unwrap_or(&self.bound))
+        BoundRef::Own(Arc::clone(newer.as_ref().unwrap_or(&self.bound)))
     }
 }
 

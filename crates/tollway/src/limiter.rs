@@ -101,6 +101,8 @@ impl Limiter {
     }
 
     /// Asks for a permit and waits for it: a place in line, first come first served.
+    ///
+    /// On a tokio runtime the wait uses its timers, which must be enabled; on any other executor, a thread of our own.
     pub fn take<'l>(&'l self, policy: &str) -> Take<'l, Waits> {
         Take::new(self, self.find(policy).map(BoundRef::Own).map_err(Box::new))
     }

@@ -71,7 +71,7 @@ impl Permit {
         let unbooked = degraded || nothing;
         let over = nothing || !asks.iter().any(|ask| ask.bound.policy.holds_slots());
         let local = sent_at.map(|sent_at| local_times(&asks, &grant, sent_at));
-        let booking = booking_of(&grant);
+        let booking = grant.booking();
         let (would_deny, readings) = (grant.would_deny, grant.readings);
         let more = More { degraded, would_deny, readings, local, renewal: None };
         let mut permit = Self { asks, booking, unbooked, remember, over, more: Some(Box::new(more)) };
@@ -122,36 +122,29 @@ impl Permit {
             let shared = self.asks.shared().clone();
             let (due, good_until) = self.times();
             shared.timers.sleep_until(&*shared.clock, due).await?;
-            if self.unbooked || shared.clock.now() < good_until {
+            if self.unbooked || shared.clock.now() < good_until || self.begin_late().await? {
                 return Ok(());
             }
-            self.take_again().await?;
         }
     }
 
-    async fn take_again(&mut self) -> Result<(), TakeError> {
+    /// By our clock it is too late: the store says whether it may go out all the same, or takes again for it. Answers
+    /// whether to go; else its times are new.
+    async fn begin_late(&mut self) -> Result<bool, TakeError> {
         let shared = self.asks.shared().clone();
         let sent_at = if shared.in_process() { None } else { Some(shared.clock.now()) };
         let (permit, max_wait) = (next_permit(), Span::MAX);
         let terms = Terms { permit, max_wait, call: None, readings: false };
         match one(self.asks.send(Verb::Begin(self.booking, terms)).await)? {
-            Outcome::Begun(Begun::Now) => {
-                self.more.get_or_insert_default().local = Some((Timestamp::EPOCH, Timestamp::MAX));
-                Ok(())
-            }
+            Outcome::Begun(Begun::Now) => Ok(true),
             Outcome::Begun(Begun::Early(delay)) => {
                 let due = shared.clock.now().plus(delay);
-                self.more.get_or_insert_default().local = Some((due, Timestamp::MAX));
-                Ok(())
+                shared.timers.sleep_until(&*shared.clock, due).await?;
+                Ok(false)
             }
             Outcome::Begun(Begun::Again(Decision::Granted(grant))) => {
-                self.booking = booking_of(&grant);
-                let local = sent_at.map(|sent_at| local_times(&self.asks, &grant, sent_at));
-                self.more.get_or_insert_default().local = local;
-                if !self.over {
-                    self.keep_slots();
-                }
-                Ok(())
+                self.taken_again(&grant, sent_at);
+                Ok(false)
             }
             Outcome::Begun(Begun::Again(Decision::Denied(denial))) => {
                 let bound = self.asks.get(denial.party).unwrap_or(self.asks.first()).bound.clone();
@@ -159,6 +152,16 @@ impl Permit {
             }
             Outcome::Refused(refusal) => Err(refusal.into()),
             _ => Err(wrong_answer().into()),
+        }
+    }
+
+    fn taken_again(&mut self, grant: &Grant, sent_at: Option<Timestamp>) {
+        self.unbooked = grant.would_deny != 0 && self.asks.forget_denied_shadows(grant.would_deny);
+        self.booking = grant.booking();
+        let local = sent_at.map(|sent_at| local_times(&self.asks, grant, sent_at));
+        self.more.get_or_insert_default().local = local;
+        if !self.over {
+            self.keep_slots();
         }
     }
 
@@ -180,7 +183,6 @@ impl Permit {
         }
         let (booking, remember) = (self.booking, self.remember);
         let answer = self.asks.send(Verb::Settle { booking, actual: &actual, remember });
-        self.over = true;
         self.settled(answer).await
     }
 
@@ -190,7 +192,6 @@ impl Permit {
             return Ok(Settled::Dropped);
         }
         let answer = self.send_return();
-        self.over = true;
         self.settled(answer).await
     }
 
@@ -251,9 +252,11 @@ impl Permit {
         self.asks.iter().map(of_ask).collect()
     }
 
-    async fn settled(&self, answer: Answer) -> Result<Settled, TakeError> {
+    /// Slots are freed with it; where they were not, dropping the permit still does.
+    async fn settled(&mut self, answer: Answer) -> Result<Settled, TakeError> {
         match one(answer.await)? {
             Outcome::Settled(settled) => {
+                self.over |= settled != Settled::Dropped;
                 self.count_lost(settled);
                 self.asks.shared().queues.notify(&self.asks);
                 Ok(settled)
@@ -338,10 +341,6 @@ fn local_times(asks: &Asks, grant: &Grant, sent_at: Timestamp) -> (Timestamp, Ti
         Timestamp::MAX => (due, Timestamp::MAX),
         good_until => (due, sent_at.plus(good_until.since(grant.now))),
     }
-}
-
-pub(crate) fn booking_of(grant: &Grant) -> Booking {
-    Booking { permit: grant.permit, granted_at: grant.now, at: grant.at, good_until: grant.good_until }
 }
 
 fn one(result: StoreResult) -> Result<Outcome, TakeError> {

@@ -1,8 +1,8 @@
 //! The policies in force, by name, and how they are exchanged while takes are under way.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use tollway_core::{Policy, nearest};
@@ -16,17 +16,25 @@ pub(crate) struct Registry {
     policies: ArcSwap<HashMap<String, Arc<Bound>>>,
     /// Counts exchanges, so that a handle sees with one look whether it is out of date.
     generation: AtomicU64,
+    /// One exchange at a time: the file's watch and the program may both want one.
+    exchanging: Mutex<()>,
 }
 
 impl Registry {
     pub(crate) fn new(shared: Arc<Shared>, policies: impl IntoIterator<Item = Arc<Policy>>) -> Self {
-        let registry = Self { shared, policies: ArcSwap::default(), generation: AtomicU64::new(0) };
+        let registry = Self {
+            shared,
+            policies: ArcSwap::default(),
+            generation: AtomicU64::new(0),
+            exchanging: Mutex::new(()),
+        };
         registry.replace(policies);
         registry
     }
 
-    /// Puts these policies in force. A policy that stayed the same keeps its handles up to date at no cost.
+    /// Puts these policies in force.
     pub(crate) fn replace(&self, policies: impl IntoIterator<Item = Arc<Policy>>) {
+        let _one_at_a_time = self.exchanging.lock().unwrap_or_else(PoisonError::into_inner);
         let generation = self.generation.load(Ordering::Acquire) + 1;
         let bind = |policy: Arc<Policy>| {
             let bound = Bound::new(Arc::clone(&self.shared), Arc::clone(&policy), generation);

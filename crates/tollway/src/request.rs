@@ -70,7 +70,8 @@ impl Request {
     /// The longest wait: as asked, at most what every policy allows.
     pub(crate) fn longest_wait(&self) -> Span {
         let asked = self.options.max_wait.unwrap_or(Span::MAX);
-        self.asks.iter().fold(asked, |wait, ask| wait.min(ask.bound.policy.max_wait()))
+        let enforced = self.asks.iter().filter(|ask| !ask.bound.policy.shadow());
+        enforced.fold(asked, |wait, ask| wait.min(ask.bound.policy.max_wait()))
     }
 
     /// Sends it to the store, to be granted at once or not at all.
@@ -91,8 +92,13 @@ impl Request {
     /// Sends it and waits for the answer. Dropped meanwhile, what it took comes back.
     pub(crate) async fn ask(&self, max_wait: Span) -> Result<Taken<'static>, TakeError> {
         let (sent, answer) = self.send(max_wait);
-        let result = InFlight::new(answer, &self.asks, self.options.call.is_some()).await;
+        let result = self.in_flight(answer).await;
         self.clone().conclude(sent, result)
+    }
+
+    /// The answer under way: dropped before it comes, what it took comes back.
+    pub(crate) fn in_flight(&self, answer: Answer) -> InFlight {
+        InFlight::new(answer, &self.asks, self.options.call.is_some())
     }
 
     /// Makes a permit or a denial of the store's answer.

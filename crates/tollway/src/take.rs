@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tollway_core::{Answer, CallId, Cost, DecideNow, GrantNow, PermitId, Subject};
 
+use crate::background::InFlight;
 use crate::bound::{Ask, Asks, BoundRef, next_permit};
 use crate::granted::{Granted, Taken};
 use crate::request::{Options, Request, Sent};
@@ -233,13 +234,14 @@ impl<'l> IntoFuture for Take<'l, Tries> {
     }
 }
 
-/// A take that was sent and is about to be answered. Written by hand, so that it needs no allocation.
+/// A take that was sent and is about to be answered. Written by hand, so that it needs no allocation where the answer is
+/// there at once.
 pub struct Trying<'l>(Step<'l>);
 
 enum Step<'l> {
     Decided(Taken<'l>),
     Start(Request),
-    Sent(Request, Sent, Answer),
+    Sent(Box<(Request, Sent, InFlight)>),
     Failed(TakeError),
     Over,
 }
@@ -252,9 +254,10 @@ impl<'l> Future for Trying<'l> {
             Step::Decided(taken) => return Poll::Ready(Ok(taken)),
             Step::Start(request) => {
                 let (sent, answer) = request.send_now();
+                let answer = request.in_flight(answer);
                 (request, sent, answer)
             }
-            Step::Sent(request, sent, answer) => (request, sent, answer),
+            Step::Sent(waiting) => *waiting,
             Step::Failed(error) => return Poll::Ready(Err(error)),
             // Polled after it was ready: a caller's mistake that must not end the process.
             Step::Over => return Poll::Pending,
@@ -262,7 +265,7 @@ impl<'l> Future for Trying<'l> {
         match Pin::new(&mut answer).poll(context) {
             Poll::Ready(result) => Poll::Ready(request.conclude(sent, result)),
             Poll::Pending => {
-                self.0 = Step::Sent(request, sent, answer);
+                self.0 = Step::Sent(Box::new((request, sent, answer)));
                 Poll::Pending
             }
         }

@@ -111,9 +111,12 @@ fn read_usage(ask: Ask, outcome: Outcome) -> Result<Usage, TakeError> {
     Ok(Usage { limits: limits.map(show).collect() })
 }
 
-fn read_reset(_: Ask, outcome: Outcome) -> Result<(), TakeError> {
+fn read_reset(ask: Ask, outcome: Outcome) -> Result<(), TakeError> {
     match outcome {
-        Outcome::Reset => Ok(()),
+        Outcome::Reset => {
+            ask.bound.shared.queues.notify(std::slice::from_ref(&ask));
+            Ok(())
+        }
         Outcome::Refused(refusal) => Err(refusal.into()),
         _ => Err(wrong_answer().into()),
     }

@@ -1,7 +1,5 @@
 //! Waiting for a permit: a place in the store's line where there can be one, else a turn in the queue of this process.
 
-use std::time::Duration;
-
 use tollway_core::{Span, Timestamp};
 use tracing::Instrument;
 
@@ -46,9 +44,10 @@ async fn wait_for_turn(mut request: Request) -> Result<Permit, TakeError> {
         slept = shared.timers.sleep_until(&*shared.clock, deadline) => { slept?; None }
     };
     if turn.is_none()
-        && let Some(denied) = place.queue.last_denial()
+        && let Some(mut denied) = place.queue.last_denial()
     {
-        // Time is up while somebody else still waits in front: what that one was told is true for us too.
+        // Time is up while somebody else still waits in front: before that one, nobody is served.
+        denied.denial.now = shared.clock.now().min(denied.denial.retry_at);
         return Err(TakeError::Denied(denied));
     }
     loop {
@@ -76,5 +75,5 @@ async fn wait_for_turn(mut request: Request) -> Result<Permit, TakeError> {
 fn wake_at(request: &Request, now: Timestamp, retry_at: Timestamp, deadline: Timestamp) -> Timestamp {
     let slots = request.asks.iter().any(|ask| ask.bound.policy.holds_slots());
     let soon = if slots && !request.shared().in_process() { now.plus(ASK_AGAIN) } else { retry_at };
-    retry_at.min(soon).min(deadline).max(now.plus(Span::from(Duration::from_micros(100))))
+    retry_at.min(soon).min(deadline).max(now.plus(Span::from_micros(100)))
 }

@@ -7,7 +7,7 @@ mod table;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use shard::{Key, Shard};
+use shard::{Key, Origin, Shard};
 use smallvec::SmallVec;
 use table::Found;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
@@ -161,10 +161,13 @@ impl MemoryStore {
     ) -> Result<Applied, StoreError> {
         let key = self.key(party);
         let mut shard = self.lock(shard_of(key.hash));
-        let mut line = shard.load(key, now).unwrap_or_else(|| Line::new(party.policy));
+        if shard.own(key.hash, key.policy, key.subject.as_str()).is_none() {
+            shard.make_room(now)?;
+        }
+        let (mut line, origin) = shard.load(key, now);
         let applied = apply(operation, std::slice::from_mut(&mut line), now);
         if applied.changed {
-            let own = shard.save(key, line, now)?;
+            let own = shard.save(key, line, origin);
             drop(shard);
             self.warn_unless(own);
         }
@@ -175,18 +178,22 @@ impl MemoryStore {
     fn apply_to_lines(&self, operation: &Operation<'_>, now: Timestamp) -> Result<Applied, StoreError> {
         let keys: SmallVec<[Key<'_>; 4]> = operation.parties.iter().map(|party| self.key(party)).collect();
         let mut shards = self.lock_all(&keys);
+        // First all room is made, then all lines are loaded: making room may forget lines.
+        shards.iter_mut().try_for_each(|(_, shard)| shard.make_room(now))?;
         let mut lines: SmallVec<[Line; 4]> = SmallVec::new();
-        refuse_one_line_for_two(&mut shards, &keys, now)?;
+        let mut origins: SmallVec<[Origin; 4]> = SmallVec::new();
         for key in &keys {
-            let kept = shard_in(&mut shards, key.hash)?.load(*key, now);
-            lines.push(kept.unwrap_or_else(|| Line::new(key.policy)));
+            let (line, origin) = shard_in(&mut shards, key.hash)?.load(*key, now);
+            lines.push(line);
+            origins.push(origin);
         }
+        refuse_one_line_for_two(&mut shards, &keys, &origins)?;
         let applied = apply(operation, &mut lines, now);
         if !applied.changed {
             return Ok(applied);
         }
-        for (key, line) in keys.iter().zip(lines) {
-            self.warn_unless(shard_in(&mut shards, key.hash)?.save(*key, line, now)?);
+        for ((key, line), origin) in keys.iter().zip(lines).zip(origins) {
+            self.warn_unless(shard_in(&mut shards, key.hash)?.save(*key, line, origin));
         }
         Ok(applied)
     }
@@ -267,11 +274,11 @@ fn shard_in<'s>(shards: &'s mut LockedShards<'_>, hash: u64) -> Result<&'s mut S
 fn refuse_one_line_for_two(
     shards: &mut LockedShards<'_>,
     keys: &[Key<'_>],
-    now: Timestamp,
+    origins: &[Origin],
 ) -> Result<(), StoreError> {
     let mut shared: SmallVec<[(&str, u64, Subject); 4]> = SmallVec::new();
-    for key in keys {
-        let Some((hash, slot)) = shard_in(shards, key.hash)?.would_share(*key, now) else { continue };
+    for (key, origin) in keys.iter().zip(origins) {
+        let Some((hash, slot)) = shard_in(shards, key.hash)?.shared_place(*key, *origin) else { continue };
         let place = (key.policy.name().as_str(), hash, slot);
         if shared.contains(&place) {
             let message =

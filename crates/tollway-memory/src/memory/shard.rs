@@ -24,6 +24,19 @@ pub(super) struct Key<'a> {
     pub(super) subject: &'a Subject,
 }
 
+/// Where a line came from, and so where it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// It is the subject's own.
+    Own,
+    /// It is shared, by subjects for which there was no room.
+    Shared,
+    /// It is new, and there is room for it.
+    New,
+    /// It is new, and there is none: it will be shared.
+    NewShared,
+}
+
 /// The lines whose hashes fall here.
 pub(super) struct Shard {
     own: LineTable,
@@ -54,66 +67,56 @@ impl Shard {
         self.own.find(hash, policy.key(), subject)
     }
 
-    /// The line that a subject has, its own or a shared one. A subject that shares one stays with it until that is as
-    /// good as new, even if there is room again: so it can only get less than its limit, never more.
-    pub(super) fn load(&mut self, key: Key<'_>, now: Timestamp) -> Option<Line> {
-        match self.own(key.hash, key.policy, key.subject.as_str()) {
-            Some(found) => Some(found.to_line()),
-            None => self.load_shared(key, now),
-        }
-    }
-
-    fn load_shared(&mut self, key: Key<'_>, now: Timestamp) -> Option<Line> {
-        if self.overflow.len() == 0 {
-            return None;
+    /// The line that a subject has, and where it came from. A subject that shares one stays with it until that is as good
+    /// as new, even if there is room again: so it can only get less than its limit, never more.
+    pub(super) fn load(&mut self, key: Key<'_>, now: Timestamp) -> (Line, Origin) {
+        if let Some(found) = self.own(key.hash, key.policy, key.subject.as_str()) {
+            return (found.to_line(), Origin::Own);
         }
         let (hash, slot) = self.overflow_slot(key);
-        let policy = key.policy.key();
-        if self.overflow.expires(hash, policy, slot.as_str())? <= now {
-            self.overflow.remove(hash, policy, slot.as_str());
-            return None;
-        }
-        self.overflowed += 1;
-        self.overflow.find(hash, policy, slot.as_str()).map(|found| found.to_line())
-    }
-
-    /// The shared line that a subject has, or would have to make do with.
-    pub(super) fn would_share(&mut self, key: Key<'_>, now: Timestamp) -> Option<(u64, Subject)> {
-        if self.own(key.hash, key.policy, key.subject.as_str()).is_some() {
-            return None;
-        }
-        let full = self.own.len() >= self.capacity && !self.own.sweep(SWEEP_WHEN_FULL, now);
-        let slot = self.overflow_slot(key);
         let shares =
-            self.overflow.expires(slot.0, key.policy.key(), slot.1.as_str()).is_some_and(|end| end > now);
-        (full || shares).then_some(slot)
+            self.overflow.expires(hash, key.policy.key(), slot.as_str()).is_some_and(|end| end > now);
+        match self.overflow.find(hash, key.policy.key(), slot.as_str()) {
+            Some(found) if shares => {
+                let line = found.to_line();
+                self.overflowed += 1;
+                (line, Origin::Shared)
+            }
+            _ if self.own.len() < self.capacity => (Line::new(key.policy), Origin::New),
+            _ => (Line::new(key.policy), Origin::NewShared),
+        }
     }
 
-    /// Keeps a line that was loaded or is new: where it was, or as the subject's own if there is room, else as the shared
-    /// one of its slot. Says whether the subject has one of its own.
-    pub(super) fn save(&mut self, key: Key<'_>, line: Line, now: Timestamp) -> Result<bool, StoreError> {
-        let policy = key.policy.key();
-        if self.own(key.hash, key.policy, key.subject.as_str()).is_some() {
-            self.own.keep(key.hash, policy, key.subject, line);
-            return Ok(true);
-        }
-        let (slot_hash, slot) = self.overflow_slot(key);
-        if self.overflow.len() > 0 && self.overflow.find(slot_hash, policy, slot.as_str()).is_some() {
-            self.overflow.keep(slot_hash, policy, &slot, line);
-            return Ok(false);
-        }
+    /// Makes room for what may come. To be called before anything is loaded: it may forget lines.
+    pub(super) fn make_room(&mut self, now: Timestamp) -> Result<(), StoreError> {
         self.own.sweep(SWEEP_AHEAD, now.minus(GRACE));
         if self.own.len() < self.capacity || self.own.sweep(SWEEP_WHEN_FULL, now) {
-            self.own.keep(key.hash, policy, key.subject, line);
-            return Ok(true);
+            return Ok(());
         }
         self.overflow.sweep(SWEEP_AHEAD, now.minus(GRACE));
         if self.overflow.len() >= OVERFLOW_LINES_MAX && !self.overflow.sweep(SWEEP_WHEN_FULL, now) {
             return Err(full());
         }
-        self.overflow.keep(slot_hash, policy, &slot, line);
-        self.overflowed += 1;
-        Ok(false)
+        Ok(())
+    }
+
+    /// Keeps a line where it came from; a new one as the subject's own, or where there was no room as a shared one. Says
+    /// whether the subject has one of its own.
+    pub(super) fn save(&mut self, key: Key<'_>, line: Line, origin: Origin) -> bool {
+        let own = matches!(origin, Origin::Own | Origin::New);
+        if own {
+            self.own.keep(key.hash, key.policy.key(), key.subject, line);
+        } else {
+            let (hash, slot) = self.overflow_slot(key);
+            self.overflowed += u64::from(origin == Origin::NewShared);
+            self.overflow.keep(hash, key.policy.key(), &slot, line);
+        }
+        own
+    }
+
+    /// The place that a line from `origin` has among the shared ones, if it has one.
+    pub(super) fn shared_place(&self, key: Key<'_>, origin: Origin) -> Option<(u64, Subject)> {
+        matches!(origin, Origin::Shared | Origin::NewShared).then(|| self.overflow_slot(key))
     }
 
     /// The shared line of a key: its number in this shard, written as a subject.

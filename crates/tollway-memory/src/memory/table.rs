@@ -100,12 +100,6 @@ impl LineTable {
         entries.insert_unique(hash, entry, |entry| self::hash(hasher, &entry.policy, entry.subject.as_str()));
     }
 
-    pub(super) fn remove(&mut self, hash: u64, policy: &Arc<PolicyKey>, subject: &str) {
-        if let Ok(entry) = self.entries.find_entry(hash, |entry| entry.is(policy, subject)) {
-            entry.remove().0.kept.forget(&mut self.slab);
-        }
-    }
-
     /// Looks at the next `steps` buckets and forgets lines that were as good as new at `then`; says whether it did.
     pub(super) fn sweep(&mut self, steps: usize, then: Timestamp) -> bool {
         let before = self.entries.len();

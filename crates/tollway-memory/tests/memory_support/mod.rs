@@ -59,5 +59,5 @@ pub(crate) fn peek(store: &MemoryStore, policy: &Policy, subject: &Subject) -> R
 }
 
 pub(crate) fn booking_of(grant: &Grant) -> Booking {
-    Booking { permit: grant.permit, granted_at: grant.now, at: grant.at, good_until: grant.good_until }
+    grant.booking()
 }

@@ -266,8 +266,7 @@ impl Permit {
 }
 
 pub(super) fn booking_of(grant: &Grant) -> Booking {
-    let Grant { permit, now, at, good_until, .. } = grant;
-    Booking { permit: *permit, granted_at: *now, at: *at, good_until: *good_until }
+    grant.booking()
 }
 
 /// So many seconds after the start.

@@ -45,7 +45,7 @@ pub(super) fn take(
             return Err(Refusal::CallOver(id.to_string()));
         }
         let readings = if terms.readings { read_all(parties, lines, now) } else { Vec::new() };
-        let grant = Grant { repeated: true, readings, ..known.grant.clone() };
+        let grant = Grant { repeated: true, now, readings, ..known.grant.clone() };
         return Ok((Decision::Granted(grant), false));
     }
     if lines[keeper].calls.iter().filter(live).count() >= CALL_IDS_MAX {
