@@ -305,3 +305,54 @@ fn too_many(count: usize) -> StoreError {
     let message = format!("{count} operations in one batch; at most {OPERATIONS_PER_BATCH_MAX} are allowed");
     StoreError { fault: Fault::Caller, retry: Retry::Useless, message }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use tollway_core::Terms;
+    use tollway_testkit::ManualClock;
+
+    use super::*;
+
+    /// I1: making room for one subject of a take must not let another's new line take the place of a shared one that
+    /// counts for somebody else. It once did, and gave five of three.
+    #[test]
+    fn a_take_over_two_subjects_leaves_the_shared_lines_of_others_alone() {
+        let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_700_000_000)));
+        let store = MemoryStore::with_capacity(3 * SHARDS, clock.clone());
+        let policy = Policy::new("api", ["3 / minute from first call"]).unwrap();
+        let hash = |name: &str| table::hash(&store.hasher, policy.key(), name);
+        let slot = |name: &str| (hash(name) >> 40) % 16;
+        let names: Vec<String> =
+            (0..200_000).map(|n| format!("s{n}")).filter(|name| shard_of(hash(name)) == 7).collect();
+        let (second, rest) = names.split_first().unwrap();
+        let sharing = rest.iter().find(|name| slot(name) == slot(second)).unwrap();
+        let others: Vec<&String> = rest.iter().filter(|name| slot(name) != slot(second)).collect();
+
+        let permits = Cell::new(0u128);
+        let take = |names: &[&str]| {
+            permits.set(permits.get() + 1);
+            let subjects: Vec<Subject> = names.iter().map(|name| Subject::new(name).unwrap()).collect();
+            let party = |subject| Party { policy: &policy, subject, cost: policy.default_cost() };
+            let parties: Vec<Party<'_>> = subjects.iter().map(party).collect();
+            let permit = PermitId(permits.get());
+            let terms = Terms { permit, max_wait: Span::ZERO, call: None, readings: false };
+            let operation = Operation { parties: &parties, verb: Verb::Take(terms) };
+            let Answer::Now(Some(Ok(outcomes))) = store.apply(&[operation]) else { panic!("memory answers") };
+            matches!(outcomes[0], Outcome::Decided(Decision::Granted(_)))
+        };
+
+        assert!(take(&[others[0]]) && take(&[others[1]]));
+        clock.advance(Span::from_secs(5));
+        assert!(take(&[second]));
+        clock.advance(Span::from_secs(45));
+        let before = (0..5).filter(|_| take(&[sharing])).count();
+        clock.advance(Span::from_millis(10_500));
+        assert!(take(&[others[2]]));
+        clock.advance(Span::from_millis(6_500));
+        take(&[others[3], second]);
+        let after = (0..5).filter(|_| take(&[sharing])).count();
+        assert_eq!((before, after), (3, 0), "17 seconds of one minute");
+    }
+}
