@@ -76,13 +76,7 @@ fn deny_now(policy: &Policy, cost: &Cost, line: &Line, now: Timestamp) -> Option
     }
     let mut found = Found { at: now, party: 0, limit: 0, settled: false };
     found.not_before(0, line);
-    for _ in 0..SEARCH_STEPS_MAX {
-        let before = found.at;
-        found.push_on(0, policy, cost, line);
-        if found.at == before {
-            break;
-        }
-    }
+    found.settle(|found| found.push_on(0, policy, cost, line));
     (found.at > now).then_some(DenyNow { now, retry_at: found.at, limit: found.limit })
 }
 
@@ -153,22 +147,29 @@ fn earliest_for_all(parties: &[Party<'_>], lines: &[Line], now: Timestamp) -> Fo
             found.not_before(index, line);
         }
     }
-    for _ in 0..SEARCH_STEPS_MAX {
-        let before = found.at;
+    found.settle(|found| {
         for (index, (party, line)) in parties.iter().zip(lines).enumerate() {
             if !party.policy.shadow() {
                 found.push_on(index, party.policy, party.cost, line);
             }
         }
-        if found.at == before {
-            found.settled = true;
-            break;
-        }
-    }
+    });
     found
 }
 
 impl Found {
+    /// Goes round until nothing pushes the moment on any more.
+    fn settle(&mut self, mut round: impl FnMut(&mut Self)) {
+        for _ in 0..SEARCH_STEPS_MAX {
+            let before = self.at;
+            round(self);
+            if self.at == before {
+                self.settled = true;
+                return;
+            }
+        }
+    }
+
     /// Nobody comes before those who stand in line.
     fn not_before(&mut self, index: usize, line: &Line) {
         if line.frontier() > self.at {

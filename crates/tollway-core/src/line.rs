@@ -118,14 +118,14 @@ impl Line {
 
     /// Whether the meters are those of `policy`, in its order.
     #[inline]
-    pub fn fits(&self, policy: &Policy) -> bool {
+    pub(crate) fn fits(&self, policy: &Policy) -> bool {
         let limits = policy.limits();
         self.meters.len() == limits.len()
             && self.meters.iter().zip(limits).all(|(meter, limit)| meter.identity == limit.identity())
     }
 
     /// Makes the meters those of `policy`, in its order. Without effect unless the policy's limits have changed.
-    pub fn fit(&mut self, policy: &Policy) {
+    pub(crate) fn fit(&mut self, policy: &Policy) {
         if !self.fits(policy) {
             self.refit(policy);
         }

@@ -117,11 +117,6 @@ impl Span {
         self.0
     }
 
-    /// Whole milliseconds, rounded up: a caller who sleeps them is never early.
-    pub const fn as_millis_up(self) -> u64 {
-        self.0.div_ceil(1_000)
-    }
-
     /// This many times as long.
     pub const fn times(self, n: u64) -> Self {
         Self::from_micros(self.0.saturating_mul(n))

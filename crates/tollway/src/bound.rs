@@ -60,9 +60,7 @@ impl Bound {
     pub(crate) fn apart(&self) -> Self {
         Self::new(Arc::clone(&self.shared), Arc::clone(&self.policy), self.generation)
     }
-}
 
-impl Bound {
     /// The short way to a decision: in memory, no slots to hold. Nothing has happened otherwise.
     #[inline]
     pub(crate) fn decide_now(

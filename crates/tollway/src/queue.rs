@@ -53,8 +53,8 @@ impl Queue {
     }
 }
 
-/// A place in a queue; the queue goes with the last one who leaves it.
-pub(crate) struct Place {
+/// Somebody who stands in a queue; the queue goes with the last one who leaves it.
+pub(crate) struct InQueue {
     waiting: Arc<Mutex<Waiting>>,
     key: LineKey,
     several: bool,
@@ -62,11 +62,11 @@ pub(crate) struct Place {
 }
 
 impl Queues {
-    pub(crate) fn join(&self, asks: &Asks) -> Place {
+    pub(crate) fn join(&self, asks: &Asks) -> InQueue {
         let (key, several) = (line_key(asks.first()), asks.len() > 1);
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let queue = Arc::clone(waiting.queues(several).entry(key.clone()).or_default());
-        Place { waiting: Arc::clone(&self.waiting), key, several, queue }
+        InQueue { waiting: Arc::clone(&self.waiting), key, several, queue }
     }
 
     /// Something of these lines came back: whoever's turn it is should ask again.
@@ -88,7 +88,7 @@ impl Queues {
     }
 }
 
-impl Drop for Place {
+impl Drop for InQueue {
     fn drop(&mut self) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         // The map's and ours: nobody else stands here.

@@ -37,14 +37,14 @@ async fn wait_in_line(request: Request) -> Result<Permit, TakeError> {
 async fn wait_for_turn(mut request: Request) -> Result<Permit, TakeError> {
     let shared = request.shared().clone();
     let deadline = shared.clock.now().plus(request.longest_wait());
-    let place = shared.queues.join(&request.asks);
+    let standing = shared.queues.join(&request.asks);
     let turn = tokio::select! {
         biased;
-        turn = place.queue.turn.lock() => Some(turn),
+        turn = standing.queue.turn.lock() => Some(turn),
         slept = shared.timers.sleep_until(&*shared.clock, deadline) => { slept?; None }
     };
     if turn.is_none()
-        && let Some(mut denied) = place.queue.last_denial()
+        && let Some(mut denied) = standing.queue.last_denial()
     {
         // Time is up while somebody else still waits in front: before that one, nobody is served.
         denied.denial.now = shared.clock.now().min(denied.denial.retry_at);
@@ -56,7 +56,7 @@ async fn wait_for_turn(mut request: Request) -> Result<Permit, TakeError> {
             Taken::Granted(granted) => return Ok(granted.permit()),
             Taken::Denied(denied) => denied,
         };
-        place.queue.note_denial(&denied);
+        standing.queue.note_denial(&denied);
         let now = shared.clock.now();
         let retry_at = now.plus(denied.denial.retry_after());
         if turn.is_none() || now >= deadline {
@@ -65,7 +65,7 @@ async fn wait_for_turn(mut request: Request) -> Result<Permit, TakeError> {
         let wake_at = wake_at(&request, now, retry_at, deadline);
         tokio::select! {
             biased;
-            () = place.queue.freed.notified() => {}
+            () = standing.queue.freed.notified() => {}
             slept = shared.timers.sleep_until(&*shared.clock, wake_at) => slept?,
         }
     }

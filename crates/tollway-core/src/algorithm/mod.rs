@@ -68,7 +68,7 @@ pub(crate) struct Debited {
 
 impl Limit {
     /// A meter that nobody has touched.
-    pub fn fresh_meter(&self) -> Meter {
+    pub(crate) fn fresh_meter(&self) -> Meter {
         let state = match self.algorithm() {
             Algorithm::Window(_) | Algorithm::FromFirstCall(_) => State::Window(Window::default()),
             Algorithm::Sliding(_) => State::Sliding(Sliding::default()),
@@ -263,7 +263,7 @@ impl Limit {
     }
 
     /// What is used at `at`, rounded up; the meter is as of `as_of`.
-    pub fn used(&self, meter: &Meter, as_of: Timestamp, at: Timestamp) -> u64 {
+    pub(crate) fn used(&self, meter: &Meter, as_of: Timestamp, at: Timestamp) -> u64 {
         match (self.algorithm(), &meter.state) {
             (Algorithm::Window(_) | Algorithm::FromFirstCall(_), State::Window(window)) => {
                 window.running_at(at).count
@@ -281,7 +281,7 @@ impl Limit {
     }
 
     /// When a meter that is as of `as_of` is as good as new if nobody takes.
-    pub fn good_as_new_at(&self, meter: &Meter, as_of: Timestamp) -> Timestamp {
+    pub(crate) fn good_as_new_at(&self, meter: &Meter, as_of: Timestamp) -> Timestamp {
         match (self.algorithm(), &meter.state) {
             (Algorithm::Window(_), State::Window(window)) if window.count == 0 => Timestamp::EPOCH,
             (_, State::Window(window)) => window.end,
