@@ -16,6 +16,9 @@ use window::Room;
 
 use crate::{Algorithm, Limit, PermitId, Span, Timestamp};
 
+/// A bucket that refills within this is kept until it surely has, rather than exactly as long as it must be.
+const REFILLS_SOON: Span = Span::from_hours(1);
+
 /// The state of one limit for one subject, as of its line's time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meter {
@@ -144,9 +147,10 @@ impl Limit {
                 *bucket = bucket.after(rate, at.since(as_of));
                 bucket.debit(charge);
                 let holds = bucket.whole() <= self.capacity();
-                // A bound that needs no division: what fits a bucket is gone in the time that refills all of it.
+                // Where all of it refills soon, that is a bound good enough, and needs no division.
+                let soon = holds && self.refill_time() <= REFILLS_SOON;
                 let expires =
-                    if holds { at.plus(self.refill_time()) } else { bucket.good_as_new_at(rate, at) };
+                    if soon { at.plus(self.refill_time()) } else { bucket.good_as_new_at(rate, at) };
                 Debited { good_until: Timestamp::MAX, expires, holds }
             }
             _ => self.debit_others(meter, charge, span, permit),
