@@ -9,7 +9,8 @@ use crate::{Permit, TakeError, Taken};
 /// How long at most until a waiter asks again for something that another process may give back unannounced.
 const ASK_AGAIN: Span = Span::from_millis(200);
 
-/// A permit, when its time has come. Dropping the future gives back what it may have taken.
+/// A permit, when its time has come. Dropping the future gives back what it may have taken, unless it has an id: then the
+/// place is the id's.
 pub(crate) async fn wait_for_permit(request: Request) -> Result<Permit, TakeError> {
     let policy = request.asks.first().bound.policy.clone();
     let span = tracing::debug_span!("take", policy = %policy.name());

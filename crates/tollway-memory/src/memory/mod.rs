@@ -30,9 +30,10 @@ pub const OVERFLOW_LINES: usize = 1_024;
 
 /// Lines in this process.
 ///
-/// Bounded: a line of a policy with one limit and a subject of up to 24 bytes takes less than 200 bytes, each further
-/// limit 48 more. Only lines that are as good as new are forgotten. Full of live ones, new subjects share 1,024 lines
-/// per policy: a flood of subjects neither resets one that was denied nor shuts others out.
+/// Bounded: a line of a policy with one limit and a subject of up to 24 bytes takes less than 200 bytes. A line that does
+/// not fit its entry (several limits, slots, a place in line) takes less than 400, and 48 more for each limit, besides the
+/// ids and slots it holds. Only lines that are as good as new are forgotten. Full of live ones, new subjects share 1,024
+/// lines per policy: a flood of subjects neither resets one that was denied nor shuts others out.
 ///
 /// ```
 /// use std::sync::Arc;
