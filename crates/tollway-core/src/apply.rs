@@ -56,6 +56,10 @@ fn try_apply(operation: &Operation<'_>, lines: &mut [Line], now: Timestamp) -> R
             let changed = changes(&decision);
             (Outcome::Decided(decision), changed)
         }
+        Verb::Preview(terms) => {
+            let mut foreseen = lines.to_vec();
+            (Outcome::Decided(take(parties, &mut foreseen, &terms, now)?), false)
+        }
         Verb::Begin(booking, terms) => {
             let begun = begin(parties, lines, booking, &terms, now)?;
             let changed = matches!(&begun, Begun::Again(decision) if changes(decision));

@@ -66,3 +66,6 @@ pub const EDGE_PART_OF_PERIOD: u64 = 20;
 
 /// How often the search for a time that suits all limits may be pushed on by one of them.
 pub const SEARCH_STEPS_MAX: usize = 1_024;
+
+/// The most limits of which a store keeps an amount that was set: all processes read all of them.
+pub const SETTINGS_MAX: usize = 1_024;

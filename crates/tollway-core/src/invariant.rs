@@ -87,7 +87,7 @@ impl Transition<'_> {
         self.time_forward()?;
         match (self.operation.verb, self.outcome) {
             (Verb::Take(terms), Outcome::Decided(decision)) => self.check_take(&terms, decision)?,
-            (Verb::Peek, _) | (_, Outcome::Refused(_)) => {
+            (Verb::Peek | Verb::Preview(_), _) | (_, Outcome::Refused(_)) => {
                 holds(Invariant::DenialsAreFree, self.unchanged(), || "an answer changed a line".into())?;
             }
             _ => {}

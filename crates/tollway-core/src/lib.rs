@@ -48,8 +48,10 @@ mod line;
 mod meters;
 mod name;
 mod nearest;
+mod owned;
 mod packed;
 mod policy;
+mod setting;
 mod store;
 mod time;
 
@@ -69,8 +71,10 @@ pub use line::{Extra, Line, Orphan, Refund, RememberedCall, Undo};
 pub use meters::Meters;
 pub use name::{CallId, Name, NameError, PermitId, Subject};
 pub use nearest::nearest;
+pub use owned::{OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb};
 pub use packed::Packed;
 pub use policy::{Policy, PolicyError, PolicyKey, WhenStoreFails};
+pub use setting::{Setting, SettingChange, SettingList, Settings, SettingsAnswer};
 pub use store::{
     Answer, Begun, Booking, Fault, Operation, Outcome, Outcomes, Party, Retry, Settled, Store, StoreError,
     StoreResult, Terms, Verb,

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use smallvec::SmallVec;
 
 use crate::decision::{Decision, Reading, Refusal};
-use crate::{CallId, Cost, PermitId, Policy, Span, Subject, Timestamp};
+use crate::{CallId, Cost, PermitId, Policy, Settings, Span, Subject, Timestamp};
 
 /// One policy, whom it counts for, and what is taken under it.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,8 @@ pub struct Operation<'a> {
 pub enum Verb<'a> {
     /// Take the cost of every party, or nothing.
     Take(Terms<'a>),
+    /// Answer what the same take would be answered now, and change nothing.
+    Preview(Terms<'a>),
     /// The call is about to go out: is the permit still good? If it is too late, take again.
     Begin(Booking, Terms<'a>),
     /// The call is over and its actual cost known, one per party.
@@ -94,7 +96,7 @@ pub struct Booking {
 /// What came of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Of `take`.
+    /// Of `take` and `preview`.
     Decided(Decision),
     /// Of `begin`.
     Begun(Begun),
@@ -254,4 +256,9 @@ impl Future for Answer {
 pub trait Store: Send + Sync + 'static {
     /// Applies the operations and answers with one outcome each.
     fn apply(&self, batch: &[Operation<'_>]) -> Answer;
+
+    /// Where limits that are data are kept, if this store keeps them.
+    fn settings(&self) -> Option<&dyn Settings> {
+        None
+    }
 }

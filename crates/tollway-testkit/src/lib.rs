@@ -18,7 +18,6 @@
 
 mod clock;
 pub mod conformance;
-mod deed;
 pub mod history;
 mod model;
 mod plain;

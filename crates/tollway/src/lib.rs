@@ -29,14 +29,16 @@ mod queue;
 mod registry;
 mod renewal;
 mod request;
+mod settings;
 mod take;
 mod timer;
 mod usage;
 mod waiting;
 
 pub use config::{
-    CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, Config, ConfigError, ConfigFile, ConfigProblem,
-    ConfigWatch, MEMORY_LINES_MAX, PROBLEMS_MAX, StoreUrl, StoreUrlError, WATCH_INTERVAL,
+    Api, ApiRate, CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, Config, ConfigError, ConfigFile,
+    ConfigProblem, ConfigWatch, MEMORY_LINES_MAX, Millionths, PROBLEMS_MAX, RateSettings, StoreUrl,
+    StoreUrlError, WATCH_INTERVAL,
 };
 pub use denied::Denied;
 pub use durations::Durations;
@@ -45,8 +47,11 @@ pub use granted::{Granted, Taken};
 pub use handle::PolicyHandle;
 pub use limiter::{Limiter, LimiterBuilder, ReloadStatus};
 pub use permit::Permit;
+pub use settings::{Errand, SetLimitError};
 pub use take::{Take, Tries, Trying, Waits};
 pub use usage::{Inquiry, LimitUsage, Usage};
 
 pub use tollway_core as core;
-pub use tollway_core::{Clock, Limit, Name, Policy, Settled, Span, Store, StoreError, Subject, Timestamp};
+pub use tollway_core::{
+    Clock, Limit, Name, Policy, Setting, Settled, Span, Store, StoreError, Subject, Timestamp,
+};

@@ -11,11 +11,12 @@ use crate::bound::{Ask, Bound, BoundRef, Shared};
 use crate::fallback::Fallback;
 use crate::queue::Queues;
 use crate::registry::Registry;
+use crate::settings::follow_in_background;
 use crate::timer::Timers;
 use crate::usage::{Inquiry, Usage, reset, usage};
 use crate::{
-    BuildError, Config, ConfigFile, ConfigWatch, PolicyHandle, StoreUrl, Take, TakeError, Tries,
-    WATCH_INTERVAL, Waits,
+    BuildError, Config, ConfigFile, ConfigWatch, PolicyHandle, SetLimitError, StoreUrl, Take, TakeError,
+    Tries, WATCH_INTERVAL, Waits,
 };
 
 /// Policies over a store. Cheap to clone; clones are the same limiter.
@@ -57,12 +58,29 @@ impl Limiter {
 
     /// A limiter as a config file describes it. It follows the file: a changed one is in force within about a second,
     /// a wrong one is reported and the old one kept; what is used stays used.
+    ///
+    /// Limits that were set in the store beat the file's ([`Limiter::set_limit`]).
     pub async fn from_config(path: impl AsRef<Path>) -> Result<Self, BuildError> {
-        Self::from_config_blocking(path)
+        let limiter = Self::of_file(path)?;
+        limiter.first_settings(limiter.follow_settings().await);
+        Ok(limiter)
     }
 
     /// The same, for threads without a runtime.
     pub fn from_config_blocking(path: impl AsRef<Path>) -> Result<Self, BuildError> {
+        let limiter = Self::of_file(path)?;
+        limiter.first_settings(limiter.follow_settings().now());
+        Ok(limiter)
+    }
+
+    /// A store that does not answer must not keep a program from starting; it is asked again in the background.
+    fn first_settings(&self, read: Result<(), SetLimitError>) {
+        if let Err(error) = read {
+            tracing::warn!(%error, "the limits that are set could not be read; the config file's are in force");
+        }
+    }
+
+    fn of_file(path: impl AsRef<Path>) -> Result<Self, BuildError> {
         let file = ConfigFile::load(path)?;
         let limiter = Self::builder().config(file.config())?;
         let limiter = limiter.build();
@@ -73,11 +91,11 @@ impl Limiter {
     fn watch(&self, file: ConfigFile) {
         let registry = Arc::clone(&self.inner.registry);
         let status = Arc::clone(&self.inner.reload);
-        let store = file.config().store().clone();
+        let store = file.config().store().cloned();
         let watch = file.watch(WATCH_INTERVAL, move |news| {
             let mut status = status.lock().unwrap_or_else(PoisonError::into_inner);
             match news {
-                Ok(config) if *config.store() != store => {
+                Ok(config) if config.store() != store.as_ref() => {
                     let error = "the store has changed; that needs a restart, the old file stays in force";
                     tracing::error!("{error}");
                     status.error = Some(error.to_owned());
@@ -184,8 +202,8 @@ impl LimiterBuilder {
     }
 
     /// Adds a policy.
-    pub fn with_policy(mut self, policy: Policy) -> Result<Self, BuildError> {
-        self.policies.push(Arc::new(policy));
+    pub fn with_policy(mut self, policy: impl Into<Arc<Policy>>) -> Result<Self, BuildError> {
+        self.policies.push(policy.into());
         check_names(&self.policies)?;
         Ok(self)
     }
@@ -195,7 +213,15 @@ impl LimiterBuilder {
         self.policies.extend(config.policies().iter().cloned());
         check_names(&self.policies)?;
         match config.store() {
-            StoreUrl::Memory { lines } => self.lines = *lines,
+            Some(store) => self.store_at(store),
+            None => Ok(self),
+        }
+    }
+
+    /// Uses the store at this URL.
+    pub fn store_at(mut self, url: &StoreUrl) -> Result<Self, BuildError> {
+        match url {
+            StoreUrl::Memory { lines } => (self.store, self.lines) = (None, *lines),
             StoreUrl::File(path) => self.store = Some(Arc::new(FileStore::open(path, Arc::new(WallClock))?)),
         }
         Ok(self)
@@ -244,6 +270,7 @@ impl LimiterBuilder {
             clock,
         };
         let registry = Arc::new(Registry::new(Arc::new(shared), self.policies));
+        follow_in_background(&registry);
         Limiter { inner: Arc::new(Inner { registry, reload: Arc::default(), watch: Mutex::new(None) }) }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use tollway_core::{Policy, nearest};
+use tollway_core::{Limit, Policy, Setting, nearest};
 
 use crate::TakeError;
 use crate::bound::{Bound, Shared};
@@ -16,8 +16,17 @@ pub(crate) struct Registry {
     policies: ArcSwap<HashMap<String, Arc<Bound>>>,
     /// Counts exchanges, so that a handle sees with one look whether it is out of date.
     generation: AtomicU64,
-    /// One exchange at a time: the file's watch and the program may both want one.
-    exchanging: Mutex<()>,
+    /// What they are made of. One exchange at a time: the file's watch, the program and the store may all want one.
+    source: Mutex<Source>,
+}
+
+/// What the policies in force are made of.
+#[derive(Default)]
+struct Source {
+    /// As the file or the program has them.
+    given: Vec<Arc<Policy>>,
+    /// What was set for their limits since, which beats it.
+    settings: Vec<Setting>,
 }
 
 impl Registry {
@@ -26,7 +35,7 @@ impl Registry {
             shared,
             policies: ArcSwap::default(),
             generation: AtomicU64::new(0),
-            exchanging: Mutex::new(()),
+            source: Mutex::default(),
         };
         registry.replace(policies);
         registry
@@ -34,13 +43,37 @@ impl Registry {
 
     /// Puts these policies in force.
     pub(crate) fn replace(&self, policies: impl IntoIterator<Item = Arc<Policy>>) {
-        let _one_at_a_time = self.exchanging.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut source = self.source();
+        source.given = policies.into_iter().collect();
+        self.put_in_force(&source);
+    }
+
+    /// Puts these settings in force.
+    pub(crate) fn set(&self, settings: Vec<Setting>) {
+        let mut source = self.source();
+        if source.settings != settings {
+            source.settings = settings;
+            self.put_in_force(&source);
+        }
+    }
+
+    /// What was set for limits, as far as is known here.
+    pub(crate) fn settings(&self) -> Vec<Setting> {
+        self.source().settings.clone()
+    }
+
+    fn source(&self) -> MutexGuard<'_, Source> {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put_in_force(&self, source: &Source) {
         let generation = self.generation.load(Ordering::Acquire) + 1;
-        let bind = |policy: Arc<Policy>| {
+        let bind = |policy: &Arc<Policy>| {
+            let policy = with_settings(policy, &source.settings);
             let bound = Bound::new(Arc::clone(&self.shared), Arc::clone(&policy), generation);
             (policy.name().to_string(), Arc::new(bound))
         };
-        self.policies.store(Arc::new(policies.into_iter().map(bind).collect()));
+        self.policies.store(Arc::new(source.given.iter().map(bind).collect()));
         self.generation.store(generation, Ordering::Release);
         // Whoever waits for its turn may have it under the new limits.
         self.shared.queues.notify_all();
@@ -67,5 +100,28 @@ impl Registry {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+}
+
+/// The policy with what was set for its limits. A setting that its limit cannot have is left out, with a warning.
+fn with_settings(policy: &Arc<Policy>, settings: &[Setting]) -> Arc<Policy> {
+    let mine = |setting: &&Setting| setting.policy == *policy.name();
+    if !settings.iter().any(|setting| mine(&setting)) {
+        return Arc::clone(policy);
+    }
+    let in_force = |limit: &Limit| {
+        let setting = settings.iter().filter(mine).find(|setting| setting.limit == *limit.name());
+        let set = setting.and_then(|setting| {
+            let set = limit.with_setting(setting);
+            set.map_err(|error| tracing::warn!(%error, policy = %policy.name(), limit = %limit.name(), "a set limit is left out")).ok()
+        });
+        set.unwrap_or_else(|| limit.clone())
+    };
+    match policy.with_limits(policy.limits().iter().map(in_force).collect()) {
+        Ok(policy) => Arc::new(policy),
+        Err(error) => {
+            tracing::warn!(%error, "set limits are left out");
+            Arc::clone(policy)
+        }
     }
 }

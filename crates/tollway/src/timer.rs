@@ -56,6 +56,13 @@ impl Timers {
         Some(task.abort_handle())
     }
 
+    /// The same, on threads of our own: it goes on when the caller's runtime has ended.
+    pub(crate) fn spawn_own(&self, future: impl Future<Output = ()> + Send + 'static) {
+        if let Ok(runtime) = self.own() {
+            runtime.spawn(future);
+        }
+    }
+
     fn own(&self) -> Result<&Runtime, TakeError> {
         let start = || {
             let runtime = Builder::new_multi_thread()

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tollway::{CONFIG_BYTES_MAX, Config, StoreUrl};
-use tollway_core::{Policy, Span, WhenStoreFails};
+use tollway::{Api, ApiRate, CONFIG_BYTES_MAX, Config, StoreUrl};
+use tollway_core::{Name, Policy, Span, WhenStoreFails};
 
 fn policy<'a>(config: &'a Config, name: &str) -> &'a Policy {
     config.policy(name).unwrap_or_else(|| panic!("no policy {name}"))
@@ -18,7 +18,7 @@ fn limits(config: &Config, name: &str) -> Vec<String> {
 #[test]
 fn the_example_of_the_design_is_read() {
     let config = Config::load("tests/config/good/design.toml").unwrap();
-    assert_eq!(config.store(), &StoreUrl::Memory { lines: None });
+    assert_eq!(config.store(), Some(&StoreUrl::Memory { lines: None }));
     let names: Vec<&str> = config.policies().iter().map(|policy| policy.name().as_str()).collect();
     assert_eq!(names, ["adobe", "gemini"]);
     assert_eq!(limits(&config, "adobe"), ["200 requests / minute"]);
@@ -36,7 +36,7 @@ fn the_example_of_the_design_is_read() {
 #[test]
 fn every_key_reaches_its_policy_however_it_is_spelt() {
     let config = Config::load("tests/config/good/other_spellings.toml").unwrap();
-    assert_eq!(config.store(), &StoreUrl::File("tollway.state".into()));
+    assert_eq!(config.store(), Some(&StoreUrl::File("tollway.state".into())));
     assert_eq!(limits(&config, "notion"), ["250000 tokens / 5 minutes bucket burst 500000"]);
     assert_eq!(limits(&config, "slots"), ["16 concurrent expires 5m"]);
     let notion = policy(&config, "notion");
@@ -44,6 +44,30 @@ fn every_key_reaches_its_policy_however_it_is_spelt() {
     assert!(notion.shadow());
     assert_eq!(notion.when_store_fails(), WhenStoreFails::Closed);
     assert_eq!(policy(&config, "slots").when_store_fails(), WhenStoreFails::Local);
+}
+
+/// D3: one registry of APIs with five rate settings; numbers are kept exactly.
+#[test]
+fn apis_are_read_and_kept() {
+    let config = Config::load("tests/config/good/apis.toml").unwrap_or_else(|error| panic!("{error}"));
+    let names: Vec<&str> = config.apis().iter().map(|api| api.name().as_str()).collect();
+    assert_eq!(names, ["adobe", "counted", "notion", "whole"]);
+    let api = |name| config.api(name).unwrap_or_else(|| panic!("no api {name}"));
+    let notion = api("notion");
+    assert_eq!(notion.base_url(), "https://api.notion.com/v1");
+    assert_eq!(notion.policy().map(Name::as_str), Some("notion"));
+    assert_eq!(notion.documented(), Some("about 3 requests a second per integration"));
+    assert_eq!(settings(notion), ["2", "0.3", "3.5", "0.1", "0.5"]);
+    assert_eq!(settings(api("whole")), ["1", "1", "16", "0.1", "1"]);
+    assert_eq!((api("adobe").rate(), api("adobe").policy()), (Some(ApiRate::Auto), None));
+    assert_eq!((api("counted").rate(), api("counted").documented()), (None, None));
+    assert_eq!(config.api("gemini"), None);
+}
+
+fn settings(api: &Api) -> [String; 5] {
+    let Some(ApiRate::By(rate)) = api.rate() else { panic!("{} has no settings", api.name()) };
+    [rate.initial(), rate.min(), rate.max(), rate.increase_step(), rate.decrease_factor()]
+        .map(|setting| setting.to_string())
 }
 
 #[test]
@@ -58,6 +82,8 @@ fn an_empty_file_is_a_config_without_policies() {
     assert_eq!(Config::parse(""), Ok(Config::default()));
 }
 
+/// D3 (a factor outside (0, 1] is refused, and every other number that cannot be), among many others.
+///
 /// Each `wrong/NAME.toml` fails with exactly the text of `wrong/NAME.txt`. With `TOLLWAY_BLESS` set, the texts are
 /// written instead; read the difference before you keep it.
 #[test]

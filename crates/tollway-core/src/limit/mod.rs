@@ -136,6 +136,11 @@ impl Limit {
         Ok(Self::new(amount, self.unit.clone(), algorithm)?.named(self.name.clone()))
     }
 
+    /// Reads an amount by itself: `200`, `1_000`, `250k`, `5M`.
+    pub fn read_amount(text: &str) -> Result<u64, String> {
+        draft::read_amount(text)
+    }
+
     /// Its name, unique in its policy.
     pub fn name(&self) -> &Name {
         &self.name

@@ -1,11 +1,13 @@
-//! The lines of a state file, as this process knows them.
+//! The lines of a state file and the limits that are set, as this process knows them.
 
 use std::collections::{HashMap, HashSet};
 
-use tollway_core::{Decision, Invariant, Line, LineKey, Outcome, Timestamp, apply};
+use tollway_core::{
+    Decision, Invariant, Line, LineKey, Outcome, OwnedOperation, Setting, SettingChange, SettingList,
+    StoreError, Timestamp, apply,
+};
 
 use super::bounds::{FILE_LINES_MAX, FORGOTTEN_AT_ONCE};
-use super::owned::OwnedOperation;
 use super::record::{Entry, Record};
 
 /// What a new line is taken to need until it has been written once.
@@ -21,6 +23,9 @@ pub(super) struct Lines {
     changed: HashSet<LineKey>,
     changed_bytes: usize,
     forgotten: Timestamp,
+    settings: SettingList,
+    /// Whether the file does not know all settings yet.
+    settings_changed: bool,
     /// Looking for lines to forget was in vain and will be until then.
     none_expires_before: Timestamp,
 }
@@ -35,6 +40,9 @@ impl Lines {
     /// Takes in what somebody wrote.
     pub(super) fn take_in(&mut self, record: Record) -> serde_json::Result<()> {
         self.forgotten = self.forgotten.max(record.forgotten);
+        if let Some(settings) = record.settings {
+            self.settings = SettingList::new(settings);
+        }
         for text in record.lines {
             let Entry { key, line } = Entry::decode(&text)?;
             match line {
@@ -49,6 +57,18 @@ impl Lines {
     /// that is set back would otherwise find them new while they still count (I6, I7).
     pub(super) fn time(&self, clock: Timestamp) -> Timestamp {
         clock.max(self.forgotten)
+    }
+
+    /// The limits that are set.
+    pub(super) fn settings(&self) -> &[Setting] {
+        self.settings.all()
+    }
+
+    /// Changes what is set for a limit.
+    pub(super) fn change(&mut self, change: SettingChange, now: Timestamp) -> Result<(), StoreError> {
+        self.settings.change(change, now)?;
+        self.settings_changed = true;
+        Ok(())
     }
 
     /// Applies one operation.
@@ -128,7 +148,7 @@ impl Lines {
 
     /// All that waits to be written as one record; nothing if nothing does.
     pub(super) fn changes(&mut self) -> serde_json::Result<Option<String>> {
-        if self.changed.is_empty() {
+        if self.changed.is_empty() && !self.settings_changed {
             return Ok(None);
         }
         let mut lines = Vec::with_capacity(self.changed.len());
@@ -141,12 +161,14 @@ impl Lines {
             }
             lines.push(text);
         }
-        Record { forgotten: self.forgotten, lines }.encode().map(Some)
+        let settings = self.settings_changed.then(|| self.settings.all().to_vec());
+        Record { forgotten: self.forgotten, settings, lines }.encode().map(Some)
     }
 
     /// The file knows all that had changed.
     pub(super) fn written(&mut self) {
         self.changed.clear();
+        self.settings_changed = false;
         self.changed_bytes = 0;
     }
 
@@ -171,10 +193,11 @@ impl Lines {
 
     /// The records of a new file, one for each line.
     pub(super) fn records(&self) -> impl Iterator<Item = serde_json::Result<String>> {
-        let first = Record { forgotten: self.forgotten, lines: Vec::new() }.encode();
+        let settings = Some(self.settings.all().to_vec()).filter(|settings| !settings.is_empty());
+        let first = Record { forgotten: self.forgotten, settings, lines: Vec::new() }.encode();
         let lines = self.held.iter().map(|(key, held)| {
             let text = Entry { key: key.clone(), line: Some(&held.line) }.encode()?;
-            Record { forgotten: Timestamp::EPOCH, lines: vec![text] }.encode()
+            Record { forgotten: Timestamp::EPOCH, settings: None, lines: vec![text] }.encode()
         });
         std::iter::once(first).chain(lines)
     }

@@ -26,7 +26,6 @@ mod error;
 mod lines;
 mod lock;
 mod log;
-mod owned;
 mod record;
 mod state;
 mod writer;
@@ -40,12 +39,14 @@ use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
-use tollway_core::{Answer, Clock, Fault, Operation, Outcomes, Retry, Store, StoreError};
+use tollway_core::{
+    Answer, Clock, Fault, Operation, Outcomes, OwnedOperation, Retry, Setting, SettingChange, Settings,
+    SettingsAnswer, Store, StoreError,
+};
 
 pub use bounds::{FILE_BYTES_MAX, FILE_LINES_MAX, FILE_QUEUE_MAX, RECORD_BYTES_MAX};
 pub use error::FileError;
 use lock::Lock;
-use owned::OwnedOperation;
 use state::State;
 use writer::{Request, Writer};
 
@@ -89,6 +90,17 @@ impl FileStore {
         &self.path
     }
 
+    fn ask<T: Send + 'static>(
+        &self,
+        request: Request,
+        answer: oneshot::Receiver<Result<T, StoreError>>,
+    ) -> SettingsAnswer<T> {
+        match self.send(request) {
+            Ok(()) => Box::pin(later(answer)),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+
     fn send(&self, request: Request) -> Result<(), StoreError> {
         let Some(queue) = &self.queue else { return Err(stopped(Retry::Safe)) };
         queue.try_send(request).map_err(|error| match error {
@@ -111,12 +123,26 @@ impl Store for FileStore {
         }
         let (reply, answer) = oneshot::channel();
         let batch = batch.iter().map(OwnedOperation::from).collect();
-        match self.send(Request { batch, reply }) {
-            Ok(()) => Answer::Later(Box::pin(async {
-                answer.await.unwrap_or_else(|_| Err(stopped(Retry::Unclear)))
-            })),
+        match self.send(Request::Apply(batch, reply)) {
+            Ok(()) => Answer::Later(Box::pin(later(answer))),
             Err(error) => Answer::now(Err(error)),
         }
+    }
+
+    fn settings(&self) -> Option<&dyn Settings> {
+        Some(self)
+    }
+}
+
+impl Settings for FileStore {
+    fn settings(&self) -> SettingsAnswer<Vec<Setting>> {
+        let (reply, answer) = oneshot::channel();
+        self.ask(Request::Settings(reply), answer)
+    }
+
+    fn change(&self, change: SettingChange) -> SettingsAnswer<()> {
+        let (reply, answer) = oneshot::channel();
+        self.ask(Request::Change(change, reply), answer)
     }
 }
 
@@ -152,6 +178,10 @@ fn settle_path(path: &Path) -> Result<PathBuf, FileError> {
     fs::create_dir_all(directory).map_err(FileError::doing("create the directory", directory))?;
     let directory = fs::canonicalize(directory).map_err(FileError::doing("open", directory))?;
     Ok(directory.join(name))
+}
+
+async fn later<T>(answer: oneshot::Receiver<Result<T, StoreError>>) -> Result<T, StoreError> {
+    answer.await.unwrap_or_else(|_| Err(stopped(Retry::Unclear)))
 }
 
 fn stopped(retry: Retry) -> StoreError {

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
-use tollway_core::{Fingerprint, Line, LineKey, Timestamp};
+use tollway_core::{Fingerprint, Line, LineKey, Setting, Timestamp};
 
 /// The version of the format.
 pub(super) const VERSION: u64 = 1;
@@ -44,6 +44,9 @@ pub(super) struct Record {
     /// Lines that were as good as new at this time have been forgotten: the store's time is never before it again.
     #[serde(default, skip_serializing_if = "is_epoch")]
     pub(super) forgotten: Timestamp,
+    /// All limits that are set, if one of them changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) settings: Option<Vec<Setting>>,
     /// The lines, each an [`Entry`] that knows its own size.
     pub(super) lines: Vec<Box<RawValue>>,
 }
@@ -130,7 +133,7 @@ mod tests {
             LineKey { policy: Name::new("adobe").unwrap(), subject: Subject::new("a\n\"ß\r b").unwrap() };
         let line = Line::default();
         let lines = vec![Entry { key, line: Some(&line) }.encode().unwrap()];
-        Record { forgotten: Timestamp::from_secs(7), lines }
+        Record { forgotten: Timestamp::from_secs(7), settings: None, lines }
     }
 
     #[test]

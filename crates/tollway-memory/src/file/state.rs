@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use tollway_core::{Outcomes, Timestamp};
+use tollway_core::{Outcomes, OwnedOperation, Setting, SettingChange, StoreError, Timestamp};
 
 use super::bounds::{COMPACT_BYTES_MIN, COMPACT_FACTOR, FILE_BYTES_MAX, RECORD_BYTES_MAX, RECORD_BYTES_SOFT};
 use super::error::FileError;
 use super::lines::Lines;
 use super::lock::Held;
 use super::log::{Log, Since, Tail};
-use super::owned::OwnedOperation;
 
 /// The state file, and what this process knows of it. Every method needs the lock, and asks for the proof.
 #[derive(Debug)]
@@ -79,13 +78,33 @@ impl State {
         now: Timestamp,
         held: &Held<'_>,
     ) -> Result<Outcomes, FileError> {
-        if self.log.is_none() {
-            self.reload(held)?;
-        }
+        self.have_read(held)?;
         if !self.lines.make_room(batch, now) {
             return Err(FileError::Full(self.path.clone()));
         }
         Ok(batch.iter().map(|operation| self.lines.apply(operation, now)).collect())
+    }
+
+    /// The limits that are set.
+    pub(super) fn settings(&mut self, held: &Held<'_>) -> Result<&[Setting], FileError> {
+        self.have_read(held)?;
+        Ok(self.lines.settings())
+    }
+
+    /// Changes what is set for a limit, in memory; [`State::write`] makes it so.
+    pub(super) fn change(
+        &mut self,
+        change: SettingChange,
+        now: Timestamp,
+        held: &Held<'_>,
+    ) -> Result<(), StoreError> {
+        self.have_read(held).map_err(|error| error.answer())?;
+        self.lines.change(change, now)
+    }
+
+    /// After a write that failed, only the file knows what is true.
+    fn have_read(&mut self, held: &Held<'_>) -> Result<(), FileError> {
+        if self.log.is_none() { self.reload(held) } else { Ok(()) }
     }
 
     /// Whether so much has changed that it should be written before more is decided.

@@ -4,18 +4,21 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use tokio::sync::oneshot;
-use tollway_core::{Clock, StoreResult, Timestamp};
+use tollway_core::{Clock, OwnedOperation, Setting, SettingChange, StoreError, StoreResult, Timestamp};
 
 use super::bounds::COMBINED_MAX;
 use super::error::FileError;
 use super::lock::{Held, Lock};
-use super::owned::OwnedOperation;
 use super::state::State;
 
-/// A batch, and where its outcomes are awaited.
-pub(super) struct Request {
-    pub(super) batch: Vec<OwnedOperation>,
-    pub(super) reply: oneshot::Sender<StoreResult>,
+/// What is asked of the writer, and where the answer is awaited.
+pub(super) enum Request {
+    /// To apply a batch.
+    Apply(Vec<OwnedOperation>, oneshot::Sender<StoreResult>),
+    /// To read the limits that are set.
+    Settings(oneshot::Sender<Result<Vec<Setting>, StoreError>>),
+    /// To change one of them.
+    Change(SettingChange, oneshot::Sender<Result<(), StoreError>>),
 }
 
 /// What the thread owns.
@@ -25,8 +28,8 @@ pub(super) struct Writer {
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// A batch that was decided; its caller must not hear of it before it is written.
-type Decided = (oneshot::Sender<StoreResult>, Result<tollway_core::Outcomes, FileError>);
+/// An answer whose caller must not hear of it before it is written.
+type Decided = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 impl Writer {
     /// Serves until the store is dropped and everything it had accepted is answered.
@@ -46,8 +49,8 @@ impl Writer {
         };
         let now = state.time(clock.now());
         let mut decided = Vec::with_capacity(requests.len());
-        for Request { batch, reply } in requests {
-            decided.push((reply, state.apply(&batch, now, &held)));
+        for request in requests {
+            decided.push(decide(request, state, now, &held));
             if state.should_write() {
                 write_and_answer(state, &mut decided, now, &held);
             }
@@ -57,19 +60,48 @@ impl Writer {
     }
 }
 
+/// Does what is asked, in memory, and says how to answer once it is written.
+fn decide(request: Request, state: &mut State, now: Timestamp, held: &Held<'_>) -> Decided {
+    match request {
+        Request::Apply(batch, reply) => {
+            let outcomes = state.apply(&batch, now, held).map_err(|error| error.answer());
+            answer_later(reply, outcomes)
+        }
+        Request::Settings(reply) => {
+            let settings = state.settings(held).map(<[Setting]>::to_vec);
+            answer_later(reply, settings.map_err(|error| error.answer()))
+        }
+        Request::Change(change, reply) => answer_later(reply, state.change(change, now, held)),
+    }
+}
+
+fn answer_later<T: Send + 'static>(
+    reply: oneshot::Sender<Result<T, StoreError>>,
+    answer: Result<T, StoreError>,
+) -> Decided {
+    Box::new(|written| {
+        // Nobody listens any more: it was applied all the same, as the contract of stores has it.
+        let _ = reply.send(answer.and_then(|answer| written.map(|()| answer)));
+    })
+}
+
 /// Writes what was decided and only then answers. What could not be written has not happened, denials included: they
 /// were decided after takes that have not happened.
 fn write_and_answer(state: &mut State, decided: &mut Vec<Decided>, now: Timestamp, held: &Held<'_>) {
     let written = state.write(now, held).map_err(|error| error.answer());
-    for (reply, outcomes) in decided.drain(..) {
-        let answer = outcomes.map_err(|error| error.answer());
-        // Nobody listens any more: it was applied all the same, as the contract of stores has it.
-        let _ = reply.send(answer.and_then(|outcomes| written.clone().map(|()| outcomes)));
+    for answer in decided.drain(..) {
+        answer(written.clone());
     }
 }
 
 fn refuse(requests: Vec<Request>, error: &FileError) {
     for request in requests {
-        let _ = request.reply.send(Err(error.answer()));
+        let error = error.answer();
+        // Nobody may be listening any more.
+        let _ = match request {
+            Request::Apply(_, reply) => reply.send(Err(error)).is_ok(),
+            Request::Settings(reply) => reply.send(Err(error)).is_ok(),
+            Request::Change(_, reply) => reply.send(Err(error)).is_ok(),
+        };
     }
 }

@@ -1,5 +1,6 @@
 //! Lines in this process: sharded, bounded, expiring by themselves.
 
+mod settings;
 mod shard;
 mod slab;
 mod table;
@@ -13,8 +14,8 @@ use table::Found;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
 use tollway_core::{
     Answer, Applied, Clock, Cost, DecideNow, Decision, Fault, Invariant, Line, Operation, Outcome, Outcomes,
-    Party, PermitId, Policy, Retry, Span, Store, StoreError, StoreResult, Subject, Timestamp, Verb, apply,
-    decide_now,
+    Party, PermitId, Policy, Retry, Settings, Span, Store, StoreError, StoreResult, Subject, Timestamp, Verb,
+    apply, decide_now,
 };
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
@@ -50,6 +51,7 @@ pub struct MemoryStore {
     /// Grants after which a meter held more than its limit (I1). Must stay 0.
     violations: AtomicU64,
     overflowing: AtomicBool,
+    settings: settings::Kept,
 }
 
 /// Keeps neighbours' locks off one another's cache lines.
@@ -89,6 +91,7 @@ impl MemoryStore {
             capacity: per_shard * SHARDS,
             violations: AtomicU64::new(0),
             overflowing: AtomicBool::new(false),
+            settings: settings::Kept::default(),
         }
     }
 
@@ -259,6 +262,10 @@ impl Store for MemoryStore {
             return Answer::now(Ok(Outcomes::from_buf([Outcome::Decided(decision)])));
         }
         Answer::now(batch.iter().map(|operation| self.apply_one(operation, now)).collect::<StoreResult>())
+    }
+
+    fn settings(&self) -> Option<&dyn Settings> {
+        Some(self)
     }
 }
 

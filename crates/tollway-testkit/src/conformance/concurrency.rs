@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 
 use tollway_core::{
-    Algorithm, CallId, Decision, Grant, Limit, Outcome, Policy, Span, Store, Subject, Timestamp,
+    Algorithm, CallId, Decision, Grant, Limit, Outcome, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb,
+    Policy, Span, Store, Subject, Timestamp,
 };
 
 use super::lab::{at, booking_of, fresh_name, fresh_permit};
 use super::{Failure, Report, attempt};
-use crate::deed::{Deed, Side, What, Wish};
 use crate::history::{Call, History, Rule, Stretch, Told};
 use crate::{Random, Rig, wait_for};
 
@@ -127,8 +127,9 @@ impl<'r> Round<'r> {
     fn call(&self, key: u64, id: Option<u64>, amount: u64, gives_back: bool) -> Call {
         let side = self.side(key, amount);
         let call = id.map(|id| CallId::new(&id.to_string()).expect("a number is an id"));
-        let wish = Wish { permit: fresh_permit(), max_wait: Span::ZERO, call, readings: true };
-        let (outcome, when) = self.apply(Deed { sides: vec![side.clone()], what: What::Take(wish) });
+        let wish = OwnedTerms { permit: fresh_permit(), max_wait: Span::ZERO, call, readings: true };
+        let (outcome, when) =
+            self.apply(OwnedOperation { parties: vec![side.clone()], verb: OwnedVerb::Take(wish) });
         let (told, grant) = match outcome {
             Outcome::Decided(Decision::Granted(grant)) if grant.repeated => (Told::Repeated, None),
             Outcome::Decided(Decision::Granted(grant)) => {
@@ -149,19 +150,19 @@ impl<'r> Round<'r> {
     }
 
     /// Slots are done, windows returned. Buckets keep what they gave, so that rates stay easy to judge.
-    fn give_back(&self, side: Side, grant: &Grant) -> Option<Stretch> {
+    fn give_back(&self, side: OwnedParty, grant: &Grant) -> Option<Stretch> {
         let algorithm = self.policy.limits()[0].algorithm();
-        let what = match algorithm {
-            Algorithm::Concurrency { .. } => What::Done(grant.permit),
+        let verb = match algorithm {
+            Algorithm::Concurrency { .. } => OwnedVerb::Done(grant.permit),
             Algorithm::Window(_) if self.policy.limits().len() == 1 => {
-                What::Return { booking: booking_of(grant), remember: false }
+                OwnedVerb::Return { booking: booking_of(grant), remember: false }
             }
             _ => return None,
         };
-        Some(self.apply(Deed { sides: vec![side], what }).1)
+        Some(self.apply(OwnedOperation { parties: vec![side], verb }).1)
     }
 
-    fn apply(&self, deed: Deed) -> (Outcome, Stretch) {
+    fn apply(&self, deed: OwnedOperation) -> (Outcome, Stretch) {
         let store = &self.store;
         let act = || deed.lend(|operation| wait_for(store.apply(&[*operation])).expect("the store answers"));
         let (mut outcomes, when) = self.time.measure(act);
@@ -172,7 +173,8 @@ impl<'r> Round<'r> {
     /// left than the limit.
     fn denials_took_nothing(&self, history: &History) {
         for key in 0..2 {
-            let (outcome, _) = self.apply(Deed { sides: vec![self.side(key, 1)], what: What::Peek });
+            let (outcome, _) =
+                self.apply(OwnedOperation { parties: vec![self.side(key, 1)], verb: OwnedVerb::Peek });
             let Outcome::Peeked(readings) = outcome else { panic!("a peek is answered with {outcome:?}") };
             for (limit, reading) in readings.iter().enumerate() {
                 assert!(reading.remaining <= reading.capacity, "A-5: {reading:?}");
@@ -189,9 +191,9 @@ impl<'r> Round<'r> {
         }
     }
 
-    fn side(&self, key: u64, amount: u64) -> Side {
+    fn side(&self, key: u64, amount: u64) -> OwnedParty {
         let cost = self.policy.cost([("requests", amount)]).expect("all targets count requests");
-        Side {
+        OwnedParty {
             policy: self.policy.clone(),
             subject: Subject::new(&key.to_string()).expect("a number is a subject"),
             cost,

@@ -1,10 +1,12 @@
 //! What a random sequence does next: time, policies, takes, and what becomes of permits.
 
-use tollway_core::{Begun, CallId, Cost, Decision, Limit, Name, Outcome, Policy, Span, Subject, Timestamp};
+use tollway_core::{
+    Begun, CallId, Cost, Decision, Limit, Name, Outcome, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb,
+    Policy, Span, Subject, Timestamp,
+};
 
 use super::lab::{Permit, at, fresh_name, fresh_permit};
 use crate::Random;
-use crate::deed::{Deed, Side, What, Wish};
 
 /// Limits to draw from; `N` is replaced by an amount. Periods are short so that sequences cross many edges.
 const LIMITS: [&str; 16] = [
@@ -37,7 +39,7 @@ pub(super) struct Generator {
     /// Every policy in the versions that its config goes through.
     policies: Vec<Vec<Policy>>,
     permits: Vec<Permit>,
-    takes: Vec<Deed>,
+    takes: Vec<OwnedOperation>,
     /// Times at which something was said to happen: worth going to, exactly or just before.
     moments: Vec<Timestamp>,
 }
@@ -79,7 +81,7 @@ impl Generator {
     }
 
     /// The next thing to do.
-    pub(super) fn next_deed(&mut self) -> Deed {
+    pub(super) fn next_deed(&mut self) -> OwnedOperation {
         let choice = self.random.below(100);
         if choice >= 60 && !self.permits.is_empty() {
             return self.about_a_permit(choice);
@@ -88,25 +90,32 @@ impl Generator {
             return self.repeated_take();
         }
         match choice {
-            0..5 => Deed { sides: self.sides(), what: What::Peek },
-            5 if self.random.percent(50) => Deed { sides: self.sides(), what: What::Reset },
+            0..5 => OwnedOperation { parties: self.sides(), verb: OwnedVerb::Peek },
+            6..9 => {
+                let verb = OwnedVerb::Preview(self.wish(None));
+                OwnedOperation { parties: self.sides(), verb }
+            }
+            5 if self.random.percent(50) => OwnedOperation { parties: self.sides(), verb: OwnedVerb::Reset },
             _ => self.take(),
         }
     }
 
     /// Remembers what may be used or gone to later.
-    pub(super) fn learn(&mut self, deed: &Deed, outcome: &Outcome) {
+    pub(super) fn learn(&mut self, deed: &OwnedOperation, outcome: &Outcome) {
         match outcome {
             Outcome::Decided(decision) | Outcome::Begun(Begun::Again(decision)) => match decision {
                 Decision::Granted(grant) => {
                     self.moments.extend([grant.at, grant.good_until]);
-                    self.permits.push(Permit { sides: deed.sides.clone(), grant: grant.clone() });
+                    if matches!(deed.verb, OwnedVerb::Preview(_)) {
+                        return;
+                    }
+                    self.permits.push(Permit { sides: deed.parties.clone(), grant: grant.clone() });
                 }
                 Decision::Denied(denial) => self.moments.push(denial.retry_at),
             },
             _ => {}
         }
-        if matches!(&deed.what, What::Take(wish) if wish.call.is_some()) {
+        if matches!(&deed.verb, OwnedVerb::Take(wish) if wish.call.is_some()) {
             self.takes.push(deed.clone());
         }
         keep_newest(&mut self.permits);
@@ -114,68 +123,68 @@ impl Generator {
         keep_newest(&mut self.moments);
     }
 
-    fn take(&mut self) -> Deed {
+    fn take(&mut self) -> OwnedOperation {
         let call =
             self.random.percent(15).then(|| CallId::new(&format!("id-{}", self.random.below(6))).unwrap());
-        Deed { sides: self.sides(), what: What::Take(self.wish(call)) }
+        OwnedOperation { parties: self.sides(), verb: OwnedVerb::Take(self.wish(call)) }
     }
 
     /// The same id again: mostly with the same parties, sometimes turned round, sometimes at another cost.
-    fn repeated_take(&mut self) -> Deed {
+    fn repeated_take(&mut self) -> OwnedOperation {
         let mut deed = self.random.pick(&self.takes).clone();
-        let What::Take(Wish { call, .. }) = deed.what else { return deed };
-        deed.what = What::Take(self.wish(call));
+        let OwnedVerb::Take(OwnedTerms { call, .. }) = deed.verb else { return deed };
+        deed.verb = OwnedVerb::Take(self.wish(call));
         if self.random.percent(30) {
-            deed.sides.reverse();
+            deed.parties.reverse();
         }
         if self.random.percent(20) {
-            deed.sides[0].cost = self.cost(&deed.sides[0].policy.clone());
+            deed.parties[0].cost = self.cost(&deed.parties[0].policy.clone());
         }
         deed
     }
 
-    fn about_a_permit(&mut self, choice: u64) -> Deed {
+    fn about_a_permit(&mut self, choice: u64) -> OwnedOperation {
         let index = self.random.index(self.permits.len());
         let permit = self.permits[index].clone();
         let (sides, booking) = (permit.sides.clone(), permit.booking());
         let remember = self.random.percent(40);
-        let what = match choice {
-            60..70 => What::Return { booking, remember },
+        let verb = match choice {
+            60..70 => OwnedVerb::Return { booking, remember },
             70..82 => {
                 let actual = sides.iter().map(|side| self.actual(side)).collect();
-                What::Settle { booking, actual, remember }
+                OwnedVerb::Settle { booking, actual, remember }
             }
-            82..88 => What::Done(booking.permit),
-            88..93 => What::Renew(booking.permit),
-            _ => What::Begin(booking, self.wish(None)),
+            82..88 => OwnedVerb::Done(booking.permit),
+            88..93 => OwnedVerb::Renew(booking.permit),
+            _ => OwnedVerb::Begin(booking, self.wish(None)),
         };
         // Now and then a permit is used twice, as a caller who lost an answer does.
         if choice < 82 && self.random.percent(70) {
             self.permits.remove(index);
         }
-        Deed { sides, what }
+        OwnedOperation { parties: sides, verb }
     }
 
-    fn wish(&mut self, call: Option<CallId>) -> Wish {
+    fn wish(&mut self, call: Option<CallId>) -> OwnedTerms {
         let waits = [0, 0, 1_000, 300_000, 5_000_000, 60_000_000, 3_600_000_000];
         let max_wait = Span::from_micros(*self.random.pick(&waits));
-        Wish { permit: fresh_permit(), max_wait, call, readings: self.random.percent(50) }
+        OwnedTerms { permit: fresh_permit(), max_wait, call, readings: self.random.percent(50) }
     }
 
     /// Mostly one party, sometimes several, never the same twice.
-    fn sides(&mut self) -> Vec<Side> {
+    fn sides(&mut self) -> Vec<OwnedParty> {
         let count = if self.random.percent(75) { 1 } else { self.random.between(2, 3) };
-        let mut sides: Vec<Side> = Vec::new();
+        let mut sides: Vec<OwnedParty> = Vec::new();
         for _ in 0..count {
             let index = self.random.index(self.policies.len());
             let version =
                 if self.random.percent(85) { 0 } else { self.random.index(self.policies[index].len()) };
             let policy = self.policies[index][version].clone();
             let subject = Subject::new(SUBJECTS[self.random.index(SUBJECTS.len())]).unwrap();
-            let same = |side: &Side| side.policy.name() == policy.name() && side.subject == subject;
+            let same = |side: &OwnedParty| side.policy.name() == policy.name() && side.subject == subject;
             if !sides.iter().any(same) {
                 let cost = self.cost(&policy);
-                sides.push(Side { policy, subject, cost });
+                sides.push(OwnedParty { policy, subject, cost });
             }
         }
         sides
@@ -194,7 +203,7 @@ impl Generator {
     }
 
     /// What a call really took: nothing, less, the same, or more.
-    fn actual(&mut self, side: &Side) -> Cost {
+    fn actual(&mut self, side: &OwnedParty) -> Cost {
         let units = side.policy.units().iter().zip(side.cost.amounts());
         let amounts: Vec<(&str, u64)> = units
             .map(|(unit, reserved)| {

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tollway_core::{
-    Begun, Booking, CallId, Cost, Decision, Denial, Grant, Operation, Outcome, Party, PermitId, Policy,
-    Reading, Refusal, Settled, Span, Store, Subject, Terms, Timestamp, Verb,
+    Begun, Booking, CallId, Cost, Decision, Denial, Grant, Operation, Outcome, OwnedOperation, OwnedParty,
+    OwnedTerms, OwnedVerb, Party, PermitId, Policy, Reading, Refusal, Settled, Span, Store, Subject, Terms,
+    Timestamp, Verb,
 };
 
-use crate::deed::{Deed, Side, What, Wish};
 use crate::{Model, Rig, wait_for};
 
 /// A Thursday at midnight, the first of January 2026: the beginning of a second, a minute, an hour, a day, a month.
@@ -51,7 +51,7 @@ impl<'r> Lab<'r> {
     }
 
     /// Lets the store do it, and compares its answer with the model's.
-    pub(super) fn apply(&self, deed: &Deed) -> Outcome {
+    pub(super) fn apply(&self, deed: &OwnedOperation) -> Outcome {
         deed.lend(|operation| {
             let unclear = self.model.borrow().unclear(operation, self.now());
             let expected = self.model.borrow_mut().apply(operation, self.now());
@@ -72,7 +72,7 @@ impl<'r> Lab<'r> {
 
     /// Begins a take under this policy: one request of the shared subject, without waiting, unless told otherwise.
     pub(super) fn ask(&self, policy: &Policy) -> Ask<'_, 'r> {
-        let wish = Wish { permit: fresh_permit(), max_wait: Span::ZERO, call: None, readings: true };
+        let wish = OwnedTerms { permit: fresh_permit(), max_wait: Span::ZERO, call: None, readings: true };
         Ask { lab: self, sides: Vec::new(), wish }.and(policy)
     }
 
@@ -113,7 +113,8 @@ impl<'r> Lab<'r> {
     }
 
     pub(super) fn peek(&self, policy: &Policy) -> Vec<Reading> {
-        let Outcome::Peeked(readings) = self.apply(&Deed { sides: vec![side(policy)], what: What::Peek })
+        let Outcome::Peeked(readings) =
+            self.apply(&OwnedOperation { parties: vec![side(policy)], verb: OwnedVerb::Peek })
         else {
             panic!("a peek is answered with readings")
         };
@@ -126,12 +127,18 @@ impl<'r> Lab<'r> {
     }
 
     pub(super) fn reset(&self, policy: &Policy) {
-        assert_eq!(self.apply(&Deed { sides: vec![side(policy)], what: What::Reset }), Outcome::Reset);
+        assert_eq!(
+            self.apply(&OwnedOperation { parties: vec![side(policy)], verb: OwnedVerb::Reset }),
+            Outcome::Reset
+        );
     }
 
     pub(super) fn begin(&self, permit: &Permit, max_wait: Span) -> Begun {
-        let wish = Wish { permit: fresh_permit(), max_wait, call: None, readings: false };
-        match self.apply(&Deed { sides: permit.sides.clone(), what: What::Begin(permit.booking(), wish) }) {
+        let wish = OwnedTerms { permit: fresh_permit(), max_wait, call: None, readings: false };
+        match self.apply(&OwnedOperation {
+            parties: permit.sides.clone(),
+            verb: OwnedVerb::Begin(permit.booking(), wish),
+        }) {
             Outcome::Begun(begun) => begun,
             other => panic!("a begin is answered with {other:?}"),
         }
@@ -153,8 +160,8 @@ impl<'r> Lab<'r> {
     ) -> Outcome {
         let mut costs: Vec<Cost> = permit.sides.iter().map(|side| side.cost.clone()).collect();
         costs[0] = permit.sides[0].policy.actual_cost(&costs[0], actual).expect("the units are the policy's");
-        let what = What::Settle { booking: permit.booking(), actual: costs, remember };
-        self.apply(&Deed { sides: permit.sides.clone(), what })
+        let verb = OwnedVerb::Settle { booking: permit.booking(), actual: costs, remember };
+        self.apply(&OwnedOperation { parties: permit.sides.clone(), verb })
     }
 
     pub(super) fn give_back(&self, permit: &Permit) -> Settled {
@@ -162,21 +169,21 @@ impl<'r> Lab<'r> {
     }
 
     pub(super) fn give_back_remembered(&self, permit: &Permit, remember: bool) -> Settled {
-        let what = What::Return { booking: permit.booking(), remember };
-        match self.apply(&Deed { sides: permit.sides.clone(), what }) {
+        let verb = OwnedVerb::Return { booking: permit.booking(), remember };
+        match self.apply(&OwnedOperation { parties: permit.sides.clone(), verb }) {
             Outcome::Settled(settled) => settled,
             other => panic!("a return is answered with {other:?}"),
         }
     }
 
     pub(super) fn done(&self, permit: &Permit) -> bool {
-        let what = What::Done(permit.grant.permit);
-        self.apply(&Deed { sides: permit.sides.clone(), what }) == Outcome::Done(true)
+        let verb = OwnedVerb::Done(permit.grant.permit);
+        self.apply(&OwnedOperation { parties: permit.sides.clone(), verb }) == Outcome::Done(true)
     }
 
     pub(super) fn renew(&self, permit: &Permit) -> bool {
-        let what = What::Renew(permit.grant.permit);
-        self.apply(&Deed { sides: permit.sides.clone(), what }) == Outcome::Renewed(true)
+        let verb = OwnedVerb::Renew(permit.grant.permit);
+        self.apply(&OwnedOperation { parties: permit.sides.clone(), verb }) == Outcome::Renewed(true)
     }
 }
 
@@ -184,8 +191,8 @@ impl<'r> Lab<'r> {
 #[derive(Clone)]
 pub(super) struct Ask<'l, 'r> {
     lab: &'l Lab<'r>,
-    sides: Vec<Side>,
-    wish: Wish,
+    sides: Vec<OwnedParty>,
+    wish: OwnedTerms,
 }
 
 impl Ask<'_, '_> {
@@ -219,7 +226,15 @@ impl Ask<'_, '_> {
     }
 
     pub(super) fn outcome(self) -> Outcome {
-        self.lab.apply(&Deed { sides: self.sides, what: What::Take(self.wish) })
+        self.lab.apply(&OwnedOperation { parties: self.sides, verb: OwnedVerb::Take(self.wish) })
+    }
+
+    pub(super) fn preview(self) -> Decision {
+        let preview = OwnedOperation { parties: self.sides, verb: OwnedVerb::Preview(self.wish) };
+        match self.lab.apply(&preview) {
+            Outcome::Decided(decision) => decision,
+            other => panic!("a preview is answered with {other:?}"),
+        }
     }
 
     pub(super) fn decide(self) -> Decision {
@@ -255,7 +270,7 @@ impl Ask<'_, '_> {
 /// A granted take.
 #[derive(Clone, Debug)]
 pub(super) struct Permit {
-    pub(super) sides: Vec<Side>,
+    pub(super) sides: Vec<OwnedParty>,
     pub(super) grant: Grant,
 }
 
@@ -278,8 +293,8 @@ pub(super) fn secs(secs: u64) -> Span {
     Span::from_secs(secs)
 }
 
-fn side(policy: &Policy) -> Side {
-    Side { policy: policy.clone(), subject: Subject::SHARED, cost: policy.default_cost().clone() }
+fn side(policy: &Policy) -> OwnedParty {
+    OwnedParty { policy: policy.clone(), subject: Subject::SHARED, cost: policy.default_cost().clone() }
 }
 
 /// An outcome without what stores may leave out: what shadows said is not remembered with an id.

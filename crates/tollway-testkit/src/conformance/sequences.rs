@@ -3,12 +3,11 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use tollway_core::{Outcome, Store, Timestamp};
+use tollway_core::{Outcome, OwnedOperation, Store, Timestamp};
 
 use super::generator::Generator;
 use super::lab::comparable;
 use super::{Failure, Report, attempt};
-use crate::deed::Deed;
 use crate::{ManualClock, Model, PlainStore, Rig, wait_for};
 
 /// How long a sequence is.
@@ -69,7 +68,7 @@ impl<'r> Sequence<'r> {
         compared
     }
 
-    fn step(&mut self, deed: &Deed, now: Timestamp) -> Outcome {
+    fn step(&mut self, deed: &OwnedOperation, now: Timestamp) -> Outcome {
         self.rig.set_time(now);
         self.judge_clock.set(now);
         let _ = write!(self.story, "\n{}: {deed}", now.as_micros());

@@ -90,6 +90,7 @@ fn apply(
             let (decision, changed) = take::take(parties, lines, terms, now)?;
             (Outcome::Decided(decision), changed)
         }
+        Verb::Preview(terms) => (Outcome::Decided(take::take(parties, lines, terms, now)?.0), false),
         Verb::Begin(booking, terms) => {
             let (begun, changed) = take::begin(parties, lines, booking, terms, now)?;
             (Outcome::Begun(begun), changed)

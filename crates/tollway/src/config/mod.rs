@@ -8,13 +8,15 @@
 //! limits = ["200 requests / minute"]
 //! ```
 //!
-//! Where to look: `file` finds and reads the text, `section` walks over its tables, `policy`, `limits` and `store` know
-//! what stands in them, `report` collects what is wrong, `error` and `excerpt` show it, `watch` sees changes.
+//! Where to look: `file` finds and reads the text, `section` walks over its tables, `policy`, `limits`, `api` and `store`
+//! know what stands in them, `report` collects what is wrong, `error` and `excerpt` show it, `watch` sees changes.
 
+mod api;
 mod error;
 mod excerpt;
 mod file;
 mod limits;
+mod millionths;
 mod policy;
 mod report;
 mod section;
@@ -27,8 +29,10 @@ use std::sync::Arc;
 
 use tollway_core::Policy;
 
+pub use api::{Api, ApiRate, RateSettings};
 pub use error::{ConfigError, ConfigProblem, PROBLEMS_MAX};
 pub use file::{CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, ConfigFile};
+pub use millionths::Millionths;
 pub use store::{MEMORY_LINES_MAX, StoreUrl, StoreUrlError};
 pub use watch::{ConfigWatch, WATCH_INTERVAL};
 
@@ -36,7 +40,7 @@ use report::Report;
 use section::Section;
 
 /// Sections that the format has and this version does not.
-const SECTIONS_TO_COME: [&str; 5] = ["apis", "server", "consumers", "pipelines", "alarms"];
+const SECTIONS_TO_COME: [&str; 4] = ["server", "consumers", "pipelines", "alarms"];
 
 /// What a config file says.
 ///
@@ -45,15 +49,17 @@ const SECTIONS_TO_COME: [&str; 5] = ["apis", "server", "consumers", "pipelines",
 ///     [policies.adobe]
 ///     limits = ["200 requests / minute"]
 /// "#)?;
-/// assert_eq!(config.store(), &tollway::StoreUrl::default());
+/// assert_eq!(config.store(), None);
 /// assert!(config.policy("adobe").is_some());
 /// # Ok::<(), tollway::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
-    store: StoreUrl,
+    store: Option<StoreUrl>,
     /// Sorted by name.
     policies: Vec<Arc<Policy>>,
+    /// Sorted by name.
+    apis: Vec<Api>,
 }
 
 impl Config {
@@ -82,9 +88,9 @@ impl Config {
         file::find(explicit, std::env::var_os(CONFIG_VARIABLE), Path::new("."))
     }
 
-    /// Where meters live.
-    pub fn store(&self) -> &StoreUrl {
-        &self.store
+    /// Where meters live, if it says so. Memory is what a limiter uses otherwise.
+    pub fn store(&self) -> Option<&StoreUrl> {
+        self.store.as_ref()
     }
 
     /// The policies, sorted by name.
@@ -98,19 +104,34 @@ impl Config {
         self.policies.get(found)
     }
 
+    /// The vendors that are called, sorted by name. They are checked, and not used by this version yet.
+    pub fn apis(&self) -> &[Api] {
+        &self.apis
+    }
+
+    /// The api of this name.
+    pub fn api(&self, name: &str) -> Option<&Api> {
+        let found = self.apis.binary_search_by(|api| api.name().as_str().cmp(name)).ok()?;
+        self.apis.get(found)
+    }
+
     /// What is wrong goes to the report, so that one reading finds all of it.
     fn read(mut root: Section<'_>) -> Self {
-        let store = root.section("store").and_then(store::read).unwrap_or_default();
-        let mut policies: Vec<_> = root
-            .named_sections("policies")
-            .into_iter()
-            .filter_map(|(name, section)| policy::read(&name, section))
-            .collect();
-        policies.sort_by(|one: &Arc<Policy>, other| one.name().cmp(other.name()));
+        let store = root.section("store").and_then(store::read);
+        let policies = root.named_sections("policies");
+        // Also those with something wrong in them: an api that names one is not wrong, too.
+        let names: Vec<&str> = policies.iter().map(|(name, _)| *name.get_ref()).collect();
+        let apis = root.named_sections("apis").into_iter();
+        let mut apis: Vec<Api> =
+            apis.filter_map(|(name, section)| api::read(&name, section, &names)).collect();
+        apis.sort_by(|one, other| one.name().cmp(other.name()));
+        let mut policies: Vec<_> =
+            policies.into_iter().filter_map(|(name, section)| policy::read(&name, section)).collect();
+        policies.sort_by(|one, other| one.name().cmp(other.name()));
         for key in SECTIONS_TO_COME {
             root.not_yet(key);
         }
         root.finish();
-        Self { store, policies }
+        Self { store, policies, apis }
     }
 }

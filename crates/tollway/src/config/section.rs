@@ -6,6 +6,7 @@ use tollway_core::{Span, read_span};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use super::millionths::Millionths;
 use super::report::Report;
 use super::suggest;
 
@@ -83,6 +84,30 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// A number that must be there, whole or with a fraction, above 0; kept to the nearest millionth.
+    pub(super) fn millionths(
+        &mut self,
+        key: &'static str,
+        most: Millionths,
+        example: &'static str,
+    ) -> Option<Millionths> {
+        let value = self.required(key, example)?;
+        let number = match value.get_ref() {
+            DeValue::Float(number) => number.as_str().parse().ok(),
+            // Numbers too long for it are too large for anything here, too.
+            DeValue::Integer(number) => {
+                i64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| number as f64)
+            }
+            _ => return self.wrong_type(key, value, "a number", example),
+        };
+        let kept = number.and_then(|number| Millionths::nearest(number, most));
+        if kept.is_none() {
+            let message = format!("`{key}` must be a number from {} to {most}", Millionths::LEAST);
+            self.problem(key, message, &format!("write it like `{key} = {example}`"));
+        }
+        kept
+    }
+
     /// A length of time.
     pub(super) fn span(&mut self, key: &'static str, example: &str) -> Option<Span> {
         let text = self.string(key, example)?;
@@ -148,6 +173,11 @@ impl<'a> Section<'a> {
             self.missing.push((key, example));
         }
         value
+    }
+
+    /// Whether it has this key.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
     }
 
     /// Whether it has a key that nobody took so far.

@@ -15,6 +15,7 @@ super::list![
     readings_describe_the_frontier,
     sliding_and_slots_never_book_ahead,
     a_booking_moves_the_frontier_not_the_time,
+    a_preview_answers_as_the_take_would_and_changes_nothing,
 ];
 
 fn a_take_that_can_wait_gets_a_place(lab: &Lab<'_>) {
@@ -103,4 +104,23 @@ fn a_booking_moves_the_frontier_not_the_time(lab: &Lab<'_>) {
     lab.at(10);
     let permit = lab.ask(&policy).wait(secs(600)).granted();
     assert_eq!((permit.grant.now, permit.grant.at), (at(10), at(180)));
+}
+
+fn a_preview_answers_as_the_take_would_and_changes_nothing(lab: &Lab<'_>) {
+    let policy = lab.policy(["2 / minute", "3 / day"]);
+    for granted in [true, true, false] {
+        let used = lab.used(&policy);
+        for _ in 0..2 {
+            assert_eq!(matches!(lab.ask(&policy).preview(), Decision::Granted(_)), granted);
+        }
+        assert_eq!(lab.used(&policy), used);
+        lab.ask(&policy).decide();
+    }
+    let Decision::Granted(place) = lab.ask(&policy).wait(secs(60)).preview() else { panic!("it may wait") };
+    assert_eq!(place.at, at(60));
+    assert_eq!(lab.ask(&policy).wait(secs(60)).granted().grant.at, at(60));
+    let Decision::Denied(denial) = lab.ask(&policy).wait(secs(60)).preview() else {
+        panic!("the day is over")
+    };
+    assert_eq!((denial.retry_at, denial.limit), (at(86_400), 1));
 }

@@ -1,0 +1,24 @@
+//! `tollway completions`: what a shell needs to complete our arguments.
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+
+/// Print completions for your shell
+///
+/// For bash, put this into ~/.bashrc:  source <(tollway completions bash)
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The shell that reads them
+    shell: Shell,
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "tollway", &mut script);
+    context.output().bytes(&script)?;
+    Ok(Exit::DONE)
+}

@@ -1,0 +1,109 @@
+//! What a command stands on: its config, its store, the time, and where it speaks.
+
+use std::env;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tollway::{CONFIG_FILE, Clock, Config, Limiter, Policy, StoreUrl, Timestamp};
+use tollway_memory::WallClock;
+
+use crate::cli::Global;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+
+/// What a command stands on.
+pub(crate) struct Context {
+    global: Global,
+    output: Output,
+}
+
+impl Context {
+    pub(crate) fn new(global: Global, output: Output) -> Self {
+        Self { global, output }
+    }
+
+    /// Where it speaks.
+    pub(crate) fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Timestamp {
+        WallClock.now()
+    }
+
+    /// Where the config file is; an error if there is none.
+    pub(crate) fn config_path(&self) -> Result<PathBuf, Failure> {
+        Config::find_path(self.global.config.as_deref()).map_err(|error| {
+            let missing = error.is_not_found();
+            let failure = Failure::from(error);
+            if missing { failure.advise(how_to_begin()) } else { failure }
+        })
+    }
+
+    /// The config; an error if there is none.
+    pub(crate) fn config(&self) -> Result<Config, Failure> {
+        Ok(Config::load(self.config_path()?)?)
+    }
+
+    /// The config; an empty one where nobody named a file and there is none, for who brings limits along.
+    pub(crate) fn config_if_any(&self) -> Result<Config, Failure> {
+        match Config::find(self.global.config.as_deref()) {
+            Err(error) if error.is_not_found() && self.global.config.is_none() && !config_is_named() => {
+                Ok(Config::default())
+            }
+            config => Ok(config?),
+        }
+    }
+
+    /// A limiter over the store that commands share, with these policies.
+    pub(crate) fn limiter(
+        &self,
+        config: &Config,
+        policies: impl IntoIterator<Item = Arc<Policy>>,
+    ) -> Result<Limiter, Failure> {
+        let mut builder = Limiter::builder().store_at(&self.store(config)?)?;
+        for policy in policies {
+            builder = builder.with_policy(policy)?;
+        }
+        Ok(builder.build())
+    }
+
+    /// The store: the one named, else the config's, else a file in the user's state folder.
+    pub(crate) fn store(&self, config: &Config) -> Result<StoreUrl, Failure> {
+        match self.global.store.as_ref().or(config.store()) {
+            Some(StoreUrl::Memory { .. }) => Err(Failure::new(
+                Exit::CONFIG,
+                "the store is memory:, which ends with this command, so nothing would be limited",
+            )
+            .advise("leave the store out for a file in your state folder, or name one: --store file:PATH")),
+            Some(store) => Ok(store.clone()),
+            None => state_file().map(StoreUrl::File),
+        }
+    }
+}
+
+/// `$XDG_STATE_HOME/tollway/state`, else `~/.local/state/tollway/state`.
+fn state_file() -> Result<PathBuf, Failure> {
+    let folder = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || folder("HOME").map(|home| home.join(".local/state"));
+    let states = folder("XDG_STATE_HOME").or_else(home).ok_or_else(|| {
+        Failure::new(
+            Exit::STORE,
+            "there is no folder to keep meters in: neither $XDG_STATE_HOME nor $HOME is set",
+        )
+        .advise("name a file: --store file:PATH")
+    })?;
+    Ok(states.join("tollway").join("state"))
+}
+
+fn config_is_named() -> bool {
+    env::var_os(tollway::CONFIG_VARIABLE).is_some_and(|path| !path.is_empty())
+}
+
+fn how_to_begin() -> String {
+    format!(
+        "put `[policies.adobe]` and `limits = [\"200 requests / minute\"]` into {CONFIG_FILE}, or bring the limit \
+         along: --limit \"200 requests / minute\""
+    )
+}

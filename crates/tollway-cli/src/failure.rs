@@ -1,0 +1,109 @@
+//! How a command ends: its exit code, and what it says when it ends badly.
+
+use std::fmt::Display;
+use std::io;
+use std::process::ExitCode;
+
+use tollway::{BuildError, ConfigError, TakeError};
+
+/// An exit code. Those of our own are told in `--help`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exit(u8);
+
+impl Exit {
+    pub(crate) const DONE: Self = Self(0);
+    pub(crate) const FAILED: Self = Self(1);
+    pub(crate) const USAGE: Self = Self(2);
+    pub(crate) const DATA: Self = Self(65);
+    pub(crate) const STORE: Self = Self(69);
+    pub(crate) const DENIED: Self = Self(75);
+    pub(crate) const CONFIG: Self = Self(78);
+    pub(crate) const CANNOT_RUN: Self = Self(126);
+    pub(crate) const NOT_FOUND: Self = Self(127);
+
+    /// The code of a command that was run, or one that the caller chose.
+    pub(crate) const fn new(code: u8) -> Self {
+        Self(code)
+    }
+
+    pub(crate) fn code(self) -> u8 {
+        self.0
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.0)
+    }
+}
+
+/// Why a command did not do what it was asked: what is wrong, what to do about it, and how to end.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    message: String,
+    advice: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, message: impl Display) -> Self {
+        Self { exit, message: message.to_string(), advice: None }
+    }
+
+    /// With what to do about it: a sentence for the user, without its full stop.
+    #[must_use]
+    pub(crate) fn advise(mut self, advice: impl Display) -> Self {
+        self.advice = Some(advice.to_string());
+        self
+    }
+
+    /// Something was asked for that cannot be.
+    pub(crate) fn usage(message: impl Display) -> Self {
+        Self::new(Exit::USAGE, message)
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(crate) fn advice(&self) -> Option<&str> {
+        self.advice.as_deref()
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::new(Exit::CONFIG, error)
+    }
+}
+
+impl From<BuildError> for Failure {
+    fn from(error: BuildError) -> Self {
+        let exit = if matches!(error, BuildError::File(_)) { Exit::STORE } else { Exit::CONFIG };
+        Self::new(exit, error)
+    }
+}
+
+impl From<TakeError> for Failure {
+    fn from(error: TakeError) -> Self {
+        let exit = match &error {
+            TakeError::Denied(_) => Exit::DENIED,
+            TakeError::UnknownPolicy { .. } => Exit::CONFIG,
+            TakeError::Name(_) | TakeError::Cost(_) | TakeError::Refused(_) => Exit::USAGE,
+            TakeError::Store(_) => Exit::STORE,
+            TakeError::BlockingInAsync | TakeError::Runtime(_) => Exit::FAILED,
+        };
+        Self::new(exit, error)
+    }
+}
+
+/// Writing the answer failed.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::new(Exit::FAILED, format!("cannot write the answer: {error}"))
+    }
+}

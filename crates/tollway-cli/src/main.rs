@@ -1,0 +1,74 @@
+//! The command `tollway`: limits in a shell, and plans before anything runs.
+//!
+//! One file per subcommand, each with its arguments and a `run`. What they share: `cli` is the command line, `context`
+//! finds the config and opens the store, `output` writes for people and for programs, `words` says numbers and times,
+//! `failure` is how a command ends badly.
+
+#![forbid(unsafe_code)]
+
+mod cli;
+mod completions;
+mod context;
+mod demo;
+mod failure;
+mod limit;
+mod man;
+mod output;
+mod plan;
+mod policy;
+mod run;
+mod simulate;
+mod take;
+mod usage;
+mod why;
+mod words;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+use context::Context;
+use failure::{Exit, Failure};
+use output::Output;
+
+fn main() -> ExitCode {
+    let Cli { global, command } = Cli::parse();
+    let output = Output::new(global.json, global.quiet, global.color);
+    report_warnings(global.quiet);
+    let context = Context::new(global, output);
+    match dispatch(command, &context).and_then(|exit| context.output().finish().map(|()| exit)) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            context.output().failure(&failure);
+            failure.exit().into()
+        }
+    }
+}
+
+fn dispatch(command: Command, context: &Context) -> Result<Exit, Failure> {
+    match command {
+        Command::Demo(arguments) => demo::run(&arguments, context),
+        Command::Take(arguments) => take::run(&arguments, context),
+        Command::Run(arguments) => run::run(&arguments, context),
+        Command::Usage(arguments) => usage::run(&arguments, context),
+        Command::Why(arguments) => why::run(&arguments, context),
+        Command::Limit(arguments) => limit::run(&arguments, context),
+        Command::Policy(arguments) => policy::run(&arguments, context),
+        Command::Plan(arguments) => plan::run(&arguments, context),
+        Command::Simulate(arguments) => simulate::run(&arguments, context),
+        Command::Completions(arguments) => completions::run(&arguments, context),
+        Command::Man(arguments) => man::run(&arguments, context),
+    }
+}
+
+/// What the library warns of goes to standard error; nothing else of it does.
+fn report_warnings(quiet: bool) {
+    let level = if quiet { tracing::Level::ERROR } else { tracing::Level::WARN };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .without_time()
+        .init();
+}

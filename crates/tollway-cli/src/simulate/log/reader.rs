@@ -1,0 +1,199 @@
+//! Reads a log on a thread of its own, and hands calls over in batches. At most a few batches wait.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use super::fields::Found;
+use super::format::{Format, FormatName};
+use super::lines::{LINE_BYTES_MAX, Lines, Read1};
+use super::{Call, Fields, Reason};
+use crate::failure::{Exit, Failure};
+
+/// How many calls travel together.
+const BATCH_CALLS: usize = 4_096;
+
+/// How many batches may wait to be replayed.
+const BATCHES_WAITING: usize = 8;
+
+/// How many lines are looked at to know the format and the fields.
+const SAMPLE_LINES: usize = 32;
+
+/// How many unreadable lines are remembered with their reasons.
+const UNREADABLE_SHOWN: usize = 5;
+
+/// How often whoever waits for lines looks whether it should stop.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A log that is being read.
+pub(crate) struct Log {
+    batches: Receiver<io::Result<Batch>>,
+    bytes_done: Arc<AtomicU64>,
+    size: Option<u64>,
+    format: FormatName,
+    subject: Option<String>,
+    units: Vec<String>,
+}
+
+/// Some calls, and what could not be read between them.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) calls: Vec<Call>,
+    pub(crate) skipped: u64,
+    /// The first few of all that were skipped.
+    pub(crate) unreadable: Vec<Unreadable>,
+}
+
+/// A line that is no call.
+#[derive(Debug)]
+pub(crate) struct Unreadable {
+    pub(crate) line: u64,
+    pub(crate) reason: Reason,
+}
+
+impl Log {
+    /// Opens a log, finds out what it is, and begins to read it. `-` is standard input.
+    pub(crate) fn open(path: &str, format: Option<FormatName>, fields: Fields) -> Result<Self, Failure> {
+        let (mut lines, size) = Lines::open(path).map_err(|error| cannot_read(path, &error))?;
+        let sample = take_sample(&mut lines).map_err(|error| cannot_read(path, &error))?;
+        let texts: Vec<&str> = sample.iter().filter_map(|(_, line)| str::from_utf8(line.as_deref()?).ok()).collect();
+        if texts.is_empty() && sample.len() < SAMPLE_LINES {
+            return Err(Failure::new(Exit::DATA, format!("{path} has no line that can be read")));
+        }
+        let found = fields.find(Format::of(format, &texts)?, &texts)?;
+        let (sender, batches) = sync_channel(BATCHES_WAITING);
+        let (format, bytes_done) = (found.format().name(), lines.bytes_done());
+        let (subject, units) = (found.subject().map(str::to_owned), found.units());
+        let worker = Worker { lines, found, sender, batch: Batch::default(), shown: 0 };
+        thread::Builder::new()
+            .name("read-log".to_owned())
+            .spawn(move || worker.run(sample))
+            .map_err(|error| Failure::new(Exit::FAILED, format!("no thread to read with: {error}")))?;
+        Ok(Self { batches, bytes_done, size, format, subject, units })
+    }
+
+    /// The next batch; nothing at the end, or if `stop` says so while none comes.
+    pub(crate) fn next(&self, stop: impl Fn() -> bool) -> io::Result<Option<Batch>> {
+        while !stop() {
+            match self.batches.recv_timeout(PATIENCE) {
+                Ok(batch) => return batch.map(Some),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn bytes_done(&self) -> u64 {
+        self.bytes_done.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes it has, if it is a file.
+    pub(crate) fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    pub(crate) fn format(&self) -> FormatName {
+        self.format
+    }
+
+    /// The field of the subject; without one, all calls share one.
+    pub(crate) fn subject(&self) -> Option<&str> {
+        self.subject.as_deref()
+    }
+
+    /// The units whose amounts its calls carry, in their order.
+    pub(crate) fn units(&self) -> &[String] {
+        &self.units
+    }
+}
+
+/// A line with its number; nothing where it was too long.
+type Numbered = (u64, Option<Vec<u8>>);
+
+fn take_sample(lines: &mut Lines) -> io::Result<Vec<Numbered>> {
+    let mut sample = Vec::new();
+    let mut line = Vec::new();
+    while sample.len() < SAMPLE_LINES {
+        match lines.read(&mut line)? {
+            Read1::Line if line.trim_ascii().is_empty() => {}
+            Read1::Line => sample.push((lines.number(), Some(line.clone()))),
+            Read1::TooLong => sample.push((lines.number(), None)),
+            Read1::End => break,
+        }
+    }
+    Ok(sample)
+}
+
+struct Worker {
+    lines: Lines,
+    found: Found,
+    sender: SyncSender<io::Result<Batch>>,
+    batch: Batch,
+    shown: usize,
+}
+
+/// Nobody wants to hear more.
+struct Unheard;
+
+impl Worker {
+    fn run(mut self, sample: Vec<Numbered>) {
+        let sent = self.read_all(sample).and_then(|()| self.send());
+        drop(sent); // whoever has left wants nothing more
+    }
+
+    fn read_all(&mut self, sample: Vec<Numbered>) -> Result<(), Unheard> {
+        let header = usize::from(self.found.format().has_header());
+        for (number, line) in sample.into_iter().skip(header) {
+            self.read_line(number, line.as_deref())?;
+        }
+        let mut line = Vec::new();
+        loop {
+            match self.lines.read(&mut line) {
+                Ok(Read1::Line) => self.read_line(self.lines.number(), Some(&line))?,
+                Ok(Read1::TooLong) => self.read_line(self.lines.number(), None)?,
+                Ok(Read1::End) => return Ok(()),
+                Err(error) => return self.sender.send(Err(error)).map_err(|_| Unheard),
+            }
+        }
+    }
+
+    fn read_line(&mut self, number: u64, line: Option<&[u8]>) -> Result<(), Unheard> {
+        match line.map_or_else(|| Err(too_long()), |line| self.understand(line)) {
+            Ok(Some(call)) => self.batch.calls.push(call),
+            Ok(None) => {}
+            Err(reason) => {
+                self.batch.skipped += 1;
+                if self.shown < UNREADABLE_SHOWN {
+                    self.shown += 1;
+                    self.batch.unreadable.push(Unreadable { line: number, reason });
+                }
+            }
+        }
+        let full = self.batch.calls.len() >= BATCH_CALLS || self.batch.skipped >= BATCH_CALLS as u64;
+        if full { self.send() } else { Ok(()) }
+    }
+
+    /// A call; nothing, of a line that is blank.
+    fn understand(&self, line: &[u8]) -> Result<Option<Call>, Reason> {
+        let text = str::from_utf8(line).map_err(|_| "not UTF-8")?;
+        if text.trim_ascii().is_empty() { Ok(None) } else { self.found.read(text).map(Some) }
+    }
+
+    fn send(&mut self) -> Result<(), Unheard> {
+        let next = Batch { calls: Vec::with_capacity(BATCH_CALLS), ..Batch::default() };
+        let batch = std::mem::replace(&mut self.batch, next);
+        self.sender.send(Ok(batch)).map_err(|_| Unheard)
+    }
+}
+
+fn too_long() -> Reason {
+    format!("longer than {LINE_BYTES_MAX} bytes").into()
+}
+
+fn cannot_read(path: &str, error: &io::Error) -> Failure {
+    Failure::new(Exit::FAILED, format!("cannot read {path}: {error}"))
+}

@@ -1,0 +1,102 @@
+//! Numbers and times as people say them.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use tollway::{Span, Timestamp};
+
+/// A number with its thousands apart: `1,000,000`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number and what it counts: `1 request`, `2 requests`. Units are written in the plural in limits.
+pub(crate) fn counted(number: u64, unit: &str) -> String {
+    match unit.strip_suffix('s') {
+        Some(one) if number == 1 => format!("1 {one}"),
+        _ => format!("{} {unit}", count(number)),
+    }
+}
+
+/// A length of time, never shorter than it is: `250 ms`, `15.7 s`, `2 min 5 s`, `18 h 25 min`, `6 d 23 h`.
+pub(crate) fn span(span: Span) -> String {
+    let millis = span.as_micros().div_ceil(1_000);
+    let seconds = millis.div_ceil(1_000);
+    let (minutes, hours) = (seconds.div_ceil(60), seconds.div_ceil(3_600));
+    match seconds {
+        0..=1 => format!("{millis} ms"),
+        2..60 => {
+            let tenths = millis.div_ceil(100);
+            if tenths.is_multiple_of(10) {
+                format!("{} s", tenths / 10)
+            } else {
+                format!("{}.{} s", tenths / 10, tenths % 10)
+            }
+        }
+        60..3_600 => two((seconds / 60, "min"), (seconds % 60, "s")),
+        3_600..86_400 => two((minutes / 60, "h"), (minutes % 60, "min")),
+        _ => two((hours / 24, "d"), (hours % 24, "h")),
+    }
+}
+
+/// The same, of the standard library's time.
+pub(crate) fn duration(time: Duration) -> String {
+    span(time.into())
+}
+
+fn two((large, large_unit): (u64, &str), (small, small_unit): (u64, &str)) -> String {
+    match small {
+        0 => format!("{large} {large_unit}"),
+        _ => format!("{large} {large_unit} {small} {small_unit}"),
+    }
+}
+
+/// A moment in local time: `14:05:00` today, else `Tue 2026-11-17 14:05:00`; with the zone where that is asked for.
+pub(crate) fn moment(at: Timestamp, now: Timestamp) -> String {
+    let (Some(then), Some(today)) = (local(at), local(now)) else { return "never".to_owned() };
+    if then.date() == today.date() {
+        then.strftime("%H:%M:%S").to_string()
+    } else {
+        then.strftime("%a %Y-%m-%d %H:%M:%S").to_string()
+    }
+}
+
+/// A moment in local time with its zone: `Tue 2026-11-17 14:05:00 CET`.
+pub(crate) fn moment_in_full(at: Timestamp) -> String {
+    local(at).map_or_else(|| "never".to_owned(), |then| then.strftime("%a %Y-%m-%d %H:%M:%S %Z").to_string())
+}
+
+fn local(at: Timestamp) -> Option<jiff::Zoned> {
+    let micros = i64::try_from(at.as_micros()).ok()?;
+    Some(jiff::Timestamp::from_microsecond(micros).ok()?.to_zoned(TimeZone::system()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_their_thousands_apart() {
+        assert_eq!(
+            [0, 999, 1_000, 12_345, 1_000_000].map(count),
+            ["0", "999", "1,000", "12,345", "1,000,000"]
+        );
+        assert_eq!(counted(1, "requests"), "1 request");
+        assert_eq!(counted(2_000, "tokens"), "2,000 tokens");
+    }
+
+    #[test]
+    fn times_read_as_people_say_them() {
+        let said = [1, 250_000, 15_606_836, 60_000_000, 125_000_001, 66_276_561_354, 604_800_000_000]
+            .map(|micros| span(Span::from_micros(micros)));
+        assert_eq!(said, ["1 ms", "250 ms", "15.7 s", "1 min", "2 min 6 s", "18 h 25 min", "7 d"]);
+    }
+}

@@ -1,0 +1,204 @@
+//! Limits as data: changed while they are in use, kept in the store, followed by everyone who shares it.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tollway_core::{
+    Algorithm, Limit, LimitError, LimitTextError, Name, Policy, Setting, SettingChange, Settings, StoreError,
+    nearest,
+};
+
+use crate::bound::Shared;
+use crate::registry::Registry;
+use crate::{Limiter, TakeError};
+
+/// How often the store is asked for limits that were set elsewhere.
+const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Why a limit was not set.
+#[derive(Debug, thiserror::Error)]
+pub enum SetLimitError {
+    /// No policy of that name, or the blocking call was made on a thread of an async runtime.
+    #[error(transparent)]
+    Policy(#[from] TakeError),
+    /// The policy has no limit of that name.
+    #[error("policy {policy} has no limit {limit:?}; {advice}")]
+    UnknownLimit {
+        /// The policy.
+        policy: Name,
+        /// The name that was asked for.
+        limit: String,
+        /// The name that may have been meant, or all there are.
+        advice: String,
+    },
+    /// What it should be is not a limit.
+    #[error(transparent)]
+    Text(#[from] LimitTextError),
+    /// Only amount and burst can be set: anything else would be another meter.
+    #[error(
+        "{to:?} would be another limit than {limit}: only its amount and burst can be set; change the config file instead"
+    )]
+    AnotherLimit {
+        /// What it should be.
+        to: String,
+        /// What it is.
+        limit: Limit,
+    },
+    /// The amount or burst is out of bounds.
+    #[error(transparent)]
+    Amount(#[from] LimitError),
+    /// The store keeps no settings.
+    #[error("this store keeps no limits; change the config file instead")]
+    NotKept,
+    /// The store did not do it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Something asked of the store: await it, or ask for it [`now`](Errand::now) on a thread without a runtime.
+#[must_use = "nothing happens until it is awaited"]
+pub struct Errand<T> {
+    future: Pin<Box<dyn Future<Output = Result<T, SetLimitError>> + Send>>,
+    shared: Arc<Shared>,
+}
+
+impl<T> Errand<T> {
+    /// Does it on this thread, which must not belong to an async runtime.
+    pub fn now(self) -> Result<T, SetLimitError> {
+        self.shared.timers.block_on(self.future)?
+    }
+}
+
+impl<T> IntoFuture for Errand<T> {
+    type Output = Result<T, SetLimitError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.future
+    }
+}
+
+impl Limiter {
+    /// Sets a limit while it is in use, for everyone who shares the store: `to` is the limit as it should be, or only
+    /// its amount. What is used stays used. Others follow within about a second; the config file no longer counts.
+    ///
+    /// ```
+    /// let limiter = tollway::Limiter::builder().policy("adobe", ["200 requests / minute"])?.build();
+    /// limiter.set_limit("adobe", "requests_per_minute", "250 requests / minute").now()?;
+    /// assert_eq!(limiter.policies()[0].limits()[0].amount(), 250);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_limit(&self, policy: &str, limit: &str, to: &str) -> Errand<()> {
+        let change = self.find_limit(policy, limit).and_then(|(policy, limit)| {
+            let amounts = Some(read_amounts(&limit, to)?);
+            Ok(SettingChange { policy: policy.name().clone(), limit: limit.name().clone(), amounts })
+        });
+        self.change(change)
+    }
+
+    /// Puts the config file's limit in force again.
+    pub fn clear_limit(&self, policy: &str, limit: &str) -> Errand<()> {
+        let change = self.find_limit(policy, limit).map(|(policy, limit)| SettingChange {
+            policy: policy.name().clone(),
+            limit: limit.name().clone(),
+            amounts: None,
+        });
+        self.change(change)
+    }
+
+    /// What was set for limits, as far as is known here.
+    pub fn settings(&self) -> Vec<Setting> {
+        self.registry().settings()
+    }
+
+    /// Puts in force what was set elsewhere; otherwise that happens within about a second.
+    pub fn follow_settings(&self) -> Errand<()> {
+        let registry = Arc::clone(self.registry());
+        self.errand(async move { follow(&registry).await })
+    }
+
+    fn change(&self, change: Result<SettingChange, SetLimitError>) -> Errand<()> {
+        let registry = Arc::clone(self.registry());
+        self.errand(async move {
+            let changed = kept_by(&registry)?.change(change?);
+            changed.await?;
+            follow(&registry).await
+        })
+    }
+
+    fn errand<T>(
+        &self,
+        future: impl Future<Output = Result<T, SetLimitError>> + Send + 'static,
+    ) -> Errand<T> {
+        Errand { future: Box::pin(future), shared: Arc::clone(self.registry().shared()) }
+    }
+
+    fn find_limit(&self, policy: &str, limit: &str) -> Result<(Arc<Policy>, Limit), SetLimitError> {
+        let policy = Arc::clone(&self.find(policy)?.policy);
+        let names = || policy.limits().iter().map(|limit| limit.name().as_str());
+        match policy.limits().iter().find(|known| known.name().as_str() == limit) {
+            Some(limit) => Ok((Arc::clone(&policy), limit.clone())),
+            None => {
+                let advice = match nearest(limit, names()) {
+                    Some(meant) => format!("did you mean {meant:?}?"),
+                    None => format!("it has {}", names().collect::<Vec<_>>().join(", ")),
+                };
+                let (policy, limit) = (policy.name().clone(), limit.chars().take(80).collect());
+                Err(SetLimitError::UnknownLimit { policy, limit, advice })
+            }
+        }
+    }
+}
+
+/// The amount and burst that `to` gives a limit: a whole limit that differs in nothing else, or only an amount.
+fn read_amounts(limit: &Limit, to: &str) -> Result<(u64, Option<u64>), SetLimitError> {
+    if let Ok(amount) = Limit::read_amount(to.trim()) {
+        limit.with_amount(amount)?;
+        return Ok((amount, None));
+    }
+    let wanted = to.parse::<Limit>()?.named(limit.name().clone());
+    if wanted.identity() != limit.identity() {
+        return Err(SetLimitError::AnotherLimit { to: to.to_owned(), limit: limit.clone() });
+    }
+    let burst = match wanted.algorithm() {
+        Algorithm::Bucket { burst, .. } => Some(*burst),
+        _ => None,
+    };
+    Ok((wanted.amount(), burst))
+}
+
+fn kept_by(registry: &Registry) -> Result<&dyn Settings, SetLimitError> {
+    registry.shared().store.settings().ok_or(SetLimitError::NotKept)
+}
+
+async fn follow(registry: &Registry) -> Result<(), SetLimitError> {
+    let settings = kept_by(registry)?.settings();
+    registry.set(settings.await?);
+    Ok(())
+}
+
+/// Follows what others set, until the last clone of the limiter is gone. A store that fails is asked again; meanwhile
+/// the last good values stay in force.
+pub(crate) fn follow_in_background(registry: &Arc<Registry>) {
+    let shared = registry.shared();
+    if shared.in_process() || shared.store.settings().is_none() {
+        return;
+    }
+    let registry = Arc::downgrade(registry);
+    shared.timers.spawn_own(async move {
+        while look(&registry).await {
+            tokio::time::sleep(FOLLOW_INTERVAL).await;
+        }
+    });
+}
+
+/// Looks once; whether there is still somebody to look for.
+async fn look(registry: &Weak<Registry>) -> bool {
+    let Some(registry) = registry.upgrade() else { return false };
+    if let Err(error) = follow(&registry).await {
+        tracing::debug!(%error, "the limits that are set could not be read");
+    }
+    true
+}

@@ -1,0 +1,99 @@
+//! Limits as data (A3): set in the store, followed by everyone who shares it, beating the config file.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollway::{ConfigFile, Limiter, SetLimitError, StoreUrl};
+
+fn sharing(path: &std::path::Path) -> Limiter {
+    let store = StoreUrl::File(path.to_owned());
+    let builder = Limiter::builder().policy("adobe", ["2 requests / day"]).unwrap();
+    builder.store_at(&store).unwrap().build()
+}
+
+fn amount(limiter: &Limiter) -> u64 {
+    limiter.policies()[0].limits()[0].amount()
+}
+
+#[test]
+fn a_set_limit_is_in_force_at_once_and_what_is_used_stays_used() {
+    let limiter = Limiter::builder().policy("adobe", ["2 requests / day"]).unwrap().build();
+    let takes = |limiter: &Limiter| {
+        (0..9).take_while(|_| limiter.try_take("adobe").now().unwrap().is_granted()).count()
+    };
+    assert_eq!(takes(&limiter), 2);
+    limiter.set_limit("adobe", "requests_per_day", "5 requests / day").now().unwrap();
+    assert_eq!(takes(&limiter), 3);
+    limiter.clear_limit("adobe", "requests_per_day").now().unwrap();
+    assert_eq!((takes(&limiter), amount(&limiter)), (0, 2));
+    assert_eq!(limiter.usage("adobe").now().unwrap().limits[0].used, 5);
+}
+
+/// A3: "every task follows within seconds". The other limiter is another process's, as far as the file is concerned.
+#[test]
+fn everyone_who_shares_the_store_follows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let (one, other) = (sharing(&path), sharing(&path));
+    one.set_limit("adobe", "requests_per_day", "7").now().unwrap();
+    assert_eq!(amount(&one), 7);
+    // It follows by itself; how fast is for the documents, not for a test on a busy machine.
+    while amount(&other) != 7 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    one.clear_limit("adobe", "requests_per_day").now().unwrap();
+    other.follow_settings().now().unwrap();
+    assert_eq!((amount(&one), amount(&other)), (2, 2));
+}
+
+#[test]
+fn a_set_limit_outlives_its_process_and_a_reload_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, config) = (folder.path().join("state"), folder.path().join("tollway.toml"));
+    sharing(&path).set_limit("adobe", "requests_per_day", "7").now().unwrap();
+    let text = |limit| format!("store.url = 'file:{}'\npolicies.adobe.limits = ['{limit}']", path.display());
+    std::fs::write(&config, text("2 requests / day")).unwrap();
+    let limiter = Limiter::from_config_blocking(&config).unwrap();
+    assert_eq!(amount(&limiter), 7);
+    std::fs::write(&config, text("3 requests / day")).unwrap();
+    let reread = ConfigFile::load(&config).unwrap().into_config();
+    limiter.replace_policies(reread.policies().iter().map(|policy| (**policy).clone())).unwrap();
+    assert_eq!(amount(&limiter), 7);
+    limiter.clear_limit("adobe", "requests_per_day").now().unwrap();
+    assert_eq!(amount(&limiter), 3);
+}
+
+#[test]
+fn what_cannot_be_set_says_why_and_changes_nothing() {
+    let limiter = Limiter::builder()
+        .policy("gemini", ["5 / minute bucket", "25 / day in America/Los_Angeles"])
+        .unwrap()
+        .build();
+    let refused = |policy: &str, limit: &str, to: &str| {
+        limiter.set_limit(policy, limit, to).now().unwrap_err().to_string()
+    };
+    assert!(refused("gemni", "requests_per_day", "9").contains("did you mean \"gemini\"?"));
+    assert!(refused("gemini", "requests_per_dya", "9").contains("\"requests_per_dya\""));
+    assert!(refused("gemini", "other", "9").contains("it has requests_per_minute, requests_per_day"));
+    assert!(refused("gemini", "requests_per_day", "0").contains("amount is 0"));
+    assert!(refused("gemini", "requests_per_day", "9 / dya").contains("dya"));
+    for other in ["9 / hour", "9 / day", "9 tokens / day in America/Los_Angeles", "9 / day sliding"] {
+        assert!(
+            refused("gemini", "requests_per_day", other).contains("only its amount and burst"),
+            "{other}"
+        );
+    }
+    assert!(limiter.settings().is_empty());
+    limiter.set_limit("gemini", "requests_per_minute", "6 / minute bucket burst 20").now().unwrap();
+    assert_eq!(limiter.policies()[0].limits()[0].capacity(), 20);
+}
+
+/// A store of one's own need not keep settings.
+#[test]
+fn a_store_without_settings_says_so() {
+    let store = tollway_testkit::PlainStore::new(Arc::new(tollway_testkit::ManualClock::default()));
+    let limiter = Limiter::builder().policy("p", ["5 / minute"]).unwrap().store(Arc::new(store)).build();
+    let error = limiter.set_limit("p", "requests_per_minute", "9").now().unwrap_err();
+    assert!(matches!(error, SetLimitError::NotKept));
+}
