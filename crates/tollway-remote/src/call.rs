@@ -1,0 +1,32 @@
+//! A call: operations of one tag that are applied together and answered together.
+
+use tollway_core::{LineKey, OwnedOperation};
+
+/// What calls are kept apart by: of each tag at most one call is in flight.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tag(LineKey);
+
+impl Tag {
+    /// The tag of an operation: its first line in key order. None if it names no party, which is refused.
+    pub fn of(operation: &OwnedOperation) -> Option<Self> {
+        operation.keys().min().map(Self)
+    }
+
+    /// The line that it is.
+    pub fn line(&self) -> &LineKey {
+        &self.0
+    }
+}
+
+/// Operations of one tag, to be applied in order, in one atomic step, once.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The tag of all its operations.
+    pub tag: Tag,
+    /// Counts the calls of this writer: larger than that of every earlier call of the tag.
+    pub sequence: u64,
+    /// Whether it was sent before, so that it may have been applied.
+    pub again: bool,
+    /// What to do, in order; at least one, at most [`OPERATIONS_PER_CALL_MAX`](crate::OPERATIONS_PER_CALL_MAX).
+    pub operations: Vec<OwnedOperation>,
+}

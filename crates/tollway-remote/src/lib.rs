@@ -1,0 +1,40 @@
+//! What stores across a network share: operations of concurrent callers are combined into calls, every caller hears
+//! within a deadline, and a call whose answer was lost is sent again and counts once.
+//!
+//! A store implements [`Link`], which sends calls; [`Remote`] makes a [`Store`](tollway_core::Store) of it.
+//!
+//! # Tags
+//!
+//! Every operation has a tag: that of its first line in key order. Of each tag at most one call is in flight; what is
+//! asked meanwhile waits and goes together with the next. So a hot subject costs one round trip for many takes, and the
+//! last call of this writer for a tag is the only one whose outcome can be unclear.
+//!
+//! # Counting once
+//!
+//! A call carries the writer (this process) and a sequence. Whoever applies it keeps the last sequence of each writer
+//! and tag, with its answer, for [`ANSWER_KEPT`], in the same atomic step. A call that is sent again with a sequence
+//! that was applied is answered as the first time. No call is sent again later than [`RETRY_FOR`] after it was first
+//! sent, so its answer is still there if it was applied.
+//!
+//! # Deadlines
+//!
+//! A caller is answered within [`Settings::deadline`], whatever the store does. An operation that was not sent by then
+//! never is. One that was sent, and whose outcome is unclear, is seen through in the background; if it turns out to be a
+//! granted take that its caller was never told of, the permit is given back.
+
+mod call;
+mod link;
+
+pub use call::{Call, Tag};
+pub use link::Link;
+
+use std::time::Duration;
+
+/// How long the answer to a call is kept by whoever applied it.
+pub const ANSWER_KEPT: Duration = Duration::from_secs(60);
+
+/// How long after it was first sent a call may be sent again.
+pub const RETRY_FOR: Duration = Duration::from_secs(30);
+
+/// The most operations of one call: they are applied in one atomic step, which holds up others.
+pub const OPERATIONS_PER_CALL_MAX: usize = 64;
