@@ -18,15 +18,21 @@
 //!
 //! # Deadlines
 //!
-//! A caller is answered within [`Settings::deadline`], whatever the store does. An operation that was not sent by then
+//! A caller is answered within [`Options::deadline`], whatever the store does. An operation that was not sent by then
 //! never is. One that was sent, and whose outcome is unclear, is seen through in the background; if it turns out to be a
 //! granted take that its caller was never told of, the permit is given back.
 
+mod backoff;
 mod call;
+mod driver;
+mod lane;
 mod link;
+mod lost;
+mod store;
 
 pub use call::{Call, Tag};
 pub use link::Link;
+pub use store::{Options, Remote};
 
 use std::time::Duration;
 
@@ -38,3 +44,6 @@ pub const RETRY_FOR: Duration = Duration::from_secs(30);
 
 /// The most operations of one call: they are applied in one atomic step, which holds up others.
 pub const OPERATIONS_PER_CALL_MAX: usize = 64;
+
+/// How many operations may wait for the driver. One more is an error, never a block.
+pub const QUEUE_MAX: usize = 8_192;

@@ -1,0 +1,254 @@
+//! The task that drives a link: it collects requests, keeps the lanes, and sends what is ready.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, sleep_until};
+use tollway_core::{Outcomes, Retry, StoreError};
+
+use crate::backoff::Backoff;
+use crate::lane::{Flight, Lane, Reply, Request};
+use crate::lost::give_back;
+use crate::{Call, Link, OPERATIONS_PER_CALL_MAX, Options, RETRY_FOR, Tag};
+
+/// How many requests are taken in before anything is sent.
+const COLLECTED_MAX: usize = 1_024;
+
+/// How many calls go together.
+const CALLS_TOGETHER_MAX: usize = 256;
+
+/// How many such groups are out at the same time; what comes meanwhile is combined.
+const GROUPS_OUT_MAX: usize = 4;
+
+/// How long calls that are out are waited for when the store is closed.
+const CLOSING: Duration = Duration::from_secs(1);
+
+type Answers = (Vec<Arc<Call>>, Vec<Result<Outcomes, StoreError>>);
+
+/// What the task owns.
+pub(crate) struct Driver<L> {
+    link: Arc<L>,
+    options: Options,
+    lanes: HashMap<Tag, Lane>,
+    /// Lanes that may have something to send. One may be named twice; the second time it has nothing.
+    ready: VecDeque<Tag>,
+    out: FuturesUnordered<Pin<Box<dyn Future<Output = Answers> + Send>>>,
+    /// When each caller's time is up, in the order in which they came: all have the same deadline.
+    due: VecDeque<(Instant, Tag, u64)>,
+    /// Calls to be sent again.
+    again: BinaryHeap<Reverse<(Instant, Tag)>>,
+    backoff: Backoff,
+    sequence: u64,
+}
+
+impl<L: Link> Driver<L> {
+    pub(crate) fn new(link: Arc<L>, options: Options) -> Self {
+        Self {
+            link,
+            options,
+            lanes: HashMap::new(),
+            ready: VecDeque::new(),
+            out: FuturesUnordered::new(),
+            due: VecDeque::new(),
+            again: BinaryHeap::new(),
+            backoff: Backoff::default(),
+            sequence: 0,
+        }
+    }
+
+    /// Runs until the store is dropped.
+    pub(crate) async fn run(mut self, mut requests: Receiver<(Tag, Request)>) {
+        let mut collected = Vec::with_capacity(COLLECTED_MAX);
+        loop {
+            let wake_at = self.wake_at();
+            tokio::select! {
+                count = requests.recv_many(&mut collected, COLLECTED_MAX) => {
+                    if count == 0 {
+                        return self.close().await;
+                    }
+                    // Others who are about to ask go with them.
+                    tokio::task::yield_now().await;
+                    while collected.len() < COLLECTED_MAX && let Ok(request) = requests.try_recv() {
+                        collected.push(request);
+                    }
+                    collected.drain(..).for_each(|(tag, request)| self.enqueue(tag, request));
+                }
+                Some(answers) = self.out.next(), if !self.out.is_empty() => self.answered(answers),
+                () = sleep_until(wake_at.unwrap_or_else(Instant::now)), if wake_at.is_some() => self.wake(),
+            }
+            self.send_ready();
+        }
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        let due = self.due.front().map(|(at, ..)| *at);
+        let again = self.again.peek().map(|Reverse((at, _))| *at);
+        due.into_iter().chain(again).min()
+    }
+
+    fn enqueue(&mut self, tag: Tag, request: Request) {
+        if request.reply.is_awaited() {
+            self.due.push_back((Instant::now() + self.options.deadline, tag.clone(), request.id));
+        }
+        let lane = self.lanes.entry(tag.clone()).or_default();
+        if lane.is_empty() {
+            self.ready.push_back(tag);
+        }
+        lane.waiting.push_back(request);
+    }
+
+    /// Tells those whose time is up, and gets calls ready whose time to be sent again has come.
+    fn wake(&mut self) {
+        let now = Instant::now();
+        while self.due.front().is_some_and(|(at, ..)| *at <= now) {
+            let Some((_, tag, id)) = self.due.pop_front() else { break };
+            if let Some(lane) = self.lanes.get_mut(&tag) {
+                lane.expire(id);
+                self.drop_if_empty(&tag);
+            }
+        }
+        while self.again.peek().is_some_and(|Reverse((at, _))| *at <= now) {
+            if let Some(Reverse((_, tag))) = self.again.pop() {
+                self.ready.push_back(tag);
+            }
+        }
+    }
+
+    fn send_ready(&mut self) {
+        while self.out.len() < GROUPS_OUT_MAX && !self.ready.is_empty() {
+            let mut calls = Vec::new();
+            while calls.len() < CALLS_TOGETHER_MAX
+                && let Some(tag) = self.ready.pop_front()
+            {
+                calls.extend(self.next_call(&tag));
+            }
+            if !calls.is_empty() {
+                let answers = Arc::clone(&self.link).send(calls.clone());
+                self.out.push(Box::pin(async move { (calls, answers.await) }));
+            }
+        }
+    }
+
+    /// The call to send for a lane that is ready: again, or a new one of what waits there.
+    fn next_call(&mut self, tag: &Tag) -> Option<Arc<Call>> {
+        let lane = self.lanes.get_mut(tag)?;
+        let now = Instant::now();
+        if let Some(flight) = &mut lane.flight {
+            if flight.out || now < flight.send_at {
+                return None;
+            }
+            if flight.unclear || flight.is_awaited() {
+                flight.out = true;
+                return Some(Arc::clone(&flight.call));
+            }
+            // It was certainly not applied, and those who wanted it have left.
+            lane.flight = None;
+        }
+        lane.waiting.retain(Request::is_wanted);
+        let count = lane.waiting.len().min(OPERATIONS_PER_CALL_MAX);
+        let (operations, replies): (Vec<_>, Vec<_>) = lane
+            .waiting
+            .drain(..count)
+            .map(|request| (request.operation, (request.id, request.reply)))
+            .unzip();
+        if operations.is_empty() {
+            self.drop_if_empty(tag);
+            return None;
+        }
+        self.sequence += 1;
+        let call = Arc::new(Call { tag: tag.clone(), sequence: self.sequence, again: false, operations });
+        lane.flight = Some(Flight::new(Arc::clone(&call), replies, now));
+        Some(call)
+    }
+
+    fn answered(&mut self, (calls, results): Answers) {
+        for (call, result) in calls.iter().zip(results) {
+            let Some(lane) = self.lanes.get_mut(&call.tag) else { continue };
+            let Some(flight) = lane.flight.take() else { continue };
+            match result {
+                Ok(outcomes) => self.succeeded(flight, outcomes),
+                Err(error) => self.failed(flight, error),
+            }
+            self.go_on(&call.tag);
+        }
+    }
+
+    fn succeeded(&mut self, flight: Flight, outcomes: Outcomes) {
+        let told = flight.replies.into_iter().zip(&flight.call.operations).zip(outcomes);
+        for (((_, mut reply), operation), outcome) in told {
+            if let Err(unheard) = reply.answer(outcome)
+                && let Some(operation) = give_back(operation, &unheard)
+                && let Some(tag) = Tag::of(&operation)
+            {
+                self.enqueue_behind(tag, operation);
+            }
+        }
+    }
+
+    /// Something of our own: nobody waits for it.
+    fn enqueue_behind(&mut self, tag: Tag, operation: tollway_core::OwnedOperation) {
+        let lane = self.lanes.entry(tag.clone()).or_default();
+        let idle = lane.is_empty();
+        lane.waiting.push_back(Request { id: u64::MAX, operation, reply: Reply::nobody() });
+        if idle {
+            self.ready.push_back(tag);
+        }
+    }
+
+    fn failed(&mut self, mut flight: Flight, error: StoreError) {
+        flight.out = false;
+        flight.unclear |= error.retry == Retry::Unclear;
+        flight.send_at = Instant::now() + self.backoff.after(flight.attempts);
+        let in_time = flight.send_at.duration_since(flight.first_sent) < RETRY_FOR;
+        // What was certainly not applied is only sent again for somebody; what may have been is seen through.
+        if error.retry != Retry::Useless && in_time && (flight.is_awaited() || flight.unclear) {
+            flight.attempts += 1;
+            let call = Call { again: flight.unclear, ..(*flight.call).clone() };
+            flight.call = Arc::new(call);
+            let tag = flight.call.tag.clone();
+            self.again.push(Reverse((flight.send_at, tag.clone())));
+            self.lanes.entry(tag).or_default().flight = Some(flight);
+            return;
+        }
+        if flight.unclear {
+            tracing::warn!(%error, "a call was given up whose outcome is unclear; what it took counts as spent");
+        }
+        let retry = if flight.unclear { Retry::Unclear } else { error.retry };
+        for (_, reply) in &mut flight.replies {
+            reply.fail(StoreError { retry, ..error.clone() });
+        }
+    }
+
+    /// After a call has ended: what waited meanwhile is next.
+    fn go_on(&mut self, tag: &Tag) {
+        let Some(lane) = self.lanes.get(tag) else { return };
+        if lane.flight.is_none() && !lane.waiting.is_empty() {
+            self.ready.push_back(tag.clone());
+        } else {
+            self.drop_if_empty(tag);
+        }
+    }
+
+    fn drop_if_empty(&mut self, tag: &Tag) {
+        if self.lanes.get(tag).is_some_and(Lane::is_empty) {
+            self.lanes.remove(tag);
+        }
+    }
+
+    /// Nobody is left to answer; what is out is waited for, so that it is not torn apart.
+    async fn close(mut self) {
+        let _ = tokio::time::timeout(CLOSING, async {
+            while let Some(answers) = self.out.next().await {
+                self.answered(answers);
+                self.send_ready();
+            }
+        })
+        .await;
+    }
+}

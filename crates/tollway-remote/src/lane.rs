@@ -1,0 +1,125 @@
+//! One tag's queue: what waits, and the one call in flight.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tollway_core::{Fault, Outcome, OwnedOperation, Retry, StoreError};
+
+use crate::Call;
+
+/// An operation, and where its outcome is awaited.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) id: u64,
+    pub(crate) operation: OwnedOperation,
+    pub(crate) reply: Reply,
+}
+
+/// Where an outcome is awaited: by somebody until they are answered, then by nobody.
+#[derive(Debug)]
+pub(crate) struct Reply(Option<oneshot::Sender<Result<Outcome, StoreError>>>);
+
+impl Reply {
+    pub(crate) fn new(sender: oneshot::Sender<Result<Outcome, StoreError>>) -> Self {
+        Self(Some(sender))
+    }
+
+    /// Of an operation that nobody asked for.
+    pub(crate) fn nobody() -> Self {
+        Self(None)
+    }
+
+    /// Answers; gives the outcome back if nobody listens any more.
+    pub(crate) fn answer(&mut self, outcome: Outcome) -> Result<(), Outcome> {
+        match self.0.take() {
+            None => Err(outcome),
+            Some(sender) => sender.send(Ok(outcome)).map_err(|unsent| match unsent {
+                Ok(outcome) => outcome,
+                Err(_) => Outcome::Reset,
+            }),
+        }
+    }
+
+    pub(crate) fn fail(&mut self, error: StoreError) {
+        if let Some(sender) = self.0.take() {
+            // Whoever has left need not know.
+            let _ = sender.send(Err(error));
+        }
+    }
+
+    /// Whether somebody waits for it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.0.as_ref().is_some_and(|sender| !sender.is_closed())
+    }
+}
+
+/// A call on its way.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) call: Arc<Call>,
+    /// In the order of the call's operations; those are moved into it.
+    pub(crate) replies: Vec<(u64, Reply)>,
+    pub(crate) first_sent: Instant,
+    pub(crate) attempts: u32,
+    /// Not to be sent before.
+    pub(crate) send_at: Instant,
+    /// Whether it is out now, and not waiting to be sent again.
+    pub(crate) out: bool,
+    /// Whether an attempt may have been applied.
+    pub(crate) unclear: bool,
+}
+
+impl Request {
+    /// Whether it is still to be sent: somebody waits for it, or it is our own.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.reply.0.as_ref().is_none_or(|sender| !sender.is_closed())
+    }
+}
+
+impl Flight {
+    /// Whether somebody waits for any of it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.replies.iter().any(|(_, reply)| reply.is_awaited())
+    }
+
+    /// One that is being sent for the first time.
+    pub(crate) fn new(call: Arc<Call>, replies: Vec<(u64, Reply)>, now: Instant) -> Self {
+        Self { call, replies, first_sent: now, attempts: 1, send_at: now, out: true, unclear: false }
+    }
+}
+
+/// One tag's queue.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    pub(crate) waiting: VecDeque<Request>,
+    pub(crate) flight: Option<Flight>,
+}
+
+impl Lane {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.flight.is_none()
+    }
+
+    /// Tells a caller whose time is up, if it was not answered yet. What was not sent never will be.
+    pub(crate) fn expire(&mut self, id: u64) {
+        if let Some(at) = self.waiting.iter().position(|request| request.id == id) {
+            if let Some(mut request) = self.waiting.remove(at) {
+                request
+                    .reply
+                    .fail(too_late(Retry::Safe, "the store did not take it in time; it was not sent"));
+            }
+        } else if let Some(flight) = &mut self.flight {
+            let unclear = flight.out || flight.unclear;
+            let retry = if unclear { Retry::Unclear } else { Retry::Safe };
+            if let Some((_, reply)) = flight.replies.iter_mut().find(|(known, _)| *known == id) {
+                reply.fail(too_late(retry, "the store did not answer in time"));
+            }
+        }
+    }
+}
+
+fn too_late(retry: Retry, message: &str) -> StoreError {
+    StoreError { fault: Fault::Network, retry, message: message.to_owned() }
+}

@@ -1,0 +1,135 @@
+//! A [`Store`] made of a [`Link`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{Sender, channel, error::TrySendError};
+use tokio::sync::oneshot;
+use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
+use tollway_core::{
+    Answer, Fault, Operation, Outcome, Outcomes, OwnedOperation, Refusal, Retry, Store, StoreError,
+};
+
+use crate::driver::Driver;
+use crate::lane::{Reply, Request};
+use crate::{Link, QUEUE_MAX, Tag};
+
+/// How a store across a network is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Within this time every caller is answered, whatever the store does.
+    pub deadline: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { deadline: Duration::from_millis(500) }
+    }
+}
+
+/// A store across a network. It works on a thread of its own, so it can be used from any executor and from none.
+#[derive(Debug)]
+pub struct Remote {
+    queue: Option<Sender<(Tag, Request)>>,
+    next_id: AtomicU64,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Remote {
+    /// Drives the link on a thread of this name. The link is used on that thread only, within a tokio runtime.
+    pub fn start(name: &str, link: Arc<impl Link>, options: Options) -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (queue, requests) = channel(QUEUE_MAX);
+        let driver = Driver::new(link, options);
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || runtime.block_on(driver.run(requests)))?;
+        Ok(Self { queue: Some(queue), next_id: AtomicU64::new(0), thread: Some(thread) })
+    }
+
+    fn send(&self, operation: OwnedOperation) -> Result<Awaited, StoreError> {
+        let Some(tag) = Tag::of(&operation) else {
+            return Ok(Awaited::Now(Outcome::Refused(Refusal::PartyCount(0))));
+        };
+        let Some(queue) = &self.queue else { return Err(stopped(Retry::Safe)) };
+        let (sender, receiver) = oneshot::channel();
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        queue.try_send((tag, Request { id, operation, reply: Reply::new(sender) })).map_err(|error| {
+            match error {
+                TrySendError::Full(_) => {
+                    let message = format!("{QUEUE_MAX} operations wait for the store already");
+                    StoreError { fault: Fault::Store, retry: Retry::Safe, message }
+                }
+                TrySendError::Closed(_) => stopped(Retry::Safe),
+            }
+        })?;
+        Ok(Awaited::Later(receiver))
+    }
+}
+
+/// An outcome that is there or comes.
+enum Awaited {
+    Now(Outcome),
+    Later(oneshot::Receiver<Result<Outcome, StoreError>>),
+}
+
+impl Awaited {
+    async fn outcome(self) -> Result<Outcome, StoreError> {
+        match self {
+            Self::Now(outcome) => Ok(outcome),
+            Self::Later(receiver) => receiver.await.unwrap_or_else(|_| Err(stopped(Retry::Unclear))),
+        }
+    }
+}
+
+impl Store for Remote {
+    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+        if batch.len() > OPERATIONS_PER_BATCH_MAX {
+            let message = format!(
+                "{} operations in one batch; at most {OPERATIONS_PER_BATCH_MAX} are allowed",
+                batch.len()
+            );
+            return Answer::now(Err(StoreError { fault: Fault::Caller, retry: Retry::Useless, message }));
+        }
+        let sent: Vec<_> = batch.iter().map(|operation| self.send(operation.into())).collect();
+        Answer::Later(Box::pin(async move {
+            let mut outcomes = Outcomes::with_capacity(sent.len());
+            let mut failed = None;
+            // All are seen through: what one caller asked together was sent all the same.
+            for awaited in sent {
+                match async { awaited?.outcome().await }.await {
+                    Ok(outcome) => outcomes.push(outcome),
+                    Err(error) => failed = Some(worse(failed, error)),
+                }
+            }
+            failed.map_or(Ok(outcomes), Err)
+        }))
+    }
+}
+
+/// Of a batch of which a part has failed, all may have been applied.
+fn worse(known: Option<StoreError>, error: StoreError) -> StoreError {
+    match known {
+        Some(known) if known.retry == Retry::Unclear => known,
+        _ => error,
+    }
+}
+
+fn stopped(retry: Retry) -> StoreError {
+    StoreError { fault: Fault::Store, retry, message: "the store was closed".to_owned() }
+}
+
+impl Drop for Remote {
+    /// Waits for calls that are in flight, for a moment.
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // The last owner may be a task on that very thread.
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}

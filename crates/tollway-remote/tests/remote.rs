@@ -1,0 +1,184 @@
+//! A network that loses requests and answers, over the simplest right store: the suite must not notice (I5, G9).
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tollway_core::{
+    Answer, Clock, Fault, Outcomes, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb, PermitId, Policy,
+    Retry, Span, Store, StoreError, Subject, Timestamp,
+};
+use tollway_remote::{Call, Link, Options, Remote, Tag};
+use tollway_testkit::{ManualClock, ManualRig, PlainStore, Random, conformance, wait_for};
+
+/// What may go wrong with each call, in percent.
+#[derive(Clone, Copy, Default)]
+struct Weather {
+    not_sent: u64,
+    answer_lost: u64,
+}
+
+/// The last answer of each tag, as a store across a network keeps it.
+type Kept = HashMap<Tag, (u64, Outcomes)>;
+
+struct Network {
+    store: PlainStore,
+    kept: Mutex<Kept>,
+    random: Mutex<Random>,
+    weather: Weather,
+    down: AtomicBool,
+    calls: AtomicU64,
+    operations: AtomicU64,
+}
+
+impl Network {
+    fn new(clock: Arc<dyn Clock>, weather: Weather) -> Arc<Self> {
+        Arc::new(Self {
+            store: PlainStore::new(clock),
+            kept: Mutex::default(),
+            random: Mutex::new(Random::new(7)),
+            weather,
+            down: AtomicBool::new(false),
+            calls: AtomicU64::new(0),
+            operations: AtomicU64::new(0),
+        })
+    }
+
+    fn happens(&self, percent: u64) -> bool {
+        self.random.lock().unwrap().percent(percent)
+    }
+
+    fn call(&self, call: &Call) -> Result<Outcomes, StoreError> {
+        if self.down.load(Ordering::SeqCst) || self.happens(self.weather.not_sent) {
+            return Err(failed(Retry::Safe));
+        }
+        let outcomes = self.apply_once(call);
+        if self.happens(self.weather.answer_lost) { Err(failed(Retry::Unclear)) } else { Ok(outcomes) }
+    }
+
+    fn apply_once(&self, call: &Call) -> Outcomes {
+        let mut kept = self.kept.lock().unwrap();
+        if let Some((sequence, outcomes)) = kept.get(&call.tag)
+            && *sequence == call.sequence
+        {
+            assert!(call.again, "the first time a call is sent, its sequence is new");
+            return outcomes.clone();
+        }
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        self.operations.fetch_add(call.operations.len() as u64, Ordering::SeqCst);
+        let apply = |operation: &OwnedOperation| {
+            operation.lend(|operation| match self.store.apply(&[*operation]) {
+                Answer::Now(Some(result)) => result.unwrap().remove(0),
+                _ => panic!("a plain store answers at once"),
+            })
+        };
+        let outcomes: Outcomes = call.operations.iter().map(apply).collect();
+        kept.insert(call.tag.clone(), (call.sequence, outcomes.clone()));
+        outcomes
+    }
+}
+
+impl Link for Network {
+    async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
+        tokio::task::yield_now().await;
+        calls.iter().map(|call| self.call(call)).collect()
+    }
+}
+
+fn failed(retry: Retry) -> StoreError {
+    StoreError { fault: Fault::Network, retry, message: "bad weather".to_owned() }
+}
+
+const PATIENT: Options = Options { deadline: Duration::from_secs(60) };
+
+fn rig(weather: Weather) -> ManualRig {
+    ManualRig::new(|clock| Remote::start("network", Network::new(clock, weather), PATIENT).unwrap())
+}
+
+fn take(policy: &Policy, permit: u128) -> OwnedOperation {
+    let party =
+        OwnedParty { policy: policy.clone(), subject: Subject::SHARED, cost: policy.default_cost().clone() };
+    let terms = OwnedTerms { permit: PermitId(permit), max_wait: Span::ZERO, call: None, readings: false };
+    OwnedOperation { parties: vec![party], verb: OwnedVerb::Take(terms) }
+}
+
+#[test]
+fn the_suite_holds_in_good_weather() {
+    let effort = conformance::Effort { sequences: 200, rounds: 2, ..Default::default() };
+    conformance::run_with(&rig(Weather::default()), effort).unwrap();
+}
+
+/// G9: no unit lost, none spent twice, however often requests and answers are lost.
+#[test]
+fn the_suite_holds_in_bad_weather() {
+    let weather = Weather { not_sent: 10, answer_lost: 10 };
+    conformance::scenarios(&rig(weather)).unwrap();
+    conformance::sequences(&rig(weather), 1, 20).unwrap();
+}
+
+#[test]
+fn what_is_asked_meanwhile_goes_together() {
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_000)));
+    let network = Network::new(clock, Weather::default());
+    let remote = Remote::start("network", Arc::clone(&network), PATIENT).unwrap();
+    let policy = Policy::new("p", ["100 / minute"]).unwrap();
+    let answers: Vec<Answer> =
+        (0..500).map(|permit| take(&policy, permit).lend(|operation| remote.apply(&[*operation]))).collect();
+    let granted = |answer: Answer| match &wait_for(answer).unwrap()[0] {
+        tollway_core::Outcome::Decided(decision) => matches!(decision, tollway_core::Decision::Granted(_)),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(answers.into_iter().filter_map(|answer| granted(answer).then_some(())).count(), 100);
+    assert_eq!(network.operations.load(Ordering::SeqCst), 500);
+    let calls = network.calls.load(Ordering::SeqCst);
+    assert!(calls < 250, "{calls} calls for 500 operations of one tag");
+}
+
+#[test]
+fn a_caller_hears_within_the_deadline_and_nothing_is_sent_later() {
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_000)));
+    let network = Network::new(clock, Weather::default());
+    let options = Options { deadline: Duration::from_millis(50) };
+    let remote = Remote::start("network", Arc::clone(&network), options).unwrap();
+    let policy = Policy::new("p", ["1 / minute"]).unwrap();
+    network.down.store(true, Ordering::SeqCst);
+    let error = wait_for(take(&policy, 1).lend(|operation| remote.apply(&[*operation]))).unwrap_err();
+    assert_eq!((error.fault, error.retry), (Fault::Network, Retry::Safe));
+    network.down.store(false, Ordering::SeqCst);
+    // The unit is still there: the first take was never applied, also not late.
+    let answer = wait_for(take(&policy, 2).lend(|operation| remote.apply(&[*operation]))).unwrap();
+    assert!(format!("{answer:?}").contains("Granted"), "{answer:?}");
+    assert_eq!(network.operations.load(Ordering::SeqCst), 1);
+}
+
+/// A take that is granted after its caller has given up is given back.
+#[test]
+fn a_permit_that_nobody_heard_of_comes_back() {
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_000)));
+    let network = Network::new(clock, Weather::default());
+    let remote = Remote::start("network", Arc::clone(&network), PATIENT).unwrap();
+    let policy = Policy::new("p", ["1 / minute"]).unwrap();
+    drop(take(&policy, 1).lend(|operation| remote.apply(&[*operation])));
+    let granted = |permit| {
+        let answer = wait_for(take(&policy, permit).lend(|operation| remote.apply(&[*operation]))).unwrap();
+        format!("{answer:?}").contains("Granted")
+    };
+    // It comes back in the background; asking again and again costs nothing while it is denied.
+    assert!((2..10_000).any(granted));
+}
+
+#[test]
+fn nothing_to_do_and_nobody_to_do_it_for() {
+    let remote = Remote::start(
+        "network",
+        Network::new(Arc::new(ManualClock::at(Timestamp::from_secs(1_000))), Weather::default()),
+        PATIENT,
+    );
+    let remote = remote.unwrap();
+    assert!(wait_for(remote.apply(&[])).unwrap().is_empty());
+    let nobody = OwnedOperation { parties: Vec::new(), verb: OwnedVerb::Peek };
+    let answer = wait_for(nobody.lend(|operation| remote.apply(&[*operation]))).unwrap();
+    assert!(format!("{answer:?}").contains("PartyCount(0)"), "{answer:?}");
+}
