@@ -1,12 +1,196 @@
-//! `tollway limit`: limits as data.
+//! `tollway limit`: limits as data, read and changed while they are in use.
+
+use serde_json::{Value, json};
+use tollway::{Config, Limit, Limiter, Policy, SetLimitError, Setting};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::output::{FAINT, GOOD, STRONG};
+use crate::usage::follow;
+use crate::words;
 
 /// Read and change limits while they are in use
+///
+/// A limit that is set is kept in the store and beats the config file's. Everyone who shares the store follows within
+/// two seconds, without a restart. Only amount and burst can be set; what is used stays used.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {}
+#[command(after_help = "Examples:
+  tollway limit get
+  tollway limit set adobe.requests_per_minute 250
+  tollway limit set adobe.requests_per_minute \"250 requests / minute\"
+  tollway limit clear adobe.requests_per_minute")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
 
-pub(crate) fn run(_arguments: &Arguments, _context: &Context) -> Result<Exit, Failure> {
-    Err(Failure::new(Exit::FAILED, "to be written"))
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Show the limits in force, and where they come from
+    Get {
+        /// A policy, or POLICY.LIMIT [default: all of the config]
+        name: Option<String>,
+    },
+    /// Set a limit for everyone who shares the store
+    Set {
+        /// POLICY.LIMIT, as `tollway limit get` lists them
+        name: String,
+        /// Its amount, or the whole limit with another amount or burst
+        to: String,
+    },
+    /// Put the config file's limit in force again
+    Clear {
+        /// POLICY.LIMIT
+        name: String,
+    },
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    let config = context.config()?;
+    let limiter = context.limiter(&config, config.policies().iter().cloned())?;
+    follow(&limiter, context);
+    match &arguments.action {
+        Action::Get { name } => get(name.as_deref(), &config, &limiter, context)?,
+        Action::Set { name, to } => {
+            let (policy, limit) = split(name, &config)?;
+            limiter.set_limit(policy, limit, to).now().map_err(not_set)?;
+            changed(policy, limit, &config, &limiter, context)?;
+        }
+        Action::Clear { name } => {
+            let (policy, limit) = split(name, &config)?;
+            limiter.clear_limit(policy, limit).now().map_err(not_set)?;
+            changed(policy, limit, &config, &limiter, context)?;
+        }
+    }
+    Ok(Exit::DONE)
+}
+
+/// Policies and limits may have dots in their names: what the config knows decides where one ends.
+fn split<'a>(name: &'a str, config: &Config) -> Result<(&'a str, &'a str), Failure> {
+    let splits = || name.match_indices('.').map(|(at, _)| (&name[..at], &name[at + 1..]));
+    let known = |(policy, limit): &(&str, &str)| {
+        config.policy(policy).is_some_and(|policy| find(policy, limit).is_some())
+    };
+    let policy_known = |(policy, _): &(&str, &str)| config.policy(policy).is_some();
+    splits().find(known).or_else(|| splits().find(policy_known)).or_else(|| splits().next()).ok_or_else(
+        || {
+            Failure::usage(format!("{name:?} names no limit"))
+                .advise("write it as POLICY.LIMIT; `tollway limit get` lists them")
+        },
+    )
+}
+
+fn find<'a>(policy: &'a Policy, limit: &str) -> Option<&'a Limit> {
+    policy.limits().iter().find(|known| known.name().as_str() == limit)
+}
+
+fn not_set(error: SetLimitError) -> Failure {
+    match error {
+        SetLimitError::Policy(error) => error.into(),
+        SetLimitError::UnknownLimit { .. } => Failure::new(Exit::CONFIG, error),
+        SetLimitError::Store(_) => Failure::new(Exit::STORE, error),
+        _ => Failure::usage(error),
+    }
+}
+
+/// One limit, as it is in force and as the config has it.
+struct Row<'a> {
+    policy: &'a Policy,
+    configured: &'a Limit,
+    in_force: Limit,
+    setting: Option<Setting>,
+}
+
+impl<'a> Row<'a> {
+    fn new(policy: &'a Policy, configured: &'a Limit, limiter: &Limiter) -> Self {
+        let now = limiter.policies().into_iter().find(|known| known.name() == policy.name());
+        let now = now.and_then(|policy| find(&policy, configured.name().as_str()).cloned());
+        let of_this =
+            |setting: &Setting| setting.policy == *policy.name() && setting.limit == *configured.name();
+        let setting = limiter.settings().into_iter().find(of_this);
+        Self { policy, configured, in_force: now.unwrap_or_else(|| configured.clone()), setting }
+    }
+
+    fn name(&self) -> String {
+        format!("{}.{}", self.policy.name(), self.configured.name())
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "policy": self.policy.name().as_str(),
+            "limit": self.configured.name().as_str(),
+            "in_force": self.in_force.to_string(),
+            "amount": self.in_force.amount(),
+            "capacity": self.in_force.capacity(),
+            "config": self.configured.to_string(),
+            "set_at": self.setting.as_ref().map(|setting| setting.set_at.to_string()),
+        })
+    }
+
+    fn origin(&self, context: &Context) -> String {
+        match &self.setting {
+            None => "from the config".to_owned(),
+            Some(setting) => {
+                let at = words::moment(setting.set_at, context.now());
+                format!("set at {at}; the config has {}", self.configured)
+            }
+        }
+    }
+}
+
+fn get(name: Option<&str>, config: &Config, limiter: &Limiter, context: &Context) -> Result<(), Failure> {
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    match name {
+        None => rows.extend(config.policies().iter().flat_map(|policy| rows_of(policy, limiter))),
+        Some(name) => match config.policy(name) {
+            Some(policy) => rows.extend(rows_of(policy, limiter)),
+            None => rows.push(row(name, config, limiter)?),
+        },
+    }
+    let output = context.output();
+    if output.is_json() {
+        return output.json(&json!({ "limits": rows.iter().map(Row::json).collect::<Vec<_>>() }));
+    }
+    let width = |text: fn(&Row<'_>) -> String| rows.iter().map(|row| text(row).len()).max().unwrap_or(0);
+    let (names, limits) = (width(|row| row.name()), width(|row| row.in_force.to_string()));
+    rows.iter().try_for_each(|row| {
+        let (name, limit, origin) = (row.name(), row.in_force.to_string(), row.origin(context));
+        output
+            .line(format_args!("{name:names$}  {STRONG}{limit:limits$}{STRONG:#}  {FAINT}{origin}{FAINT:#}"))
+    })
+}
+
+fn rows_of<'a>(policy: &'a Policy, limiter: &Limiter) -> Vec<Row<'a>> {
+    policy.limits().iter().map(|limit| Row::new(policy, limit, limiter)).collect()
+}
+
+fn row<'a>(name: &str, config: &'a Config, limiter: &Limiter) -> Result<Row<'a>, Failure> {
+    let found = split(name, config).ok().and_then(|(policy, limit)| {
+        let policy = config.policy(policy)?;
+        Some((policy, find(policy, limit)?))
+    });
+    let (policy, limit) = found.ok_or_else(|| {
+        Failure::new(Exit::CONFIG, format!("the config has no policy or limit {name:?}"))
+            .advise("`tollway limit get` lists them")
+    })?;
+    Ok(Row::new(policy, limit, limiter))
+}
+
+fn changed(
+    policy: &str,
+    limit: &str,
+    config: &Config,
+    limiter: &Limiter,
+    context: &Context,
+) -> Result<(), Failure> {
+    let row = row(&format!("{policy}.{limit}"), config, limiter)?;
+    let output = context.output();
+    if output.is_json() {
+        return output.json(&row.json());
+    }
+    if output.is_quiet() {
+        return Ok(());
+    }
+    let (name, origin) = (row.name(), row.origin(context));
+    output.line(format_args!("{name} is now {GOOD}{}{GOOD:#} {FAINT}({origin}){FAINT:#}", row.in_force))
 }

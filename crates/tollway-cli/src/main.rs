@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod asked;
 mod cli;
 mod completions;
 mod context;
@@ -13,12 +14,14 @@ mod demo;
 mod failure;
 mod limit;
 mod man;
+mod meters;
 mod output;
 mod plan;
 mod policy;
 mod run;
 mod simulate;
 mod take;
+mod turn;
 mod usage;
 mod why;
 mod words;
@@ -37,7 +40,7 @@ fn main() -> ExitCode {
     let output = Output::new(global.json, global.quiet, global.color);
     report_warnings(global.quiet);
     let context = Context::new(global, output);
-    match dispatch(command, &context).and_then(|exit| context.output().finish().map(|()| exit)) {
+    match dispatch(command, &context).and_then(|exit| context.output().flush().map(|()| exit)) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             context.output().failure(&failure);

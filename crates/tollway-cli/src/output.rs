@@ -1,6 +1,6 @@
 //! What a command says: the answer on standard output, for people or for programs; everything else on standard error.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
@@ -29,6 +29,8 @@ pub(crate) struct Output {
     quiet: bool,
     color: ColorChoice,
     answer: RefCell<BufWriter<AutoStream<io::Stdout>>>,
+    /// Whoever read the answer has seen enough (`| head`): that is no failure, and the rest need not be written.
+    unread: Cell<bool>,
 }
 
 impl Output {
@@ -39,7 +41,7 @@ impl Output {
             Color::Never => ColorChoice::Never,
         };
         let answer = RefCell::new(BufWriter::new(AutoStream::new(io::stdout(), color)));
-        Self { json, quiet, color, answer }
+        Self { json, quiet, color, answer, unread: Cell::new(false) }
     }
 
     /// Whether a program reads the answer.
@@ -59,12 +61,12 @@ impl Output {
 
     /// A line of the answer, for people. Styles in it are taken out where they do not belong.
     pub(crate) fn line(&self, text: impl Display) -> Result<(), Failure> {
-        Ok(writeln!(self.answer.borrow_mut(), "{text}")?)
+        self.write(|answer| writeln!(answer, "{text}"))
     }
 
     /// Bytes of the answer, as they are.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
-        Ok(self.answer.borrow_mut().write_all(bytes)?)
+        self.write(|answer| answer.write_all(bytes))
     }
 
     /// The answer, for programs: one line.
@@ -73,16 +75,24 @@ impl Output {
         self.line(text)
     }
 
-    /// Sends what was said so far on its way, before something that takes long.
+    /// Sends what was said so far on its way: before something that takes long, and in the end.
     pub(crate) fn flush(&self) -> Result<(), Failure> {
-        Ok(self.answer.borrow_mut().flush()?)
+        self.write(Write::flush)
     }
 
-    /// The last of it. A reader who has seen enough (`| head`) is no failure.
-    pub(crate) fn finish(&self) -> Result<(), Failure> {
-        match self.answer.borrow_mut().flush() {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            other => Ok(other?),
+    fn write(
+        &self,
+        write: impl FnOnce(&mut BufWriter<AutoStream<io::Stdout>>) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        if self.unread.get() {
+            return Ok(());
+        }
+        match write(&mut self.answer.borrow_mut()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.unread.set(true);
+                Ok(())
+            }
+            written => Ok(written?),
         }
     }
 

@@ -1,12 +1,93 @@
-//! `tollway usage`: what is used.
+//! `tollway usage`: what is used of every limit.
 
+use std::sync::Arc;
+
+use serde_json::json;
+use tollway::{Limiter, Policy};
+
+use crate::asked::Whose;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::meters::Meter;
+use crate::output::{FAINT, STRONG};
+use crate::words;
 
-/// Show what is used of every limit
+/// Show what is used of every limit, and when it is free again
+///
+/// Looks at the store without taking anything. Where others have booked places ahead, the figures are those at the last
+/// place booked, because that is where the next one in line comes.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {}
+#[command(after_help = "Examples:
+  tollway usage                      every policy of the config
+  tollway usage gemini -s team-a     one policy, for one subject
+  tollway usage adobe --json | jq '.policies[0].limits[0].remaining'")]
+pub(crate) struct Arguments {
+    /// The policy [default: all of the config]
+    policy: Option<String>,
+    #[command(flatten)]
+    whose: Whose,
+}
 
-pub(crate) fn run(_arguments: &Arguments, _context: &Context) -> Result<Exit, Failure> {
-    Err(Failure::new(Exit::FAILED, "to be written"))
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    let limiter = arguments.whose.limiter(arguments.policy.as_deref().unwrap_or("limits"), context)?;
+    follow(&limiter, context);
+    let policies = match &arguments.policy {
+        Some(policy) => vec![policy_in_force(&limiter, policy)?],
+        None => limiter.policies(),
+    };
+    let mut shown = Vec::new();
+    for policy in policies {
+        let name = policy.name().as_str();
+        let meters = meters_of(&limiter, &policy, arguments.whose.subject.as_deref(), context)?;
+        if !context.output().is_json() {
+            show(name, &meters, arguments, context)?;
+        }
+        shown.push(json!({ "policy": name, "subject": arguments.whose.subject, "limits": meters }));
+    }
+    if context.output().is_json() {
+        context.output().json(&json!({ "policies": shown }))?;
+    }
+    Ok(Exit::DONE)
+}
+
+/// The meters of a policy, for one subject.
+pub(crate) fn meters_of(
+    limiter: &Limiter,
+    policy: &Policy,
+    subject: Option<&str>,
+    context: &Context,
+) -> Result<Vec<Meter>, Failure> {
+    let usage = limiter.usage(policy.name().as_str()).subject(subject.unwrap_or_default()).now()?;
+    Ok(Meter::of_usage(policy, &usage, context.now()))
+}
+
+/// The policy of this name, as it is in force.
+pub(crate) fn policy_in_force(limiter: &Limiter, name: &str) -> Result<Arc<Policy>, Failure> {
+    Ok(limiter.policy(name)?.policy())
+}
+
+/// Limits that were set in the store beat the config's; a store that cannot say is told about by what is asked next.
+pub(crate) fn follow(limiter: &Limiter, context: &Context) {
+    if let Err(error) = limiter.follow_settings().now() {
+        context.output().warning(format_args!("the limits that are set could not be read: {error}"));
+    }
+}
+
+fn show(name: &str, meters: &[Meter], arguments: &Arguments, context: &Context) -> Result<(), Failure> {
+    let (output, now) = (context.output(), context.now());
+    let whose = match &arguments.whose.subject {
+        Some(subject) => format!(" {FAINT}for{FAINT:#} {subject}"),
+        None => String::new(),
+    };
+    output.line(format_args!("{STRONG}{name}{STRONG:#}{whose}"))?;
+    let width = meters.iter().map(|meter| meter.name().len()).max().unwrap_or(0);
+    for meter in meters {
+        output.line(format_args!("  {}", meter.line(width, now)))?;
+    }
+    if let Some(until) = meters.iter().find_map(|meter| meter.booked_until(now)) {
+        let (until, wait) = (words::moment(until, now), words::span(until.since(now)));
+        output
+            .line(format_args!("  {FAINT}as of {until}: places are booked for the next {wait}{FAINT:#}"))?;
+    }
+    Ok(())
 }

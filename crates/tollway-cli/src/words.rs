@@ -32,14 +32,11 @@ pub(crate) fn span(span: Span) -> String {
     let seconds = millis.div_ceil(1_000);
     let (minutes, hours) = (seconds.div_ceil(60), seconds.div_ceil(3_600));
     match seconds {
-        0..=1 => format!("{millis} ms"),
-        2..60 => {
+        0..60 if millis < 1_000 => format!("{millis} ms"),
+        0..60 => {
             let tenths = millis.div_ceil(100);
-            if tenths.is_multiple_of(10) {
-                format!("{} s", tenths / 10)
-            } else {
-                format!("{}.{} s", tenths / 10, tenths % 10)
-            }
+            let (whole, tenth) = (tenths / 10, tenths % 10);
+            if tenth == 0 { format!("{whole} s") } else { format!("{whole}.{tenth} s") }
         }
         60..3_600 => two((seconds / 60, "min"), (seconds % 60, "s")),
         3_600..86_400 => two((minutes / 60, "h"), (minutes % 60, "min")),
@@ -95,8 +92,9 @@ mod tests {
 
     #[test]
     fn times_read_as_people_say_them() {
-        let said = [1, 250_000, 15_606_836, 60_000_000, 125_000_001, 66_276_561_354, 604_800_000_000]
-            .map(|micros| span(Span::from_micros(micros)));
-        assert_eq!(said, ["1 ms", "250 ms", "15.7 s", "1 min", "2 min 6 s", "18 h 25 min", "7 d"]);
+        let said =
+            [1, 250_000, 1_000_000, 15_606_836, 60_000_000, 125_000_001, 66_276_561_354, 604_800_000_000]
+                .map(|micros| span(Span::from_micros(micros)));
+        assert_eq!(said, ["1 ms", "250 ms", "1 s", "15.7 s", "1 min", "2 min 6 s", "18 h 25 min", "7 d"]);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollway_core::{Denial, DenyNow, Limit, Policy, Reading};
+use tollway_core::{Denial, DenyNow, Limit, Policy, Reading, Timestamp};
 
 use crate::bound::Bound;
 
@@ -34,6 +34,11 @@ impl Denied {
     /// How long until the cost fits, if nobody takes or gives back before; counted from the decision.
     pub fn retry_after(&self) -> Duration {
         self.denial.retry_after().into()
+    }
+
+    /// When the cost fits, in the store's time.
+    pub fn retry_at(&self) -> Timestamp {
+        self.denial.retry_at
     }
 
     /// What every limit showed, if the take asked for it.

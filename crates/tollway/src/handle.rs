@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tollway_core::Policy;
+
 use crate::bound::{Ask, Bound, BoundRef};
 use crate::usage::{Inquiry, Usage, usage};
 use crate::{Limiter, Take, Tries, Waits};
@@ -34,6 +36,11 @@ impl PolicyHandle {
     #[inline(always)]
     pub fn try_take(&self) -> Take<'_, Tries> {
         Take::new(&self.limiter, Ok(self.bound()))
+    }
+
+    /// The policy as it is in force.
+    pub fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.bound().policy)
     }
 
     /// Like [`Limiter::usage`].

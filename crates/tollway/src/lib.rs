@@ -25,6 +25,7 @@ mod granted;
 mod handle;
 mod limiter;
 mod permit;
+mod preview;
 mod queue;
 mod registry;
 mod renewal;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tollway_core::{
-    Answer, CallId, Decision, Fault, Grant, Outcome, PermitId, Retry, Span, StoreError, StoreResult, Terms,
-    Timestamp, Verb,
+    Answer, CallId, Decision, Denial, Fault, Grant, Outcome, PermitId, Retry, Span, StoreError, StoreResult,
+    Terms, Timestamp, Verb,
 };
 
 use crate::background::InFlight;
@@ -59,6 +59,11 @@ impl Request {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         self.asks.shared()
+    }
+
+    /// The caller's id.
+    pub(crate) fn call(&self) -> Option<&CallId> {
+        self.options.call.as_ref()
     }
 
     /// Whether the store can give it a place in line.
@@ -119,11 +124,13 @@ impl Request {
                 let remember = self.options.call.is_some();
                 Taken::Granted(Granted::owned(Permit::new(self.asks, grant, sent.at, remember, degraded)))
             }
-            Decision::Denied(denial) => {
-                let bound = Arc::clone(&self.asks.get(denial.party).unwrap_or(self.asks.first()).bound);
-                Taken::Denied(Denied { bound, denial, degraded })
-            }
+            Decision::Denied(denial) => Taken::Denied(self.denied(denial, degraded)),
         }
+    }
+
+    pub(crate) fn denied(&self, denial: Denial, degraded: bool) -> Denied {
+        let bound = Arc::clone(&self.asks.get(denial.party).unwrap_or(self.asks.first()).bound);
+        Denied { bound, denial, degraded }
     }
 
     #[cold]

@@ -137,7 +137,7 @@ impl<'l, Mode> Take<'l, Mode> {
     }
 
     /// The whole question, owned, for the long way.
-    fn into_request(self) -> Result<Request, TakeError> {
+    pub(crate) fn into_request(self) -> Result<Request, TakeError> {
         let bound = match self.bound {
             Ok(bound) => bound.to_arc(),
             Err(error) => return Err(*error),

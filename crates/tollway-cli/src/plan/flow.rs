@@ -60,6 +60,11 @@ impl Flow {
             Self::Windows { calls, windows } => windows.opens(start, number.checked_div(*calls)?),
             Self::Steps { calls, every } => after(start, *every, number.checked_div(*calls)?),
             Self::Sliding(sliding) => sliding.grant(number, start),
+            // Full at the very moment of each grant: what refills in the rest of that microsecond is lost.
+            Self::Refill { amount, period, burst, charge } if burst == charge => {
+                let every = u128::from(*charge).checked_mul(period.as_micros().into())?;
+                after(start, Span::from_micros(1), number.checked_mul(every.div_ceil((*amount).into()))?)
+            }
             Self::Refill { amount, period, burst, charge } => {
                 let taken = number.checked_add(1)?.checked_mul((*charge).into())?;
                 let refilled = taken.saturating_sub((*burst).into());
@@ -78,8 +83,12 @@ impl Flow {
             Self::Sliding(Sliding { amount, charge, .. }) => {
                 u128::from(amount / (*charge).max(1)).saturating_add(self.rate().under_way(latency))
             }
-            Self::Refill { burst, charge, .. } => {
-                u128::from(burst / (*charge).max(1)).saturating_add(self.rate().under_way(latency))
+            Self::Refill { amount, period, burst, charge } => {
+                let wide = |one: u64, two: u64| u128::from(one).saturating_mul(two.into());
+                let saved = wide(*burst, period.as_micros());
+                let refilled = wide(*amount, latency.as_micros());
+                // The first of them is over at the very moment at which one more is granted.
+                (saved.saturating_add(refilled) - 1) / wide(period.as_micros(), *charge).max(1)
             }
         }
     }
@@ -98,14 +107,13 @@ mod tests {
         let mut line = [Line::new(policy)];
         let mut now = start;
         let mut one = |number| loop {
-            let terms =
-                Terms { permit: PermitId(number), max_wait: Span::ZERO, call: None, readings: false };
+            let terms = Terms { permit: PermitId(number), max_wait: Span::ZERO, call: None, readings: false };
             match decide(&[party], &mut line, &terms, now).unwrap() {
                 Decision::Granted(grant) => return grant.at,
                 Decision::Denied(denial) => now = denial.retry_at,
             }
         };
-        (1..=calls).map(|number| one(u128::from(number).try_into().unwrap())).collect()
+        (1..=calls).map(|number| one(u128::from(number))).collect()
     }
 
     /// A7: every algorithm, call by call, is granted when the engine grants it.

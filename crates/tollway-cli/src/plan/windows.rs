@@ -88,7 +88,9 @@ mod tests {
     /// A7, B6: a jump lands where walking window by window does, through two years of zones with odd changes.
     #[test]
     fn a_jump_lands_where_walking_does() {
-        for zone in ["UTC", "America/Los_Angeles", "Australia/Lord_Howe", "Pacific/Kiritimati", "Africa/Cairo"] {
+        for zone in
+            ["UTC", "America/Los_Angeles", "Australia/Lord_Howe", "Pacific/Kiritimati", "Africa/Cairo"]
+        {
             let zone = Zone::named(zone).unwrap();
             let start = Timestamp::from_secs(1_793_516_400);
             for (calendar, count) in [

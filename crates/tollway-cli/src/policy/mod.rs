@@ -1,12 +1,32 @@
-//! `tollway policy`: the config file, explained.
+//! `tollway policy`: the config file, checked and explained.
+//!
+//! `check` is the command; `answer` is what it says, and `text` says it to people; `sentences` tell what a limit means;
+//! `findings` are what may be wrong with a file that is right; `against` compares it with an older one.
+
+mod against;
+mod answer;
+mod check;
+mod findings;
+mod sentences;
+mod text;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 
 /// Check the config file and explain every limit
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
 
-pub(crate) fn run(_arguments: &Arguments, _context: &Context) -> Result<Exit, Failure> {
-    Err(Failure::new(Exit::FAILED, "to be written"))
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Check(check::Arguments),
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    match &arguments.command {
+        Command::Check(arguments) => check::run(arguments, context),
+    }
 }

@@ -1,5 +1,12 @@
 //! Running the command as a user would: in a folder of its own, with nothing of the developer's machine in reach.
-#![allow(dead_code, clippy::unwrap_used, clippy::panic, reason = "each test file uses a part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "each test file uses a part of it"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,5 +73,52 @@ pub fn golden(name: &str, text: &str) {
         fs::write(&path, text).unwrap();
     }
     let expected = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert!(text == expected, "{name} differs from what is expected\n--- expected\n{expected}\n--- got\n{text}");
+    assert!(
+        text == expected,
+        "{name} differs from what is expected\n--- expected\n{expected}\n--- got\n{text}"
+    );
+}
+
+/// Text with every time of day and every length of time replaced, so that it can be compared.
+pub fn mask_times(text: &str) -> String {
+    let masked: Vec<String> = text.lines().map(mask_line).collect();
+    let mut masked = masked.join("\n");
+    masked.push('\n');
+    masked
+}
+
+/// `in 1 h 19 min (08:00:00)` becomes `in T (T)`; `at Mon 2026-11-16 00:00:00` becomes `at T`.
+fn mask_line(line: &str) -> String {
+    const UNITS: [&str; 5] = ["ms", "s", "min", "h", "d"];
+    let mut words: Vec<String> = Vec::new();
+    let mut pending: Option<String> = None;
+    for word in line.split(' ') {
+        let bare = word.trim_matches(|c: char| "(),;".contains(c));
+        let is_number = !bare.is_empty() && bare.chars().all(|c| c.is_ascii_digit() || c == '.');
+        let is_unit = UNITS.contains(&bare);
+        let is_clock = bare.len() == 8 && bare.chars().filter(|c| *c == ':').count() == 2;
+        let is_date = bare.len() == 10 && bare.chars().filter(|c| *c == '-').count() == 2;
+        let is_day = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"].contains(&bare);
+        match pending.take() {
+            Some(_) if is_unit => {
+                words.push(word.replace(bare, "T"));
+                continue;
+            }
+            Some(number) => words.push(number),
+            None => {}
+        }
+        if is_number {
+            pending = Some(word.to_owned());
+        } else if is_clock || is_date || is_day {
+            words.push(word.replace(bare, "T"));
+        } else {
+            words.push(word.to_owned());
+        }
+    }
+    words.extend(pending);
+    let mut line = words.join(" ");
+    while line.contains("T T") || line.contains("T (T T") {
+        line = line.replace("T T", "T");
+    }
+    line
 }

@@ -1,0 +1,67 @@
+//! What `take`, `run`, `usage` and `why` have in common: which policy, for whom, how much.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use tollway::core::read_span;
+use tollway::{Limit, Limiter, Name, Policy, Span};
+
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+
+/// For whom, and limits that need no config file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Whose {
+    /// For whom it counts; without it, all who name none share one meter
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) subject: Option<String>,
+    /// A limit of the policy, as in "200 requests / minute", instead of the config's; may be given several times
+    #[arg(long = "limit", value_name = "LIMIT")]
+    limits: Vec<Limit>,
+}
+
+/// How much.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HowMuch {
+    /// How much of a unit it takes, as in tokens=3750; may be given several times [default: requests=1]
+    #[arg(long = "cost", value_name = "UNIT=AMOUNT")]
+    pub(crate) costs: Vec<CostArgument>,
+}
+
+/// `tokens=3750`.
+#[derive(Clone, Debug)]
+pub(crate) struct CostArgument {
+    pub(crate) unit: String,
+    pub(crate) amount: u64,
+}
+
+impl FromStr for CostArgument {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is not a cost; write it like tokens=3750");
+        let (unit, amount) = text.split_once('=').ok_or_else(wrong)?;
+        let unit = Name::new(unit.trim()).map_err(|error| error.to_string())?.to_string();
+        Ok(Self { unit, amount: Limit::read_amount(amount.trim())? })
+    }
+}
+
+/// Reads `30s`, `5m`, `250ms` or `0` on the command line.
+pub(crate) fn read_wait(text: &str) -> Result<Span, String> {
+    if text == "0" { Ok(Span::ZERO) } else { read_span(text) }
+}
+
+impl Whose {
+    /// The limiter that knows this policy: with the limits that were brought along, else with the config's.
+    pub(crate) fn limiter(&self, policy: &str, context: &Context) -> Result<Limiter, Failure> {
+        if self.limits.is_empty() {
+            let config = context.config()?;
+            return context.limiter(&config, config.policies().iter().cloned());
+        }
+        let name =
+            Name::new(policy).map_err(|error| Failure::usage(format!("the policy's name: {error}")))?;
+        let brought = Policy::of_limits(name, self.limits.clone());
+        let brought = brought.map_err(|error| Failure::new(Exit::USAGE, error))?;
+        context.limiter(&context.config_if_any()?, [Arc::new(brought)])
+    }
+}

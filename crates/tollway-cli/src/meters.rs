@@ -1,0 +1,126 @@
+//! Meters as a command shows them: a bar for people, an object for programs.
+
+use anstyle::Style;
+use serde::Serialize;
+use tollway::core::{Algorithm, Reading};
+use tollway::{Limit, LimitUsage, Policy, Timestamp, Usage};
+
+use crate::output::{BAD, FAINT, GOOD, WARN};
+use crate::words;
+
+const BAR_CELLS: u64 = 20;
+
+/// One meter, as JSON has it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Meter {
+    name: String,
+    unit: String,
+    /// The amount per period.
+    amount: u64,
+    /// The most that fits at once.
+    capacity: u64,
+    used: u64,
+    remaining: u64,
+    /// When it is whole again.
+    reset_at: String,
+    reset_ms: u64,
+    /// What the figures are as of: later than now where others have booked ahead.
+    as_of: String,
+    #[serde(skip)]
+    resets_at: Timestamp,
+    #[serde(skip)]
+    read_at: Timestamp,
+}
+
+impl Meter {
+    fn new(limit: &Limit, reading: &Reading, now: Timestamp) -> Self {
+        let Reading { capacity, used, remaining, resets_at, as_of } = *reading;
+        let holds_slots = matches!(limit.algorithm(), Algorithm::Concurrency { .. });
+        Self {
+            name: limit.name().to_string(),
+            unit: if holds_slots { "slots".to_owned() } else { limit.unit().to_string() },
+            amount: limit.amount(),
+            capacity,
+            used,
+            remaining,
+            reset_at: resets_at.to_string(),
+            reset_ms: resets_at.since(now).as_micros().div_ceil(1_000),
+            as_of: as_of.to_string(),
+            resets_at,
+            read_at: as_of,
+        }
+    }
+
+    /// All meters of a policy, as a decision reports them.
+    pub(crate) fn of_readings(limits: &[Limit], readings: &[Reading], now: Timestamp) -> Vec<Self> {
+        limits.iter().zip(readings).map(|(limit, reading)| Self::new(limit, reading, now)).collect()
+    }
+
+    /// All meters of a policy, as the limiter reports their use.
+    pub(crate) fn of_usage(policy: &Policy, usage: &Usage, now: Timestamp) -> Vec<Self> {
+        let reading = |limit: &LimitUsage| {
+            let LimitUsage { capacity, used, remaining, resets_at, as_of, .. } = *limit;
+            Reading { capacity, used, remaining, resets_at, as_of }
+        };
+        let readings: Vec<Reading> = usage.limits.iter().map(reading).collect();
+        Self::of_readings(policy.limits(), &readings, now)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Up to when others have booked, if they have.
+    pub(crate) fn booked_until(&self, now: Timestamp) -> Option<Timestamp> {
+        // A store's clock may be a little ahead of ours without anybody having booked.
+        (self.read_at.since(now) > tollway::Span::from_millis(50)).then_some(self.read_at)
+    }
+
+    /// A line for people; `width` is that of the longest name beside it.
+    pub(crate) fn line(&self, width: usize, now: Timestamp) -> String {
+        let style = self.style();
+        let filled = cells(self.used, self.capacity);
+        let bar: String = (0..BAR_CELLS).map(|cell| if cell < filled { '█' } else { '░' }).collect();
+        let used = format!("{} of {}", words::count(self.used), words::counted(self.capacity, &self.unit));
+        let again = match self.used {
+            0 => "unused".to_owned(),
+            _ => format!(
+                "whole again in {} ({})",
+                words::span(self.resets_at.since(now)),
+                words::moment(self.resets_at, now)
+            ),
+        };
+        format!("{:width$}  {style}{bar}{style:#}  {used}  {FAINT}{again}{FAINT:#}", self.name)
+    }
+
+    fn style(&self) -> Style {
+        if self.remaining == 0 {
+            BAD
+        } else if self.used.saturating_mul(10) >= self.capacity.saturating_mul(8) {
+            WARN
+        } else {
+            GOOD
+        }
+    }
+}
+
+/// How many cells of the bar are filled: none only if nothing is used, all only if nothing is left.
+fn cells(used: u64, capacity: u64) -> u64 {
+    if used >= capacity {
+        return BAR_CELLS;
+    }
+    let cells = u128::from(used) * u128::from(BAR_CELLS) / u128::from(capacity.max(1));
+    u64::try_from(cells).unwrap_or(BAR_CELLS).clamp(u64::from(used > 0), BAR_CELLS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_empty_or_full_only_if_the_meter_is() {
+        let filled = [(0, 200), (1, 200), (100, 200), (199, 200), (200, 200), (300, 200), (0, 1)];
+        assert_eq!(filled.map(|(used, capacity)| cells(used, capacity)), [0, 1, 10, 19, 20, 20, 0]);
+        assert_eq!(cells(u64::MAX - 1, u64::MAX), 19);
+    }
+}

@@ -1,0 +1,136 @@
+//! Reading the words of the command line: numbers, lengths of time, costs and a moment.
+
+use tollway::core::bounds::{AMOUNT_MAX, PERIOD_MAX, PERIOD_MIN};
+use tollway::core::read_span;
+use tollway::{Span, Timestamp};
+
+/// The most calls that one item may make, so that no product of it overflows.
+const CALLS_MAX: u64 = 1_000_000_000;
+
+/// What one call takes of a unit: `tokens=3750`.
+#[derive(Clone, Debug)]
+pub(super) struct UnitCost {
+    pub(super) unit: String,
+    pub(super) amount: u64,
+}
+
+/// `1000000`, `1_000_000`, `250k`, `1M`, `2G`.
+fn number(text: &str) -> Result<u64, String> {
+    let (digits, factor) = match text.as_bytes() {
+        [.., b'k' | b'K'] => (&text[..text.len() - 1], 1_000),
+        [.., b'M'] => (&text[..text.len() - 1], 1_000_000),
+        [.., b'G'] => (&text[..text.len() - 1], 1_000_000_000),
+        _ => (text, 1),
+    };
+    let digits = digits.replace('_', "");
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err("not a whole number; write it like 200, 1_000, 250k or 1M".to_owned());
+    }
+    let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+    number.ok_or_else(|| format!("more than the largest number, {}", u64::MAX))
+}
+
+/// How many items there are.
+pub(super) fn items(text: &str) -> Result<u64, String> {
+    match number(text)? {
+        0 => Err("no items take no time; leave --items out to see the rates alone".to_owned()),
+        items => Ok(items),
+    }
+}
+
+/// How many calls one item makes.
+pub(super) fn calls(text: &str) -> Result<u64, String> {
+    match number(text)? {
+        0 => Err("an item that makes no calls is not limited; write 1 or more".to_owned()),
+        calls @ 1..=CALLS_MAX => Ok(calls),
+        _ => Err(format!("more than the {CALLS_MAX} calls that one item may make")),
+    }
+}
+
+/// `tokens=3750`.
+pub(super) fn unit_cost(text: &str) -> Result<UnitCost, String> {
+    let (unit, amount) = text.split_once('=').ok_or("write it like tokens=3750")?;
+    let (unit, amount) = (unit.trim().to_owned(), number(amount.trim())?);
+    if unit.is_empty() {
+        return Err("the unit is missing; write it like tokens=3750".to_owned());
+    }
+    if amount > AMOUNT_MAX {
+        return Err(format!("more than the largest amount, {AMOUNT_MAX}"));
+    }
+    Ok(UnitCost { unit, amount })
+}
+
+/// How long one call takes: `250ms`, `1.5s`. As long as a slot may live, which is what it may hold.
+pub(super) fn latency(text: &str) -> Result<Span, String> {
+    match span(text)? {
+        latency if latency < PERIOD_MIN => {
+            Err(format!("shorter than {PERIOD_MIN}; write it like 250ms or 1.5s"))
+        }
+        latency if latency > PERIOD_MAX => {
+            Err(format!("longer than {PERIOD_MAX}; write it like 250ms or 1.5s"))
+        }
+        latency => Ok(latency),
+    }
+}
+
+/// How long a job is kept: `7d`.
+pub(super) fn retention(text: &str) -> Result<Span, String> {
+    match span(text)? {
+        Span::ZERO => Err("jobs that are kept for no time are never done".to_owned()),
+        retention => Ok(retention),
+    }
+}
+
+/// A length of time as limits write it, or with a decimal point.
+fn span(text: &str) -> Result<Span, String> {
+    let wrong = || "not a length of time; write it like 250ms, 1.5s, 10m, 2h or 7d".to_owned();
+    let text = text.trim();
+    let Some((whole, rest)) = text.split_once('.') else { return read_span(text).map_err(|_| wrong()) };
+    let places = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let (digits, word) = rest.split_at(places);
+    if whole.is_empty() || !(1..=6).contains(&places) {
+        return Err(wrong());
+    }
+    let whole_part = read_span(&format!("{whole}{word}")).map_err(|_| wrong())?;
+    let units = read_span(&format!("{digits}{word}")).map_err(|_| wrong())?.as_micros();
+    let divisor = (0..places).fold(1, |divisor: u64, _| divisor * 10);
+    Ok(whole_part.plus(Span::from_micros(units.div_ceil(divisor))))
+}
+
+/// A moment in RFC 3339.
+pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
+    let moment: jiff::Timestamp =
+        text.parse().map_err(|_| "not a time with its offset; write it like 2026-11-15T08:00:00+01:00")?;
+    let micros = u64::try_from(moment.as_microsecond()).map_err(|_| "before 1970")?;
+    match Timestamp::from_micros(micros) {
+        Timestamp::MAX => Err("after the year 2255, where Tollway's time ends".to_owned()),
+        moment => Ok(moment),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_people_write_them() {
+        for (text, expected) in [("7", 7), ("1_000_000", 1_000_000), ("250k", 250_000), ("1M", 1_000_000)] {
+            assert_eq!(items(text), Ok(expected));
+        }
+        for text in
+            ["", "k", "-5", "+5", "1.5M", "1 000", "0x10", "99999999999999999999", "1000000000000G", "é"]
+        {
+            assert!(items(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_may_have_a_decimal_point() {
+        assert_eq!(latency("1.5s"), Ok(Span::from_millis(1_500)));
+        assert_eq!(latency("0.25 s"), Ok(Span::from_millis(250)));
+        assert_eq!(latency("2m"), Ok(Span::from_mins(2)));
+        for text in ["1.s", ".5s", "1.5", "1.5.5s", "-1s", "1.5 parsecs", "0s", "0.0s", "367d", "1.é"] {
+            assert!(latency(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What happens to meters when one config replaces another: which keep counting, and which start anew.
+
+use std::path::Path;
+
+use serde::Serialize;
+use tollway::core::{Algorithm, Calendar};
+use tollway::{Config, Limit, Policy};
+
+use crate::failure::Failure;
+use crate::output::{BAD, FAINT, GOOD, Output, STRONG, WARN};
+use crate::words::{count, span};
+
+/// What becomes of every meter.
+#[derive(Serialize)]
+pub(super) struct Changes {
+    file: String,
+    /// Another store knows nothing of what was used.
+    store_changed: Option<String>,
+    limits: Vec<Change>,
+}
+
+/// What becomes of the meters of one limit.
+#[derive(Serialize)]
+struct Change {
+    address: String,
+    verdict: Verdict,
+    /// What changed, if anything did that can be named.
+    what: Option<String>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdict {
+    Unchanged,
+    KeepsCounting,
+    StartsAnew,
+    New,
+    Gone,
+}
+
+/// What becomes of the meters of `old` under `new`. Policies are in the order of their names, limits as written.
+pub(super) fn compare(path: &Path, old: &Config, new: &Config) -> Changes {
+    let mut limits = Vec::new();
+    let mut policies: Vec<&Policy> = new.policies().iter().map(AsRef::as_ref).collect();
+    policies.extend(
+        old.policies().iter().filter(|gone| new.policy(gone.name().as_str()).is_none()).map(AsRef::as_ref),
+    );
+    policies.sort_by(|one, other| one.name().cmp(other.name()));
+    for policy in policies {
+        let limits_in = |config: &Config| {
+            config.policy(policy.name().as_str()).map(|policy| policy.limits().to_vec()).unwrap_or_default()
+        };
+        let (old, new) = (limits_in(old), limits_in(new));
+        let mut changes = compare_limits(policy, &old, &new);
+        if old.is_empty() || new.is_empty() {
+            changes.iter_mut().for_each(|change| change.what = Some("with its policy".to_owned()));
+        }
+        limits.append(&mut changes);
+    }
+    let store_changed = store_change(old, new);
+    if store_changed.is_some() {
+        limits.iter_mut().for_each(Change::in_another_store);
+    }
+    Changes { file: path.display().to_string(), store_changed, limits }
+}
+
+fn store_change(old: &Config, new: &Config) -> Option<String> {
+    let name = |config: &Config| config.store().map_or_else(|| "none named".to_owned(), ToString::to_string);
+    (old.store() != new.store()).then(|| format!("{} -> {}", name(old), name(new)))
+}
+
+fn compare_limits(policy: &Policy, old: &[Limit], new: &[Limit]) -> Vec<Change> {
+    let change = |limit: &Limit, verdict, what| {
+        let address = format!("{}.{}", policy.name(), limit.name());
+        Change { address, verdict, what }
+    };
+    let mut gone: Vec<&Limit> = old.iter().collect();
+    let mut changes = Vec::new();
+    for limit in new {
+        let Some(before) = predecessor(limit, &gone, new) else {
+            changes.push(change(limit, Verdict::New, None));
+            continue;
+        };
+        gone.retain(|other| *other != before);
+        let (verdict, what) = judge(before, limit);
+        changes.push(change(limit, verdict, what));
+    }
+    changes.extend(gone.into_iter().map(|limit| change(limit, Verdict::Gone, None)));
+    changes
+}
+
+/// The limit of that name, else one that was only renamed.
+fn predecessor<'a>(limit: &Limit, old: &[&'a Limit], new: &[Limit]) -> Option<&'a Limit> {
+    let named = |name| old.iter().copied().find(|before| before.name() == name);
+    let kept = |before: &Limit| new.iter().any(|limit| limit.name() == before.name());
+    let renamed = |before: &&Limit| {
+        !kept(before) && (*before).clone().named(limit.name().clone()).identity() == limit.identity()
+    };
+    named(limit.name()).or_else(|| old.iter().copied().find(renamed))
+}
+
+fn judge(before: &Limit, after: &Limit) -> (Verdict, Option<String>) {
+    if before == after {
+        return (Verdict::Unchanged, None);
+    }
+    if before.identity() == after.identity() {
+        return (Verdict::KeepsCounting, Some(amounts(before, after)));
+    }
+    (Verdict::StartsAnew, Some(what_makes_it_another(before, after)))
+}
+
+/// What may change while a meter lives.
+fn amounts(before: &Limit, after: &Limit) -> String {
+    let mut parts = Vec::new();
+    if before.amount() != after.amount() {
+        parts.push(format!("{} -> {}", count(before.amount()), count(after.amount())));
+    }
+    match (before.algorithm(), after.algorithm()) {
+        (Algorithm::Bucket { burst: old, .. }, Algorithm::Bucket { burst: new, .. }) if old != new => {
+            parts.push(format!("burst {} -> {}", count(*old), count(*new)));
+        }
+        (Algorithm::Concurrency { expires: old }, Algorithm::Concurrency { expires: new }) if old != new => {
+            parts.push(format!("expires {} -> {}", span(*old), span(*new)));
+        }
+        _ => {}
+    }
+    parts.join(", ")
+}
+
+fn what_makes_it_another(before: &Limit, after: &Limit) -> String {
+    if before.name() != after.name() {
+        return format!("the name changed from {}", before.name());
+    }
+    let mut parts = Vec::new();
+    if before.unit() != after.unit() {
+        parts.push("unit");
+    }
+    match (before.algorithm(), after.algorithm()) {
+        (Algorithm::Window(old), Algorithm::Window(new)) => parts.extend(calendar_change(old, new)),
+        (old, new) if std::mem::discriminant(old) != std::mem::discriminant(new) => parts.push("algorithm"),
+        (Algorithm::Concurrency { .. }, _) => {}
+        (old, new) if period(old) != period(new) => parts.push("period"),
+        _ => {}
+    }
+    format!("the {} changed", parts.join(" and the "))
+}
+
+fn calendar_change(old: &Calendar, new: &Calendar) -> Option<&'static str> {
+    let same_period = std::mem::discriminant(old) == std::mem::discriminant(new);
+    match (old, new) {
+        (old, new) if old == new => None,
+        (Calendar::Every(_), _) => Some("period"),
+        _ if same_period => Some("zone"),
+        _ => Some("period"),
+    }
+}
+
+fn period(algorithm: &Algorithm) -> Option<tollway::Span> {
+    match algorithm {
+        Algorithm::FromFirstCall(period)
+        | Algorithm::Sliding(period)
+        | Algorithm::Bucket { period, .. }
+        | Algorithm::Paced(period) => Some(*period),
+        Algorithm::Window(_) | Algorithm::Concurrency { .. } => None,
+    }
+}
+
+impl Changes {
+    pub(super) fn write(&self, output: &Output) -> Result<(), Failure> {
+        output.line(format_args!("in place of {STRONG}{}{STRONG:#}", self.file))?;
+        if let Some(change) = &self.store_changed {
+            output.line(format_args!("  {WARN}the store changed{WARN:#}: {change}"))?;
+        }
+        let width = self.limits.iter().map(|change| change.address.chars().count()).max().unwrap_or(0);
+        for change in &self.limits {
+            output.line(format_args!("  {:width$}  {}", change.address, change.words()))?;
+        }
+        output.line("")
+    }
+}
+
+impl Change {
+    fn in_another_store(&mut self) {
+        if matches!(self.verdict, Verdict::Unchanged | Verdict::KeepsCounting) {
+            self.verdict = Verdict::StartsAnew;
+            self.what = Some("the store changed".to_owned());
+        }
+    }
+
+    fn words(&self) -> String {
+        let what = self.what.as_deref().unwrap_or_default();
+        match self.verdict {
+            Verdict::Unchanged => format!("{FAINT}unchanged{FAINT:#}"),
+            Verdict::KeepsCounting => format!("{what}, {GOOD}keeps counting{GOOD:#}"),
+            Verdict::StartsAnew => format!("{WARN}starts anew{WARN:#}: {what}"),
+            Verdict::New => format!("{GOOD}new{GOOD:#} {what}").trim_end().to_owned(),
+            Verdict::Gone => format!("{BAD}gone{BAD:#} {what}").trim_end().to_owned(),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What `policy check` answers, as data: programs get it as it is, people in the words of `text`.
+
+use std::path::Path;
+
+use serde::Serialize;
+use tollway::core::{Algorithm, Calendar, WhenStoreFails};
+use tollway::{Api, ApiRate, Config, Limit, Millionths, Policy, RateSettings, Span, Timestamp};
+
+use super::against::Changes;
+use super::findings::{Finding, Level};
+use super::sentences;
+
+/// What is said of a config.
+#[derive(Serialize)]
+pub(super) struct Answer {
+    pub(super) file: String,
+    valid: bool,
+    store: Option<String>,
+    #[serde(skip)]
+    pub(super) store_explained: String,
+    pub(super) policies: Vec<PolicyAnswer>,
+    pub(super) apis: Vec<ApiAnswer>,
+    pub(super) warnings: Vec<Finding>,
+    pub(super) notes: Vec<Finding>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) against: Option<Changes>,
+}
+
+#[derive(Serialize)]
+pub(super) struct PolicyAnswer {
+    pub(super) name: String,
+    pub(super) explained: String,
+    max_wait_ms: u64,
+    when_store_fails: &'static str,
+    edge_ms: u64,
+    shadow: bool,
+    pub(super) limits: Vec<LimitAnswer>,
+}
+
+#[derive(Serialize)]
+pub(super) struct LimitAnswer {
+    /// As `tollway limit set` wants it.
+    pub(super) address: String,
+    name: String,
+    pub(super) limit: String,
+    pub(super) explained: String,
+    unit: String,
+    amount: u64,
+    algorithm: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    burst: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zone: Option<String>,
+    next_reset: Option<String>,
+}
+
+#[derive(Serialize)]
+pub(super) struct ApiAnswer {
+    pub(super) name: String,
+    pub(super) explained: String,
+    pub(super) base_url: String,
+    policy: Option<String>,
+    rate: Option<RateAnswer>,
+    documented: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum RateAnswer {
+    Auto(&'static str),
+    By { initial: f64, min: f64, max: f64, increase_step: f64, decrease_factor: f64 },
+}
+
+impl Answer {
+    pub(super) fn new(
+        path: &Path,
+        config: &Config,
+        findings: Vec<Finding>,
+        against: Option<Changes>,
+        now: Timestamp,
+    ) -> Self {
+        let (warnings, notes) = findings.into_iter().partition(|finding| finding.level == Level::Warning);
+        Self {
+            file: path.display().to_string(),
+            valid: true,
+            store: config.store().map(ToString::to_string),
+            store_explained: sentences::store(config.store()),
+            policies: config.policies().iter().map(|policy| PolicyAnswer::new(policy, now)).collect(),
+            apis: config.apis().iter().map(ApiAnswer::new).collect(),
+            warnings,
+            notes,
+            against,
+        }
+    }
+}
+
+impl PolicyAnswer {
+    fn new(policy: &Policy, now: Timestamp) -> Self {
+        let limit = |limit| LimitAnswer::new(policy, limit, now);
+        Self {
+            name: policy.name().to_string(),
+            explained: sentences::policy(policy),
+            max_wait_ms: millis(policy.max_wait()),
+            when_store_fails: match policy.when_store_fails() {
+                WhenStoreFails::Local => "local",
+                WhenStoreFails::Open => "open",
+                WhenStoreFails::Closed => "closed",
+            },
+            edge_ms: millis(policy.edge()),
+            shadow: policy.shadow(),
+            limits: policy.limits().iter().map(limit).collect(),
+        }
+    }
+}
+
+impl LimitAnswer {
+    fn new(policy: &Policy, limit: &Limit, now: Timestamp) -> Self {
+        let (algorithm, burst, zone) = match limit.algorithm() {
+            Algorithm::Window(Calendar::Every(_)) => ("window", None, None),
+            Algorithm::Window(Calendar::Day(zone) | Calendar::Week(zone) | Calendar::Month(zone)) => {
+                ("window", None, Some(zone.to_string()))
+            }
+            Algorithm::FromFirstCall(_) => ("from first call", None, None),
+            Algorithm::Sliding(_) => ("sliding", None, None),
+            Algorithm::Bucket { burst, .. } => ("bucket", Some(*burst), None),
+            Algorithm::Paced(_) => ("paced", None, None),
+            Algorithm::Concurrency { .. } => ("concurrent", None, None),
+        };
+        Self {
+            address: format!("{}.{}", policy.name(), limit.name()),
+            name: limit.name().to_string(),
+            limit: limit.to_string(),
+            explained: sentences::limit(limit, now),
+            unit: limit.unit().to_string(),
+            amount: limit.amount(),
+            algorithm,
+            burst,
+            zone,
+            next_reset: sentences::next_reset(limit, now).map(|at| at.to_string()),
+        }
+    }
+}
+
+impl ApiAnswer {
+    fn new(api: &Api) -> Self {
+        Self {
+            name: api.name().to_string(),
+            explained: sentences::api(api),
+            base_url: api.base_url().to_owned(),
+            policy: api.policy().map(ToString::to_string),
+            rate: api.rate().map(RateAnswer::new),
+            documented: api.documented().map(ToOwned::to_owned),
+        }
+    }
+}
+
+impl RateAnswer {
+    fn new(rate: ApiRate) -> Self {
+        match rate {
+            ApiRate::Auto => Self::Auto("auto"),
+            ApiRate::By(settings) => Self::by(&settings),
+        }
+    }
+
+    fn by(settings: &RateSettings) -> Self {
+        // As they stood in the file: a double keeps far more than six decimals.
+        let shown = |setting: Millionths| setting.count() as f64 / Millionths::ONE as f64;
+        Self::By {
+            initial: shown(settings.initial()),
+            min: shown(settings.min()),
+            max: shown(settings.max()),
+            increase_step: shown(settings.increase_step()),
+            decrease_factor: shown(settings.decrease_factor()),
+        }
+    }
+}
+
+fn millis(span: Span) -> u64 {
+    span.as_micros().div_ceil(1_000)
+}

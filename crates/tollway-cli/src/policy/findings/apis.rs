@@ -1,0 +1,227 @@
+//! What to look at in an api's rate settings: the tuning guidance, as a check.
+
+use tollway::{Api, Millionths, Policy, RateSettings};
+
+use super::Level::Warning;
+use super::{Finding, documented, rates};
+
+/// Where to start, at the most, if nobody knows the limit.
+const UNKNOWN_INITIAL_MAX: Millionths = Millionths::whole(3);
+const MIN_LEAST: Millionths = Millionths::new(100_000);
+const STEP_GENTLE_MAX: Millionths = Millionths::new(200_000);
+const FACTOR_MAX: Millionths = Millionths::new(900_000);
+const FACTOR_MIN: Millionths = Millionths::new(250_000);
+/// Longer than this to be back after one refusal is slow.
+const RECOVERY_SECONDS_MAX: u64 = 60;
+
+/// What the limit is expected to be, and who says so.
+struct Expected {
+    rate: Millionths,
+    source: &'static str,
+}
+
+pub(super) fn look_at(api: &Api, policy: Option<&Policy>) -> Vec<Finding> {
+    let documented = api.documented().and_then(documented::rate);
+    let granted = policy.and_then(rates::requests_of);
+    let expected = documented
+        .map(|rate| Expected { rate, source: "documented" })
+        .or(granted.map(|rate| Expected { rate, source: "policy's" }));
+    let mut found = Vec::new();
+    if let Some((documented, granted)) = documented.zip(granted)
+        && granted > documented
+    {
+        let message =
+            format!("its policy grants {granted} requests a second, above the documented {documented}");
+        let advice = "lower the policy's limit, or correct `documented`";
+        found.push(warn("policy_above_documented", api, "policy", message, advice));
+    }
+    if let Some(settings) = api.rate().and_then(|rate| rate.settings()) {
+        found.extend(initial(api, &settings, expected.as_ref()));
+        found.extend(bounds(api, &settings, expected.as_ref()));
+        found.extend(step(api, &settings));
+        found.extend(factor(api, &settings));
+    }
+    found
+}
+
+fn warn(code: &'static str, api: &Api, key: &str, message: String, advice: impl Into<String>) -> Finding {
+    Finding::new(Warning, code, &format!("apis.{}.{key}", api.name()), message, advice.into())
+}
+
+fn initial(api: &Api, settings: &RateSettings, expected: Option<&Expected>) -> Option<Finding> {
+    let initial = settings.initial();
+    let (code, message, advice) = match expected {
+        Some(Expected { rate, source }) if initial > *rate => (
+            "initial_high",
+            format!(
+                "it starts at {initial} a second, above the {source} {rate}: the first calls may be refused"
+            ),
+            "start a little below the limit".to_owned(),
+        ),
+        Some(Expected { rate, source }) if part(initial, 4) < *rate => (
+            "initial_low",
+            format!("it starts at {initial} a second, less than a quarter of the {source} {rate}"),
+            "start a little below the limit, or it runs slowly until enough calls have succeeded".to_owned(),
+        ),
+        None if initial > UNKNOWN_INITIAL_MAX => (
+            "initial_unknown",
+            format!("it starts at {initial} a second, and nothing here says what the limit is"),
+            format!("start at 1 to {UNKNOWN_INITIAL_MAX}, or say in `documented` what the vendor says"),
+        ),
+        _ => return None,
+    };
+    Some(warn(code, api, "rate", message, advice))
+}
+
+fn bounds(api: &Api, settings: &RateSettings, expected: Option<&Expected>) -> Vec<Finding> {
+    let (min, max) = (settings.min(), settings.max());
+    let mut found = Vec::new();
+    if min < MIN_LEAST {
+        let seconds = Millionths::ONE.div_ceil(min.count().max(1));
+        let message = format!("after many refusals it may fall to {min} a second, a call every {seconds} s");
+        found.push(warn(
+            "min_low",
+            api,
+            "rate",
+            message,
+            format!("write `min = {MIN_LEAST}`, usually low enough"),
+        ));
+    }
+    let Some(Expected { rate, source }) = expected else { return found };
+    if min > *rate {
+        let message =
+            format!("it never falls below {min} a second, above the {source} {rate}: it is refused for ever");
+        found.push(warn("min_high", api, "rate", message, "set `min` well below the limit"));
+    }
+    if max > part(*rate, 2) {
+        let message = format!("it may rise to {max} a second, more than twice the {source} {rate}");
+        found.push(warn(
+            "max_high",
+            api,
+            "rate",
+            message,
+            "set `max` to the limit, or to twice of it at the most",
+        ));
+    }
+    found
+}
+
+/// Each success adds the step, and there are as many successes a second as the rate says: a second of them multiplies
+/// the rate by about one plus the step, however fast it is.
+fn step(api: &Api, settings: &RateSettings) -> Option<Finding> {
+    let (step, factor) = (settings.increase_step(), settings.decrease_factor().count());
+    let advice = "write 0.1 to 0.2, which is gentle";
+    if step > STEP_GENTLE_MAX || part(step, 4) > settings.max() {
+        let message = format!("a step of {step} is bold: it overshoots the limit soon after every refusal");
+        return Some(warn("step_high", api, "rate", message, advice));
+    }
+    // From `max * factor` back to `max`, at the rate in between.
+    let lost = 2 * Millionths::ONE.saturating_sub(factor) * Millionths::ONE;
+    let seconds = lost / (step.count().max(1) * (Millionths::ONE + factor));
+    if seconds <= RECOVERY_SECONDS_MAX {
+        return None;
+    }
+    let message = format!("with a step of {step} it takes about {seconds} s to be back after one refusal");
+    Some(warn("step_low", api, "rate", message, advice))
+}
+
+fn factor(api: &Api, settings: &RateSettings) -> Option<Finding> {
+    let factor = settings.decrease_factor();
+    let (code, message) = match factor {
+        factor if factor > FACTOR_MAX => {
+            ("factor_high", format!("a refusal leaves {factor} of the rate, so that more refusals follow"))
+        }
+        factor if factor < FACTOR_MIN => {
+            ("factor_low", format!("a refusal leaves only {factor} of the rate, which is harsh"))
+        }
+        _ => return None,
+    };
+    Some(warn(code, api, "rate", message, "write `decrease_factor = 0.5`"))
+}
+
+fn part(rate: Millionths, times: u64) -> Millionths {
+    Millionths::new(rate.count().saturating_mul(times))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::codes;
+
+    /// The settings of the guidance for a limit of 3 a second, but for what is said.
+    fn of(documented: &str, changed: [(&str, &str); 2]) -> Vec<String> {
+        let mut settings = [
+            ("initial", "2.0"),
+            ("min", "0.1"),
+            ("max", "3.5"),
+            ("increase_step", "0.1"),
+            ("decrease_factor", "0.5"),
+        ];
+        for (key, value) in &mut settings {
+            *value = changed.iter().find(|(name, _)| name == key).map_or(*value, |(_, value)| value);
+        }
+        let settings: Vec<String> = settings.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        let settings = settings.join(", ");
+        codes(&format!(
+            "[apis.a]\nbase_url = 'https://a'\nrate = {{ {settings} }}\ndocumented = '{documented}'"
+        ))
+    }
+
+    fn with(key: &str, value: &str) -> Vec<String> {
+        of("about 3 requests a second", [(key, value), ("", "")])
+    }
+
+    const NOTHING: [&str; 0] = [];
+
+    /// D6: each piece of the guidance, just kept and just not.
+    #[test]
+    fn each_setting_is_held_against_the_guidance() {
+        for (key, good, wrong, code) in [
+            ("initial", "3", "3.01", "INITIAL_HIGH"),
+            ("initial", "0.75", "0.74", "INITIAL_LOW"),
+            ("min", "0.1", "0.099999", "MIN_LOW"),
+            ("max", "6", "6.1", "MAX_HIGH"),
+            ("increase_step", "0.2", "0.21", "STEP_HIGH"),
+            ("increase_step", "0.011", "0.01", "STEP_LOW"),
+            ("decrease_factor", "0.9", "0.91", "FACTOR_HIGH"),
+            ("decrease_factor", "0.25", "0.24", "FACTOR_LOW"),
+        ] {
+            assert_eq!(with(key, good), NOTHING, "{key} = {good}");
+            assert_eq!(with(key, wrong), [code], "{key} = {wrong}");
+        }
+        let slow = "a call every 4 s: 15 requests a minute";
+        assert_eq!(of(slow, [("initial", "0.2"), ("max", "0.4")]), NOTHING);
+        let slower = [("initial", "0.2"), ("max", "0.39")];
+        assert_eq!(of(slow, slower), ["STEP_HIGH"], "more than a quarter of the highest rate");
+        assert_eq!(of(slow, [("min", "0.3"), ("max", "2")]).join(" "), "INITIAL_HIGH MIN_HIGH MAX_HIGH");
+    }
+
+    #[test]
+    fn an_unknown_limit_is_begun_slowly() {
+        assert_eq!(of("nobody knows", [("initial", "3"), ("max", "50")]), NOTHING);
+        assert_eq!(of("nobody knows", [("initial", "3.1"), ("max", "50")]), ["INITIAL_UNKNOWN"]);
+    }
+
+    #[test]
+    fn a_policy_says_what_is_expected_and_is_held_against_what_is_documented() {
+        let of = |limit: &str, documented: &str| {
+            codes(&format!(
+                "[policies.p]\nlimits = ['{limit}']\n[apis.a]\nbase_url = 'https://a'\npolicy = 'p'\n\
+                 rate = {{ initial = 2, min = 0.1, max = 3.5, increase_step = 0.1, decrease_factor = 0.5 }}\n\
+                 documented = '{documented}'"
+            ))
+        };
+        assert_eq!(of("3 / second paced", ""), NOTHING);
+        assert_eq!(of("1 / second paced", ""), ["INITIAL_HIGH", "MAX_HIGH"]);
+        assert_eq!(of("3 / second paced", "3 requests a second"), NOTHING);
+        assert_eq!(of("4 / second paced", "3 requests a second"), ["POLICY_ABOVE_DOCUMENTED"]);
+        assert_eq!(of("4 tokens / second bucket", "3 requests a second"), NOTHING);
+    }
+
+    #[test]
+    fn auto_needs_no_tuning() {
+        assert_eq!(
+            codes("[apis.a]\nbase_url = 'https://a'\nrate = 'auto'\ndocumented = '3 a second'"),
+            NOTHING
+        );
+    }
+}

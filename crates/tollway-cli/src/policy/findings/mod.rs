@@ -1,0 +1,114 @@
+//! What may not be meant in a config that is right. The guide's page `tuning.md` explains each by its code.
+
+mod apis;
+mod documented;
+mod policies;
+mod rates;
+mod redundant;
+
+use std::fmt::Display;
+
+use serde::Serialize;
+use tollway::Config;
+
+use crate::output::{FAINT, Output};
+
+/// Something to look at.
+#[derive(Debug, Serialize)]
+pub(crate) struct Finding {
+    #[serde(skip)]
+    pub(crate) level: Level,
+    /// The word by which the guide explains it.
+    code: &'static str,
+    /// The part of the config that it is about, as in `policies.adobe`.
+    place: String,
+    message: String,
+    advice: String,
+}
+
+/// How much it matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// Good to know; the file may be meant just so.
+    Note,
+    /// Most probably not meant.
+    Warning,
+}
+
+/// All that is found, in the order of the config.
+pub(crate) fn all(config: &Config) -> Vec<Finding> {
+    let called =
+        |policy: &tollway::Policy| config.apis().iter().any(|api| api.policy() == Some(policy.name()));
+    let policies = config.policies().iter().flat_map(|policy| policies::look_at(policy, called(policy)));
+    let apis = config.apis().iter().flat_map(|api| {
+        let policy = api.policy().and_then(|name| config.policy(name.as_str()));
+        apis::look_at(api, policy.map(AsRef::as_ref))
+    });
+    policies.chain(apis).collect()
+}
+
+impl Finding {
+    fn new(
+        level: Level,
+        code: &'static str,
+        place: &str,
+        message: impl Display,
+        advice: impl Display,
+    ) -> Self {
+        Self {
+            level,
+            code,
+            place: place.to_owned(),
+            message: message.to_string(),
+            advice: advice.to_string(),
+        }
+    }
+
+    /// Says it on standard error.
+    pub(crate) fn say(&self, output: &Output) {
+        let Self { code, place, message, advice, .. } = self;
+        let text =
+            format_args!("[{place}] {message}\n  {FAINT}try:{FAINT:#} {advice} {FAINT}[{code}]{FAINT:#}");
+        match self.level {
+            Level::Warning => output.warning(text),
+            Level::Note => output.note(format_args!("note: {text}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The codes that a config gives, warnings in capitals.
+    pub(super) fn codes(text: &str) -> Vec<String> {
+        let shown = |finding: Finding| match finding.level {
+            Level::Warning => finding.code.to_uppercase(),
+            Level::Note => finding.code.to_owned(),
+        };
+        all(&Config::parse(text).unwrap()).into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn a_good_file_has_no_findings() {
+        let good = r#"
+            [policies.adobe]
+            limits = ["200 requests / minute"]
+            edge = "250ms"
+
+            [policies.gemini]
+            limits = ["5 requests / minute bucket", "250k tokens / minute bucket burst 500k",
+                      "rpd: 25 requests / day in America/Los_Angeles"]
+
+            [policies.notion]
+            limits = ["3 requests / second paced"]
+
+            [apis.notion]
+            base_url = "https://api.notion.com/v1"
+            policy = "notion"
+            rate = { initial = 2.0, min = 0.3, max = 3.5, increase_step = 0.1, decrease_factor = 0.5 }
+            documented = "about 3 requests a second per integration"
+        "#;
+        assert_eq!(codes(good), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,282 @@
+//! What a limit, a policy and an api mean, in plain sentences.
+
+use jiff::tz::TimeZone;
+use tollway::core::{Algorithm, Calendar, WhenStoreFails, Zone};
+use tollway::{Api, ApiRate, Limit, Policy, RateSettings, Span, StoreUrl, Timestamp};
+
+use crate::words::{count, counted, moment, span};
+
+/// What a limit allows, and when it begins anew.
+pub(super) fn limit(limit: &Limit, now: Timestamp) -> String {
+    let unit = limit.unit().as_str();
+    let at_most = format!("at most {}", counted(limit.amount(), unit));
+    match limit.algorithm() {
+        Algorithm::Window(calendar) => format!("{at_most} in each {}", window(calendar, now)),
+        Algorithm::FromFirstCall(period) => {
+            format!("{at_most} in {} that starts with the first call", one_period(*period))
+        }
+        Algorithm::Sliding(period) => format!(
+            "{at_most} in {} that slides along; what the one of the clock before used still counts in part",
+            one_period(*period)
+        ),
+        Algorithm::Bucket { period, burst } => format!(
+            "refills {}, at most {} saved up; empty, it is full again after {}",
+            refill(limit.amount(), unit, *period),
+            count(*burst),
+            span(limit.refill_time())
+        ),
+        Algorithm::Paced(period) => paced(limit.amount(), unit, *period),
+        Algorithm::Concurrency { expires } => {
+            format!(
+                "at most {} at once; a slot is freed after {} unless renewed",
+                count(limit.amount()),
+                span(*expires)
+            )
+        }
+    }
+}
+
+/// When an aligned window ends and the next one starts; other limits have no such time.
+pub(super) fn next_reset(limit: &Limit, now: Timestamp) -> Option<Timestamp> {
+    match limit.algorithm() {
+        Algorithm::Window(calendar) => Some(calendar.window_at(now).1),
+        _ => None,
+    }
+}
+
+fn window(calendar: &Calendar, now: Timestamp) -> String {
+    let next = calendar.window_at(now).1;
+    match calendar {
+        // One that is over before the line is read.
+        Calendar::Every(period) if *period < Span::from_secs(1) => {
+            format!("{} of the clock", each_period(*period))
+        }
+        Calendar::Every(period) => {
+            format!("{} of the clock; the next one starts at {}", each_period(*period), moment(next, now))
+        }
+        Calendar::Day(zone) => format!("day of {}", in_zone(zone, next, now)),
+        Calendar::Week(zone) => format!("week (from Monday) of {}", in_zone(zone, next, now)),
+        Calendar::Month(zone) => format!("month of {}", in_zone(zone, next, now)),
+    }
+}
+
+/// The zone's own time, and the time here where that is another.
+fn in_zone(zone: &Zone, next: Timestamp, now: Timestamp) -> String {
+    let here = moment(next, now);
+    match zone_time(zone, next) {
+        Some(there) if there != here => format!("{zone}; the next one starts at {there} there, {here} here"),
+        _ => format!("{zone}; the next one starts at {here}"),
+    }
+}
+
+fn zone_time(zone: &Zone, at: Timestamp) -> Option<String> {
+    let zone = TimeZone::get(zone.name()).ok()?;
+    let instant = jiff::Timestamp::from_microsecond(i64::try_from(at.as_micros()).ok()?).ok()?;
+    Some(instant.to_zoned(zone).strftime("%a %Y-%m-%d %H:%M:%S").to_string())
+}
+
+/// `4,166.7 tokens a second`; what is slower than that by the time of one: `one request every 12 s`.
+fn refill(amount: u64, unit: &str, period: Span) -> String {
+    let micros = u128::from(period.as_micros().max(1));
+    let tenths = (u128::from(amount) * 10_000_000 + micros / 2) / micros;
+    if tenths < 10 {
+        return one_every(amount, unit, period);
+    }
+    let whole = u64::try_from(tenths / 10).unwrap_or(u64::MAX);
+    match tenths % 10 {
+        0 => format!("{} a second", counted(whole, unit)),
+        tenth => format!("{}.{tenth} {unit} a second", count(whole)),
+    }
+}
+
+fn paced(amount: u64, unit: &str, period: Span) -> String {
+    // Finer than what a time is told in.
+    if period.as_micros() / amount.max(1) < 10_000 {
+        return format!("{}, evenly spaced", refill(amount, unit, period));
+    }
+    format!("{}, never two at once", one_every(amount, unit, period))
+}
+
+fn one_every(amount: u64, unit: &str, period: Span) -> String {
+    let apart = Span::from_micros(period.as_micros().div_ceil(amount.max(1)));
+    format!("one {} every {}", unit.strip_suffix('s').unwrap_or(unit), span(apart))
+}
+
+/// `minute`, `5 minutes`: behind "each".
+fn each_period(period: Span) -> String {
+    let (number, word) = period_parts(period);
+    if number == 1 { word.to_owned() } else { format!("{} {word}s", count(number)) }
+}
+
+/// `a minute`, `an hour`, `5 minutes`.
+fn one_period(period: Span) -> String {
+    match period_parts(period) {
+        (1, "hour") => "an hour".to_owned(),
+        (1, word) => format!("a {word}"),
+        _ => each_period(period),
+    }
+}
+
+fn period_parts(period: Span) -> (u64, &'static str) {
+    const WORDS: [(Span, &str); 5] = [
+        (Span::from_days(1), "day"),
+        (Span::from_hours(1), "hour"),
+        (Span::from_mins(1), "minute"),
+        (Span::from_secs(1), "second"),
+        (Span::from_millis(1), "millisecond"),
+    ];
+    let whole = WORDS.iter().find(|(size, _)| period.as_micros().is_multiple_of(size.as_micros()));
+    let (size, word) = whole.copied().unwrap_or((Span::from_micros(1), "microsecond"));
+    (period.as_micros() / size.as_micros(), word)
+}
+
+/// How a policy behaves.
+pub(super) fn policy(policy: &Policy) -> String {
+    let mut parts = Vec::new();
+    if policy.shadow() {
+        parts.push("a shadow: judged and reported, it stops nobody".to_owned());
+    }
+    parts.push(match policy.max_wait() {
+        Span::ZERO => "a take never waits".to_owned(),
+        max_wait => format!("a take waits up to {}", span(max_wait)),
+    });
+    parts.push(match policy.when_store_fails() {
+        WhenStoreFails::Local => {
+            "while the store fails, each process keeps to a tenth of every limit".to_owned()
+        }
+        WhenStoreFails::Open => "while the store fails, every take is granted".to_owned(),
+        WhenStoreFails::Closed => "while the store fails, every take fails".to_owned(),
+    });
+    if policy.edge() > Span::ZERO {
+        parts.push(format!("windows grant nothing in their first and last {}", span(policy.edge())));
+    }
+    parts.join("; ")
+}
+
+/// Where meters live.
+pub(super) fn store(store: Option<&StoreUrl>) -> String {
+    match store {
+        None => "none is named: commands use a file in your state folder, programs their memory".to_owned(),
+        Some(url @ StoreUrl::Memory { .. }) => {
+            format!("{url} in each program; commands need one that outlives them, as --store file:PATH")
+        }
+        Some(url @ StoreUrl::File(_)) => format!("{url}, shared by the processes of this machine"),
+    }
+}
+
+/// What is known of an api.
+pub(super) fn api(api: &Api) -> String {
+    let mut parts = Vec::new();
+    match api.rate() {
+        Some(ApiRate::By(settings)) => parts.push(rate(&settings)),
+        Some(ApiRate::Auto) => parts.push("finds its rate by itself".to_owned()),
+        None => {}
+    }
+    parts.extend(api.policy().map(|policy| format!("counted under policy {policy}")));
+    parts.extend(api.documented().map(|text| format!("documented: {text}")));
+    parts.join("; ")
+}
+
+fn rate(rate: &RateSettings) -> String {
+    format!(
+        "starts at {} calls a second and stays within {} and {}; a success adds {}, a refusal leaves {} of it",
+        rate.initial(),
+        rate.min(),
+        rate.max(),
+        rate.increase_step(),
+        rate.decrease_factor()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sunday 2026-11-15, 05:33:20 UTC.
+    const NOW: Timestamp = Timestamp::from_secs(1_794_720_800);
+
+    fn said(text: &str) -> String {
+        limit(&text.parse().unwrap(), NOW)
+    }
+
+    /// The time here depends on the machine; the moment that is told does not.
+    fn here(seconds: u64) -> String {
+        moment(Timestamp::from_secs(seconds), NOW)
+    }
+
+    #[test]
+    fn windows_tell_when_the_next_one_starts() {
+        assert_eq!(
+            said("200 requests / minute"),
+            format!(
+                "at most 200 requests in each minute of the clock; the next one starts at {}",
+                here(1_794_720_840)
+            )
+        );
+        assert_eq!(
+            said("1 request / 5 minutes"),
+            format!(
+                "at most 1 request in each 5 minutes of the clock; the next one starts at {}",
+                here(1_794_720_900)
+            )
+        );
+        assert_eq!(said("10 / 250 ms"), "at most 10 requests in each 250 milliseconds of the clock");
+        assert_eq!(next_reset(&"9 / hour".parse().unwrap(), NOW), Some(Timestamp::from_secs(1_794_722_400)));
+        assert_eq!(next_reset(&"9 / hour sliding".parse().unwrap(), NOW), None);
+    }
+
+    /// Half past five in London is still yesterday evening in Los Angeles.
+    #[test]
+    fn days_weeks_and_months_tell_the_time_of_their_zone_too() {
+        for (text, start, next) in [
+            ("25 / day in America/Los_Angeles", "day of America/Los_Angeles", "Sun 2026-11-15 00:00:00"),
+            (
+                "25 / week in Asia/Kathmandu",
+                "week (from Monday) of Asia/Kathmandu",
+                "Mon 2026-11-16 00:00:00",
+            ),
+            ("25 / month", "month of UTC", "Tue 2026-12-01 00:00:00"),
+        ] {
+            let said = said(text);
+            let beginning = format!("at most 25 requests in each {start}; the next one starts at {next}");
+            assert!(said.starts_with(&beginning), "{said}");
+        }
+        let there = "Sun 2026-11-15 00:00:00";
+        let here = here(1_794_729_600);
+        let both = format!("{there} there, {here} here");
+        let expected = if here == there { here } else { both };
+        assert!(said("25 / day in America/Los_Angeles").ends_with(&expected));
+    }
+
+    #[test]
+    fn other_limits_tell_what_they_promise() {
+        for (text, sentence) in [
+            (
+                "1000 / hour from first call",
+                "at most 1,000 requests in an hour that starts with the first call",
+            ),
+            (
+                "100 / minute sliding",
+                "at most 100 requests in a minute that slides along; what the one of the clock before used still counts \
+                 in part",
+            ),
+            (
+                "250k tokens / minute bucket burst 500k",
+                "refills 4,166.7 tokens a second, at most 500,000 saved up; empty, it is full again after 2 min",
+            ),
+            (
+                "5 / minute bucket",
+                "refills one request every 12 s, at most 5 saved up; empty, it is full again after 1 min",
+            ),
+            (
+                "60 / minute bucket burst 5",
+                "refills 1 request a second, at most 5 saved up; empty, it is full again after 5 s",
+            ),
+            ("3 / second paced", "one request every 334 ms, never two at once"),
+            ("5000 / second paced", "5,000 requests a second, evenly spaced"),
+            ("50 concurrent", "at most 50 at once; a slot is freed after 1 min unless renewed"),
+        ] {
+            assert_eq!(said(text), sentence);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The command that is run: in our place, or beside us while we hold its slot.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::signal::unix::{SignalKind, signal};
+use tollway::Permit;
+
+use crate::failure::{Exit, Failure};
+
+/// Where the command is, as a shell would look for it.
+pub(super) fn find(program: &OsStr) -> Result<PathBuf, Failure> {
+    let named = Path::new(program);
+    let found = if named.components().count() > 1 || named.is_absolute() {
+        Some(named.to_owned()).filter(|path| path.exists())
+    } else {
+        let folders = env::var_os("PATH").unwrap_or_default();
+        env::split_paths(&folders).map(|folder| folder.join(named)).find(|path| path.is_file())
+    };
+    found.ok_or_else(|| failed(program, &io::ErrorKind::NotFound.into()))
+}
+
+/// Becomes the command. Only comes back if that failed.
+pub(super) fn become_it(mut command: Command) -> Failure {
+    let error = command.exec();
+    failed(command.get_program(), &error)
+}
+
+/// Runs the command, passes signals on to it, and holds the permit until it ends.
+pub(super) async fn run_beside(command: Command, permit: Permit) -> Result<Exit, Failure> {
+    let program = command.get_program().to_owned();
+    let mut child =
+        tokio::process::Command::from(command).spawn().map_err(|error| failed(&program, &error))?;
+    let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    let mut signals = Signals::new()?;
+    let status = loop {
+        tokio::select! {
+            status = child.wait() => break status?,
+            received = signals.next() => pass_on(pid, received),
+        }
+    };
+    // The slot would free itself when it expires; that is a minute too late for who waits for it.
+    permit.done().await?;
+    Ok(exit_of(status))
+}
+
+/// The signals that a shell or a supervisor sends to a command.
+struct Signals {
+    hangup: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    quit: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    user1: tokio::signal::unix::Signal,
+    user2: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+            terminate: signal(SignalKind::terminate())?,
+            user1: signal(SignalKind::user_defined1())?,
+            user2: signal(SignalKind::user_defined2())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.hangup.recv() => Signal::HUP,
+            _ = self.interrupt.recv() => Signal::INT,
+            _ = self.quit.recv() => Signal::QUIT,
+            _ = self.terminate.recv() => Signal::TERM,
+            _ = self.user1.recv() => Signal::USR1,
+            _ = self.user2.recv() => Signal::USR2,
+        }
+    }
+}
+
+/// What a terminal sends by its keys, it sends to the whole group: the command has it already, and twice is too much.
+fn pass_on(pid: Option<Pid>, signal: Signal) {
+    let by_keys = matches!(signal, Signal::INT | Signal::QUIT) && in_foreground();
+    if let Some(pid) = pid.filter(|_| !by_keys) {
+        // It may have ended this moment.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+fn in_foreground() -> bool {
+    rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
+}
+
+/// As shells have it: 128 + N if signal N killed it.
+fn exit_of(status: ExitStatus) -> Exit {
+    let signal = || status.signal().map(|signal| signal.saturating_add(128));
+    let code = status.code().or_else(signal).unwrap_or(1);
+    Exit::new(u8::try_from(code).unwrap_or(u8::MAX))
+}
+
+fn failed(program: &OsStr, error: &io::Error) -> Failure {
+    let program = program.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            Failure::new(Exit::NOT_FOUND, format!("there is no command {program}; nothing was taken"))
+        }
+        _ => Failure::new(Exit::CANNOT_RUN, format!("{program} cannot be run: {error}")),
+    }
+}
