@@ -52,6 +52,7 @@ mod owned;
 mod packed;
 mod policy;
 mod setting;
+mod share;
 mod store;
 mod time;
 
@@ -75,6 +76,7 @@ pub use owned::{OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb};
 pub use packed::Packed;
 pub use policy::{Policy, PolicyError, PolicyKey, WhenStoreFails};
 pub use setting::{Setting, SettingChange, SettingList, Settings, SettingsAnswer};
+pub use share::{LocalShare, LocalShareError};
 pub use store::{
     Answer, Begun, Booking, Fault, Operation, Outcome, Outcomes, Party, Retry, Settled, Store, StoreError,
     StoreResult, Terms, Verb,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::bounds::{LIMITS_PER_POLICY_MAX, WAIT_DEFAULT, WAIT_MAX};
 use crate::fingerprint::Fingerprint;
-use crate::{Algorithm, Cost, Limit, LimitTextError, Name, NameError, Span};
+use crate::{Algorithm, Cost, Limit, LimitTextError, LocalShare, Name, NameError, Span};
 
 /// What to do while the store does not answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +38,7 @@ pub struct Policy {
     edge: Span,
     shadow: bool,
     when_store_fails: WhenStoreFails,
+    local_share: LocalShare,
 }
 
 /// The name of a policy as the first part of its lines' keys: shared by all of them, and hashed once.
@@ -132,6 +133,7 @@ impl Policy {
             edge: Span::ZERO,
             shadow: false,
             when_store_fails: WhenStoreFails::default(),
+            local_share: LocalShare::default(),
         })
     }
 
@@ -165,6 +167,13 @@ impl Policy {
         self
     }
 
+    /// With this share of every limit for each process, while the store does not answer and it goes on locally.
+    #[must_use]
+    pub fn with_local_share(mut self, share: LocalShare) -> Self {
+        self.local_share = share;
+        self
+    }
+
     /// The same policy with another set of limits.
     pub fn with_limits(&self, limits: Vec<Limit>) -> Result<Self, PolicyError> {
         let made = Self::of_limits(self.name().clone(), limits)?;
@@ -173,6 +182,7 @@ impl Policy {
             edge: self.edge,
             shadow: self.shadow,
             when_store_fails: self.when_store_fails,
+            local_share: self.local_share,
             ..made
         })
     }
@@ -230,6 +240,11 @@ impl Policy {
     /// What it does while the store does not answer.
     pub fn when_store_fails(&self) -> WhenStoreFails {
         self.when_store_fails
+    }
+
+    /// The share of every limit that a process keeps to by itself while the store does not answer.
+    pub fn local_share(&self) -> LocalShare {
+        self.local_share
     }
 
     /// The only limit and what `cost` takes from it, if there is only one.

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use tollway_core::{
-    Answer, Clock, Cost, DecideNow, Operation, Party, PermitId, Policy, Store, Subject, Verb,
+    Answer, Clock, Cost, DecideNow, Operation, Party, PermitId, Policy, Store, StoreResult, Subject, Verb,
 };
 use tollway_memory::MemoryStore;
 
 use crate::TakeError;
+use crate::breaker::{Breaker, Led};
 use crate::fallback::Fallback;
+use crate::probe::probe_in_background;
 use crate::queue::Queues;
 use crate::timer::Timers;
 
@@ -24,6 +26,7 @@ pub(crate) struct Shared {
     pub(crate) queues: Queues,
     pub(crate) timers: Timers,
     pub(crate) fallback: Fallback,
+    pub(crate) breaker: Breaker,
     /// Permits whose units could not be given back.
     pub(crate) permits_lost: AtomicU64,
 }
@@ -169,8 +172,19 @@ impl Asks {
         false
     }
 
-    /// Sends one operation on the lines of all of them to the store.
+    /// Sends one operation on the lines of all of them to the store, unless that is left alone.
     pub(crate) fn send(&self, verb: Verb<'_>) -> Answer {
+        let shared = self.shared();
+        if shared.in_process() {
+            return self.apply(verb);
+        }
+        match shared.breaker.refuses() {
+            Some(error) => Answer::now(Err(error)),
+            None => noted(self.first(), self.apply(verb)),
+        }
+    }
+
+    fn apply(&self, verb: Verb<'_>) -> Answer {
         let store = &self.shared().store;
         match self {
             Self::One(ask) => store.apply(&[Operation { parties: &[ask.party()], verb }]),
@@ -179,6 +193,31 @@ impl Asks {
                 store.apply(&[Operation { parties: &parties, verb }])
             }
         }
+    }
+}
+
+/// Takes note of how the store answers; one that fails again and again is probed until it answers.
+fn noted(ask: &Ask, answer: Answer) -> Answer {
+    match answer {
+        Answer::Now(Some(result)) => {
+            note(&ask.bound, &ask.subject, &result);
+            Answer::now(result)
+        }
+        later => {
+            let (bound, subject) = (Arc::clone(&ask.bound), ask.subject.clone());
+            Answer::Later(Box::pin(async move {
+                let result = later.await;
+                note(&bound, &subject, &result);
+                result
+            }))
+        }
+    }
+}
+
+fn note(bound: &Bound, subject: &Subject, result: &StoreResult) {
+    let shared = &bound.shared;
+    if shared.breaker.note(result, shared.clock.now()) == Led::ToProbing {
+        probe_in_background(shared, Arc::clone(&bound.policy), subject.clone());
     }
 }
 

@@ -1,17 +1,16 @@
 //! What a policy does while its store does not decide.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use tollway_core::bounds::AMOUNT_MAX;
 use tollway_core::{
-    Algorithm, Answer, Clock, Decision, Fault, Limit, Operation, Outcome, Party, PermitId, Policy, Store,
-    StoreError, Terms, Timestamp, Verb, WhenStoreFails,
+    Algorithm, Answer, Clock, Cost, Decision, Fault, Limit, LineKey, Operation, Outcome, Party, PermitId,
+    Policy, Store, StoreError, Subject, Terms, Timestamp, Verb, WhenStoreFails,
 };
 use tollway_memory::MemoryStore;
 
 use crate::bound::Ask;
-
-/// The part of every limit that a process keeps to by itself: a tenth.
-const LOCAL_SHARE: u64 = 10;
 
 /// How many lines the local meters may have.
 const LOCAL_LINES: usize = 10_000;
@@ -19,11 +18,21 @@ const LOCAL_LINES: usize = 10_000;
 /// Local meters, for policies that go on with a share of their limits.
 pub(crate) struct Fallback {
     local: MemoryStore,
+    /// What was granted by them since the store was last told, by line; no more of them than local lines.
+    granted: Mutex<HashMap<LineKey, Owed>>,
+}
+
+/// What was granted to one line without the store.
+#[derive(Clone)]
+pub(crate) struct Owed {
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) subject: Subject,
+    pub(crate) spent: Cost,
 }
 
 impl Fallback {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { local: MemoryStore::with_capacity(LOCAL_LINES, clock) }
+        Self { local: MemoryStore::with_capacity(LOCAL_LINES, clock), granted: Mutex::default() }
     }
 
     /// Decides in the store's place, by the strictest policy of the take.
@@ -41,7 +50,7 @@ impl Fallback {
         let enforced = asks.iter().filter(|ask| !ask.bound.policy.shadow());
         let mode =
             enforced.map(|ask| ask.bound.policy.when_store_fails()).max().unwrap_or(WhenStoreFails::Open);
-        tracing::warn!(%error, ?mode, "the store did not decide");
+        tracing::debug!(%error, ?mode, "the store did not decide");
         match mode {
             WhenStoreFails::Open => Instead::Granted(now),
             WhenStoreFails::Closed => Instead::Failed(error),
@@ -51,9 +60,83 @@ impl Fallback {
 
     fn decide_locally(&self, asks: &[Ask], terms: &Terms<'_>, error: StoreError) -> Instead {
         match self.apply(asks, Verb::Take(*terms)) {
-            Some(Outcome::Decided(decision)) => Instead::Decided(decision),
+            Some(Outcome::Decided(decision)) => {
+                if matches!(decision, Decision::Granted(_)) {
+                    asks.iter()
+                        .filter(|ask| !ask.bound.policy.shadow())
+                        .for_each(|ask| self.note_granted(ask));
+                }
+                Instead::Decided(decision)
+            }
             _ => Instead::Failed(error),
         }
+    }
+
+    fn note_granted(&self, ask: &Ask) {
+        let policy = &ask.bound.policy;
+        let key = LineKey { policy: policy.name().clone(), subject: ask.subject.clone() };
+        let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
+        if granted.len() >= LOCAL_LINES && !granted.contains_key(&key) {
+            return;
+        }
+        let owed = granted.entry(key).or_insert_with(|| Owed {
+            policy: Arc::clone(policy),
+            subject: ask.subject.clone(),
+            spent: cost_of(policy, |_| 0),
+        });
+        let same_units = owed.policy.units() == policy.units();
+        let before = if same_units { owed.spent.clone() } else { cost_of(policy, |_| 0) };
+        owed.policy = Arc::clone(policy);
+        owed.spent =
+            cost_of(policy, |unit| before.of(unit).saturating_add(ask.cost().of(unit)).min(AMOUNT_MAX));
+    }
+
+    /// What the store must be told when it is back: of what was granted without it, as much as still counts, and of a
+    /// bucket at most one burst, which is the most it takes as debt.
+    pub(crate) fn owed(&self) -> Vec<Owed> {
+        let granted: Vec<Owed> =
+            self.granted.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        granted.into_iter().map(|owed| self.still_counting(owed)).collect()
+    }
+
+    fn still_counting(&self, owed: Owed) -> Owed {
+        let used = self.used(&owed);
+        let limits = || owed.policy.limits().iter().zip(&used);
+        let spent = cost_of(&owed.policy, |unit| {
+            let name = owed.policy.units().get(unit);
+            let of_unit = || limits().filter(|(limit, _)| Some(limit.unit()) == name);
+            let counts = of_unit().map(|(_, used)| *used).max().unwrap_or(0);
+            let bursts = of_unit().filter(|(limit, _)| {
+                matches!(limit.algorithm(), Algorithm::Bucket { .. } | Algorithm::Paced(_))
+            });
+            let most = bursts.map(|(limit, _)| limit.capacity()).min().unwrap_or(AMOUNT_MAX);
+            owed.spent.of(unit).min(counts).min(most)
+        });
+        Owed { spent, ..owed }
+    }
+
+    /// What the local meters show, one per limit.
+    fn used(&self, owed: &Owed) -> Vec<u64> {
+        let Some(policy) = share_of(&owed.policy) else { return Vec::new() };
+        let party = Party { policy: &policy, subject: &owed.subject, cost: policy.default_cost() };
+        match self.local.apply(&[Operation { parties: &[party], verb: Verb::Peek }]) {
+            Answer::Now(Some(Ok(mut outcomes))) => match outcomes.pop() {
+                Some(Outcome::Peeked(readings)) => readings.iter().map(|reading| reading.used).collect(),
+                _ => Vec::new(),
+            },
+            _ => Vec::new(),
+        }
+    }
+
+    /// The store was told. The local meters go on counting: a store that fails again at once gives nothing anew.
+    pub(crate) fn settled(&self, owed: &Owed) {
+        let key = LineKey { policy: owed.policy.name().clone(), subject: owed.subject.clone() };
+        self.granted.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+    }
+
+    /// Keeps the slots that a permit holds in the local meters; whether it still held them.
+    pub(crate) fn renew(&self, asks: &[Ask], permit: PermitId) -> bool {
+        matches!(self.apply(asks, Verb::Renew(permit)), Some(Outcome::Renewed(true)))
     }
 
     /// Frees the slots that a permit holds in the local meters.
@@ -82,7 +165,7 @@ pub(crate) enum Instead {
 
 /// The policy with a share of every limit and burst, rounded down, at least 1.
 fn share_of(policy: &Policy) -> Option<Policy> {
-    let share = |amount: u64| (amount / LOCAL_SHARE).max(1);
+    let share = |amount: u64| policy.local_share().of(amount);
     let share_of_limit = |limit: &Limit| {
         let algorithm = match limit.algorithm() {
             Algorithm::Bucket { period, burst } => {
@@ -95,4 +178,11 @@ fn share_of(policy: &Policy) -> Option<Policy> {
     };
     let limits: Option<Vec<Limit>> = policy.limits().iter().map(share_of_limit).collect();
     policy.with_limits(limits?).ok()
+}
+
+/// A cost under this policy, given for each unit by its index.
+pub(crate) fn cost_of(policy: &Policy, amount: impl Fn(usize) -> u64) -> Cost {
+    let amounts = policy.units().iter().enumerate().map(|(index, unit)| (unit.as_str(), amount(index)));
+    // The units are the policy's own and the amounts in bounds, so this is a cost.
+    policy.cost(amounts).unwrap_or_else(|_| policy.default_cost().clone())
 }

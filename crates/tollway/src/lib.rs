@@ -16,6 +16,7 @@
 
 mod background;
 mod bound;
+mod breaker;
 mod config;
 mod denied;
 mod durations;
@@ -26,6 +27,7 @@ mod handle;
 mod limiter;
 mod permit;
 mod preview;
+mod probe;
 mod queue;
 mod registry;
 mod renewal;
@@ -36,6 +38,7 @@ mod timer;
 mod usage;
 mod waiting;
 
+pub use breaker::StoreStatus;
 pub use config::{
     Api, ApiRate, CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, Config, ConfigError, ConfigFile,
     ConfigProblem, ConfigWatch, MEMORY_LINES_MAX, Millionths, PROBLEMS_MAX, RateSettings, StoreUrl,

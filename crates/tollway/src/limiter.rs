@@ -8,6 +8,7 @@ use tollway_core::{Clock, Policy, Store};
 use tollway_memory::{FileStore, LINES_DEFAULT, MemoryStore, SystemClock, WallClock};
 
 use crate::bound::{Ask, Bound, BoundRef, Shared};
+use crate::breaker::{Breaker, StoreStatus};
 use crate::fallback::Fallback;
 use crate::queue::Queues;
 use crate::registry::Registry;
@@ -169,6 +170,11 @@ impl Limiter {
         self.inner.registry.shared().permits_lost.load(Ordering::Relaxed)
     }
 
+    /// How the store has been doing.
+    pub fn store_status(&self) -> StoreStatus {
+        self.inner.registry.shared().breaker.status()
+    }
+
     pub(crate) fn find(&self, policy: &str) -> Result<Arc<Bound>, TakeError> {
         self.inner.registry.find(policy)
     }
@@ -266,6 +272,7 @@ impl LimiterBuilder {
             queues: Queues::default(),
             timers: Timers::default(),
             fallback: Fallback::new(Arc::clone(&clock)),
+            breaker: Breaker::default(),
             permits_lost: AtomicU64::new(0),
             clock,
         };

@@ -75,7 +75,7 @@ impl Permit {
         let (would_deny, readings) = (grant.would_deny, grant.readings);
         let more = More { degraded, would_deny, readings, local, renewal: None };
         let mut permit = Self { asks, booking, unbooked, remember, over, more: Some(Box::new(more)) };
-        if !over && !degraded {
+        if !over {
             permit.keep_slots();
         }
         permit
@@ -83,7 +83,7 @@ impl Permit {
 
     #[cold]
     fn keep_slots(&mut self) {
-        let renewal = keep_slots(&self.asks, self.booking.permit);
+        let renewal = keep_slots(&self.asks, self.booking.permit, self.unbooked);
         if let Some(old) = std::mem::replace(&mut self.more.get_or_insert_default().renewal, renewal) {
             old.abort();
         }

@@ -5,8 +5,8 @@ use tollway_core::{Algorithm, Outcome, PermitId, Span, Verb};
 
 use crate::bound::Asks;
 
-/// Renews the permit's slots in the background; the handle ends it.
-pub(crate) fn keep_slots(asks: &Asks, permit: PermitId) -> Option<AbortHandle> {
+/// Renews the permit's slots in the background, in the store or in the local meters; the handle ends it.
+pub(crate) fn keep_slots(asks: &Asks, permit: PermitId, local: bool) -> Option<AbortHandle> {
     let life = shortest_life(asks)?;
     let asks = asks.clone();
     let shared = asks.shared().clone();
@@ -16,6 +16,10 @@ pub(crate) fn keep_slots(asks: &Asks, permit: PermitId) -> Option<AbortHandle> {
             let next = shared.clock.now().plus(Span::from_micros(life.as_micros() / 3));
             if shared.timers.sleep_until(&*shared.clock, next).await.is_err() {
                 return;
+            }
+            if local {
+                shared.fallback.renew(&asks, permit);
+                continue;
             }
             match asks.send(Verb::Renew(permit)).await.map(|outcomes| outcomes.into_iter().next()) {
                 Ok(Some(Outcome::Renewed(true))) => {}

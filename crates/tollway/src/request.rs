@@ -1,6 +1,7 @@
 //! A take on its way: what is asked, sent to the store once, and what the answer makes of it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tollway_core::{
     Answer, CallId, Decision, Denial, Fault, Grant, Outcome, PermitId, Retry, Span, StoreError, StoreResult,
@@ -138,6 +139,7 @@ impl Request {
         let shared = Arc::clone(self.shared());
         sent.at = None;
         let terms = Terms { permit: sent.permit, max_wait: sent.max_wait, call: None, readings: false };
+        shared.breaker.degraded_decisions.fetch_add(1, Ordering::Relaxed);
         match shared.fallback.decide(&self.asks, &terms, error, shared.clock.now()) {
             Instead::Failed(error) => Err(error.into()),
             Instead::Decided(decision) => Ok(self.decided(sent, decision, true)),

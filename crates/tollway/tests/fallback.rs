@@ -194,14 +194,55 @@ async fn a_take_dropped_while_the_store_still_answers_is_given_back() {
     }
 }
 
-/// G7: it returns to the store by itself.
+/// Probes run in the background, by real time.
+fn until_it_returns(limiter: &Limiter) {
+    while limiter.store_status().degraded_since.is_some() {
+        std::thread::sleep(5.millis());
+    }
+}
+
+/// G7: it returns to the store by itself, and what was granted without it counts there, once.
 #[tokio::test(start_paused = true)]
-async fn g7_the_store_decides_again_when_it_is_back() {
-    let (limiter, store, _clock) = limiter([("api", "20 / minute", WhenStoreFails::Local)]);
-    assert_eq!(granted(&limiter, "api", 5).await, 2);
+async fn g7_the_store_decides_again_when_it_is_back_and_is_told_what_was_granted() {
+    for limit in ["20 / minute", "20 / minute bucket", "20 / hour from first call"] {
+        let (limiter, store, _clock) = limiter([("api", limit, WhenStoreFails::Local)]);
+        assert_eq!(granted(&limiter, "api", 5).await, 2);
+        assert_eq!(limiter.store_status().fallbacks, 1);
+        store.away.store(false, Ordering::SeqCst);
+        until_it_returns(&limiter);
+        assert_eq!(limiter.usage("api").await.unwrap().limits[0].used, 2, "{limit}: as much as was granted");
+        let permit = limiter.try_take("api").await.unwrap().granted().unwrap();
+        assert!(!permit.degraded());
+        store.away.store(true, Ordering::SeqCst);
+        assert_eq!(granted(&limiter, "api", 5).await, 0, "local meters survive flapping");
+        store.away.store(false, Ordering::SeqCst);
+        until_it_returns(&limiter);
+        assert_eq!(limiter.usage("api").await.unwrap().limits[0].used, 3, "{limit}: nothing is told twice");
+    }
+}
+
+/// G7: three failures in a row, and the store is left alone: nobody waits for it any more.
+#[tokio::test(start_paused = true)]
+async fn g7_a_store_that_fails_is_left_alone() {
+    let (limiter, store, _clock) = limiter([("api", "20 / minute", WhenStoreFails::Closed)]);
+    for _ in 0..5 {
+        assert!(limiter.try_take("api").await.is_err());
+    }
+    let status = limiter.store_status();
+    assert!(status.degraded_since.is_some() && status.degraded_decisions == 5, "{status:?}");
+    let error = limiter.try_take("api").await.unwrap_err().to_string();
+    assert!(error.contains("left alone") && error.contains("connection refused"), "{error}");
     store.away.store(false, Ordering::SeqCst);
-    let permit = limiter.try_take("api").await.unwrap().granted().unwrap();
-    assert!(!permit.degraded());
-    store.away.store(true, Ordering::SeqCst);
-    assert_eq!(granted(&limiter, "api", 5).await, 0, "local meters survive flapping");
+    until_it_returns(&limiter);
+    assert!(limiter.try_take("api").await.unwrap().is_granted());
+    assert_eq!(limiter.usage("api").await.unwrap().limits[0].used, 1, "what failed took nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_share_of_ones_own() {
+    let clock = PausedClock::start();
+    let store = Arc::new(Flaky { memory: MemoryStore::new(clock.clone()), away: AtomicBool::new(true) });
+    let policy = Policy::new("api", ["20 / minute"]).unwrap().with_local_share("1/4".parse().unwrap());
+    let limiter = Limiter::builder().with_policy(policy).unwrap().store(store).clock(clock).build();
+    assert_eq!(granted(&limiter, "api", 9).await, 5);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollway_core::bounds::{WAIT_DEFAULT, WAIT_MAX};
-use tollway_core::{Name, NameError, Policy, Span, WhenStoreFails};
+use tollway_core::{LocalShare, LocalShareError, Name, NameError, Policy, Span, WhenStoreFails};
 use toml::Spanned;
 
 use super::limits;
@@ -24,7 +24,8 @@ pub(super) fn read(name: &Spanned<&str>, mut section: Section<'_>) -> Option<Arc
     let shadow = section.bool("shadow");
     let when_store_fails = section.choice("when_store_fails", &WHEN_STORE_FAILS);
     section.choice("lease", &LEASE);
-    for key in ["source", "local_share", "slot"] {
+    let local_share = read_local_share(&mut section);
+    for key in ["source", "slot"] {
         section.not_yet(key);
     }
 
@@ -37,7 +38,8 @@ pub(super) fn read(name: &Spanned<&str>, mut section: Section<'_>) -> Option<Arc
     let policy = policy?
         .with_edge(edge.unwrap_or_default())
         .with_shadow(shadow.unwrap_or_default())
-        .with_when_store_fails(when_store_fails.unwrap_or_default());
+        .with_when_store_fails(when_store_fails.unwrap_or_default())
+        .with_local_share(local_share.unwrap_or_default());
     Some(Arc::new(policy))
 }
 
@@ -56,4 +58,12 @@ fn read_max_wait(section: &mut Section<'_>) -> Option<Span> {
         return None;
     }
     Some(max_wait)
+}
+
+fn read_local_share(section: &mut Section<'_>) -> Option<LocalShare> {
+    let text = section.string("local_share", "1/10")?;
+    text.get_ref()
+        .parse()
+        .map_err(|error: LocalShareError| section.problem("local_share", error.to_string(), ""))
+        .ok()
 }
