@@ -120,7 +120,7 @@ fn elsewhere_than_on_a_terminal_it_goes_line_by_line() {
     let said = |what: fn(&&str) -> bool| -> Vec<&str> { rest.lines().filter(what).collect() };
     let opening = [
         "A vendor allows 40 requests a minute; its minute takes 1s here.",
-        "It is called as often as possible by 4 workers, processes that share the limit through a file.",
+        "Its callers: 4 workers, each a process; they share the limit through a file.",
     ];
     assert_eq!(said(|line| !line.starts_with("  ") && !line.is_empty()), opening);
     let events =
