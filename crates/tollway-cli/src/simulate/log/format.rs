@@ -72,7 +72,8 @@ impl Format {
     pub(super) fn fields(&self, sample: &[&str]) -> Vec<String> {
         match self {
             Self::Jsonl => {
-                let mut names: Vec<String> = sample.iter().filter_map(|line| jsonl::names(line)).flatten().collect();
+                let mut names: Vec<String> =
+                    sample.iter().filter_map(|line| jsonl::names(line)).flatten().collect();
                 names.sort_unstable();
                 names.dedup();
                 names

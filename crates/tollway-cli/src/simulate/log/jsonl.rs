@@ -12,9 +12,10 @@ pub(super) fn read<'l>(line: &'l str, wanted: &[String], values: &mut [Value<'l>
     let mut reader = serde_json::Deserializer::from_str(line);
     let fields = Wanted { names: wanted, values };
     fields.deserialize(&mut reader).and_then(|()| reader.end()).map_err(|error| {
-        let text = error.to_string();
-        // There is one line only, and the message about it begins with its number.
-        format!("not a JSON object: {}", text.replace(" at line 1 column", ", at column")).into()
+        // There is one line only, and nobody needs its number.
+        let text =
+            error.to_string().replace(" at line 1 column 0", "").replace(" at line 1 column", " at column");
+        format!("not a JSON object: {text}").into()
     })
 }
 

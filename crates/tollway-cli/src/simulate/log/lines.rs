@@ -20,7 +20,7 @@ pub(super) struct Lines {
 
 /// One line as it was read.
 #[derive(Debug, PartialEq)]
-pub(super) enum Read1 {
+pub(super) enum LineRead {
     /// It is in the buffer, without its end.
     Line,
     /// It was longer than it may be, and was passed over.
@@ -59,12 +59,12 @@ impl Lines {
     }
 
     /// Reads the next line into `line`, which is emptied first.
-    pub(super) fn read(&mut self, line: &mut Vec<u8>) -> io::Result<Read1> {
+    pub(super) fn read(&mut self, line: &mut Vec<u8>) -> io::Result<LineRead> {
         line.clear();
         let most = LINE_BYTES_MAX as u64 + 1;
         let mut bytes = self.input.by_ref().take(most).read_until(b'\n', line)?;
         if bytes == 0 {
-            return Ok(Read1::End);
+            return Ok(LineRead::End);
         }
         self.number += 1;
         let whole = line.last() == Some(&b'\n');
@@ -74,7 +74,7 @@ impl Lines {
         }
         self.done.fetch_add(bytes as u64, Ordering::Relaxed);
         if too_long {
-            return Ok(Read1::TooLong);
+            return Ok(LineRead::TooLong);
         }
         while let Some(b'\n' | b'\r') = line.last() {
             line.pop();
@@ -82,7 +82,7 @@ impl Lines {
         if self.number == 1 && line.starts_with(b"\xef\xbb\xbf") {
             line.drain(..3); // a byte order mark
         }
-        Ok(Read1::Line)
+        Ok(LineRead::Line)
     }
 }
 
@@ -90,15 +90,15 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn read_all(text: Vec<u8>) -> Vec<(Read1, usize)> {
+    fn read_all(text: Vec<u8>) -> Vec<(LineRead, usize)> {
         let mut lines = Lines::new(Box::new(io::Cursor::new(text)));
         let mut line = Vec::new();
         let mut all = Vec::new();
         loop {
             match lines.read(&mut line).unwrap() {
-                Read1::End => return all,
-                Read1::TooLong => all.push((Read1::TooLong, 0)),
-                Read1::Line => all.push((Read1::Line, line.len())),
+                LineRead::End => return all,
+                LineRead::TooLong => all.push((LineRead::TooLong, 0)),
+                LineRead::Line => all.push((LineRead::Line, line.len())),
             }
         }
     }
@@ -107,7 +107,7 @@ mod tests {
     fn lines_end_as_they_do_on_any_system_and_the_last_need_not() {
         assert_eq!(
             read_all(b"\xef\xbb\xbfab\r\n\nabc".to_vec()),
-            [(Read1::Line, 2), (Read1::Line, 0), (Read1::Line, 3)]
+            [(LineRead::Line, 2), (LineRead::Line, 0), (LineRead::Line, 3)]
         );
     }
 
@@ -117,6 +117,9 @@ mod tests {
         text.extend(b"\n");
         text.extend(vec![b'y'; 3 * LINE_BYTES_MAX]);
         text.extend(b"\nabc\n");
-        assert_eq!(read_all(text), [(Read1::Line, LINE_BYTES_MAX), (Read1::TooLong, 0), (Read1::Line, 3)]);
+        assert_eq!(
+            read_all(text),
+            [(LineRead::Line, LINE_BYTES_MAX), (LineRead::TooLong, 0), (LineRead::Line, 3)]
+        );
     }
 }

@@ -18,7 +18,7 @@ use tollway::{Subject, Timestamp};
 
 pub(super) use fields::{CostSource, Fields};
 pub(super) use format::FormatName;
-pub(super) use reader::{Batch, Log, Unreadable};
+pub(super) use reader::{Log, Unreadable};
 
 /// One line of a log.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::fields::Found;
 use super::format::{Format, FormatName};
-use super::lines::{LINE_BYTES_MAX, Lines, Read1};
+use super::lines::{LINE_BYTES_MAX, LineRead, Lines};
 use super::{Call, Fields, Reason};
 use crate::failure::{Exit, Failure};
 
@@ -59,7 +59,8 @@ impl Log {
     pub(crate) fn open(path: &str, format: Option<FormatName>, fields: Fields) -> Result<Self, Failure> {
         let (mut lines, size) = Lines::open(path).map_err(|error| cannot_read(path, &error))?;
         let sample = take_sample(&mut lines).map_err(|error| cannot_read(path, &error))?;
-        let texts: Vec<&str> = sample.iter().filter_map(|(_, line)| str::from_utf8(line.as_deref()?).ok()).collect();
+        let texts: Vec<&str> =
+            sample.iter().filter_map(|(_, line)| str::from_utf8(line.as_deref()?).ok()).collect();
         if texts.is_empty() && sample.len() < SAMPLE_LINES {
             return Err(Failure::new(Exit::DATA, format!("{path} has no line that can be read")));
         }
@@ -119,10 +120,10 @@ fn take_sample(lines: &mut Lines) -> io::Result<Vec<Numbered>> {
     let mut line = Vec::new();
     while sample.len() < SAMPLE_LINES {
         match lines.read(&mut line)? {
-            Read1::Line if line.trim_ascii().is_empty() => {}
-            Read1::Line => sample.push((lines.number(), Some(line.clone()))),
-            Read1::TooLong => sample.push((lines.number(), None)),
-            Read1::End => break,
+            LineRead::Line if line.trim_ascii().is_empty() => {}
+            LineRead::Line => sample.push((lines.number(), Some(line.clone()))),
+            LineRead::TooLong => sample.push((lines.number(), None)),
+            LineRead::End => break,
         }
     }
     Ok(sample)
@@ -153,9 +154,9 @@ impl Worker {
         let mut line = Vec::new();
         loop {
             match self.lines.read(&mut line) {
-                Ok(Read1::Line) => self.read_line(self.lines.number(), Some(&line))?,
-                Ok(Read1::TooLong) => self.read_line(self.lines.number(), None)?,
-                Ok(Read1::End) => return Ok(()),
+                Ok(LineRead::Line) => self.read_line(self.lines.number(), Some(&line))?,
+                Ok(LineRead::TooLong) => self.read_line(self.lines.number(), None)?,
+                Ok(LineRead::End) => return Ok(()),
                 Err(error) => return self.sender.send(Err(error)).map_err(|_| Unheard),
             }
         }

@@ -94,7 +94,15 @@ mod tests {
 
     #[test]
     fn what_is_no_moment_is_named() {
-        for text in ["", "yesterday", "2025-13-01T00:00:00Z", "1969-12-31T23:59:59Z", "-5", "1e400", "99/Oct/2000:13:55:36 -0700"] {
+        for text in [
+            "",
+            "yesterday",
+            "2025-13-01T00:00:00Z",
+            "1969-12-31T23:59:59Z",
+            "-5",
+            "1e400",
+            "99/Oct/2000:13:55:36 -0700",
+        ] {
             let reason = read(&Value::Text(text.into())).unwrap_err();
             assert_eq!(reason, format!("{text:?} is not a time after 1970"));
         }

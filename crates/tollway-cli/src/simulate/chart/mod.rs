@@ -1,0 +1,194 @@
+//! The chart: granted and denied calls over time, one panel for each policy on trial. One file, no scripts, no fonts of its
+//! own, light or dark as the reader likes it.
+
+mod axis;
+mod panel;
+
+use std::fmt::Write;
+
+use tollway::core::{Algorithm, Calendar, REQUESTS};
+use tollway::{Limit, Span, Timestamp};
+
+use super::replay::{Timeline, Trial};
+use super::summary::Summary;
+use crate::words::{counted, moment_in_full};
+use panel::{PANEL_HEIGHT, Panel};
+
+const WIDTH: f64 = 960.0;
+const HEAD_HEIGHT: f64 = 76.0;
+
+/// How many bars a panel has room for.
+const BARS_MAX: u64 = 200;
+
+/// How many it has room for however few calls there are.
+const BARS_MIN: u64 = 24;
+
+/// With fewer bars than this, they are not made as wide as a limit's period: that would hide the course of things.
+const BARS_WORTH_SEEING: u64 = 5;
+
+/// A limit so many times above the tallest bar is not drawn: the bars would lie flat.
+const LINE_HEIGHT_MAX: f64 = 4.0;
+
+const STYLE: &str = "\
+text { font: 12px system-ui, sans-serif; fill: #3d4450 }
+.paper { fill: #ffffff }
+.title { font-size: 18px; font-weight: 600; fill: #14181f }
+.name { font-size: 14px; font-weight: 600; fill: #14181f }
+.grid { stroke: #e4e7ec }
+.axis { stroke: #8b94a3 }
+.granted { fill: #3b7dd8 }
+.denied { fill: #e4572e }
+.limit { stroke: #14181f; stroke-width: 1.5; stroke-dasharray: 6 4 }
+.on { fill: #14181f; paint-order: stroke; stroke: #ffffff; stroke-width: 3px }
+@media (prefers-color-scheme: dark) {
+text { fill: #b3bac6 }
+.paper { fill: #14181f }
+.title, .name { fill: #f2f4f7 }
+.grid { stroke: #2b323d }
+.axis { stroke: #6b7484 }
+.granted { fill: #5b9bf0 }
+.denied { fill: #ff7b54 }
+.limit { stroke: #f2f4f7 }
+.on { fill: #f2f4f7; stroke: #14181f }
+}";
+
+/// Draws it.
+pub(super) fn draw(summary: &Summary<'_>) -> String {
+    let trials = &summary.replay.trials;
+    let alone = summary.replay.seen.by_calls.subjects() == 1;
+    let panels = panels(trials, alone, summary.replay.seen.calls);
+    let height = HEAD_HEIGHT + PANEL_HEIGHT * panels.len() as f64;
+    let title = format!("{}: {}", summary.log, counted(summary.replay.seen.calls, "calls"));
+    let mut svg = String::new();
+    // Writing to a string cannot fail.
+    let _ = write!(
+        svg,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}\n</style>\n\
+         <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>\n\
+         <text class=\"title\" x=\"24\" y=\"34\">{title}</text>\n<text x=\"24\" y=\"56\">{range}</text>\n{LEGEND}",
+        title = escaped(&title),
+        range = escaped(&range(summary)),
+    );
+    for (index, panel) in panels.iter().enumerate() {
+        panel.draw(&mut svg, HEAD_HEIGHT + PANEL_HEIGHT * index as f64);
+    }
+    svg += "</svg>\n";
+    svg
+}
+
+const LEGEND: &str = "\
+<rect class=\"granted\" x=\"790\" y=\"23\" width=\"12\" height=\"12\" rx=\"2\"/>
+<text x=\"808\" y=\"33\">granted</text>
+<rect class=\"denied\" x=\"870\" y=\"23\" width=\"12\" height=\"12\" rx=\"2\"/>
+<text x=\"888\" y=\"33\">denied</text>
+";
+
+fn range(summary: &Summary<'_>) -> String {
+    let (first, last) = summary.replay.seen.range.unwrap_or_default();
+    format!("{} to {}", moment_in_full(first), moment_in_full(last))
+}
+
+/// One panel for each trial, all over the same range and to the same scale.
+fn panels(trials: &[Trial], alone: bool, calls: u64) -> Vec<Panel> {
+    let most = calls.clamp(BARS_MIN, BARS_MAX) as usize;
+    let lines: Vec<Vec<Line>> =
+        trials.iter().map(|trial| if alone { lines(trial) } else { Vec::new() }).collect();
+    let timelines = side_by_side(trials, lines.iter().flatten().map(|line| line.period).min(), most);
+    let tallest =
+        timelines.iter().flat_map(Timeline::bars).map(|bar| bar.granted + bar.denied).max().unwrap_or(1);
+    let width = timelines.first().map_or(Span::ZERO, Timeline::width);
+    // A bar that is shorter than the period may rightly be higher than the limit's share of it.
+    let drawn = |line: &Line| line.period <= width && line.per_bar(width) <= tallest as f64 * LINE_HEIGHT_MAX;
+    let lines: Vec<Vec<Line>> =
+        lines.into_iter().map(|lines| lines.into_iter().filter(drawn).collect()).collect();
+    let heights = lines.iter().flatten().map(|line| line.per_bar(width).ceil() as u64);
+    let amounts = axis::amounts(heights.fold(tallest, u64::max));
+    let parts = trials.iter().zip(timelines).zip(lines);
+    parts.map(|((trial, timeline), lines)| Panel::new(trial, timeline, lines, amounts.clone())).collect()
+}
+
+/// The timelines in bars of one width, as wide as the shortest limit's period if that leaves enough to see.
+fn side_by_side(trials: &[Trial], period: Option<Span>, most: usize) -> Vec<Timeline> {
+    let timelines = || trials.iter().map(|trial| &trial.tally.timeline);
+    let ends = timelines().filter(|timeline| timeline.bars().len() > 0).flat_map(|timeline| {
+        let last = timeline.start_of(timeline.bars().len()).minus(Span::from_micros(1));
+        [timeline.start_of(0), last]
+    });
+    let (from, to) =
+        ends.fold((Timestamp::MAX, Timestamp::EPOCH), |(from, to), at| (from.min(at), to.max(at)));
+    let worth_seeing =
+        |period: &Span| to.since(from).as_micros() / period.as_micros().max(1) >= BARS_WORTH_SEEING;
+    let period = period.filter(worth_seeing).unwrap_or(Span::ZERO);
+    let coarse = timelines().map(|timeline| timeline.clone().covering(from, to).coarser(period, most));
+    coarse.collect()
+}
+
+/// A limit that can be drawn as a rate over time.
+#[derive(Clone, Debug, PartialEq)]
+struct Line {
+    text: String,
+    amount: u64,
+    period: Span,
+}
+
+impl Line {
+    /// What it grants in the time of one bar.
+    fn per_bar(&self, width: Span) -> f64 {
+        self.amount as f64 * width.as_micros() as f64 / self.period.as_micros().max(1) as f64
+    }
+}
+
+/// Of limits of requests, and where each call is one: then the height of bars is what they limit.
+fn lines(trial: &Trial) -> Vec<Line> {
+    if trial.charges_requests_otherwise() {
+        return Vec::new();
+    }
+    let of_requests = trial.policy.limits().iter().filter(|limit| limit.unit().as_str() == REQUESTS);
+    of_requests
+        .filter_map(|limit| {
+            Some(Line { text: limit.to_string(), amount: limit.amount(), period: period(limit)? })
+        })
+        .collect()
+}
+
+fn period(limit: &Limit) -> Option<Span> {
+    match limit.algorithm() {
+        Algorithm::Window(Calendar::Every(period))
+        | Algorithm::FromFirstCall(period)
+        | Algorithm::Sliding(period)
+        | Algorithm::Bucket { period, .. }
+        | Algorithm::Paced(period) => Some(*period),
+        Algorithm::Window(Calendar::Day(_)) => Some(Span::from_days(1)),
+        Algorithm::Window(Calendar::Week(_)) => Some(Span::from_days(7)),
+        Algorithm::Window(Calendar::Month(_)) => Some(Span::from_days(30)),
+        Algorithm::Concurrency { .. } => None,
+    }
+}
+
+/// Text that means itself in XML, whatever is in it. What XML has no place for is left out.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\t' | '\n' | '\r' => safe.push(' '),
+            '\0'..' ' | '\u{fffe}' | '\u{ffff}' => {}
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_means_itself() {
+        assert_eq!(escaped("<a href=\"x\">&\u{1b}\n</a>"), "&lt;a href=&quot;x&quot;&gt;&amp; &lt;/a&gt;");
+    }
+}
