@@ -74,7 +74,7 @@ pub use name::{CallId, Name, NameError, PermitId, Subject};
 pub use nearest::nearest;
 pub use owned::{OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb};
 pub use packed::Packed;
-pub use policy::{Policy, PolicyError, PolicyKey, WhenStoreFails};
+pub use policy::{Lease, Policy, PolicyError, PolicyKey, WhenStoreFails};
 pub use setting::{Setting, SettingChange, SettingList, Settings, SettingsAnswer};
 pub use share::{LocalShare, LocalShareError};
 pub use store::{

@@ -18,6 +18,18 @@ pub enum WhenStoreFails {
     Closed,
 }
 
+/// Whether units are taken ahead from the store and spent in process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lease {
+    /// Every take asks the store.
+    #[default]
+    Off,
+    /// Where every limit is a window.
+    On,
+    /// The same, where the store is not in this process.
+    Auto,
+}
+
 /// In place of a unit's index: the limit takes one slot, whatever the cost.
 const ONE_SLOT: usize = usize::MAX;
 
@@ -39,6 +51,7 @@ pub struct Policy {
     shadow: bool,
     when_store_fails: WhenStoreFails,
     local_share: LocalShare,
+    lease: Lease,
 }
 
 /// The name of a policy as the first part of its lines' keys: shared by all of them, and hashed once.
@@ -134,6 +147,7 @@ impl Policy {
             shadow: false,
             when_store_fails: WhenStoreFails::default(),
             local_share: LocalShare::default(),
+            lease: Lease::default(),
         })
     }
 
@@ -174,6 +188,13 @@ impl Policy {
         self
     }
 
+    /// With units taken ahead, or not.
+    #[must_use]
+    pub fn with_lease(mut self, lease: Lease) -> Self {
+        self.lease = lease;
+        self
+    }
+
     /// The same policy with another set of limits.
     pub fn with_limits(&self, limits: Vec<Limit>) -> Result<Self, PolicyError> {
         let made = Self::of_limits(self.name().clone(), limits)?;
@@ -183,6 +204,7 @@ impl Policy {
             shadow: self.shadow,
             when_store_fails: self.when_store_fails,
             local_share: self.local_share,
+            lease: self.lease,
             ..made
         })
     }
@@ -240,6 +262,13 @@ impl Policy {
     /// What it does while the store does not answer.
     pub fn when_store_fails(&self) -> WhenStoreFails {
         self.when_store_fails
+    }
+
+    /// Whether units of it may be taken ahead: it says so, and every limit is a window.
+    pub fn leases(&self) -> bool {
+        let window =
+            |limit: &Limit| matches!(limit.algorithm(), Algorithm::Window(_) | Algorithm::FromFirstCall(_));
+        self.lease != Lease::Off && !self.shadow && self.limits.iter().all(window)
     }
 
     /// The share of every limit that a process keeps to by itself while the store does not answer.

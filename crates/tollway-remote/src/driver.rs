@@ -241,12 +241,20 @@ impl<L: Link> Driver<L> {
         }
     }
 
-    /// Nobody is left to answer; what is out is waited for, so that it is not torn apart.
+    /// Nobody is left to answer. What is out, and what gives something back, is seen through for a moment.
     async fn close(mut self) {
         let _ = tokio::time::timeout(CLOSING, async {
-            while let Some(answers) = self.out.next().await {
-                self.answered(answers);
+            loop {
                 self.send_ready();
+                if self.lanes.is_empty() {
+                    return;
+                }
+                let wake_at = self.wake_at();
+                tokio::select! {
+                    Some(answers) = self.out.next(), if !self.out.is_empty() => self.answered(answers),
+                    () = sleep_until(wake_at.unwrap_or_else(Instant::now)), if wake_at.is_some() => self.wake(),
+                    else => return,
+                }
             }
         })
         .await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tollway_core::{Fault, Outcome, OwnedOperation, Retry, StoreError};
+use tollway_core::{Fault, Outcome, OwnedOperation, OwnedVerb, Retry, StoreError};
 
 use crate::Call;
 
@@ -72,9 +72,13 @@ pub(crate) struct Flight {
 }
 
 impl Request {
-    /// Whether it is still to be sent: somebody waits for it, or it is our own.
+    /// Whether it is still to be sent: somebody waits for it, or it gives something back.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.reply.0.as_ref().is_none_or(|sender| !sender.is_closed())
+        let asks = matches!(
+            self.operation.verb,
+            OwnedVerb::Take(_) | OwnedVerb::Begin(..) | OwnedVerb::Preview(_) | OwnedVerb::Peek
+        );
+        !asks || self.reply.is_awaited()
     }
 }
 

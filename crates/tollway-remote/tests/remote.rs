@@ -169,6 +169,29 @@ fn a_permit_that_nobody_heard_of_comes_back() {
     assert!((2..10_000).any(granted));
 }
 
+/// What gives something back is sent even if nobody waits for the answer, and even when the store is closed at once.
+#[test]
+fn a_return_is_seen_through() {
+    let network = Network::new(
+        Arc::new(ManualClock::at(Timestamp::from_secs(1_000))),
+        Weather { not_sent: 50, answer_lost: 0 },
+    );
+    let policy = Policy::new("p", ["1 / minute"]).unwrap();
+    let remote = Remote::start("network", Arc::clone(&network), PATIENT).unwrap();
+    let reset = || OwnedOperation { verb: OwnedVerb::Reset, ..take(&policy, 0) };
+    for round in 0..20 {
+        let taken = wait_for(take(&policy, round).lend(|operation| remote.apply(&[*operation]))).unwrap();
+        assert!(format!("{taken:?}").contains("Granted"), "round {round}: {taken:?}");
+        drop(reset().lend(|operation| remote.apply(&[*operation])));
+    }
+    wait_for(take(&policy, 99).lend(|operation| remote.apply(&[*operation]))).unwrap();
+    drop(reset().lend(|operation| remote.apply(&[*operation])));
+    drop(remote);
+    let remote = Remote::start("network", network, PATIENT).unwrap();
+    let taken = wait_for(take(&policy, 100).lend(|operation| remote.apply(&[*operation]))).unwrap();
+    assert!(format!("{taken:?}").contains("Granted"), "{taken:?}");
+}
+
 #[test]
 fn nothing_to_do_and_nobody_to_do_it_for() {
     let remote = Remote::start(

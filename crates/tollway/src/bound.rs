@@ -1,18 +1,21 @@
 //! A policy bound to the store it is enforced with, and the parts that all policies of a limiter share.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 
 use tollway_core::{
-    Answer, Clock, Cost, DecideNow, Operation, Party, PermitId, Policy, Store, StoreResult, Subject, Verb,
+    Answer, Clock, Cost, DecideNow, Name, Operation, Party, PermitId, Policy, Store, StoreResult, Subject,
+    Verb,
 };
 use tollway_memory::MemoryStore;
 
 use crate::TakeError;
 use crate::breaker::{Breaker, Led};
 use crate::fallback::Fallback;
+use crate::lease::{Leases, give_back_all, sweep_in_background};
 use crate::probe::probe_in_background;
 use crate::queue::Queues;
 use crate::timer::Timers;
@@ -29,9 +32,59 @@ pub(crate) struct Shared {
     pub(crate) breaker: Breaker,
     /// Permits whose units could not be given back.
     pub(crate) permits_lost: AtomicU64,
+    leases: Mutex<HashMap<Name, Arc<Leases>>>,
+    sweeping: Once,
+    /// Ourselves, for what goes on in the background.
+    this: Weak<Shared>,
 }
 
 impl Shared {
+    /// All there is but the clock and the store starts empty.
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        memory: Option<Arc<MemoryStore>>,
+        clock: Arc<dyn Clock>,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            store,
+            memory,
+            queues: Queues::default(),
+            timers: Timers::default(),
+            fallback: Fallback::new(Arc::clone(&clock)),
+            breaker: Breaker::default(),
+            permits_lost: AtomicU64::new(0),
+            leases: Mutex::default(),
+            sweeping: Once::new(),
+            this: Weak::clone(this),
+            clock,
+        })
+    }
+
+    /// The leases of a policy that has any. They stay when its limits change.
+    fn leases_of(&self, policy: &Arc<Policy>) -> Option<Arc<Leases>> {
+        if self.in_process() || !policy.leases() {
+            return None;
+        }
+        let mut all = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
+        let leases =
+            all.entry(policy.name().clone()).or_insert_with(|| Arc::new(Leases::new(Arc::clone(policy))));
+        leases.follow(policy);
+        Some(Arc::clone(leases))
+    }
+
+    pub(crate) fn all_leases(&self) -> Vec<Arc<Leases>> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Somebody is about to lease: from now on what is left of leases goes back.
+    pub(crate) fn may_lease(&self) {
+        self.sweeping.call_once(|| {
+            if let Some(shared) = self.this.upgrade() {
+                sweep_in_background(&shared);
+            }
+        });
+    }
+
     /// Whether the store's time is the limiter's own.
     pub(crate) fn in_process(&self) -> bool {
         self.memory.is_some()
@@ -44,6 +97,12 @@ impl Shared {
     }
 }
 
+impl Drop for Shared {
+    fn drop(&mut self) {
+        give_back_all(self, &self.all_leases());
+    }
+}
+
 /// A policy with what it takes to enforce it.
 ///
 /// Every handle has one of its own: threads that each hold a handle touch no counter in common.
@@ -52,11 +111,14 @@ pub(crate) struct Bound {
     pub(crate) policy: Arc<Policy>,
     /// Which configuration it comes from.
     pub(crate) generation: u64,
+    /// Units taken ahead, if the policy wants that and the store is not in this process.
+    pub(crate) leases: Option<Arc<Leases>>,
 }
 
 impl Bound {
     pub(crate) fn new(shared: Arc<Shared>, policy: Arc<Policy>, generation: u64) -> Self {
-        Self { shared, policy, generation }
+        let leases = shared.leases_of(&policy);
+        Self { shared, policy, generation, leases }
     }
 
     /// The same policy, with a reference count of its own.
@@ -64,7 +126,7 @@ impl Bound {
         Self::new(Arc::clone(&self.shared), Arc::clone(&self.policy), self.generation)
     }
 
-    /// The short way to a decision: in memory, no slots to hold. Nothing has happened otherwise.
+    /// The short way to a decision: in memory or from a lease, no slots to hold. Nothing has happened otherwise.
     #[inline]
     pub(crate) fn decide_now(
         &self,
@@ -72,7 +134,13 @@ impl Bound {
         cost: Option<&Cost>,
         permit: PermitId,
     ) -> Option<DecideNow> {
-        let (memory, policy) = (self.shared.memory.as_ref()?, &*self.policy);
+        let policy = &*self.policy;
+        if let Some(leases) = &self.leases {
+            let granted =
+                leases.spend(subject, cost.unwrap_or(policy.default_cost()), self.shared.clock.now());
+            return granted.map(DecideNow::Granted);
+        }
+        let memory = self.shared.memory.as_ref()?;
         if policy.holds_slots() {
             return None;
         }

@@ -1,19 +1,16 @@
 //! The limiter: policies over a store, in the hands of a program.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tollway_core::{Clock, Policy, Store};
 use tollway_memory::{FileStore, LINES_DEFAULT, MemoryStore, SystemClock, WallClock};
 
 use crate::bound::{Ask, Bound, BoundRef, Shared};
-use crate::breaker::{Breaker, StoreStatus};
-use crate::fallback::Fallback;
-use crate::queue::Queues;
+use crate::breaker::StoreStatus;
 use crate::registry::Registry;
 use crate::settings::follow_in_background;
-use crate::timer::Timers;
 use crate::usage::{Inquiry, Usage, reset, usage};
 use crate::{
     BuildError, Config, ConfigFile, ConfigWatch, PolicyHandle, SetLimitError, StoreUrl, Take, TakeError,
@@ -266,17 +263,8 @@ impl LimiterBuilder {
                 (Some(Arc::clone(&memory)), memory)
             }
         };
-        let shared = Shared {
-            store,
-            memory,
-            queues: Queues::default(),
-            timers: Timers::default(),
-            fallback: Fallback::new(Arc::clone(&clock)),
-            breaker: Breaker::default(),
-            permits_lost: AtomicU64::new(0),
-            clock,
-        };
-        let registry = Arc::new(Registry::new(Arc::new(shared), self.policies));
+        let shared = Shared::new(store, memory, clock);
+        let registry = Arc::new(Registry::new(shared, self.policies));
         follow_in_background(&registry);
         Limiter { inner: Arc::new(Inner { registry, reload: Arc::default(), watch: Mutex::new(None) }) }
     }

@@ -11,6 +11,8 @@ use tollway_core::{
 
 use crate::background::in_background;
 use crate::bound::{Asks, next_permit};
+use crate::debit::debit;
+use crate::fallback::cost_of;
 use crate::renewal::keep_slots;
 use crate::request::wrong_answer;
 use crate::{Denied, TakeError};
@@ -29,6 +31,8 @@ pub struct Permit {
     unbooked: bool,
     /// Whether the same permit may be in other hands too, because its take had an id.
     remember: bool,
+    /// Whether it was paid from a lease: then its booking is by our clock, and the store knows nothing of it.
+    leased: bool,
     /// Whether dropping it has nothing left to do: it holds no slots, or they are freed.
     over: bool,
     /// What few permits have.
@@ -55,9 +59,10 @@ impl Drop for More {
 }
 
 impl Permit {
-    /// The permit of a take that went the short way: it has nothing that few permits have.
+    /// The permit of a take that went the short way, in memory or from a lease: it has nothing that few permits have.
     pub(crate) fn of_booking(asks: Asks, booking: Booking) -> Self {
-        Self { asks, booking, unbooked: false, remember: false, over: true, more: None }
+        let leased = asks.first().bound.leases.is_some();
+        Self { asks, booking, unbooked: false, remember: false, leased, over: true, more: None }
     }
 
     pub(crate) fn new(
@@ -74,7 +79,8 @@ impl Permit {
         let booking = grant.booking();
         let (would_deny, readings) = (grant.would_deny, grant.readings);
         let more = More { degraded, would_deny, readings, local, renewal: None };
-        let mut permit = Self { asks, booking, unbooked, remember, over, more: Some(Box::new(more)) };
+        let more = Some(Box::new(more));
+        let mut permit = Self { asks, booking, unbooked, remember, leased: false, over, more };
         if !over {
             permit.keep_slots();
         }
@@ -135,7 +141,12 @@ impl Permit {
         let sent_at = if shared.in_process() { None } else { Some(shared.clock.now()) };
         let (permit, max_wait) = (next_permit(), Span::MAX);
         let terms = Terms { permit, max_wait, call: None, readings: false };
-        match one(self.asks.send(Verb::Begin(self.booking, terms)).await)? {
+        let booking = match self.leased {
+            // The lease has ended; the store can only take again.
+            true => Booking { at: Timestamp::EPOCH, good_until: Timestamp::EPOCH, ..self.booking },
+            false => self.booking,
+        };
+        match one(self.asks.send(Verb::Begin(booking, terms)).await)? {
             Outcome::Begun(Begun::Now) => Ok(true),
             Outcome::Begun(Begun::Early(delay)) => {
                 let due = shared.clock.now().plus(delay);
@@ -158,6 +169,7 @@ impl Permit {
     fn taken_again(&mut self, grant: &Grant, sent_at: Option<Timestamp>) {
         self.unbooked = grant.would_deny != 0 && self.asks.forget_denied_shadows(grant.would_deny);
         self.booking = grant.booking();
+        self.leased = false;
         let local = sent_at.map(|sent_at| local_times(&self.asks, grant, sent_at));
         self.more.get_or_insert_default().local = local;
         if !self.over {
@@ -181,6 +193,9 @@ impl Permit {
         if self.unbooked {
             return Ok(Settled::Dropped);
         }
+        if self.leased {
+            return self.settle_leased(actual.first()).await;
+        }
         let (booking, remember) = (self.booking, self.remember);
         let answer = self.asks.send(Verb::Settle { booking, actual: &actual, remember });
         self.settled(answer).await
@@ -191,8 +206,34 @@ impl Permit {
         if self.unbooked {
             return Ok(Settled::Dropped);
         }
+        if self.leased {
+            return self.settle_leased(None).await;
+        }
         let answer = self.send_return();
         self.settled(answer).await
+    }
+
+    /// Puts the lease right that it was paid from; an overrun that the lease does not hold is debited in the store.
+    async fn settle_leased(self, actual: Option<&Cost>) -> Result<Settled, TakeError> {
+        let ask = self.asks.first();
+        let policy = &ask.bound.policy;
+        let used = |unit| actual.map_or(0, |actual| actual.of(unit));
+        let unused = cost_of(policy, |unit| ask.cost().of(unit).saturating_sub(used(unit)));
+        let overrun = cost_of(policy, |unit| used(unit).saturating_sub(ask.cost().of(unit)));
+        let (leases, subject) = (ask.bound.leases.as_ref(), ask.subject.as_str());
+        let some = |cost: &Cost| cost.amounts().iter().any(|amount| *amount > 0);
+        let window_ends = self.booking.good_until;
+        let credited = !some(&unused)
+            || leases.is_some_and(|leases| leases.credit(subject, unused.amounts(), window_ends));
+        let now = ask.bound.shared.clock.now();
+        let paid =
+            !some(&overrun) || leases.is_some_and(|leases| leases.spend(subject, &overrun, now).is_some());
+        if !paid {
+            debit(&ask.bound.shared, policy, &ask.subject, overrun).await?;
+        }
+        let settled = if credited { Settled::Whole } else { Settled::Partly };
+        self.count_lost(settled);
+        Ok(settled)
     }
 
     /// The call is done: frees its slots. Dropping the permit does the same in the background.

@@ -9,9 +9,10 @@ use tollway_core::{
 };
 
 use crate::background::InFlight;
-use crate::bound::{Asks, Shared, next_permit};
+use crate::bound::{Ask, Asks, Shared, next_permit};
 use crate::fallback::Instead;
 use crate::granted::{Granted, Taken};
+use crate::lease::{self, Leased, Leases, Unleased};
 use crate::registry::Registry;
 use crate::{Denied, Permit, TakeError};
 
@@ -62,6 +63,13 @@ impl Request {
         self.asks.shared()
     }
 
+    /// The leases it may be paid from: those of one policy, for a take that is like any other.
+    pub(crate) fn leased(&self) -> Option<(&Ask, &Arc<Leases>)> {
+        let Asks::One(ask) = &self.asks else { return None };
+        let plain = self.options.call.is_none() && !self.options.readings;
+        Some((ask, ask.bound.leases.as_ref().filter(|_| plain)?))
+    }
+
     /// The caller's id.
     pub(crate) fn call(&self) -> Option<&CallId> {
         self.options.call.as_ref()
@@ -97,6 +105,24 @@ impl Request {
 
     /// Sends it and waits for the answer. Dropped meanwhile, what it took comes back.
     pub(crate) async fn ask(&self, max_wait: Span) -> Result<Taken<'static>, TakeError> {
+        if let Some((ask, leases)) = self.leased() {
+            match lease::take(ask, leases).await {
+                Ok(Leased::Granted(granted)) => {
+                    let permit = Permit::of_booking(self.asks.clone(), granted.booking(next_permit()));
+                    return Ok(Taken::Granted(Granted::owned(permit)));
+                }
+                Ok(Leased::Denied(denial)) if max_wait == Span::ZERO => {
+                    return Ok(Taken::Denied(self.denied(denial, false)));
+                }
+                // Whoever may wait gets a place in the store's line.
+                Ok(Leased::Denied(_) | Leased::Not) => {}
+                Err(Unleased::Refused(refusal)) => return Err(refusal.into()),
+                Err(Unleased::Store(error)) => {
+                    let sent = Sent { permit: next_permit(), max_wait, at: None };
+                    return self.clone().fall_back(sent, error);
+                }
+            }
+        }
         let (sent, answer) = self.send(max_wait);
         let result = self.in_flight(answer).await;
         self.clone().conclude(sent, result)

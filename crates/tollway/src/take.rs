@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tollway_core::{Answer, CallId, Cost, DecideNow, GrantNow, PermitId, Subject};
+use tollway_core::{Answer, CallId, Cost, DecideNow, GrantNow, PermitId, Span, Subject};
 
 use crate::background::InFlight;
 use crate::bound::{Ask, Asks, BoundRef, next_permit};
@@ -213,6 +213,9 @@ impl Request {
     /// The long way: through the store's one method.
     fn decide_now(self) -> Result<Taken<'static>, TakeError> {
         self.shared().may_block()?;
+        if self.leased().is_some() {
+            return self.shared().clone().timers.block_on(self.ask(Span::ZERO))?;
+        }
         let (sent, answer) = self.send_now();
         let result = match answer {
             Answer::Now(Some(result)) => result,
@@ -241,6 +244,7 @@ pub struct Trying<'l>(Step<'l>);
 enum Step<'l> {
     Decided(Taken<'l>),
     Start(Request),
+    Leased(Pin<Box<dyn Future<Output = Result<Taken<'static>, TakeError>> + Send>>),
     Sent(Box<(Request, Sent, InFlight)>),
     Failed(TakeError),
     Over,
@@ -252,6 +256,17 @@ impl<'l> Future for Trying<'l> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let (request, sent, mut answer) = match std::mem::replace(&mut self.0, Step::Over) {
             Step::Decided(taken) => return Poll::Ready(Ok(taken)),
+            Step::Start(request) if request.leased().is_some() => {
+                self.0 = Step::Leased(Box::pin(async move { request.ask(Span::ZERO).await }));
+                return self.poll(context);
+            }
+            Step::Leased(mut leased) => {
+                let taken = leased.as_mut().poll(context);
+                if taken.is_pending() {
+                    self.0 = Step::Leased(leased);
+                }
+                return taken;
+            }
             Step::Start(request) => {
                 let (sent, answer) = request.send_now();
                 let answer = request.in_flight(answer);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollway_core::bounds::{WAIT_DEFAULT, WAIT_MAX};
-use tollway_core::{LocalShare, LocalShareError, Name, NameError, Policy, Span, WhenStoreFails};
+use tollway_core::{Lease, LocalShare, LocalShareError, Name, NameError, Policy, Span, WhenStoreFails};
 use toml::Spanned;
 
 use super::limits;
@@ -12,8 +12,7 @@ use super::section::Section;
 const WHEN_STORE_FAILS: [(&str, WhenStoreFails); 3] =
     [("local", WhenStoreFails::Local), ("open", WhenStoreFails::Open), ("closed", WhenStoreFails::Closed)];
 
-/// Only checked: a store in this process has no round trip to save.
-const LEASE: [(&str, ()); 3] = [("off", ()), ("on", ()), ("auto", ())];
+const LEASE: [(&str, Lease); 3] = [("off", Lease::Off), ("on", Lease::On), ("auto", Lease::Auto)];
 
 /// The policy, unless something is wrong with it; that is in the report then.
 pub(super) fn read(name: &Spanned<&str>, mut section: Section<'_>) -> Option<Arc<Policy>> {
@@ -23,7 +22,7 @@ pub(super) fn read(name: &Spanned<&str>, mut section: Section<'_>) -> Option<Arc
     let edge = section.span("edge", "250ms");
     let shadow = section.bool("shadow");
     let when_store_fails = section.choice("when_store_fails", &WHEN_STORE_FAILS);
-    section.choice("lease", &LEASE);
+    let lease = section.choice("lease", &LEASE);
     let local_share = read_local_share(&mut section);
     for key in ["source", "slot"] {
         section.not_yet(key);
@@ -39,7 +38,8 @@ pub(super) fn read(name: &Spanned<&str>, mut section: Section<'_>) -> Option<Arc
         .with_edge(edge.unwrap_or_default())
         .with_shadow(shadow.unwrap_or_default())
         .with_when_store_fails(when_store_fails.unwrap_or_default())
-        .with_local_share(local_share.unwrap_or_default());
+        .with_local_share(local_share.unwrap_or_default())
+        .with_lease(lease.unwrap_or_default());
     Some(Arc::new(policy))
 }
 

@@ -1,0 +1,101 @@
+//! One subject's lease: what is left of it, and how fast it goes.
+
+use std::sync::Arc;
+
+use tokio::sync::Mutex as Turn;
+use tollway_core::{Booking, Cost, Timestamp};
+
+use super::Lease;
+
+/// Demand is measured over at least this long: two takes in a microsecond are not a million a second.
+const MEASURED_MICROS_MIN: u64 = 10_000;
+
+/// A lease is at most so many times larger than the one before it.
+const GROWTH_MAX: u64 = 8;
+
+/// A subject's lease, if it has one, and who refills it.
+#[derive(Default)]
+pub(crate) struct Held {
+    lease: Option<Lease>,
+    /// What is left of it, by unit.
+    left: Vec<u64>,
+    /// How many calls were paid from it.
+    calls: u64,
+    /// What the last lease was, and what it should have been.
+    last_size: u64,
+    demand: u64,
+    pub(super) turn: Arc<Turn<()>>,
+}
+
+/// A lease that has ended with something left.
+pub(crate) struct Spent {
+    pub(crate) booking: Booking,
+    pub(crate) reserved: Cost,
+    pub(crate) left: Vec<u64>,
+}
+
+impl Held {
+    /// Takes the amounts from what is left; answers when the window ends.
+    #[inline]
+    pub(super) fn spend(&mut self, amounts: &[u64], now: Timestamp) -> Option<Timestamp> {
+        let lease = self.lease.as_ref().filter(|lease| now < lease.ends)?;
+        let enough = self.left.len() == amounts.len()
+            && amounts.iter().zip(&self.left).all(|(cost, left)| cost <= left);
+        if !enough {
+            return None;
+        }
+        self.left.iter_mut().zip(amounts).for_each(|(left, cost)| *left -= cost);
+        self.calls += 1;
+        Some(lease.window_ends)
+    }
+
+    /// Units of a window can go back to any lease of it, up to what that has reserved: more is another one's.
+    pub(super) fn credit(&mut self, amounts: &[u64], window_ends: Timestamp) -> bool {
+        let Some(lease) = self.lease.as_ref().filter(|lease| lease.window_ends == window_ends) else {
+            return false;
+        };
+        let reserved = lease.reserved.amounts();
+        let fits =
+            self.left.iter().zip(amounts).zip(reserved).all(|((left, more), most)| left + more <= *most);
+        if fits && amounts.len() == self.left.len() {
+            self.left.iter_mut().zip(amounts).for_each(|(left, more)| *left += more);
+        }
+        fits
+    }
+
+    pub(super) fn begin(&mut self, lease: Lease) {
+        self.left = lease.reserved.amounts().to_vec();
+        (self.calls, self.last_size) = (0, lease.size);
+        self.lease = Some(lease);
+    }
+
+    /// One second of demand as the last lease has measured it; grown step by step.
+    pub(super) fn next_size(&self, now: Timestamp) -> u64 {
+        let demand = match &self.lease {
+            None => self.demand,
+            Some(lease) => {
+                let elapsed = now.since(lease.began).as_micros().max(MEASURED_MICROS_MIN);
+                self.calls.saturating_mul(1_000_000) / elapsed
+            }
+        };
+        demand.clamp(1, self.last_size.max(1).saturating_mul(GROWTH_MAX))
+    }
+
+    /// Ends the lease; answers what is left of it, if anything.
+    pub(super) fn end(&mut self) -> Option<Spent> {
+        let lease = self.lease.take()?;
+        self.demand = self.calls;
+        let left = std::mem::take(&mut self.left);
+        let spent = Spent { booking: lease.booking, reserved: lease.reserved, left };
+        spent.left.iter().any(|left| *left > 0).then_some(spent)
+    }
+
+    pub(super) fn has_ended(&self, now: Timestamp) -> bool {
+        self.lease.as_ref().is_some_and(|lease| now >= lease.ends)
+    }
+
+    /// Whether nothing would be lost if it were forgotten.
+    pub(super) fn is_idle(&self) -> bool {
+        self.lease.is_none() && Arc::strong_count(&self.turn) == 1
+    }
+}
