@@ -143,7 +143,7 @@ impl<L: Link> Driver<L> {
             if flight.out || now < flight.send_at {
                 return None;
             }
-            if flight.unclear || flight.is_awaited() {
+            if flight.unclear || flight.is_wanted() {
                 flight.out = true;
                 return Some(Arc::clone(&flight.call));
             }
@@ -207,7 +207,7 @@ impl<L: Link> Driver<L> {
         flight.send_at = Instant::now() + self.backoff.after(flight.attempts);
         let in_time = flight.send_at.duration_since(flight.first_sent) < RETRY_FOR;
         // What was certainly not applied is only sent again for somebody; what may have been is seen through.
-        if error.retry != Retry::Useless && in_time && (flight.is_awaited() || flight.unclear) {
+        if error.retry != Retry::Useless && in_time && (flight.is_wanted() || flight.unclear) {
             flight.attempts += 1;
             let call = Call { again: flight.unclear, ..(*flight.call).clone() };
             flight.call = Arc::new(call);

@@ -74,18 +74,23 @@ pub(crate) struct Flight {
 impl Request {
     /// Whether it is still to be sent: somebody waits for it, or it gives something back.
     pub(crate) fn is_wanted(&self) -> bool {
-        let asks = matches!(
-            self.operation.verb,
-            OwnedVerb::Take(_) | OwnedVerb::Begin(..) | OwnedVerb::Preview(_) | OwnedVerb::Peek
-        );
-        !asks || self.reply.is_awaited()
+        gives_back(&self.operation) || self.reply.is_awaited()
     }
 }
 
+/// Whether it matters to others than its caller.
+fn gives_back(operation: &OwnedOperation) -> bool {
+    !matches!(
+        operation.verb,
+        OwnedVerb::Take(_) | OwnedVerb::Begin(..) | OwnedVerb::Preview(_) | OwnedVerb::Peek
+    )
+}
+
 impl Flight {
-    /// Whether somebody waits for any of it.
-    pub(crate) fn is_awaited(&self) -> bool {
+    /// Whether it is to be sent again: somebody waits for a part of it, or a part gives something back.
+    pub(crate) fn is_wanted(&self) -> bool {
         self.replies.iter().any(|(_, reply)| reply.is_awaited())
+            || self.call.operations.iter().any(gives_back)
     }
 
     /// One that is being sent for the first time.

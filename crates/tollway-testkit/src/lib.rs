@@ -18,12 +18,16 @@
 
 mod clock;
 pub mod conformance;
+#[cfg(unix)]
+pub mod faults;
 pub mod history;
 mod model;
 mod plain;
 pub mod planted;
 mod random;
 mod rig;
+#[cfg(unix)]
+pub mod servers;
 mod wait;
 
 pub use clock::ManualClock;
