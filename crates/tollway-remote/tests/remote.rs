@@ -147,6 +147,8 @@ fn a_caller_hears_within_the_deadline_and_nothing_is_sent_later() {
     let error = wait_for(take(&policy, 1).lend(|operation| remote.apply(&[*operation]))).unwrap_err();
     assert_eq!((error.fault, error.retry), (Fault::Network, Retry::Safe));
     network.down.store(false, Ordering::SeqCst);
+    drop(remote);
+    let remote = Remote::start("network", Arc::clone(&network), PATIENT).unwrap();
     // The unit is still there: the first take was never applied, also not late.
     let answer = wait_for(take(&policy, 2).lend(|operation| remote.apply(&[*operation]))).unwrap();
     assert!(format!("{answer:?}").contains("Granted"), "{answer:?}");
