@@ -4,6 +4,7 @@ use std::env;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tollway::core::WhenStoreFails;
 use tollway::{CONFIG_FILE, Clock, Config, Limiter, Policy, StoreUrl, Timestamp};
 use tollway_memory::WallClock;
 
@@ -64,7 +65,7 @@ impl Context {
     ) -> Result<Limiter, Failure> {
         let mut builder = Limiter::builder().store_at(&self.store(config)?)?;
         for policy in policies {
-            builder = builder.with_policy(policy)?;
+            builder = builder.with_policy(strict(&policy))?;
         }
         Ok(builder.build())
     }
@@ -80,6 +81,15 @@ impl Context {
             Some(store) => Ok(store.clone()),
             None => state_file().map(StoreUrl::File),
         }
+    }
+}
+
+/// A command lives for one take, so it has no local meters that could keep it to a share of the limit: where the policy
+/// says `local`, the take fails instead.
+fn strict(policy: &Policy) -> Policy {
+    match policy.when_store_fails() {
+        WhenStoreFails::Local => policy.clone().with_when_store_fails(WhenStoreFails::Closed),
+        WhenStoreFails::Open | WhenStoreFails::Closed => policy.clone(),
     }
 }
 

@@ -63,4 +63,7 @@ pub enum BuildError {
     /// The store's file cannot be used.
     #[error(transparent)]
     File(#[from] tollway_memory::FileError),
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }

@@ -43,8 +43,8 @@ mod waiting;
 pub use breaker::StoreStatus;
 pub use config::{
     Api, ApiRate, CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, Config, ConfigError, ConfigFile,
-    ConfigProblem, ConfigWatch, MEMORY_LINES_MAX, Millionths, PROBLEMS_MAX, RateSettings, StoreUrl,
-    StoreUrlError, WATCH_INTERVAL,
+    ConfigProblem, ConfigWatch, MEMORY_LINES_MAX, Millionths, PROBLEMS_MAX, RateSettings, RemoteUrl,
+    StoreUrl, StoreUrlError, WATCH_INTERVAL,
 };
 pub use denied::Denied;
 pub use durations::Durations;

@@ -13,8 +13,8 @@ use crate::registry::Registry;
 use crate::settings::follow_in_background;
 use crate::usage::{Inquiry, Usage, reset, usage};
 use crate::{
-    BuildError, Config, ConfigFile, ConfigWatch, PolicyHandle, SetLimitError, StoreUrl, Take, TakeError,
-    Tries, WATCH_INTERVAL, Waits,
+    BuildError, Config, ConfigFile, ConfigWatch, PolicyHandle, RemoteUrl, SetLimitError, StoreError,
+    StoreUrl, Take, TakeError, Tries, WATCH_INTERVAL, Waits,
 };
 
 /// Policies over a store. Cheap to clone; clones are the same limiter.
@@ -226,6 +226,8 @@ impl LimiterBuilder {
         match url {
             StoreUrl::Memory { lines } => (self.store, self.lines) = (None, *lines),
             StoreUrl::File(path) => self.store = Some(Arc::new(FileStore::open(path, Arc::new(WallClock))?)),
+            StoreUrl::Redis(url) => self.store = Some(open_redis(url)?),
+            StoreUrl::Postgres(url) => self.store = Some(open_postgres(url)?),
         }
         Ok(self)
     }
@@ -277,4 +279,32 @@ fn check_names(policies: &[Arc<Policy>]) -> Result<(), BuildError> {
         }
     }
     Ok(())
+}
+
+#[cfg(feature = "redis")]
+fn open_redis(url: &RemoteUrl) -> Result<Arc<dyn Store>, BuildError> {
+    Ok(Arc::new(tollway_redis::RedisStore::open(url.expose())?))
+}
+
+#[cfg(feature = "postgres")]
+fn open_postgres(url: &RemoteUrl) -> Result<Arc<dyn Store>, BuildError> {
+    let store = tollway_postgres::PostgresStore::connect(url.expose());
+    Ok(Arc::new(store.map_err(|error| unusable(&error))?))
+}
+
+/// Without the feature no such URL can be made.
+#[cfg(not(feature = "redis"))]
+fn open_redis(url: &RemoteUrl) -> Result<Arc<dyn Store>, BuildError> {
+    Err(unusable(url).into())
+}
+
+#[cfg(not(feature = "postgres"))]
+fn open_postgres(url: &RemoteUrl) -> Result<Arc<dyn Store>, BuildError> {
+    Err(unusable(url).into())
+}
+
+#[cfg(any(feature = "postgres", not(feature = "redis")))]
+fn unusable(cause: &dyn std::fmt::Display) -> StoreError {
+    let (fault, retry) = (tollway_core::Fault::Caller, tollway_core::Retry::Useless);
+    StoreError { fault, retry, message: format!("the store cannot be used: {cause}") }
 }

@@ -106,6 +106,11 @@ impl Permit {
         self.booking.permit
     }
 
+    /// Until when it may begin, by the store's clock, or by ours if it was paid from a lease; none if it does not end.
+    pub fn good_until(&self) -> Option<Timestamp> {
+        Some(self.booking.good_until).filter(|end| *end < Timestamp::MAX)
+    }
+
     /// Whether it was decided without the store.
     pub fn degraded(&self) -> bool {
         self.more.as_ref().is_some_and(|more| more.degraded)

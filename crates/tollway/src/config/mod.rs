@@ -18,6 +18,7 @@ mod file;
 mod limits;
 mod millionths;
 mod policy;
+mod remote;
 mod report;
 mod section;
 mod store;
@@ -33,6 +34,7 @@ pub use api::{Api, ApiRate, RateSettings};
 pub use error::{ConfigError, ConfigProblem, PROBLEMS_MAX};
 pub use file::{CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, ConfigFile};
 pub use millionths::Millionths;
+pub use remote::RemoteUrl;
 pub use store::{MEMORY_LINES_MAX, StoreUrl, StoreUrlError};
 pub use watch::{ConfigWatch, WATCH_INTERVAL};
 

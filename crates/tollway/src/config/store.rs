@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use super::remote::RemoteUrl;
 use super::section::Section;
 use super::suggest;
 
@@ -29,6 +30,10 @@ pub enum StoreUrl {
     },
     /// `file:PATH`: a file that the processes of one machine share; a relative path is one of the working folder.
     File(PathBuf),
+    /// `redis://...`, `rediss://...`, and with `+cluster` and `+sentinel`: Redis or Valkey, shared by every machine.
+    Redis(RemoteUrl),
+    /// `postgres://...`: shared by every machine.
+    Postgres(RemoteUrl),
 }
 
 impl Default for StoreUrl {
@@ -43,6 +48,7 @@ impl fmt::Display for StoreUrl {
             Self::Memory { lines: None } => f.write_str("memory:"),
             Self::Memory { lines: Some(lines) } => write!(f, "memory:?lines={lines}"),
             Self::File(path) => write!(f, "file:{}", path.display()),
+            Self::Redis(url) | Self::Postgres(url) => write!(f, "{url}"),
         }
     }
 }
@@ -68,7 +74,7 @@ impl FromStr for StoreUrl {
     fn from_str(url: &str) -> Result<Self, StoreUrlError> {
         // Never the whole URL in a message: behind the scheme it may hold a password.
         let Some((scheme, rest)) = url.split_once(':') else {
-            let message = "a store is a URL; this version knows memory: and file:PATH";
+            let message = "a store is a URL: memory:, file:PATH, redis://HOST or postgres://HOST/DATABASE";
             return Err(StoreUrlError { message: message.to_owned(), part: 0..url.len() });
         };
         let wrong =
@@ -79,9 +85,13 @@ impl FromStr for StoreUrl {
                 Err(wrong("the path is missing; write it like file:tollway.state".to_owned()))
             }
             "file" => Ok(Self::File(rest.into())),
+            "redis" | "rediss" | "redis+cluster" | "rediss+cluster" | "redis+sentinel"
+            | "rediss+sentinel" => RemoteUrl::redis(url).map(Self::Redis).map_err(wrong),
+            "postgres" | "postgresql" => RemoteUrl::postgres(url).map(Self::Postgres).map_err(wrong),
             _ => {
-                let message =
-                    format!("{scheme:?} is not a store of this version; it knows memory: and file:PATH");
+                let known =
+                    ["memory", "file", "redis", "rediss", "redis+cluster", "redis+sentinel", "postgres"];
+                let message = format!("{scheme:?} is not a store; {}", suggest::advice(scheme, &known));
                 Err(StoreUrlError { message, part: 0..scheme.len() })
             }
         }
@@ -128,7 +138,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_pointed_at() {
         for (url, part) in [
-            ("redis://me:secret@host", "redis"),
+            ("rediz://me:secret@host", "rediz"),
             ("memory", "memory"),
             ("", ""),
             ("memory:5", "5"),

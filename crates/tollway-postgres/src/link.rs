@@ -1,0 +1,114 @@
+//! The link: calls in, transactions out.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use tollway_core::{Clock, Fault, Outcomes, Retry, StoreError, Timestamp};
+use tollway_remote::{Call, Link};
+
+use crate::options::PostgresOptions;
+use crate::pool::Pool;
+use crate::sweep::{Broom, SWEEP_EVERY, sweep};
+use crate::transaction::{Committed, Transaction};
+
+/// How many calls share a transaction: they share its round trips and its commit, and wait for each other's locks.
+const CALLS_PER_TRANSACTION_MAX: usize = 32;
+
+/// Sends calls to Postgres.
+pub struct PostgresLink {
+    pool: Arc<Pool>,
+    /// Who this is, among all who share the tables.
+    writer: Vec<u8>,
+    clock: Option<Arc<dyn Clock>>,
+    broom: Broom,
+}
+
+impl PostgresLink {
+    /// A link that connects when it is first used, and reads the server's clock.
+    pub fn new(options: PostgresOptions) -> Self {
+        Self { pool: Pool::new(options), writer: draw_writer(), clock: None, broom: Broom::new(SWEEP_EVERY) }
+    }
+
+    /// For tests: takes this clock for the store's time, and forgets what has expired after every write.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock: Some(clock), broom: Broom::new(1), ..self }
+    }
+
+    /// Applies some calls in one transaction.
+    async fn apply(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
+        match self.transact(&calls).await {
+            Ok(committed) => {
+                Self::sweep_if_due(&self, &committed);
+                committed.answers
+            }
+            Err(error) => calls.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+
+    async fn transact(&self, calls: &[Arc<Call>]) -> Result<Committed, StoreError> {
+        let lease = self.pool.lease().await?;
+        let schema = self.pool.options().schema.as_str();
+        let (session, writer, clock) = (lease.session(), self.writer.as_slice(), self.clock.as_deref());
+        let result = Transaction { session, schema, writer, calls, clock }.run().await;
+        match &result {
+            Ok(_) => lease.hand_back(),
+            Err(error) => lease.hand_back_after(error).await,
+        }
+        result
+    }
+
+    /// In the background: nobody waits for it.
+    fn sweep_if_due(self: &Arc<Self>, committed: &Committed) {
+        let Committed { written, now, server_now, .. } = *committed;
+        if written > 0 && self.broom.is_due(written) {
+            let link = Arc::clone(self);
+            tokio::spawn(async move {
+                if let Err(error) = link.sweep(now, server_now).await {
+                    tracing::debug!(%error, "expired lines were not forgotten; later ones will be");
+                }
+                link.broom.done();
+            });
+        }
+    }
+
+    async fn sweep(&self, now: Timestamp, server_now: Timestamp) -> Result<(), StoreError> {
+        let lease = self.pool.lease().await?;
+        let swept = sweep(lease.session(), now, server_now).await;
+        match &swept {
+            Ok(()) => lease.hand_back(),
+            Err(error) => lease.hand_back_after(error).await,
+        }
+        swept
+    }
+}
+
+impl Link for PostgresLink {
+    async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
+        let mut running = Vec::new();
+        for together in calls.chunks(CALLS_PER_TRANSACTION_MAX) {
+            // A task of its own: it is not torn apart when nobody waits any more.
+            let task = tokio::spawn(Arc::clone(&self).apply(together.to_vec()));
+            running.push((together.len(), task));
+        }
+        let mut answers = Vec::with_capacity(calls.len());
+        for (count, task) in running {
+            match task.await {
+                Ok(answered) => answers.extend(answered),
+                Err(error) => answers.extend((0..count).map(|_| Err(ended(&error)))),
+            }
+        }
+        answers
+    }
+}
+
+/// The runtime ends, or there is a bug: what was sent is not known.
+fn ended(error: &tokio::task::JoinError) -> StoreError {
+    let message = format!("the call to Postgres did not end: {error}");
+    StoreError { fault: Fault::Store, retry: Retry::Unclear, message }
+}
+
+fn draw_writer() -> Vec<u8> {
+    let half = || RandomState::new().hash_one(std::process::id()).to_le_bytes();
+    [half(), half()].concat()
+}

@@ -1,0 +1,198 @@
+//! What a URL says: where Postgres is, which schema, and how the store behaves.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use tokio_postgres::Config;
+
+use crate::schema_name::SchemaName;
+
+/// Connections unless told otherwise: a transaction carries many calls, so few are busy.
+const CONNECTIONS_DEFAULT: usize = 4;
+
+/// The most connections of one process: a server has a hundred for all.
+const CONNECTIONS_MAX: usize = 64;
+
+/// The longest a caller may be made to wait for the store.
+const DEADLINE_MAX: Duration = Duration::from_secs(30);
+
+/// Where a store is, and how it behaves: `postgres://user:password@host:port/database?schema=tollway&deadline=500ms`.
+///
+/// | parameter | meaning | if not given |
+/// |---|---|---|
+/// | `schema` | where its tables are; made if it is not there | `tollway` |
+/// | `deadline` | within which every caller is answered (`500ms`, `2s`) | `500ms` |
+/// | `connections` | how many it opens at most | 4 |
+/// | `crash` | `keeps`: what was granted is on disk before it is answered. `may-forget`: it need not be | `keeps` |
+///
+/// Everything else is Postgres's own (`sslmode`, `target_session_attrs`, several hosts, ...).
+#[derive(Clone)]
+pub struct PostgresOptions {
+    pub(crate) config: Config,
+    pub(crate) schema: SchemaName,
+    pub(crate) deadline: Duration,
+    pub(crate) connections: usize,
+    pub(crate) crash: Crash,
+}
+
+/// What a crash of the server may do to what was granted in its last moments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Crash {
+    /// Nothing: a forgotten grant would be granted twice (I1).
+    Keeps,
+    /// It may be forgotten; in return nobody waits for the disk.
+    MayForget,
+}
+
+/// A URL that is not one. It never repeats the URL, which may hold a password.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PostgresUrlError(String);
+
+impl FromStr for PostgresOptions {
+    type Err = PostgresUrlError;
+
+    fn from_str(url: &str) -> Result<Self, PostgresUrlError> {
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            return Err(wrong("a Postgres URL begins with postgres://"));
+        }
+        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        let mut theirs = Vec::new();
+        let mut options = Self {
+            config: Config::new(),
+            schema: SchemaName::default(),
+            deadline: tollway_remote::Options::default().deadline,
+            connections: CONNECTIONS_DEFAULT,
+            crash: Crash::Keeps,
+        };
+        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+            if !options.set(parameter)? {
+                theirs.push(parameter);
+            }
+        }
+        let rest = if theirs.is_empty() { String::new() } else { format!("?{}", theirs.join("&")) };
+        options.config = format!("{place}{rest}").parse().map_err(|error| not_postgres(&error))?;
+        options.with_defaults()
+    }
+}
+
+impl PostgresOptions {
+    /// Takes a parameter that is ours; says whether it was.
+    fn set(&mut self, parameter: &str) -> Result<bool, PostgresUrlError> {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        match name {
+            "schema" => self.schema = SchemaName::new(value).map_err(|reason| wrong(&reason))?,
+            "deadline" => self.deadline = read_deadline(value)?,
+            "connections" => self.connections = read_connections(value)?,
+            "crash" => {
+                self.crash = match value {
+                    "keeps" => Crash::Keeps,
+                    "may-forget" => Crash::MayForget,
+                    _ => return Err(wrong("crash is keeps or may-forget")),
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// What Postgres's client does not assume by itself.
+    fn with_defaults(mut self) -> Result<Self, PostgresUrlError> {
+        if self.config.get_hosts().is_empty() && self.config.get_hostaddrs().is_empty() {
+            return Err(wrong("the URL names no host: postgres://user:password@host:port/database"));
+        }
+        if self.config.get_application_name().is_none() {
+            self.config.application_name("tollway");
+        }
+        if self.config.get_connect_timeout().is_none() {
+            self.config.connect_timeout(crate::session::CONNECT_WITHIN);
+        }
+        Ok(self)
+    }
+}
+
+fn read_deadline(value: &str) -> Result<Duration, PostgresUrlError> {
+    let span = tollway_core::read_span(value).map_err(|error| wrong(&format!("deadline: {error}")))?;
+    let deadline = Duration::from(span);
+    if deadline.is_zero() || deadline > DEADLINE_MAX {
+        return Err(wrong(&format!("deadline is above 0 and at most {}s", DEADLINE_MAX.as_secs())));
+    }
+    Ok(deadline)
+}
+
+fn read_connections(value: &str) -> Result<usize, PostgresUrlError> {
+    match value.parse() {
+        Ok(count @ 1..=CONNECTIONS_MAX) => Ok(count),
+        _ => Err(wrong(&format!("connections is a number from 1 to {CONNECTIONS_MAX}"))),
+    }
+}
+
+fn wrong(reason: &str) -> PostgresUrlError {
+    PostgresUrlError(reason.to_owned())
+}
+
+/// The client's errors name a parameter or say that the URL ends early; none holds a value that was given.
+fn not_postgres(error: &tokio_postgres::Error) -> PostgresUrlError {
+    let reason = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    PostgresUrlError(format!("not a Postgres URL: {reason}"))
+}
+
+/// Without the password.
+impl fmt::Debug for PostgresOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { config, schema, deadline, connections, crash } = self;
+        f.debug_struct("PostgresOptions")
+            .field("hosts", &config.get_hosts())
+            .field("ports", &config.get_ports())
+            .field("user", &config.get_user())
+            .field("database", &config.get_dbname())
+            .field("schema", schema)
+            .field("deadline", deadline)
+            .field("connections", connections)
+            .field("crash", crash)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(url: &str) -> Result<PostgresOptions, PostgresUrlError> {
+        url.parse()
+    }
+
+    #[test]
+    fn ours_and_postgres_parameters_are_told_apart() {
+        let url = "postgres://me:secret@db:5433/app?schema=limits&sslmode=disable&deadline=2s&connections=7";
+        let options = read(url).unwrap();
+        assert_eq!(options.schema.as_str(), "limits");
+        assert_eq!(options.deadline, Duration::from_secs(2));
+        assert_eq!((options.connections, options.crash), (7, Crash::Keeps));
+        assert_eq!(options.config.get_ports(), [5433]);
+        assert_eq!(options.config.get_ssl_mode(), tokio_postgres::config::SslMode::Disable);
+        assert_eq!(read("postgres://db/?crash=may-forget").unwrap().crash, Crash::MayForget);
+    }
+
+    #[test]
+    fn wrong_urls_are_refused_and_the_password_is_never_shown() {
+        for url in [
+            "redis://me:secret@db",
+            "postgres:///app",
+            "postgres://me:secret@db:port/app",
+            "postgres://me:secret@db/app?schema=a;drop",
+            "postgres://me:secret@db/app?schema=pg_mine",
+            "postgres://me:secret@db/app?deadline=never",
+            "postgres://me:secret@db/app?deadline=2h",
+            "postgres://me:secret@db/app?connections=0",
+            "postgres://me:secret@db/app?crash=perhaps",
+            "postgres://me:secret@db/app?colour=secret",
+        ] {
+            let error = read(url).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{url}: {error}");
+        }
+        let options = read("postgres://me:secret@db/app").unwrap();
+        assert!(!format!("{options:?}").contains("secret"));
+    }
+}

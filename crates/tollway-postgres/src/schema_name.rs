@@ -1,0 +1,33 @@
+//! The name of the schema that the tables are in: checked once, so that it can stand in a statement.
+
+/// A lower-case identifier that needs no quotes. Postgres cuts longer names off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SchemaName(String);
+
+const BYTES_MAX: usize = 63;
+
+impl SchemaName {
+    pub(crate) fn new(text: &str) -> Result<Self, String> {
+        let begins = text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        if !begins || !text.chars().all(allowed) || text.len() > BYTES_MAX {
+            return Err(format!(
+                "schema is made of a-z, 0-9 and _, begins with a letter, and has at most {BYTES_MAX} characters"
+            ));
+        }
+        if text.starts_with("pg_") {
+            return Err("schemas that begin with pg_ are Postgres's own".to_owned());
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for SchemaName {
+    fn default() -> Self {
+        Self("tollway".to_owned())
+    }
+}

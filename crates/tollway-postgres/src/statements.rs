@@ -1,0 +1,55 @@
+//! Every statement of the hot path. Names are found in the session's schema.
+
+/// Which statement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Index {
+    Lock,
+    Read,
+    Time,
+    Write,
+    Keep,
+    ForgetLines,
+    ForgetCalls,
+}
+
+/// In the order of [`Index`].
+pub(crate) const ALL: [&str; 7] = [LOCK, READ, TIME, WRITE, KEEP, FORGET_LINES, FORGET_CALLS];
+
+/// Locks in the order of the array.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(lock) FROM unnest($1::bigint[]) AS lock";
+
+const READ: &str = "SELECT key, line FROM lines WHERE key = ANY($1)";
+
+/// The clock, up to when lines were forgotten, and calls that have been applied before. One row at least.
+const TIME: &str = "
+    SELECT time.now, time.forgotten, calls.tag, calls.sequence, calls.applied_at, calls.found
+    FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now, forgotten FROM horizon) AS time
+    LEFT JOIN calls ON calls.writer = $1 AND calls.tag = ANY($2) AND calls.sequence >= $3";
+
+const WRITE: &str = "
+    INSERT INTO lines (key, line, expires) SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[])
+    ON CONFLICT (key) DO UPDATE SET line = excluded.line, expires = excluded.expires";
+
+const KEEP: &str = "
+    INSERT INTO calls (writer, tag, sequence, found, applied_at, kept_until)
+    SELECT $1, tag, sequence, found, $5, $6
+    FROM unnest($2::bytea[], $3::bigint[], $4::bytea[]) AS call (tag, sequence, found)
+    ON CONFLICT (writer, tag) DO UPDATE SET sequence = excluded.sequence, found = excluded.found,
+        applied_at = excluded.applied_at, kept_until = excluded.kept_until";
+
+/// A line that somebody is writing is not waited for: it is no longer expired. The horizon moves in the same step, so
+/// whoever misses a line also knows up to when lines were forgotten.
+const FORGET_LINES: &str = "
+    WITH expired AS MATERIALIZED (
+        SELECT key FROM lines WHERE expires <= $1 ORDER BY expires LIMIT $2 FOR UPDATE SKIP LOCKED
+    ), gone AS (
+        DELETE FROM lines USING expired WHERE lines.key = expired.key RETURNING lines.expires
+    )
+    UPDATE horizon SET forgotten = (SELECT max(expires) FROM gone)
+    WHERE forgotten < (SELECT max(expires) FROM gone)";
+
+const FORGET_CALLS: &str = "
+    WITH expired AS MATERIALIZED (
+        SELECT writer, tag FROM calls WHERE kept_until <= $1 ORDER BY kept_until LIMIT $2 FOR UPDATE SKIP LOCKED
+    )
+    DELETE FROM calls USING expired WHERE calls.writer = expired.writer AND calls.tag = expired.tag";

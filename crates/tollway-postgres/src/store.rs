@@ -1,0 +1,70 @@
+//! The store: calls by [`Remote`], settings by a thread of their own.
+
+use std::sync::Arc;
+
+use tollway_core::{Answer, Clock, Operation, Setting, SettingChange, Settings, SettingsAnswer, Store};
+use tollway_remote::{Options, Remote};
+
+use crate::link::PostgresLink;
+use crate::options::{PostgresOptions, PostgresUrlError};
+use crate::settings::SettingsDesk;
+
+/// A store in Postgres.
+pub struct PostgresStore {
+    remote: Remote,
+    desk: SettingsDesk,
+}
+
+/// Why there is no store.
+#[derive(Debug, thiserror::Error)]
+pub enum PostgresStoreError {
+    /// The URL is wrong.
+    #[error(transparent)]
+    Url(#[from] PostgresUrlError),
+    /// The system gave no thread.
+    #[error("no thread for the store: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+impl PostgresStore {
+    /// A store at this URL; see [`PostgresOptions`]. It connects when it is first used.
+    pub fn connect(url: &str) -> Result<Self, PostgresStoreError> {
+        Self::start(url.parse()?, |link| link)
+    }
+
+    /// For tests: a store whose time is this clock's.
+    pub fn with_clock(url: &str, clock: Arc<dyn Clock>) -> Result<Self, PostgresStoreError> {
+        Self::start(url.parse()?, |link| link.with_clock(clock))
+    }
+
+    fn start(
+        options: PostgresOptions,
+        change: impl FnOnce(PostgresLink) -> PostgresLink,
+    ) -> Result<Self, PostgresStoreError> {
+        let deadline = options.deadline;
+        let desk = SettingsDesk::new(options.clone());
+        let link = Arc::new(change(PostgresLink::new(options)));
+        let remote = Remote::start("tollway-postgres", link, Options { deadline })?;
+        Ok(Self { remote, desk })
+    }
+}
+
+impl Store for PostgresStore {
+    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+        self.remote.apply(batch)
+    }
+
+    fn settings(&self) -> Option<&dyn Settings> {
+        Some(self)
+    }
+}
+
+impl Settings for PostgresStore {
+    fn settings(&self) -> SettingsAnswer<Vec<Setting>> {
+        self.desk.read()
+    }
+
+    fn change(&self, change: SettingChange) -> SettingsAnswer<()> {
+        self.desk.change(change)
+    }
+}

@@ -1,0 +1,66 @@
+//! Forgetting what has expired: a few rows for every few that were written, by those who write.
+//!
+//! Twice as many are forgotten as were written in between, so the tables do not grow beyond what lives. Nothing runs
+//! while nobody takes.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tollway_core::{Retry, StoreError, Timestamp};
+
+use crate::error::before_commit;
+use crate::session::Session;
+use crate::statements::Index;
+
+/// How many rows of each table are forgotten at once: a moment's work.
+const ROWS_MAX: i64 = 512;
+
+/// After how many written rows it is time again.
+pub(crate) const SWEEP_EVERY: usize = 256;
+
+/// Says when it is time. One sweep runs at a time.
+#[derive(Debug)]
+pub(crate) struct Broom {
+    every: usize,
+    written: AtomicUsize,
+    busy: AtomicBool,
+}
+
+impl Broom {
+    pub(crate) fn new(every: usize) -> Self {
+        Self { every, written: AtomicUsize::new(0), busy: AtomicBool::new(false) }
+    }
+
+    /// Counts written rows; true if the caller shall sweep, and then say that it has.
+    pub(crate) fn is_due(&self, written: usize) -> bool {
+        let before = self.written.fetch_add(written, Ordering::Relaxed);
+        if before + written < self.every || self.busy.swap(true, Ordering::Relaxed) {
+            return false;
+        }
+        self.written.store(0, Ordering::Relaxed);
+        true
+    }
+
+    /// The sweep is over.
+    pub(crate) fn done(&self) {
+        self.busy.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Forgets lines that are as good as new by the store's time, and calls whose answers need not be kept by the server's.
+pub(crate) async fn sweep(
+    session: &Session,
+    now: Timestamp,
+    server_now: Timestamp,
+) -> Result<(), StoreError> {
+    forget(session, Index::ForgetLines, now).await?;
+    forget(session, Index::ForgetCalls, server_now).await
+}
+
+async fn forget(session: &Session, rows: Index, until: Timestamp) -> Result<(), StoreError> {
+    let until = i64::try_from(until.as_micros()).unwrap_or(i64::MAX);
+    let forget = async {
+        let forgotten = session.client.execute(session.statement(rows), &[&until, &ROWS_MAX]).await;
+        forgotten.map(|_| ()).map_err(|error| before_commit(&error))
+    };
+    session.within(forget, Retry::Safe).await
+}

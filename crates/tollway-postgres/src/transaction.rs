@@ -1,0 +1,208 @@
+//! One transaction: lock, read, run the engine, write, commit, in two round trips at most.
+//!
+//! # Locks
+//!
+//! Advisory locks of the transaction, one for each line, on a hash of schema and key. Rows cannot be locked before they
+//! are there, and making them first would make a denial write. Two keys of one hash only wait for each other. All are
+//! taken in the order of their hashes, so no two transactions wait for each other.
+//!
+//! # Statements
+//!
+//! 1. `BEGIN`, the locks, the lines, then the time: sent together, run in this order. In `READ COMMITTED` each sees what
+//!    was committed before it began, so the lines are those that the last holder of the locks has left, and the time is
+//!    read after them.
+//! 2. The lines that have changed, the calls that changed them, and `COMMIT`: sent together. If nothing has changed, a
+//!    `ROLLBACK` is sent and nobody waits for it: a denial costs one round trip and writes nothing.
+//!
+//! # Counting once
+//!
+//! A call that changed something is kept with the lines it found and the time. Should it come again, the engine is run
+//! on those once more: the same lines and the same time have the same answer.
+
+use std::sync::Arc;
+
+use futures_util::future::{join3, join4};
+use tokio_postgres::Row;
+use tollway_core::{Clock, Fault, Fingerprint, Outcomes, OwnedOperation, Retry, StoreError, Timestamp};
+use tollway_remote::{ANSWER_KEPT, Call};
+
+use crate::error::{at_commit, before_commit};
+use crate::held::{Held, stored_key};
+use crate::minute::next_minute;
+use crate::session::Session;
+use crate::statements::Index;
+
+/// Some calls, to be applied together by one writer.
+pub(crate) struct Transaction<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) schema: &'a str,
+    pub(crate) writer: &'a [u8],
+    pub(crate) calls: &'a [Arc<Call>],
+    /// In place of the server's clock.
+    pub(crate) clock: Option<&'a dyn Clock>,
+}
+
+/// What came of a transaction.
+pub(crate) struct Committed {
+    /// One for each call.
+    pub(crate) answers: Vec<Result<Outcomes, StoreError>>,
+    /// How many lines were written.
+    pub(crate) written: usize,
+    /// The store's time.
+    pub(crate) now: Timestamp,
+    /// The server's time.
+    pub(crate) server_now: Timestamp,
+}
+
+/// What the first round trip found.
+struct Found {
+    held: Held,
+    time: Vec<Row>,
+}
+
+/// A call to be kept: tag, sequence, and the lines it found.
+type Kept = (Vec<u8>, i64, Vec<u8>);
+
+impl Transaction<'_> {
+    /// Applies the calls. An error is that of all of them.
+    pub(crate) async fn run(&self) -> Result<Committed, StoreError> {
+        let Found { mut held, time } = self.session.within(self.begin(), Retry::Safe).await?;
+        let (server_now, forgotten) = self.times(&time)?;
+        let now = self.clock.map_or(server_now, Clock::now).max(forgotten);
+        let mut kept = Vec::new();
+        let answers = self.calls.iter().map(|call| match applied_before(call, &time)? {
+            Some((found, at)) => Held::serve_again(call, &found, at),
+            None => {
+                let served = held.serve(call, now)?;
+                kept.extend(
+                    served.found.map(|found| (stored_key(call.tag.line()), signed(call.sequence), found)),
+                );
+                Ok(served.outcomes)
+            }
+        });
+        let answers = answers.collect();
+        let written = self.end(&held, &kept, now, server_now).await?;
+        Ok(Committed { answers, written, now, server_now })
+    }
+
+    /// The first round trip.
+    async fn begin(&self) -> Result<Found, StoreError> {
+        let client = &self.session.client;
+        let operations = self.calls.iter().flat_map(|call| &call.operations);
+        let mut keys: Vec<Vec<u8>> =
+            operations.flat_map(OwnedOperation::keys).map(|key| stored_key(&key)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let locks = locks(self.schema, &keys);
+        let tags: Vec<Vec<u8>> = self.calls.iter().map(|call| stored_key(call.tag.line())).collect();
+        let first = self.calls.iter().map(|call| signed(call.sequence)).min().unwrap_or(0);
+        let (begun, locked, lines, time) = join4(
+            client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"),
+            client.execute(self.session.statement(Index::Lock), &[&locks]),
+            client.query(self.session.statement(Index::Read), &[&keys]),
+            client.query(self.session.statement(Index::Time), &[&self.writer, &tags, &first]),
+        )
+        .await;
+        begun.and(locked.map(|_| ())).map_err(|error| before_commit(&error))?;
+        let lines = lines.map_err(|error| before_commit(&error))?;
+        let time = time.map_err(|error| before_commit(&error))?;
+        let mut held = Held::default();
+        for row in lines {
+            held.insert(column(&row, 0)?, column(&row, 1)?);
+        }
+        Ok(Found { held, time })
+    }
+
+    /// The time of the server, and up to when lines have been forgotten.
+    fn times(&self, rows: &[Row]) -> Result<(Timestamp, Timestamp), StoreError> {
+        let Some(row) = rows.first() else {
+            let message = "the row of the table horizon is gone: it was changed by hand".to_owned();
+            return Err(StoreError { fault: Fault::Store, retry: Retry::Useless, message });
+        };
+        Ok((timestamp(column(row, 0)?), timestamp(column(row, 1)?)))
+    }
+
+    /// The second round trip. Says how many lines were written.
+    async fn end(
+        &self,
+        held: &Held,
+        kept: &[Kept],
+        now: Timestamp,
+        server_now: Timestamp,
+    ) -> Result<usize, StoreError> {
+        let changed = held.changed()?;
+        if changed.is_empty() {
+            self.session.let_go();
+            return Ok(0);
+        }
+        let keys: Vec<&[u8]> = changed.iter().map(|line| line.key).collect();
+        let lines: Vec<&[u8]> = changed.iter().map(|line| line.line.as_slice()).collect();
+        let expires: Vec<i64> =
+            changed.iter().map(|line| signed(next_minute(line.expires).as_micros())).collect();
+        let tags: Vec<&[u8]> = kept.iter().map(|(tag, ..)| tag.as_slice()).collect();
+        let sequences: Vec<i64> = kept.iter().map(|(_, sequence, _)| *sequence).collect();
+        let found: Vec<&[u8]> = kept.iter().map(|(.., found)| found.as_slice()).collect();
+        let kept_until = signed(next_minute(server_now.plus(ANSWER_KEPT.into())).as_micros());
+        let now = signed(now.as_micros());
+        let client = &self.session.client;
+        let round_trip = async {
+            let (written, kept, committed) = join3(
+                client.execute(self.session.statement(Index::Write), &[&keys, &lines, &expires]),
+                client.execute(
+                    self.session.statement(Index::Keep),
+                    &[&self.writer, &tags, &sequences, &found, &now, &kept_until],
+                ),
+                // After a statement that was refused, this is answered as if all were well, and rolls back.
+                client.batch_execute("COMMIT"),
+            )
+            .await;
+            written.and(kept).map(|_| ()).and(committed).map_err(|error| at_commit(&error))
+        };
+        self.session.within(round_trip, Retry::Unclear).await?;
+        Ok(changed.len())
+    }
+}
+
+/// The lines that this call found when it was applied, and when that was; none if it was not.
+fn applied_before(call: &Call, rows: &[Row]) -> Result<Option<(Vec<u8>, Timestamp)>, StoreError> {
+    let tag = stored_key(call.tag.line());
+    for row in rows {
+        if column::<Option<Vec<u8>>>(row, 2)?.as_ref() != Some(&tag) {
+            continue;
+        }
+        let last: i64 = column(row, 3)?;
+        if last == signed(call.sequence) {
+            return Ok(Some((column(row, 5)?, timestamp(column(row, 4)?))));
+        }
+        if last > signed(call.sequence) {
+            let message = "a later call of this writer was applied before this one".to_owned();
+            return Err(StoreError { fault: Fault::Caller, retry: Retry::Useless, message });
+        }
+    }
+    Ok(None)
+}
+
+/// The locks of these keys, in the order in which everybody takes them.
+fn locks(schema: &str, keys: &[Vec<u8>]) -> Vec<i64> {
+    let lock = |key: &Vec<u8>| {
+        let key = String::from_utf8_lossy(key);
+        Fingerprint::new().text("tollway line").text(schema).text(&key).finish().cast_signed()
+    };
+    let mut locks: Vec<i64> = keys.iter().map(lock).collect();
+    locks.sort_unstable();
+    locks.dedup();
+    locks
+}
+
+fn column<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, index: usize) -> Result<T, StoreError> {
+    row.try_get(index).map_err(|error| before_commit(&error))
+}
+
+fn timestamp(micros: i64) -> Timestamp {
+    Timestamp::from_micros(u64::try_from(micros).unwrap_or(0))
+}
+
+/// Timestamps and sequences stay far below the largest `bigint`.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

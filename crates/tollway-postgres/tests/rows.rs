@@ -1,0 +1,109 @@
+//! What is in the tables: nothing for denials, nothing that has expired, everything that lives.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use support::{fresh_schema, policy, rows, server, store, store_with_clock, subject, try_take, used};
+use tollway_core::{Policy, Span, Timestamp};
+use tollway_testkit::ManualClock;
+
+const START: Timestamp = Timestamp::from_secs(1_767_225_600);
+
+/// Sweeping happens beside the takes: asks until it has.
+fn until_lines_are(schema: &str, count: usize) {
+    for _ in 0..500 {
+        if rows(schema, "lines") == count {
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{} lines, not {count}", rows(schema, "lines"));
+}
+
+#[test]
+fn denials_and_looks_write_nothing() {
+    let schema = fresh_schema();
+    let store = store(&schema);
+    let policy = policy("1 request / day");
+    assert_eq!(used(&store, &policy, &subject("looked at")), 0);
+    assert_eq!((rows(&schema, "lines"), rows(&schema, "calls")), (0, 0));
+    assert!(try_take(&store, &policy, &subject("s")));
+    let row = format!("SELECT xmin, ctid FROM {schema}.lines");
+    let written = server().query(&row);
+    assert!(!try_take(&store, &policy, &subject("s")));
+    assert_eq!(server().query(&row), written);
+    assert_eq!((rows(&schema, "lines"), rows(&schema, "calls")), (1, 1));
+}
+
+#[test]
+fn expired_lines_vanish_and_live_ones_stay() {
+    let schema = fresh_schema();
+    let clock = Arc::new(ManualClock::at(START));
+    let store = store_with_clock(&schema, clock.clone());
+    let (minute, day) = (policy("1 request / minute"), Policy::new("d", ["1 request / day"]).unwrap());
+    for number in 0..20 {
+        assert!(try_take(&store, &minute, &subject(&number.to_string())));
+        assert!(try_take(&store, &day, &subject(&number.to_string())));
+    }
+    // Just before the minute ends, nothing has expired.
+    clock.advance(Span::from_micros(Span::from_mins(1).as_micros() - 1));
+    assert!(try_take(&store, &day, &subject("early")));
+    until_lines_are(&schema, 41);
+    assert!(!try_take(&store, &minute, &subject("7")), "it still counts");
+    clock.advance(Span::from_secs(61));
+    assert!(try_take(&store, &day, &subject("late")));
+    until_lines_are(&schema, 22);
+    assert!((0..20).all(|number| !try_take(&store, &day, &subject(&number.to_string()))), "days still count");
+}
+
+/// A forgotten window must not be found new by a clock that was set back, nor by another server's that lags.
+#[test]
+fn a_clock_that_goes_back_does_not_find_forgotten_lines_new() {
+    let schema = fresh_schema();
+    let clock = Arc::new(ManualClock::at(START));
+    let store = store_with_clock(&schema, clock.clone());
+    let (minute, day) = (policy("1 request / minute"), Policy::new("d", ["1 request / day"]).unwrap());
+    assert!(try_take(&store, &minute, &subject("s")));
+    clock.advance(Span::from_secs(90));
+    assert!(try_take(&store, &day, &subject("s")));
+    until_lines_are(&schema, 1);
+    clock.set(START.plus(Span::from_secs(30)));
+    let grant = support::take(&store, &[&minute], &subject("s")).unwrap().unwrap();
+    assert_eq!(grant.at, START.plus(Span::from_mins(1)), "not in the minute that was spent and forgotten");
+}
+
+#[test]
+fn kept_calls_are_forgotten_when_their_time_is_over() {
+    let schema = fresh_schema();
+    let store = store_with_clock(&schema, Arc::new(ManualClock::at(START)));
+    let policy = policy("9 requests / day");
+    assert!(try_take(&store, &policy, &subject("old")));
+    assert!(try_take(&store, &policy, &subject("new")));
+    let calls = format!("{schema}.calls WHERE convert_from(tag, 'UTF8') LIKE");
+    server().query(&format!("UPDATE {} '%old' ", calls.replace("WHERE", "SET kept_until = 1 WHERE")));
+    assert!(try_take(&store, &policy, &subject("another")));
+    let left = |name: &str| server().query(&format!("SELECT count(*) FROM {calls} '%{name}'"));
+    let gone = (0..500).any(|_| {
+        thread::sleep(Duration::from_millis(20));
+        left("old") == "0"
+    });
+    assert!(gone && left("new") == "1");
+}
+
+/// Bytes mean the same in every database, whatever its encoding.
+#[test]
+fn subjects_of_any_script_work_in_a_database_of_another_encoding() {
+    let name = fresh_schema();
+    server().query(&format!("CREATE DATABASE {name} ENCODING LATIN1 TEMPLATE template0"));
+    let url = support::url("tollway").replace("/postgres?", &format!("/{name}?"));
+    let store = tollway_postgres::PostgresStore::connect(&url).unwrap();
+    let policy = policy("1 request / day");
+    for text in ["東京", "Ω\u{1f980}", "a'b\"c\\d\n"] {
+        assert!(try_take(&store, &policy, &subject(text)));
+        assert!(!try_take(&store, &policy, &subject(text)));
+    }
+}

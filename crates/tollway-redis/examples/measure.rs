@@ -1,0 +1,93 @@
+//! What a take in Redis costs: takes a second, and the server's time for each.
+//!
+//! `cargo run --release -p tollway-redis --example measure`, with redis-server installed.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "a measurement for people")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tollway_core::{Operation, Party, PermitId, Policy, Span, Store, Subject, Terms, Verb};
+use tollway_redis::RedisStore;
+use tollway_testkit::servers::RedisServer;
+
+const CALLERS: u64 = 50;
+const LASTS: Duration = Duration::from_secs(4);
+
+const ONE: [&str; 1] = ["1M / minute"];
+const SIX: [&str; 6] = [
+    "1M / second",
+    "10M / minute",
+    "100M / hour",
+    "1G / day in America/Los_Angeles",
+    "1G / week",
+    "10G / month",
+];
+const BUCKETS: [&str; 6] = [
+    "a: 1M / second bucket",
+    "b: 10M / minute bucket",
+    "c: 100M / hour bucket",
+    "d: 1G / day bucket",
+    "e: 7 tokens / second bucket",
+    "f: 9 tokens / minute bucket",
+];
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    for (name, limits, lines) in [
+        ("one window, one line", &ONE[..], 1),
+        ("one window, 10,000 lines", &ONE[..], 10_000),
+        ("six windows, one line", &SIX[..], 1),
+        ("six windows, 10,000 lines", &SIX[..], 10_000),
+        ("six buckets, one line", &BUCKETS[..], 1),
+        ("six buckets, 10,000 lines", &BUCKETS[..], 10_000),
+    ] {
+        runtime.block_on(measure(name, limits, lines));
+    }
+}
+
+async fn measure(name: &str, limits: &[&str], lines: u64) {
+    let server = RedisServer::start();
+    let store = Arc::new(RedisStore::open(&server.url()).unwrap());
+    let policy = Arc::new(Policy::new("measured", limits.iter().copied()).unwrap());
+    let permits = Arc::new(AtomicU64::new(0));
+    let until = Instant::now() + LASTS;
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|caller| {
+            let (store, policy, permits) = (store.clone(), policy.clone(), permits.clone());
+            tokio::spawn(async move {
+                let mut number = caller;
+                while Instant::now() < until {
+                    take(&*store, &policy, number % lines, permits.fetch_add(1, Ordering::Relaxed)).await;
+                    number += 7_919;
+                }
+            })
+        })
+        .collect();
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    let takes = permits.load(Ordering::Relaxed);
+    let stats = server.command(&["INFO", "commandstats"]);
+    let (calls, micros) = stats.lines().filter(|line| line.starts_with("cmdstat_eval")).fold((0, 0), |sum, line| {
+        let field = |name: &str| -> u64 {
+            line.split(name).nth(1).unwrap().split(',').next().unwrap().parse().unwrap()
+        };
+        (sum.0 + field("calls="), sum.1 + field("usec="))
+    });
+    println!(
+        "{name:28} {:8.0} takes/s  {:5.1} takes a call  {:6.1} us a call  {:5.1} us a take",
+        takes as f64 / LASTS.as_secs_f64(),
+        takes as f64 / calls as f64,
+        micros as f64 / calls as f64,
+        micros as f64 / takes as f64,
+    );
+}
+
+async fn take(store: &RedisStore, policy: &Policy, line: u64, permit: u64) {
+    let subject = Subject::new(&line.to_string()).unwrap();
+    let party = Party { policy, subject: &subject, cost: policy.default_cost() };
+    let terms = Terms { permit: PermitId(permit.into()), max_wait: Span::ZERO, call: None, readings: false };
+    let answer = store.apply(&[Operation { parties: &[party], verb: Verb::Take(terms) }]);
+    answer.await.unwrap();
+}

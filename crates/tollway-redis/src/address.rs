@@ -1,0 +1,230 @@
+//! Where the store is, as a URL says it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use tollway_core::{StoreError, read_span};
+
+use crate::error::wrong;
+
+const PORT: u16 = 6_379;
+const SENTINEL_PORT: u16 = 26_379;
+
+/// What a URL says about a store in Redis.
+///
+/// | URL | server |
+/// |---|---|
+/// | `redis://[USER:PASSWORD@]HOST[:PORT][/DB]` | one server; `rediss://` over TLS |
+/// | `redis+cluster://HOST[:PORT],HOST...` | a Cluster; `rediss+cluster://` over TLS |
+/// | `redis+sentinel://HOST[:PORT],HOST.../MASTER[/DB]` | the master that Sentinels name; `rediss+sentinel://` over TLS |
+///
+/// After a `?`: `prefix` of all keys, `deadline` within which a caller is answered, and for TLS the files `ca`, `cert`, `key`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    pub(crate) kind: Kind,
+    pub(crate) tls: bool,
+    pub(crate) hosts: Vec<(String, u16)>,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) database: i64,
+    pub(crate) prefix: String,
+    pub(crate) deadline: Duration,
+    pub(crate) files: Files,
+}
+
+/// What kind of server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    One,
+    Cluster,
+    Sentinel { master: String },
+}
+
+/// Certificates, as paths of PEM files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Files {
+    pub(crate) ca: Option<PathBuf>,
+    pub(crate) cert: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+}
+
+impl Address {
+    /// Reads a URL. What is wrong is said without the password.
+    pub fn parse(url: &str) -> Result<Self, StoreError> {
+        let (scheme, rest) =
+            url.split_once("://").ok_or_else(|| wrong("a store's URL begins with redis://".into()))?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (user_info, hosts) =
+            authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+        let (tls, kind, path) = read_scheme(scheme, path)?;
+        let (user, password) = read_user(user_info)?;
+        let default_port = if matches!(kind, Kind::Sentinel { .. }) { SENTINEL_PORT } else { PORT };
+        let mut address = Self {
+            hosts: read_hosts(hosts, default_port, &kind)?,
+            kind,
+            tls,
+            user,
+            password,
+            database: read_database(path)?,
+            prefix: "tollway:".to_owned(),
+            deadline: tollway_remote::Options::default().deadline,
+            files: Files::default(),
+        };
+        if tls && cfg!(not(feature = "tls")) {
+            return Err(wrong("rediss:// needs this program to be built with the feature `tls`".into()));
+        }
+        query.split('&').filter(|pair| !pair.is_empty()).try_for_each(|pair| address.set(pair))?;
+        Ok(address)
+    }
+
+    fn set(&mut self, pair: &str) -> Result<(), StoreError> {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let value = decoded(value)?;
+        match name {
+            "prefix" => self.prefix = value,
+            "deadline" => self.deadline = read_span(&value).map_err(wrong)?.into(),
+            "ca" if self.tls => self.files.ca = Some(value.into()),
+            "cert" if self.tls => self.files.cert = Some(value.into()),
+            "key" if self.tls => self.files.key = Some(value.into()),
+            "ca" | "cert" | "key" => {
+                return Err(wrong(format!("`{name}` needs a URL that begins with rediss")));
+            }
+            _ => {
+                let known = "prefix, deadline, ca, cert and key";
+                return Err(wrong(format!("a store in Redis has no option {name:?}; there are {known}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_scheme<'a>(scheme: &str, path: &'a str) -> Result<(bool, Kind, &'a str), StoreError> {
+    let (transport, kind) = scheme.split_once('+').unwrap_or((scheme, ""));
+    let tls = match transport {
+        "redis" => false,
+        "rediss" => true,
+        _ => return Err(wrong(format!("{scheme:?} is no scheme of a store in Redis; try redis or rediss"))),
+    };
+    match kind {
+        "" => Ok((tls, Kind::One, path)),
+        "cluster" => Ok((tls, Kind::Cluster, path)),
+        "sentinel" => {
+            let (master, path) = path.split_once('/').unwrap_or((path, ""));
+            if master.is_empty() {
+                return Err(wrong(
+                    "redis+sentinel:// names its master after the hosts, as in /mymaster".into(),
+                ));
+            }
+            Ok((tls, Kind::Sentinel { master: decoded(master)? }, path))
+        }
+        _ => Err(wrong(format!(
+            "{scheme:?} is no scheme of a store in Redis; try {transport}+cluster or {transport}+sentinel"
+        ))),
+    }
+}
+
+fn read_user(user_info: Option<&str>) -> Result<(Option<String>, Option<String>), StoreError> {
+    let Some(user_info) = user_info else { return Ok((None, None)) };
+    let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
+    let given = |text: &str| if text.is_empty() { Ok(None) } else { decoded(text).map(Some) };
+    Ok((given(user)?, given(password)?))
+}
+
+fn read_hosts(hosts: &str, default_port: u16, kind: &Kind) -> Result<Vec<(String, u16)>, StoreError> {
+    let hosts: Result<Vec<_>, _> = hosts.split(',').map(|host| read_host(host, default_port)).collect();
+    match hosts? {
+        hosts if hosts.len() > 1 && *kind == Kind::One => {
+            Err(wrong("several hosts need redis+cluster:// or redis+sentinel://".into()))
+        }
+        hosts => Ok(hosts),
+    }
+}
+
+/// `HOST`, `HOST:PORT`, `[::1]:PORT`.
+fn read_host(text: &str, default_port: u16) -> Result<(String, u16), StoreError> {
+    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, rest)) => (host, rest.strip_prefix(':')),
+        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    let port = port
+        .map_or(Ok(default_port), |port| port.parse().map_err(|_| wrong(format!("{port:?} is not a port"))));
+    if host.is_empty() {
+        Err(wrong("a store's URL names a host".into()))
+    } else {
+        Ok((host.to_owned(), port?))
+    }
+}
+
+fn read_database(path: &str) -> Result<i64, StoreError> {
+    if path.is_empty() {
+        return Ok(0);
+    }
+    path.parse::<u16>().map(i64::from).map_err(|_| wrong(format!("{path:?} is not the number of a database")))
+}
+
+fn decoded(text: &str) -> Result<String, StoreError> {
+    let decoded = percent_decode_str(text).decode_utf8();
+    decoded.map(Into::into).map_err(|_| wrong("a part of the store's URL is not UTF-8".into()))
+}
+
+/// Never with the password.
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, tls, hosts, user, database, prefix, deadline, .. } = self;
+        write!(
+            f,
+            "{kind:?} {hosts:?} database {database} prefix {prefix:?} deadline {deadline:?} tls {tls}"
+        )?;
+        user.as_ref().map_or(Ok(()), |user| write!(f, " user {user:?}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_server_with_everything() {
+        let url = "redis://ann:p%40ss%3Aword@db.example:7000/3?prefix=%7Bone%7D:&deadline=250ms";
+        let address = Address::parse(url).unwrap();
+        assert_eq!(address.hosts, [("db.example".to_owned(), 7000)]);
+        assert_eq!(address.password.as_deref(), Some("p@ss:word"));
+        assert_eq!((address.user.as_deref(), address.database, &*address.prefix), (Some("ann"), 3, "{one}:"));
+        assert_eq!(address.deadline, Duration::from_millis(250));
+        let shown = format!("{address:?}");
+        assert!(!shown.contains("p@ss") && !shown.contains("p%40ss"), "{shown}");
+    }
+
+    #[test]
+    fn clusters_and_sentinels_have_several_hosts() {
+        let cluster = Address::parse("redis+cluster://a,b:7001,[::1]:7002").unwrap();
+        let host = |host: &str, port| (host.to_owned(), port);
+        assert_eq!(cluster.hosts, [host("a", 6379), host("b", 7001), host("::1", 7002)]);
+        let sentinel = Address::parse("redis+sentinel://a,b/mymaster/2").unwrap();
+        assert_eq!(sentinel.kind, Kind::Sentinel { master: "mymaster".into() });
+        assert_eq!((sentinel.database, sentinel.hosts[1].1), (2, 26_379));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_without_the_password() {
+        for url in [
+            "redis:/h",
+            "http://ann:secret@h",
+            "redis+ring://ann:secret@h",
+            "redis://ann:secret@h:port",
+            "redis://ann:secret@",
+            "redis://ann:secret@h,i",
+            "redis://ann:secret@h/one",
+            "redis://ann:secret@h?deadlin=1s",
+            "redis://ann:secret@h?deadline=soon",
+            "redis://ann:secret@h?ca=file",
+            "redis+sentinel://ann:secret@h",
+        ] {
+            let error = Address::parse(url).unwrap_err();
+            assert!(!error.message.contains("secret"), "{error}");
+        }
+    }
+}

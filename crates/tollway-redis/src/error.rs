@@ -1,0 +1,82 @@
+//! What can go wrong with Redis: who is at fault, and whether the call may be sent again.
+
+use redis::{ErrorKind, RedisError};
+use tollway_core::{Fault, Retry, StoreError};
+
+/// Nothing was sent yet: there is no connection.
+pub(crate) fn not_connected(error: &RedisError) -> StoreError {
+    match error.code() {
+        Some(code) => answered(code, error.detail().unwrap_or_default()),
+        None if error.kind() == ErrorKind::AuthenticationFailed => answered("WRONGPASS", &error.to_string()),
+        None => failed(Fault::Network, Retry::Safe, format!("no connection to Redis: {error}")),
+    }
+}
+
+/// The call was sent, and this came back instead of an answer.
+pub(crate) fn not_answered(error: &RedisError) -> StoreError {
+    match error.code() {
+        Some(code) => answered(code, error.detail().unwrap_or_default()),
+        None if error.is_connection_refusal() => not_connected(error),
+        None => failed(Fault::Network, Retry::Unclear, format!("no answer from Redis: {error}")),
+    }
+}
+
+/// The server answered with an error.
+pub(crate) fn answered(code: &str, detail: &str) -> StoreError {
+    let said =
+        |fault, retry, advice: &str| failed(fault, retry, format!("Redis says {code} {detail}{advice}"));
+    match code {
+        // None of them has run the script's writes: a write that is not allowed stops it at its first.
+        "LOADING" | "BUSY" | "READONLY" | "MOVED" | "ASK" | "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN"
+        | "OOM" | "MISCONF" | "NOREPLICAS" | "NOSCRIPT" => said(Fault::Store, Retry::Safe, ""),
+        "NOAUTH" | "WRONGPASS" => {
+            let advice = "; give the user and password of the server in the store's URL, as in redis://USER:PASSWORD@HOST";
+            said(Fault::Store, Retry::Useless, advice)
+        }
+        "NOPERM" => {
+            let advice = "; the user needs EVALSHA, EVAL, MGET, SET, TIME, HGETALL, HSET, HDEL and the keys under the prefix";
+            said(Fault::Store, Retry::Useless, advice)
+        }
+        "CROSSSLOT" => {
+            let advice = "; on a Cluster a take over several subjects needs their lines in one slot: give the store a \
+                          prefix with a hash tag, as in prefix={shared}:";
+            said(Fault::Caller, Retry::Useless, advice)
+        }
+        _ => said(Fault::Store, Retry::Useless, ""),
+    }
+}
+
+/// The answer is none that the script gives.
+pub(crate) fn not_understood(what: &str) -> StoreError {
+    failed(Fault::Store, Retry::Useless, format!("an answer of Redis that is none of ours: {what}"))
+}
+
+/// What the caller gave is not right.
+pub(crate) fn wrong(message: String) -> StoreError {
+    failed(Fault::Caller, Retry::Useless, message)
+}
+
+fn failed(fault: Fault, retry: Retry, message: String) -> StoreError {
+    StoreError { fault, retry, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_cannot_now_may_be_asked_again_and_one_that_will_not_may_not() {
+        for (code, retry) in [
+            ("LOADING", Retry::Safe),
+            ("READONLY", Retry::Safe),
+            ("OOM", Retry::Safe),
+            ("NOAUTH", Retry::Useless),
+            ("NOPERM", Retry::Useless),
+            ("CROSSSLOT", Retry::Useless),
+            ("ERR", Retry::Useless),
+        ] {
+            assert_eq!(answered(code, "").retry, retry, "{code}");
+        }
+        assert_eq!(answered("CROSSSLOT", "").fault, Fault::Caller);
+    }
+}

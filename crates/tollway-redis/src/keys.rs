@@ -1,0 +1,86 @@
+//! Keys in Redis: different for every (policy, subject), and of one subject all in one slot of a Cluster.
+//!
+//! `tollway:1:{s:team-a}:adobe`: prefix, version, the subject as hash tag, the policy. Bytes of a subject other than
+//! letters, digits, `-`, `_` and `.` are written as `%XX`, so no subject can end its tag or look like another. A name has
+//! no colon, so nothing after it can be taken for one.
+//!
+//! A prefix that has a hash tag of its own, as in `{shared}:`, puts every line into one slot: then takes over several
+//! subjects work on a Cluster, too.
+
+use std::fmt::Write;
+
+use tollway_core::{KEY_VERSION, LineKey};
+
+/// Makes keys under one prefix.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    prefix: String,
+    writer: u128,
+}
+
+impl Keys {
+    pub(crate) fn new(prefix: &str, writer: u128) -> Self {
+        Self { prefix: prefix.to_owned(), writer }
+    }
+
+    /// The key of a line.
+    pub(crate) fn line(&self, line: &LineKey) -> String {
+        let mut key = format!("{}{KEY_VERSION}:{{s:", self.prefix);
+        for byte in line.subject.as_str().bytes() {
+            if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.') {
+                key.push(byte.into());
+            } else {
+                let _ = write!(key, "%{byte:02X}");
+            }
+        }
+        key.push_str("}:");
+        key.push_str(line.policy.as_str());
+        key
+    }
+
+    /// Where the last call of this writer on that line is kept, in the same slot.
+    pub(crate) fn writer(&self, line: &LineKey) -> String {
+        format!("{}:{:032x}", self.line(line), self.writer)
+    }
+
+    /// Where limits that are data are kept.
+    pub(crate) fn settings(&self) -> String {
+        format!("{}{KEY_VERSION}:settings", self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tollway_core::{Name, Subject};
+
+    fn key(policy: &str, subject: &str) -> String {
+        let line = LineKey { policy: Name::new(policy).unwrap(), subject: Subject::new(subject).unwrap() };
+        Keys::new("tollway:", 7).line(&line)
+    }
+
+    /// What Redis hashes: what is between the first brace and the next closing one.
+    fn tag(key: &str) -> &str {
+        key.split_once('{').unwrap().1.split_once('}').unwrap().0
+    }
+
+    #[test]
+    fn keys_look_like_this() {
+        assert_eq!(key("adobe", "team-a"), "tollway:1:{s:team-a}:adobe");
+        assert_eq!(key("adobe", ""), "tollway:1:{s:}:adobe");
+        assert_eq!(key("adobe", "a}:{b%"), "tollway:1:{s:a%7D%3A%7Bb%25}:adobe");
+    }
+
+    proptest! {
+        /// M4: no two lines share a key, and a subject's lines share their tag, whatever the subject is made of.
+        #[test]
+        fn keys_are_injective(one in "[{}%:a\\PC]{0,6}", other in "[{}%:a\\PC]{0,6}", policy in "[a-b.]{1,3}", second in "[a-b.]{1,3}") {
+            let same = one == other && policy == second;
+            prop_assert_eq!(key(&policy, &one) == key(&second, &other), same);
+            let (first, again) = (key(&policy, &one), key(&second, &one));
+            prop_assert_eq!(tag(&first), tag(&again));
+            prop_assert_eq!(tag(&first) == tag(&key(&policy, &other)), one == other);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Sends calls to the script and reads its answers.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{Cmd, RedisResult, Value};
+use tollway_core::{Clock, Outcomes, StoreError, Timestamp};
+use tollway_remote::{Call, Link};
+
+use crate::address::Address;
+use crate::clock::WallClock;
+use crate::connection::Connections;
+use crate::error::{answered, not_answered, not_understood};
+use crate::keys::Keys;
+use crate::reply;
+use crate::request::{GRACE, Requests};
+use crate::script;
+use crate::windows::Times;
+
+/// How often a call is sent until the script has all it needs: its own text, and calendar windows it asked for.
+const ROUNDS_MAX: usize = 8;
+
+/// How long the lines of a clock in a test's hand are kept beyond their end: that clock may stand still.
+const TEST_GRACE: Duration = Duration::from_secs(600);
+
+/// Sends calls to a script in Redis. One process has one; its name as a writer is drawn at random.
+pub struct RedisLink {
+    connections: Connections,
+    requests: Requests,
+    /// A clock in a test's hand, in place of the server's.
+    test_clock: Option<Arc<dyn Clock>>,
+}
+
+impl RedisLink {
+    /// A link to the store at this address. It connects with the first call.
+    pub fn new(address: &Address) -> Result<Self, StoreError> {
+        Self::with_clock(address, None)
+    }
+
+    /// The same for tests: the store's time is this clock's, not the server's.
+    pub fn with_test_clock(address: &Address, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        Self::with_clock(address, Some(clock))
+    }
+
+    fn with_clock(address: &Address, test_clock: Option<Arc<dyn Clock>>) -> Result<Self, StoreError> {
+        let grace = if test_clock.is_some() { TEST_GRACE } else { GRACE };
+        Ok(Self {
+            // A server that does not answer is noticed while there is time to ask once more.
+            connections: Connections::new(address, address.deadline / 2)?,
+            requests: Requests { keys: Keys::new(&address.prefix, draw_writer()), grace },
+            test_clock,
+        })
+    }
+
+    fn command(&self, try_: &Try) -> Cmd {
+        let now = self.test_clock.as_ref().map(|clock| clock.now());
+        let request = self.requests.of(&try_.call, &try_.times, now);
+        let mut command = redis::cmd(if try_.by_text { "EVAL" } else { "EVALSHA" });
+        command.arg(if try_.by_text { script::TEXT } else { &**script::HASH });
+        command.arg(request.keys.len()).arg(request.keys).arg(request.packed);
+        command
+    }
+
+    /// Sends what has no result yet, once.
+    async fn round(&self, tries: &mut [Try]) {
+        let mut open: Vec<&mut Try> = tries.iter_mut().filter(|try_| try_.result.is_none()).collect();
+        let mut connection = match self.connections.get().await {
+            Ok(connection) => connection,
+            Err(error) => return open.iter_mut().for_each(|try_| try_.result = Some(Err(error.clone()))),
+        };
+        let commands = open.iter().map(|try_| self.command(try_)).collect();
+        let answers = connection.send(commands).await;
+        let broken = |answer: &RedisResult<Value>| match answer {
+            Ok(Value::ServerError(error)) => error.code() == "READONLY",
+            Ok(_) => false,
+            Err(_) => true,
+        };
+        if answers.iter().any(broken) {
+            self.connections.give_up(&connection).await;
+        }
+        open.into_iter().zip(answers).for_each(|(try_, answer)| try_.hear(answer));
+    }
+
+    fn now(&self) -> Timestamp {
+        self.test_clock.as_ref().map_or_else(|| WallClock.now(), |clock| clock.now())
+    }
+}
+
+impl Link for RedisLink {
+    async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
+        let now = self.now();
+        let mut tries: Vec<Try> = calls.into_iter().map(|call| Try::new(call, now)).collect();
+        for _ in 0..ROUNDS_MAX {
+            if tries.iter().all(|try_| try_.result.is_some()) {
+                break;
+            }
+            self.round(&mut tries).await;
+        }
+        let unfinished = || Err(not_understood("it asks for one calendar window after the other"));
+        tries.into_iter().map(|try_| try_.result.unwrap_or_else(unfinished)).collect()
+    }
+}
+
+/// A call on its way.
+struct Try {
+    call: Arc<Call>,
+    /// Whose calendar windows go with it.
+    times: Times,
+    /// Whether the script itself is sent, for a server that has not seen it.
+    by_text: bool,
+    result: Option<Result<Outcomes, StoreError>>,
+}
+
+impl Try {
+    fn new(call: Arc<Call>, now: Timestamp) -> Self {
+        let times = Times::of(&call.operations, now);
+        Self { call, times, by_text: false, result: None }
+    }
+
+    /// Takes in what came back: a result, or what to send with it the next time.
+    fn hear(&mut self, answer: RedisResult<Value>) {
+        let result = match answer {
+            Ok(Value::BulkString(bytes)) => reply::outcomes(&bytes, &self.call.operations)
+                .ok_or_else(|| not_understood(&format!("{} bytes", bytes.len()))),
+            Ok(Value::Int(time)) => {
+                self.times.add(Timestamp::from_micros(time.unsigned_abs()));
+                return;
+            }
+            Ok(Value::ServerError(error)) if error.code() == "NOSCRIPT" => {
+                self.by_text = true;
+                return;
+            }
+            Ok(Value::ServerError(error)) => Err(answered(error.code(), error.details().unwrap_or_default())),
+            Err(error) if error.code() == Some("NOSCRIPT") => {
+                self.by_text = true;
+                return;
+            }
+            Err(error) => Err(not_answered(&error)),
+            Ok(other) => Err(not_understood(&format!("{other:?}").chars().take(80).collect::<String>())),
+        };
+        self.result = Some(result);
+    }
+}
+
+/// A writer that nobody else is.
+fn draw_writer() -> u128 {
+    let half = || u128::from(RandomState::new().build_hasher().finish());
+    half() << 64 | half()
+}

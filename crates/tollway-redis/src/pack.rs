@@ -1,0 +1,155 @@
+//! MessagePack, as much of it as the script's side speaks: numbers, booleans, texts, lists and maps.
+
+/// The deepest nesting of an answer that is read: a decision within an outcome within the list of them.
+const DEPTH_MAX: usize = 8;
+
+/// Something being packed.
+#[derive(Default)]
+pub(crate) struct Packer(Vec<u8>);
+
+impl Packer {
+    pub(crate) fn finish(self) -> Vec<u8> {
+        self.0
+    }
+
+    pub(crate) fn number(&mut self, number: u64) {
+        match number {
+            0..0x80 => self.0.push(number as u8),
+            0x80..0x1_0000 => self.tagged(0xcd, &(number as u16).to_be_bytes()),
+            0x1_0000..0x1_0000_0000 => self.tagged(0xce, &(number as u32).to_be_bytes()),
+            _ => self.tagged(0xcf, &number.to_be_bytes()),
+        }
+    }
+
+    pub(crate) fn boolean(&mut self, value: bool) {
+        self.0.push(if value { 0xc3 } else { 0xc2 });
+    }
+
+    /// Any bytes: the script's texts are bytes.
+    pub(crate) fn text(&mut self, text: impl AsRef<[u8]>) {
+        let text = text.as_ref();
+        match text.len() {
+            length @ 0..32 => self.0.push(0xa0 | length as u8),
+            length @ 32..0x1_0000 => self.tagged(0xda, &(length as u16).to_be_bytes()),
+            length => self.tagged(0xdb, &(length as u32).to_be_bytes()),
+        }
+        self.0.extend_from_slice(text);
+    }
+
+    /// As many values as said must follow.
+    pub(crate) fn list(&mut self, length: usize) {
+        match length {
+            0..16 => self.0.push(0x90 | length as u8),
+            _ => self.tagged(0xdc, &(length as u16).to_be_bytes()),
+        }
+    }
+
+    /// As many fields as said must follow, at most 15.
+    pub(crate) fn map(&mut self, fields: u8) {
+        self.0.push(0x80 | fields.min(15));
+    }
+
+    fn tagged(&mut self, tag: u8, bytes: &[u8]) {
+        self.0.push(tag);
+        self.0.extend_from_slice(bytes);
+    }
+}
+
+/// Something that was unpacked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Packed {
+    Nothing,
+    Boolean(bool),
+    Number(u64),
+    Text(Vec<u8>),
+    List(Vec<Packed>),
+}
+
+impl Packed {
+    /// Reads one value that takes up all the bytes; nothing if they are not that.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let mut rest = bytes;
+        let value = read(&mut rest, DEPTH_MAX)?;
+        rest.is_empty().then_some(value)
+    }
+
+    pub(crate) fn number(&self) -> Option<u64> {
+        if let Self::Number(number) = self { Some(*number) } else { None }
+    }
+
+    pub(crate) fn boolean(&self) -> Option<bool> {
+        if let Self::Boolean(value) = self { Some(*value) } else { None }
+    }
+
+    pub(crate) fn text(&self) -> Option<&[u8]> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    pub(crate) fn list(&self) -> Option<&[Packed]> {
+        if let Self::List(list) = self { Some(list) } else { None }
+    }
+}
+
+fn read(rest: &mut &[u8], depth: usize) -> Option<Packed> {
+    let tag = rest.split_off_first()?;
+    Some(match *tag {
+        number @ 0..0x80 => Packed::Number(number.into()),
+        0xc0 => Packed::Nothing,
+        0xc2 | 0xc3 => Packed::Boolean(*tag == 0xc3),
+        0xcc..=0xcf => Packed::Number(big_endian(rest, 1 << (tag - 0xcc))?),
+        // Signed, but never negative.
+        0xd0..=0xd3 => Packed::Number(big_endian(rest, 1 << (tag - 0xd0))?),
+        0xa0..0xc0 => text(rest, (tag & 0x1f).into())?,
+        0xd9..=0xdb => {
+            let length = big_endian(rest, 1 << (tag - 0xd9))?;
+            text(rest, length)?
+        }
+        0x90..0xa0 => list(rest, (tag & 0x0f).into(), depth)?,
+        // A table without anything in it.
+        0x80 => Packed::List(Vec::new()),
+        0xdc => {
+            let length = big_endian(rest, 2)?;
+            list(rest, length, depth)?
+        }
+        _ => return None,
+    })
+}
+
+fn big_endian(rest: &mut &[u8], bytes: usize) -> Option<u64> {
+    let bytes = rest.split_off(..bytes)?;
+    Some(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
+fn text(rest: &mut &[u8], length: u64) -> Option<Packed> {
+    Some(Packed::Text(rest.split_off(..usize::try_from(length).ok()?)?.to_vec()))
+}
+
+fn list(rest: &mut &[u8], length: u64, depth: usize) -> Option<Packed> {
+    let depth = depth.checked_sub(1)?;
+    let values: Option<Vec<Packed>> = (0..length).map(|_| read(rest, depth)).collect();
+    values.map(Packed::List)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_packed_reads_back(numbers in proptest::collection::vec(any::<u64>(), 0..40), text in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let mut packer = Packer::default();
+            packer.list(numbers.len() + 1);
+            numbers.iter().for_each(|number| packer.number(*number));
+            packer.text(&text);
+            let mut expected: Vec<Packed> = numbers.into_iter().map(Packed::Number).collect();
+            expected.push(Packed::Text(text));
+            prop_assert_eq!(Packed::read(&packer.finish()), Some(Packed::List(expected)));
+        }
+
+        #[test]
+        fn garbage_is_refused_and_nothing_else_happens(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Packed::read(&bytes);
+        }
+    }
+}

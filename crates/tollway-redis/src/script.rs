@@ -1,0 +1,30 @@
+//! The script: the engine once more, in Lua, because Redis runs nothing else atomically.
+//!
+//! Its files are put together in this order; each uses what stands before it.
+
+use std::sync::LazyLock;
+
+/// The whole script.
+pub(crate) const TEXT: &str = concat!(
+    include_str!("script/parts.lua"),
+    include_str!("script/numbers.lua"),
+    include_str!("script/exact.lua"),
+    include_str!("script/window.lua"),
+    include_str!("script/sliding.lua"),
+    include_str!("script/bucket.lua"),
+    include_str!("script/slots.lua"),
+    include_str!("script/limit.lua"),
+    include_str!("script/meter.lua"),
+    include_str!("script/line.lua"),
+    include_str!("script/change.lua"),
+    include_str!("script/memory.lua"),
+    include_str!("script/decide.lua"),
+    include_str!("script/aside.lua"),
+    include_str!("script/correct.lua"),
+    include_str!("script/verbs.lua"),
+    include_str!("script/apply.lua"),
+    include_str!("script/main.lua"),
+);
+
+/// The hash that servers know it by once they have seen it.
+pub(crate) static HASH: LazyLock<String> = LazyLock::new(|| redis::Script::new(TEXT).get_hash().to_owned());

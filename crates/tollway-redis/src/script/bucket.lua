@@ -1,0 +1,49 @@
+-- Continuous refill, exact for odd rates. Beside bucket.rs.
+-- The meter is {identity, used, part}: `used + part / period` units are used.
+
+parts.bucket = function()
+  local bucket = {}
+
+  -- What is still used after `elapsed`.
+  function bucket.after(limit, used, part, elapsed)
+    if elapsed == 0 or (used == 0 and part == 0) then return used, part end
+    local drained, drained_part = multiply_divide(elapsed, limit.amount, limit.period)
+    used, part = used - drained, part - drained_part
+    if part < 0 then used, part = used - 1, part + limit.period end
+    if used < 0 then return 0, 0 end
+    return used, part
+  end
+
+  -- What is used in whole units, a part counting as one.
+  function bucket.whole(used, part)
+    return part > 0 and used + 1 or used
+  end
+
+  -- How long until `charge` fits beside what is used: zero if it does now. Rounded up, against the caller.
+  function bucket.wait_for(limit, used, part, burst, charge)
+    local room = since(burst, charge)
+    if bucket.whole(used, part) <= room then return 0 end
+    local amount = limit.amount
+    local wait, rest = multiply_divide(used - room, limit.period, amount)
+    return min(wait + floor((rest + part + amount - 1) / amount), MAX)
+  end
+
+  -- When nothing of it is used any more, if it is as of `as_of`.
+  function bucket.good_as_new_at(limit, used, part, as_of)
+    if used == 0 and part == 0 then return 0 end
+    return plus(as_of, bucket.wait_for(limit, used, part, 0, 0))
+  end
+
+  -- Gives units back; never above full.
+  function bucket.credit(used, part, units)
+    if used >= units then return used - units, part end
+    return 0, 0
+  end
+
+  -- Limit::refilled_in: the whole units that refill in this time, rounded up.
+  function bucket.refilled_in(limit, elapsed)
+    local whole, rest = multiply_divide(elapsed, limit.amount, limit.period)
+    return rest > 0 and whole + 1 or whole
+  end
+  return bucket
+end

@@ -1,0 +1,211 @@
+-- What happens to a permit after its grant: settled, returned, done, renewed. And a line made new. Beside correct.rs.
+
+parts.correct = function()
+  local correct = {}
+
+  local REFUND_REMEMBERED = 600000000
+
+  -- Limit::longest_memory, of all limits of the parties: how long a take may matter at the most.
+  local function longest_memory(parties)
+    local longest = 0
+    for _, party in ipairs(parties) do
+      for _, limit in ipairs(party.policy.limits) do
+        local kind, memory = limit.kind, limit.period
+        if kind == "bucket" then memory = limit.refill_time end
+        if kind == "sliding" then memory = 2 * limit.period end
+        longest = max(longest, memory)
+      end
+    end
+    return longest
+  end
+
+  -- Limit::settle: puts right what a permit took from a meter that is as of `as_of`; says whether it still could.
+  local function settle_meter(limit, meter, booked_at, reserved, actual, as_of)
+    local kind = limit.kind
+    if kind == "bucket" then
+      local young = engine.bucket.refilled_in(limit, since(as_of, booked_at)) <= limit.capacity
+      meter[2] = min(meter[2] + since(actual, reserved), MAX)
+      if young then meter[2], meter[3] = engine.bucket.credit(meter[2], meter[3], since(reserved, actual)) end
+      return young or actual >= reserved
+    elseif kind == "sliding" then
+      local here = meter[2] <= booked_at and booked_at < plus(meter[2], limit.period)
+      if here then meter[4] = min(since(meter[4], reserved) + actual, MAX) end
+      return here
+    end
+    local here
+    if kind == "first" then
+      here = booked_at < meter[2] and meter[2] <= plus(booked_at, limit.period)
+    else
+      local _, ends = engine.window.around(limit, booked_at)
+      here = ends == meter[2]
+    end
+    if here then meter[3] = min(since(meter[3], reserved) + actual, MAX) end
+    return here
+  end
+
+  -- Puts every limit of one line right; `actual` holds nothing for a limit whose units must stay spent.
+  local function correct_line(party, line, booking, actual, now)
+    local as_of, whole = engine.line.as_of(line), true
+    local to = max(now, as_of)
+    for i, limit in ipairs(party.policy.limits) do
+      local meter, reserved = line.meters[i], party.charges[i]
+      engine.meter.advance(limit, meter, as_of, to)
+      engine.meter.free(limit, meter, booking.permit)
+      if limit.kind ~= "slots" then
+        if not actual[i] then
+          whole = whole and reserved == 0
+        elseif actual[i] ~= reserved then
+          local right = settle_meter(limit, meter, booking.at, reserved, actual[i], to)
+          whole = whole and right
+        end
+      end
+    end
+    line.seen = now
+    engine.change.drop_undo(line)
+    engine.change.note_expiry(line, party.policy)
+    return whole
+  end
+
+  -- The answer without any change: the line was reset since, or this permit was refunded before, or none more fit.
+  local function known_refund(parties, lines, operation, now)
+    local booking = operation.booking
+    for _, line in ipairs(lines) do
+      local epoch = line.extra and line.extra.epoch or 0
+      if epoch > 0 and booking.granted_at <= epoch then return "dropped" end
+    end
+    if not operation.remember then return nil end
+    local expires = max(plus(booking.at, longest_memory(parties)), plus(now, REFUND_REMEMBERED))
+    local keeper = operation.keeper
+    local remembered = engine.memory.remember_refund(lines[keeper], booking.permit, expires, now)
+    if remembered == "repeated" then return "repeated" end
+    if remembered == "full" then return "dropped" end
+    engine.change.note_expiry(lines[keeper], parties[keeper].policy)
+  end
+
+  -- A bucket's debt is at most one burst.
+  local function overrun(parties)
+    for index, party in ipairs(parties) do
+      for i, limit in ipairs(party.policy.limits) do
+        local more = party.actual and since(party.actual[i], party.charges[i]) or 0
+        if not party.policy.shadow and limit.kind == "bucket" and more > limit.capacity then
+          return { "refused", "overrun", index - 1, i - 1, more }
+        end
+      end
+    end
+  end
+
+  -- Corrects the cost once the actual one is known, and frees the slots: the call is over.
+  function correct.settle(parties, lines, operation, now)
+    local refused = overrun(parties)
+    if refused then return refused, false end
+    now = engine.line.newest(lines, now)
+    local known = known_refund(parties, lines, operation, now)
+    if known then return { "settled", known }, false end
+    local whole = true
+    for index, party in ipairs(parties) do
+      if party.actual then
+        whole = correct_line(party, lines[index], operation.booking, party.actual, now) and whole
+      end
+    end
+    return { "settled", whole and "whole" or "partly" }, true
+  end
+
+  -- Restores the state before the last booking, if it was this permit's and nothing has changed since.
+  local function undo(party, line, permit, now)
+    local extra = line.extra
+    local last = extra and extra.undo
+    if not last or last.permit ~= permit then return false end
+    line.meters, line.seen = last.meters, now
+    extra.undo, extra.frontier, extra.frontier_limit = nil, last.frontier, last.frontier_limit
+    local to = engine.line.as_of(line)
+    for i, limit in ipairs(party.policy.limits) do engine.meter.advance(limit, line.meters[i], last.as_of, to) end
+    engine.change.drop_empty_extra(line)
+    engine.change.note_expiry(line, party.policy)
+    return true
+  end
+
+  -- Gives an unused permit back: exactly, if it was the last booking and nothing has changed since; else as a settle to
+  -- nothing, but for buckets whose place still lies ahead, where others have been booked on top of it.
+  function correct.give_back(parties, lines, operation, now)
+    now = engine.line.newest(lines, now)
+    local known = known_refund(parties, lines, operation, now)
+    if known then return { "settled", known }, false end
+    local booking, whole = operation.booking, true
+    for index, party in ipairs(parties) do
+      local line = lines[index]
+      engine.memory.forget_call(line, booking.permit)
+      if not undo(party, line, booking.permit, now) then
+        local nothing = {}
+        for i, limit in ipairs(party.policy.limits) do
+          nothing[i] = not (booking.at > now and limit.kind == "bucket") and 0
+        end
+        whole = correct_line(party, line, booking, nothing, now) and whole
+      end
+    end
+    return { "settled", whole and "whole" or "partly" }, true
+  end
+
+  -- Frees the slots of a permit, also those that have expired.
+  function correct.free_slots(parties, lines, permit)
+    for index, party in ipairs(parties) do
+      local line = lines[index]
+      for i, limit in ipairs(party.policy.limits) do engine.meter.free(limit, line.meters[i], permit) end
+      engine.change.note_expiry(line, party.policy)
+    end
+  end
+
+  -- Frees the slots of a permit, if it still holds any; else changes nothing and says so.
+  function correct.done(parties, lines, permit, now)
+    local held = false
+    for index, party in ipairs(parties) do
+      local line = lines[index]
+      for i, limit in ipairs(party.policy.limits) do
+        held = held or engine.meter.holds_slot(limit, line.meters[i], permit, max(now, line.seen))
+      end
+    end
+    if held then correct.free_slots(parties, lines, permit) end
+    return { "done", held }, held
+  end
+
+  -- Whether a permit has every slot of these parties; true where there are none to have.
+  function correct.holds_all_slots(parties, lines, permit, now, shadows_too)
+    for index, party in ipairs(parties) do
+      for i, limit in ipairs(party.policy.limits) do
+        local asked = limit.kind == "slots" and (shadows_too or not party.policy.shadow)
+        if asked and not engine.meter.holds_slot(limit, lines[index].meters[i], permit, now) then return false end
+      end
+    end
+    return true
+  end
+
+  -- Keeps the slots of a permit, if it still holds all of them; else changes nothing and says so.
+  function correct.renew(parties, lines, permit, now)
+    now = engine.line.newest(lines, now)
+    if not correct.holds_all_slots(parties, lines, permit, now, true) then return { "renewed", false }, false end
+    for index, party in ipairs(parties) do
+      local line = lines[index]
+      engine.change.bring_to(line, party.policy, now)
+      for i, limit in ipairs(party.policy.limits) do
+        if limit.kind == "slots" then engine.slots.renew(line.meters[i][2], permit, plus(now, limit.period)) end
+      end
+      engine.change.note_expiry(line, party.policy)
+    end
+    return { "renewed", true }, true
+  end
+
+  -- Makes lines new. Permits granted before settle nothing afterwards; callers' ids still count once.
+  function correct.reset(parties, lines, now)
+    for index, party in ipairs(parties) do
+      local line = lines[index]
+      local known, seen = line.extra or {}, max(now, line.seen)
+      -- Until no permit from before can matter any more, not even one that was booked ahead.
+      local epoch_expires = plus(max(seen, engine.line.frontier(line)), longest_memory({ party }))
+      line.meters, line.seen = engine.line.new(party.policy).meters, seen
+      line.extra =
+        { epoch = seen, epoch_expires = epoch_expires, calls = known.calls, calls_expire = known.calls_expire }
+      engine.change.note_expiry(line, party.policy)
+    end
+    return { "reset" }, true
+  end
+  return correct
+end

@@ -1,0 +1,65 @@
+-- The questions that a decision asks every algorithm. Beside algorithm/mod.rs.
+-- A limit is what the caller sent: kind, identity, amount, capacity, period; refill_time of a bucket; windows of a calendar.
+-- Its kind is "every" or "calendar" (aligned windows), "first" (from first call), "sliding", "bucket" or "slots".
+
+parts.limit = function()
+  local limit_of = {}
+
+  -- A bucket that refills within this is kept until it surely has, rather than exactly as long as it must be.
+  local REFILLS_SOON = 3600000000
+
+  -- A meter that nobody has touched.
+  function limit_of.fresh_meter(limit)
+    local kind = limit.kind
+    if kind == "slots" then return { limit.identity, {} } end
+    if kind == "sliding" then return { limit.identity, 0, 0, 0 } end
+    return { limit.identity, 0, 0 }
+  end
+
+  -- The earliest moment from `from` on at which `charge` fits, if nobody takes before. The meter is as of `as_of`.
+  function limit_of.earliest(limit, meter, charge, as_of, from, edge)
+    local kind = limit.kind
+    if kind == "every" or kind == "calendar" then
+      return engine.window.earliest(limit, meter[2], meter[3], charge, from, edge)
+    elseif kind == "bucket" then
+      return max(from, plus(as_of, engine.bucket.wait_for(limit, meter[2], meter[3], limit.capacity, charge)))
+    elseif kind == "first" then
+      return engine.window.earliest_unaligned(limit, meter[2], meter[3], charge, from)
+    elseif kind == "sliding" then
+      return engine.sliding.earliest(limit.period, meter[2], meter[3], meter[4], limit.amount, charge, from)
+    end
+    return engine.slots.earliest(meter[2], limit.amount, from)
+  end
+
+  -- Brings a meter from `as_of` to `at` and takes `charge` from it there. Answers until when the permit may begin, when the
+  -- meter is as good as new, and whether it holds no more than its limit (I1).
+  function limit_of.debit(limit, meter, charge, as_of, at, edge, permit)
+    local kind = limit.kind
+    if kind == "every" or kind == "calendar" then
+      local ends, count = engine.window.at(limit, meter[2], meter[3], at)
+      count = min(count + charge, MAX)
+      meter[2], meter[3] = ends, count
+      return engine.window.good_until(limit, ends, edge), count == 0 and 0 or ends, count <= limit.amount
+    elseif kind == "bucket" then
+      local used, part = engine.bucket.after(limit, meter[2], meter[3], since(at, as_of))
+      used = min(used + charge, MAX)
+      meter[2], meter[3] = used, part
+      local holds = engine.bucket.whole(used, part) <= limit.capacity
+      if holds and limit.refill_time <= REFILLS_SOON then return MAX, plus(at, limit.refill_time), holds end
+      return MAX, engine.bucket.good_as_new_at(limit, used, part, at), holds
+    end
+    engine.meter.advance(limit, meter, as_of, at)
+    local good_until = MAX
+    if kind == "first" then
+      meter[2], meter[3] = engine.window.debit_unaligned(limit, meter[2], meter[3], charge, at)
+      good_until = meter[2]
+    elseif kind == "sliding" then
+      meter[4] = min(meter[4] + charge, MAX)
+    elseif charge > 0 then
+      good_until = plus(at, limit.period)
+      engine.slots.hold(meter[2], permit, good_until)
+    end
+    return good_until, engine.meter.good_as_new_at(limit, meter, at), engine.meter.used(limit, meter, at, at) <= limit.capacity
+  end
+  return limit_of
+end

@@ -1,0 +1,58 @@
+-- What else is asked of a meter. Beside algorithm/mod.rs.
+
+parts.meter = function()
+  local meter_of = {}
+
+  -- Brings a meter from `as_of` to `to`: windows that have ended are empty, buckets refill, slots expire.
+  function meter_of.advance(limit, meter, as_of, to)
+    local kind = limit.kind
+    if kind == "every" or kind == "calendar" then
+      meter[2], meter[3] = engine.window.at(limit, meter[2], meter[3], to)
+    elseif kind == "bucket" then
+      meter[2], meter[3] = engine.bucket.after(limit, meter[2], meter[3], since(to, as_of))
+    elseif kind == "first" then
+      if to >= meter[2] then meter[2], meter[3] = 0, 0 end
+    elseif kind == "sliding" then
+      meter[2], meter[3], meter[4] = engine.sliding.at(limit.period, meter[2], meter[3], meter[4], to)
+    else
+      meter[2] = engine.slots.without(meter[2], nil, to)
+    end
+  end
+
+  -- What is used at `at`, rounded up; the meter is as of `as_of`.
+  function meter_of.used(limit, meter, as_of, at)
+    local kind = limit.kind
+    if kind == "bucket" then return engine.bucket.whole(engine.bucket.after(limit, meter[2], meter[3], since(at, as_of))) end
+    if kind == "sliding" then return engine.sliding.used(limit.period, meter[2], meter[3], meter[4], at) end
+    if kind == "slots" then return engine.slots.held(meter[2], at) end
+    return at < meter[2] and meter[3] or 0
+  end
+
+  -- When a meter that is as of `as_of` is as good as new if nobody takes.
+  function meter_of.good_as_new_at(limit, meter, as_of)
+    local kind = limit.kind
+    if kind == "bucket" then return engine.bucket.good_as_new_at(limit, meter[2], meter[3], as_of) end
+    if kind == "sliding" then return engine.sliding.good_as_new_at(limit.period, meter[2], meter[3], meter[4]) end
+    if kind == "slots" then return engine.slots.last_end(meter[2]) end
+    if kind ~= "first" and meter[3] == 0 then return 0 end
+    return meter[2]
+  end
+
+  -- When the limit is whole again: a window's end, a full bucket, the last slot's expiry; never before `at`.
+  function meter_of.resets_at(limit, meter, as_of, at)
+    local kind = limit.kind
+    if kind == "every" or kind == "calendar" then return max((engine.window.at(limit, meter[2], meter[3], at)), at) end
+    return max(meter_of.good_as_new_at(limit, meter, as_of), at)
+  end
+
+  -- Whether `permit` holds a slot in this meter.
+  function meter_of.holds_slot(limit, meter, permit, at)
+    return limit.kind == "slots" and engine.slots.holds(meter[2], permit, at)
+  end
+
+  -- Frees the slot that `permit` has in this meter, expired or not, if it is one of slots.
+  function meter_of.free(limit, meter, permit)
+    if limit.kind == "slots" then meter[2] = engine.slots.without(meter[2], permit, -1) end
+  end
+  return meter_of
+end

@@ -1,0 +1,109 @@
+-- Everything that can be done with lines, but for the plain take. Beside apply.rs.
+
+parts.verbs = function()
+  local verbs = {}
+
+  local CALL_ID_REMEMBERED = 600000000
+
+  -- A take with an id, which counts once.
+  local function take_once(parties, lines, terms, now)
+    local keeper = lines[terms.keeper]
+    local known_at, calls = engine.line.newest(lines, now), engine.memory.calls(keeper)
+    local known = engine.memory.call(calls, terms.call, known_at)
+    if known then
+      local permit = known[3]
+      if known[2] ~= terms.asked then return { "refused", "id_reused" } end
+      if not engine.correct.holds_all_slots(parties, lines, permit, known_at, false) then return { "refused", "call_over" } end
+      local readings = terms.readings and engine.aside.read_all(parties, lines, known_at)
+      return { "granted", permit, known[4], known_at, known[5], known[6], true, false, known[7], readings or false }
+    end
+    if not engine.memory.has_room_for_call(calls, known_at) then return { "refused", "too_many_ids" } end
+    local decision = engine.decide.decide(parties, lines, terms, now)
+    if decision[1] == "granted" then
+      local _, permit, granted_at, at_now, at, good_until, _, _, denying = unpack(decision)
+      local policy = parties[terms.keeper].policy
+      local expires = plus(at_now, CALL_ID_REMEMBERED)
+      engine.change.bring_to(keeper, policy, at_now)
+      engine.memory.remember_call(keeper, { terms.call, terms.asked, permit, granted_at, at, good_until, denying, expires }, at_now)
+      engine.change.note_expiry(keeper, policy)
+    end
+    return decision
+  end
+
+  -- Limit::still_good: whether a permit may still begin at `now`: its window runs, less the edge; its slot is held.
+  local function meter_still_good(limit, meter, booking, now, edge)
+    local kind = limit.kind
+    if kind == "every" or kind == "calendar" then
+      local _, ends = engine.window.around(limit, booking.at)
+      return now < engine.window.good_until(limit, ends, edge)
+    elseif kind == "first" then
+      return now < meter[2] and booking.at < meter[2] and meter[2] <= plus(booking.at, limit.period)
+    end
+    return kind ~= "slots" or engine.meter.holds_slot(limit, meter, booking.permit, now)
+  end
+
+  -- A permit that holds slots may have kept them beyond the time it was granted for; then only its windows end it.
+  local function still_good(parties, lines, booking, now)
+    local holds_slots = false
+    for index, party in ipairs(parties) do
+      holds_slots = holds_slots or party.policy.holds_slots
+      for i, limit in ipairs(party.policy.limits) do
+        local meter, edge = lines[index].meters[i], party.policy.edge
+        if party.charges[i] > 0 and not meter_still_good(limit, meter, booking, now, edge) then return false end
+      end
+    end
+    return holds_slots
+  end
+
+  -- Free while the permit is good; too late, it takes again at the back of the line, once however often it is repeated.
+  function verbs.begin(parties, lines, operation, now)
+    local booking = operation.booking
+    now = engine.line.newest(lines, now)
+    if now < booking.at then return { "early", booking.at - now }, false end
+    if now < booking.good_until or still_good(parties, lines, booking, now) then return { "now" }, false end
+    -- It must not stand in its own way: the slots it held are free for it, if it is granted.
+    local before = clone(lines)
+    engine.correct.free_slots(parties, lines, booking.permit)
+    local decision = take_once(parties, lines, operation, now)
+    local changed = engine.apply.changes(decision)
+    if not changed then engine.apply.restore(lines, before) end
+    if decision[1] == "refused" then return decision, false end
+    return { "again", decision }, changed
+  end
+
+  function verbs.take(parties, lines, operation, now)
+    local decision = take_once(parties, lines, operation, now)
+    return decision, engine.apply.changes(decision)
+  end
+
+  function verbs.preview(parties, lines, operation, now)
+    local foreseen = clone(lines)
+    if operation.call then return take_once(parties, foreseen, operation, now), false end
+    return engine.decide.decide(parties, foreseen, operation, now), false
+  end
+
+  function verbs.settle(parties, lines, operation, now)
+    return engine.correct.settle(parties, lines, operation, now)
+  end
+
+  function verbs.give_back(parties, lines, operation, now)
+    return engine.correct.give_back(parties, lines, operation, now)
+  end
+
+  function verbs.done(parties, lines, operation, now)
+    return engine.correct.done(parties, lines, operation.permit, now)
+  end
+
+  function verbs.renew(parties, lines, operation, now)
+    return engine.correct.renew(parties, lines, operation.permit, now)
+  end
+
+  function verbs.peek(parties, lines, _, now)
+    return { "peeked", engine.aside.read_all(parties, lines, engine.line.newest(lines, now)) }, false
+  end
+
+  function verbs.reset(parties, lines, _, now)
+    return engine.correct.reset(parties, lines, now)
+  end
+  return verbs
+end

@@ -1,0 +1,146 @@
+//! Limits as data: one hash, its fields `POLICY:LIMIT`, its values `AMOUNT:BURST:SET_AT`, read by all.
+//!
+//! A thread of its own asks, because whoever waits for the answer may have no runtime.
+
+use std::sync::Arc;
+use std::thread;
+
+use redis::{Cmd, FromRedisValue, Value};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
+use tollway_core::bounds::SETTINGS_MAX;
+use tollway_core::{
+    Fault, Name, Retry, Setting, SettingChange, Settings, SettingsAnswer, StoreError, Timestamp,
+};
+
+use crate::connection::Connections;
+use crate::error::{answered, not_answered, not_understood, wrong};
+use crate::keys::Keys;
+
+/// How many questions may wait.
+const QUEUE_MAX: usize = 64;
+
+/// Sets one field, unless that were one too many. In one step, so that two who set the last one do not both.
+const SET: &str = "local time = redis.call('TIME')
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 and redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[3]) then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. time[1])
+return 1";
+
+/// The settings of a store in Redis.
+pub(crate) struct RedisSettings {
+    key: String,
+    questions: Sender<Question>,
+}
+
+struct Question {
+    command: Cmd,
+    answer: oneshot::Sender<Result<Value, StoreError>>,
+}
+
+impl RedisSettings {
+    pub(crate) fn start(keys: &Keys, connections: Connections) -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (questions, waiting) = channel(QUEUE_MAX);
+        thread::Builder::new()
+            .name("tollway-settings".to_owned())
+            .spawn(move || runtime.block_on(answer_all(Arc::new(connections), waiting)))?;
+        Ok(Self { key: keys.settings(), questions })
+    }
+
+    fn ask(&self, command: Cmd) -> SettingsAnswer<Value> {
+        let (answer, answered) = oneshot::channel();
+        let sent = self.questions.try_send(Question { command, answer });
+        Box::pin(async move {
+            let failed = |message: &str| StoreError {
+                fault: Fault::Store,
+                retry: Retry::Safe,
+                message: message.to_owned(),
+            };
+            sent.map_err(|_| failed("too many questions about settings wait already"))?;
+            answered.await.map_err(|_| failed("the store was closed"))?
+        })
+    }
+}
+
+impl Settings for RedisSettings {
+    fn settings(&self) -> SettingsAnswer<Vec<Setting>> {
+        let mut command = redis::cmd("HGETALL");
+        command.arg(&self.key);
+        let answer = self.ask(command);
+        Box::pin(async move {
+            let pairs = Vec::<(String, String)>::from_redis_value(answer.await?);
+            let pairs = pairs.map_err(|error| not_understood(&error.to_string()))?;
+            pairs.iter().map(|(field, value)| read(field, value)).collect()
+        })
+    }
+
+    fn change(&self, change: SettingChange) -> SettingsAnswer<()> {
+        let field = format!("{}:{}", change.policy, change.limit);
+        let command = match change.amounts {
+            Some((amount, burst)) => {
+                let burst = burst.map(|burst| burst.to_string()).unwrap_or_default();
+                let mut command = redis::cmd("EVAL");
+                command
+                    .arg(SET)
+                    .arg(1)
+                    .arg(&self.key)
+                    .arg(field)
+                    .arg(format!("{amount}:{burst}"))
+                    .arg(SETTINGS_MAX);
+                command
+            }
+            None => {
+                let mut command = redis::cmd("HDEL");
+                command.arg(&self.key).arg(field);
+                command
+            }
+        };
+        let (answer, sets) = (self.ask(command), change.amounts.is_some());
+        Box::pin(async move {
+            match answer.await? {
+                Value::Int(0) if sets => {
+                    Err(wrong(format!("{SETTINGS_MAX} limits are set already; clear some first")))
+                }
+                Value::Int(_) => Ok(()),
+                other => Err(not_understood(&format!("{other:?}"))),
+            }
+        })
+    }
+}
+
+async fn answer_all(connections: Arc<Connections>, mut waiting: Receiver<Question>) {
+    while let Some(Question { command, answer }) = waiting.recv().await {
+        let _ = answer.send(ask(&connections, command).await);
+    }
+}
+
+async fn ask(connections: &Connections, command: Cmd) -> Result<Value, StoreError> {
+    let mut connection = connections.get().await?;
+    match connection.send(vec![command]).await.pop() {
+        Some(Ok(Value::ServerError(error))) => {
+            Err(answered(error.code(), error.details().unwrap_or_default()))
+        }
+        Some(Ok(value)) => Ok(value),
+        Some(Err(error)) => {
+            connections.give_up(&connection).await;
+            Err(not_answered(&error))
+        }
+        None => Err(not_understood("no answer at all")),
+    }
+}
+
+fn read(field: &str, value: &str) -> Result<Setting, StoreError> {
+    let parsed = || {
+        let (policy, limit) = field.split_once(':')?;
+        let mut parts = value.split(':');
+        let (amount, burst, set_at) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(Setting {
+            policy: Name::new(policy).ok()?,
+            limit: Name::new(limit).ok()?,
+            amount: amount.parse().ok()?,
+            burst: if burst.is_empty() { None } else { Some(burst.parse().ok()?) },
+            set_at: Timestamp::from_secs(set_at.parse().ok()?),
+        })
+    };
+    parsed().ok_or_else(|| not_understood(&format!("the setting {field:?} is {value:?}")))
+}

@@ -1,0 +1,28 @@
+//! A network that fails on demand: a proxy between a client and a real server.
+//!
+//! ```no_run
+//! use tollway_testkit::faults::{Fault, FaultProxy};
+//! use tollway_testkit::servers::RedisServer;
+//!
+//! let redis = RedisServer::start();
+//! let proxy = FaultProxy::to(redis.addr());
+//! // ... a client connects to proxy.addr() ...
+//! proxy.set(Fault::LoseReplies { times: Some(1) });
+//! // ... the next command is applied, and its client never learns of it ...
+//! assert_eq!(proxy.counts().replies_lost, 1);
+//! ```
+//!
+//! What a proxy keeps back, it keeps in order and lets go when the fault is cleared, as a network does that loses packets
+//! for a while. So a request may arrive long after its client has given up.
+
+mod counts;
+mod fault;
+mod lane;
+mod pair;
+mod proxy;
+mod relay;
+mod wire;
+
+pub use counts::Counts;
+pub use fault::{Fault, Way};
+pub use proxy::FaultProxy;

@@ -1,0 +1,27 @@
+//! Ports for servers.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Below the ports that systems give to outgoing connections: a server that is down for a moment finds its port free
+/// when it comes back.
+const FIRST: u32 = 10_000;
+const COUNT: u32 = 22_000;
+
+/// How many this process has asked for.
+static ASKED: AtomicU32 = AtomicU32::new(0);
+
+/// A loopback port that nobody listens on, and that this process has not been given before.
+pub(crate) fn free_port() -> u16 {
+    // Processes of one test run have neighbouring ids: each begins somewhere else.
+    let begin = process::id().wrapping_mul(7_919);
+    for _ in 0..COUNT {
+        let step = ASKED.fetch_add(1, Ordering::Relaxed);
+        let port = (FIRST + begin.wrapping_add(step) % COUNT) as u16;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port from {FIRST} to {} is free on loopback", FIRST + COUNT - 1);
+}

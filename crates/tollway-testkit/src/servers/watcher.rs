@@ -1,0 +1,54 @@
+//! Ends a server whose test process ended first.
+//!
+//! Statics are not dropped, and a killed process drops nothing. What always happens is that the system closes its files:
+//! so a shell waits at the other end of a pipe, and ends the server when the pipe ends.
+
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Each line replaces the processes to end. A stopped process hears of it only when it goes on.
+const SCRIPT: &str = r#"
+while read -r line; do pids=$line; done
+if [ -n "$pids" ]; then
+    kill -s "$1" $pids
+    kill -s CONT $pids
+fi
+tries=0
+for pid in $pids; do
+    while kill -s 0 "$pid" && [ $tries -lt 100 ]; do sleep 0.05; tries=$((tries + 1)); done
+    [ $tries -lt 100 ] || kill -s KILL "$pid"
+done
+rm -rf -- "$2"
+"#;
+
+/// A shell that waits for this process to end.
+pub(super) struct Watcher(Child);
+
+impl Watcher {
+    /// Ends, by this signal, what it will be told of, and removes the folder.
+    pub(super) fn new(signal: &str, folder: &Path) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", SCRIPT, "watcher", signal]).arg(folder);
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // In a group of its own, what is typed at the terminal or sent to the test's group does not reach it.
+        shell.process_group(0).current_dir("/");
+        Self(shell.spawn().expect("a shell to watch over the server"))
+    }
+
+    /// These are the processes to end from here on.
+    pub(super) fn watch(&mut self, pids: &[u32]) {
+        let line = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+        let pipe = self.0.stdin.as_mut().expect("the pipe is open as long as the watcher lives");
+        writeln!(pipe, "{line}").expect("the watcher reads");
+    }
+}
+
+impl Drop for Watcher {
+    /// The server has ended; its number may soon be another's, so the watcher must not act on it.
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,173 @@
+//! Eight processes share one limit, are killed on the way, and the network fails them: no window has one too many
+//! (A1, B2, T34). The processes are this test itself, started again as workers.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tollway::core::{Lease, WhenStoreFails};
+use tollway::{Limiter, Policy, Taken};
+use tollway_testkit::faults::{Fault, FaultProxy};
+use tollway_testkit::servers::{PostgresServer, RedisServer};
+
+/// A compressed minute.
+const WINDOW_MICROS: u64 = 2_000_000;
+const LIMIT: u64 = 1_000;
+const PROCESSES: usize = 8;
+
+/// What tells a worker from the test.
+const WORKER: &str = "TOLLWAY_TEST_WORKER";
+
+/// Not a test: what the processes do. Takes as fast as it may and prints the end of each permit's window.
+#[test]
+fn worker() {
+    let Ok(task) = std::env::var(WORKER) else { return };
+    let (lease, url) = task.split_once(' ').unwrap();
+    let lease = if lease == "leased" { Lease::On } else { Lease::Off };
+    let policy = Policy::new("vendor", ["1000 requests / 2 seconds"]).unwrap();
+    let policy = policy.with_when_store_fails(WhenStoreFails::Closed).with_lease(lease);
+    let builder = Limiter::builder().with_policy(policy).unwrap();
+    let limiter = builder.store_at(&url.parse().unwrap()).unwrap().build();
+    std::thread::spawn(|| {
+        // The parent has closed our input, or is gone.
+        let _ = std::io::stdin().read(&mut [0]);
+        std::process::exit(0);
+    });
+    let mut output = std::io::stdout();
+    loop {
+        match limiter.try_take("vendor").now() {
+            Ok(Taken::Granted(granted)) => {
+                let permit = granted.permit();
+                assert!(!permit.degraded());
+                let line = format!("granted {}\n", permit.good_until().unwrap().as_micros());
+                output.write_all(line.as_bytes()).unwrap();
+            }
+            Ok(Taken::Denied(_)) => std::thread::sleep(Duration::from_millis(3)),
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+/// A worker, and who reads what it says.
+struct Worker {
+    child: Child,
+    windows: JoinHandle<Vec<u64>>,
+}
+
+impl Worker {
+    fn start(task: &str) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["worker", "--exact", "--nocapture"]).env(WORKER, task);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let windows = std::thread::spawn(move || {
+            let granted = |line: String| line.rsplit_once("granted ")?.1.parse::<u64>().ok();
+            let ends = output.lines().map_while(Result::ok).filter_map(granted);
+            // A lease counts its window's end from before it was asked for: a little early, never late.
+            ends.map(|end| end.div_ceil(WINDOW_MICROS)).collect()
+        });
+        Self { child, windows }
+    }
+
+    fn kill(mut self) -> Vec<u64> {
+        self.child.kill().unwrap();
+        self.ended()
+    }
+
+    fn end(mut self) -> Vec<u64> {
+        drop(self.child.stdin.take());
+        self.ended()
+    }
+
+    fn ended(mut self) -> Vec<u64> {
+        self.child.wait().unwrap();
+        self.windows.join().unwrap()
+    }
+}
+
+/// Runs the processes for a while, kills one again and again, and counts what was granted in each window.
+fn run(task: &str, mut weather: impl FnMut(u32)) -> BTreeMap<u64, u64> {
+    let mut workers: Vec<Worker> = (0..PROCESSES).map(|_| Worker::start(task)).collect();
+    let mut granted = Vec::new();
+    let begun = Instant::now();
+    for round in 0.. {
+        std::thread::sleep(Duration::from_millis(400));
+        if begun.elapsed() > Duration::from_secs(7) {
+            break;
+        }
+        weather(round);
+        if round % 3 == 1 {
+            granted.extend(workers.remove(0).kill());
+            workers.push(Worker::start(task));
+        }
+    }
+    granted.extend(workers.into_iter().flat_map(Worker::end));
+    let mut windows = BTreeMap::new();
+    granted.into_iter().for_each(|window| *windows.entry(window).or_default() += 1);
+    windows
+}
+
+fn never_over(windows: &BTreeMap<u64, u64>) {
+    assert!(!windows.is_empty(), "nothing was granted at all");
+    assert!(windows.values().all(|granted| *granted <= LIMIT), "one too many: {windows:?}");
+}
+
+fn full(windows: &BTreeMap<u64, u64>) {
+    assert!(windows.values().any(|granted| *granted == LIMIT), "no window was full: {windows:?}");
+}
+
+#[test]
+fn a1_on_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let windows = run(&format!("plain file:{}", folder.path().join("state").display()), |_| {});
+    never_over(&windows);
+}
+
+#[test]
+fn a1_on_redis_with_faults() {
+    let redis = RedisServer::start();
+    let proxy = FaultProxy::to(redis.addr());
+    let url = format!("redis://{}/0", proxy.addr());
+    let windows = run(&format!("plain {url}"), |round| bad_weather(&proxy, round));
+    never_over(&windows);
+}
+
+#[test]
+fn b2_on_redis_with_leases_and_faults() {
+    let redis = RedisServer::start();
+    let proxy = FaultProxy::to(redis.addr());
+    let url = format!("redis://{}/0", proxy.addr());
+    let windows = run(&format!("leased {url}"), |round| bad_weather(&proxy, round));
+    never_over(&windows);
+}
+
+#[test]
+fn b2_on_redis_with_leases_every_window_is_full() {
+    let redis = RedisServer::start();
+    let windows = run(&format!("leased {}", redis.url()), |_| {});
+    never_over(&windows);
+    full(&windows);
+}
+
+#[test]
+fn a1_on_postgres_with_faults() {
+    let postgres = PostgresServer::start();
+    let proxy = FaultProxy::to(postgres.addr());
+    let url = postgres.url().replace(&postgres.addr().to_string(), &proxy.addr().to_string());
+    assert!(url.contains(&proxy.addr().to_string()), "{url}");
+    let windows = run(&format!("plain {url}"), |round| bad_weather(&proxy, round));
+    never_over(&windows);
+}
+
+/// Every third round is fair.
+fn bad_weather(proxy: &FaultProxy, round: u32) {
+    match round % 6 {
+        0 => proxy.set(Fault::ReplyLost { times: Some(20) }),
+        2 => proxy.set(Fault::Reset),
+        4 => proxy.set(Fault::Blackhole),
+        _ => proxy.clear(),
+    }
+}
