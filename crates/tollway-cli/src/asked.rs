@@ -1,8 +1,8 @@
 //! What `take`, `run`, `usage` and `why` have in common: which policy, for whom, how much.
 
 use std::str::FromStr;
-use std::sync::Arc;
 
+use tollway::core::bounds::WAIT_MAX;
 use tollway::core::read_span;
 use tollway::{Limit, Limiter, Name, Policy, Span};
 
@@ -20,6 +20,13 @@ pub(crate) struct Whose {
     limits: Vec<Limit>,
 }
 
+impl Whose {
+    /// Whether limits were brought along.
+    pub(crate) fn brought_limits(&self) -> bool {
+        !self.limits.is_empty()
+    }
+}
+
 /// How much.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HowMuch {
@@ -35,6 +42,18 @@ pub(crate) struct CostArgument {
     pub(crate) amount: u64,
 }
 
+impl HowMuch {
+    /// An error if a unit stands twice: nobody can know which was meant.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let mut units: Vec<&str> = self.costs.iter().map(|cost| cost.unit.as_str()).collect();
+        units.sort_unstable();
+        match units.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(Failure::usage(format!("--cost names {} twice", pair[0]))),
+            None => Ok(()),
+        }
+    }
+}
+
 impl FromStr for CostArgument {
     type Err = String;
 
@@ -48,20 +67,23 @@ impl FromStr for CostArgument {
 
 /// Reads `30s`, `5m`, `250ms` or `0` on the command line.
 pub(crate) fn read_wait(text: &str) -> Result<Span, String> {
-    if text == "0" { Ok(Span::ZERO) } else { read_span(text) }
+    let wait = if text == "0" { Span::ZERO } else { read_span(text)? };
+    if wait > WAIT_MAX {
+        return Err(format!("a wait of {wait} is more than the {WAIT_MAX} allowed"));
+    }
+    Ok(wait)
 }
 
 impl Whose {
     /// The limiter that knows this policy: with the limits that were brought along, else with the config's.
     pub(crate) fn limiter(&self, policy: &str, context: &Context) -> Result<Limiter, Failure> {
         if self.limits.is_empty() {
-            let config = context.config()?;
-            return context.limiter(&config, config.policies().iter().cloned());
+            return context.limiter(&context.config_unless_brought()?);
         }
         let name =
             Name::new(policy).map_err(|error| Failure::usage(format!("the policy's name: {error}")))?;
         let brought = Policy::of_limits(name, self.limits.clone());
         let brought = brought.map_err(|error| Failure::new(Exit::USAGE, error))?;
-        context.limiter(&context.config_if_any()?, [Arc::new(brought)])
+        context.limiter_with(&context.config_if_any()?, brought)
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tollway::StoreUrl;
 
-use crate::{completions, demo, limit, man, plan, policy, run, simulate, take, usage, why};
+use crate::{completions, demo, limit, man, plan, policy, reset, run, simulate, take, usage, why};
 
 /// Exit codes, as `--help` and the man page tell them.
 const EXIT_CODES: &str = "\
@@ -26,7 +26,7 @@ Exit codes:
 /// otherwise. What is used is kept in a store that all processes share: for the commands here, a file in your state
 /// folder unless the config or --store names another.
 #[derive(Debug, Parser)]
-#[command(name = "tollway", version, propagate_version = true, after_help = EXIT_CODES, max_term_width = 110)]
+#[command(name = "tollway", version, after_help = EXIT_CODES, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -72,6 +72,7 @@ pub(crate) enum Command {
     Usage(usage::Arguments),
     Why(why::Arguments),
     Limit(limit::Arguments),
+    Reset(reset::Arguments),
     Policy(policy::Arguments),
     Plan(plan::Arguments),
     Simulate(simulate::Arguments),

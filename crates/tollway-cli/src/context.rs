@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tollway::core::WhenStoreFails;
-use tollway::{CONFIG_FILE, Clock, Config, Limiter, Policy, StoreUrl, Timestamp};
+use tollway::{CONFIG_FILE, Clock, Config, Limiter, LimiterBuilder, Policy, StoreUrl, Timestamp};
 use tollway_memory::WallClock;
 
 use crate::cli::Global;
@@ -36,10 +36,24 @@ impl Context {
     /// Where the config file is; an error if there is none.
     pub(crate) fn config_path(&self) -> Result<PathBuf, Failure> {
         Config::find_path(self.global.config.as_deref()).map_err(|error| {
-            let missing = error.is_not_found();
+            let begin = error.is_not_found() && !self.config_is_named();
             let failure = Failure::from(error);
-            if missing { failure.advise(how_to_begin()) } else { failure }
+            if begin { failure.advise(how_to_begin("")) } else { failure }
         })
+    }
+
+    /// The config, for who could also bring limits along.
+    pub(crate) fn config_unless_brought(&self) -> Result<Config, Failure> {
+        let or = ", or bring the limit along: --limit \"200 requests / minute\"";
+        self.config().map_err(|failure| match failure.advice() {
+            Some(_) => failure.advise(how_to_begin(or)),
+            None => failure,
+        })
+    }
+
+    fn config_is_named(&self) -> bool {
+        let variable = env::var_os(tollway::CONFIG_VARIABLE).is_some_and(|path| !path.is_empty());
+        self.global.config.is_some() || variable
     }
 
     /// The config; an error if there is none.
@@ -50,20 +64,28 @@ impl Context {
     /// The config; an empty one where nobody named a file and there is none, for who brings limits along.
     pub(crate) fn config_if_any(&self) -> Result<Config, Failure> {
         match Config::find(self.global.config.as_deref()) {
-            Err(error) if error.is_not_found() && self.global.config.is_none() && !config_is_named() => {
-                Ok(Config::default())
-            }
+            Err(error) if error.is_not_found() && !self.config_is_named() => Ok(Config::default()),
             config => Ok(config?),
         }
     }
 
-    /// A limiter over the store that commands share, with these policies.
-    pub(crate) fn limiter(
+    /// A limiter over the store that commands share, with the config's policies.
+    pub(crate) fn limiter(&self, config: &Config) -> Result<Limiter, Failure> {
+        self.limiter_of(Limiter::builder(), config, config.policies().iter().cloned())
+    }
+
+    /// The same, with one policy that the caller brought along: what is set in the store is not meant for it.
+    pub(crate) fn limiter_with(&self, config: &Config, policy: Policy) -> Result<Limiter, Failure> {
+        self.limiter_of(Limiter::builder().fixed_limits(), config, [Arc::new(policy)])
+    }
+
+    fn limiter_of(
         &self,
+        builder: LimiterBuilder,
         config: &Config,
         policies: impl IntoIterator<Item = Arc<Policy>>,
     ) -> Result<Limiter, Failure> {
-        let mut builder = Limiter::builder().store_at(&self.store(config)?)?;
+        let mut builder = builder.store_at(&self.store(config)?)?;
         for policy in policies {
             builder = builder.with_policy(strict(&policy))?;
         }
@@ -107,13 +129,6 @@ fn state_file() -> Result<PathBuf, Failure> {
     Ok(states.join("tollway").join("state"))
 }
 
-fn config_is_named() -> bool {
-    env::var_os(tollway::CONFIG_VARIABLE).is_some_and(|path| !path.is_empty())
-}
-
-fn how_to_begin() -> String {
-    format!(
-        "put `[policies.adobe]` and `limits = [\"200 requests / minute\"]` into {CONFIG_FILE}, or bring the limit \
-         along: --limit \"200 requests / minute\""
-    )
+fn how_to_begin(or: &str) -> String {
+    format!("put `[policies.adobe]` and `limits = [\"200 requests / minute\"]` into {CONFIG_FILE}{or}")
 }

@@ -83,7 +83,11 @@ impl From<ConfigError> for Failure {
 
 impl From<BuildError> for Failure {
     fn from(error: BuildError) -> Self {
-        let exit = if matches!(error, BuildError::File(_) | BuildError::Store(_)) { Exit::STORE } else { Exit::CONFIG };
+        let exit = if matches!(error, BuildError::File(_) | BuildError::Store(_)) {
+            Exit::STORE
+        } else {
+            Exit::CONFIG
+        };
         Self::new(exit, error)
     }
 }

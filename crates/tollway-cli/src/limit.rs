@@ -47,7 +47,7 @@ enum Action {
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let config = context.config()?;
-    let limiter = context.limiter(&config, config.policies().iter().cloned())?;
+    let limiter = context.limiter(&config)?;
     follow(&limiter, context);
     match &arguments.action {
         Action::Get { name } => get(name.as_deref(), &config, &limiter, context)?,

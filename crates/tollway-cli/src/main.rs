@@ -18,6 +18,7 @@ mod meters;
 mod output;
 mod plan;
 mod policy;
+mod reset;
 mod run;
 mod simulate;
 mod take;
@@ -56,6 +57,7 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Run(arguments) => run::run(&arguments, context),
         Command::Usage(arguments) => usage::run(&arguments, context),
         Command::Why(arguments) => why::run(&arguments, context),
+        Command::Reset(arguments) => reset::run(&arguments, context),
         Command::Limit(arguments) => limit::run(&arguments, context),
         Command::Policy(arguments) => policy::run(&arguments, context),
         Command::Plan(arguments) => plan::run(&arguments, context),

@@ -38,6 +38,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    arguments.how_much.check()?;
     let limiter = arguments.whose.limiter(&arguments.policy, context)?;
     let policy = policy_in_force(&limiter, &arguments.policy)?;
     if policy.holds_slots() {
@@ -99,7 +100,8 @@ fn granted(
         waited if waited < Span::from_millis(100) => String::new(),
         waited => format!(" {FAINT}after {}{FAINT:#}", words::span(waited)),
     };
-    output.line(format_args!("{GOOD}granted{GOOD:#}{after}"))?;
+    let shadow = if permit.would_deny() { " (as a shadow; it would have been denied)" } else { "" };
+    output.line(format_args!("{GOOD}granted{GOOD:#}{after}{shadow}"))?;
     let width = meters.iter().map(|meter| meter.name().len()).max().unwrap_or(0);
     meters.iter().try_for_each(|meter| output.line(format_args!("  {}", meter.line(width, now))))
 }
@@ -123,5 +125,10 @@ pub(crate) fn say_denied(turn: &Turn<'_>, denied: &Denied, context: &Context) ->
     }
     let limit = denied.limit().map(ToString::to_string).unwrap_or_default();
     let again = words::duration(denied.retry_after());
-    output.line(format_args!("{BAD}denied{BAD:#} by {limit}; free in {again}"))
+    let longest: Span = turn.max_wait.unwrap_or(denied.policy().max_wait()).min(denied.policy().max_wait());
+    let longest = match longest {
+        Span::ZERO => String::new(),
+        longest => format!(", later than the longest wait of {}", words::span(longest)),
+    };
+    output.line(format_args!("{BAD}denied{BAD:#} by {limit}; free in {again}{longest}"))
 }

@@ -9,6 +9,7 @@ use tollway::{Denied, Limiter, Permit, Span, Take, TakeError};
 use crate::asked::CostArgument;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::usage::warn_of;
 use crate::words;
 
 /// What is asked for.
@@ -55,21 +56,29 @@ pub(crate) async fn wait_for_turn(
     turn: &Turn<'_>,
     context: &Context,
 ) -> Result<Result<Permit, Denied>, Failure> {
-    if let Err(error) = limiter.follow_settings().await {
-        context.output().warning(format_args!("the limits that are set could not be read: {error}"));
-    }
+    warn_of(limiter.follow_settings().await, context);
     let progress = watched_wait(limiter, turn, context).await?;
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     let permit = tokio::select! {
         permit = turn.permit(limiter) => permit,
         _ = interrupt.recv() => return Err(interrupted(limiter, turn, 130).await),
         _ = terminate.recv() => return Err(interrupted(limiter, turn, 143).await),
+        _ = hangup.recv() => return Err(interrupted(limiter, turn, 129).await),
     };
     if let Some(progress) = progress {
         progress.finish_and_clear();
     }
     match permit {
-        Ok(permit) => Ok(Ok(permit)),
+        Ok(permit) => {
+            if permit.degraded() {
+                context
+                    .output()
+                    .warning("the store did not answer; it was granted without, as the policy says");
+            }
+            Ok(Ok(permit))
+        }
         Err(TakeError::Denied(denied)) => Ok(Err(denied)),
         Err(error) => Err(error.into()),
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tollway::{Limiter, Policy};
+use tollway::{Limiter, Policy, SetLimitError, TakeError};
 
 use crate::asked::Whose;
 use crate::context::Context;
@@ -29,7 +29,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    let limiter = arguments.whose.limiter(arguments.policy.as_deref().unwrap_or("limits"), context)?;
+    if arguments.policy.is_none() && arguments.whose.brought_limits() {
+        return Err(Failure::usage("limits are brought along for a policy, and none is named"));
+    }
+    let limiter = arguments.whose.limiter(arguments.policy.as_deref().unwrap_or_default(), context)?;
     follow(&limiter, context);
     let policies = match &arguments.policy {
         Some(policy) => vec![policy_in_force(&limiter, policy)?],
@@ -63,12 +66,28 @@ pub(crate) fn meters_of(
 
 /// The policy of this name, as it is in force.
 pub(crate) fn policy_in_force(limiter: &Limiter, name: &str) -> Result<Arc<Policy>, Failure> {
-    Ok(limiter.policy(name)?.policy())
+    limiter.policy(name).map(|handle| handle.policy()).map_err(|error| {
+        let guessed = matches!(&error, TakeError::UnknownPolicy { meant: Some(_), .. });
+        let names: Vec<String> = limiter.policies().iter().map(|policy| policy.name().to_string()).collect();
+        let failure = Failure::from(error);
+        if guessed || names.is_empty() {
+            failure
+        } else {
+            failure.advise(format_args!("there is {}", names.join(", ")))
+        }
+    })
 }
 
 /// Limits that were set in the store beat the config's; a store that cannot say is told about by what is asked next.
 pub(crate) fn follow(limiter: &Limiter, context: &Context) {
-    if let Err(error) = limiter.follow_settings().now() {
+    warn_of(limiter.follow_settings().now(), context);
+}
+
+/// A limit that was brought along has no setting to follow.
+pub(crate) fn warn_of(followed: Result<(), SetLimitError>, context: &Context) {
+    if let Err(error) =
+        followed.or_else(|error| if matches!(error, SetLimitError::NotKept) { Ok(()) } else { Err(error) })
+    {
         context.output().warning(format_args!("the limits that are set could not be read: {error}"));
     }
 }

@@ -31,6 +31,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    arguments.how_much.check()?;
     let limiter = arguments.whose.limiter(&arguments.policy, context)?;
     follow(&limiter, context);
     let turn = Turn {
@@ -46,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
             Ok(Exit::DONE)
         }
         Some(denied) => {
-            say_denied(&turn, &denied, context)?;
+            say_denied(&turn, &denied, arguments.whose.brought_limits(), context)?;
             Ok(Exit::DENIED)
         }
     }
@@ -61,7 +62,12 @@ fn say_granted(limiter: &Limiter, turn: &Turn<'_>, context: &Context) -> Result<
             "would_grant": true, "policy": turn.policy, "subject": turn.subject, "limits": meters,
         }));
     }
-    output.line(format_args!("{GOOD}nothing stands in the way{GOOD:#}: it would be granted now"))?;
+    if policy.shadow() {
+        output
+            .line(format_args!("{GOOD}a shadow never denies{GOOD:#}: policy {} only watches", turn.policy))?;
+    } else {
+        output.line(format_args!("{GOOD}nothing stands in the way{GOOD:#}: it would be granted now"))?;
+    }
     let width = meters.iter().map(|meter| meter.name().len()).max().unwrap_or(0);
     meters.iter().try_for_each(|meter| output.line(format_args!("  {}", meter.line(width, now))))
 }
@@ -104,7 +110,7 @@ fn lacking<'a>(turn: &Turn<'_>, denied: &'a Denied) -> Vec<Lack<'a>> {
     limits.map(lack).filter(|lack| lack.charge > lack.reading.remaining).collect()
 }
 
-fn say_denied(turn: &Turn<'_>, denied: &Denied, context: &Context) -> Result<(), Failure> {
+fn say_denied(turn: &Turn<'_>, denied: &Denied, brought: bool, context: &Context) -> Result<(), Failure> {
     let (output, now) = (context.output(), context.now());
     let lacks = lacking(turn, denied);
     let booked_until = denied.readings().iter().map(|reading| reading.as_of).max();
@@ -120,7 +126,7 @@ fn say_denied(turn: &Turn<'_>, denied: &Denied, context: &Context) -> Result<(),
             "booked_until": booked_until.map(|until| until.to_string()),
             "lacking": lacks.iter().map(|lack| json!({
                 "limit": lack.limit.name().as_str(), "cost": lack.charge, "remaining": lack.reading.remaining,
-                "enough": lack.enough(),
+                "enough": booked_until.is_none().then(|| lack.enough()),
             })).collect::<Vec<_>>(),
             "limits": Meter::of_readings(denied.policy().limits(), denied.readings(), now),
         }));
@@ -134,7 +140,10 @@ fn say_denied(turn: &Turn<'_>, denied: &Denied, context: &Context) -> Result<(),
             "  others stand in line: places are booked for the next {wait}, until {at}"
         ))?;
     }
-    lacks.iter().try_for_each(|lack| say_lack(lack, turn, context))?;
+    // While others stand in line, no amount would have been enough for somebody who comes now; and a limit that was
+    // brought along is not in the store to be set.
+    let remedies = booked_until.is_none() && !brought;
+    lacks.iter().try_for_each(|lack| say_lack(lack, turn, remedies, context))?;
     let (wait, at) = (words::duration(denied.retry_after()), words::moment(denied.retry_at(), now));
     output.line(format_args!("  free in {STRONG}{wait}{STRONG:#}, at {at}, unless units come back before"))
 }
@@ -146,18 +155,19 @@ fn whom(turn: &Turn<'_>) -> String {
     }
 }
 
-fn say_lack(lack: &Lack<'_>, turn: &Turn<'_>, context: &Context) -> Result<(), Failure> {
+fn say_lack(lack: &Lack<'_>, turn: &Turn<'_>, remedies: bool, context: &Context) -> Result<(), Failure> {
     let Lack { limit, reading, charge } = lack;
     let name = limit.name();
     let used = words::count(reading.used);
-    let of = words::counted(reading.capacity, limit.unit().as_str());
+    let slots = matches!(limit.algorithm(), Algorithm::Concurrency { .. });
+    let of = words::counted(reading.capacity, if slots { "slots" } else { limit.unit().as_str() });
     let output = context.output();
     output.line(format_args!(
-        "  {name}: {used} of {of} are used, {} left, {} asked",
+        "  {name}: {used} of {of} used, {} left, {} asked",
         words::count(reading.remaining),
         words::count(*charge)
     ))?;
-    let Some(remedy) = lack.remedy() else { return Ok(()) };
+    let Some(remedy) = lack.remedy().filter(|_| remedies) else { return Ok(()) };
     output.line(format_args!(
         "    {FAINT}{} would have been enough: tollway limit set {}.{name} {remedy}{FAINT:#}",
         words::count(lack.enough()),

@@ -90,8 +90,13 @@ fn too_many() -> StoreError {
 impl Limit {
     /// The same limit with what was set for it. The meter stays.
     pub fn with_setting(&self, setting: &Setting) -> Result<Self, LimitError> {
-        let limit = self.with_amount(setting.amount)?;
-        match (limit.algorithm(), setting.burst) {
+        self.with_amounts(setting.amount, setting.burst)
+    }
+
+    /// The same limit with another amount and, if it is a bucket, another burst. The meter stays.
+    pub fn with_amounts(&self, amount: u64, burst: Option<u64>) -> Result<Self, LimitError> {
+        let limit = self.with_amount(amount)?;
+        match (limit.algorithm(), burst) {
             (Algorithm::Bucket { period, .. }, Some(burst)) => {
                 let algorithm = Algorithm::Bucket { period: *period, burst };
                 Ok(Self::new(limit.amount(), limit.unit().clone(), algorithm)?.named(limit.name().clone()))

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use tollway_core::{Retry, StoreError, Timestamp};
+use tollway_core::{Retry, Span, StoreError, Timestamp};
 
 use crate::error::before_commit;
 use crate::session::Session;
@@ -16,6 +16,10 @@ const ROWS_MAX: i64 = 512;
 
 /// After how many written rows it is time again.
 pub(crate) const SWEEP_EVERY: usize = 256;
+
+/// How long lines are kept after they count: a clock that is set back by less, or a standby's that lags, finds them all.
+/// One that goes back further is held at the horizon, before which lines were forgotten.
+const LINES_KEPT: Span = Span::from_mins(10);
 
 /// Says when it is time. One sweep runs at a time.
 #[derive(Debug)]
@@ -46,13 +50,13 @@ impl Broom {
     }
 }
 
-/// Forgets lines that are as good as new by the store's time, and calls whose answers need not be kept by the server's.
+/// Forgets lines that have long been as good as new by the store's time, and calls whose answers need not be kept by the server's.
 pub(crate) async fn sweep(
     session: &Session,
     now: Timestamp,
     server_now: Timestamp,
 ) -> Result<(), StoreError> {
-    forget(session, Index::ForgetLines, now).await?;
+    forget(session, Index::ForgetLines, now.minus(LINES_KEPT)).await?;
     forget(session, Index::ForgetCalls, server_now).await
 }
 

@@ -1,6 +1,7 @@
 //! The script: the engine once more, in Lua, because Redis runs nothing else atomically.
 //!
-//! Its files are put together in this order; each uses what stands before it.
+//! Its files are put together in this order. Each call makes its functions anew, so those that most calls do not need are
+//! made only if one is asked for: see `parts.lua`.
 
 use std::sync::LazyLock;
 
@@ -8,21 +9,23 @@ use std::sync::LazyLock;
 pub(crate) const TEXT: &str = concat!(
     include_str!("script/parts.lua"),
     include_str!("script/numbers.lua"),
-    include_str!("script/exact.lua"),
     include_str!("script/window.lua"),
-    include_str!("script/sliding.lua"),
     include_str!("script/bucket.lua"),
-    include_str!("script/slots.lua"),
     include_str!("script/limit.lua"),
-    include_str!("script/meter.lua"),
     include_str!("script/line.lua"),
+    include_str!("script/decide.lua"),
+    include_str!("script/apply.lua"),
+    "other_parts = function()\n",
+    include_str!("script/exact.lua"),
+    include_str!("script/sliding.lua"),
+    include_str!("script/slots.lua"),
+    include_str!("script/meter.lua"),
     include_str!("script/change.lua"),
     include_str!("script/memory.lua"),
-    include_str!("script/decide.lua"),
     include_str!("script/aside.lua"),
     include_str!("script/correct.lua"),
     include_str!("script/verbs.lua"),
-    include_str!("script/apply.lua"),
+    "end\n",
     include_str!("script/main.lua"),
 );
 

@@ -32,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) breaker: Breaker,
     /// Permits whose units could not be given back.
     pub(crate) permits_lost: AtomicU64,
+    /// Whether limits that are set in the store have no say.
+    pub(crate) fixed_limits: bool,
     leases: Mutex<HashMap<Name, Arc<Leases>>>,
     sweeping: Once,
     /// Ourselves, for what goes on in the background.
@@ -44,6 +46,7 @@ impl Shared {
         store: Arc<dyn Store>,
         memory: Option<Arc<MemoryStore>>,
         clock: Arc<dyn Clock>,
+        fixed_limits: bool,
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             store,
@@ -53,6 +56,7 @@ impl Shared {
             fallback: Fallback::new(Arc::clone(&clock)),
             breaker: Breaker::default(),
             permits_lost: AtomicU64::new(0),
+            fixed_limits,
             leases: Mutex::default(),
             sweeping: Once::new(),
             this: Weak::clone(this),

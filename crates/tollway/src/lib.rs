@@ -27,6 +27,7 @@ mod granted;
 mod handle;
 mod lease;
 mod limiter;
+mod open;
 mod permit;
 mod preview;
 mod probe;

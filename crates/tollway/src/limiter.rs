@@ -9,12 +9,13 @@ use tollway_memory::{FileStore, LINES_DEFAULT, MemoryStore, SystemClock, WallClo
 
 use crate::bound::{Ask, Bound, BoundRef, Shared};
 use crate::breaker::StoreStatus;
+use crate::open;
 use crate::registry::Registry;
 use crate::settings::follow_in_background;
 use crate::usage::{Inquiry, Usage, reset, usage};
 use crate::{
-    BuildError, Config, ConfigFile, ConfigWatch, PolicyHandle, RemoteUrl, SetLimitError, StoreError,
-    StoreUrl, Take, TakeError, Tries, WATCH_INTERVAL, Waits,
+    BuildError, Config, ConfigFile, ConfigWatch, PolicyHandle, SetLimitError, StoreUrl, Take, TakeError,
+    Tries, WATCH_INTERVAL, Waits,
 };
 
 /// Policies over a store. Cheap to clone; clones are the same limiter.
@@ -192,6 +193,7 @@ pub struct LimiterBuilder {
     store: Option<Arc<dyn Store>>,
     clock: Option<Arc<dyn Clock>>,
     lines: Option<usize>,
+    fixed_limits: bool,
 }
 
 impl LimiterBuilder {
@@ -226,8 +228,8 @@ impl LimiterBuilder {
         match url {
             StoreUrl::Memory { lines } => (self.store, self.lines) = (None, *lines),
             StoreUrl::File(path) => self.store = Some(Arc::new(FileStore::open(path, Arc::new(WallClock))?)),
-            StoreUrl::Redis(url) => self.store = Some(open_redis(url)?),
-            StoreUrl::Postgres(url) => self.store = Some(open_postgres(url)?),
+            StoreUrl::Redis(url) => self.store = Some(open::redis(url)?),
+            StoreUrl::Postgres(url) => self.store = Some(open::postgres(url)?),
         }
         Ok(self)
     }
@@ -236,6 +238,13 @@ impl LimiterBuilder {
     #[must_use]
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = Some(store);
+        self
+    }
+
+    /// Keeps to the limits as given: those that are set in the store have no say.
+    #[must_use]
+    pub fn fixed_limits(mut self) -> Self {
+        self.fixed_limits = true;
         self
     }
 
@@ -265,7 +274,7 @@ impl LimiterBuilder {
                 (Some(Arc::clone(&memory)), memory)
             }
         };
-        let shared = Shared::new(store, memory, clock);
+        let shared = Shared::new(store, memory, clock, self.fixed_limits);
         let registry = Arc::new(Registry::new(shared, self.policies));
         follow_in_background(&registry);
         Limiter { inner: Arc::new(Inner { registry, reload: Arc::default(), watch: Mutex::new(None) }) }
@@ -279,32 +288,4 @@ fn check_names(policies: &[Arc<Policy>]) -> Result<(), BuildError> {
         }
     }
     Ok(())
-}
-
-#[cfg(feature = "redis")]
-fn open_redis(url: &RemoteUrl) -> Result<Arc<dyn Store>, BuildError> {
-    Ok(Arc::new(tollway_redis::RedisStore::open(url.expose())?))
-}
-
-#[cfg(feature = "postgres")]
-fn open_postgres(url: &RemoteUrl) -> Result<Arc<dyn Store>, BuildError> {
-    let store = tollway_postgres::PostgresStore::connect(url.expose());
-    Ok(Arc::new(store.map_err(|error| unusable(&error))?))
-}
-
-/// Without the feature no such URL can be made.
-#[cfg(not(feature = "redis"))]
-fn open_redis(url: &RemoteUrl) -> Result<Arc<dyn Store>, BuildError> {
-    Err(unusable(url).into())
-}
-
-#[cfg(not(feature = "postgres"))]
-fn open_postgres(url: &RemoteUrl) -> Result<Arc<dyn Store>, BuildError> {
-    Err(unusable(url).into())
-}
-
-#[cfg(any(feature = "postgres", not(feature = "redis")))]
-fn unusable(cause: &dyn std::fmt::Display) -> StoreError {
-    let (fault, retry) = (tollway_core::Fault::Caller, tollway_core::Retry::Useless);
-    StoreError { fault, retry, message: format!("the store cannot be used: {cause}") }
 }

@@ -159,18 +159,20 @@ fn read_amounts(limit: &Limit, to: &str) -> Result<(u64, Option<u64>), SetLimitE
         return Ok((amount, None));
     }
     let wanted = to.parse::<Limit>()?.named(limit.name().clone());
-    if wanted.identity() != limit.identity() {
-        return Err(SetLimitError::AnotherLimit { to: to.to_owned(), limit: limit.clone() });
-    }
     let burst = match wanted.algorithm() {
         Algorithm::Bucket { burst, .. } => Some(*burst),
         _ => None,
     };
+    let set = limit.with_amounts(wanted.amount(), burst)?;
+    if set != wanted {
+        return Err(SetLimitError::AnotherLimit { to: to.to_owned(), limit: limit.clone() });
+    }
     Ok((wanted.amount(), burst))
 }
 
 fn kept_by(registry: &Registry) -> Result<&dyn Settings, SetLimitError> {
-    registry.shared().store.settings().ok_or(SetLimitError::NotKept)
+    let shared = registry.shared();
+    shared.store.settings().filter(|_| !shared.fixed_limits).ok_or(SetLimitError::NotKept)
 }
 
 async fn follow(registry: &Registry) -> Result<(), SetLimitError> {
@@ -183,7 +185,7 @@ async fn follow(registry: &Registry) -> Result<(), SetLimitError> {
 /// the last good values stay in force.
 pub(crate) fn follow_in_background(registry: &Arc<Registry>) {
     let shared = registry.shared();
-    if shared.in_process() || shared.store.settings().is_none() {
+    if shared.in_process() || kept_by(registry).is_err() {
         return;
     }
     let registry = Arc::downgrade(registry);

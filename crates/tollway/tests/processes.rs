@@ -165,7 +165,7 @@ fn a1_on_postgres_with_faults() {
 /// Every third round is fair.
 fn bad_weather(proxy: &FaultProxy, round: u32) {
     match round % 6 {
-        0 => proxy.set(Fault::ReplyLost { times: Some(20) }),
+        0 => proxy.set(Fault::LoseReplies { times: Some(20) }),
         2 => proxy.set(Fault::Reset),
         4 => proxy.set(Fault::Blackhole),
         _ => proxy.clear(),

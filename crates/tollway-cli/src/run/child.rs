@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -17,18 +18,27 @@ use crate::failure::{Exit, Failure};
 pub(super) fn find(program: &OsStr) -> Result<PathBuf, Failure> {
     let named = Path::new(program);
     let found = if named.components().count() > 1 || named.is_absolute() {
-        Some(named.to_owned()).filter(|path| path.exists())
+        Some(named.to_owned())
     } else {
         let folders = env::var_os("PATH").unwrap_or_default();
-        env::split_paths(&folders).map(|folder| folder.join(named)).find(|path| path.is_file())
+        env::split_paths(&folders).map(|folder| folder.join(named)).find(|path| can_be_run(path).is_ok())
     };
-    found.ok_or_else(|| failed(program, &io::ErrorKind::NotFound.into()))
+    let found = found.ok_or_else(|| failed(program, &io::ErrorKind::NotFound.into()))?;
+    can_be_run(&found).map_err(|error| failed(program, &error))?;
+    Ok(found)
+}
+
+fn can_be_run(path: &Path) -> io::Result<()> {
+    let metadata = path.metadata()?;
+    let executable = metadata.is_file() && metadata.permissions().mode() & 0o111 != 0;
+    if executable { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
 /// Becomes the command. Only comes back if that failed.
 pub(super) fn become_it(mut command: Command) -> Failure {
     let error = command.exec();
-    failed(command.get_program(), &error)
+    let program = command.get_program().display();
+    Failure::new(Exit::CANNOT_RUN, format!("{program} cannot be run: {error}"))
 }
 
 /// Runs the command, passes signals on to it, and holds the permit until it ends.
@@ -109,6 +119,6 @@ fn failed(program: &OsStr, error: &io::Error) -> Failure {
         io::ErrorKind::NotFound => {
             Failure::new(Exit::NOT_FOUND, format!("there is no command {program}; nothing was taken"))
         }
-        _ => Failure::new(Exit::CANNOT_RUN, format!("{program} cannot be run: {error}")),
+        _ => Failure::new(Exit::CANNOT_RUN, format!("{program} cannot be run: {error}; nothing was taken")),
     }
 }

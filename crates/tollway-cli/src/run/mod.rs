@@ -48,6 +48,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    arguments.how_much.check()?;
     let limiter = arguments.whose.limiter(&arguments.policy, context)?;
     let turn = Turn {
         policy: &arguments.policy,

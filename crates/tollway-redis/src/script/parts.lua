@@ -1,9 +1,10 @@
 -- Parts that are made when they are first asked for. A script makes its functions anew in every call, and to make all of
--- them costs as much as a take.
+-- them would cost as much as a take. Those that a plain take needs come one by one, the others behind one more door.
 
-local parts = {}
+local parts, other_parts = {}, nil
 local engine = setmetatable({}, {
   __index = function(made, name)
+    if not parts[name] then other_parts() end
     local part = parts[name]()
     made[name] = part
     return part

@@ -73,7 +73,8 @@ pub(super) fn parse(path: &Path, content: &[u8]) -> Result<Config, ConfigError> 
         Ok(text) => Config::parse(text),
         Err(error) => Err(not_text(content, error.valid_up_to())),
     };
-    config.map_err(|error| error.in_file(path))
+    let folder = path.parent().unwrap_or(Path::new(""));
+    config.map(|config| config.in_folder(folder)).map_err(|error| error.in_file(path))
 }
 
 pub(super) fn check_size(bytes: usize) -> Result<(), ConfigError> {

@@ -95,6 +95,15 @@ impl Config {
         self.store.as_ref()
     }
 
+    /// A relative path in the file is meant from the file's folder, wherever the program runs: else two programs with one
+    /// config would have two stores.
+    fn in_folder(mut self, folder: &Path) -> Self {
+        if let Some(StoreUrl::File(path)) = &mut self.store {
+            *path = folder.join(&*path);
+        }
+        self
+    }
+
     /// The policies, sorted by name.
     pub fn policies(&self) -> &[Arc<Policy>] {
         &self.policies

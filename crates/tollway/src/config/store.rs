@@ -28,7 +28,8 @@ pub enum StoreUrl {
         /// How many lines it holds at the most, if the URL says so.
         lines: Option<usize>,
     },
-    /// `file:PATH`: a file that the processes of one machine share; a relative path is one of the working folder.
+    /// `file:PATH`: a file that the processes of one machine share. In a config file, a relative path is meant from the
+    /// file's folder.
     File(PathBuf),
     /// `redis://...`, `rediss://...`, and with `+cluster` and `+sentinel`: Redis or Valkey, shared by every machine.
     Redis(RemoteUrl),
