@@ -69,7 +69,7 @@ pub use line::{Extra, Line, Orphan, Refund, RememberedCall, Undo};
 pub use meters::Meters;
 pub use name::{CallId, Name, NameError, PermitId, Subject};
 pub use nearest::nearest;
-pub use packed::Packed;
+pub use packed::{Packed, PackedMany};
 pub use policy::{Policy, PolicyError, PolicyKey, WhenStoreFails};
 pub use store::{
     Answer, Begun, Booking, Fault, Operation, Outcome, Outcomes, Party, Retry, Settled, Store, StoreError,

@@ -63,17 +63,9 @@ impl Bound {
 
     /// The short way to a decision: in memory, no slots to hold. Nothing has happened otherwise.
     #[inline]
-    pub(crate) fn decide_now(
-        &self,
-        subject: &str,
-        cost: Option<&Cost>,
-        permit: PermitId,
-    ) -> Option<DecideNow> {
+    pub(crate) fn decide_now(&self, subject: &str, cost: Option<&Cost>) -> Option<DecideNow> {
         let (memory, policy) = (self.shared.memory.as_ref()?, &*self.policy);
-        if policy.holds_slots() {
-            return None;
-        }
-        memory.decide_now(policy, subject, cost.unwrap_or(policy.default_cost()), permit)
+        memory.decide_now(policy, subject, cost.unwrap_or(policy.default_cost()))
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tollway_core::{Answer, CallId, Cost, DecideNow, GrantNow, PermitId, Subject};
+use tollway_core::{Answer, CallId, Cost, DecideNow, GrantNow, Subject};
 
 use crate::background::InFlight;
 use crate::bound::{Ask, Asks, BoundRef, next_permit};
@@ -181,31 +181,41 @@ impl<'l> Take<'l, Tries> {
     #[inline(always)]
     pub fn now(self) -> Result<Taken<'l>, TakeError> {
         match self.decide_now() {
-            Some(taken) => Ok(taken),
+            Some(taken) => {
+                if self.owns_nothing() {
+                    // Saves the call that would find this out.
+                    std::mem::forget(self);
+                }
+                Ok(taken)
+            }
             None => self.into_request()?.decide_now(),
         }
+    }
+
+    #[inline(always)]
+    fn owns_nothing(&self) -> bool {
+        matches!(self, Self { bound: Ok(BoundRef::Lent(_)), cost: None, more: None, .. })
     }
 
     /// The short way, where there is one: nothing has happened otherwise.
     #[inline(always)]
     fn decide_now(&self) -> Option<Taken<'l>> {
         let (Ok(bound), None) = (&self.bound, &self.more) else { return None };
-        let permit = next_permit();
-        Some(match (bound.decide_now(self.subject, self.cost.as_ref(), permit)?, bound, &self.cost) {
+        Some(match (bound.decide_now(self.subject, self.cost.as_ref())?, bound, &self.cost) {
             (DecideNow::Granted(granted), BoundRef::Lent(bound), None) => {
-                Taken::Granted(Granted::lent(bound, self.subject, permit, granted))
+                Taken::Granted(Granted::lent(bound, self.subject, granted))
             }
-            (DecideNow::Granted(granted), ..) => Taken::Granted(self.own_grant(bound, permit, granted)),
+            (DecideNow::Granted(granted), ..) => Taken::Granted(self.own_grant(bound, granted)),
             (DecideNow::Denied(denied), ..) => Taken::Denied(Denied::now(bound.to_arc(), denied)),
         })
     }
 
     /// A grant that cannot borrow all it needs: the policy was looked up for this take, or a cost was named.
-    fn own_grant(&self, bound: &BoundRef<'_>, permit: PermitId, granted: GrantNow) -> Granted<'l> {
+    fn own_grant(&self, bound: &BoundRef<'_>, granted: GrantNow) -> Granted<'l> {
         // The line was found under this subject, so it is a valid one.
         let subject = Subject::new(self.subject).unwrap_or_default();
         let ask = Ask { bound: bound.to_arc(), subject, cost: self.cost.clone() };
-        Granted::owned(Permit::of_booking(Asks::One(ask), granted.booking(permit)))
+        Granted::owned(Permit::of_booking(Asks::One(ask), granted.booking(next_permit())))
     }
 }
 
