@@ -62,7 +62,7 @@ impl Bound {
     }
 
     /// The short way to a decision: in memory, no slots to hold. Nothing has happened otherwise.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn decide_now(&self, subject: &str, cost: Option<&Cost>) -> Option<DecideNow> {
         let (memory, policy) = (self.shared.memory.as_ref()?, &*self.policy);
         memory.decide_now(policy, subject, cost.unwrap_or(policy.default_cost()))

@@ -124,6 +124,7 @@ impl MemoryStore {
     /// that is there, and nobody who waits. If it is not that, nothing has changed, and `apply` must be asked.
     ///
     /// The subject need not have been checked: one that is not valid has no line.
+    #[inline(always)]
     pub fn decide_now(&self, policy: &Policy, subject: &str, cost: &Cost) -> Option<DecideNow> {
         if policy.holds_slots() {
             return None;

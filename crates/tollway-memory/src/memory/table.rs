@@ -82,7 +82,14 @@ pub(super) fn hash(hasher: &RandomState, policy: &PolicyKey, subject: &str) -> u
 impl Entry {
     #[inline]
     fn is(&self, policy: &Arc<PolicyKey>, subject: &str) -> bool {
-        self.subject.as_str() == subject && (Arc::ptr_eq(&self.policy, policy) || self.policy == *policy)
+        self.subject.as_str() == subject
+            && (Arc::ptr_eq(&self.policy, policy) || self.is_of_same_name(policy))
+    }
+
+    /// After a reload a policy has another key, of the same name.
+    #[cold]
+    fn is_of_same_name(&self, policy: &PolicyKey) -> bool {
+        *self.policy == *policy
     }
 }
 
