@@ -2,9 +2,11 @@
 //!
 //! Everything else in Tollway makes this function atomic (stores), reachable (server, client) or useful (pipeline).
 
-use crate::algorithm::Advance;
+use std::borrow::Borrow;
+
+use crate::algorithm::{Advance, Meter};
 use crate::bounds::SEARCH_STEPS_MAX;
-use crate::decision::{DecideNow, Decision, Denial, DenyNow, Grant, GrantNow, Reading, Refusal, above_limit};
+use crate::decision::{Decision, Denial, DenyNow, Grant, Reading, Refusal, above_limit};
 use crate::line::Undo;
 use crate::store::{Party, Terms};
 use crate::{Cost, Line, PermitId, Policy, Span, Timestamp};
@@ -26,7 +28,7 @@ pub fn decide(
     if let ([party], [line], None, false) = (parties, &mut *lines, terms.call, terms.readings)
         && let Some(granted) = grant_now(party.policy, party.cost, line, terms.permit, now)
     {
-        return Ok(Decision::Granted(granted.of_permit(terms.permit)));
+        return Ok(Decision::Granted(granted));
     }
     search(parties, lines, terms, now)
 }
@@ -36,17 +38,18 @@ pub fn decide(
 /// If it is not that (a shadow, a policy whose limits have changed, a cost that can never be granted), nothing has
 /// changed, and [`decide`] or [`apply`](crate::apply) must be asked. A store in memory asks here first, because then
 /// nothing else is in the way.
-#[inline]
 pub fn decide_now(
     policy: &Policy,
     cost: &Cost,
     line: &mut Line,
     permit: PermitId,
     now: Timestamp,
-) -> Option<DecideNow> {
+) -> Option<Decision> {
     match grant_now(policy, cost, line, permit, now) {
-        Some(granted) => Some(DecideNow::Granted(granted)),
-        None => deny_now(policy, cost, line, now.max(line.seen)).map(DecideNow::Denied),
+        Some(granted) => Some(Decision::Granted(granted)),
+        None => {
+            deny_now(policy, cost, line, now.max(line.seen)).map(|denied| Decision::Denied(denied.in_full()))
+        }
     }
 }
 
@@ -58,26 +61,35 @@ fn grant_now(
     line: &mut Line,
     permit: PermitId,
     now: Timestamp,
-) -> Option<GrantNow> {
+) -> Option<Grant> {
     let now = now.max(line.seen);
     if policy.shadow() || line.frontier() > now || !has_room(policy, cost, line, now) {
         return None;
     }
     let mut grant = Grant::at_once(permit, now);
     debit(policy, cost, line, permit, now, &mut grant);
-    Some(GrantNow { now, good_until: grant.good_until, over: grant.over })
+    Some(grant)
 }
 
 /// When one policy that has no room now will have it.
 fn deny_now(policy: &Policy, cost: &Cost, line: &Line, now: Timestamp) -> Option<DenyNow> {
-    let possible = policy.charges(cost).all(|(limit, charge)| charge <= limit.capacity());
-    if policy.shadow() || !possible || !charges_anything(policy, cost) || !line.fits(policy) {
+    if !line.fits(policy) {
         return None;
     }
-    let mut found = Found { at: now, party: 0, limit: 0, settled: false };
+    let mut found = Found::from(now);
     found.not_before(0, line);
-    found.settle(|found| found.push_on(0, policy, cost, line));
-    (found.at > now).then_some(DenyNow { now, retry_at: found.at, limit: found.limit })
+    found.deny(policy, cost, line.as_of(), line.meters.iter(), now)
+}
+
+/// The same for meters without a line: they are the policy's, nobody stands in line, and they do not have room now.
+pub(crate) fn deny_meters(
+    policy: &Policy,
+    cost: &Cost,
+    as_of: Timestamp,
+    meters: impl Iterator<Item = Meter> + Clone,
+    now: Timestamp,
+) -> Option<DenyNow> {
+    Found::from(now).deny(policy, cost, as_of, meters, now)
 }
 
 #[inline]
@@ -141,7 +153,7 @@ struct Found {
 /// Each limit may push the moment on; once none does, it suits all. Without edges one round settles it, because a limit
 /// that has room keeps it until somebody takes; with edges a later moment can fall into another window's edge.
 fn earliest_for_all(parties: &[Party<'_>], lines: &[Line], now: Timestamp) -> Found {
-    let mut found = Found { at: now, party: 0, limit: 0, settled: false };
+    let mut found = Found::from(now);
     for (index, (party, line)) in parties.iter().zip(lines).enumerate() {
         if !party.policy.shadow() && charges_anything(party.policy, party.cost) {
             found.not_before(index, line);
@@ -150,7 +162,7 @@ fn earliest_for_all(parties: &[Party<'_>], lines: &[Line], now: Timestamp) -> Fo
     found.settle(|found| {
         for (index, (party, line)) in parties.iter().zip(lines).enumerate() {
             if !party.policy.shadow() {
-                found.push_on(index, party.policy, party.cost, line);
+                found.push_on(index, party.policy, party.cost, line.as_of(), line.meters.iter());
             }
         }
     });
@@ -158,6 +170,10 @@ fn earliest_for_all(parties: &[Party<'_>], lines: &[Line], now: Timestamp) -> Fo
 }
 
 impl Found {
+    fn from(at: Timestamp) -> Self {
+        Self { at, party: 0, limit: 0, settled: false }
+    }
+
     /// Goes round until nothing pushes the moment on any more.
     fn settle(&mut self, mut round: impl FnMut(&mut Self)) {
         for _ in 0..SEARCH_STEPS_MAX {
@@ -178,17 +194,40 @@ impl Found {
     }
 
     /// Each limit of a line that has no room yet pushes the moment on.
-    fn push_on(&mut self, index: usize, policy: &Policy, cost: &Cost, line: &Line) {
-        let as_of = line.as_of();
-        for (limit_index, ((limit, charge), meter)) in policy.charges(cost).zip(&*line.meters).enumerate() {
+    fn push_on<M: Borrow<Meter>>(
+        &mut self,
+        index: usize,
+        policy: &Policy,
+        cost: &Cost,
+        as_of: Timestamp,
+        meters: impl Iterator<Item = M>,
+    ) {
+        for (limit_index, ((limit, charge), meter)) in policy.charges(cost).zip(meters).enumerate() {
             if charge == 0 {
                 continue;
             }
-            let at = limit.earliest(meter, charge, as_of, self.at, policy.edge());
+            let at = limit.earliest(meter.borrow(), charge, as_of, self.at, policy.edge());
             if at > self.at {
                 (self.at, self.party, self.limit) = (at, index, limit_index);
             }
         }
+    }
+
+    /// A denial by one policy whose limits do not all have room now, unless that needs more to be said.
+    fn deny<M: Borrow<Meter>>(
+        mut self,
+        policy: &Policy,
+        cost: &Cost,
+        as_of: Timestamp,
+        meters: impl Iterator<Item = M> + Clone,
+        now: Timestamp,
+    ) -> Option<DenyNow> {
+        let possible = policy.charges(cost).all(|(limit, charge)| charge <= limit.capacity());
+        if policy.shadow() || !possible || !charges_anything(policy, cost) {
+            return None;
+        }
+        self.settle(|found| found.push_on(0, policy, cost, as_of, meters.clone()));
+        (self.at > now).then_some(DenyNow { now, retry_at: self.at, limit: self.limit })
     }
 }
 
@@ -228,7 +267,7 @@ fn book(party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, found: &Found, gr
 /// Judges a shadow by itself, now. One that would grant is debited; one that would not is reported, and that is all.
 fn judge_shadow(index: usize, party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, now: Timestamp) -> u16 {
     let mut found = Found { at: now.max(line.frontier()), party: index, limit: 0, settled: false };
-    found.push_on(index, party.policy, party.cost, line);
+    found.push_on(index, party.policy, party.cost, line.as_of(), line.meters.iter());
     if found.at <= now && refuse_above_limit(party).is_ok() {
         let mut grant = Grant::at_once(terms.permit, now);
         debit(party.policy, party.cost, line, terms.permit, now, &mut grant);

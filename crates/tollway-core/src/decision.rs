@@ -77,8 +77,6 @@ pub struct GrantNow {
     pub now: Timestamp,
     /// Until when it may begin.
     pub good_until: Timestamp,
-    /// Whether I1 is broken, as in [`Grant::over`].
-    pub over: bool,
 }
 
 /// A denial of one policy for somebody who does not wait.
@@ -118,7 +116,7 @@ impl GrantNow {
 
     /// The grant in full.
     pub fn of_permit(self, permit: PermitId) -> Grant {
-        Grant { good_until: self.good_until, over: self.over, ..Grant::at_once(permit, self.now) }
+        Grant { good_until: self.good_until, ..Grant::at_once(permit, self.now) }
     }
 }
 

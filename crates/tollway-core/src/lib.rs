@@ -73,7 +73,7 @@ pub use meters::Meters;
 pub use name::{CallId, Name, NameError, PermitId, Subject};
 pub use nearest::nearest;
 pub use owned::{OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb};
-pub use packed::Packed;
+pub use packed::{Packed, PackedMany};
 pub use policy::{Lease, Policy, PolicyError, PolicyKey, WhenStoreFails};
 pub use setting::{Setting, SettingChange, SettingList, Settings, SettingsAnswer};
 pub use share::{LocalShare, LocalShareError};

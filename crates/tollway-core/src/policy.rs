@@ -54,12 +54,23 @@ pub struct Policy {
     lease: Lease,
 }
 
-/// The name of a policy as the first part of its lines' keys: shared by all of them, and hashed once.
-#[derive(Debug, PartialEq, Eq)]
+/// The name of a policy as the first part of its lines' keys: shared by all of them, and hashed once. Two are equal if the
+/// name is.
+#[derive(Debug)]
 pub struct PolicyKey {
     name: Name,
     hash: u64,
+    /// Whose meters its lines have, in their order: [`Limit::identity`].
+    identities: Box<[u32]>,
 }
+
+impl PartialEq for PolicyKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for PolicyKey {}
 
 impl PolicyKey {
     /// The policy's name.
@@ -70,6 +81,16 @@ impl PolicyKey {
     /// A hash of the name, the same in every process. To be mixed with a seeded hash of the subject.
     pub fn hash(&self) -> u64 {
         self.hash
+    }
+
+    pub(crate) fn identities(&self) -> &[u32] {
+        &self.identities
+    }
+
+    /// Whether a line under this key has the meters of `policy`.
+    #[inline]
+    pub(crate) fn has_limits_of(&self, policy: &Policy) -> bool {
+        std::ptr::eq(self, Arc::as_ptr(&policy.key)) || self.identities == policy.key.identities
     }
 }
 
@@ -134,8 +155,10 @@ impl Policy {
         }
         let holds_slots = limits.iter().any(is_concurrency);
         let slides = limits.iter().any(|limit| matches!(limit.algorithm(), Algorithm::Sliding(_)));
+        let hash = Fingerprint::new().text(name.as_str()).finish();
+        let identities = limits.iter().map(Limit::identity).collect();
         Ok(Self {
-            key: Arc::new(PolicyKey { hash: Fingerprint::new().text(name.as_str()).finish(), name }),
+            key: Arc::new(PolicyKey { name, hash, identities }),
             default_cost: Cost::of_one_request(&units),
             limits: limits.into(),
             units: units.into(),
@@ -279,9 +302,10 @@ impl Policy {
     /// The only limit and what `cost` takes from it, if there is only one.
     #[inline]
     pub(crate) fn only_charge(&self, cost: &Cost) -> Option<(&Limit, u64)> {
-        match (&*self.limits, &*self.unit_of) {
-            ([limit], [ONE_SLOT]) => Some((limit, 1)),
-            ([limit], [unit]) => Some((limit, cost.of(*unit))),
+        match &*self.limits {
+            [limit] if limit.has_slots() => Some((limit, 1)),
+            // The only unit there is.
+            [limit] => Some((limit, cost.of(0))),
             _ => None,
         }
     }

@@ -32,8 +32,8 @@ fn thirty_two_callers_of_two_processes_never_exceed_one_line() {
     assert_eq!(used(&stores[0], &hot, &Subject::SHARED), 200);
 }
 
-/// A database may have been told to isolate more strictly. Then a statement would see what was there when the
-/// transaction began to wait for its locks, and the last writer's grants would be missing.
+/// A database may have been told to isolate more strictly. Then whoever waited for a lock would see the lines as they
+/// were before, and be refused when writing them, again and again.
 #[test]
 fn the_default_isolation_of_the_database_does_not_matter() {
     let schema = fresh_schema();
@@ -56,6 +56,7 @@ fn the_default_isolation_of_the_database_does_not_matter() {
         });
         assert_eq!(granted.into_inner(), 50, "{level}");
     }
+    assert!(!server().log().contains("could not serialize"), "{}", server().log());
 }
 
 /// Takes over two lines each, in all orders: a cycle of waiting would end in an error of Postgres.

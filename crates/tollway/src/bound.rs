@@ -131,24 +131,19 @@ impl Bound {
     }
 
     /// The short way to a decision: in memory or from a lease, no slots to hold. Nothing has happened otherwise.
-    #[inline]
-    pub(crate) fn decide_now(
-        &self,
-        subject: &str,
-        cost: Option<&Cost>,
-        permit: PermitId,
-    ) -> Option<DecideNow> {
+    #[inline(always)]
+    pub(crate) fn decide_now(&self, subject: &str, cost: Option<&Cost>) -> Option<DecideNow> {
         let policy = &*self.policy;
-        if let Some(leases) = &self.leases {
-            let granted =
-                leases.spend(subject, cost.unwrap_or(policy.default_cost()), self.shared.clock.now());
-            return granted.map(DecideNow::Granted);
+        let cost = cost.unwrap_or(policy.default_cost());
+        match &self.shared.memory {
+            Some(memory) => memory.decide_now(policy, subject, cost),
+            None => self.spend_lease(subject, cost),
         }
-        let memory = self.shared.memory.as_ref()?;
-        if policy.holds_slots() {
-            return None;
-        }
-        memory.decide_now(policy, subject, cost.unwrap_or(policy.default_cost()), permit)
+    }
+
+    fn spend_lease(&self, subject: &str, cost: &Cost) -> Option<DecideNow> {
+        let leases = self.leases.as_ref()?;
+        leases.spend(subject, cost, self.shared.clock.now()).map(DecideNow::Granted)
     }
 }
 

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tollway_core::{Booking, GrantNow, PermitId, Reading, Subject};
+use tollway_core::{GrantNow, Reading, Subject};
 
-use crate::bound::{Ask, Asks, Bound};
+use crate::bound::{Ask, Asks, Bound, next_permit};
 use crate::{Denied, Permit};
 
 /// What a take that does not wait comes to. Denial is an outcome, not an error.
@@ -46,19 +46,20 @@ impl Taken<'_> {
 pub struct Granted<'a>(Kind<'a>);
 
 enum Kind<'a> {
-    /// Of the short way: holds no slots and borrows everything, so that it costs nothing to make or drop.
+    /// Of the short way: holds no slots and borrows everything, so that it costs nothing to make or drop. It has no id yet:
+    /// nothing was kept under one.
     Lent {
         bound: &'a Arc<Bound>,
         subject: &'a str,
-        booking: Booking,
+        granted: GrantNow,
     },
     Owned(Box<Permit>),
 }
 
 impl<'a> Granted<'a> {
     #[inline(always)]
-    pub(crate) fn lent(bound: &'a Arc<Bound>, subject: &'a str, permit: PermitId, granted: GrantNow) -> Self {
-        Self(Kind::Lent { bound, subject, booking: granted.booking(permit) })
+    pub(crate) fn lent(bound: &'a Arc<Bound>, subject: &'a str, granted: GrantNow) -> Self {
+        Self(Kind::Lent { bound, subject, granted })
     }
 
     pub(crate) fn owned(permit: Permit) -> Self {
@@ -91,9 +92,10 @@ impl<'a> Granted<'a> {
     pub fn permit(self) -> Permit {
         match self.0 {
             Kind::Owned(permit) => *permit,
-            Kind::Lent { bound, subject, booking } => {
+            Kind::Lent { bound, subject, granted } => {
                 // The line was found under this subject, so it is a valid one.
                 let subject = Subject::new(subject).unwrap_or_default();
+                let booking = granted.booking(next_permit());
                 Permit::of_booking(Asks::One(Ask { bound: Arc::clone(bound), subject, cost: None }), booking)
             }
         }
@@ -103,7 +105,7 @@ impl<'a> Granted<'a> {
 impl fmt::Debug for Granted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Lent { booking, .. } => f.debug_tuple("Granted").field(booking).finish(),
+            Kind::Lent { granted, .. } => f.debug_tuple("Granted").field(granted).finish(),
             Kind::Owned(permit) => f.debug_tuple("Granted").field(permit).finish(),
         }
     }

@@ -44,7 +44,7 @@ pub enum SetLimitError {
         /// What it should be.
         to: String,
         /// What it is.
-        limit: Limit,
+        limit: Box<Limit>,
     },
     /// The amount or burst is out of bounds.
     #[error(transparent)]
@@ -165,7 +165,7 @@ fn read_amounts(limit: &Limit, to: &str) -> Result<(u64, Option<u64>), SetLimitE
     };
     let set = limit.with_amounts(wanted.amount(), burst)?;
     if set != wanted {
-        return Err(SetLimitError::AnotherLimit { to: to.to_owned(), limit: limit.clone() });
+        return Err(SetLimitError::AnotherLimit { to: to.to_owned(), limit: Box::new(limit.clone()) });
     }
     Ok((wanted.amount(), burst))
 }

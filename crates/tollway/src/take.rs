@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tollway_core::{Answer, CallId, Cost, DecideNow, GrantNow, PermitId, Span, Subject};
+use tollway_core::{Answer, CallId, Cost, DecideNow, GrantNow, Span, Subject};
 
 use crate::background::InFlight;
-use crate::bound::{Ask, Asks, BoundRef, next_permit};
+use crate::bound::{Ask, Asks, Bound, BoundRef, next_permit};
 use crate::granted::{Granted, Taken};
 use crate::request::{Options, Request, Sent};
 use crate::waiting::wait_for_permit;
@@ -180,32 +180,64 @@ impl<'l> Take<'l, Tries> {
     /// Decides on this thread. With a store in process this neither blocks nor allocates.
     #[inline(always)]
     pub fn now(self) -> Result<Taken<'l>, TakeError> {
+        let Self { limiter, bound, subject, cost, more, mode } = self;
+        if let (Ok(BoundRef::Lent(lent)), None, None) = (&bound, &cost, &more) {
+            let lent = *lent;
+            // They own nothing then, which the compiler does not see: it would keep them in memory to drop them.
+            std::mem::forget((bound, cost, more));
+            return Self::lent_now(limiter, lent, subject);
+        }
+        Self { limiter, bound, subject, cost, more, mode }.own_now()
+    }
+
+    fn own_now(self) -> Result<Taken<'l>, TakeError> {
         match self.decide_now() {
             Some(taken) => Ok(taken),
             None => self.into_request()?.decide_now(),
         }
     }
 
-    /// The short way, where there is one: nothing has happened otherwise.
+    /// The same for a take that a handle has lent everything to: nearly all of those that are to be quick.
     #[inline(always)]
+    fn lent_now(
+        limiter: &'l Limiter,
+        bound: &'l Arc<Bound>,
+        subject: &'l str,
+    ) -> Result<Taken<'l>, TakeError> {
+        match bound.decide_now(subject, None) {
+            Some(DecideNow::Granted(granted)) => Ok(Taken::Granted(Granted::lent(bound, subject, granted))),
+            Some(DecideNow::Denied(denied)) => Ok(Taken::Denied(Denied::now(Arc::clone(bound), denied))),
+            None => Self::long_now(limiter, bound, subject),
+        }
+    }
+
+    #[cold]
+    fn long_now(
+        limiter: &'l Limiter,
+        bound: &'l Arc<Bound>,
+        subject: &'l str,
+    ) -> Result<Taken<'l>, TakeError> {
+        Self::new(limiter, Ok(BoundRef::Lent(bound))).subject(subject).into_request()?.decide_now()
+    }
+
+    /// The short way, where there is one: nothing has happened otherwise.
     fn decide_now(&self) -> Option<Taken<'l>> {
         let (Ok(bound), None) = (&self.bound, &self.more) else { return None };
-        let permit = next_permit();
-        Some(match (bound.decide_now(self.subject, self.cost.as_ref(), permit)?, bound, &self.cost) {
+        Some(match (bound.decide_now(self.subject, self.cost.as_ref())?, bound, &self.cost) {
             (DecideNow::Granted(granted), BoundRef::Lent(bound), None) => {
-                Taken::Granted(Granted::lent(bound, self.subject, permit, granted))
+                Taken::Granted(Granted::lent(bound, self.subject, granted))
             }
-            (DecideNow::Granted(granted), ..) => Taken::Granted(self.own_grant(bound, permit, granted)),
+            (DecideNow::Granted(granted), ..) => Taken::Granted(self.own_grant(bound, granted)),
             (DecideNow::Denied(denied), ..) => Taken::Denied(Denied::now(bound.to_arc(), denied)),
         })
     }
 
     /// A grant that cannot borrow all it needs: the policy was looked up for this take, or a cost was named.
-    fn own_grant(&self, bound: &BoundRef<'_>, permit: PermitId, granted: GrantNow) -> Granted<'l> {
+    fn own_grant(&self, bound: &BoundRef<'_>, granted: GrantNow) -> Granted<'l> {
         // The line was found under this subject, so it is a valid one.
         let subject = Subject::new(self.subject).unwrap_or_default();
         let ask = Ask { bound: bound.to_arc(), subject, cost: self.cost.clone() };
-        Granted::owned(Permit::of_booking(Asks::One(ask), granted.booking(permit)))
+        Granted::owned(Permit::of_booking(Asks::One(ask), granted.booking(next_permit())))
     }
 }
 

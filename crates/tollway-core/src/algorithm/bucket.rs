@@ -25,21 +25,26 @@ pub(crate) struct Rate {
 
 impl Bucket {
     /// What is still used after `elapsed`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn after(self, rate: Rate, elapsed: Span) -> Self {
-        if (self.used == 0 && self.part == 0) || elapsed == Span::ZERO {
-            return self;
-        }
         self.after_narrow(rate, elapsed).unwrap_or_else(|| self.after_wide(rate, elapsed))
     }
 
-    /// In 64 bits, which nearly all limits fit: a division of 128 bits costs more than the rest of a take.
-    #[inline]
+    /// In 64 bits, which nearly all limits fit. And without a division where less than a unit has come back, which is so
+    /// whenever it matters: whoever takes that often is why a take must be short.
+    #[inline(always)]
     fn after_narrow(self, rate: Rate, elapsed: Span) -> Option<Self> {
         let period = rate.period.as_micros();
-        let total = self.used.checked_mul(period)?.checked_add(self.part)?;
-        let left = total.saturating_sub(elapsed.as_micros().checked_mul(rate.amount)?);
-        Some(Self { used: left.checked_div(period)?, part: left.checked_rem(period)? })
+        let drained = elapsed.as_micros().checked_mul(rate.amount)?;
+        let (units, rest) = if drained < period {
+            (0, drained)
+        } else {
+            (drained.checked_div(period)?, drained.checked_rem(period)?)
+        };
+        let (part, borrowed) = self.part.overflowing_sub(rest);
+        let part = if borrowed { part.wrapping_add(period) } else { part };
+        let used = self.used.checked_sub(units.saturating_add(u64::from(borrowed)));
+        Some(used.map_or_else(Self::default, |used| Self { used, part }))
     }
 
     #[cold]
@@ -51,22 +56,19 @@ impl Bucket {
         Self { used: narrow(left.checked_div(period)), part: narrow(left.checked_rem(period)) }
     }
 
-    /// Refills for `elapsed` and takes `charge`. Answers how long until nothing is used any more; or, if there is no room
-    /// and so nothing has changed, how long until there is.
-    #[inline]
-    pub(crate) fn take(&mut self, rate: Rate, burst: u64, charge: u64, elapsed: Span) -> Result<Span, Span> {
+    /// Refilled for `elapsed` and less `charge`; or, if there is no room for that, how long until there is.
+    #[inline(always)]
+    pub(crate) fn take(self, rate: Rate, burst: u64, charge: u64, elapsed: Span) -> Result<Self, Span> {
         let refilled = self.after(rate, elapsed);
         let mut after = refilled;
         after.debit(charge);
-        if after.whole() > burst {
+        if charge > 0 && after.whole() > burst {
             return Err(refilled.wait_for(rate, burst, charge));
         }
-        *self = after;
-        Ok(after.wait_for(rate, 0, 0))
+        Ok(after)
     }
 
     /// How long until `charge` fits beside what is used: zero if it does now. Rounded up, against the caller.
-    #[inline]
     pub(super) fn wait_for(self, rate: Rate, burst: u64, charge: u64) -> Span {
         let room = burst.saturating_sub(charge);
         if self.whole() <= room {

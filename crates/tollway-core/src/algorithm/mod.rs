@@ -10,14 +10,11 @@ pub use concurrency::Slot;
 pub use sliding::Sliding;
 pub use window::Window;
 
-use bucket::Rate;
+pub(crate) use bucket::Rate;
 use serde::{Deserialize, Serialize};
-use window::Room;
+pub(crate) use window::Room;
 
 use crate::{Algorithm, Limit, PermitId, Span, Timestamp};
-
-/// A bucket that refills within this is kept until it surely has, rather than exactly as long as it must be.
-const REFILLS_SOON: Span = Span::from_hours(1);
 
 /// The state of one limit for one subject, as of its line's time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,10 +144,7 @@ impl Limit {
                 *bucket = bucket.after(rate, at.since(as_of));
                 bucket.debit(charge);
                 let holds = bucket.whole() <= self.capacity();
-                // Where all of it refills soon, that is a bound good enough, and needs no division.
-                let soon = holds && self.refill_time() <= REFILLS_SOON;
-                let expires =
-                    if soon { at.plus(self.refill_time()) } else { bucket.good_as_new_at(rate, at) };
+                let expires = self.surely_refilled_at(*bucket, rate, at);
                 Debited { good_until: Timestamp::MAX, expires, holds }
             }
             _ => self.debit_others(meter, charge, span, permit),
@@ -298,6 +292,17 @@ impl Limit {
             }
             _ => Timestamp::EPOCH,
         }
+    }
+
+    /// When nothing of a bucket is used any more, or later by less than a microsecond for each unit that is: good enough to
+    /// forget it by, and needs no division.
+    #[inline(always)]
+    pub(crate) fn surely_refilled_at(&self, bucket: Bucket, rate: Rate, as_of: Timestamp) -> Timestamp {
+        let units = bucket.whole();
+        if units > self.capacity() {
+            return bucket.good_as_new_at(rate, as_of);
+        }
+        as_of.plus(self.unit_time().times(units).min(self.refill_time()))
     }
 
     /// When the limit is whole again: a window's end, a full bucket, the last slot's expiry; never before `at`.

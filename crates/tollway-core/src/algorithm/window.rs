@@ -23,6 +23,31 @@ impl Window {
         Self { end: calendar.window_at(at).1, count: 0 }
     }
 
+    /// With `charge` taken at `now`; or, if there is no room for that, when there is.
+    #[inline]
+    pub(crate) fn take(self, calendar: &Calendar, room: Room, now: Timestamp) -> Result<Self, Timestamp> {
+        let mut window = self.at(calendar, now);
+        if room.charge > 0 {
+            let earliest = window.earliest(calendar, room, now);
+            if earliest > now {
+                return Err(earliest);
+            }
+        }
+        window.debit(room.charge);
+        Ok(window)
+    }
+
+    /// The same for a window of `period` that begins with its first take.
+    #[inline]
+    pub(crate) fn take_unaligned(self, period: Span, room: Room, now: Timestamp) -> Result<Self, Timestamp> {
+        let mut window = self.running_at(now);
+        if room.charge > 0 && !room.fits(window.count) {
+            return Err(window.end);
+        }
+        window.debit_unaligned(room.charge, now, period);
+        Ok(window)
+    }
+
     /// The earliest moment from `from` on at which `charge` fits and the window's edges are kept.
     pub(super) fn earliest(self, calendar: &Calendar, room: Room, from: Timestamp) -> Timestamp {
         let window = self.at(calendar, from);
@@ -38,7 +63,7 @@ impl Window {
     }
 
     /// Until when a permit of this window may begin: its end less the edge.
-    pub(super) fn good_until(self, calendar: &Calendar, wished: Span) -> Timestamp {
+    pub(crate) fn good_until(self, calendar: &Calendar, wished: Span) -> Timestamp {
         if wished == Span::ZERO { self.end } else { self.end.minus(self.edge(calendar, wished).1) }
     }
 
@@ -84,10 +109,10 @@ impl Window {
 
 /// What a take asks of a window: whether its charge fits beside a count, and the edge to keep.
 #[derive(Clone, Copy)]
-pub(super) struct Room {
-    pub(super) amount: u64,
-    pub(super) charge: u64,
-    pub(super) edge: Span,
+pub(crate) struct Room {
+    pub(crate) amount: u64,
+    pub(crate) charge: u64,
+    pub(crate) edge: Span,
 }
 
 impl Room {

@@ -61,8 +61,10 @@ pub struct Limit {
     amount: u64,
     algorithm: Algorithm,
     identity: u32,
-    /// How long an empty bucket takes to fill; divided once.
+    capacity: u64,
+    /// How long an empty bucket takes to fill, and how long one unit of it; divided once.
     refill_time: Span,
+    unit_time: Span,
 }
 
 /// Why numbers do not make a limit.
@@ -113,8 +115,10 @@ impl Limit {
         }
         let name = words::default_name(&unit, &algorithm);
         let identity = words::identity(&name, &unit, &algorithm);
-        let refill_time = refill_time(amount, &algorithm);
-        Ok(Self { name, unit, amount, algorithm, identity, refill_time })
+        let capacity = capacity(amount, &algorithm);
+        let unit_time = refill_time(amount, 1, &algorithm);
+        let refill_time = refill_time(amount, capacity, &algorithm);
+        Ok(Self { name, unit, amount, algorithm, identity, capacity, refill_time, unit_time })
     }
 
     /// The same limit under another name (and so, another meter).
@@ -163,11 +167,7 @@ impl Limit {
 
     /// The most it could ever grant at once: the burst of a bucket, else the amount.
     pub fn capacity(&self) -> u64 {
-        match &self.algorithm {
-            Algorithm::Bucket { burst, .. } => *burst,
-            Algorithm::Paced(_) => 1,
-            _ => self.amount,
-        }
+        self.capacity
     }
 
     /// What makes a meter this limit's own: name, unit, algorithm, period and zone; not amount or burst.
@@ -201,15 +201,25 @@ impl Limit {
     pub fn refill_time(&self) -> Span {
         self.refill_time
     }
+
+    /// How long one unit of a bucket takes to come back, rounded up; zero for limits that do not refill.
+    pub(crate) fn unit_time(&self) -> Span {
+        self.unit_time
+    }
 }
 
-fn refill_time(amount: u64, algorithm: &Algorithm) -> Span {
-    let (period, burst) = match algorithm {
-        Algorithm::Bucket { period, burst } => (period, *burst),
-        Algorithm::Paced(period) => (period, 1),
-        _ => return Span::ZERO,
-    };
-    let total = u128::from(burst).saturating_mul(u128::from(period.as_micros()));
+fn capacity(amount: u64, algorithm: &Algorithm) -> u64 {
+    match algorithm {
+        Algorithm::Bucket { burst, .. } => *burst,
+        Algorithm::Paced(_) => 1,
+        _ => amount,
+    }
+}
+
+/// How long these units of a bucket take to come back.
+fn refill_time(amount: u64, units: u64, algorithm: &Algorithm) -> Span {
+    let (Algorithm::Bucket { period, .. } | Algorithm::Paced(period)) = algorithm else { return Span::ZERO };
+    let total = u128::from(units).saturating_mul(u128::from(period.as_micros()));
     Span::from_micros(u64::try_from(total.div_ceil(u128::from(amount.max(1)))).unwrap_or(u64::MAX))
 }
 

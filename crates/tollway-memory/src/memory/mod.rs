@@ -13,9 +13,9 @@ use smallvec::SmallVec;
 use table::Found;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
 use tollway_core::{
-    Answer, Applied, Clock, Cost, DecideNow, Decision, Fault, Invariant, Line, Operation, Outcome, Outcomes,
-    Party, PermitId, Policy, Retry, Settings, Span, Store, StoreError, StoreResult, Subject, Timestamp, Verb,
-    apply, decide_now,
+    Answer, Applied, Clock, Cost, DecideNow, Decision, Denial, DenyNow, Fault, Grant, GrantNow, Invariant,
+    Line, Operation, Outcome, Outcomes, Party, PermitId, Policy, Retry, Settings, Span, Store, StoreError,
+    StoreResult, Subject, Timestamp, Verb, apply, decide_now,
 };
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
@@ -28,6 +28,9 @@ pub const LINES_DEFAULT: usize = 1_000_000;
 
 /// How many lines new subjects of one policy share once the store is full of live ones.
 pub const OVERFLOW_LINES: usize = 1_024;
+
+/// Of a take without slots: only they remember whose they are.
+const NOBODY: PermitId = PermitId(0);
 
 /// Lines in this process.
 ///
@@ -120,22 +123,19 @@ impl MemoryStore {
         Ok(applied.outcome)
     }
 
-    /// What `apply` does with nearly every take, without the wrapping: one policy and subject, no id, a line that is there,
-    /// and nobody who waits. If it is not that, nothing has changed, and `apply` must be asked.
+    /// What `apply` does with nearly every take, without the wrapping: one policy without slots, one subject, no id, a line
+    /// that is there, and nobody who waits. If it is not that, nothing has changed, and `apply` must be asked.
     ///
     /// The subject need not have been checked: one that is not valid has no line.
-    #[inline]
-    pub fn decide_now(
-        &self,
-        policy: &Policy,
-        subject: &str,
-        cost: &Cost,
-        permit: PermitId,
-    ) -> Option<DecideNow> {
-        self.decide_at(policy, subject, cost, permit, self.clock.now())
+    #[inline(always)]
+    pub fn decide_now(&self, policy: &Policy, subject: &str, cost: &Cost) -> Option<DecideNow> {
+        if policy.holds_slots() {
+            return None;
+        }
+        self.decide_at(policy, subject, cost, NOBODY, self.clock.now())
     }
 
-    #[inline]
+    #[inline(always)]
     fn decide_at(
         &self,
         policy: &Policy,
@@ -148,12 +148,31 @@ impl MemoryStore {
         let mut shard = self.lock(shard_of(hash));
         let decided = match shard.own(hash, policy, subject)? {
             Found::Packed(packed) => packed.decide_now(policy, cost, now)?,
-            Found::Whole(line) => decide_now(policy, cost, line, permit, now)?,
+            Found::Many(packed, key) => packed.decide_now(key, policy, cost, now)?,
+            Found::Whole(line) => self.decide_whole(policy, cost, line, permit, now)?,
         };
-        if matches!(decided, DecideNow::Granted(granted) if granted.over) {
-            self.raise_alarm(&[policy]);
-        }
         Some(decided)
+    }
+
+    fn decide_whole(
+        &self,
+        policy: &Policy,
+        cost: &Cost,
+        line: &mut Line,
+        permit: PermitId,
+        now: Timestamp,
+    ) -> Option<DecideNow> {
+        Some(match decide_now(policy, cost, line, permit, now)? {
+            Decision::Granted(Grant { now, good_until, over, .. }) => {
+                if over {
+                    self.raise_alarm(&[policy]);
+                }
+                DecideNow::Granted(GrantNow { now, good_until })
+            }
+            Decision::Denied(Denial { now, retry_at, limit, .. }) => {
+                DecideNow::Denied(DenyNow { now, retry_at, limit })
+            }
+        })
     }
 
     /// One line.

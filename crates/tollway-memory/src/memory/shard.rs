@@ -38,6 +38,7 @@ pub(super) enum Origin {
 }
 
 /// The lines whose hashes fall here.
+#[repr(C)]
 pub(super) struct Shard {
     own: LineTable,
     overflow: LineTable,
@@ -62,7 +63,7 @@ impl Shard {
     }
 
     /// The line of its own that a subject has, where it lies.
-    #[inline]
+    #[inline(always)]
     pub(super) fn own(&mut self, hash: u64, policy: &Policy, subject: &str) -> Option<Found<'_>> {
         self.own.find(hash, policy.key(), subject)
     }

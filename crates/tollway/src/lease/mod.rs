@@ -55,7 +55,7 @@ impl Leases {
     pub(crate) fn spend(&self, subject: &str, cost: &Cost, now: Timestamp) -> Option<GrantNow> {
         let mut held = self.shard(subject);
         let window_ends = held.get_mut(subject)?.spend(cost.amounts(), now)?;
-        Some(GrantNow { now, good_until: window_ends, over: false })
+        Some(GrantNow { now, good_until: window_ends })
     }
 
     /// Gives units of a permit back to the lease of its window; whether there was one.

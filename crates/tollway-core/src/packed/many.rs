@@ -1,0 +1,147 @@
+//! A line of several windows and buckets in 128 bytes: two cache lines side by side.
+
+use super::Expiry;
+use super::meter::{Charge, PackedMeter};
+use crate::algorithm::Meter;
+use crate::decide::deny_meters;
+use crate::decision::{DecideNow, GrantNow};
+use crate::{Cost, Line, Policy, PolicyKey, Timestamp};
+
+/// How many meters fit.
+const METERS_MAX: usize = 7;
+
+/// A line of up to seven windows and buckets and nothing else.
+///
+/// Whose meters they are it does not say: they are those of the policy that it was packed for, in its order. Whoever keeps
+/// it must know that policy's key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(align(128))]
+pub struct PackedMany {
+    seen: Timestamp,
+    expires: Expiry,
+    /// As many as the policy has limits; the others are not used.
+    meters: [PackedMeter; METERS_MAX],
+}
+
+const _: () = assert!(size_of::<PackedMany>() == 128, "two cache lines");
+
+impl PackedMany {
+    /// The line in 128 bytes, if it fits and its meters are those of the policy with this key.
+    pub fn pack(line: &Line, key: &PolicyKey) -> Option<Self> {
+        let whose = line.meters.iter().map(|meter| meter.identity);
+        if line.extra.is_some() || !whose.eq(key.identities().iter().copied()) {
+            return None;
+        }
+        let mut meters = [PackedMeter::default(); METERS_MAX];
+        for (index, meter) in line.meters.iter().enumerate() {
+            *meters.get_mut(index)? = PackedMeter::pack(&meter.state)?;
+        }
+        Some(Self { seen: line.seen, expires: Expiry::new(line.expires)?, meters })
+    }
+
+    /// The line again, given the key that it was packed with. It may live a second longer than it did.
+    pub fn unpack(&self, key: &PolicyKey) -> Line {
+        let meters = self.meters(key.identities()).collect();
+        Line { seen: self.seen, expires: self.expires(), meters, extra: None }
+    }
+
+    /// When the line may be forgotten.
+    pub fn expires(&self) -> Timestamp {
+        self.expires.time()
+    }
+
+    /// What [`decide_now`](crate::decide_now) does, where the line lies; given the key that it was packed with.
+    #[inline(never)]
+    pub fn decide_now(
+        &mut self,
+        key: &PolicyKey,
+        policy: &Policy,
+        cost: &Cost,
+        now: Timestamp,
+    ) -> Option<DecideNow> {
+        if policy.shadow() || !key.has_limits_of(policy) {
+            return None;
+        }
+        let now = now.max(self.seen);
+        // All or nothing (I3): what the meters will be is worked out beside them.
+        let mut after = Self { seen: now, ..*self };
+        let (mut expires, mut good_until) = (now, Timestamp::MAX);
+        for ((limit, amount), meter) in policy.charges(cost).zip(&mut after.meters) {
+            let charge = Charge { amount, as_of: self.seen, now, edge: policy.edge() };
+            let debited = match meter.take(limit, charge)? {
+                Ok(debited) if amount <= limit.capacity() => debited,
+                _ => return self.deny_now(policy, cost, now),
+            };
+            expires = expires.max(debited.expires);
+            if amount > 0 {
+                good_until = good_until.min(debited.good_until);
+            }
+        }
+        after.expires = Expiry::at_most(expires);
+        *self = after;
+        Some(DecideNow::Granted(GrantNow { now, good_until }))
+    }
+
+    #[cold]
+    fn deny_now(&self, policy: &Policy, cost: &Cost, now: Timestamp) -> Option<DecideNow> {
+        let meters = self.meters(policy.key().identities());
+        deny_meters(policy, cost, self.seen, meters, now).map(DecideNow::Denied)
+    }
+
+    fn meters(&self, identities: &[u32]) -> impl Iterator<Item = Meter> + Clone {
+        let meter =
+            |(identity, meter): (&u32, &PackedMeter)| Meter { identity: *identity, state: meter.unpack() };
+        identities.iter().zip(&self.meters).map(meter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decision::{Decision, DenyNow};
+    use crate::{PermitId, Span, decide_now};
+    use proptest::prelude::*;
+
+    const LIMITS: [&str; 6] = [
+        "7 / second",
+        "30 tokens / minute",
+        "40 / 90 seconds from first call",
+        "50 tokens / 3 minutes bucket",
+        "11 / 7 seconds bucket burst 13",
+        "2M bytes / second bucket",
+    ];
+
+    proptest! {
+        /// Packed or not, the same takes come to the same answers, and leave the same meters.
+        #[test]
+        fn packed_and_whole_lines_agree(
+            which in proptest::sample::subsequence(LIMITS.to_vec(), 2..=6),
+            edge in prop_oneof![Just(0), Just(20)],
+            takes in proptest::collection::vec((0..40_000u64, 0..4u64, 0..60u64), 1..80),
+        ) {
+            let policy = Policy::new("p", which).unwrap().with_edge(Span::from_millis(edge));
+            let mut now = Timestamp::from_secs(1_700_000_000);
+            let mut line = Line::new(&policy);
+            let mut packed = PackedMany::pack(&line, policy.key()).unwrap();
+            for (millis, requests, tokens) in takes {
+                now = now.plus(Span::from_millis(millis * millis / 40_000));
+                let amounts = [("requests", requests), ("tokens", tokens), ("bytes", tokens * 40_000)];
+                let counted = amounts.into_iter().filter(|(name, _)| policy.units().iter().any(|unit| unit.as_str() == *name));
+                let cost = policy.cost(counted).unwrap();
+                let wanted = decide_now(&policy, &cost, &mut line, PermitId(0), now).map(|decision| match decision {
+                    Decision::Granted(grant) => {
+                        DecideNow::Granted(GrantNow { now: grant.now, good_until: grant.good_until })
+                    }
+                    Decision::Denied(denial) => {
+                        let (now, retry_at, limit) = (denial.now, denial.retry_at, denial.limit);
+                        DecideNow::Denied(DenyNow { now, retry_at, limit })
+                    }
+                });
+                prop_assert_eq!(packed.decide_now(policy.key(), &policy, &cost, now), wanted);
+                let unpacked = packed.unpack(policy.key());
+                prop_assert_eq!(&unpacked.meters, &line.meters);
+                prop_assert!(unpacked.expires >= line.expires);
+            }
+        }
+    }
+}
