@@ -62,6 +62,7 @@ fn the_childs_exit_code_is_ours() {
         assert_eq!(home.run(&["run", "-p", policy, "--", "./missing"]).0, 127);
         let script = home.write("not-executable", "#!/bin/sh\n");
         assert_eq!(home.run(&["run", "-p", policy, "--", script.to_str().unwrap()]).0, 126);
+        assert_eq!(home.run(&["run", "-p", policy, "--", "/tmp"]).0, 126);
     }
     // Run beside us, a killed command is told apart as shells do it.
     assert_eq!(home.run(&["run", "-p", "ci", "--", "sh", "-c", "kill -9 $$"]).0, 137);
@@ -71,6 +72,7 @@ fn the_childs_exit_code_is_ours() {
 fn a_command_that_cannot_be_found_costs_nothing() {
     let home = Home::with_config(CONFIG);
     assert_eq!(home.run(&["run", "-p", "day", "--", "no-such-command"]).0, 127);
+    assert_eq!(home.run(&["run", "-p", "day", "--", "./tollway.toml"]).0, 126);
     assert_eq!(home.run(&["run", "-p", "day", "--", "true"]).0, 0);
 }
 
@@ -122,6 +124,12 @@ fn signals_reach_the_command() {
 /// Whoever is interrupted in line gives the place back: the next one has it.
 #[test]
 fn an_interrupted_wait_gives_its_place_back() {
+    for (signal, exit) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        interrupted_by(signal, exit);
+    }
+}
+
+fn interrupted_by(signal: &str, exit: i32) {
     let home = Home::new();
     let limit = ["--limit", "1 / 2 seconds bucket burst 1"];
     let take = |more: &[&str]| home.run(&[&["take", "slow"], &limit[..], more].concat());
@@ -134,8 +142,8 @@ fn an_interrupted_wait_gives_its_place_back() {
     while !take_would_wait(&home, &limit) {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    Command::new("kill").args(["-s", "INT", &waiting.id().to_string()]).status().unwrap();
-    assert_eq!(waiting.wait().unwrap().code(), Some(130));
+    Command::new("kill").args(["-s", signal, &waiting.id().to_string()]).status().unwrap();
+    assert_eq!(waiting.wait().unwrap().code(), Some(exit));
     assert!(!take_would_wait(&home, &limit));
 }
 

@@ -123,6 +123,10 @@ fn what_is_wrong_is_said_with_the_right_code_and_nothing_is_taken() {
         (&["take", "adobe", "--cost", "tokens"], 2, "write it like tokens=3750"),
         (&["take", "adobe", "--cost", "requests=4"], 2, "can never be granted"),
         (&["take", "adobe", "--max-wait", "soon"], 2, "soon"),
+        (&["take", "adobe", "--max-wait", "400d"], 2, "more than the"),
+        (&["take", "adobe", "--cost", "requests=1", "--cost", "requests=2"], 2, "names requests twice"),
+        (&["usage", "--limit", "5 / day"], 2, "none is named"),
+        (&["limit", "set", "ci.concurrent", "3 concurrent expires 2m"], 2, "only its amount and burst"),
         (&["take", "adobe", "--limit", "3 requests / dya"], 2, "dya"),
         (&["take", "ci"], 2, "tollway run -p ci"),
         (&["usage", "nobody"], 78, "there is no policy \"nobody\""),
@@ -146,6 +150,55 @@ fn what_is_wrong_is_said_with_the_right_code_and_nothing_is_taken() {
     let (code, _, stderr) = Home::new().run(&["take", "adobe"]);
     assert_eq!(code, 78);
     assert!(stderr.contains("--limit \"200 requests / minute\""), "{stderr}");
+}
+
+/// C9: counters can be inspected and reset.
+#[test]
+fn c9_reset_makes_the_meters_of_one_subject_new() {
+    let home = Home::with_config(CONFIG);
+    for subject in ["a", "b"] {
+        for _ in 0..3 {
+            assert_eq!(home.run(&["take", "adobe", "-s", subject, "-q"]).0, 0);
+        }
+    }
+    assert_eq!(home.run(&["reset", "adobe", "-s", "a"]).1, "the meters of adobe are new for a\n");
+    assert_eq!(json(&home, &["reset", "adobe", "-s", "none"]).1["reset"], true);
+    assert_eq!(home.run(&["take", "adobe", "-s", "a", "--max-wait", "0"]).0, 0);
+    assert_eq!(home.run(&["take", "adobe", "-s", "b", "--max-wait", "0"]).0, 75);
+    assert_eq!(home.run(&["reset", "nobody"]).0, 78);
+}
+
+/// A config means one store, from whichever folder it is used.
+#[test]
+fn a_relative_store_begins_in_the_folder_of_its_config() {
+    let home = Home::new();
+    std::fs::create_dir(home.path().join("project")).unwrap();
+    let config = "[store]\nurl = 'file:state'\n[policies.p]\nlimits = ['1 / day from first call']";
+    home.write("project/tollway.toml", config);
+    assert_eq!(home.run(&["take", "p", "--config", "project/tollway.toml"]).0, 0);
+    let mut inside = home.tollway(&["take", "p", "--max-wait", "0"]);
+    assert_eq!(inside.current_dir(home.path().join("project")).output().unwrap().status.code(), Some(75));
+}
+
+#[test]
+fn a_limit_that_is_brought_along_is_not_overruled() {
+    let home = Home::with_config(CONFIG);
+    home.run(&["limit", "set", "adobe.requests_per_day", "250"]);
+    let brought = ["usage", "adobe", "--limit", "5 requests / day from first call"];
+    assert_eq!(json(&home, &brought).1["policies"][0]["limits"][0]["amount"], 5);
+}
+
+/// A command has no local meters to keep to: while the store fails it takes nothing, unless the policy is open.
+#[test]
+fn without_its_store_a_command_grants_nothing_unless_told_so() {
+    let home = Home::new();
+    let away = "[store]\nurl = 'redis://127.0.0.1:1/0?deadline=100ms'\n[policies.p]\nlimits = ['9 / day']\n";
+    for (mode, exit) in [("local", 69), ("closed", 69), ("open", 0)] {
+        home.write("tollway.toml", format!("{away}when_store_fails = '{mode}'"));
+        let (code, _, stderr) = home.run(&["take", "p"]);
+        assert_eq!(code, exit, "{mode}: {stderr}");
+        assert!(mode != "open" || stderr.contains("granted without"), "{stderr}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod support;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use support::{fresh_schema, policy, server, store, subject, try_take, used};
@@ -57,18 +57,15 @@ fn a_killed_process_leaves_no_locks_and_no_count() {
     assert_eq!(used(&store, &policy, &Subject::SHARED), 1, "what was not committed has not happened");
 }
 
-/// Stops once, until the test lets it go on; then shows the machine's time.
-struct StopsOnce {
-    holds: Mutex<Option<mpsc::Sender<()>>>,
-    goes_on: Barrier,
-}
+/// Stops once, says so, and goes on when the other end of the second channel is dropped.
+struct StopsOnce(Mutex<Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>>);
 
 impl Clock for StopsOnce {
     fn now(&self) -> Timestamp {
-        let first = self.holds.lock().unwrap().take();
-        if let Some(holds) = first {
+        let first = self.0.lock().unwrap().take();
+        if let Some((holds, goes_on)) = first {
             holds.send(()).unwrap();
-            self.goes_on.wait();
+            let _ = goes_on.recv();
         }
         Timestamp::from_secs(1_767_225_600)
     }
@@ -79,15 +76,16 @@ impl Clock for StopsOnce {
 fn a_frozen_process_holds_nobody_up_and_counts_once_when_it_goes_on() {
     let schema = fresh_schema();
     let policy = policy("3 requests / day");
-    let (holds, held) = mpsc::channel();
-    let clock = Arc::new(StopsOnce { holds: Mutex::new(Some(holds)), goes_on: Barrier::new(2) });
+    let ((holds, held), (go_on, goes_on)) = (mpsc::channel(), mpsc::channel());
+    let clock = Arc::new(StopsOnce(Mutex::new(Some((holds, goes_on)))));
     let frozen = support::store_with_clock(&schema, clock.clone());
     thread::scope(|scope| {
+        let go_on = go_on;
         let slow = scope.spawn(|| try_take(&frozen, &policy, &subject("s")));
         held.recv().unwrap();
         let others = support::store_with_clock(&schema, clock.clone());
         assert!(try_take(&others, &policy, &subject("s")), "the lock was freed");
-        clock.goes_on.wait();
+        drop(go_on);
         assert!(slow.join().unwrap());
         assert_eq!(used(&others, &policy, &subject("s")), 2);
     });

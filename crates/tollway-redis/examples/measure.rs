@@ -1,7 +1,12 @@
 //! What a take in Redis costs: takes a second, and the server's time for each.
 //!
 //! `cargo run --release -p tollway-redis --example measure`, with redis-server installed.
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "a measurement for people")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a measurement for people"
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,7 +63,7 @@ async fn measure(name: &str, limits: &[&str], lines: u64) {
             tokio::spawn(async move {
                 let mut number = caller;
                 while Instant::now() < until {
-                    take(&*store, &policy, number % lines, permits.fetch_add(1, Ordering::Relaxed)).await;
+                    take(&store, &policy, number % lines, permits.fetch_add(1, Ordering::Relaxed)).await;
                     number += 7_919;
                 }
             })
@@ -69,12 +74,13 @@ async fn measure(name: &str, limits: &[&str], lines: u64) {
     }
     let takes = permits.load(Ordering::Relaxed);
     let stats = server.command(&["INFO", "commandstats"]);
-    let (calls, micros) = stats.lines().filter(|line| line.starts_with("cmdstat_eval")).fold((0, 0), |sum, line| {
-        let field = |name: &str| -> u64 {
-            line.split(name).nth(1).unwrap().split(',').next().unwrap().parse().unwrap()
-        };
-        (sum.0 + field("calls="), sum.1 + field("usec="))
-    });
+    let (calls, micros) =
+        stats.lines().filter(|line| line.starts_with("cmdstat_eval")).fold((0, 0), |sum, line| {
+            let field = |name: &str| -> u64 {
+                line.split(name).nth(1).unwrap().split(',').next().unwrap().parse().unwrap()
+            };
+            (sum.0 + field("calls="), sum.1 + field("usec="))
+        });
     println!(
         "{name:28} {:8.0} takes/s  {:5.1} takes a call  {:6.1} us a call  {:5.1} us a take",
         takes as f64 / LASTS.as_secs_f64(),

@@ -17,7 +17,7 @@ use crate::keys::Keys;
 use crate::reply;
 use crate::request::{GRACE, Requests};
 use crate::script;
-use crate::windows::Times;
+use crate::windows::{Calendars, Times};
 
 /// How often a call is sent until the script has all it needs: its own text, and calendar windows it asked for.
 const ROUNDS_MAX: usize = 8;
@@ -49,7 +49,11 @@ impl RedisLink {
         Ok(Self {
             // A server that does not answer is noticed while there is time to ask once more.
             connections: Connections::new(address, address.deadline / 2)?,
-            requests: Requests { keys: Keys::new(&address.prefix, draw_writer()), grace },
+            requests: Requests {
+                keys: Keys::new(&address.prefix, draw_writer()),
+                grace,
+                calendars: Calendars::default(),
+            },
             test_clock,
         })
     }
@@ -72,12 +76,7 @@ impl RedisLink {
         };
         let commands = open.iter().map(|try_| self.command(try_)).collect();
         let answers = connection.send(commands).await;
-        let broken = |answer: &RedisResult<Value>| match answer {
-            Ok(Value::ServerError(error)) => error.code() == "READONLY",
-            Ok(_) => false,
-            Err(_) => true,
-        };
-        if answers.iter().any(broken) {
+        if answers.iter().any(is_broken) {
             self.connections.give_up(&connection).await;
         }
         open.into_iter().zip(answers).for_each(|(try_, answer)| try_.hear(answer));
@@ -121,6 +120,10 @@ impl Try {
 
     /// Takes in what came back: a result, or what to send with it the next time.
     fn hear(&mut self, answer: RedisResult<Value>) {
+        if error_code(&answer) == Some("NOSCRIPT") {
+            self.by_text = true;
+            return;
+        }
         let result = match answer {
             Ok(Value::BulkString(bytes)) => reply::outcomes(&bytes, &self.call.operations)
                 .ok_or_else(|| not_understood(&format!("{} bytes", bytes.len()))),
@@ -128,19 +131,28 @@ impl Try {
                 self.times.add(Timestamp::from_micros(time.unsigned_abs()));
                 return;
             }
-            Ok(Value::ServerError(error)) if error.code() == "NOSCRIPT" => {
-                self.by_text = true;
-                return;
-            }
             Ok(Value::ServerError(error)) => Err(answered(error.code(), error.details().unwrap_or_default())),
-            Err(error) if error.code() == Some("NOSCRIPT") => {
-                self.by_text = true;
-                return;
-            }
             Err(error) => Err(not_answered(&error)),
             Ok(other) => Err(not_understood(&format!("{other:?}").chars().take(80).collect::<String>())),
         };
         self.result = Some(result);
+    }
+}
+
+/// What the server calls its error, if it answered with one.
+fn error_code(answer: &RedisResult<Value>) -> Option<&str> {
+    match answer {
+        Ok(Value::ServerError(error)) => Some(error.code()),
+        Ok(_) => None,
+        Err(error) => error.code(),
+    }
+}
+
+/// Whether the connection is of no use any more: it failed, or leads to a server that is no longer the master.
+fn is_broken(answer: &RedisResult<Value>) -> bool {
+    match error_code(answer) {
+        Some(code) => code == "READONLY",
+        None => answer.is_err(),
     }
 }
 

@@ -23,7 +23,7 @@ use tollway_remote::{ANSWER_KEPT, Call};
 
 use crate::keys::Keys;
 use crate::pack::Packer;
-use crate::windows::Times;
+use crate::windows::{Calendars, Times};
 
 /// How long lines are kept beyond their end, in case the server's clock is set back.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
@@ -40,6 +40,7 @@ pub(crate) struct Request {
 pub(crate) struct Requests {
     pub(crate) keys: Keys,
     pub(crate) grace: Duration,
+    pub(crate) calendars: Calendars,
 }
 
 impl Requests {
@@ -56,13 +57,55 @@ impl Requests {
         }
         packer.text("policies");
         packer.list(named.policies.len());
-        named.policies.iter().for_each(|policy| pack_policy(&mut packer, policy, times));
+        named.policies.iter().for_each(|policy| self.pack_policy(&mut packer, policy, times));
         packer.text("operations");
         packer.list(call.operations.len());
         call.operations.iter().for_each(|operation| pack_operation(&mut packer, operation, &named));
         let lines = named.lines.iter().map(|line| self.keys.line(line));
         let keys = std::iter::once(self.keys.writer(call.tag.line())).chain(lines).collect();
         Request { keys, packed: packer.finish() }
+    }
+
+    fn pack_policy(&self, packer: &mut Packer, policy: &Policy, times: &Times) {
+        packer.map(6);
+        boolean(packer, "shadow", policy.shadow());
+        number(packer, "edge", policy.edge().as_micros());
+        number(packer, "max_wait", policy.max_wait().as_micros());
+        boolean(packer, "may_book", policy.may_book());
+        boolean(packer, "holds_slots", policy.holds_slots());
+        packer.text("limits");
+        packer.list(policy.limits().len());
+        policy.limits().iter().for_each(|limit| self.pack_limit(packer, limit, times));
+    }
+
+    fn pack_limit(&self, packer: &mut Packer, limit: &Limit, times: &Times) {
+        let (kind, period) = match limit.algorithm() {
+            Algorithm::Window(Calendar::Every(period)) => ("every", *period),
+            Algorithm::Window(calendar) => ("calendar", calendar.longest()),
+            Algorithm::FromFirstCall(period) => ("first", *period),
+            Algorithm::Sliding(period) => ("sliding", *period),
+            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => ("bucket", *period),
+            Algorithm::Concurrency { expires } => ("slots", *expires),
+        };
+        packer.map(if matches!(kind, "calendar" | "bucket") { 6 } else { 5 });
+        text(packer, "kind", kind);
+        number(packer, "identity", limit.identity().into());
+        number(packer, "amount", limit.amount());
+        number(packer, "capacity", limit.capacity());
+        number(packer, "period", period.as_micros());
+        match (kind, limit.algorithm()) {
+            ("bucket", _) => number(packer, "refill_time", limit.refill_time().as_micros()),
+            ("calendar", Algorithm::Window(calendar)) => {
+                let windows = self.calendars.windows(limit.identity(), calendar, times);
+                packer.text("windows");
+                packer.list(windows.len().saturating_mul(2));
+                for (start, end) in windows {
+                    packer.number(start.as_micros());
+                    packer.number(end.as_micros());
+                }
+            }
+            _ => {}
+        }
     }
 }
 
@@ -106,48 +149,6 @@ fn index(position: Option<usize>) -> u64 {
 
 fn line_of(party: &OwnedParty) -> LineKey {
     LineKey { policy: party.policy.name().clone(), subject: party.subject.clone() }
-}
-
-fn pack_policy(packer: &mut Packer, policy: &Policy, times: &Times) {
-    packer.map(6);
-    boolean(packer, "shadow", policy.shadow());
-    number(packer, "edge", policy.edge().as_micros());
-    number(packer, "max_wait", policy.max_wait().as_micros());
-    boolean(packer, "may_book", policy.may_book());
-    boolean(packer, "holds_slots", policy.holds_slots());
-    packer.text("limits");
-    packer.list(policy.limits().len());
-    policy.limits().iter().for_each(|limit| pack_limit(packer, limit, times));
-}
-
-fn pack_limit(packer: &mut Packer, limit: &Limit, times: &Times) {
-    let (kind, period) = match limit.algorithm() {
-        Algorithm::Window(Calendar::Every(period)) => ("every", *period),
-        Algorithm::Window(calendar) => ("calendar", calendar.longest()),
-        Algorithm::FromFirstCall(period) => ("first", *period),
-        Algorithm::Sliding(period) => ("sliding", *period),
-        Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => ("bucket", *period),
-        Algorithm::Concurrency { expires } => ("slots", *expires),
-    };
-    packer.map(if matches!(kind, "calendar" | "bucket") { 6 } else { 5 });
-    text(packer, "kind", kind);
-    number(packer, "identity", limit.identity().into());
-    number(packer, "amount", limit.amount());
-    number(packer, "capacity", limit.capacity());
-    number(packer, "period", period.as_micros());
-    match (kind, limit.algorithm()) {
-        ("bucket", _) => number(packer, "refill_time", limit.refill_time().as_micros()),
-        ("calendar", Algorithm::Window(calendar)) => {
-            let windows = times.windows(calendar);
-            packer.text("windows");
-            packer.list(windows.len().saturating_mul(2));
-            for (start, end) in windows {
-                packer.number(start.as_micros());
-                packer.number(end.as_micros());
-            }
-        }
-        _ => {}
-    }
 }
 
 fn pack_operation(packer: &mut Packer, operation: &OwnedOperation, named: &Named<'_>) {

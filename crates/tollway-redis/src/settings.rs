@@ -23,7 +23,7 @@ const QUEUE_MAX: usize = 64;
 /// Sets one field, unless that were one too many. In one step, so that two who set the last one do not both.
 const SET: &str = "local time = redis.call('TIME')
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 and redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[3]) then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. time[1])
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. time[1] .. string.format('%06d', time[2]))
 return 1";
 
 /// The settings of a store in Redis.
@@ -139,7 +139,7 @@ fn read(field: &str, value: &str) -> Result<Setting, StoreError> {
             limit: Name::new(limit).ok()?,
             amount: amount.parse().ok()?,
             burst: if burst.is_empty() { None } else { Some(burst.parse().ok()?) },
-            set_at: Timestamp::from_secs(set_at.parse().ok()?),
+            set_at: Timestamp::from_micros(set_at.parse().ok()?),
         })
     };
     parsed().ok_or_else(|| not_understood(&format!("the setting {field:?} is {value:?}")))

@@ -1,54 +1,109 @@
 //! The calendar windows that go with a request: the script knows no zones.
 //!
-//! Windows around the caller's clock, as far ahead as a take may wait, and around the times that an operation names. If the
+//! Windows around the caller's clock, as far ahead as a take may wait, and at the times that an operation names. If the
 //! script needs another one, it says for which time, and the request is sent again with it.
 
-use tollway_core::bounds::WAIT_MAX;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
 use tollway_core::{Calendar, OwnedOperation, OwnedVerb, Span, Timestamp};
 
-/// The most windows that are sent for one limit.
+/// How many calendars are remembered, and how many windows of each.
+const CALENDARS_MAX: usize = 1_024;
 const WINDOWS_MAX: usize = 16;
 
-/// Times whose windows a request carries.
+/// How many windows ahead of now: a take may wait a day, which can be over two midnights, and the one after that.
+const AHEAD: usize = 3;
+
+/// A window: its start, and its end, which is the start of the next.
+pub(crate) type Window = (Timestamp, Timestamp);
+
+/// Times whose windows a request carries: at most one for each operation of a call and each time it is sent, and now.
 #[derive(Clone, Debug)]
-pub(crate) struct Times(Vec<Timestamp>);
+pub(crate) struct Times {
+    now: Timestamp,
+    others: Vec<Timestamp>,
+}
 
 impl Times {
     /// The times that these operations need if it is about `now`.
     pub(crate) fn of(operations: &[OwnedOperation], now: Timestamp) -> Self {
-        let mut times = Self(vec![now, now.plus(WAIT_MAX)]);
-        for operation in operations {
-            match &operation.verb {
-                OwnedVerb::Begin(booking, _)
-                | OwnedVerb::Settle { booking, .. }
-                | OwnedVerb::Return { booking, .. } => times.add(booking.at),
-                _ => {}
-            }
-        }
-        times
+        let booked_at = |operation: &OwnedOperation| match &operation.verb {
+            OwnedVerb::Begin(booking, _)
+            | OwnedVerb::Settle { booking, .. }
+            | OwnedVerb::Return { booking, .. } => Some(booking.at),
+            _ => None,
+        };
+        Self { now, others: operations.iter().filter_map(booked_at).collect() }
     }
 
-    /// One more time, the last one asked for.
+    /// One more time, which was asked for.
     pub(crate) fn add(&mut self, time: Timestamp) {
-        if !self.0.contains(&time) {
-            self.0.push(time);
-        }
+        self.others.push(time);
     }
+}
 
-    /// The windows of this calendar at the times, each with the one after it, as starts and ends.
-    pub(crate) fn windows(&self, calendar: &Calendar) -> Vec<(Timestamp, Timestamp)> {
+/// What was asked of calendars before: they are dear to ask, and every call does.
+#[derive(Debug, Default)]
+pub(crate) struct Calendars(Mutex<HashMap<u32, Vec<Window>>>);
+
+impl Calendars {
+    /// The windows at these times of the calendar of the limit with this identity.
+    pub(crate) fn windows(&self, identity: u32, calendar: &Calendar, times: &Times) -> Vec<Window> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= CALENDARS_MAX && !known.contains_key(&identity) {
+            known.clear();
+        }
+        let known = known.entry(identity).or_default();
         let mut windows = Vec::new();
-        // The times that were asked for last come first, so that they are never those left out.
-        for time in self.0.iter().rev() {
-            let this = calendar.window_at(*time);
-            let next = calendar.window_at(this.1);
-            let previous = calendar.window_at(this.0.minus(Span::from_micros(1)));
-            for window in [this, next, previous] {
-                if windows.len() < WINDOWS_MAX && !windows.contains(&window) {
-                    windows.push(window);
-                }
+        let mut add = |time: Timestamp| {
+            let window = window_at(known, calendar, time);
+            if !windows.contains(&window) {
+                windows.push(window);
             }
+            window
+        };
+        let this = add(times.now);
+        add(this.0.minus(Span::from_micros(1)));
+        (0..AHEAD).fold(this, |window, _| add(window.1));
+        for time in &times.others {
+            let window = add(*time);
+            add(window.1);
         }
         windows
+    }
+}
+
+fn window_at(known: &mut Vec<Window>, calendar: &Calendar, time: Timestamp) -> Window {
+    if let Some(window) = known.iter().find(|window| window.0 <= time && time < window.1) {
+        return *window;
+    }
+    if known.len() >= WINDOWS_MAX {
+        known.clear();
+    }
+    let window = calendar.window_at(time);
+    known.push(window);
+    window
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollway_core::Zone;
+    use tollway_core::bounds::WAIT_MAX;
+
+    #[test]
+    fn windows_follow_one_another_however_often_they_are_asked_for() {
+        let (calendars, calendar) =
+            (Calendars::default(), Calendar::Day(Zone::named("America/Los_Angeles").unwrap()));
+        for hour in 0..24 * 400 {
+            let now = Timestamp::from_secs(1_767_225_600 + hour * 3_600);
+            let mut windows = calendars.windows(7, &calendar, &Times { now, others: Vec::new() });
+            windows.sort_unstable();
+            assert!(windows.contains(&calendar.window_at(now)));
+            assert!(windows.contains(&calendar.window_at(calendar.window_at(now.plus(WAIT_MAX)).1)));
+            assert!(windows.windows(2).all(|pair| pair[0].1 == pair[1].0), "no gap: {windows:?}");
+            assert!(windows[0].1 <= now);
+        }
     }
 }

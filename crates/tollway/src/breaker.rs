@@ -94,6 +94,9 @@ impl Breaker {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Phase::Closed { failures } = &mut state.phase else { return Led::Nowhere };
         *failures += 1;
+        if *failures == 1 {
+            tracing::warn!(%error, "the store did not decide");
+        }
         if *failures < FAILURES_MAX {
             return Led::Nowhere;
         }

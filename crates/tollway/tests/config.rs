@@ -36,7 +36,7 @@ fn the_example_of_the_design_is_read() {
 #[test]
 fn every_key_reaches_its_policy_however_it_is_spelt() {
     let config = Config::load("tests/config/good/other_spellings.toml").unwrap();
-    assert_eq!(config.store(), Some(&StoreUrl::File("tollway.state".into())));
+    assert_eq!(config.store(), Some(&StoreUrl::File("tests/config/good/tollway.state".into())));
     assert_eq!(limits(&config, "notion"), ["250000 tokens / 5 minutes bucket burst 500000"]);
     assert_eq!(limits(&config, "slots"), ["16 concurrent expires 5m"]);
     let notion = policy(&config, "notion");

@@ -32,6 +32,7 @@ pub(super) struct PolicyAnswer {
     pub(super) explained: String,
     max_wait_ms: u64,
     when_store_fails: &'static str,
+    local_share: String,
     edge_ms: u64,
     shadow: bool,
     pub(super) limits: Vec<LimitAnswer>,
@@ -101,6 +102,7 @@ impl PolicyAnswer {
             name: policy.name().to_string(),
             explained: sentences::policy(policy),
             max_wait_ms: millis(policy.max_wait()),
+            local_share: policy.local_share().to_string(),
             when_store_fails: match policy.when_store_fails() {
                 WhenStoreFails::Local => "local",
                 WhenStoreFails::Open => "open",

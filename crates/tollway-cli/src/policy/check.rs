@@ -13,7 +13,7 @@ use crate::words;
 
 const EXAMPLES: &str = "\
 Examples:
-  tollway policy check                              what is in force here
+  tollway policy check                              what the file here says
   tollway policy check new.toml --against old.toml  which meters keep counting
   tollway policy check --strict --quiet             for scripts
 
@@ -48,7 +48,8 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
         Some(file) => file.clone(),
         None => context.config_path()?,
     };
-    let loaded = Config::load(&path).and_then(|config| Ok((config, load_old(arguments.against.as_deref())?)));
+    let loaded =
+        Config::load(&path).and_then(|config| Ok((config, load_old(arguments.against.as_deref(), &path)?)));
     match loaded {
         Ok((config, old)) => {
             let changes = old.map(|(old_path, old)| against::compare(old_path, &old, &config));
@@ -71,8 +72,8 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
     }
 }
 
-fn load_old(path: Option<&Path>) -> Result<Option<(&Path, Config)>, ConfigError> {
-    path.map(|path| Ok((path, Config::load(path)?))).transpose()
+fn load_old<'a>(old: Option<&'a Path>, path: &Path) -> Result<Option<(&'a Path, Config)>, ConfigError> {
+    old.map(|old| Ok((old, Config::load_earlier(old, path)?))).transpose()
 }
 
 fn judge(warnings: usize, strict: bool) -> Result<Exit, Failure> {

@@ -1,7 +1,7 @@
 //! What a limit, a policy and an api mean, in plain sentences.
 
 use jiff::tz::TimeZone;
-use tollway::core::{Algorithm, Calendar, WhenStoreFails, Zone};
+use tollway::core::{Algorithm, Calendar, LocalShare, WhenStoreFails, Zone};
 use tollway::{Api, ApiRate, Limit, Policy, RateSettings, Span, StoreUrl, Timestamp};
 
 use crate::words::{count, counted, moment, span};
@@ -142,7 +142,12 @@ pub(super) fn policy(policy: &Policy) -> String {
     });
     parts.push(match policy.when_store_fails() {
         WhenStoreFails::Local => {
-            "while the store fails, each process keeps to a tenth of every limit".to_owned()
+            let share = policy.local_share();
+            if share == LocalShare::default() {
+                "while the store fails, each process keeps to a tenth of every limit".to_owned()
+            } else {
+                format!("while the store fails, each process keeps to {share} of every limit")
+            }
         }
         WhenStoreFails::Open => "while the store fails, every take is granted".to_owned(),
         WhenStoreFails::Closed => "while the store fails, every take fails".to_owned(),

@@ -69,11 +69,15 @@ pub(super) fn read(path: &Path, shown: &Path) -> Result<Vec<u8>, ConfigError> {
 }
 
 pub(super) fn parse(path: &Path, content: &[u8]) -> Result<Config, ConfigError> {
+    parse_in(path.parent().unwrap_or(Path::new("")), path, content)
+}
+
+/// As if the file stood in this folder.
+pub(super) fn parse_in(folder: &Path, path: &Path, content: &[u8]) -> Result<Config, ConfigError> {
     let config = match std::str::from_utf8(content) {
         Ok(text) => Config::parse(text),
         Err(error) => Err(not_text(content, error.valid_up_to())),
     };
-    let folder = path.parent().unwrap_or(Path::new(""));
     config.map(|config| config.in_folder(folder)).map_err(|error| error.in_file(path))
 }
 

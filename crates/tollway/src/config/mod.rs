@@ -78,6 +78,13 @@ impl Config {
         ConfigFile::load(path).map(ConfigFile::into_config)
     }
 
+    /// Reads the config file at `path` as an earlier version of `current`: paths in it are meant from there.
+    pub fn load_earlier(path: impl AsRef<Path>, current: &Path) -> Result<Self, ConfigError> {
+        let path = path.as_ref();
+        let folder = current.parent().unwrap_or(Path::new(""));
+        file::parse_in(folder, path, &file::read(path, path)?)
+    }
+
     /// Finds the config file and reads it; see [`Config::find_path`].
     pub fn find(explicit: Option<&Path>) -> Result<Self, ConfigError> {
         Self::load(Self::find_path(explicit)?)
@@ -98,7 +105,9 @@ impl Config {
     /// A relative path in the file is meant from the file's folder, wherever the program runs: else two programs with one
     /// config would have two stores.
     fn in_folder(mut self, folder: &Path) -> Self {
-        if let Some(StoreUrl::File(path)) = &mut self.store {
+        if let Some(StoreUrl::File(path)) = &mut self.store
+            && folder != Path::new(".")
+        {
             *path = folder.join(&*path);
         }
         self

@@ -1,0 +1,69 @@
+//! A server that speaks TLS only, and wants to see who comes.
+#![cfg(feature = "tls")]
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+
+use tollway_core::{Operation, Outcome, Party, Policy, Retry, Store, StoreError, Subject, Verb};
+use tollway_redis::RedisStore;
+use tollway_testkit::servers::RedisServer;
+use tollway_testkit::wait_for;
+
+#[test]
+fn a_store_over_tls_shows_its_certificate_and_looks_at_the_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (certificates(folder.path(), "ours"), certificates(folder.path(), "theirs"));
+    let tls_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let _server = RedisServer::start_with(&[
+        "--tls-port",
+        &tls_port.to_string(),
+        "--tls-cert-file",
+        &format!("{ours}/one.crt"),
+        "--tls-key-file",
+        &format!("{ours}/one.key"),
+        "--tls-ca-cert-file",
+        &format!("{ours}/ca.crt"),
+    ]);
+    let url = |known: &str, shown: &str| {
+        format!(
+            "rediss://localhost:{tls_port}?deadline=10s&ca={known}/ca.crt&cert={shown}/one.crt&key={shown}/one.key"
+        )
+    };
+    assert!(matches!(peek(&url(&ours, &ours)), Ok(Outcome::Peeked(_))));
+    for url in [url(&theirs, &ours), url(&ours, &theirs)] {
+        let error = peek(&url).unwrap_err();
+        assert_ne!(error.retry, Retry::Unclear, "nothing was sent: {error}");
+    }
+    let missing = RedisStore::open("rediss://localhost?ca=/nowhere/ca.crt").err().unwrap();
+    assert!(missing.message.contains("/nowhere/ca.crt"), "{missing}");
+}
+
+fn peek(url: &str) -> Result<Outcome, StoreError> {
+    let store = RedisStore::open(url).unwrap();
+    let policy = Policy::new("tls", ["1 / day"]).unwrap();
+    let party = Party { policy: &policy, subject: &Subject::SHARED, cost: policy.default_cost() };
+    wait_for(store.apply(&[Operation { parties: &[party], verb: Verb::Peek }]))
+        .map(|mut outcomes| outcomes.remove(0))
+}
+
+/// An authority, and one certificate of it for localhost; answers the folder they are in.
+fn certificates(folder: &Path, name: &str) -> String {
+    let folder = folder.join(name);
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("names"), "subjectAltName=DNS:localhost\n").unwrap();
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    for arguments in [
+        format!("req -x509 {key} -keyout ca.key -out ca.crt -days 2 -subj /CN={name}"),
+        format!("req {key} -keyout one.key -out one.csr -subj /CN=localhost"),
+        "x509 -req -in one.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile names -out one.crt"
+            .to_owned(),
+    ] {
+        let made = Command::new("openssl").args(arguments.split(' ')).current_dir(&folder).output();
+        let made = made
+            .unwrap_or_else(|error| panic!("openssl is needed (Debian: apt-get install openssl): {error}"));
+        assert!(made.status.success(), "openssl {arguments}: {}", String::from_utf8_lossy(&made.stderr));
+    }
+    folder.to_str().unwrap().to_owned()
+}
