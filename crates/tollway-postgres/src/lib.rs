@@ -41,6 +41,8 @@ mod settings_table;
 mod statements;
 mod store;
 mod sweep;
+#[cfg(feature = "tls")]
+mod tls;
 mod transaction;
 mod transport;
 

@@ -1,10 +1,12 @@
 //! What a URL says: where Postgres is, which schema, and how the store behaves.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use tokio_postgres::Config;
+use tokio_postgres::config::SslMode;
 
 use crate::schema_name::SchemaName;
 
@@ -24,9 +26,11 @@ const DEADLINE_MAX: Duration = Duration::from_secs(30);
 /// | `schema` | where its tables are; made if it is not there | `tollway` |
 /// | `deadline` | within which every caller is answered (`500ms`, `2s`) | `500ms` |
 /// | `connections` | how many it opens at most | 4 |
+/// | `sslrootcert` | a file with the certificates to trust, where `sslmode=require` | those of the system |
 /// | `crash` | `keeps`: what was granted is on disk before it is answered. `may-forget`: it need not be | `keeps` |
 ///
-/// Everything else is Postgres's own (`sslmode`, `target_session_attrs`, several hosts, ...).
+/// Everything else is Postgres's own (`target_session_attrs`, several hosts, ...). With `sslmode=require` all goes over
+/// TLS, and the server must show a certificate that is trusted and names the host; else nothing does.
 #[derive(Clone)]
 pub struct PostgresOptions {
     pub(crate) config: Config,
@@ -34,6 +38,7 @@ pub struct PostgresOptions {
     pub(crate) deadline: Duration,
     pub(crate) connections: usize,
     pub(crate) crash: Crash,
+    pub(crate) root_certificates: Option<PathBuf>,
 }
 
 /// What a crash of the server may do to what was granted in its last moments.
@@ -65,6 +70,7 @@ impl FromStr for PostgresOptions {
             deadline: tollway_remote::Options::default().deadline,
             connections: CONNECTIONS_DEFAULT,
             crash: Crash::Keeps,
+            root_certificates: None,
         };
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             if !options.set(parameter)? {
@@ -85,6 +91,7 @@ impl PostgresOptions {
             "schema" => self.schema = SchemaName::new(value).map_err(|reason| wrong(&reason))?,
             "deadline" => self.deadline = read_deadline(value)?,
             "connections" => self.connections = read_connections(value)?,
+            "sslrootcert" => self.root_certificates = Some(value.into()),
             "crash" => {
                 self.crash = match value {
                     "keeps" => Crash::Keeps,
@@ -97,10 +104,18 @@ impl PostgresOptions {
         Ok(true)
     }
 
+    /// Whether all goes over TLS.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.config.get_ssl_mode() == SslMode::Require
+    }
+
     /// What Postgres's client does not assume by itself.
     fn with_defaults(mut self) -> Result<Self, PostgresUrlError> {
         if self.config.get_hosts().is_empty() && self.config.get_hostaddrs().is_empty() {
             return Err(wrong("the URL names no host: postgres://user:password@host:port/database"));
+        }
+        if self.is_encrypted() && !cfg!(feature = "tls") {
+            return Err(wrong("sslmode=require needs a build of tollway-postgres with its feature `tls`"));
         }
         if self.config.get_application_name().is_none() {
             self.config.application_name("tollway");
@@ -141,7 +156,7 @@ fn not_postgres(error: &tokio_postgres::Error) -> PostgresUrlError {
 /// Without the password.
 impl fmt::Debug for PostgresOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { config, schema, deadline, connections, crash } = self;
+        let Self { config, schema, deadline, connections, crash, root_certificates } = self;
         f.debug_struct("PostgresOptions")
             .field("hosts", &config.get_hosts())
             .field("ports", &config.get_ports())
@@ -151,6 +166,7 @@ impl fmt::Debug for PostgresOptions {
             .field("deadline", deadline)
             .field("connections", connections)
             .field("crash", crash)
+            .field("root_certificates", root_certificates)
             .finish()
     }
 }
@@ -171,7 +187,7 @@ mod tests {
         assert_eq!(options.deadline, Duration::from_secs(2));
         assert_eq!((options.connections, options.crash), (7, Crash::Keeps));
         assert_eq!(options.config.get_ports(), [5433]);
-        assert_eq!(options.config.get_ssl_mode(), tokio_postgres::config::SslMode::Disable);
+        assert_eq!(options.config.get_ssl_mode(), SslMode::Disable);
         assert_eq!(read("postgres://db/?crash=may-forget").unwrap().crash, Crash::MayForget);
     }
 

@@ -43,7 +43,7 @@ pub(crate) struct Session {
 impl Session {
     /// Connects, and makes sure that the tables are there.
     pub(crate) async fn open(options: &PostgresOptions) -> Result<Self, StoreError> {
-        let (client, driver) = transport::connect(&options.config).await?;
+        let (client, driver) = transport::connect(options).await?;
         let mut session = Self { client, driver, statements: Vec::new() };
         let ready = tokio::time::timeout(READY_WITHIN, session.set_up(options)).await;
         ready.unwrap_or_else(|_| Err(silent(Retry::Safe)))?;

@@ -35,7 +35,7 @@ pub(crate) struct Connections {
 }
 
 enum Server {
-    One(Client),
+    One(Box<Client>),
     Cluster(Box<ClusterClient>),
     Sentinel(Box<Mutex<SentinelClient>>),
 }
@@ -132,7 +132,7 @@ fn server(address: &Address, timeout: Duration) -> RedisResult<Server> {
             let Some(info) = nodes(address)?.into_iter().next() else {
                 return Err(std::io::Error::from(std::io::ErrorKind::InvalidInput).into());
             };
-            tls::client(info, address).map(Server::One)
+            tls::client(info, address).map(|client| Server::One(Box::new(client)))
         }
         Kind::Cluster => {
             let builder = ClusterClient::builder(nodes(address)?)

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Where to look: `script/*.lua` is the engine once more, to be read beside `tollway-core`; [`RedisLink`] sends calls to it;
-//! `request.rs` and `reply.rs` are the words between the two; [`Address`] is what a URL says; [`RedisStore`] is the whole.
+//! `request.rs`, `operation.rs` and `reply.rs` are the words between the two; [`Address`] is what a URL says; [`RedisStore`] is the whole.
 //!
 //! # What is kept
 //!
@@ -24,6 +24,7 @@ mod connection;
 mod error;
 mod keys;
 mod link;
+mod operation;
 mod pack;
 mod reply;
 mod request;

@@ -36,22 +36,63 @@ impl Packer {
         self.0.extend_from_slice(text);
     }
 
-    /// As many values as said must follow.
-    pub(crate) fn list(&mut self, length: usize) {
-        match length {
-            0..16 => self.0.push(0x90 | length as u8),
-            _ => self.tagged(0xdc, &(length as u16).to_be_bytes()),
+    pub(crate) fn list<T>(&mut self, values: &[T], mut pack: impl FnMut(&mut Self, &T)) {
+        match values.len() {
+            length @ 0..16 => self.0.push(0x90 | length as u8),
+            length => self.tagged(0xdc, &(length as u16).to_be_bytes()),
         }
+        values.iter().for_each(|value| pack(self, value));
     }
 
-    /// As many fields as said must follow, at most 15.
-    pub(crate) fn map(&mut self, fields: u8) {
-        self.0.push(0x80 | fields.min(15));
+    /// A map of what `fill` puts into it: at most 15 fields, which nothing here comes near.
+    pub(crate) fn map(&mut self, fill: impl FnOnce(&mut Fields<'_>)) {
+        let head = self.0.len();
+        self.0.push(0x80);
+        let mut fields = Fields { packer: self, count: 0 };
+        fill(&mut fields);
+        let count = fields.count;
+        if let Some(head) = self.0.get_mut(head) {
+            *head |= count;
+        }
     }
 
     fn tagged(&mut self, tag: u8, bytes: &[u8]) {
         self.0.push(tag);
         self.0.extend_from_slice(bytes);
+    }
+}
+
+/// The fields of a map being packed.
+pub(crate) struct Fields<'p> {
+    packer: &'p mut Packer,
+    count: u8,
+}
+
+impl Fields<'_> {
+    pub(crate) fn number(&mut self, name: &str, number: u64) {
+        self.named(name).number(number);
+    }
+
+    pub(crate) fn boolean(&mut self, name: &str, value: bool) {
+        self.named(name).boolean(value);
+    }
+
+    pub(crate) fn text(&mut self, name: &str, text: impl AsRef<[u8]>) {
+        self.named(name).text(text);
+    }
+
+    pub(crate) fn list<T>(&mut self, name: &str, values: &[T], pack: impl FnMut(&mut Packer, &T)) {
+        self.named(name).list(values, pack);
+    }
+
+    pub(crate) fn map(&mut self, name: &str, fill: impl FnOnce(&mut Fields<'_>)) {
+        self.named(name).map(fill);
+    }
+
+    fn named(&mut self, name: &str) -> &mut Packer {
+        self.count = self.count.saturating_add(1);
+        self.packer.text(name);
+        self.packer
     }
 }
 
@@ -139,12 +180,15 @@ mod tests {
         #[test]
         fn what_is_packed_reads_back(numbers in proptest::collection::vec(any::<u64>(), 0..40), text in proptest::collection::vec(any::<u8>(), 0..300)) {
             let mut packer = Packer::default();
-            packer.list(numbers.len() + 1);
-            numbers.iter().for_each(|number| packer.number(*number));
-            packer.text(&text);
-            let mut expected: Vec<Packed> = numbers.into_iter().map(Packed::Number).collect();
-            expected.push(Packed::Text(text));
-            prop_assert_eq!(Packed::read(&packer.finish()), Some(Packed::List(expected)));
+            packer.list(&[(&numbers, &text)], |packer, (numbers, text)| {
+                packer.list(&[0, 1], |packer, half| match half {
+                    0 => packer.list(numbers, |packer, number| packer.number(*number)),
+                    _ => packer.text(text),
+                });
+            });
+            let numbers = Packed::List(numbers.into_iter().map(Packed::Number).collect());
+            let expected = Packed::List(vec![Packed::List(vec![numbers, Packed::Text(text)])]);
+            prop_assert_eq!(Packed::read(&packer.finish()), Some(expected));
         }
 
         #[test]

@@ -28,7 +28,7 @@ fn a_store_over_tls_shows_its_certificate_and_looks_at_the_servers() {
     ]);
     let url = |known: &str, shown: &str| {
         format!(
-            "rediss://localhost:{tls_port}?deadline=10s&ca={known}/ca.crt&cert={shown}/one.crt&key={shown}/one.key"
+            "rediss://localhost:{tls_port}?deadline=3s&ca={known}/ca.crt&cert={shown}/one.crt&key={shown}/one.key"
         )
     };
     assert!(matches!(peek(&url(&ours, &ours)), Ok(Outcome::Peeked(_))));

@@ -1,1 +1,185 @@
-//! to be written
+//! Everything that a network can do to a store, times what a policy may do about it: the caller always hears, every
+//! decision says whether the store made it, and when it is over the shared limit is exact again (G7, G9, C7, T10, T11).
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use tollway::core::WhenStoreFails;
+use tollway::{Limiter, Policy, TakeError, Taken};
+use tollway_testkit::faults::{Fault, FaultProxy, Way};
+use tollway_testkit::servers::{PostgresServer, RedisServer};
+
+const LIMIT: u64 = 100;
+
+/// Nothing here takes so long unless it hangs.
+const HANGS_AFTER: Duration = Duration::from_secs(90);
+
+fn faults() -> [Fault; 8] {
+    let (fixed, jitter) = (Duration::from_millis(5), Duration::from_millis(5));
+    [
+        Fault::Latency { fixed, jitter },
+        Fault::Blackhole,
+        Fault::Refuse,
+        Fault::Reset,
+        Fault::HalfOpen,
+        Fault::Slow { bytes_per_second: 50_000 },
+        Fault::CutAfter { way: Way::ToClient, bytes: 10 },
+        Fault::LoseReplies { times: None },
+    ]
+}
+
+const MODES: [WhenStoreFails; 3] = [WhenStoreFails::Open, WhenStoreFails::Local, WhenStoreFails::Closed];
+
+/// What the callers of one limiter were told.
+#[derive(Debug, Default)]
+struct Told {
+    by_store: u64,
+    without: u64,
+    errors: u64,
+}
+
+struct Case {
+    name: String,
+    mode: WhenStoreFails,
+    through: Limiter,
+    direct: Limiter,
+    told: Told,
+}
+
+impl Case {
+    fn new(name: String, mode: WhenStoreFails, through: &str, direct: &str) -> Self {
+        let limiter = |url: &str| {
+            let policy = Policy::new(&name, ["100 requests / day from first call"]).unwrap();
+            let builder = Limiter::builder().with_policy(policy.with_when_store_fails(mode)).unwrap();
+            builder.store_at(&url.parse().unwrap()).unwrap().build()
+        };
+        Self { mode, through: limiter(through), direct: limiter(direct), told: Told::default(), name }
+    }
+
+    fn take(&mut self) {
+        match self.through.try_take(&self.name).now() {
+            Ok(Taken::Granted(granted)) if granted.degraded() => self.told.without += 1,
+            Ok(Taken::Granted(_)) => self.told.by_store += 1,
+            Ok(Taken::Denied(denied)) => assert!(denied.degraded(), "{}: the store has room", self.name),
+            Err(TakeError::Store(_)) => self.told.errors += 1,
+            Err(other) => panic!("{}: {other}", self.name),
+        }
+    }
+
+    fn takes(&mut self, count: usize) {
+        (0..count).for_each(|_| self.take());
+    }
+
+    /// What the store must show once everything has found its way: what callers were told, and what was granted locally.
+    fn expected(&self) -> u64 {
+        let local = if self.mode == WhenStoreFails::Local { self.told.without } else { 0 };
+        self.told.by_store + local
+    }
+
+    fn until(&self, what: &str, reached: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !reached() {
+            let shown = self.direct.usage(&self.name).now();
+            let status = self.through.store_status();
+            let long = begun.elapsed() > HANGS_AFTER;
+            assert!(!long, "{}: never {what}: {:?}, {status:?}, {shown:?}", self.name, self.told);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn run(mut self, proxy: &FaultProxy, fault: Fault) {
+        // The first contact may take longer than a deadline on a busy machine; what failed has taken nothing for good.
+        self.until("reached the store", || self.through.usage(&self.name).now().is_ok());
+        self.takes(10);
+        proxy.set(fault);
+        self.takes(8);
+        self.allowed();
+        proxy.clear();
+        self.until("returned", || {
+            self.through.store_status().degraded_since.is_none()
+                && self.through.usage(&self.name).now().is_ok()
+        });
+        self.takes(5);
+        self.until("exact again", || self.used() == Some(self.expected()));
+        let rest =
+            (0..LIMIT * 2).take_while(|_| self.direct.try_take(&self.name).now().unwrap().is_granted());
+        let rest = rest.count() as u64;
+        assert_eq!(self.expected() + rest, LIMIT, "{}: {:?} and {rest}", self.name, self.told);
+    }
+
+    fn used(&self) -> Option<u64> {
+        Some(self.direct.usage(&self.name).now().ok()?.limits[0].used)
+    }
+
+    fn allowed(&self) {
+        let Told { without, errors, .. } = self.told;
+        match self.mode {
+            WhenStoreFails::Open => assert_eq!(errors, 0, "{}", self.name),
+            WhenStoreFails::Closed => assert_eq!(without, 0, "{}", self.name),
+            WhenStoreFails::Local => assert!(errors == 0 && without <= 10, "{}: {:?}", self.name, self.told),
+        }
+    }
+}
+
+/// All cases at the same time: nearly all of it is waiting.
+fn all_cases(store: &str, server: SocketAddr, url: impl Fn(SocketAddr) -> String + Sync) {
+    std::thread::scope(|scope| {
+        for (number, fault) in faults().into_iter().enumerate() {
+            for mode in MODES {
+                let (name, url) = (format!("{store}-{number}-{mode:?}"), &url);
+                scope.spawn(move || {
+                    let proxy = FaultProxy::to(server);
+                    Case::new(name, mode, &url(proxy.addr()), &url(server)).run(&proxy, fault);
+                });
+            }
+        }
+    });
+}
+
+#[test]
+fn redis_survives_every_fault_in_every_mode() {
+    let redis = RedisServer::start();
+    all_cases("redis", redis.addr(), |addr| format!("redis://{addr}/0?deadline=1s"));
+}
+
+#[test]
+fn postgres_survives_every_fault_in_every_mode() {
+    let postgres = PostgresServer::start_with(&["max_connections=300"]);
+    let (url, own) = (postgres.url(), postgres.addr().to_string());
+    assert!(url.contains(&own), "{url}");
+    let join = if url.contains('?') { '&' } else { '?' };
+    all_cases("postgres", postgres.addr(), |addr| {
+        format!("{}{join}deadline=1s&connections=1", url.replace(&own, &addr.to_string()))
+    });
+}
+
+/// A frozen server (SIGSTOP) takes connections and answers nothing; the caller hears all the same.
+#[test]
+fn a_frozen_server_is_noticed() {
+    let redis = RedisServer::start();
+    let url = format!("{}?deadline=300ms", redis.url());
+    let mut case = Case::new("frozen".to_owned(), WhenStoreFails::Closed, &url, &redis.url());
+    case.until("reached the store", || case.through.usage(&case.name).now().is_ok());
+    case.takes(5);
+    redis.pause();
+    case.takes(5);
+    assert!(case.told.errors >= 1, "{:?}", case.told);
+    redis.resume();
+    case.until("returned", || case.through.store_status().degraded_since.is_none());
+    case.until("exact again", || case.used() == Some(case.expected()));
+}
+
+/// A program starts without its store, and has it when it comes.
+#[test]
+fn a_program_starts_without_its_store() {
+    let redis = RedisServer::start();
+    redis.kill();
+    let url = format!("{}?deadline=300ms", redis.url());
+    let mut case = Case::new("absent".to_owned(), WhenStoreFails::Local, &url, &url);
+    case.takes(4);
+    assert_eq!((case.told.without, case.told.by_store), (4, 0));
+    redis.restart();
+    case.until("returned", || case.through.store_status().degraded_since.is_none());
+    case.until("exact again", || case.used() == Some(case.expected()));
+}

@@ -25,8 +25,8 @@ parts.apply = function()
     for i, line in ipairs(before) do lines[i] = line end
   end
 
-  -- Applies one operation. Lines whose policy has changed since they were written are rearranged, and kept so only if the
-  -- operation changes them anyway.
+  -- Applies one operation. Lines whose policy has changed since they were written are rearranged, and kept so only
+  -- if the operation changes them anyway.
   function apply.apply(operation, lines, now)
     local parties, before = operation.parties, nil
     local refused = refuse_parties(parties)
@@ -42,7 +42,8 @@ parts.apply = function()
       outcome = engine.decide.decide(parties, lines, operation, now)
       changed = apply.changes(outcome)
     else
-      outcome, changed = engine.verbs[operation.verb](parties, lines, operation, now)
+      local verb = engine.verbs[operation.verb] or engine.correct[operation.verb]
+      outcome, changed = verb(parties, lines, operation, now)
     end
     if before and not changed then apply.restore(lines, before) end
     return outcome, changed

@@ -32,7 +32,8 @@ parts.aside = function()
     return good_until, over
   end
 
-  -- Judges a shadow by itself, now. One that would grant is debited; one that would not is reported, and that is all.
+  -- Judges a shadow by itself, now. One that would grant is debited; one that would not is reported, and that is
+  -- all.
   function aside.would_deny(index, party, line, permit, now)
     local found = { at = max(now, engine.line.frontier(line)) }
     engine.decide.push_on(found, index, party, line)
@@ -41,7 +42,8 @@ parts.aside = function()
     return false
   end
 
-  -- What every limit of every party shows now, or at its frontier if that lies ahead: used, resets_at, as_of of each.
+  -- What every limit of every party shows now, or at its frontier if that lies ahead: used, resets_at, as_of of
+  -- each.
   function aside.read_all(parties, lines, now)
     local readings, n = {}, 0
     for index, party in ipairs(parties) do

@@ -14,11 +14,14 @@ parts.change = function()
     if line.extra and next(line.extra) == nil then line.extra = nil end
   end
 
-  -- Makes the meters those of `policy`, in its order; what it does not name is kept as orphans until as good as new.
+  -- Makes the meters those of `policy`, in its order; what it does not name is kept as orphans until as good as
+  -- new.
   function change.refit(line, policy)
     local as_of, extra = engine.line.as_of(line), change.extra(line)
     local left = {}
-    for _, meter in ipairs(line.meters) do left[meter[1]] = { meter = meter, as_of = as_of, expires = line.expires } end
+    for _, meter in ipairs(line.meters) do
+      left[meter[1]] = { meter = meter, as_of = as_of, expires = line.expires }
+    end
     for _, orphan in ipairs(extra.orphans or {}) do left[orphan.meter[1]] = orphan end
     local meters = {}
     for i, limit in ipairs(policy.limits) do

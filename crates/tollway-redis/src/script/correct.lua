@@ -1,4 +1,5 @@
--- What happens to a permit after its grant: settled, returned, done, renewed. And a line made new. Beside correct.rs.
+-- What happens to a permit after its grant: settled, returned, done, renewed. And a line made new. Beside
+-- correct.rs.
 
 parts.correct = function()
   local correct = {}
@@ -124,8 +125,8 @@ parts.correct = function()
     return true
   end
 
-  -- Gives an unused permit back: exactly, if it was the last booking and nothing has changed since; else as a settle to
-  -- nothing, but for buckets whose place still lies ahead, where others have been booked on top of it.
+  -- Gives an unused permit back: exactly, if it was the last booking and nothing has changed since; else as a
+  -- settle to nothing, but for buckets whose place still lies ahead, where others have been booked on top of it.
   function correct.give_back(parties, lines, operation, now)
     now = engine.line.newest(lines, now)
     local known = known_refund(parties, lines, operation, now)
@@ -155,7 +156,8 @@ parts.correct = function()
   end
 
   -- Frees the slots of a permit, if it still holds any; else changes nothing and says so.
-  function correct.done(parties, lines, permit, now)
+  function correct.done(parties, lines, operation, now)
+    local permit = operation.permit
     local held = false
     for index, party in ipairs(parties) do
       local line = lines[index]
@@ -179,7 +181,8 @@ parts.correct = function()
   end
 
   -- Keeps the slots of a permit, if it still holds all of them; else changes nothing and says so.
-  function correct.renew(parties, lines, permit, now)
+  function correct.renew(parties, lines, operation, now)
+    local permit = operation.permit
     now = engine.line.newest(lines, now)
     if not correct.holds_all_slots(parties, lines, permit, now, true) then return { "renewed", false }, false end
     for index, party in ipairs(parties) do
@@ -194,7 +197,7 @@ parts.correct = function()
   end
 
   -- Makes lines new. Permits granted before settle nothing afterwards; callers' ids still count once.
-  function correct.reset(parties, lines, now)
+  function correct.reset(parties, lines, _, now)
     for index, party in ipairs(parties) do
       local line = lines[index]
       local known, seen = line.extra or {}, max(now, line.seen)

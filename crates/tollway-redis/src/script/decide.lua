@@ -1,7 +1,7 @@
 -- The heart: decides a take. Beside decide.rs.
 --
--- A party is what the caller sent: its policy, and the charge on each of its limits. `lines[i]` is the line of `parties[i]`.
--- Answers are what is sent back, by position; indices in them begin at 0:
+-- A party is what the caller sent: its policy, and the charge on each of its limits. `lines[i]` is the line of
+-- `parties[i]`. Answers are what is sent back, by position; indices in them begin at 0:
 --   {"granted", permit, granted_at, now, at, good_until, repeated, over, would_deny, readings}
 --   {"denied", now, retry_at, party, limit, readings}
 --   {"refused", why, ...}
@@ -11,16 +11,16 @@ parts.decide = function()
 
   local SEARCH_STEPS_MAX = 1024
 
-  -- Debits every meter of the line at `at`, after bringing all of them there, also those that are charged nothing. Answers
-  -- until when the permit may begin, and whether a meter holds more than its limit after all.
+  -- Debits every meter of the line at `at`, after bringing all of them there, also those that are charged nothing.
+  -- Answers until when the permit may begin, and whether a meter holds more than its limit after all.
   function decide.debit(party, line, permit, at, now)
     local policy, charges, meters = party.policy, party.charges, line.meters
     local limits, edge, as_of = policy.limits, policy.edge, engine.line.as_of(line)
     local expires, good_until, over = 0, MAX, false
     for i = 1, #limits do
       local charge = charges[i]
-      local until_then, as_good_as_new, holds = engine.limit.debit(limits[i], meters[i], charge, as_of, at, edge, permit)
-      if as_good_as_new > expires then expires = as_good_as_new end
+      local until_then, as_new_at, holds = engine.limit.debit(limits[i], meters[i], charge, as_of, at, edge, permit)
+      if as_new_at > expires then expires = as_new_at end
       if charge > 0 then
         if until_then < good_until then good_until = until_then end
         over = over or not holds
@@ -50,8 +50,8 @@ parts.decide = function()
     return false
   end
 
-  -- The earliest moment from every frontier on at which all limits have room, and the limit that made it wait. If the search
-  -- was given up, it is not settled: only the earliest moment worth asking again.
+  -- The earliest moment from every frontier on at which all limits have room, and the limit that made it wait. If
+  -- the search was given up, it is not settled: only the earliest moment worth asking again.
   local function earliest_for_all(parties, lines, now)
     local found = { at = now, party = 1, limit = 1, settled = false }
     for index, party in ipairs(parties) do
@@ -80,7 +80,8 @@ parts.decide = function()
     end
   end
 
-  -- Decides a take: all costs of all parties, or nothing. On a grant the lines are those afterwards; else untouched (I2, I3).
+  -- Decides a take: all costs of all parties, or nothing. On a grant the lines are those afterwards; else
+  -- untouched (I2, I3).
   function decide.decide(parties, lines, terms, now)
     for index, party in ipairs(parties) do
       now = max(now, lines[index].seen)

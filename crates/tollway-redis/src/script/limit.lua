@@ -1,6 +1,6 @@
--- The questions that a decision asks every algorithm. Beside algorithm/mod.rs.
--- A limit is what the caller sent: kind, identity, amount, capacity, period; refill_time of a bucket; windows of a calendar.
--- Its kind is "every" or "calendar" (aligned windows), "first" (from first call), "sliding", "bucket" or "slots".
+-- The questions that a decision asks every algorithm. Beside algorithm/mod.rs. A limit is what the caller sent:
+-- kind, identity, amount, capacity, period; refill_time of a bucket; windows of a calendar. Its kind is "every" or
+-- "calendar" (aligned windows), "first" (from first call), "sliding", "bucket" or "slots".
 
 parts.limit = function()
   local limit_of = {}
@@ -31,8 +31,8 @@ parts.limit = function()
     return engine.slots.earliest(meter[2], limit.amount, from)
   end
 
-  -- Brings a meter from `as_of` to `at` and takes `charge` from it there. Answers until when the permit may begin, when the
-  -- meter is as good as new, and whether it holds no more than its limit (I1).
+  -- Brings a meter from `as_of` to `at` and takes `charge` from it there. Answers until when the permit may begin,
+  -- when the meter is as good as new, and whether it holds no more than its limit (I1).
   function limit_of.debit(limit, meter, charge, as_of, at, edge, permit)
     local kind = limit.kind
     if kind == "every" or kind == "calendar" then
@@ -59,7 +59,8 @@ parts.limit = function()
       good_until = plus(at, limit.period)
       engine.slots.hold(meter[2], permit, good_until)
     end
-    return good_until, engine.meter.good_as_new_at(limit, meter, at), engine.meter.used(limit, meter, at, at) <= limit.capacity
+    local holds = engine.meter.used(limit, meter, at, at) <= limit.capacity
+    return good_until, engine.meter.good_as_new_at(limit, meter, at), holds
   end
   return limit_of
 end

@@ -1,9 +1,10 @@
 -- A line: all meters of one policy for one subject, and the place up to which they are booked. Beside line.rs.
 --
--- It is {seen, expires, meters, extra} by name; as stored, those four packed one after the other. `extra` is nil for most
--- lines; in it nil stands for nothing, and indices of limits begin at 1. The lists that can be long stay packed until they
--- are asked for: `calls` is {id, asked, permit, granted_at, at, good_until, would_deny, expires} for each, and `refunds`
--- {permit, expires, permit, expires, ...}; `calls_expire` and `refunds_expire` are their last ends.
+-- It is {seen, expires, meters, extra} by name; as stored, those four packed one after the other. `extra` is nil
+-- for most lines; in it nil stands for nothing, and indices of limits begin at 1. The lists that can be long stay
+-- packed until they are asked for: `calls` is {id, asked, permit, granted_at, at, good_until, would_deny, expires}
+-- for each, and `refunds` {permit, expires, permit, expires, ...}; `calls_expire` and `refunds_expire` are their
+-- last ends.
 
 parts.line = function()
   local line_of = {}

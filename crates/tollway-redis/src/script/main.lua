@@ -1,17 +1,19 @@
 -- One call: its lines are read once, its operations applied in order, and what has changed is written in the end.
 --
--- KEYS[1] is the writer's key for the call's tag, the others are lines. ARGV[1] is the request, packed: see request.rs.
--- Answers the outcomes, packed; or, with nothing changed, a time whose calendar windows the caller must send as well.
+-- KEYS[1] is the writer's key for the call's tag, the others are lines. ARGV[1] is the request, packed: see
+-- request.rs. Answers the outcomes, packed; or, with nothing changed, a time whose calendar windows the caller
+-- must send as well.
 
 local request = unpack_text(ARGV[1])
 local values = redis.call("MGET", unpack(KEYS))
 local sequence = request.sequence
 
--- A call that was applied before, and whose answer was lost, counts once (I5); so does one that was overtaken on its way.
+-- A call that was applied before, and whose answer was lost, counts once (I5); so does one that was overtaken on
+-- its way.
 if values[1] then
   local last, answer = unpack_text(values[1])
   if last == sequence then return answer end
-  if last > sequence then return redis.error_reply("OVERTAKEN a later call of this writer was applied before this one") end
+  if last > sequence then return redis.error_reply("OVERTAKEN by a later call of the same writer") end
 end
 
 local now = request.now

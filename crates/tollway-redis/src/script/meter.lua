@@ -21,8 +21,8 @@ parts.meter = function()
 
   -- What is used at `at`, rounded up; the meter is as of `as_of`.
   function meter_of.used(limit, meter, as_of, at)
-    local kind = limit.kind
-    if kind == "bucket" then return engine.bucket.whole(engine.bucket.after(limit, meter[2], meter[3], since(at, as_of))) end
+    local kind, bucket = limit.kind, engine.bucket
+    if kind == "bucket" then return bucket.whole(bucket.after(limit, meter[2], meter[3], since(at, as_of))) end
     if kind == "sliding" then return engine.sliding.used(limit.period, meter[2], meter[3], meter[4], at) end
     if kind == "slots" then return engine.slots.held(meter[2], at) end
     return at < meter[2] and meter[3] or 0
@@ -41,7 +41,10 @@ parts.meter = function()
   -- When the limit is whole again: a window's end, a full bucket, the last slot's expiry; never before `at`.
   function meter_of.resets_at(limit, meter, as_of, at)
     local kind = limit.kind
-    if kind == "every" or kind == "calendar" then return max((engine.window.at(limit, meter[2], meter[3], at)), at) end
+    if kind == "every" or kind == "calendar" then
+      local ends = engine.window.at(limit, meter[2], meter[3], at)
+      return max(ends, at)
+    end
     return max(meter_of.good_as_new_at(limit, meter, as_of), at)
   end
 

@@ -1,5 +1,6 @@
--- Parts that are made when they are first asked for. A script makes its functions anew in every call, and to make all of
--- them would cost as much as a take. Those that a plain take needs come one by one, the others behind one more door.
+-- Parts that are made when they are first asked for. A script makes its functions anew in every call, and to make
+-- all of them would cost as much as a take. Those that a plain take needs come one by one, the others behind one
+-- more door.
 
 local parts, other_parts = {}, nil
 local engine = setmetatable({}, {

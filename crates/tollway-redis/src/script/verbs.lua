@@ -1,4 +1,5 @@
--- Everything that can be done with lines, but for the plain take. Beside apply.rs.
+-- Takes with an id, previews, `begin` and `peek`. Beside apply.rs; what happens to a permit afterwards is in
+-- correct.lua.
 
 parts.verbs = function()
   local verbs = {}
@@ -13,7 +14,8 @@ parts.verbs = function()
     if known then
       local permit = known[3]
       if known[2] ~= terms.asked then return { "refused", "id_reused" } end
-      if not engine.correct.holds_all_slots(parties, lines, permit, known_at, false) then return { "refused", "call_over" } end
+      local held = engine.correct.holds_all_slots(parties, lines, permit, known_at, false)
+      if not held then return { "refused", "call_over" } end
       local readings = terms.readings and engine.aside.read_all(parties, lines, known_at)
       return { "granted", permit, known[4], known_at, known[5], known[6], true, false, known[7], readings or false }
     end
@@ -23,14 +25,16 @@ parts.verbs = function()
       local _, permit, granted_at, at_now, at, good_until, _, _, denying = unpack(decision)
       local policy = parties[terms.keeper].policy
       local expires = plus(at_now, CALL_ID_REMEMBERED)
+      local call = { terms.call, terms.asked, permit, granted_at, at, good_until, denying, expires }
       engine.change.bring_to(keeper, policy, at_now)
-      engine.memory.remember_call(keeper, { terms.call, terms.asked, permit, granted_at, at, good_until, denying, expires }, at_now)
+      engine.memory.remember_call(keeper, call, at_now)
       engine.change.note_expiry(keeper, policy)
     end
     return decision
   end
 
-  -- Limit::still_good: whether a permit may still begin at `now`: its window runs, less the edge; its slot is held.
+  -- Limit::still_good: whether a permit may still begin at `now`: its window runs, less the edge; its slot is
+  -- held.
   local function meter_still_good(limit, meter, booking, now, edge)
     local kind = limit.kind
     if kind == "every" or kind == "calendar" then
@@ -55,7 +59,8 @@ parts.verbs = function()
     return holds_slots
   end
 
-  -- Free while the permit is good; too late, it takes again at the back of the line, once however often it is repeated.
+  -- Free while the permit is good; too late, it takes again at the back of the line, once however often it is
+  -- repeated.
   function verbs.begin(parties, lines, operation, now)
     local booking = operation.booking
     now = engine.line.newest(lines, now)
@@ -82,28 +87,8 @@ parts.verbs = function()
     return engine.decide.decide(parties, foreseen, operation, now), false
   end
 
-  function verbs.settle(parties, lines, operation, now)
-    return engine.correct.settle(parties, lines, operation, now)
-  end
-
-  function verbs.give_back(parties, lines, operation, now)
-    return engine.correct.give_back(parties, lines, operation, now)
-  end
-
-  function verbs.done(parties, lines, operation, now)
-    return engine.correct.done(parties, lines, operation.permit, now)
-  end
-
-  function verbs.renew(parties, lines, operation, now)
-    return engine.correct.renew(parties, lines, operation.permit, now)
-  end
-
   function verbs.peek(parties, lines, _, now)
     return { "peeked", engine.aside.read_all(parties, lines, engine.line.newest(lines, now)) }, false
-  end
-
-  function verbs.reset(parties, lines, _, now)
-    return engine.correct.reset(parties, lines, now)
   end
   return verbs
 end

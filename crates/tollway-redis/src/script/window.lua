@@ -10,7 +10,8 @@ parts.window = function()
       local start = at - at % limit.period
       return start, plus(start, limit.period)
     end
-    -- Days, weeks and months of a zone: the caller sent those it thought of. If it is none of them, it is asked for more.
+    -- Days, weeks and months of a zone: the caller sent those it thought of. If it is none of them, it is asked
+    -- for more.
     local windows = limit.windows
     for i = 1, #windows, 2 do
       local ends = windows[i + 1]
@@ -26,7 +27,8 @@ parts.window = function()
     return later, 0
   end
 
-  -- Its start, and the part of its beginning and its end in which nothing is granted: as wished, at most a twentieth.
+  -- Its start, and the part of its beginning and its end in which nothing is granted: as wished, at most a
+  -- twentieth.
   function window.edge(limit, ends, wished)
     local start, same = window.around(limit, since(ends, 1))
     return start, min(wished, floor((same - start) / 20))

@@ -1,0 +1,76 @@
+//! One limit for every machine: waiting in the store's line, and limits that are data (A2, A3, B4).
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tollway::core::{Answer, Operation, Settings};
+use tollway::{Durations, Limiter, Store};
+use tollway_redis::RedisStore;
+use tollway_testkit::servers::RedisServer;
+
+/// Counts what the store is asked.
+struct Counted(RedisStore, AtomicU64);
+
+impl Store for Counted {
+    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.apply(batch)
+    }
+
+    fn settings(&self) -> Option<&dyn Settings> {
+        self.0.settings()
+    }
+}
+
+/// A2: a waiter asks the store once and sleeps until its place; it does not poll. B4: first come, first served.
+#[tokio::test]
+async fn a2_five_hundred_who_wait_ask_once_each_and_are_served_in_order() {
+    let redis = RedisServer::start();
+    let url = format!("{}?deadline=10s", redis.url());
+    let store = Arc::new(Counted(RedisStore::open(&url).unwrap(), AtomicU64::new(0)));
+    let builder = Limiter::builder().policy("vendor", ["100 requests / second"]).unwrap();
+    let limiter = builder.store(store.clone()).build();
+    let waiting: Vec<_> = (0..500)
+        .map(|number| {
+            let limiter = limiter.clone();
+            // In order of arrival: each asks before the next is made.
+            let take = limiter.take("vendor").max_wait(60.seconds());
+            let permit = std::future::IntoFuture::into_future(take);
+            tokio::spawn(async move { (number, permit.await.unwrap().good_until().unwrap()) })
+        })
+        .collect();
+    let mut places = Vec::new();
+    for task in waiting {
+        places.push(task.await.unwrap());
+    }
+    assert_eq!(store.1.load(Ordering::SeqCst), 500, "one call each");
+    assert!(places.is_sorted_by_key(|(_, window)| *window), "served in order of arrival");
+    let mut windows: Vec<_> = places.iter().map(|(_, window)| *window).collect();
+    windows.dedup();
+    assert!((5..=6).contains(&windows.len()), "a hundred a second: {windows:?}");
+}
+
+/// A3: a limit is set by one process, and every other follows by itself.
+#[test]
+fn a3_every_process_follows_a_limit_that_is_set() {
+    let redis = RedisServer::start();
+    let limiter = || {
+        let builder = Limiter::builder().policy("adobe", ["200 requests / minute"]).unwrap();
+        builder.store_at(&redis.url().parse().unwrap()).unwrap().build()
+    };
+    let amount = |limiter: &Limiter| limiter.policies()[0].limits()[0].amount();
+    let (one, others) = (limiter(), [limiter(), limiter()]);
+    for to in ["250 requests / minute", "180"] {
+        one.set_limit("adobe", "requests_per_minute", to).now().unwrap();
+        let wanted = amount(&one);
+        while others.iter().any(|other| amount(other) != wanted) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    one.clear_limit("adobe", "requests_per_minute").now().unwrap();
+    while others.iter().any(|other| amount(other) != 200) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
