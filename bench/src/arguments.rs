@@ -13,7 +13,7 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present = "count_case")]
     pub(crate) group: Option<Group>,
 
-    /// End within 45 seconds: fewer and shorter rounds, rougher figures. Else it takes up to four minutes.
+    /// End within a minute: fewer and shorter rounds, rougher figures. Else it takes up to five minutes.
     #[arg(long)]
     pub(crate) quick: bool,
 
@@ -34,7 +34,7 @@ const AFTER_HELP: &str = "\
 Examples:
   cargo run --release -p tollway-bench -- engine --quick
   cargo run --release -p tollway-bench -- engine --json > rows.jsonl
-  cargo run --release -p tollway-bench -- engine --markdown docs/benchmarks.md
+  cargo run --release -p tollway-bench -- redis --markdown docs/benchmarks.md
 
 A row has the figure of ours, that of the rival, and `ratio`, which is ours / theirs; `better` says whether lower or
 higher is better. Progress goes to stderr. A process that needs a core meanwhile makes the figures worse than they are:
@@ -44,8 +44,10 @@ leave the machine alone. Instructions and allocations are counted by valgrind, a
 pub(crate) enum Group {
     /// The decision in process: time, instructions and allocations of a take, and waiting for one.
     Engine,
-    /// Limits shared through Redis. Not in this version yet.
+    /// Limits shared through Redis: decisions a second, processor time, commands and latency. Starts a redis-server.
     Redis,
+    /// Limits shared through Postgres, the same. Starts a postgres.
+    Postgres,
     /// The server's protocols. Not in this version yet.
     Server,
     /// Calls to vendors with limits of their own. Not in this version yet.

@@ -1,7 +1,8 @@
 //! Tollway and its rivals, measured in one run on the same work.
 //!
 //! A group is a table of rows; a row is one case, ours beside one rival. [`engine`] measures the decision in process,
-//! [`rivals`] holds what each library needs to do the same work, [`report`] prints.
+//! [`stores`] that of many callers who share a store, [`rivals`] holds what each library in process needs to do the same
+//! work, [`report`] prints.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -19,6 +20,7 @@ mod report;
 mod rivals;
 mod rounds;
 mod stopwatch;
+mod stores;
 mod valgrind;
 mod work;
 
@@ -49,6 +51,8 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let report = match arguments.group {
         Some(Group::Engine) => engine::measure(arguments.quick)?,
+        Some(Group::Redis) => stores::redis::measure(arguments.quick)?,
+        Some(Group::Postgres) => stores::postgres::measure(arguments.quick)?,
         Some(group) => {
             eprintln!("error: the group `{}` is not in this version yet", group.name());
             return Ok(ExitCode::from(EXIT_USAGE));

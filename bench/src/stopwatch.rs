@@ -38,6 +38,19 @@ impl Stopwatch {
     }
 }
 
+/// Time on the wall since it was started, and nothing else: for what is measured very often.
+pub(crate) struct Lap(Instant);
+
+impl Lap {
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(crate) fn time(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
 fn read(clock: ClockId) -> Duration {
     Duration::try_from(clock_gettime(clock)).unwrap_or_default()
 }

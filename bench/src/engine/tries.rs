@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::contender::Contender;
 use crate::keys::{Keys, VISITS};
-use crate::report::{Better, Report, Row};
+use crate::report::{Better, Report, Row, Wanted};
 use crate::rivals::{governor, leaky_bucket, limitador, throttlecrab, tollway};
 use crate::rounds::{Effort, duel};
 use crate::work::{Time, Work};
@@ -64,7 +64,7 @@ fn against(ours: &Contender, rival: &Contender, effort: Effort, report: &mut Rep
         eprintln!("try: {case}, against {}", rival.name);
         let [our, their] = duel([ours, rival], threads, effort)?;
         let row = |unit, ours, theirs| Row::new(&case, rival.name, unit, Better::Lower, ours, theirs);
-        report.push(row("ns CPU", our.cpu, their.cpu).wanted(wanted(rival.name, keys)));
+        report.push(row("ns CPU", our.cpu, their.cpu).wanted(wanted(rival.name, keys).map(Wanted::Ratio)));
         if threads > 1 {
             report.push(row("ns wall", our.wall, their.wall));
         }

@@ -5,14 +5,15 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::row::Row;
+use super::Report;
 use super::table::{HEAD, RIGHT, cells};
 use crate::machine;
 
-pub(super) fn section(group: &str, rows: &[Row], notes: &[String], quick: bool) -> String {
+pub(super) fn section(report: &Report, quick: bool) -> String {
+    let Report { group, rivals, rows, notes } = report;
     let quick = if quick { " --quick" } else { "" };
     let mut text = format!("    cargo run --release -p tollway-bench -- {group}{quick}\n\n");
-    let _ = writeln!(text, "Machine: {}. Rivals: {}.\n", machine::description(), machine::rivals());
+    let _ = writeln!(text, "Machine: {}. Rivals: {}.\n", machine::description(), machine::versions(rivals));
     for note in notes {
         let _ = writeln!(text, "- {note}");
     }

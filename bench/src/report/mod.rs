@@ -8,18 +8,20 @@ use std::path::Path;
 
 use anyhow::Result;
 
-pub(crate) use row::{Better, Row};
+pub(crate) use row::{Better, Row, Wanted};
 
 /// The rows of one group, and how they were measured.
 pub(crate) struct Report {
     group: &'static str,
+    /// By the names of their crates.
+    rivals: &'static [&'static str],
     rows: Vec<Row>,
     notes: Vec<String>,
 }
 
 impl Report {
-    pub(crate) fn new(group: &'static str) -> Self {
-        Self { group, rows: Vec::new(), notes: Vec::new() }
+    pub(crate) fn new(group: &'static str, rivals: &'static [&'static str]) -> Self {
+        Self { group, rivals, rows: Vec::new(), notes: Vec::new() }
     }
 
     pub(crate) fn push(&mut self, row: Row) {
@@ -45,6 +47,6 @@ impl Report {
 
     /// Puts the table into a document, in the place of the last one.
     pub(crate) fn write_markdown(&self, file: &Path, quick: bool) -> Result<()> {
-        markdown::write(file, self.group, &markdown::section(self.group, &self.rows, &self.notes, quick))
+        markdown::write(file, self.group, &markdown::section(self, quick))
     }
 }

@@ -9,6 +9,15 @@ pub(crate) enum Better {
     Higher,
 }
 
+/// What we hold ourselves to.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Wanted {
+    /// Ours / theirs: at most this, or at least this where higher is better.
+    Ratio(f64),
+    /// Ours at most this, whatever theirs is.
+    Ours(f64),
+}
+
 pub(crate) struct Row {
     pub(crate) case: String,
     pub(crate) rival: String,
@@ -16,8 +25,7 @@ pub(crate) struct Row {
     pub(crate) better: Better,
     pub(crate) ours: f64,
     pub(crate) theirs: f64,
-    /// The ratio that ours should not exceed.
-    pub(crate) wanted: Option<f64>,
+    pub(crate) wanted: Option<Wanted>,
 }
 
 impl Row {
@@ -33,7 +41,7 @@ impl Row {
         Self { case, rival, unit, better, ours, theirs, wanted: None }
     }
 
-    pub(crate) fn wanted(self, wanted: Option<f64>) -> Self {
+    pub(crate) fn wanted(self, wanted: Option<Wanted>) -> Self {
         Self { wanted, ..self }
     }
 
@@ -42,15 +50,19 @@ impl Row {
         (self.theirs != 0.0).then(|| self.ours / self.theirs)
     }
 
-    /// For people: whether the ratio is as wanted.
+    /// For people: what is wanted, and whether it is so.
     pub(crate) fn verdict(&self) -> String {
-        match (self.wanted, self.ratio()) {
-            (Some(wanted), Some(ratio)) => {
-                let verdict = if ratio <= wanted { "met" } else { "MISSED" };
-                format!("<= {wanted:.1} {verdict}")
+        let (wish, met) = match (self.wanted, self.ratio(), self.better) {
+            (Some(Wanted::Ratio(wanted)), Some(ratio), Better::Lower) => {
+                (format!("<= {wanted:?}"), ratio <= wanted)
             }
-            _ => String::new(),
-        }
+            (Some(Wanted::Ratio(wanted)), Some(ratio), Better::Higher) => {
+                (format!(">= {wanted:?}"), ratio >= wanted)
+            }
+            (Some(Wanted::Ours(wanted)), ..) => (format!("ours <= {wanted:?}"), self.ours <= wanted),
+            _ => return String::new(),
+        };
+        format!("{wish} {}", if met { "met" } else { "MISSED" })
     }
 
     /// For people: a ratio, or a dash where there is none.
@@ -127,11 +139,22 @@ mod tests {
 
     #[test]
     fn json_has_the_ratio_but_no_wish() {
-        let row = Row::new("try", "rival", "ns CPU", Better::Lower, 1.0, 4.0).wanted(Some(0.2));
+        let row = Row::new("try", "rival", "ns CPU", Better::Lower, 1.0, 4.0).wanted(Some(Wanted::Ratio(0.2)));
         let text = serde_json::to_string(&row.in_group("engine")).unwrap();
         let wanted = r#"{"group":"engine","case":"try","rival":"rival","unit":"ns CPU","better":"lower","ours":1.0,"theirs":4.0,"ratio":0.25}"#;
         assert_eq!(text, wanted);
         assert_eq!(row.verdict(), "<= 0.2 MISSED");
         assert_eq!(Row::new("try", "rival", "grants", Better::Higher, 1.0, 0.0).ratio_text(), "-");
+    }
+
+    #[test]
+    fn a_wish_is_met_by_its_kind() {
+        let row = |ours, theirs, wanted| {
+            Row::new("try", "rival", "decisions/s", Better::Higher, ours, theirs).wanted(Some(wanted)).verdict()
+        };
+        assert_eq!(row(6.0, 2.0, Wanted::Ratio(3.0)), ">= 3.0 met");
+        assert_eq!(row(5.0, 2.0, Wanted::Ratio(3.0)), ">= 3.0 MISSED");
+        assert_eq!(row(0.05, 0.0, Wanted::Ours(0.05)), "ours <= 0.05 met");
+        assert_eq!(row(0.06, 0.0, Wanted::Ours(0.05)), "ours <= 0.05 MISSED");
     }
 }

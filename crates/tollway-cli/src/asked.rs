@@ -8,6 +8,7 @@ use tollway::{Limit, Limiter, Name, Policy, Span};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::turn::Turn;
 
 /// For whom, and limits that need no config file.
 #[derive(Debug, clap::Args)]
@@ -33,6 +34,35 @@ pub(crate) struct HowMuch {
     /// How much of a unit it takes, as in tokens=3750; may be given several times [default: requests=1]
     #[arg(long = "cost", value_name = "UNIT=AMOUNT")]
     pub(crate) costs: Vec<CostArgument>,
+}
+
+/// All that a take may say: what `take` and `run` share.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Asked {
+    #[command(flatten)]
+    pub(crate) whose: Whose,
+    #[command(flatten)]
+    pub(crate) how_much: HowMuch,
+    /// The longest wait, as in 30s; 0: now or not at all [default: what the policy allows]
+    #[arg(long, value_name = "TIME", value_parser = read_wait)]
+    max_wait: Option<Span>,
+    /// An id of yours: the same take repeated with it within ten minutes counts once
+    #[arg(long)]
+    id: Option<String>,
+}
+
+impl Asked {
+    /// The take under this policy.
+    pub(crate) fn turn<'a>(&'a self, policy: &'a str) -> Result<Turn<'a>, Failure> {
+        self.how_much.check()?;
+        Ok(Turn {
+            policy,
+            subject: self.whose.subject.as_deref(),
+            costs: &self.how_much.costs,
+            max_wait: self.max_wait,
+            id: self.id.as_deref(),
+        })
+    }
 }
 
 /// `tokens=3750`.

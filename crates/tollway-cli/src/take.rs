@@ -3,7 +3,7 @@
 use serde_json::json;
 use tollway::{Denied, Permit, Policy, Span};
 
-use crate::asked::{HowMuch, Whose, read_wait};
+use crate::asked::Asked;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::meters::Meter;
@@ -26,20 +26,12 @@ pub(crate) struct Arguments {
     /// The policy
     policy: String,
     #[command(flatten)]
-    whose: Whose,
-    #[command(flatten)]
-    how_much: HowMuch,
-    /// The longest wait, as in 30s; 0: now or not at all [default: what the policy allows]
-    #[arg(long, value_name = "TIME", value_parser = read_wait)]
-    max_wait: Option<Span>,
-    /// An id of yours: the same take repeated with it within ten minutes counts once
-    #[arg(long)]
-    id: Option<String>,
+    asked: Asked,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    arguments.how_much.check()?;
-    let limiter = arguments.whose.limiter(&arguments.policy, context)?;
+    let turn = arguments.asked.turn(&arguments.policy)?;
+    let limiter = arguments.asked.whose.limiter(&arguments.policy, context)?;
     let policy = policy_in_force(&limiter, &arguments.policy)?;
     if policy.holds_slots() {
         return Err(Failure::usage(format!(
@@ -51,13 +43,6 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
             policy.name()
         )));
     }
-    let turn = Turn {
-        policy: &arguments.policy,
-        subject: arguments.whose.subject.as_deref(),
-        costs: &arguments.how_much.costs,
-        max_wait: arguments.max_wait,
-        id: arguments.id.as_deref(),
-    };
     let asked_at = context.now();
     match on_a_runtime(wait_for_turn(&limiter, &turn, context))? {
         Ok(permit) => {

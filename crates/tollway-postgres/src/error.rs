@@ -12,7 +12,7 @@ pub(crate) fn before_commit(error: &Error) -> StoreError {
         return refused(said);
     }
     let cause = error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
-    let lost = error.is_closed() || is_io(error);
+    let lost = error.is_closed() || is_lost(error);
     let (fault, retry) = if lost { (Fault::Network, Retry::Safe) } else { (Fault::Store, Retry::Useless) };
     StoreError { fault, retry, message: format!("Postgres: {cause}") }
 }
@@ -38,11 +38,13 @@ pub(crate) fn unreadable(what: &str, why: &dyn std::fmt::Display) -> StoreError 
     StoreError { fault: Fault::Store, retry: Retry::Useless, message }
 }
 
-fn is_io(error: &Error) -> bool {
+/// Whether bytes did not come through. That they were understood and are wrong, as a certificate that is not trusted,
+/// is an error of the same type, and stays so.
+fn is_lost(error: &Error) -> bool {
     let mut cause = error.source();
     while let Some(inner) = cause {
-        if inner.is::<std::io::Error>() {
-            return true;
+        if let Some(io) = inner.downcast_ref::<std::io::Error>() {
+            return io.kind() != std::io::ErrorKind::InvalidData;
         }
         cause = inner.source();
     }

@@ -14,6 +14,9 @@ use crate::transaction::{Committed, Transaction};
 /// How many calls share a transaction: they share its round trips and its commit, and wait for each other's locks.
 const CALLS_PER_TRANSACTION_MAX: usize = 32;
 
+/// How many lines a transaction holds, unless a single call names more: the server has room for a few thousand locks.
+const LINES_PER_TRANSACTION_MAX: usize = 256;
+
 /// Sends calls to Postgres.
 pub struct PostgresLink {
     pool: Arc<Pool>,
@@ -86,12 +89,11 @@ impl PostgresLink {
 impl Link for PostgresLink {
     async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
         let mut running = Vec::new();
-        for together in calls.chunks(CALLS_PER_TRANSACTION_MAX) {
-            // A task of its own: it is not torn apart when nobody waits any more.
-            let task = tokio::spawn(Arc::clone(&self).apply(together.to_vec()));
-            running.push((together.len(), task));
-        }
         let mut answers = Vec::with_capacity(calls.len());
+        for together in divide(calls) {
+            // A task of its own: it is not torn apart when nobody waits any more.
+            running.push((together.len(), tokio::spawn(Arc::clone(&self).apply(together))));
+        }
         for (count, task) in running {
             match task.await {
                 Ok(answered) => answers.extend(answered),
@@ -100,6 +102,26 @@ impl Link for PostgresLink {
         }
         answers
     }
+}
+
+/// Divides calls among transactions, in order.
+fn divide(calls: Vec<Arc<Call>>) -> Vec<Vec<Arc<Call>>> {
+    let mut transactions: Vec<Vec<Arc<Call>>> = Vec::new();
+    let mut held = 0;
+    for call in calls {
+        let lines: usize = call.operations.iter().map(|operation| operation.parties.len()).sum();
+        held += lines;
+        match transactions.last_mut() {
+            Some(last) if last.len() < CALLS_PER_TRANSACTION_MAX && held <= LINES_PER_TRANSACTION_MAX => {
+                last.push(call);
+            }
+            _ => {
+                held = lines;
+                transactions.push(vec![call]);
+            }
+        }
+    }
+    transactions
 }
 
 /// The runtime ends, or there is a bug: what was sent is not known.

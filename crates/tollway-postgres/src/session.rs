@@ -19,8 +19,11 @@ pub(crate) const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 /// How long one round trip may take: longer than the server lets a statement run.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
+/// How long the server may take to greet: one that is frozen takes connections and says nothing.
+const GREET_WITHIN: Duration = Duration::from_secs(5);
+
 /// How long setting a session up may take, with making the tables.
-const READY_WITHIN: Duration = Duration::from_secs(30);
+const READY_WITHIN: Duration = Duration::from_secs(15);
 
 /// A client that stops in the middle of a transaction loses its locks after a second. Whoever waits for them waits a
 /// little longer than that. Tables are reached by their indexes, also while they are so small that Postgres would
@@ -43,7 +46,8 @@ pub(crate) struct Session {
 impl Session {
     /// Connects, and makes sure that the tables are there.
     pub(crate) async fn open(options: &PostgresOptions) -> Result<Self, StoreError> {
-        let (client, driver) = transport::connect(options).await?;
+        let greeted = tokio::time::timeout(GREET_WITHIN, transport::connect(options)).await;
+        let (client, driver) = greeted.unwrap_or_else(|_| Err(silent(Retry::Safe)))?;
         let mut session = Self { client, driver, statements: Vec::new() };
         let ready = tokio::time::timeout(READY_WITHIN, session.set_up(options)).await;
         ready.unwrap_or_else(|_| Err(silent(Retry::Safe)))?;

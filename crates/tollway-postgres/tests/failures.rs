@@ -3,14 +3,28 @@
 
 mod support;
 
+use std::thread;
+use std::time::Duration;
+
 use support::{fresh_schema, policy, server, subject, take, try_take, url, used};
-use tollway_core::{Fault, Retry, StoreError};
+use tollway_core::{Fault, Policy, Retry, StoreError};
 use tollway_postgres::PostgresStore;
 use tollway_testkit::servers::PostgresServer;
 
 fn error_of(url: &str) -> StoreError {
     let store = PostgresStore::connect(url).unwrap();
     take(&store, &[&policy("1 request / day")], &subject("s")).unwrap_err()
+}
+
+/// Takes again and again, until somebody decides.
+fn take_at_last(store: &PostgresStore, policy: &Policy) {
+    for _ in 0..300 {
+        if take(store, &[policy], &subject("s")).is_ok() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    panic!("the store did not find its way back");
 }
 
 #[test]
@@ -65,6 +79,24 @@ fn after_a_crash_of_the_server_nothing_granted_is_forgotten() {
         mortal.restart();
         assert_eq!(used(&store, &policy, &subject("s")), taken);
     }
+}
+
+/// A frozen server takes connections and answers nothing. Callers hear all the same, and nothing is stuck afterwards.
+#[test]
+fn a_frozen_server_is_out_of_reach_until_it_goes_on() {
+    let server = PostgresServer::start();
+    let policy = policy("1000 requests / day");
+    let open = || PostgresStore::connect(&format!("{}?deadline=500ms", server.url())).unwrap();
+    let (known, new) = (open(), open());
+    take_at_last(&known, &policy);
+    server.pause();
+    for store in [&known, &new] {
+        let error = take(store, &[&policy], &subject("s")).unwrap_err();
+        assert_eq!(error.fault, Fault::Network, "{error}");
+    }
+    server.resume();
+    take_at_last(&known, &policy);
+    take_at_last(&new, &policy);
 }
 
 #[test]

@@ -21,6 +21,7 @@ const SENTINEL_PORT: u16 = 26_379;
 /// | `redis+sentinel://HOST[:PORT],HOST.../MASTER[/DB]` | the master that Sentinels name; `rediss+sentinel://` over TLS |
 ///
 /// After a `?`: `prefix` of all keys, `deadline` within which a caller is answered, and for TLS the files `ca`, `cert`, `key`.
+/// `layout=consumers` counts in the keys of a system already running, `SUBJECT_PER_MINUTE` and its sisters.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     pub(crate) kind: Kind,
@@ -31,6 +32,7 @@ pub struct Address {
     pub(crate) database: i64,
     pub(crate) prefix: String,
     pub(crate) deadline: Duration,
+    pub(crate) layout: Layout,
     pub(crate) files: Files,
 }
 
@@ -40,6 +42,16 @@ pub(crate) enum Kind {
     One,
     Cluster,
     Sentinel { master: String },
+}
+
+/// Which keys hold what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// A line of all meters under a key of our own.
+    #[default]
+    Lines,
+    /// A count for each period under a key that others count in, too.
+    Consumers,
 }
 
 /// Certificates, as paths of PEM files.
@@ -71,6 +83,7 @@ impl Address {
             database: read_database(path)?,
             prefix: "tollway:".to_owned(),
             deadline: tollway_remote::Options::default().deadline,
+            layout: Layout::default(),
             files: Files::default(),
         };
         if tls && cfg!(not(feature = "tls")) {
@@ -86,6 +99,7 @@ impl Address {
         match name {
             "prefix" => self.prefix = value,
             "deadline" => self.deadline = read_span(&value).map_err(wrong)?.into(),
+            "layout" => self.layout = read_layout(&value, &self.kind)?,
             "ca" if self.tls => self.files.ca = Some(value.into()),
             "cert" if self.tls => self.files.cert = Some(value.into()),
             "key" if self.tls => self.files.key = Some(value.into()),
@@ -93,7 +107,7 @@ impl Address {
                 return Err(wrong(format!("`{name}` needs a URL that begins with rediss")));
             }
             _ => {
-                let known = "prefix, deadline, ca, cert and key";
+                let known = "prefix, deadline, layout, ca, cert and key";
                 return Err(wrong(format!("a store in Redis has no option {name:?}; there are {known}")));
             }
         }
@@ -155,6 +169,18 @@ fn read_host(text: &str, default_port: u16) -> Result<(String, u16), StoreError>
         Err(wrong("a store's URL names a host".into()))
     } else {
         Ok((host.to_owned(), port?))
+    }
+}
+
+/// The keys of one consumer lie in different slots of a Cluster, so it cannot count them in one step.
+fn read_layout(text: &str, kind: &Kind) -> Result<Layout, StoreError> {
+    match text {
+        "lines" => Ok(Layout::Lines),
+        "consumers" if *kind == Kind::Cluster => {
+            Err(wrong("the layout consumers does not work on a Cluster, which keeps its keys apart".into()))
+        }
+        "consumers" => Ok(Layout::Consumers),
+        _ => Err(wrong(format!("{text:?} is no layout; there are lines and consumers"))),
     }
 }
 
@@ -222,6 +248,8 @@ mod tests {
             "redis://ann:secret@h?deadline=soon",
             "redis://ann:secret@h?ca=file",
             "redis+sentinel://ann:secret@h",
+            "redis://ann:secret@h?layout=colonnes",
+            "redis+cluster://ann:secret@h?layout=consumers",
         ] {
             let error = Address::parse(url).unwrap_err();
             assert!(!error.message.contains("secret"), "{error}");

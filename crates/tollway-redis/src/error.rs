@@ -26,9 +26,13 @@ pub(crate) fn answered(code: &str, detail: &str) -> StoreError {
     let said =
         |fault, retry, advice: &str| failed(fault, retry, format!("Redis says {code} {detail}{advice}"));
     match code {
+        "MOVED" | "ASK" => {
+            let advice = "; if the server is one of a Cluster, the URL begins with redis+cluster://";
+            said(Fault::Store, Retry::Safe, advice)
+        }
         // None of them has run the script's writes: a write that is not allowed stops it at its first.
-        "LOADING" | "BUSY" | "READONLY" | "MOVED" | "ASK" | "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN"
-        | "OOM" | "MISCONF" | "NOREPLICAS" | "NOSCRIPT" => said(Fault::Store, Retry::Safe, ""),
+        "LOADING" | "BUSY" | "READONLY" | "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "OOM" | "MISCONF"
+        | "NOREPLICAS" | "NOSCRIPT" => said(Fault::Store, Retry::Safe, ""),
         "NOAUTH" | "WRONGPASS" => {
             let advice = "; give the user and password of the server in the store's URL, as in redis://USER:PASSWORD@HOST";
             said(Fault::Store, Retry::Useless, advice)

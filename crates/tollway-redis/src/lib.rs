@@ -17,10 +17,13 @@
 //! | `tollway:1:{s:SUBJECT}:POLICY` | a line, packed | until it is as good as new |
 //! | `tollway:1:{s:SUBJECT}:POLICY:WRITER` | the last call of one process on that line, and its answer | 60 s |
 //! | `tollway:1:settings` | limits as data, a hash | until they are cleared; the one key without an end |
+//!
+//! With `?layout=consumers`, counts lie in keys that a system already running counts in, too: see `consumers/mod.rs`.
 
 mod address;
 mod clock;
 mod connection;
+mod consumers;
 mod error;
 mod keys;
 mod link;
@@ -35,5 +38,6 @@ mod tls;
 mod windows;
 
 pub use address::Address;
+pub use consumers::Period;
 pub use link::RedisLink;
 pub use store::RedisStore;

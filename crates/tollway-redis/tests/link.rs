@@ -12,8 +12,10 @@ use tollway_remote::{Call, Link, Tag};
 use tollway_testkit::servers::{RedisCluster, RedisServer};
 use tollway_testkit::{ManualClock, PlainStore, wait_for};
 
+/// With a deadline that a busy machine keeps.
 fn link(url: &str) -> Arc<RedisLink> {
-    Arc::new(RedisLink::new(&Address::parse(url).unwrap()).unwrap())
+    let url = format!("{url}{}deadline=20s", if url.contains('?') { '&' } else { '?' });
+    Arc::new(RedisLink::new(&Address::parse(&url).unwrap()).unwrap())
 }
 
 fn policy(name: &str, limits: &[&str]) -> Policy {
@@ -130,7 +132,8 @@ async fn calls_sent_together_are_answered_each_for_itself() {
 async fn calendar_windows_are_asked_for() {
     let now = Timestamp::from_secs(1_794_720_780);
     let clock = Arc::new(ManualClock::at(now));
-    let address = Address::parse(&RedisServer::shared().url()).unwrap();
+    let server = RedisServer::start();
+    let address = Address::parse(&format!("{}?deadline=20s", server.url())).unwrap();
     let link = Arc::new(RedisLink::with_test_clock(&address, clock.clone()).unwrap());
     let plain = PlainStore::new(clock);
     let limits =
@@ -139,10 +142,18 @@ async fn calendar_windows_are_asked_for() {
     for sequence in 1..4 {
         let operation = take(vec![party(&policy, "")], sequence.into());
         let expected = operation.lend(|operation| wait_for(plain.apply(&[*operation])).unwrap());
+        let asked = scripts_run(&server);
         let answer = send_one(&link, call(sequence, vec![operation])).await.unwrap();
         assert_eq!(answer, expected);
         assert_eq!(granted(&answer[0]), sequence == 1);
+        assert!(sequence == 1 || scripts_run(&server) > asked + 1, "it was sent again with more windows");
     }
+}
+
+fn scripts_run(server: &RedisServer) -> u64 {
+    let stats = server.command(&["INFO", "commandstats"]);
+    let calls = stats.split_once("cmdstat_evalsha:calls=").map_or("0", |(_, rest)| rest);
+    calls.split(',').next().unwrap().parse().unwrap()
 }
 
 /// On a Cluster a take over two slots cannot be one step, and says so; over one slot it can.

@@ -74,6 +74,20 @@ fn stores_that_race_never_exceed_a_limit() {
     }
 }
 
+/// I6: a line lives until it is as good as new and a second longer; what a writer is told twice, a minute.
+#[test]
+fn keys_live_as_long_as_they_count() {
+    let server = RedisServer::start();
+    let store = open(&format!("{}?deadline=20s", server.url()));
+    assert!(take(&store, &policy("lives", "5 / hour from first call")).unwrap());
+    for (pattern, longest) in [("*}:lives", 3_601_000), ("*}:lives:*", 60_000)] {
+        let key = server.command(&["KEYS", pattern]);
+        let lives: u64 = server.command(&["PTTL", &key]).parse().unwrap();
+        assert!(lives > 0 && lives <= longest, "{key} lives {lives} ms");
+    }
+    assert_eq!(server.command(&["DBSIZE"]), "2");
+}
+
 /// I5: the server has done it and nobody heard. It is asked again, and it counts once.
 #[test]
 fn a_take_whose_answer_is_lost_counts_once() {
@@ -136,7 +150,8 @@ fn sentinels_name_the_server() {
 #[test]
 fn limits_are_data_that_all_read() {
     let server = RedisServer::start();
-    let (one, other) = (open(&server.url()), open(&server.url()));
+    let url = format!("{}?deadline=20s", server.url());
+    let (one, other) = (open(&url), open(&url));
     let name = |text: &str| Name::new(text).unwrap();
     let change = |limit: &str, amounts| {
         let change = SettingChange { policy: name("adobe"), limit: name(limit), amounts };

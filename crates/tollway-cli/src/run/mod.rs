@@ -5,9 +5,9 @@ mod child;
 use std::ffi::OsString;
 use std::process::Command;
 
-use tollway::{Limiter, Span};
+use tollway::Limiter;
 
-use crate::asked::{HowMuch, Whose, read_wait};
+use crate::asked::Asked;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::take::say_denied;
@@ -30,15 +30,7 @@ pub(crate) struct Arguments {
     #[arg(long, short)]
     policy: String,
     #[command(flatten)]
-    whose: Whose,
-    #[command(flatten)]
-    how_much: HowMuch,
-    /// The longest wait, as in 30s; 0: now or not at all [default: what the policy allows]
-    #[arg(long, value_name = "TIME", value_parser = read_wait)]
-    max_wait: Option<Span>,
-    /// An id of yours: the same take repeated with it within ten minutes counts once
-    #[arg(long)]
-    id: Option<String>,
+    asked: Asked,
     /// How to exit when it is denied
     #[arg(long, value_name = "CODE", default_value_t = Exit::DENIED.code())]
     or_exit: u8,
@@ -48,15 +40,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    arguments.how_much.check()?;
-    let limiter = arguments.whose.limiter(&arguments.policy, context)?;
-    let turn = Turn {
-        policy: &arguments.policy,
-        subject: arguments.whose.subject.as_deref(),
-        costs: &arguments.how_much.costs,
-        max_wait: arguments.max_wait,
-        id: arguments.id.as_deref(),
-    };
+    let turn = arguments.asked.turn(&arguments.policy)?;
+    let limiter = arguments.asked.whose.limiter(&arguments.policy, context)?;
     let Some((program, rest)) = arguments.command.split_first() else {
         return Err(Failure::usage("there is no command to run"));
     };

@@ -3,6 +3,13 @@
 parts.aside = function()
   local aside = {}
 
+  function aside.charges_anything(party)
+    for _, charge in ipairs(party.charges) do
+      if charge > 0 then return true end
+    end
+    return false
+  end
+
   -- Only a take under one enforced policy has a line to stand in; and it waits no longer than that allows.
   function aside.longest_wait(parties, max_wait)
     local enforced

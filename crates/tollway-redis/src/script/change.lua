@@ -5,6 +5,19 @@ parts.change = function()
 
   local ORPHANS_MAX = 32
 
+  -- A line that nobody has touched.
+  function change.new(policy)
+    local meters = {}
+    for i, limit in ipairs(policy.limits) do meters[i] = engine.meter.fresh_meter(limit) end
+    return { seen = 0, expires = 0, meters = meters }
+  end
+
+  -- The newest clock reading that any of the lines has seen, or `now`.
+  function change.newest(lines, now)
+    for i = 1, #lines do now = max(now, lines[i].seen) end
+    return now
+  end
+
   function change.extra(line)
     line.extra = line.extra or {}
     return line.extra
@@ -32,7 +45,7 @@ parts.change = function()
         -- Slots end when they say, and are held by the clock, not by the line.
         if limit.kind ~= "slots" then engine.meter.advance(limit, orphan.meter, orphan.as_of, as_of) end
       else
-        meters[i] = engine.limit.fresh_meter(limit)
+        meters[i] = engine.meter.fresh_meter(limit)
       end
     end
     local orphans = {}

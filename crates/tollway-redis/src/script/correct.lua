@@ -99,7 +99,7 @@ parts.correct = function()
   function correct.settle(parties, lines, operation, now)
     local refused = overrun(parties)
     if refused then return refused, false end
-    now = engine.line.newest(lines, now)
+    now = engine.change.newest(lines, now)
     local known = known_refund(parties, lines, operation, now)
     if known then return { "settled", known }, false end
     local whole = true
@@ -128,7 +128,7 @@ parts.correct = function()
   -- Gives an unused permit back: exactly, if it was the last booking and nothing has changed since; else as a
   -- settle to nothing, but for buckets whose place still lies ahead, where others have been booked on top of it.
   function correct.give_back(parties, lines, operation, now)
-    now = engine.line.newest(lines, now)
+    now = engine.change.newest(lines, now)
     local known = known_refund(parties, lines, operation, now)
     if known then return { "settled", known }, false end
     local booking, whole = operation.booking, true
@@ -183,7 +183,7 @@ parts.correct = function()
   -- Keeps the slots of a permit, if it still holds all of them; else changes nothing and says so.
   function correct.renew(parties, lines, operation, now)
     local permit = operation.permit
-    now = engine.line.newest(lines, now)
+    now = engine.change.newest(lines, now)
     if not correct.holds_all_slots(parties, lines, permit, now, true) then return { "renewed", false }, false end
     for index, party in ipairs(parties) do
       local line = lines[index]
@@ -203,7 +203,7 @@ parts.correct = function()
       local known, seen = line.extra or {}, max(now, line.seen)
       -- Until no permit from before can matter any more, not even one that was booked ahead.
       local epoch_expires = plus(max(seen, engine.line.frontier(line)), longest_memory({ party }))
-      line.meters, line.seen = engine.line.new(party.policy).meters, seen
+      line.meters, line.seen = engine.change.new(party.policy).meters, seen
       line.extra =
         { epoch = seen, epoch_expires = epoch_expires, calls = known.calls, calls_expire = known.calls_expire }
       engine.change.note_expiry(line, party.policy)

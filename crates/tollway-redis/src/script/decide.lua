@@ -43,20 +43,13 @@ parts.decide = function()
     end
   end
 
-  local function charges_anything(party)
-    for _, charge in ipairs(party.charges) do
-      if charge > 0 then return true end
-    end
-    return false
-  end
-
   -- The earliest moment from every frontier on at which all limits have room, and the limit that made it wait. If
   -- the search was given up, it is not settled: only the earliest moment worth asking again.
   local function earliest_for_all(parties, lines, now)
     local found = { at = now, party = 1, limit = 1, settled = false }
     for index, party in ipairs(parties) do
       local frontier = engine.line.frontier(lines[index])
-      if frontier > found.at and not party.policy.shadow and charges_anything(party) then
+      if frontier > found.at and not party.policy.shadow and engine.aside.charges_anything(party) then
         found.at, found.party, found.limit = frontier, index, lines[index].extra.frontier_limit or 1
       end
     end

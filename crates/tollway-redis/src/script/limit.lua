@@ -8,14 +8,6 @@ parts.limit = function()
   -- A bucket that refills within this is kept until it surely has, rather than exactly as long as it must be.
   local REFILLS_SOON = 3600000000
 
-  -- A meter that nobody has touched.
-  function limit_of.fresh_meter(limit)
-    local kind = limit.kind
-    if kind == "slots" then return { limit.identity, {} } end
-    if kind == "sliding" then return { limit.identity, 0, 0, 0 } end
-    return { limit.identity, 0, 0 }
-  end
-
   -- The earliest moment from `from` on at which `charge` fits, if nobody takes before. The meter is as of `as_of`.
   function limit_of.earliest(limit, meter, charge, as_of, from, edge)
     local kind = limit.kind
@@ -24,7 +16,7 @@ parts.limit = function()
     elseif kind == "bucket" then
       return max(from, plus(as_of, engine.bucket.wait_for(limit, meter[2], meter[3], limit.capacity, charge)))
     elseif kind == "first" then
-      return engine.window.earliest_unaligned(limit, meter[2], meter[3], charge, from)
+      return engine.first.earliest(limit, meter[2], meter[3], charge, from)
     elseif kind == "sliding" then
       return engine.sliding.earliest(limit.period, meter[2], meter[3], meter[4], limit.amount, charge, from)
     end
@@ -37,7 +29,7 @@ parts.limit = function()
     local kind = limit.kind
     if kind == "every" or kind == "calendar" then
       local ends, count = engine.window.at(limit, meter[2], meter[3], at)
-      count = min(count + charge, MAX)
+      count = plus(count, charge)
       meter[2], meter[3] = ends, count
       return engine.window.good_until(limit, ends, edge), count == 0 and 0 or ends, count <= limit.amount
     elseif kind == "bucket" then
@@ -51,7 +43,7 @@ parts.limit = function()
     engine.meter.advance(limit, meter, as_of, at)
     local good_until = MAX
     if kind == "first" then
-      meter[2], meter[3] = engine.window.debit_unaligned(limit, meter[2], meter[3], charge, at)
+      meter[2], meter[3] = engine.first.debit(limit, meter[2], meter[3], charge, at)
       good_until = meter[2]
     elseif kind == "sliding" then
       meter[4] = min(meter[4] + charge, MAX)

@@ -9,20 +9,13 @@
 parts.line = function()
   local line_of = {}
 
-  -- A line that nobody has touched.
-  function line_of.new(policy)
-    local meters = {}
-    for i, limit in ipairs(policy.limits) do meters[i] = engine.limit.fresh_meter(limit) end
-    return { seen = 0, expires = 0, meters = meters }
-  end
-
   -- The line as it was stored; one that has expired is new, which makes no difference (I6).
   function line_of.read(text, policy, now)
     if text then
       local seen, expires, meters, extra = unpack_text(text)
       if expires > now then return { seen = seen, expires = expires, meters = meters, extra = extra } end
     end
-    return line_of.new(policy)
+    return engine.change.new(policy)
   end
 
   function line_of.write(line)
@@ -37,7 +30,8 @@ parts.line = function()
 
   -- What the meters are as of: the last change, or the last booking if that lies later.
   function line_of.as_of(line)
-    return max(line.seen, line_of.frontier(line))
+    local seen, frontier = line.seen, line_of.frontier(line)
+    return frontier > seen and frontier or seen
   end
 
   -- Whether the meters are those of `policy`, in its order.
@@ -58,12 +52,6 @@ parts.line = function()
       engine.change.drop_undo(line)
       engine.change.note_expiry(line, policy)
     end
-  end
-
-  -- The newest clock reading that any of the lines has seen, or `now`.
-  function line_of.newest(lines, now)
-    for i = 1, #lines do now = max(now, lines[i].seen) end
-    return now
   end
   return line_of
 end

@@ -1,8 +1,7 @@
 -- One call: its lines are read once, its operations applied in order, and what has changed is written in the end.
 --
--- KEYS[1] is the writer's key for the call's tag, the others are lines. ARGV[1] is the request, packed: see
--- request.rs. Answers the outcomes, packed; or, with nothing changed, a time whose calendar windows the caller
--- must send as well.
+-- KEYS[1] is the writer's key for the call's tag, the others are lines. ARGV[1] is the request: see request.rs.
+-- Answers the outcomes, packed; or, with nothing changed, a time whose calendar windows must be sent as well.
 
 local request = unpack_text(ARGV[1])
 local values = redis.call("MGET", unpack(KEYS))

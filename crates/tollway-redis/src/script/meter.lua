@@ -3,6 +3,14 @@
 parts.meter = function()
   local meter_of = {}
 
+  -- A meter that nobody has touched.
+  function meter_of.fresh_meter(limit)
+    local kind = limit.kind
+    if kind == "slots" then return { limit.identity, {} } end
+    if kind == "sliding" then return { limit.identity, 0, 0, 0 } end
+    return { limit.identity, 0, 0 }
+  end
+
   -- Brings a meter from `as_of` to `to`: windows that have ended are empty, buckets refill, slots expire.
   function meter_of.advance(limit, meter, as_of, to)
     local kind = limit.kind

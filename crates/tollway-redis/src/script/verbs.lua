@@ -5,11 +5,32 @@ parts.verbs = function()
   local verbs = {}
 
   local CALL_ID_REMEMBERED = 600000000
+  local PARTIES_PER_TAKE_MAX = 16
+
+  -- What is wrong with the parties, if anything is.
+  function verbs.refuse_parties(parties)
+    local count = #parties
+    if count == 0 or count > PARTIES_PER_TAKE_MAX then return { "refused", "party_count" } end
+    for i = 1, count - 1 do
+      for j = i + 1, count do
+        if parties[i].line == parties[j].line then return { "refused", "same_party", i - 1 } end
+      end
+    end
+  end
+
+  -- A grant that took something, not one that was repeated.
+  local function changes(decision)
+    return decision[1] == "granted" and not decision[7]
+  end
+
+  function verbs.restore(lines, before)
+    for i, line in ipairs(before) do lines[i] = line end
+  end
 
   -- A take with an id, which counts once.
   local function take_once(parties, lines, terms, now)
     local keeper = lines[terms.keeper]
-    local known_at, calls = engine.line.newest(lines, now), engine.memory.calls(keeper)
+    local known_at, calls = engine.change.newest(lines, now), engine.memory.calls(keeper)
     local known = engine.memory.call(calls, terms.call, known_at)
     if known then
       local permit = known[3]
@@ -63,22 +84,22 @@ parts.verbs = function()
   -- repeated.
   function verbs.begin(parties, lines, operation, now)
     local booking = operation.booking
-    now = engine.line.newest(lines, now)
+    now = engine.change.newest(lines, now)
     if now < booking.at then return { "early", booking.at - now }, false end
     if now < booking.good_until or still_good(parties, lines, booking, now) then return { "now" }, false end
     -- It must not stand in its own way: the slots it held are free for it, if it is granted.
     local before = clone(lines)
     engine.correct.free_slots(parties, lines, booking.permit)
     local decision = take_once(parties, lines, operation, now)
-    local changed = engine.apply.changes(decision)
-    if not changed then engine.apply.restore(lines, before) end
+    local changed = changes(decision)
+    if not changed then verbs.restore(lines, before) end
     if decision[1] == "refused" then return decision, false end
     return { "again", decision }, changed
   end
 
   function verbs.take(parties, lines, operation, now)
     local decision = take_once(parties, lines, operation, now)
-    return decision, engine.apply.changes(decision)
+    return decision, changes(decision)
   end
 
   function verbs.preview(parties, lines, operation, now)
@@ -88,7 +109,7 @@ parts.verbs = function()
   end
 
   function verbs.peek(parties, lines, _, now)
-    return { "peeked", engine.aside.read_all(parties, lines, engine.line.newest(lines, now)) }, false
+    return { "peeked", engine.aside.read_all(parties, lines, engine.change.newest(lines, now)) }, false
   end
   return verbs
 end

@@ -1,0 +1,77 @@
+//! What a decision costs, as it is shown.
+
+use std::time::Duration;
+
+use super::callers::Ran;
+use crate::report::{Better, Report, Row, Wanted};
+
+/// Each per decision, but for the first.
+#[derive(Clone, Copy)]
+pub(super) struct Figures {
+    pub(super) per_second: f64,
+    /// Of this process and the server.
+    pub(super) cpu_micros: f64,
+    /// Of the server.
+    pub(super) server_micros: f64,
+    pub(super) middle_micros: f64,
+    pub(super) slow_micros: f64,
+    /// Nothing where the server does not count them.
+    pub(super) commands: Option<f64>,
+}
+
+/// What ours should reach against a rival.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Targets {
+    pub(super) per_second: Option<Wanted>,
+    pub(super) commands: Option<Wanted>,
+}
+
+impl Figures {
+    pub(super) fn of(ran: &Ran, server: Duration, commands: Option<u64>) -> Self {
+        let takes = ran.takes.max(1) as f64;
+        let micros = |time: Duration| time.as_secs_f64() * 1e6;
+        let rank = |percent: usize| ran.latencies.get(ran.latencies.len() * percent / 100);
+        let latency = |percent| micros(rank(percent).copied().unwrap_or_default());
+        Self {
+            per_second: ran.takes as f64 / ran.wall.as_secs_f64(),
+            cpu_micros: micros(ran.cpu + server) / takes,
+            server_micros: micros(server) / takes,
+            middle_micros: latency(50),
+            slow_micros: latency(99),
+            commands: commands.map(|commands| commands as f64 / takes),
+        }
+    }
+
+    /// Of each figure the one in the middle: a round in which something else ran does not count.
+    pub(super) fn median(rounds: &[Self]) -> Self {
+        let of = |figure: fn(&Self) -> f64| {
+            let mut figures: Vec<f64> = rounds.iter().map(figure).collect();
+            figures.sort_by(f64::total_cmp);
+            figures[figures.len() / 2]
+        };
+        Self {
+            per_second: of(|figures| figures.per_second),
+            cpu_micros: of(|figures| figures.cpu_micros),
+            server_micros: of(|figures| figures.server_micros),
+            middle_micros: of(|figures| figures.middle_micros),
+            slow_micros: of(|figures| figures.slow_micros),
+            commands: rounds[0].commands.map(|_| of(|figures| figures.commands.unwrap_or(0.0))),
+        }
+    }
+
+    /// Ours beside a rival's.
+    pub(super) fn compare(&self, theirs: &Self, case: &str, rival: &str, wanted: Targets, report: &mut Report) {
+        use Better::{Higher, Lower};
+        let mut row = |unit, better, wanted, figure: fn(&Self) -> f64| {
+            report.push(Row::new(case, rival, unit, better, figure(self), figure(theirs)).wanted(wanted));
+        };
+        row("decisions/s", Higher, wanted.per_second, |figures| figures.per_second);
+        row("us CPU", Lower, None, |figures| figures.cpu_micros);
+        row("us CPU of server", Lower, None, |figures| figures.server_micros);
+        row("us p50", Lower, None, |figures| figures.middle_micros);
+        row("us p99", Lower, None, |figures| figures.slow_micros);
+        if self.commands.is_some() {
+            row("commands", Lower, wanted.commands, |figures| figures.commands.unwrap_or(0.0));
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! What Postgres tells of itself.
+
+use tollway_testkit::servers::PostgresServer;
+
+use crate::stores::round::Server;
+
+impl Server for PostgresServer {
+    fn pid(&self) -> u32 {
+        let told = std::fs::read_to_string(self.folder().join("data/postmaster.pid")).unwrap_or_default();
+        told.lines().next().and_then(|line| line.parse().ok()).expect("Postgres writes down its process")
+    }
+
+    /// Whoever is next makes its tables anew.
+    fn empty(&self) {
+        self.query("DROP SCHEMA IF EXISTS tollway CASCADE; DROP TABLE IF EXISTS naive");
+    }
+
+    /// Its statistics come late, and from each connection at another time.
+    fn count_commands(&self) {}
+
+    fn commands(&self, _names: &[&str]) -> Option<u64> {
+        None
+    }
+}

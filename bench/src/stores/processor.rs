@@ -1,0 +1,53 @@
+//! The processor time of a server: a process and those that it has started.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+/// Of the process and its children, also of children that have ended.
+pub(super) fn time_of(pid: u32) -> Result<Duration> {
+    let own = Stat::of(pid).context("the server's processor time")?;
+    let children = std::fs::read_dir("/proc")?
+        .filter_map(|entry| Stat::of(entry.ok()?.file_name().to_str()?.parse().ok()?))
+        .filter(|stat| stat.parent == pid);
+    let ticks = own.ticks + own.ticks_of_ended + children.map(|child| child.ticks).sum::<u64>();
+    Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
+}
+
+/// Some of what the system tells of a process.
+struct Stat {
+    parent: u32,
+    /// Its own time, and that of its children that have ended.
+    ticks: u64,
+    ticks_of_ended: u64,
+}
+
+impl Stat {
+    fn of(pid: u32) -> Option<Self> {
+        Self::read(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// After the name, which may hold spaces and ends with the last parenthesis: the state, then numbers.
+    fn read(line: &str) -> Option<Self> {
+        let fields: Vec<&str> = line.rsplit_once(") ")?.1.split(' ').collect();
+        let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+        Some(Self {
+            parent: fields.get(1)?.parse().ok()?,
+            ticks: number(11)? + number(12)?,
+            ticks_of_ended: number(13)? + number(14)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_of_a_process_is_read() {
+        let line = "7 (a ) name) S 3 7 7 0 -1 4194560 100 0 0 0 11 22 33 44 20 0 1 0 99 1000 1\n";
+        let stat = Stat::read(line).unwrap();
+        assert_eq!((stat.parent, stat.ticks, stat.ticks_of_ended), (3, 33, 77));
+        assert!(Stat::read("nothing").is_none());
+    }
+}

@@ -1,0 +1,103 @@
+//! Group redis: six limits of a subject in one Redis, taken from by fifty callers.
+
+mod connection;
+mod documented;
+mod limitador_commands;
+mod pipeline;
+mod server;
+
+use std::time::Duration;
+
+use anyhow::Result;
+use tollway_testkit::servers::RedisServer;
+
+use super::callers::Stage;
+use super::contest::{Part, contest};
+use super::ours;
+use super::periods::SIX;
+use super::round::{Effort, play};
+use crate::keys::{Keys, VISITS};
+use crate::machine;
+use crate::report::Report;
+
+pub(crate) const GROUP: &str = "redis";
+
+const CALLERS: usize = 50;
+const SUBJECTS: [u32; 2] = [1, 10_000];
+
+/// Ours at least this much of limitador's decisions a second.
+const WANTED_OF_LIMITADOR: f64 = 3.0;
+/// Leased, at least this much of the memory store's decisions a second: two thirds.
+const WANTED_OF_MEMORY: f64 = 0.667;
+/// At most so many commands for a decision, and so many if it is leased.
+const WANTED_COMMANDS: f64 = 1.0;
+const WANTED_COMMANDS_LEASED: f64 = 0.05;
+
+/// What sends a script, by its hash or whole.
+const SCRIPT: &[&str] = &["evalsha", "eval"];
+
+/// Every take asks Redis.
+fn asking() -> Vec<Part> {
+    vec![
+        Part::new("tollway", SCRIPT, play::<ours::Plain>),
+        Part::new("limitador's commands", SCRIPT, play::<limitador_commands::ByHand>)
+            .per_second(WANTED_OF_LIMITADOR)
+            .commands(WANTED_COMMANDS),
+        Part::new("INCR pipeline, no check", pipeline::SENDS, play::<pipeline::Pipeline>),
+        Part::new("GET, TTL, INCR in turn", documented::SENDS, play::<documented::Documented>),
+    ]
+}
+
+/// Most takes do not ask.
+fn in_process() -> Vec<Part> {
+    vec![
+        Part::new("tollway leased", SCRIPT, play::<ours::Leased>),
+        Part::new("tollway in memory", SCRIPT, play::<ours::Memory>)
+            .per_second(WANTED_OF_MEMORY)
+            .commands(WANTED_COMMANDS_LEASED),
+    ]
+}
+
+pub(crate) fn measure(quick: bool) -> Result<Report> {
+    let (rounds, warm_up_ms, round_ms) = if quick { (3, 250, 600) } else { (7, 500, 1_200) };
+    let (warm_up, round) = (Duration::from_millis(warm_up_ms), Duration::from_millis(round_ms));
+    let effort = Effort { rounds, warm_up, round };
+    let mut report = Report::new(GROUP, &["limitador", "redis"]);
+    let load = machine::load();
+    let server = RedisServer::start();
+    notes(&server, load, effort, &mut report);
+    for subjects in SUBJECTS {
+        let keys = Keys::new(subjects, VISITS);
+        let stage = Stage { url: server.url(), periods: &SIX, callers: CALLERS, keys };
+        let label = if subjects == 1 { "1 subject".to_owned() } else { format!("{}k subjects", subjects / 1_000) };
+        contest(&server, &stage, &asking(), effort, &format!("six limits, {label}"), &mut report)?;
+        contest(&server, &stage, &in_process(), effort, &format!("six limits leased, {label}"), &mut report)?;
+    }
+    Ok(report)
+}
+
+fn notes(server: &RedisServer, load: Option<f64>, effort: Effort, report: &mut Report) {
+    let version = server::info(server, "server", "redis_version").unwrap_or_default();
+    let load = load.map_or("unknown".to_owned(), |load| format!("{load:.1}"));
+    let Effort { rounds, warm_up, round } = effort;
+    report.note(format!(
+        "Redis {version} on the same machine, nothing kept on disk. Load of the machine before the run: {load}. Callers \
+         and Redis share its cores: what one process saves, the other can use."
+    ));
+    report.note(format!(
+        "{CALLERS} callers are tasks on two threads. {rounds} rounds of {} ms after {} ms to get going, all in turn, each \
+         started anew on an empty Redis; of each figure the median round counts.",
+        round.as_millis(),
+        warm_up.as_millis()
+    ));
+    report.note(
+        "`us CPU` is processor time for a decision, of this process and of Redis; `us CPU of server` is that of Redis \
+         alone, which has one thread for all who use it. `commands` are those that clients sent, as Redis counts them, \
+         for a decision. `us p50` and `us p99` are what a caller waits."
+            .to_owned(),
+    );
+    report.note(
+        "After each round on 1 subject the meters are read: ours show every grant, or more while leases are out."
+            .to_owned(),
+    );
+}

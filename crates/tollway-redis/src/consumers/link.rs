@@ -1,0 +1,142 @@
+//! Sends calls to the layout's script and reads its answers.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+use redis::{Cmd, RedisResult, Value};
+use tollway_core::{Fault, Outcomes, Retry, StoreError};
+use tollway_remote::{Call, Link};
+
+use super::request::Request;
+use super::script;
+use crate::address::Address;
+use crate::connection::Connections;
+use crate::error::{answered, not_answered, not_understood};
+use crate::keys::Keys;
+use crate::reply;
+
+/// How often a call is sent: once, and once more to a server that has not seen the script.
+const ROUNDS_MAX: usize = 2;
+
+/// Sends calls to the script that counts under the keys of `consumers`. One process has one; its name as a writer is
+/// drawn at random.
+pub(crate) struct ConsumersLink {
+    connections: Connections,
+    /// The keys of what is remembered beside the counters.
+    companions: Keys,
+}
+
+impl ConsumersLink {
+    /// A link to the store at this address. It connects with the first call.
+    pub(crate) fn new(address: &Address) -> Result<Self, StoreError> {
+        // A server that does not answer is noticed while there is time to ask once more.
+        let connections = Connections::new(address, address.deadline / 2)?;
+        Ok(Self { connections, companions: Keys::new(&address.prefix, draw_writer()) })
+    }
+
+    /// Sends what has no result yet, once.
+    async fn round(&self, tries: &mut [Try]) {
+        let mut open: Vec<&mut Try> = tries.iter_mut().filter(|try_| try_.result.is_none()).collect();
+        if open.is_empty() {
+            return;
+        }
+        let mut connection = match self.connections.get().await {
+            Ok(connection) => connection,
+            Err(error) => return open.iter_mut().for_each(|try_| try_.result = Some(Err(error.clone()))),
+        };
+        let answers = connection.send(open.iter().map(|try_| try_.command()).collect()).await;
+        if answers.iter().any(is_broken) {
+            self.connections.give_up(&connection).await;
+        }
+        open.into_iter().zip(answers).for_each(|(try_, answer)| try_.hear(answer));
+    }
+}
+
+impl Link for ConsumersLink {
+    async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
+        let mut tries: Vec<Try> = calls.into_iter().map(|call| Try::new(call, &self.companions)).collect();
+        for _ in 0..ROUNDS_MAX {
+            self.round(&mut tries).await;
+        }
+        let unknown = || Err(not_understood("it does not know the script that it was sent"));
+        tries.into_iter().map(|try_| try_.result.unwrap_or_else(unknown)).collect()
+    }
+}
+
+/// A call on its way.
+struct Try {
+    call: Arc<Call>,
+    request: Request,
+    /// Whether the script itself is sent, for a server that has not seen it.
+    by_text: bool,
+    result: Option<Result<Outcomes, StoreError>>,
+}
+
+impl Try {
+    fn new(call: Arc<Call>, companions: &Keys) -> Self {
+        let (request, result) = match Request::of(&call, companions) {
+            Ok(request) => (request, None),
+            Err(error) => (Request::default(), Some(Err(error))),
+        };
+        Self { call, request, by_text: false, result }
+    }
+
+    fn command(&self) -> Cmd {
+        let Request { keys, packed } = &self.request;
+        let mut command = redis::cmd(if self.by_text { "EVAL" } else { "EVALSHA" });
+        command.arg(if self.by_text { script::TEXT } else { &**script::HASH });
+        command.arg(keys.len()).arg(keys).arg(packed);
+        command
+    }
+
+    /// Takes in what came back: a result, or that the script must be sent.
+    fn hear(&mut self, answer: RedisResult<Value>) {
+        if error_code(&answer) == Some("NOSCRIPT") {
+            self.by_text = true;
+            return;
+        }
+        self.result = Some(match answer {
+            Ok(Value::BulkString(bytes)) => reply::outcomes(&bytes, &self.call.operations)
+                .ok_or_else(|| not_understood(&format!("{} bytes", bytes.len()))),
+            Ok(Value::Int(number)) => Err(self.no_count(number)),
+            Ok(Value::ServerError(error)) => Err(answered(error.code(), error.details().unwrap_or_default())),
+            Err(error) => Err(not_answered(&error)),
+            Ok(other) => Err(not_understood(&format!("{other:?}").chars().take(80).collect::<String>())),
+        });
+    }
+
+    /// The key of this number, counted from 1, holds something that is not ours, nor anybody's who counts in it.
+    fn no_count(&self, number: i64) -> StoreError {
+        let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+        match index.and_then(|index| self.request.keys.get(index)) {
+            Some(key) => {
+                let message = format!("the key {key:?} in Redis holds no count; DEL it to begin anew");
+                StoreError { fault: Fault::Store, retry: Retry::Useless, message }
+            }
+            None => not_understood(&number.to_string()),
+        }
+    }
+}
+
+/// What the server calls its error, if it answered with one.
+fn error_code(answer: &RedisResult<Value>) -> Option<&str> {
+    match answer {
+        Ok(Value::ServerError(error)) => Some(error.code()),
+        Ok(_) => None,
+        Err(error) => error.code(),
+    }
+}
+
+/// Whether the connection is of no use any more: it failed, or leads to a server that is no longer the master.
+fn is_broken(answer: &RedisResult<Value>) -> bool {
+    match error_code(answer) {
+        Some(code) => code == "READONLY",
+        None => answer.is_err(),
+    }
+}
+
+/// A writer that nobody else is.
+fn draw_writer() -> u128 {
+    let half = || u128::from(RandomState::new().build_hasher().finish());
+    half() << 64 | half()
+}

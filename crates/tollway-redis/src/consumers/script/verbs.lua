@@ -1,0 +1,137 @@
+-- What can be done with counters, each verb as in tollway-core. Nobody stands in line here, and there are no slots.
+
+local verbs = {}
+
+-- What every limit shows now: used, resets_at, as_of of each.
+local function read_all(operation)
+  local readings, n = {}, 0
+  for _, meter in ipairs(operation.meters) do
+    local counter = counters[meter.counter]
+    readings[n + 1] = counter.count
+    readings[n + 2] = counter.last and ends(counter) or now
+    readings[n + 3] = now
+    n = n + 3
+  end
+  return readings
+end
+
+local function readings(operation)
+  return operation.readings and read_all(operation) or false
+end
+
+-- When every limit has room, and the one that has it last; none if all have it now.
+local function search(meters)
+  local at, denying = now, nil
+  for _, meter in ipairs(meters) do
+    local counter = counters[meter.counter]
+    -- A key without an end gets one also when it denies: else it would for ever.
+    counter.asked = true
+    if meter.charge > 0 and counter.count + meter.charge > meter.amount and ends(counter) > at then
+      at, denying = ends(counter), meter
+    end
+  end
+  return at, denying
+end
+
+local function decide(operation)
+  for _, meter in ipairs(operation.meters) do
+    if meter.charge > meter.amount then return { "refused", "above_limit", meter.party, meter.limit } end
+  end
+  local at, denying = search(operation.meters)
+  if denying then return { "denied", now, at, denying.party, denying.limit, readings(operation) } end
+  local good_until = MAX
+  for _, meter in ipairs(operation.meters) do
+    if meter.charge > 0 then
+      local counter = counters[meter.counter]
+      debit(counter, meter.charge)
+      good_until = min(good_until, ends(counter))
+    end
+  end
+  return { "granted", operation.permit, now, now, now, good_until, false, false, 0, readings(operation) }
+end
+
+-- Counted once, if the caller gave it an id; and remembered so, unless it is only foreseen.
+local function take_once(operation, foreseen)
+  local id = operation.call
+  if not id then return decide(operation) end
+  local known = call_of(id)
+  if known then
+    local asked, permit, at, good_until = unpack(known)
+    if asked ~= operation.asked then return { "refused", "id_reused" } end
+    return { "granted", permit, at, now, at, good_until, true, false, 0, readings(operation) }
+  end
+  if not has_room_for_call() then return { "refused", "too_many_ids" } end
+  local decision = decide(operation)
+  if decision[1] == "granted" and not foreseen then
+    remember_call(id, operation.asked, operation.permit, decision[6])
+  end
+  return decision
+end
+
+function verbs.take(operation)
+  return take_once(operation, false)
+end
+
+function verbs.preview(operation)
+  local before = unpack_text(pack(counters))
+  local decision = take_once(operation, true)
+  counters = before
+  return decision
+end
+
+-- Free while the permit is good; too late, it takes again, once however often it is repeated.
+function verbs.begin(operation)
+  if now < operation.booking.at then return { "early", operation.booking.at - now } end
+  if now < operation.booking.good_until then return { "now" } end
+  local decision = take_once(operation, false)
+  return decision[1] == "refused" and decision or { "again", decision }
+end
+
+-- Puts every counter right whose window is still the one it was booked in.
+local function correct(operation)
+  local booking, whole_of_it = operation.booking, true
+  for _, meter in ipairs(operation.meters) do
+    if meter.actual ~= meter.charge then
+      local here = settle(counters[meter.counter], booking.at, meter.charge, meter.actual)
+      whole_of_it = whole_of_it and here
+    end
+  end
+  return { "settled", whole_of_it and "whole" or "partly" }
+end
+
+-- What is known of this refund, if it may come twice and has.
+local function known_refund(operation)
+  if not operation.remember then return nil end
+  local longest = 0
+  for _, meter in ipairs(operation.meters) do longest = max(longest, counters[meter.counter].period) end
+  return remember_refund(operation.booking, longest)
+end
+
+function verbs.settle(operation)
+  local known = known_refund(operation)
+  return known and { "settled", known } or correct(operation)
+end
+
+function verbs.give_back(operation)
+  local known = known_refund(operation)
+  if known then return { "settled", known } end
+  forget_call(operation.booking.permit)
+  return correct(operation)
+end
+
+function verbs.done()
+  return { "done", false }
+end
+
+function verbs.renew()
+  return { "renewed", true }
+end
+
+function verbs.peek(operation)
+  return { "peeked", read_all(operation) }
+end
+
+function verbs.reset(operation)
+  for _, meter in ipairs(operation.meters) do clear(counters[meter.counter]) end
+  return { "reset" }
+end

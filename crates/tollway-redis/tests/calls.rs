@@ -1,0 +1,181 @@
+//! Calls of many operations: what one of them leaves is what the next one finds, and one that changes nothing leaves
+//! nothing. Each answer is compared with the engine's.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+
+use tollway_core::{
+    Begun, Booking, CallId, Decision, Grant, Outcome, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb,
+    PermitId, Policy, Span, Store, Subject, Timestamp,
+};
+use tollway_redis::{Address, RedisLink};
+use tollway_remote::{Call, Link, Tag};
+use tollway_testkit::servers::RedisServer;
+use tollway_testkit::{ManualClock, PlainStore, Random, wait_for};
+
+/// The versions that the limits of the first policy go through; all of them in one call.
+const VERSIONS: [&[&str]; 6] = [
+    &["3 / 10 seconds", "2 concurrent expires 30s"],
+    &["5 / 10 seconds", "2 concurrent expires 30s", "40 tokens / minute bucket"],
+    &["1 concurrent expires 1h", "2 / second"],
+    &["4 / minute bucket", "6 / 5 seconds"],
+    &["4 / minute sliding"],
+    &["3 / 20 seconds from first call", "9 / day in Asia/Tokyo"],
+];
+
+/// The second policy of takes under two.
+const OTHER: [&str; 2] = ["7 / minute", "3 concurrent expires 20s"];
+
+#[tokio::test]
+async fn operations_of_one_call_follow_one_another() {
+    let clock = Arc::new(ManualClock::default());
+    let address = Address::parse(&format!("{}?deadline=20s", RedisServer::shared().url())).unwrap();
+    let link = Arc::new(RedisLink::with_test_clock(&address, clock.clone()).unwrap());
+    let plain = PlainStore::new(clock.clone());
+    for seed in 0..400 {
+        let mut course = Course::new(seed);
+        for sequence in 1..12 {
+            let jump = [0, 1, 999_999, 5_000_000, 61_000_000][course.random.below(5) as usize];
+            course.now = course.now.plus(Span::from_micros(course.random.below(jump + 1)));
+            clock.set(course.now);
+            let operations: Vec<_> = (0..course.random.between(1, 12)).map(|_| course.operation()).collect();
+            let expected: Vec<Outcome> = operations
+                .iter()
+                .map(|owned| owned.lend(|operation| wait_for(plain.apply(&[*operation])).unwrap().remove(0)))
+                .collect();
+            let tag = Tag::of(&operations[0]).unwrap();
+            let call = Call { tag, sequence, again: false, operations };
+            let answers = link.clone().send(vec![Arc::new(call.clone())]).await.remove(0).unwrap();
+            for (number, operation) in call.operations.iter().enumerate() {
+                assert_eq!(
+                    answers[number], expected[number],
+                    "seed {seed}, call {sequence}, {number}: {operation}"
+                );
+                course.learn(operation, &answers[number]);
+            }
+        }
+    }
+}
+
+/// A `begin` that came too late and is denied has not let go of its slot, for the next one in the call either.
+#[tokio::test]
+async fn a_begin_that_is_denied_keeps_its_slot() {
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_794_720_780)));
+    let address = Address::parse(&format!("{}?deadline=20s", RedisServer::shared().url())).unwrap();
+    let link = Arc::new(RedisLink::with_test_clock(&address, clock.clone()).unwrap());
+    let policy = Policy::new("keeps", ["1 / 10 seconds", "2 concurrent expires 1h"]).unwrap();
+    let cost = policy.default_cost().clone();
+    let parties = vec![OwnedParty { policy, subject: Subject::SHARED, cost }];
+    let terms =
+        |permit| OwnedTerms { permit: PermitId(permit), max_wait: Span::ZERO, call: None, readings: false };
+    let send = async |sequence, verbs: Vec<OwnedVerb>| {
+        let operation = |verb| OwnedOperation { parties: parties.clone(), verb };
+        let operations: Vec<_> = verbs.into_iter().map(operation).collect();
+        let call = Call { tag: Tag::of(&operations[0]).unwrap(), sequence, again: false, operations };
+        link.clone().send(vec![Arc::new(call)]).await.remove(0).unwrap()
+    };
+    let answers = send(1, vec![OwnedVerb::Take(terms(1))]).await;
+    let Outcome::Decided(Decision::Granted(grant)) = &answers[0] else { panic!("denied: {answers:?}") };
+    clock.advance(Span::from_secs(11));
+    let late = OwnedVerb::Begin(grant.booking(), terms(3));
+    let answers = send(2, vec![OwnedVerb::Take(terms(2)), late, OwnedVerb::Done(PermitId(1))]).await;
+    assert!(matches!(&answers[1], Outcome::Begun(Begun::Again(Decision::Denied(_)))), "{answers:?}");
+    assert_eq!(answers[2], Outcome::Done(true));
+}
+
+/// What happens next, and what there is to do it with.
+struct Course {
+    random: Random,
+    name: String,
+    now: Timestamp,
+    permits: Vec<(Vec<OwnedParty>, Booking)>,
+    drawn: u128,
+}
+
+impl Course {
+    fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let now = Timestamp::from_secs(1_794_720_780 + random.below(100_000));
+        let drawn = u128::from(seed) << 64;
+        Self { random, name: format!("calls-{seed}"), now, permits: Vec::new(), drawn }
+    }
+
+    fn operation(&mut self) -> OwnedOperation {
+        let kind = self.random.below(100);
+        if kind < 50 || self.permits.is_empty() {
+            let (parties, terms) = (self.parties(), self.terms());
+            return match kind {
+                0..40 => OwnedOperation { parties, verb: OwnedVerb::Take(terms) },
+                40..46 => OwnedOperation { parties, verb: OwnedVerb::Preview(terms) },
+                46 => OwnedOperation { parties, verb: OwnedVerb::Reset },
+                _ => OwnedOperation { parties, verb: OwnedVerb::Peek },
+            };
+        }
+        let chosen = self.random.below(self.permits.len() as u64) as usize;
+        let (mut parties, booking) = self.permits[chosen].clone();
+        if self.random.percent(30) {
+            // The policy has changed since the permit was granted.
+            parties[0].policy = self.policy();
+            parties[0].cost = parties[0].policy.default_cost().clone();
+        }
+        let remember = self.random.percent(50);
+        let verb = match kind {
+            50..70 => OwnedVerb::Begin(booking, self.terms()),
+            70..78 => {
+                let actual = parties.iter().map(|party| party.policy.default_cost().clone()).collect();
+                OwnedVerb::Settle { booking, actual, remember }
+            }
+            78..88 => OwnedVerb::Return { booking, remember },
+            88..93 => OwnedVerb::Done(booking.permit),
+            _ => OwnedVerb::Renew(booking.permit),
+        };
+        OwnedOperation { parties, verb }
+    }
+
+    /// The first policy in one of its versions, sometimes the second one as well, enforced or as a shadow.
+    fn parties(&mut self) -> Vec<OwnedParty> {
+        let mut policies = vec![self.policy()];
+        if self.random.percent(25) {
+            let other = Policy::new(&format!("{}-other", self.name), OTHER).unwrap();
+            policies.push(other.with_shadow(self.random.percent(40)));
+        }
+        let party = |policy: Policy| {
+            let amount = [1, 1, 1, 2, 9][self.random.below(5) as usize];
+            let cost = policy.cost([("requests", amount)]).unwrap();
+            OwnedParty { policy, subject: Subject::SHARED, cost }
+        };
+        policies.into_iter().map(party).collect()
+    }
+
+    fn policy(&mut self) -> Policy {
+        let version = self.random.below(VERSIONS.len() as u64) as usize;
+        Policy::new(&self.name, VERSIONS[version].iter().copied()).unwrap()
+    }
+
+    fn terms(&mut self) -> OwnedTerms {
+        self.drawn += 1;
+        let id = self.random.below(4).to_string();
+        OwnedTerms {
+            permit: PermitId(self.drawn),
+            max_wait: Span::from_secs(self.random.below(2) * 30),
+            call: self.random.percent(25).then(|| CallId::new(&id).unwrap()),
+            readings: self.random.percent(30),
+        }
+    }
+
+    fn learn(&mut self, operation: &OwnedOperation, outcome: &Outcome) {
+        let grant: &Grant = match (&operation.verb, outcome) {
+            (OwnedVerb::Preview(_), _) => return,
+            (_, Outcome::Decided(Decision::Granted(grant))) => grant,
+            (_, Outcome::Begun(Begun::Again(Decision::Granted(grant)))) => grant,
+            _ => return,
+        };
+        // Nothing was taken from shadows that would have denied.
+        let took = |index: usize| grant.would_deny & 1 << index == 0;
+        let parties = operation.parties.iter().enumerate().filter(|(index, _)| took(*index));
+        self.permits.push((parties.map(|(_, party)| party.clone()).collect(), grant.booking()));
+        if self.permits.len() > 6 {
+            self.permits.remove(0);
+        }
+    }
+}
