@@ -209,6 +209,7 @@ impl<L: Link> Driver<L> {
         // What was certainly not applied is only sent again for somebody; what may have been is seen through.
         if error.retry != Retry::Useless && in_time && (flight.is_wanted() || flight.unclear) {
             flight.attempts += 1;
+            flight.last_error = Some(error);
             let call = Call { again: flight.unclear, ..(*flight.call).clone() };
             flight.call = Arc::new(call);
             let tag = flight.call.tag.clone();

@@ -69,6 +69,8 @@ pub(crate) struct Flight {
     pub(crate) out: bool,
     /// Whether an attempt may have been applied.
     pub(crate) unclear: bool,
+    /// Why the last attempt failed.
+    pub(crate) last_error: Option<StoreError>,
 }
 
 impl Request {
@@ -95,7 +97,16 @@ impl Flight {
 
     /// One that is being sent for the first time.
     pub(crate) fn new(call: Arc<Call>, replies: Vec<(u64, Reply)>, now: Instant) -> Self {
-        Self { call, replies, first_sent: now, attempts: 1, send_at: now, out: true, unclear: false }
+        Self {
+            call,
+            replies,
+            first_sent: now,
+            attempts: 1,
+            send_at: now,
+            out: true,
+            unclear: false,
+            last_error: None,
+        }
     }
 }
 
@@ -123,7 +134,10 @@ impl Lane {
             let unclear = flight.out || flight.unclear;
             let retry = if unclear { Retry::Unclear } else { Retry::Safe };
             if let Some((_, reply)) = flight.replies.iter_mut().find(|(known, _)| *known == id) {
-                reply.fail(too_late(retry, "the store did not answer in time"));
+                reply.fail(match &flight.last_error {
+                    Some(error) => StoreError { retry, ..error.clone() },
+                    None => too_late(retry, "the store did not answer in time"),
+                });
             }
         }
     }
