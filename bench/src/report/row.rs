@@ -139,7 +139,8 @@ mod tests {
 
     #[test]
     fn json_has_the_ratio_but_no_wish() {
-        let row = Row::new("try", "rival", "ns CPU", Better::Lower, 1.0, 4.0).wanted(Some(Wanted::Ratio(0.2)));
+        let row =
+            Row::new("try", "rival", "ns CPU", Better::Lower, 1.0, 4.0).wanted(Some(Wanted::Ratio(0.2)));
         let text = serde_json::to_string(&row.in_group("engine")).unwrap();
         let wanted = r#"{"group":"engine","case":"try","rival":"rival","unit":"ns CPU","better":"lower","ours":1.0,"theirs":4.0,"ratio":0.25}"#;
         assert_eq!(text, wanted);
@@ -150,7 +151,9 @@ mod tests {
     #[test]
     fn a_wish_is_met_by_its_kind() {
         let row = |ours, theirs, wanted| {
-            Row::new("try", "rival", "decisions/s", Better::Higher, ours, theirs).wanted(Some(wanted)).verdict()
+            Row::new("try", "rival", "decisions/s", Better::Higher, ours, theirs)
+                .wanted(Some(wanted))
+                .verdict()
         };
         assert_eq!(row(6.0, 2.0, Wanted::Ratio(3.0)), ">= 3.0 met");
         assert_eq!(row(5.0, 2.0, Wanted::Ratio(3.0)), ">= 3.0 MISSED");

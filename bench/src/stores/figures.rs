@@ -60,7 +60,14 @@ impl Figures {
     }
 
     /// Ours beside a rival's.
-    pub(super) fn compare(&self, theirs: &Self, case: &str, rival: &str, wanted: Targets, report: &mut Report) {
+    pub(super) fn compare(
+        &self,
+        theirs: &Self,
+        case: &str,
+        rival: &str,
+        wanted: Targets,
+        report: &mut Report,
+    ) {
         use Better::{Higher, Lower};
         let mut row = |unit, better, wanted, figure: fn(&Self) -> f64| {
             report.push(Row::new(case, rival, unit, better, figure(self), figure(theirs)).wanted(wanted));

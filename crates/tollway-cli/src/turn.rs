@@ -111,6 +111,10 @@ async fn watched_wait(
 
 /// The place in line was given back when its future was dropped; whatever is asked next comes after that.
 async fn interrupted(limiter: &Limiter, turn: &Turn<'_>, exit: u8) -> Failure {
-    let _ = limiter.usage(turn.policy).await;
-    Failure::new(Exit::new(exit), "interrupted while waiting; the place in line was given back")
+    let _ = limiter.usage(turn.policy).subject(turn.subject.unwrap_or_default()).await;
+    let place = match turn.id {
+        None => "the place in line was given back",
+        Some(_) => "the place in line is kept for the id",
+    };
+    Failure::new(Exit::new(exit), format_args!("interrupted while waiting; {place}"))
 }

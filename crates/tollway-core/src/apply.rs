@@ -53,7 +53,7 @@ fn try_apply(operation: &Operation<'_>, lines: &mut [Line], now: Timestamp) -> R
     let (outcome, changed) = match operation.verb {
         Verb::Take(terms) => {
             let decision = take(parties, lines, &terms, now)?;
-            let changed = changes(&decision);
+            let changed = changes(&decision) || keep_longer(parties, lines);
             (Outcome::Decided(decision), changed)
         }
         Verb::Preview(terms) => {
@@ -181,6 +181,15 @@ fn still_good(parties: &[Party<'_>], lines: &[Line], booking: Booking, now: Time
                 charge == 0 || limit.still_good(meter, booking.permit, booking.at, now, edge)
             })
         })
+}
+
+/// A denial changes no meter. But a line whose rate was lowered since must not be forgotten as early as it says (I6).
+fn keep_longer(parties: &[Party<'_>], lines: &mut [Line]) -> bool {
+    let mut longer = false;
+    for (party, line) in parties.iter().zip(lines) {
+        longer |= line.keep_longer(party.policy);
+    }
+    longer
 }
 
 fn changes(decision: &Decision) -> bool {

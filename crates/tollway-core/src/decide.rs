@@ -48,7 +48,9 @@ pub fn decide_now(
     match grant_now(policy, cost, line, permit, now) {
         Some(granted) => Some(Decision::Granted(granted)),
         None => {
-            deny_now(policy, cost, line, now.max(line.seen)).map(|denied| Decision::Denied(denied.in_full()))
+            let denied = deny_now(policy, cost, line, now.max(line.seen))?;
+            line.keep_longer(policy);
+            Some(Decision::Denied(denied.in_full()))
         }
     }
 }

@@ -109,10 +109,23 @@ impl Transition<'_> {
                 self.all_or_nothing(grant.at)
             }
             Decision::Denied(denial) => {
-                holds(Invariant::DenialsAreFree, self.unchanged(), || "a denial changed a line".into())?;
+                let kept = self.unchanged() || self.only_kept_longer();
+                holds(Invariant::DenialsAreFree, kept, || "a denial changed a line".into())?;
                 self.honest_denial(terms, denial)
             }
         }
+    }
+
+    /// Whether lines are as they were, but live longer: a rate was lowered since they were written (I6). Meters that the
+    /// policy has changed may be rearranged with it.
+    fn only_kept_longer(&self) -> bool {
+        let parties = self.operation.parties.iter().map(|party| party.policy);
+        self.before.iter().zip(self.after).zip(parties).all(|((before, after), policy)| {
+            let mut longer = before.clone();
+            longer.fit(policy);
+            longer.expires = after.expires;
+            after.expires >= before.expires && longer == *after
+        })
     }
 
     /// Every charged meter moved by exactly its charge.

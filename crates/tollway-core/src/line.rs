@@ -192,6 +192,17 @@ impl Line {
         self.expires = self.good_as_new_at(policy);
     }
 
+    /// A rate that was lowered since the last change refills later than was thought then: keeps the line for longer (I6),
+    /// and says whether it did.
+    pub(crate) fn keep_longer(&mut self, policy: &Policy) -> bool {
+        let expires = self.good_as_new_at(policy);
+        let longer = expires > self.expires && self.expires > Timestamp::EPOCH;
+        if longer {
+            self.expires = expires;
+        }
+        longer
+    }
+
     fn good_as_new_at(&self, policy: &Policy) -> Timestamp {
         let as_of = self.as_of();
         let meters = self.meters.iter().zip(policy.limits());

@@ -34,7 +34,7 @@ impl RedisStore {
     pub fn with_test_clock(url: &str, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let address = Address::parse(url)?;
         if address.layout == Layout::Consumers {
-            return Err(wrong("keys of the layout consumers live by the server's clock, not by a test's".into()));
+            return Err(wrong("keys of the layout consumers live by the server's clock".into()));
         }
         let link = RedisLink::with_test_clock(&address, clock)?;
         Self::start(&address, link)
@@ -59,7 +59,7 @@ impl Store for RedisStore {
         if self.layout == Layout::Consumers
             && let Err(error) = batch.iter().try_for_each(consumers::check)
         {
-            return Answer::now(Err(error));
+            return consumers::refuse(&self.remote, error);
         }
         self.remote.apply(batch)
     }

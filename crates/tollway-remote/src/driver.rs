@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep_until};
-use tollway_core::{Outcomes, Retry, StoreError};
+use tollway_core::{Fault, Outcomes, Retry, StoreError};
 
 use crate::backoff::Backoff;
 use crate::lane::{Flight, Lane, Reply, Request};
@@ -25,6 +25,9 @@ const CALLS_TOGETHER_MAX: usize = 256;
 
 /// How many such groups are out at the same time; what comes meanwhile is combined.
 const GROUPS_OUT_MAX: usize = 4;
+
+/// How many operations may come within one deadline, and so how many may wait in the lanes.
+const LANES_MAX: usize = 1 << 20;
 
 /// How long calls that are out are waited for when the store is closed.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -92,7 +95,12 @@ impl<L: Link> Driver<L> {
         due.into_iter().chain(again).min()
     }
 
-    fn enqueue(&mut self, tag: Tag, request: Request) {
+    fn enqueue(&mut self, tag: Tag, mut request: Request) {
+        if self.due.len() >= LANES_MAX {
+            let message =
+                format!("{LANES_MAX} operations were asked for within one deadline; no more are taken in");
+            return request.reply.fail(StoreError { fault: Fault::Store, retry: Retry::Safe, message });
+        }
         if request.reply.is_awaited() {
             self.due.push_back((Instant::now() + self.options.deadline, tag.clone(), request.id));
         }

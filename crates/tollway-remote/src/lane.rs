@@ -95,6 +95,18 @@ impl Flight {
             || self.call.operations.iter().any(gives_back)
     }
 
+    /// Tells a caller whose time is up. If it is sent again, it may yet be applied.
+    fn expire(&mut self, id: u64) {
+        let unclear = self.out || self.unclear || self.call.operations.iter().any(gives_back);
+        let retry = if unclear { Retry::Unclear } else { Retry::Safe };
+        if let Some((_, reply)) = self.replies.iter_mut().find(|(known, _)| *known == id) {
+            reply.fail(match &self.last_error {
+                Some(error) => StoreError { retry, ..error.clone() },
+                None => too_late(retry, "the store did not answer in time"),
+            });
+        }
+    }
+
     /// One that is being sent for the first time.
     pub(crate) fn new(call: Arc<Call>, replies: Vec<(u64, Reply)>, now: Instant) -> Self {
         Self {
@@ -122,23 +134,23 @@ impl Lane {
         self.waiting.is_empty() && self.flight.is_none()
     }
 
-    /// Tells a caller whose time is up, if it was not answered yet. What was not sent never will be.
+    /// Tells a caller whose time is up, if it was not answered yet. A question that was not sent never will be; what gives
+    /// something back is sent all the same, so its caller only hears that it is unclear.
     pub(crate) fn expire(&mut self, id: u64) {
         if let Some(at) = self.waiting.iter().position(|request| request.id == id) {
-            if let Some(mut request) = self.waiting.remove(at) {
+            if self.waiting.get(at).is_some_and(|request| gives_back(&request.operation)) {
+                if let Some(request) = self.waiting.get_mut(at) {
+                    request
+                        .reply
+                        .fail(too_late(Retry::Unclear, "the store did not take it in time; it will be sent"));
+                }
+            } else if let Some(mut request) = self.waiting.remove(at) {
                 request
                     .reply
                     .fail(too_late(Retry::Safe, "the store did not take it in time; it was not sent"));
             }
         } else if let Some(flight) = &mut self.flight {
-            let unclear = flight.out || flight.unclear;
-            let retry = if unclear { Retry::Unclear } else { Retry::Safe };
-            if let Some((_, reply)) = flight.replies.iter_mut().find(|(known, _)| *known == id) {
-                reply.fail(match &flight.last_error {
-                    Some(error) => StoreError { retry, ..error.clone() },
-                    None => too_late(retry, "the store did not answer in time"),
-                });
-            }
+            flight.expire(id);
         }
     }
 }

@@ -1,13 +1,15 @@
 //! Permits that nobody was told of: the caller left, or its time was up, and the take was granted all the same.
 
-use tollway_core::{Begun, Decision, Grant, Outcome, OwnedOperation, OwnedVerb};
+use tollway_core::{Decision, Outcome, OwnedOperation, OwnedVerb};
 
 /// The operation that gives back what this outcome granted; none if it granted nothing new.
 pub(crate) fn give_back(operation: &OwnedOperation, outcome: &Outcome) -> Option<OwnedOperation> {
-    // A take under an id is the id's: whoever repeats it gets the place.
-    let theirs = matches!(&operation.verb, OwnedVerb::Take(terms) if terms.call.is_some());
-    let taken = matches!(operation.verb, OwnedVerb::Take(_) | OwnedVerb::Begin(..));
-    let grant = granted(outcome).filter(|grant| taken && !theirs && !grant.repeated)?;
+    // A take under an id is the id's, and a second take its permit's: whoever repeats it gets the place.
+    let ours = matches!(&operation.verb, OwnedVerb::Take(terms) if terms.call.is_none());
+    let Outcome::Decided(Decision::Granted(grant)) = outcome else { return None };
+    if !ours || grant.repeated {
+        return None;
+    }
     // Nothing was taken from the shadows that would have denied.
     let denied =
         |index: usize| 1u16.checked_shl(u32::try_from(index).ok()?).map(|bit| grant.would_deny & bit != 0);
@@ -16,12 +18,4 @@ pub(crate) fn give_back(operation: &OwnedOperation, outcome: &Outcome) -> Option
         parties.filter(|(index, _)| denied(*index) != Some(true)).map(|(_, party)| party.clone()).collect();
     let verb = OwnedVerb::Return { booking: grant.booking(), remember: false };
     (!parties.is_empty()).then_some(OwnedOperation { parties, verb })
-}
-
-fn granted(outcome: &Outcome) -> Option<&Grant> {
-    match outcome {
-        Outcome::Decided(Decision::Granted(grant))
-        | Outcome::Begun(Begun::Again(Decision::Granted(grant))) => Some(grant),
-        _ => None,
-    }
 }

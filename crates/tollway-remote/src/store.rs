@@ -43,9 +43,11 @@ impl Remote {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (queue, requests) = channel(QUEUE_MAX);
         let driver = Driver::new(link, options);
-        let thread = std::thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || runtime.block_on(driver.run(requests)))?;
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            runtime.block_on(driver.run(requests));
+            // A name that is being looked up must not hold up whoever closes the store.
+            runtime.shutdown_background();
+        })?;
         Ok(Self { queue: Some(queue), next_id: AtomicU64::new(0), thread: Some(thread) })
     }
 

@@ -1,5 +1,5 @@
 //! A network that loses requests and answers, over the simplest right store: the suite must not notice (I5, G9).
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -206,4 +206,136 @@ fn nothing_to_do_and_nobody_to_do_it_for() {
     let nobody = OwnedOperation { parties: Vec::new(), verb: OwnedVerb::Peek };
     let answer = wait_for(nobody.lend(|operation| remote.apply(&[*operation]))).unwrap();
     assert!(format!("{answer:?}").contains("PartyCount(0)"), "{answer:?}");
+}
+
+/// A call in flight that is held until the gate opens.
+struct Gated(Arc<Network>, Arc<AtomicBool>);
+impl Link for Gated {
+    async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
+        while self.1.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        calls.iter().map(|call| self.0.call(call)).collect()
+    }
+}
+
+#[test]
+fn begin_repeated_while_the_first_is_out() {
+    use tollway_core::{Begun, Decision, Outcome};
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_000)));
+    let network = Network::new(clock.clone(), Weather::default());
+    let gate = Arc::new(AtomicBool::new(false));
+    let link = Arc::new(Gated(Arc::clone(&network), Arc::clone(&gate)));
+    let options = Options { deadline: Duration::from_millis(60) };
+    let remote = Remote::start("network", link, options).unwrap();
+    let policy = Policy::new("p", ["1 / minute"]).unwrap();
+    let send = |operation: &OwnedOperation| operation.lend(|operation| remote.apply(&[*operation]));
+    let first = wait_for(send(&take(&policy, 1))).unwrap().remove(0);
+    let Outcome::Decided(Decision::Granted(grant)) = first else { panic!() };
+    clock.advance(Span::from_secs(60));
+    let begin = |permit| {
+        let OwnedVerb::Take(terms) = take(&policy, permit).verb else { panic!() };
+        OwnedOperation { verb: OwnedVerb::Begin(grant.booking(), terms), ..take(&policy, permit) }
+    };
+    gate.store(true, Ordering::SeqCst);
+    // The caller's time is up while the call is out; it tries again.
+    let late = wait_for(send(&begin(2))).unwrap_err();
+    assert_eq!(late.retry, Retry::Unclear);
+    let second = send(&begin(3));
+    std::thread::sleep(Duration::from_millis(20));
+    gate.store(false, Ordering::SeqCst);
+    let second = wait_for(second).unwrap().remove(0);
+    assert!(matches!(&second, Outcome::Begun(Begun::Again(Decision::Granted(_)))), "{second:?}");
+    // Its call goes out now: the one unit of this minute is spent.
+    std::thread::sleep(Duration::from_millis(50));
+    let third = wait_for(send(&take(&policy, 4))).unwrap().remove(0);
+    assert!(matches!(&third, Outcome::Decided(Decision::Denied(_))), "two in a minute of one: {third:?}");
+}
+
+#[test]
+fn a_return_that_waits_behind_a_call_that_fails() {
+    use tollway_core::{Decision, Outcome};
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_000)));
+    let network = Network::new(clock.clone(), Weather::default());
+    let gate = Arc::new(AtomicBool::new(false));
+    let link = Arc::new(Gated(Arc::clone(&network), Arc::clone(&gate)));
+    let options = Options { deadline: Duration::from_millis(60) };
+    let remote = Remote::start("network", link, options).unwrap();
+    let policy = Policy::new("p", ["1 / minute"]).unwrap();
+    let send = |operation: &OwnedOperation| operation.lend(|operation| remote.apply(&[*operation]));
+    let first = wait_for(send(&take(&policy, 1))).unwrap().remove(0);
+    let Outcome::Decided(Decision::Granted(grant)) = first else { panic!() };
+    gate.store(true, Ordering::SeqCst);
+    let peek = send(&OwnedOperation { verb: OwnedVerb::Peek, ..take(&policy, 0) });
+    std::thread::sleep(Duration::from_millis(20));
+    let back = OwnedOperation {
+        verb: OwnedVerb::Return { booking: grant.booking(), remember: false },
+        ..take(&policy, 1)
+    };
+    let back = wait_for(send(&back));
+    drop(peek);
+    gate.store(false, Ordering::SeqCst);
+    std::thread::sleep(Duration::from_millis(300));
+    let second = wait_for(send(&take(&policy, 2))).unwrap().remove(0);
+    assert!(
+        matches!(&second, Outcome::Decided(Decision::Granted(_))),
+        "what was given back is lost: {second:?}"
+    );
+}
+
+#[test]
+fn told_that_it_was_not_applied_and_applied_later() {
+    use tollway_core::{Decision, Outcome};
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_000)));
+    let network = Network::new(clock.clone(), Weather::default());
+    let options = Options { deadline: Duration::from_millis(60) };
+    let remote = Remote::start("network", Arc::clone(&network), options).unwrap();
+    let policy = Policy::new("p", ["2 / minute"]).unwrap();
+    let send = |operation: &OwnedOperation| operation.lend(|operation| remote.apply(&[*operation]));
+    let first = wait_for(send(&take(&policy, 1))).unwrap().remove(0);
+    let Outcome::Decided(Decision::Granted(grant)) = first else { panic!() };
+    let second = wait_for(send(&take(&policy, 2))).unwrap().remove(0);
+    assert!(matches!(second, Outcome::Decided(Decision::Granted(_))));
+    network.down.store(true, Ordering::SeqCst);
+    let back = OwnedOperation {
+        verb: OwnedVerb::Return { booking: grant.booking(), remember: false },
+        ..take(&policy, 1)
+    };
+    let error = wait_for(send(&back)).unwrap_err();
+    network.down.store(false, Ordering::SeqCst);
+    if error.retry == Retry::Safe {
+        // "It was not applied: send it again."
+        std::thread::sleep(Duration::from_millis(300));
+        wait_for(send(&back)).unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let more = (10..20)
+        .filter(|permit| {
+            let taken = wait_for(send(&take(&policy, *permit))).unwrap().remove(0);
+            matches!(taken, Outcome::Decided(Decision::Granted(_)))
+        })
+        .count();
+    assert_eq!(more, 1, "beside permit 2, of 2 / minute");
+}
+
+struct Resolving;
+impl Link for Resolving {
+    async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
+        // As a name is resolved: on a thread that cannot be cancelled.
+        let resolved = tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_secs(8)));
+        let _ = tokio::time::timeout(Duration::from_millis(30), resolved).await;
+        calls.iter().map(|_| Err(failed(Retry::Safe))).collect()
+    }
+}
+
+#[test]
+fn dropped_while_a_name_is_resolved() {
+    let remote =
+        Remote::start("network", Arc::new(Resolving), Options { deadline: Duration::from_millis(60) })
+            .unwrap();
+    let policy = Policy::new("p", ["2 / minute"]).unwrap();
+    wait_for(take(&policy, 1).lend(|operation| remote.apply(&[*operation]))).unwrap_err();
+    let begun = std::time::Instant::now();
+    drop(remote);
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 }

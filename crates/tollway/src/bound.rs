@@ -16,7 +16,7 @@ use crate::TakeError;
 use crate::breaker::{Breaker, Led};
 use crate::fallback::Fallback;
 use crate::lease::{Leases, give_back_all, sweep_in_background};
-use crate::probe::probe_in_background;
+use crate::probe::{probe_in_background, settle_up_in_background};
 use crate::queue::Queues;
 use crate::timer::Timers;
 
@@ -70,10 +70,7 @@ impl Shared {
             return None;
         }
         let mut all = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
-        let leases =
-            all.entry(policy.name().clone()).or_insert_with(|| Arc::new(Leases::new(Arc::clone(policy))));
-        leases.follow(policy);
-        Some(Arc::clone(leases))
+        Some(Arc::clone(all.entry(policy.name().clone()).or_insert_with(|| Arc::new(Leases::new()))))
     }
 
     pub(crate) fn all_leases(&self) -> Vec<Arc<Leases>> {
@@ -143,7 +140,7 @@ impl Bound {
 
     fn spend_lease(&self, subject: &str, cost: &Cost) -> Option<DecideNow> {
         let leases = self.leases.as_ref()?;
-        leases.spend(subject, cost, self.shared.clock.now()).map(DecideNow::Granted)
+        leases.spend(&self.policy, subject, cost, self.shared.clock.now()).map(DecideNow::Granted)
     }
 }
 
@@ -245,9 +242,12 @@ impl Asks {
         if shared.in_process() {
             return self.apply(verb);
         }
+        if matches!(verb, Verb::Reset) {
+            self.iter().for_each(Ask::end_lease);
+        }
         match shared.breaker.refuses() {
             Some(error) => Answer::now(Err(error)),
-            None => noted(self.first(), self.apply(verb)),
+            None => noted(shared, self.apply(verb)),
         }
     }
 
@@ -264,27 +264,29 @@ impl Asks {
 }
 
 /// Takes note of how the store answers; one that fails again and again is probed until it answers.
-fn noted(ask: &Ask, answer: Answer) -> Answer {
+fn noted(shared: &Arc<Shared>, answer: Answer) -> Answer {
     match answer {
         Answer::Now(Some(result)) => {
-            note(&ask.bound, &ask.subject, &result);
+            note(shared, &result);
             Answer::now(result)
         }
         later => {
-            let (bound, subject) = (Arc::clone(&ask.bound), ask.subject.clone());
+            let shared = Arc::clone(shared);
             Answer::Later(Box::pin(async move {
                 let result = later.await;
-                note(&bound, &subject, &result);
+                note(&shared, &result);
                 result
             }))
         }
     }
 }
 
-fn note(bound: &Bound, subject: &Subject, result: &StoreResult) {
-    let shared = &bound.shared;
-    if shared.breaker.note(result, shared.clock.now()) == Led::ToProbing {
-        probe_in_background(shared, Arc::clone(&bound.policy), subject.clone());
+fn note(shared: &Arc<Shared>, result: &StoreResult) {
+    match shared.breaker.note(result, shared.clock.now()) {
+        Led::ToProbing => probe_in_background(shared),
+        // A failure here and there opens nothing, and leaves something owed all the same.
+        Led::Nowhere if result.is_ok() && shared.fallback.owes() => settle_up_in_background(shared),
+        Led::Nowhere => {}
     }
 }
 
@@ -318,6 +320,13 @@ impl Ask {
     #[inline]
     pub(crate) fn cost(&self) -> &Cost {
         self.cost.as_ref().unwrap_or(self.bound.policy.default_cost())
+    }
+
+    /// Its meters are about to be new, and what is left of a lease from before with them.
+    fn end_lease(&self) {
+        if let Some(leases) = &self.bound.leases {
+            drop(leases.end(self.subject.as_str()));
+        }
     }
 
     #[inline]

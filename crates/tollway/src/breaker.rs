@@ -78,6 +78,8 @@ impl Breaker {
             // Whoever asked for what cannot be does not tell that the store is ill.
             Ok(_) => self.succeeded(),
             Err(error) if error.fault == Fault::Caller => self.succeeded(),
+            // It answers, if only to say that it cannot do this one thing: others must not suffer for it.
+            Err(error) if error.retry == Retry::Useless => Led::Nowhere,
             Err(error) => self.failed(error, now),
         }
     }

@@ -1,7 +1,8 @@
 //! What a policy does while its store does not decide.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tollway_core::bounds::AMOUNT_MAX;
 use tollway_core::{
@@ -20,6 +21,10 @@ pub(crate) struct Fallback {
     local: MemoryStore,
     /// What was granted by them since the store was last told, by line; no more of them than local lines.
     granted: Mutex<HashMap<LineKey, Owed>>,
+    /// Whether there is anything in it, for whoever only wants to know that.
+    owing: AtomicBool,
+    /// Whether somebody is telling the store already.
+    settling: AtomicBool,
 }
 
 /// What was granted to one line without the store.
@@ -27,12 +32,20 @@ pub(crate) struct Fallback {
 pub(crate) struct Owed {
     pub(crate) policy: Arc<Policy>,
     pub(crate) subject: Subject,
+    /// What still counts of it, and so is to be debited.
     pub(crate) spent: Cost,
+    /// All that was granted.
+    granted: Cost,
 }
 
 impl Fallback {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { local: MemoryStore::with_capacity(LOCAL_LINES, clock), granted: Mutex::default() }
+        Self {
+            local: MemoryStore::with_capacity(LOCAL_LINES, clock),
+            granted: Mutex::default(),
+            owing: AtomicBool::new(false),
+            settling: AtomicBool::new(false),
+        }
     }
 
     /// Decides in the store's place, by the strictest policy of the take.
@@ -75,7 +88,7 @@ impl Fallback {
     fn note_granted(&self, ask: &Ask) {
         let policy = &ask.bound.policy;
         let key = LineKey { policy: policy.name().clone(), subject: ask.subject.clone() };
-        let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut granted = self.lock();
         if granted.len() >= LOCAL_LINES && !granted.contains_key(&key) {
             return;
         }
@@ -83,20 +96,45 @@ impl Fallback {
             policy: Arc::clone(policy),
             subject: ask.subject.clone(),
             spent: cost_of(policy, |_| 0),
+            granted: cost_of(policy, |_| 0),
         });
         let same_units = owed.policy.units() == policy.units();
-        let before = if same_units { owed.spent.clone() } else { cost_of(policy, |_| 0) };
+        let before = if same_units { owed.granted.clone() } else { cost_of(policy, |_| 0) };
         owed.policy = Arc::clone(policy);
-        owed.spent =
+        owed.granted =
             cost_of(policy, |unit| before.of(unit).saturating_add(ask.cost().of(unit)).min(AMOUNT_MAX));
+        self.owing.store(true, Ordering::Release);
+    }
+
+    /// Whether the store is owed anything.
+    #[inline]
+    pub(crate) fn owes(&self) -> bool {
+        self.owing.load(Ordering::Acquire)
+    }
+
+    /// Whether nobody else tells the store; until [`Fallback::end_settling`] then, nobody else does.
+    pub(crate) fn begin_settling(&self) -> bool {
+        !self.settling.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn end_settling(&self) {
+        self.settling.store(false, Ordering::Release);
     }
 
     /// What the store must be told when it is back: of what was granted without it, as much as still counts, and of a
     /// bucket at most one burst, which is the most it takes as debt.
     pub(crate) fn owed(&self) -> Vec<Owed> {
-        let granted: Vec<Owed> =
-            self.granted.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-        granted.into_iter().map(|owed| self.still_counting(owed)).collect()
+        let granted: Vec<Owed> = self.lock().values().cloned().collect();
+        let (owed, over): (Vec<Owed>, Vec<Owed>) = granted
+            .into_iter()
+            .map(|owed| self.still_counting(owed))
+            .partition(|owed| owed.spent.amounts().iter().any(|amount| *amount > 0));
+        over.iter().for_each(|owed| self.settled(owed));
+        owed
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<LineKey, Owed>> {
+        self.granted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn still_counting(&self, owed: Owed) -> Owed {
@@ -110,7 +148,7 @@ impl Fallback {
                 matches!(limit.algorithm(), Algorithm::Bucket { .. } | Algorithm::Paced(_))
             });
             let most = bursts.map(|(limit, _)| limit.capacity()).min().unwrap_or(AMOUNT_MAX);
-            owed.spent.of(unit).min(counts).min(most)
+            owed.granted.of(unit).min(counts).min(most)
         });
         Owed { spent, ..owed }
     }
@@ -128,10 +166,24 @@ impl Fallback {
         }
     }
 
-    /// The store was told. The local meters go on counting: a store that fails again at once gives nothing anew.
-    pub(crate) fn settled(&self, owed: &Owed) {
-        let key = LineKey { policy: owed.policy.name().clone(), subject: owed.subject.clone() };
-        self.granted.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+    /// The store was told this much; what was granted meanwhile is still owed. The local meters go on counting: a store
+    /// that fails again at once gives nothing anew.
+    pub(crate) fn settled(&self, told: &Owed) {
+        let key = LineKey { policy: told.policy.name().clone(), subject: told.subject.clone() };
+        let mut all = self.lock();
+        if let Some(owed) = all.get_mut(&key) {
+            let policy = Arc::clone(&owed.policy);
+            let left = |unit| owed.granted.of(unit).saturating_sub(told.granted.of(unit));
+            let left = cost_of(&policy, |unit| {
+                if policy.units() == told.policy.units() { left(unit) } else { owed.granted.of(unit) }
+            });
+            if left.amounts().iter().all(|amount| *amount == 0) {
+                all.remove(&key);
+            } else {
+                owed.granted = left;
+            }
+        }
+        self.owing.store(!all.is_empty(), Ordering::Release);
     }
 
     /// Keeps the slots that a permit holds in the local meters; whether it still held them.

@@ -229,10 +229,10 @@ impl Permit {
         let some = |cost: &Cost| cost.amounts().iter().any(|amount| *amount > 0);
         let window_ends = self.booking.good_until;
         let credited = !some(&unused)
-            || leases.is_some_and(|leases| leases.credit(subject, unused.amounts(), window_ends));
+            || leases.is_some_and(|leases| leases.credit(policy, subject, unused.amounts(), window_ends));
         let now = ask.bound.shared.clock.now();
-        let paid =
-            !some(&overrun) || leases.is_some_and(|leases| leases.spend(subject, &overrun, now).is_some());
+        let paid = !some(&overrun)
+            || leases.is_some_and(|leases| leases.spend(policy, subject, &overrun, now).is_some());
         if !paid {
             debit(&ask.bound.shared, policy, &ask.subject, overrun).await?;
         }

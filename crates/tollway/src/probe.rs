@@ -4,7 +4,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tollway_core::{Party, Policy, Subject, Verb};
+use tollway_core::{Fault, Party, Policy, Retry, Subject, Verb};
 
 use crate::bound::Shared;
 use crate::debit::{debit, send};
@@ -16,14 +16,14 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Probes the store until it answers, or until the limiter is gone.
-pub(crate) fn probe_in_background(shared: &Arc<Shared>, policy: Arc<Policy>, subject: Subject) {
+pub(crate) fn probe_in_background(shared: &Arc<Shared>) {
     let weak = Arc::downgrade(shared);
     shared.timers.spawn_own(async move {
         let mut wait = FIRST_WAIT;
         loop {
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(LONGEST_WAIT);
-            match try_to_return(&weak, &policy, &subject).await {
+            match try_to_return(&weak).await {
                 None | Some(true) => return,
                 Some(false) => {}
             }
@@ -31,21 +31,61 @@ pub(crate) fn probe_in_background(shared: &Arc<Shared>, policy: Arc<Policy>, sub
     });
 }
 
-/// Whether the store is back; nothing if the limiter is gone.
-async fn try_to_return(shared: &Weak<Shared>, policy: &Policy, subject: &Subject) -> Option<bool> {
-    let shared = shared.upgrade()?;
-    let party = Party { policy, subject, cost: policy.default_cost() };
-    if send(&shared, party, Verb::Peek).await.is_err() {
-        return Some(false);
+/// Tells the store what was granted without it, if that is not being done already.
+pub(crate) fn settle_up_in_background(shared: &Arc<Shared>) {
+    if !shared.fallback.begin_settling() {
+        return;
     }
-    for owed in shared.fallback.owed() {
-        if debit(&shared, &owed.policy, &owed.subject, owed.spent.clone()).await.is_err() {
-            return Some(false);
+    let weak = Arc::downgrade(shared);
+    shared.timers.spawn_own(async move {
+        // A little later, together with what else is granted meanwhile: one failure seldom comes alone.
+        tokio::time::sleep(LONGEST_WAIT).await;
+        if let Some(shared) = weak.upgrade() {
+            settle_up(&shared).await;
+            shared.fallback.end_settling();
         }
-        shared.fallback.settled(&owed);
+    });
+}
+
+/// Whether the store is back; nothing if the limiter is gone.
+async fn try_to_return(shared: &Weak<Shared>) -> Option<bool> {
+    let shared = shared.upgrade()?;
+    if !answers(&shared).await || !settle_up(&shared).await {
+        return Some(false);
     }
     shared.breaker.close();
     // Whoever waits for its turn may have it from the store now.
     shared.queues.notify_all();
     Some(true)
+}
+
+/// Looks at a line that nobody uses: one that cannot be read must not stand for all others.
+async fn answers(shared: &Shared) -> bool {
+    let Ok(policy) = Policy::new("tollway.probe", ["1 / second"]) else { return true };
+    let party = Party { policy: &policy, subject: &Subject::SHARED, cost: policy.default_cost() };
+    match send(shared, party, Verb::Peek).await {
+        Ok(_) => true,
+        Err(error) => error.retry == Retry::Useless,
+    }
+}
+
+/// Tells the store all that was granted without it, also meanwhile; whether it could be reached for that. What it refuses
+/// to be told stays owed, and holds nobody up.
+async fn settle_up(shared: &Shared) -> bool {
+    loop {
+        let mut told = false;
+        for owed in shared.fallback.owed() {
+            match debit(shared, &owed.policy, &owed.subject, owed.spent.clone()).await {
+                Ok(()) => {
+                    shared.fallback.settled(&owed);
+                    told = true;
+                }
+                Err(error) if error.fault == Fault::Network => return false,
+                Err(error) => tracing::debug!(%error, "what was granted without the store stays owed"),
+            }
+        }
+        if !told {
+            return true;
+        }
+    }
 }

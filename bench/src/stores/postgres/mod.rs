@@ -25,7 +25,7 @@ const CALLERS: usize = 32;
 const WANTED_OF_NAIVE: f64 = 3.0;
 
 pub(crate) fn measure(quick: bool) -> Result<Report> {
-    let (rounds, warm_up_ms, round_ms) = if quick { (3, 250, 600) } else { (7, 500, 1_200) };
+    let (rounds, warm_up_ms, round_ms) = if quick { (5, 200, 450) } else { (9, 400, 1_000) };
     let (warm_up, round) = (Duration::from_millis(warm_up_ms), Duration::from_millis(round_ms));
     let effort = Effort { rounds, warm_up, round };
     let mut report = Report::new(GROUP, &["tokio-postgres"]);

@@ -46,7 +46,8 @@ impl Entrant for Naive {
 
     async fn check(&self, subject: &str, takes: u64) -> Result<()> {
         let session = &self.0[0];
-        let row = session.client.query_one("SELECT min(used) FROM naive WHERE subject = $1", &[&subject]).await?;
+        let row =
+            session.client.query_one("SELECT min(used) FROM naive WHERE subject = $1", &[&subject]).await?;
         let used: i64 = row.try_get(0)?;
         ensure!(used.unsigned_abs() == takes, "{takes} takes were granted and {used} counted");
         Ok(())

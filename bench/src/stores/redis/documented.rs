@@ -4,8 +4,8 @@
 
 use anyhow::Result;
 use futures_util::future::try_join_all;
-use redis::AsyncCommands;
 use redis::aio::MultiplexedConnection;
+use redis::{AsyncCommands, cmd};
 
 use super::connection::connect;
 use crate::stores::callers::{Caller, Entrant, Stage};
@@ -53,7 +53,7 @@ impl Caller for Client {
             if left == NO_KEY {
                 let () = self.connection.set_ex(counter, 1, period.seconds).await?;
             } else {
-                let _: u64 = self.connection.incr(counter, 1).await?;
+                let _: u64 = cmd("INCR").arg(counter).query_async(&mut self.connection).await?;
             }
         }
         Ok(true)

@@ -59,7 +59,7 @@ fn in_process() -> Vec<Part> {
 }
 
 pub(crate) fn measure(quick: bool) -> Result<Report> {
-    let (rounds, warm_up_ms, round_ms) = if quick { (3, 250, 600) } else { (7, 500, 1_200) };
+    let (rounds, warm_up_ms, round_ms) = if quick { (5, 200, 450) } else { (9, 400, 1_000) };
     let (warm_up, round) = (Duration::from_millis(warm_up_ms), Duration::from_millis(round_ms));
     let effort = Effort { rounds, warm_up, round };
     let mut report = Report::new(GROUP, &["limitador", "redis"]);
@@ -69,7 +69,8 @@ pub(crate) fn measure(quick: bool) -> Result<Report> {
     for subjects in SUBJECTS {
         let keys = Keys::new(subjects, VISITS);
         let stage = Stage { url: server.url(), periods: &SIX, callers: CALLERS, keys };
-        let label = if subjects == 1 { "1 subject".to_owned() } else { format!("{}k subjects", subjects / 1_000) };
+        let label =
+            if subjects == 1 { "1 subject".to_owned() } else { format!("{}k subjects", subjects / 1_000) };
         contest(&server, &stage, &asking(), effort, &format!("six limits, {label}"), &mut report)?;
         contest(&server, &stage, &in_process(), effort, &format!("six limits leased, {label}"), &mut report)?;
     }

@@ -43,7 +43,11 @@ mod tests {
 
     #[test]
     fn calls_are_found() {
-        let stats = "# Commandstats\r\ncmdstat_evalsha:calls=7,usec=1\r\ncmdstat_eval:calls=12,usec=34,x=1\r\n";
-        assert_eq!([calls(stats, "eval"), calls(stats, "evalsha"), calls(stats, "get")], [Some(12), Some(7), None]);
+        let stats =
+            "# Commandstats\r\ncmdstat_evalsha:calls=7,usec=1\r\ncmdstat_eval:calls=12,usec=34,x=1\r\n";
+        assert_eq!(
+            [calls(stats, "eval"), calls(stats, "evalsha"), calls(stats, "get")],
+            [Some(12), Some(7), None]
+        );
     }
 }

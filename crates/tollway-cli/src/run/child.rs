@@ -13,6 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tollway::Permit;
 
 use crate::failure::{Exit, Failure};
+use crate::output::Output;
 
 /// Where the command is, as a shell would look for it.
 pub(super) fn find(program: &OsStr) -> Result<PathBuf, Failure> {
@@ -42,10 +43,16 @@ pub(super) fn become_it(mut command: Command) -> Failure {
 }
 
 /// Runs the command, passes signals on to it, and holds the permit until it ends.
-pub(super) async fn run_beside(command: Command, permit: Permit) -> Result<Exit, Failure> {
+pub(super) async fn run_beside(command: Command, permit: Permit, output: &Output) -> Result<Exit, Failure> {
     let program = command.get_program().to_owned();
-    let mut child =
-        tokio::process::Command::from(command).spawn().map_err(|error| failed(&program, &error))?;
+    let mut child = match tokio::process::Command::from(command).spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            // Best effort: what cannot go back stays spent.
+            let _ = permit.give_back().await;
+            return Err(failed(&program, &error));
+        }
+    };
     let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     let mut signals = Signals::new()?;
     let status = loop {
@@ -55,7 +62,9 @@ pub(super) async fn run_beside(command: Command, permit: Permit) -> Result<Exit,
         }
     };
     // The slot would free itself when it expires; that is a minute too late for who waits for it.
-    permit.done().await?;
+    if let Err(error) = permit.done().await {
+        output.warning(format_args!("the slot is free when it expires, not before: {error}"));
+    }
     Ok(exit_of(status))
 }
 

@@ -89,7 +89,7 @@ async fn begin(
     command.env("TOLLWAY_PERMIT", permit.id().to_string());
     command.env("TOLLWAY_BEGAN_AT", context.now().to_string());
     if policy_in_force(limiter, turn.policy)?.holds_slots() {
-        return child::run_beside(command, permit).await.map(Begun::Over);
+        return child::run_beside(command, permit, context.output()).await.map(Begun::Over);
     }
     Ok(Begun::Ready(command))
 }

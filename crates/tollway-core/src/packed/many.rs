@@ -83,7 +83,10 @@ impl PackedMany {
     }
 
     #[cold]
-    fn deny_now(&self, policy: &Policy, cost: &Cost, now: Timestamp) -> Option<DecideNow> {
+    fn deny_now(&mut self, policy: &Policy, cost: &Cost, now: Timestamp) -> Option<DecideNow> {
+        for (limit, meter) in policy.limits().iter().zip(&self.meters) {
+            self.expires.not_before(meter.refilled_at(limit, self.seen));
+        }
         let meters = self.meters(policy.key().identities());
         deny_meters(policy, cost, self.seen, meters, now).map(DecideNow::Denied)
     }

@@ -68,6 +68,16 @@ impl PackedMeter {
         }
     }
 
+    /// When a bucket that is as of `as_of` is surely full; a window ends when it always did.
+    pub(super) fn refilled_at(self, limit: &Limit, as_of: Timestamp) -> Timestamp {
+        match limit.algorithm() {
+            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) if !self.is_window() => {
+                limit.surely_refilled_at(self.bucket(), limit.rate(*period), as_of)
+            }
+            _ => Timestamp::EPOCH,
+        }
+    }
+
     #[inline]
     fn debited(&mut self, window: Window, good_until: Timestamp) -> Debited {
         *self = Self::of_window(window);

@@ -63,7 +63,10 @@ impl Packed {
                 self.expires = Expiry::at_most(debited.expires);
                 DecideNow::Granted(GrantNow { now, good_until: debited.good_until })
             }
-            Err(retry_at) => DecideNow::Denied(DenyNow { now, retry_at, limit: 0 }),
+            Err(retry_at) => {
+                self.expires.not_before(self.meter.refilled_at(limit, self.seen));
+                DecideNow::Denied(DenyNow { now, retry_at, limit: 0 })
+            }
         })
     }
 }
@@ -82,6 +85,12 @@ impl Expiry {
     #[inline]
     fn at_most(expires: Timestamp) -> Self {
         Self::new(expires).unwrap_or(Self(u32::MAX))
+    }
+
+    /// A rate that was lowered since the last change refills later than was thought then (I6).
+    #[inline]
+    fn not_before(&mut self, expires: Timestamp) {
+        self.0 = self.0.max(Self::at_most(expires).0);
     }
 
     fn time(self) -> Timestamp {

@@ -1,5 +1,5 @@
-//! What fits the keys: whole calls of one subject, in windows from the first call, of six lengths. Anything else is
-//! refused before it is sent, so that it cannot hold up what others ask.
+//! What fits the keys: requests of a subject, in windows from the first call, of six lengths. Anything else is refused
+//! before it is combined with what others ask, so that it cannot fail theirs.
 
 use tollway_core::{Algorithm, Limit, Operation, Party, Policy, REQUESTS, StoreError, Subject};
 

@@ -18,9 +18,11 @@ mod fit;
 mod forget;
 mod link;
 mod period;
+mod refusal;
 mod request;
 mod script;
 
 pub(crate) use fit::check;
 pub(crate) use link::ConsumersLink;
 pub use period::Period;
+pub(crate) use refusal::refuse;

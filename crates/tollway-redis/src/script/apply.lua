@@ -3,6 +3,28 @@
 parts.apply = function()
   local apply = {}
 
+  local function has_bucket(policy)
+    for _, limit in ipairs(policy.limits) do
+      if limit.kind == "bucket" then return true end
+    end
+    return false
+  end
+
+  -- A denial changes no meter. But a line whose rate was lowered since must not be forgotten as early as it says (I6).
+  local function keep_longer(parties, lines)
+    local longer = false
+    for index, party in ipairs(parties) do
+      local line = lines[index]
+      local before = line.expires
+      if before > 0 and has_bucket(party.policy) then
+        engine.change.note_expiry(line, party.policy)
+        longer = longer or line.expires > before
+        if line.expires < before then line.expires = before end
+      end
+    end
+    return longer
+  end
+
   -- Applies one operation. Lines whose policy has changed since they were written are rearranged, and kept so only
   -- if the operation changes them anyway.
   function apply.apply(operation, lines, now)
@@ -25,6 +47,7 @@ parts.apply = function()
       local verb = engine.verbs[operation.verb] or engine.correct[operation.verb]
       outcome, changed = verb(parties, lines, operation, now)
     end
+    if operation.verb == "take" and outcome[1] == "denied" then changed = keep_longer(parties, lines) end
     if before and not changed then engine.verbs.restore(lines, before) end
     return outcome, changed
   end

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use tokio::sync::Mutex as Turn;
-use tollway_core::{Booking, Cost, Timestamp};
+use tollway_core::{Booking, Cost, Policy, Timestamp};
 
-use super::Lease;
+use super::{Lease, same_meters};
 
 /// Demand is measured over at least this long: two takes in a microsecond are not a million a second.
 const MEASURED_MICROS_MIN: u64 = 10_000;
@@ -29,6 +29,7 @@ pub(crate) struct Held {
 
 /// A lease that has ended with something left.
 pub(crate) struct Spent {
+    pub(crate) policy: Arc<Policy>,
     pub(crate) booking: Booking,
     pub(crate) reserved: Cost,
     pub(crate) left: Vec<u64>,
@@ -37,8 +38,14 @@ pub(crate) struct Spent {
 impl Held {
     /// Takes the amounts from what is left; answers when the window ends.
     #[inline]
-    pub(super) fn spend(&mut self, amounts: &[u64], now: Timestamp) -> Option<Timestamp> {
-        let lease = self.lease.as_ref().filter(|lease| now < lease.ends)?;
+    pub(super) fn spend(
+        &mut self,
+        policy: &Arc<Policy>,
+        amounts: &[u64],
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let lease =
+            self.lease.as_ref().filter(|lease| now < lease.ends && same_meters(&lease.policy, policy))?;
         let enough = self.left.len() == amounts.len()
             && amounts.iter().zip(&self.left).all(|(cost, left)| cost <= left);
         if !enough {
@@ -50,14 +57,13 @@ impl Held {
     }
 
     /// Units of a window can go back to any lease of it, up to what that has reserved: more is another one's.
-    pub(super) fn credit(&mut self, amounts: &[u64], window_ends: Timestamp) -> bool {
-        let Some(lease) = self.lease.as_ref().filter(|lease| lease.window_ends == window_ends) else {
-            return false;
-        };
+    pub(super) fn credit(&mut self, policy: &Arc<Policy>, amounts: &[u64], window_ends: Timestamp) -> bool {
+        let mine = |lease: &&Lease| lease.window_ends == window_ends && same_meters(&lease.policy, policy);
+        let Some(lease) = self.lease.as_ref().filter(mine) else { return false };
         let reserved = lease.reserved.amounts();
-        let fits =
-            self.left.iter().zip(amounts).zip(reserved).all(|((left, more), most)| left + more <= *most);
-        if fits && amounts.len() == self.left.len() {
+        let fits = amounts.len() == self.left.len()
+            && self.left.iter().zip(amounts).zip(reserved).all(|((left, more), most)| left + more <= *most);
+        if fits {
             self.left.iter_mut().zip(amounts).for_each(|(left, more)| *left += more);
         }
         fits
@@ -86,7 +92,7 @@ impl Held {
         let lease = self.lease.take()?;
         self.demand = self.calls;
         let left = std::mem::take(&mut self.left);
-        let spent = Spent { booking: lease.booking, reserved: lease.reserved, left };
+        let spent = Spent { policy: lease.policy, booking: lease.booking, reserved: lease.reserved, left };
         spent.left.iter().any(|left| *left > 0).then_some(spent)
     }
 

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
 use tokio::sync::Mutex as Turn;
-use tollway_core::{Booking, Cost, GrantNow, Policy, Subject, Timestamp};
+use tollway_core::{Booking, Cost, GrantNow, Limit, Policy, Subject, Timestamp};
 
 pub(crate) use held::{Held, Spent};
 pub(crate) use refill::{Leased, Unleased, take};
@@ -30,37 +30,39 @@ type Shard = Mutex<HashMap<Box<str>, Held, RandomState>>;
 
 /// The leases of one policy, by subject.
 pub(crate) struct Leases {
-    policy: Mutex<Arc<Policy>>,
     shards: Box<[Shard]>,
     hasher: RandomState,
 }
 
 impl Leases {
-    pub(crate) fn new(policy: Arc<Policy>) -> Self {
+    pub(crate) fn new() -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { policy: Mutex::new(policy), shards, hasher: RandomState::default() }
-    }
-
-    /// Takes over a policy whose limits have changed. Leases that are out run on until they end.
-    pub(crate) fn follow(&self, policy: &Arc<Policy>) {
-        *self.policy.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(policy);
-    }
-
-    pub(crate) fn policy(&self) -> Arc<Policy> {
-        Arc::clone(&self.policy.lock().unwrap_or_else(PoisonError::into_inner))
+        Self { shards, hasher: RandomState::default() }
     }
 
     /// Spends from the subject's lease, if there is one with enough left.
     #[inline]
-    pub(crate) fn spend(&self, subject: &str, cost: &Cost, now: Timestamp) -> Option<GrantNow> {
+    pub(crate) fn spend(
+        &self,
+        policy: &Arc<Policy>,
+        subject: &str,
+        cost: &Cost,
+        now: Timestamp,
+    ) -> Option<GrantNow> {
         let mut held = self.shard(subject);
-        let window_ends = held.get_mut(subject)?.spend(cost.amounts(), now)?;
+        let window_ends = held.get_mut(subject)?.spend(policy, cost.amounts(), now)?;
         Some(GrantNow { now, good_until: window_ends })
     }
 
     /// Gives units of a permit back to the lease of its window; whether there was one.
-    pub(crate) fn credit(&self, subject: &str, amounts: &[u64], window_ends: Timestamp) -> bool {
-        self.shard(subject).get_mut(subject).is_some_and(|held| held.credit(amounts, window_ends))
+    pub(crate) fn credit(
+        &self,
+        policy: &Arc<Policy>,
+        subject: &str,
+        amounts: &[u64],
+        window_ends: Timestamp,
+    ) -> bool {
+        self.shard(subject).get_mut(subject).is_some_and(|held| held.credit(policy, amounts, window_ends))
     }
 
     /// Who refills the subject's lease, one at a time; none if too many subjects have one.
@@ -84,7 +86,7 @@ impl Leases {
     }
 
     /// Ends the subject's lease: the booking, and what was spent of it, if something is left.
-    fn end(&self, subject: &str) -> Option<Spent> {
+    pub(crate) fn end(&self, subject: &str) -> Option<Spent> {
         self.shard(subject).get_mut(subject)?.end()
     }
 
@@ -114,8 +116,16 @@ impl Leases {
     }
 }
 
+/// Whether a lease under one policy can be spent under the other: the same meters, and amounts in the same order.
+pub(super) fn same_meters(one: &Arc<Policy>, other: &Arc<Policy>) -> bool {
+    let identities = |policy: &Policy| policy.limits().iter().map(Limit::identity).collect::<Vec<_>>();
+    Arc::ptr_eq(one, other) || (one.units() == other.units() && identities(one) == identities(other))
+}
+
 /// A lease as it was granted. Times are our clock's, and early rather than late.
 pub(crate) struct Lease {
+    /// What it was taken under, and so what it is settled under, whatever is in force by then.
+    pub(crate) policy: Arc<Policy>,
     pub(crate) booking: Booking,
     pub(crate) reserved: Cost,
     /// How many calls' cost it is.

@@ -40,7 +40,7 @@ pub(crate) async fn take(ask: &Ask, leases: &Arc<Leases>) -> Result<Leased, Unle
     let Some(turn) = leases.turn(&ask.subject) else { return Ok(Leased::Not) };
     let _mine = turn.lock().await;
     let shared = &ask.bound.shared;
-    let spend = || leases.spend(ask.subject.as_str(), ask.cost(), shared.clock.now());
+    let spend = || leases.spend(&ask.bound.policy, ask.subject.as_str(), ask.cost(), shared.clock.now());
     if let Some(granted) = spend() {
         return Ok(Leased::Granted(granted));
     }
@@ -49,7 +49,7 @@ pub(crate) async fn take(ask: &Ask, leases: &Arc<Leases>) -> Result<Leased, Unle
     let mut size = leases.next_size(ask.subject.as_str(), largest(policy, ask.cost()), now);
     // Its rest goes back first, and so is there to be taken again: both go the same way, in order.
     if let Some(spent) = leases.end(ask.subject.as_str()) {
-        super::sweep::give_back(shared, policy, &ask.subject, spent);
+        super::sweep::give_back(shared, &ask.subject, spent);
     }
     loop {
         match ask_for(ask, shared, size).await? {
@@ -106,6 +106,7 @@ fn lease_of(grant: &Grant, ask: &Ask, size: u64, sent_at: tollway_core::Timestam
         good_until => sent_at.plus(good_until.since(grant.now)),
     };
     Lease {
+        policy: Arc::clone(&ask.bound.policy),
         booking: grant.booking(),
         reserved: times(ask, size),
         size,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tollway_core::{Operation, Party, Policy, Subject, Verb};
+use tollway_core::{Operation, Party, Subject, Verb};
 
 use super::{Leases, Spent};
 use crate::bound::Shared;
@@ -30,9 +30,8 @@ fn sweep(shared: &Weak<Shared>) -> bool {
     let Some(shared) = shared.upgrade() else { return false };
     let now = shared.clock.now();
     for leases in shared.all_leases() {
-        let policy = leases.policy();
         for (subject, spent) in leases.end_those(|held| held.has_ended(now)) {
-            give_back(&shared, &policy, &subject, spent);
+            give_back(&shared, &subject, spent);
         }
     }
     true
@@ -41,17 +40,16 @@ fn sweep(shared: &Weak<Shared>) -> bool {
 /// Everything, because the limiter ends.
 pub(crate) fn give_back_all(shared: &Shared, all: &[Arc<Leases>]) {
     for leases in all {
-        let policy = leases.policy();
         for (subject, spent) in leases.end_those(|_| true) {
             // Nobody is left to wait for the answer; a store finishes what it has accepted.
-            drop(settle(shared, &policy, &subject, &spent));
+            drop(settle(shared, &subject, &spent));
         }
     }
 }
 
 /// Settles a lease to what was spent of it, without waiting for the answer.
-pub(super) fn give_back(shared: &Arc<Shared>, policy: &Policy, subject: &Subject, spent: Spent) {
-    let answer = settle(shared, policy, subject, &spent);
+pub(super) fn give_back(shared: &Arc<Shared>, subject: &Subject, spent: Spent) {
+    let answer = settle(shared, subject, &spent);
     let late = Arc::downgrade(shared);
     shared.timers.spawn_own(async move {
         let lost = answer.await.is_err();
@@ -61,8 +59,8 @@ pub(super) fn give_back(shared: &Arc<Shared>, policy: &Policy, subject: &Subject
     });
 }
 
-fn settle(shared: &Shared, policy: &Policy, subject: &Subject, spent: &Spent) -> tollway_core::Answer {
-    let Spent { booking, reserved, left } = spent;
+fn settle(shared: &Shared, subject: &Subject, spent: &Spent) -> tollway_core::Answer {
+    let Spent { policy, booking, reserved, left } = spent;
     let used = |unit: usize| reserved.of(unit).saturating_sub(left.get(unit).copied().unwrap_or(0));
     let actual = [cost_of(policy, used)];
     let party = Party { policy, subject, cost: reserved };

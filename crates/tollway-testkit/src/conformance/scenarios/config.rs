@@ -14,6 +14,7 @@ super::list![
     the_order_of_limits_does_not_matter,
     two_configs_side_by_side_share_their_meters,
     a_denial_under_another_config_takes_no_place_away,
+    a_lowered_rate_is_not_forgotten_early,
 ];
 
 fn changed<const N: usize>(policy: &Policy, limits: [&str; N]) -> Policy {
@@ -101,4 +102,15 @@ fn a_denial_under_another_config_takes_no_place_away(lab: &Lab<'_>) {
     lab.peek(&other);
     lab.give_back(&place);
     assert_eq!(lab.ask(&policy).denied().retry_at, at(60));
+}
+
+/// I6: what was as good as new by the old rate is not by the new one. Without the model, which presumes one rate.
+fn a_lowered_rate_is_not_forgotten_early(lab: &Lab<'_>) {
+    let policy = lab.policy(["100 / minute bucket"]);
+    let lowered = vec!["1 / minute bucket burst 100".parse().expect("a limit")];
+    let lowered = policy.with_limits(lowered).expect("the scenario's limits are right");
+    assert_eq!(lab.batch(&policy, 100), vec![true; 100]);
+    assert_eq!(lab.batch(&lowered, 1), [false]);
+    lab.at(65);
+    assert_eq!(lab.batch(&lowered, 3), [true, false, false]);
 }

@@ -1,0 +1,25 @@
+//! What does not fit is refused by a store that is there, not by one that is away: whoever probes for it may ask for
+//! something that has no key here, and must not take the refusal for a sign of life.
+
+use tollway_core::{Answer, Cost, Operation, Party, Policy, Store, StoreError, Subject, Verb};
+
+use crate::error::wrong;
+
+/// Answers with `error` once the store has answered anything at all; else with why it did not.
+pub(crate) fn refuse(store: &dyn Store, error: StoreError) -> Answer {
+    let sign_of_life = look(store);
+    Answer::Later(Box::pin(async move {
+        sign_of_life?.await?;
+        Err(error)
+    }))
+}
+
+/// Looks at a counter that nobody uses.
+fn look(store: &dyn Store) -> Result<Answer, StoreError> {
+    let name = "tollway.probe";
+    let policy =
+        Policy::new(name, ["1 / second from first call"]).map_err(|error| wrong(error.to_string()))?;
+    let subject = Subject::new(name).map_err(|error| wrong(error.to_string()))?;
+    let party = Party { policy: &policy, subject: &subject, cost: &Cost::default() };
+    Ok(store.apply(&[Operation { parties: &[party], verb: Verb::Peek }]))
+}

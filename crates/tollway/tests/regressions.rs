@@ -1,0 +1,273 @@
+//! What a careful reader found, kept found: leases and reloads, debts to a store, slots, resets and lowered rates.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tollway::core::{Answer, Fault, Lease, Operation, Retry, Verb};
+use tollway::{Limiter, Policy, Span, Store, StoreError, Timestamp};
+use tollway_memory::{FileStore, MemoryStore};
+use tollway_testkit::ManualClock;
+
+struct NoSettings(FileStore);
+impl Store for NoSettings {
+    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+        self.0.apply(batch)
+    }
+}
+fn begin() -> (tempfile::TempDir, Arc<ManualClock>) {
+    (tempfile::tempdir().unwrap(), Arc::new(ManualClock::at(Timestamp::from_secs(6_001_200))))
+}
+fn policy(limits: &[&str]) -> Policy {
+    Policy::new("api", limits.iter().copied()).unwrap().with_lease(Lease::On)
+}
+fn process(path: &Path, clock: &Arc<ManualClock>, policy: Policy) -> Limiter {
+    let store = Arc::new(NoSettings(FileStore::open(path, clock.clone()).unwrap()));
+    Limiter::builder().with_policy(policy).unwrap().store(store).clock(clock.clone()).build()
+}
+fn grants(limiter: &Limiter, most: usize) -> usize {
+    (0..most).take_while(|_| limiter.try_take("api").now().unwrap().is_granted()).count()
+}
+
+/// A lease out while the policy gets another limit is settled on a meter that it was never taken from.
+#[test]
+fn a_lease_is_settled_under_the_policy_it_was_taken_under() {
+    let (folder, clock) = begin();
+    let path = folder.path().join("state");
+    let leasing = process(&path, &clock, policy(&["1000 / minute"]));
+    assert_eq!(grants(&leasing, 80), 80); // a lease of some dozens is out
+    let hourly = || policy(&["100 / hour"]);
+    leasing.replace_policies([hourly()]).unwrap();
+    let other = process(&path, &clock, hourly().with_lease(Lease::Off));
+    assert_eq!(grants(&other, 1_000), 100);
+    clock.advance(Span::from_secs(2));
+    std::thread::sleep(Duration::from_millis(900));
+    let more = grants(&other, 1_000);
+    assert_eq!(more, 0, "granted beyond 100 / hour, all under the new policy");
+}
+
+/// What is left of one unit is spent as another.
+#[test]
+fn what_is_left_of_one_unit_is_not_spent_as_another() {
+    let (folder, clock) = begin();
+    let path = folder.path().join("state");
+    let leasing = process(&path, &clock, policy(&["1M tokens / minute"]));
+    for _ in 0..40 {
+        assert!(leasing.try_take("api").cost("tokens", 1_000).now().unwrap().is_granted());
+    }
+    leasing.replace_policies([policy(&["10 requests / minute"])]).unwrap();
+    let granted = grants(&leasing, 5_000);
+    assert_eq!(granted, 10, "of 10 requests / minute");
+}
+
+/// Units in another order.
+#[test]
+fn units_in_another_order_are_not_mixed_up() {
+    let (folder, clock) = begin();
+    let path = folder.path().join("state");
+    let leasing = process(&path, &clock, policy(&["100 requests / minute", "1M tokens / minute"]));
+    let other = process(
+        &path,
+        &clock,
+        policy(&["100 requests / minute", "1M tokens / minute"]).with_lease(Lease::Off),
+    );
+    for _ in 0..12 {
+        assert!(leasing.try_take("api").cost("tokens", 9).now().unwrap().is_granted());
+    }
+    let first = grants(&other, 1_000);
+    leasing.replace_policies([policy(&["1M tokens / minute", "100 requests / minute"])]).unwrap();
+    clock.advance(Span::from_secs(2));
+    std::thread::sleep(Duration::from_millis(900));
+    let more = grants(&other, 1_000);
+    assert!(12 + first + more <= 100, "12 + {first} + {more} of 100 requests / minute");
+}
+
+/// A store with faults by rule.
+struct Rule {
+    memory: MemoryStore,
+    fails: Box<dyn Fn(&Operation<'_>) -> bool + Send + Sync>,
+    /// While set, takes wait.
+    gate: Arc<AtomicBool>,
+}
+impl Store for Rule {
+    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+        if (self.fails)(&batch[0]) {
+            let message = "fails".to_owned();
+            return Answer::now(Err(StoreError { fault: Fault::Store, retry: Retry::Safe, message }));
+        }
+        let answer = self.memory.apply(batch);
+        let gate = self.gate.clone();
+        if !matches!(batch[0].verb, Verb::Take(_)) {
+            return answer;
+        }
+        Answer::Later(Box::pin(async move {
+            while gate.load(Ordering::SeqCst) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            answer.await
+        }))
+    }
+}
+fn ruled(
+    limits: &[&str],
+    fails: impl Fn(&Operation<'_>) -> bool + Send + Sync + 'static,
+) -> (Limiter, Arc<Rule>) {
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_001_200)));
+    let store = Arc::new(Rule {
+        memory: MemoryStore::new(clock.clone()),
+        fails: Box::new(fails),
+        gate: Arc::default(),
+    });
+    let policy = Policy::new("api", limits.iter().copied()).unwrap();
+    (Limiter::builder().with_policy(policy).unwrap().store(store.clone()).clock(clock).build(), store)
+}
+fn wait_until(what: impl Fn() -> bool) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(30) {
+        if what() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+/// What is granted while the debt is being told is forgotten.
+#[test]
+fn what_is_granted_while_the_debt_is_told_is_told_too() {
+    let away = Arc::new(AtomicBool::new(true));
+    let is_away = away.clone();
+    let (limiter, store) = ruled(&["200 / hour"], move |_| is_away.load(Ordering::SeqCst));
+    assert_eq!(grants(&limiter, 5), 5);
+    store.gate.store(true, Ordering::SeqCst);
+    away.store(false, Ordering::SeqCst);
+    // The probe has been answered, and the debit is on its way.
+    assert!(wait_until(|| store.memory.stats().lines == 1));
+    assert_eq!(grants(&limiter, 10), 10);
+    store.gate.store(false, Ordering::SeqCst);
+    assert!(wait_until(|| limiter.store_status().degraded_since.is_none()));
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(limiter.usage("api").now().unwrap().limits[0].used, 15);
+}
+
+/// What is granted because of one failure is never told.
+#[test]
+fn what_is_granted_for_single_failures_is_told_too() {
+    let count = AtomicU64::new(0);
+    let (limiter, _store) = ruled(&["100 / hour"], move |operation| {
+        matches!(operation.verb, Verb::Take(_)) && count.fetch_add(1, Ordering::SeqCst) % 3 == 0
+    });
+    let granted = grants(&limiter, 1_000);
+    std::thread::sleep(Duration::from_millis(1500));
+    // Now ask the store alone.
+    let mut all = granted;
+    for _ in 0..1_000 {
+        if limiter.try_take("api").now().unwrap().is_granted() {
+            all += 1;
+        }
+    }
+    assert!(all <= 100, "{all} of 100 / hour by one process, the store never left alone");
+}
+
+/// One subject that fails keeps the whole store away for ever.
+#[test]
+fn one_bad_subject_does_not_keep_the_store_away() {
+    let (limiter, _store) =
+        ruled(&["100 / hour"], |operation| operation.parties[0].subject.as_str() == "bad");
+    for _ in 0..3 {
+        let _ = limiter.try_take("api").subject("bad").now();
+    }
+    let good = || {
+        limiter
+            .try_take("api")
+            .subject("good")
+            .now()
+            .unwrap()
+            .granted()
+            .is_some_and(|permit| !permit.degraded())
+    };
+    assert!(wait_until(good));
+}
+
+/// A debit that cannot be told keeps the store away for ever.
+#[test]
+fn a_debt_that_cannot_be_told_does_not_keep_the_store_away() {
+    let (limiter, _store) = ruled(&["100 / hour"], |operation| {
+        operation.parties[0].subject.as_str().starts_with("new") && !matches!(operation.verb, Verb::Peek)
+    });
+    for n in 0..3 {
+        let _ = limiter.try_take("api").subject(&format!("new{n}")).now();
+    }
+    let good = || {
+        limiter
+            .try_take("api")
+            .subject("good")
+            .now()
+            .unwrap()
+            .granted()
+            .is_some_and(|permit| !permit.degraded())
+    };
+    assert!(wait_until(good));
+}
+
+/// What was spent is forgotten where all slots are held.
+#[test]
+fn what_was_spent_counts_even_where_all_slots_are_held() {
+    let away = Arc::new(AtomicBool::new(false));
+    let is_away = away.clone();
+    let (limiter, store) =
+        ruled(&["1 concurrent", "100 tokens / hour"], move |_| is_away.load(Ordering::SeqCst));
+    let held = limiter.try_take("api").cost("tokens", 1).now().unwrap().granted().unwrap();
+    away.store(true, Ordering::SeqCst);
+    let mut granted = 0;
+    for _ in 0..6 {
+        if let Some(permit) = limiter.try_take("api").cost("tokens", 3).now().unwrap().granted() {
+            granted += 3;
+            assert!(permit.degraded());
+        }
+    }
+    away.store(false, Ordering::SeqCst);
+    assert!(wait_until(|| limiter.store_status().degraded_since.is_none()));
+    let used = limiter.usage("api").now().unwrap().limits[1].used;
+    drop(held);
+    assert_eq!(used, 1 + granted);
+}
+
+/// A lease runs on after a reset.
+#[test]
+fn a_lease_ends_with_a_reset() {
+    let (folder, clock) = begin();
+    let limiter = process(&folder.path().join("state"), &clock, policy(&["1000 / minute"]));
+    assert_eq!(grants(&limiter, 80), 80);
+    limiter.reset("api").now().unwrap();
+    let granted = grants(&limiter, 5_000);
+    assert_eq!(granted, 1_000, "since the reset");
+}
+
+/// A bucket that is lowered is forgotten by the old, faster rate.
+#[test]
+fn a_lowered_bucket_is_not_forgotten_early() {
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_001_200)));
+    let limiter = Limiter::builder()
+        .policy("api", ["100 / minute bucket"])
+        .unwrap()
+        .policy("other", ["1 / second"])
+        .unwrap()
+        .clock(clock.clone())
+        .build();
+    let take = || {
+        (0..1_000).take_while(|_| limiter.try_take("api").subject("s").now().unwrap().is_granted()).count()
+    };
+    assert_eq!(take(), 100);
+    limiter.set_limit("api", "requests_per_minute", "1 / minute bucket burst 100").now().unwrap();
+    assert_eq!(take(), 0);
+    clock.advance(Span::from_secs(65));
+    // Others come, and expired lines are swept.
+    for n in 0..20_000 {
+        assert!(limiter.try_take("other").subject(&format!("o{n}")).now().unwrap().is_granted());
+    }
+    let more = take();
+    assert!(more <= 2, "{more} after 65 seconds of 1 a minute, all 100 of the burst were used");
+}
