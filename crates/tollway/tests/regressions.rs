@@ -157,7 +157,7 @@ fn what_is_granted_while_the_debt_is_told_is_told_too() {
 fn what_is_granted_for_single_failures_is_told_too() {
     let count = AtomicU64::new(0);
     let (limiter, _store) = ruled(&["100 / hour"], move |operation| {
-        matches!(operation.verb, Verb::Take(_)) && count.fetch_add(1, Ordering::SeqCst) % 3 == 0
+        matches!(operation.verb, Verb::Take(_)) && count.fetch_add(1, Ordering::SeqCst).is_multiple_of(3)
     });
     let granted = grants(&limiter, 1_000);
     std::thread::sleep(Duration::from_millis(1500));
@@ -217,7 +217,7 @@ fn a_debt_that_cannot_be_told_does_not_keep_the_store_away() {
 fn what_was_spent_counts_even_where_all_slots_are_held() {
     let away = Arc::new(AtomicBool::new(false));
     let is_away = away.clone();
-    let (limiter, store) =
+    let (limiter, _store) =
         ruled(&["1 concurrent", "100 tokens / hour"], move |_| is_away.load(Ordering::SeqCst));
     let held = limiter.try_take("api").cost("tokens", 1).now().unwrap().granted().unwrap();
     away.store(true, Ordering::SeqCst);
