@@ -140,7 +140,7 @@ impl Try {
 }
 
 /// What the server calls its error, if it answered with one.
-fn error_code(answer: &RedisResult<Value>) -> Option<&str> {
+pub(crate) fn error_code(answer: &RedisResult<Value>) -> Option<&str> {
     match answer {
         Ok(Value::ServerError(error)) => Some(error.code()),
         Ok(_) => None,
@@ -149,7 +149,7 @@ fn error_code(answer: &RedisResult<Value>) -> Option<&str> {
 }
 
 /// Whether the connection is of no use any more: it failed, or leads to a server that is no longer the master.
-fn is_broken(answer: &RedisResult<Value>) -> bool {
+pub(crate) fn is_broken(answer: &RedisResult<Value>) -> bool {
     match error_code(answer) {
         Some(code) => code == "READONLY",
         None => answer.is_err(),
@@ -157,7 +157,7 @@ fn is_broken(answer: &RedisResult<Value>) -> bool {
 }
 
 /// A writer that nobody else is.
-fn draw_writer() -> u128 {
+pub(crate) fn draw_writer() -> u128 {
     let half = || u128::from(RandomState::new().build_hasher().finish());
     half() << 64 | half()
 }

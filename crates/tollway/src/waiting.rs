@@ -24,6 +24,10 @@ pub(crate) async fn wait_for_permit(request: Request) -> Result<Permit, TakeErro
 async fn wait_in_line(request: Request) -> Result<Permit, TakeError> {
     let wait = request.longest_wait();
     match request.ask(wait).await? {
+        // A layout that has no places to book says when to come back instead.
+        Taken::Denied(denied) if denied.denial.retry_after() <= wait && wait > Span::ZERO => {
+            wait_for_turn(request).await
+        }
         Taken::Denied(denied) => Err(TakeError::Denied(denied)),
         Taken::Granted(granted) => {
             // The permit is ours but not yet due: whoever drops us now gives it back unused.

@@ -74,3 +74,15 @@ fn a3_every_process_follows_a_limit_that_is_set() {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+/// A layout without places in line makes a waiter come back when it is told to (C2).
+#[test]
+fn who_waits_on_a_layout_without_a_line_comes_back_in_time() {
+    let redis = RedisServer::start();
+    let url = format!("{}?layout=consumers&deadline=5s", redis.url());
+    let builder = Limiter::builder().policy("api", ["2 requests / second from first call"]).unwrap();
+    let limiter = builder.store_at(&url.parse().unwrap()).unwrap().build();
+    for _ in 0..5 {
+        assert!(!limiter.take("api").subject("consumer_1").max_wait(30.seconds()).wait().unwrap().degraded());
+    }
+}

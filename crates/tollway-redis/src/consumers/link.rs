@@ -1,6 +1,5 @@
 //! Sends calls to the layout's script and reads its answers.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use redis::{Cmd, RedisResult, Value};
@@ -13,6 +12,7 @@ use crate::address::Address;
 use crate::connection::Connections;
 use crate::error::{answered, not_answered, not_understood};
 use crate::keys::Keys;
+use crate::link::{draw_writer, error_code, is_broken};
 use crate::reply;
 
 /// How often a call is sent: once, and once more to a server that has not seen the script.
@@ -116,27 +116,4 @@ impl Try {
             None => not_understood(&number.to_string()),
         }
     }
-}
-
-/// What the server calls its error, if it answered with one.
-fn error_code(answer: &RedisResult<Value>) -> Option<&str> {
-    match answer {
-        Ok(Value::ServerError(error)) => Some(error.code()),
-        Ok(_) => None,
-        Err(error) => error.code(),
-    }
-}
-
-/// Whether the connection is of no use any more: it failed, or leads to a server that is no longer the master.
-fn is_broken(answer: &RedisResult<Value>) -> bool {
-    match error_code(answer) {
-        Some(code) => code == "READONLY",
-        None => answer.is_err(),
-    }
-}
-
-/// A writer that nobody else is.
-fn draw_writer() -> u128 {
-    let half = || u128::from(RandomState::new().build_hasher().finish());
-    half() << 64 | half()
 }
