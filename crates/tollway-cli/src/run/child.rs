@@ -45,6 +45,8 @@ pub(super) fn become_it(mut command: Command) -> Failure {
 /// Runs the command, passes signals on to it, and holds the permit until it ends.
 pub(super) async fn run_beside(command: Command, permit: Permit, output: &Output) -> Result<Exit, Failure> {
     let program = command.get_program().to_owned();
+    // Before the command runs: a signal that comes at once is passed on, too.
+    let mut signals = Signals::new()?;
     let mut child = match tokio::process::Command::from(command).spawn() {
         Ok(child) => child,
         Err(error) => {
@@ -54,7 +56,6 @@ pub(super) async fn run_beside(command: Command, permit: Permit, output: &Output
         }
     };
     let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-    let mut signals = Signals::new()?;
     let status = loop {
         tokio::select! {
             status = child.wait() => break status?,
