@@ -36,8 +36,13 @@ fn apply_to_changed_policy(operation: &Operation<'_>, lines: &mut [Line], now: T
     let before = lines.to_vec();
     operation.parties.iter().zip(lines.iter_mut()).for_each(|(party, line)| line.fit(party.policy));
     let applied = apply_fitted(operation, lines, now);
-    if !applied.changed {
-        lines.clone_from_slice(&before);
+    let denied = matches!(applied.outcome, Outcome::Decided(Decision::Denied(_)));
+    if denied || !applied.changed {
+        // A denial may have made them live longer, and nothing else.
+        let longer = lines.iter().map(|line| line.expires).zip(before);
+        let longer: Vec<Line> =
+            longer.map(|(expires, line)| Line { expires: expires.max(line.expires), ..line }).collect();
+        lines.clone_from_slice(&longer);
     }
     applied
 }

@@ -116,15 +116,10 @@ impl Transition<'_> {
         }
     }
 
-    /// Whether lines are as they were, but live longer: a rate was lowered since they were written (I6). Meters that the
-    /// policy has changed may be rearranged with it.
+    /// Whether lines are as they were, but live longer: a rate was lowered since they were written (I6).
     fn only_kept_longer(&self) -> bool {
-        let parties = self.operation.parties.iter().map(|party| party.policy);
-        self.before.iter().zip(self.after).zip(parties).all(|((before, after), policy)| {
-            let mut longer = before.clone();
-            longer.fit(policy);
-            longer.expires = after.expires;
-            after.expires >= before.expires && longer == *after
+        self.before.iter().zip(self.after).all(|(before, after)| {
+            after.expires >= before.expires && Line { expires: after.expires, ..before.clone() } == *after
         })
     }
 

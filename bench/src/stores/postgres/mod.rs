@@ -36,7 +36,9 @@ pub(crate) fn measure(quick: bool) -> Result<Report> {
         let stage = Stage { url: server.url(), periods, callers: CALLERS, keys: Keys::new(1, VISITS) };
         let parts = [
             Part::new("tollway", &[], play::<ours::Plain>),
-            Part::new("SELECT FOR UPDATE, UPDATE", &[], play::<naive::Naive>).per_second(WANTED_OF_NAIVE),
+            Part::new("FOR UPDATE, 32 connections", &[], play::<naive::Naive<CALLERS>>)
+                .per_second(WANTED_OF_NAIVE),
+            Part::new("FOR UPDATE, 4 connections", &[], play::<naive::Naive<4>>).per_second(WANTED_OF_NAIVE),
         ];
         contest(&server, &stage, &parts, effort, case, &mut report)?;
     }

@@ -1,9 +1,11 @@
 //! As most programs write it: `BEGIN`, `SELECT .. FOR UPDATE`, compare, `UPDATE`, `COMMIT` for each take. A row for each
-//! limit, prepared statements, a connection for each caller. When a window ends is not even looked at.
+//! limit, prepared statements. When a window ends is not even looked at.
+
+use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use futures_util::future::try_join_all;
-use std::sync::Arc;
+use tokio::sync::Mutex;
 use tokio_postgres::{Client, NoTls, Statement};
 
 use crate::stores::callers::{Caller, Entrant, Stage};
@@ -16,7 +18,8 @@ const ROW: &str = "INSERT INTO naive VALUES ($1, $2, 0)";
 const SELECT: &str = "SELECT used FROM naive WHERE subject = $1 ORDER BY period FOR UPDATE";
 const UPDATE: &str = "UPDATE naive SET used = used + 1 WHERE subject = $1";
 
-pub(super) struct Naive(Vec<Arc<Session>>);
+/// With so many connections, which callers share.
+pub(super) struct Naive<const CONNECTIONS: usize>(Vec<Arc<Mutex<Session>>>);
 
 /// A connection with its statements.
 pub(super) struct Session {
@@ -25,8 +28,8 @@ pub(super) struct Session {
     update: Statement,
 }
 
-impl Entrant for Naive {
-    type Caller = Arc<Session>;
+impl<const CONNECTIONS: usize> Entrant for Naive<CONNECTIONS> {
+    type Caller = Arc<Mutex<Session>>;
 
     async fn start(stage: &Stage) -> Result<Self> {
         let client = connect(&stage.url).await?;
@@ -36,16 +39,16 @@ impl Entrant for Naive {
                 client.execute(ROW, &[subject, &period.name]).await?;
             }
         }
-        let sessions = (0..stage.callers).map(|_| Session::open(&stage.url));
-        Ok(Self(try_join_all(sessions).await?.into_iter().map(Arc::new).collect()))
+        let sessions = try_join_all((0..CONNECTIONS).map(|_| Session::open(&stage.url))).await?;
+        Ok(Self(sessions.into_iter().map(|session| Arc::new(Mutex::new(session))).collect()))
     }
 
-    fn caller(&self, number: usize) -> Arc<Session> {
-        Arc::clone(&self.0[number])
+    fn caller(&self, number: usize) -> Arc<Mutex<Session>> {
+        Arc::clone(&self.0[number % CONNECTIONS])
     }
 
     async fn check(&self, subject: &str, takes: u64) -> Result<()> {
-        let session = &self.0[0];
+        let session = self.0[0].lock().await;
         let row =
             session.client.query_one("SELECT min(used) FROM naive WHERE subject = $1", &[&subject]).await?;
         let used: i64 = row.try_get(0)?;
@@ -60,10 +63,8 @@ impl Session {
         let (select, update) = (client.prepare(SELECT).await?, client.prepare(UPDATE).await?);
         Ok(Self { client, select, update })
     }
-}
 
-impl Caller for Arc<Session> {
-    async fn take(&mut self, subject: &str) -> Result<bool> {
+    async fn take(&self, subject: &str) -> Result<bool> {
         let client = &self.client;
         client.batch_execute("BEGIN").await?;
         let mut granted = true;
@@ -75,6 +76,12 @@ impl Caller for Arc<Session> {
         }
         client.batch_execute(if granted { "COMMIT" } else { "ROLLBACK" }).await?;
         Ok(granted)
+    }
+}
+
+impl Caller for Arc<Mutex<Session>> {
+    async fn take(&mut self, subject: &str) -> Result<bool> {
+        self.lock().await.take(subject).await
     }
 }
 

@@ -47,8 +47,13 @@ parts.apply = function()
       local verb = engine.verbs[operation.verb] or engine.correct[operation.verb]
       outcome, changed = verb(parties, lines, operation, now)
     end
-    if operation.verb == "take" and outcome[1] == "denied" then changed = keep_longer(parties, lines) end
-    if before and not changed then engine.verbs.restore(lines, before) end
+    local denied = operation.verb == "take" and outcome[1] == "denied"
+    if denied then changed = keep_longer(parties, lines) end
+    if before and (denied or not changed) then
+      -- A denial may have made them live longer, and nothing else.
+      for index, line in ipairs(before) do line.expires = max(line.expires, lines[index].expires) end
+      engine.verbs.restore(lines, before)
+    end
     return outcome, changed
   end
   return apply

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use line::Line;
 use tollway_core::bounds::PARTIES_PER_TAKE_MAX;
-use tollway_core::{LineKey, Operation, Outcome, Party, Refusal, Timestamp, Verb};
+use tollway_core::{LineKey, Operation, Outcome, Party, Refusal, Settled, Timestamp, Verb};
 
 use crate::plain::key_of;
 
@@ -97,10 +97,11 @@ fn apply(
         }
         Verb::Settle { booking, actual, remember } => {
             let settled = refund::settle(parties, lines, booking, actual, *remember, now)?;
-            (Outcome::Settled(settled), true)
+            (Outcome::Settled(settled), corrects(settled))
         }
         Verb::Return { booking, remember } => {
-            (Outcome::Settled(refund::give_back(parties, lines, booking, *remember, now)), true)
+            let settled = refund::give_back(parties, lines, booking, *remember, now);
+            (Outcome::Settled(settled), corrects(settled))
         }
         Verb::Done(permit) => {
             let held = refund::done(parties, lines, *permit, clock);
@@ -116,6 +117,11 @@ fn apply(
             (Outcome::Reset, true)
         }
     })
+}
+
+/// Whether a correction has left a trace.
+fn corrects(settled: Settled) -> bool {
+    matches!(settled, Settled::Whole | Settled::Partly)
 }
 
 fn check_parties(parties: &[Party<'_>]) -> Result<(), Refusal> {
