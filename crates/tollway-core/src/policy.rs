@@ -312,8 +312,10 @@ impl Policy {
 
     /// Each limit with what `cost` takes from it: one slot of a concurrency limit, else the amount of its unit.
     pub fn charges<'a>(&'a self, cost: &'a Cost) -> impl Iterator<Item = (&'a Limit, u64)> {
+        let amounts = cost.amounts();
         self.limits.iter().zip(&self.unit_of).map(|(limit, unit)| {
-            let charge = if *unit == ONE_SLOT { 1 } else { cost.of(*unit) };
+            // No cost has that many units: a slot is asked for only where there is no amount.
+            let charge = amounts.get(*unit).copied().unwrap_or(u64::from(*unit == ONE_SLOT));
             (limit, charge)
         })
     }

@@ -5,7 +5,7 @@ use super::meter::{Charge, PackedMeter};
 use crate::algorithm::Meter;
 use crate::decide::deny_meters;
 use crate::decision::{DecideNow, GrantNow};
-use crate::{Cost, Line, Policy, PolicyKey, Timestamp};
+use crate::{Cost, Line, Policy, PolicyKey, Span, Timestamp};
 
 /// How many meters fit.
 const METERS_MAX: usize = 7;
@@ -22,6 +22,9 @@ pub struct PackedMany {
     /// As many as the policy has limits; the others are not used.
     meters: [PackedMeter; METERS_MAX],
 }
+
+/// One of the meters has no room.
+struct Full;
 
 const _: () = assert!(size_of::<PackedMany>() == 128, "two cache lines");
 
@@ -63,23 +66,33 @@ impl PackedMany {
             return None;
         }
         let now = now.max(self.seen);
-        // All or nothing (I3): what the meters will be is worked out beside them.
-        let mut after = Self { seen: now, ..*self };
-        let (mut expires, mut good_until) = (now, Timestamp::MAX);
-        for ((limit, amount), meter) in policy.charges(cost).zip(&mut after.meters) {
-            let charge = Charge { amount, as_of: self.seen, now, edge: policy.edge() };
-            let debited = match meter.take(limit, charge)? {
-                Ok(debited) if amount <= limit.capacity() => debited,
-                _ => return self.deny_now(policy, cost, now),
+        // All or nothing (I3): where a limit has no room, those before it get back what was taken from them.
+        let before = *self;
+        let taken = self.take(policy, cost, now);
+        if let Some(Ok(good_until)) = taken {
+            return Some(DecideNow::Granted(GrantNow { now, good_until }));
+        }
+        *self = before;
+        taken.and_then(|_| self.deny_now(policy, cost, now))
+    }
+
+    /// Takes from one meter after the other, and says until when the permit may begin; or stops at one that has no room.
+    #[inline(always)]
+    fn take(&mut self, policy: &Policy, cost: &Cost, now: Timestamp) -> Option<Result<Timestamp, Full>> {
+        let (elapsed, edge) = (now.since(self.seen), policy.edge());
+        let (mut new_in, mut good_until) = (Span::ZERO, Timestamp::MAX);
+        for ((limit, amount), meter) in policy.charges(cost).zip(&mut self.meters) {
+            let Ok(debited) = meter.take(limit, Charge { amount, elapsed, now, edge })? else {
+                return Some(Err(Full));
             };
-            expires = expires.max(debited.expires);
+            new_in = new_in.max(debited.new_in);
             if amount > 0 {
                 good_until = good_until.min(debited.good_until);
             }
         }
-        after.expires = Expiry::at_most(expires);
-        *self = after;
-        Some(DecideNow::Granted(GrantNow { now, good_until }))
+        self.seen = now;
+        self.expires = Expiry::at_most(now.plus(new_in));
+        Some(Ok(good_until))
     }
 
     #[cold]
@@ -102,7 +115,7 @@ impl PackedMany {
 mod tests {
     use super::*;
     use crate::decision::{Decision, DenyNow};
-    use crate::{PermitId, Span, decide_now};
+    use crate::{PermitId, decide_now};
     use proptest::prelude::*;
 
     const LIMITS: [&str; 6] = [
