@@ -83,6 +83,12 @@ impl PolicyKey {
         self.hash
     }
 
+    /// How many limits the policy has.
+    #[inline]
+    pub fn limits(&self) -> usize {
+        self.identities.len()
+    }
+
     pub(crate) fn identities(&self) -> &[u32] {
         &self.identities
     }

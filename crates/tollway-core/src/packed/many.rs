@@ -15,7 +15,6 @@ const METERS_MAX: usize = 7;
 /// Whose meters they are it does not say: they are those of the policy that it was packed for, in its order. Whoever keeps
 /// it must know that policy's key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(align(128))]
 pub struct PackedMany {
     seen: Timestamp,
     expires: Expiry,
@@ -26,7 +25,7 @@ pub struct PackedMany {
 /// One of the meters has no room.
 struct Full;
 
-const _: () = assert!(size_of::<PackedMany>() == 128, "two cache lines");
+const _: () = assert!(size_of::<PackedMany>() == 128, "as it says");
 
 impl PackedMany {
     /// The line in 128 bytes, if it fits and its meters are those of the policy with this key.
