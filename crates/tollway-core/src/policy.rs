@@ -83,6 +83,12 @@ impl PolicyKey {
         self.hash
     }
 
+    /// How many limits the policy has.
+    #[inline]
+    pub fn limits(&self) -> usize {
+        self.identities.len()
+    }
+
     pub(crate) fn identities(&self) -> &[u32] {
         &self.identities
     }
@@ -312,8 +318,10 @@ impl Policy {
 
     /// Each limit with what `cost` takes from it: one slot of a concurrency limit, else the amount of its unit.
     pub fn charges<'a>(&'a self, cost: &'a Cost) -> impl Iterator<Item = (&'a Limit, u64)> {
+        let amounts = cost.amounts();
         self.limits.iter().zip(&self.unit_of).map(|(limit, unit)| {
-            let charge = if *unit == ONE_SLOT { 1 } else { cost.of(*unit) };
+            // No cost has that many units: a slot is asked for only where there is no amount.
+            let charge = amounts.get(*unit).copied().unwrap_or(u64::from(*unit == ONE_SLOT));
             (limit, charge)
         })
     }

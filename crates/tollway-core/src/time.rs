@@ -122,6 +122,12 @@ impl Span {
         Self::from_micros(self.0.saturating_mul(n))
     }
 
+    /// This many times as long, at most `most`.
+    pub(crate) const fn times_up_to(self, n: u64, most: Self) -> Self {
+        let times = self.0.saturating_mul(n);
+        if times < most.0 { Self(times) } else { most }
+    }
+
     /// Both together.
     pub const fn plus(self, other: Self) -> Self {
         Self::from_micros(self.0.saturating_add(other.0))

@@ -17,10 +17,18 @@ pub struct Bucket {
 }
 
 /// How fast a bucket drains: `amount` units in `period`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     pub(super) amount: u64,
     pub(super) period: Span,
+}
+
+impl Rate {
+    /// How long these units take to come back, rounded up.
+    pub(super) fn time_of(self, units: u64) -> Span {
+        let total = u128::from(units).saturating_mul(u128::from(self.period.as_micros()));
+        Span::from_micros(u64::try_from(total.div_ceil(u128::from(self.amount.max(1)))).unwrap_or(u64::MAX))
+    }
 }
 
 impl Bucket {
@@ -54,18 +62,6 @@ impl Bucket {
         let left = self.total(rate).saturating_sub(drained);
         let narrow = |wide: Option<u128>| wide.and_then(|wide| u64::try_from(wide).ok()).unwrap_or(COUNT_MAX);
         Self { used: narrow(left.checked_div(period)), part: narrow(left.checked_rem(period)) }
-    }
-
-    /// Refilled for `elapsed` and less `charge`; or, if there is no room for that, how long until there is.
-    #[inline(always)]
-    pub(crate) fn take(self, rate: Rate, burst: u64, charge: u64, elapsed: Span) -> Result<Self, Span> {
-        let refilled = self.after(rate, elapsed);
-        let mut after = refilled;
-        after.debit(charge);
-        if charge > 0 && after.whole() > burst {
-            return Err(refilled.wait_for(rate, burst, charge));
-        }
-        Ok(after)
     }
 
     /// How long until `charge` fits beside what is used: zero if it does now. Rounded up, against the caller.

@@ -2,6 +2,7 @@
 
 mod bucket;
 mod concurrency;
+mod refill;
 mod sliding;
 mod window;
 
@@ -11,6 +12,7 @@ pub use sliding::Sliding;
 pub use window::Window;
 
 pub(crate) use bucket::Rate;
+pub(crate) use refill::Refill;
 use serde::{Deserialize, Serialize};
 pub(crate) use window::Room;
 
@@ -144,7 +146,7 @@ impl Limit {
                 *bucket = bucket.after(rate, at.since(as_of));
                 bucket.debit(charge);
                 let holds = bucket.whole() <= self.capacity();
-                let expires = self.surely_refilled_at(*bucket, rate, at);
+                let expires = self.surely_refilled_at(*bucket, at);
                 Debited { good_until: Timestamp::MAX, expires, holds }
             }
             _ => self.debit_others(meter, charge, span, permit),
@@ -294,15 +296,10 @@ impl Limit {
         }
     }
 
-    /// When nothing of a bucket is used any more, or later by less than a microsecond for each unit that is: good enough to
-    /// forget it by, and needs no division.
-    #[inline(always)]
-    pub(crate) fn surely_refilled_at(&self, bucket: Bucket, rate: Rate, as_of: Timestamp) -> Timestamp {
-        let units = bucket.whole();
-        if units > self.capacity() {
-            return bucket.good_as_new_at(rate, as_of);
-        }
-        as_of.plus(self.unit_time().times(units).min(self.refill_time()))
+    /// When a bucket that is as of `as_of` is surely full.
+    #[inline]
+    pub(crate) fn surely_refilled_at(&self, bucket: Bucket, as_of: Timestamp) -> Timestamp {
+        self.refill().map_or(Timestamp::EPOCH, |refill| as_of.plus(refill.surely_full_in(bucket)))
     }
 
     /// When the limit is whole again: a window's end, a full bucket, the last slot's expiry; never before `at`.

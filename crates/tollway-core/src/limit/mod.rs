@@ -13,6 +13,7 @@ pub use draft::read_span;
 pub use parse::LimitTextError;
 pub use table::{AmountText, LimitTable, LimitTableError};
 
+use crate::algorithm::Refill;
 use crate::bounds::{AMOUNT_MAX, PERIOD_MAX, PERIOD_MIN, SLOTS_MAX};
 use crate::{Name, Span};
 
@@ -62,9 +63,8 @@ pub struct Limit {
     algorithm: Algorithm,
     identity: u32,
     capacity: u64,
-    /// How long an empty bucket takes to fill, and how long one unit of it; divided once.
-    refill_time: Span,
-    unit_time: Span,
+    /// Of a bucket.
+    refill: Option<Refill>,
 }
 
 /// Why numbers do not make a limit.
@@ -116,9 +116,8 @@ impl Limit {
         let name = words::default_name(&unit, &algorithm);
         let identity = words::identity(&name, &unit, &algorithm);
         let capacity = capacity(amount, &algorithm);
-        let unit_time = refill_time(amount, 1, &algorithm);
-        let refill_time = refill_time(amount, capacity, &algorithm);
-        Ok(Self { name, unit, amount, algorithm, identity, capacity, refill_time, unit_time })
+        let refill = refill(amount, capacity, &algorithm);
+        Ok(Self { name, unit, amount, algorithm, identity, capacity, refill })
     }
 
     /// The same limit under another name (and so, another meter).
@@ -199,12 +198,13 @@ impl Limit {
 
     /// How long an empty bucket takes to fill, rounded up; zero for limits that do not refill.
     pub fn refill_time(&self) -> Span {
-        self.refill_time
+        self.refill.map_or(Span::ZERO, |refill| refill.full_time())
     }
 
-    /// How long one unit of a bucket takes to come back, rounded up; zero for limits that do not refill.
-    pub(crate) fn unit_time(&self) -> Span {
-        self.unit_time
+    /// How its bucket refills, if it has one.
+    #[inline]
+    pub(crate) fn refill(&self) -> Option<&Refill> {
+        self.refill.as_ref()
     }
 }
 
@@ -216,11 +216,13 @@ fn capacity(amount: u64, algorithm: &Algorithm) -> u64 {
     }
 }
 
-/// How long these units of a bucket take to come back.
-fn refill_time(amount: u64, units: u64, algorithm: &Algorithm) -> Span {
-    let (Algorithm::Bucket { period, .. } | Algorithm::Paced(period)) = algorithm else { return Span::ZERO };
-    let total = u128::from(units).saturating_mul(u128::from(period.as_micros()));
-    Span::from_micros(u64::try_from(total.div_ceil(u128::from(amount.max(1)))).unwrap_or(u64::MAX))
+fn refill(amount: u64, capacity: u64, algorithm: &Algorithm) -> Option<Refill> {
+    match algorithm {
+        Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
+            Some(Refill::new(amount, *period, capacity))
+        }
+        _ => None,
+    }
 }
 
 impl fmt::Display for Limit {

@@ -5,7 +5,7 @@ use super::meter::{Charge, PackedMeter};
 use crate::algorithm::Meter;
 use crate::decide::deny_meters;
 use crate::decision::{DecideNow, GrantNow};
-use crate::{Cost, Line, Policy, PolicyKey, Timestamp};
+use crate::{Cost, Line, Policy, PolicyKey, Span, Timestamp};
 
 /// How many meters fit.
 const METERS_MAX: usize = 7;
@@ -15,7 +15,6 @@ const METERS_MAX: usize = 7;
 /// Whose meters they are it does not say: they are those of the policy that it was packed for, in its order. Whoever keeps
 /// it must know that policy's key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(align(128))]
 pub struct PackedMany {
     seen: Timestamp,
     expires: Expiry,
@@ -23,7 +22,10 @@ pub struct PackedMany {
     meters: [PackedMeter; METERS_MAX],
 }
 
-const _: () = assert!(size_of::<PackedMany>() == 128, "two cache lines");
+/// One of the meters has no room.
+struct Full;
+
+const _: () = assert!(size_of::<PackedMany>() == 128, "as it says");
 
 impl PackedMany {
     /// The line in 128 bytes, if it fits and its meters are those of the policy with this key.
@@ -63,23 +65,33 @@ impl PackedMany {
             return None;
         }
         let now = now.max(self.seen);
-        // All or nothing (I3): what the meters will be is worked out beside them.
-        let mut after = Self { seen: now, ..*self };
-        let (mut expires, mut good_until) = (now, Timestamp::MAX);
-        for ((limit, amount), meter) in policy.charges(cost).zip(&mut after.meters) {
-            let charge = Charge { amount, as_of: self.seen, now, edge: policy.edge() };
-            let debited = match meter.take(limit, charge)? {
-                Ok(debited) if amount <= limit.capacity() => debited,
-                _ => return self.deny_now(policy, cost, now),
+        // All or nothing (I3): where a limit has no room, those before it get back what was taken from them.
+        let before = *self;
+        let taken = self.take(policy, cost, now);
+        if let Some(Ok(good_until)) = taken {
+            return Some(DecideNow::Granted(GrantNow { now, good_until }));
+        }
+        *self = before;
+        taken.and_then(|_| self.deny_now(policy, cost, now))
+    }
+
+    /// Takes from one meter after the other, and says until when the permit may begin; or stops at one that has no room.
+    #[inline(always)]
+    fn take(&mut self, policy: &Policy, cost: &Cost, now: Timestamp) -> Option<Result<Timestamp, Full>> {
+        let (elapsed, edge) = (now.since(self.seen), policy.edge());
+        let (mut new_in, mut good_until) = (Span::ZERO, Timestamp::MAX);
+        for ((limit, amount), meter) in policy.charges(cost).zip(&mut self.meters) {
+            let Ok(debited) = meter.take(limit, Charge { amount, elapsed, now, edge })? else {
+                return Some(Err(Full));
             };
-            expires = expires.max(debited.expires);
+            new_in = new_in.max(debited.new_in);
             if amount > 0 {
                 good_until = good_until.min(debited.good_until);
             }
         }
-        after.expires = Expiry::at_most(expires);
-        *self = after;
-        Some(DecideNow::Granted(GrantNow { now, good_until }))
+        self.seen = now;
+        self.expires = Expiry::at_most(now.plus(new_in));
+        Some(Ok(good_until))
     }
 
     #[cold]
@@ -102,7 +114,7 @@ impl PackedMany {
 mod tests {
     use super::*;
     use crate::decision::{Decision, DenyNow};
-    use crate::{PermitId, Span, decide_now};
+    use crate::{PermitId, decide_now};
     use proptest::prelude::*;
 
     const LIMITS: [&str; 6] = [

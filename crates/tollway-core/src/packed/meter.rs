@@ -1,6 +1,6 @@
 //! A window or a bucket in 16 bytes, and a take from it in one step.
 
-use crate::algorithm::{Bucket, Debited, Room, State, Window};
+use crate::algorithm::{Bucket, Refill, Room, State, Window};
 use crate::{Algorithm, Limit, Span, Timestamp};
 
 /// Set in `first` if the meter is a window's; counts and times end far below.
@@ -15,13 +15,22 @@ pub(super) struct PackedMeter {
     second: u64,
 }
 
-/// A take: from when to when the meter is brought, what is taken there, and the edge that windows keep.
+/// A take: what is taken, how long after the last one, when, and the edge that windows keep.
 #[derive(Clone, Copy)]
 pub(super) struct Charge {
     pub(super) amount: u64,
-    pub(super) as_of: Timestamp,
+    pub(super) elapsed: Span,
     pub(super) now: Timestamp,
     pub(super) edge: Span,
+}
+
+/// What a take leaves behind.
+#[derive(Clone, Copy)]
+pub(super) struct Debited {
+    /// Until when the permit may begin.
+    pub(super) good_until: Timestamp,
+    /// In how long the meter is as good as new.
+    pub(super) new_in: Span,
 }
 
 impl PackedMeter {
@@ -42,46 +51,40 @@ impl PackedMeter {
     /// Nothing if it is no meter of this limit's.
     #[inline(always)]
     pub(super) fn take(&mut self, limit: &Limit, charge: Charge) -> Option<Result<Debited, Timestamp>> {
-        let Charge { amount: charge, as_of, now, edge } = charge;
-        let room = Room { amount: limit.amount(), charge, edge };
-        match limit.algorithm() {
-            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) if !self.is_window() => {
-                let rate = limit.rate(*period);
-                Some(match self.bucket().take(rate, limit.capacity(), charge, now.since(as_of)) {
-                    Ok(bucket) => {
-                        *self = Self::of_bucket(bucket);
-                        let expires = limit.surely_refilled_at(bucket, rate, now);
-                        Ok(Debited { good_until: Timestamp::MAX, expires, holds: true })
-                    }
-                    Err(wait) => Err(now.plus(wait)),
-                })
-            }
-            Algorithm::Window(calendar) if self.is_window() => {
-                let taken = self.window().take(calendar, room, now);
-                Some(taken.map(|window| self.debited(window, window.good_until(calendar, edge))))
-            }
-            Algorithm::FromFirstCall(period) if self.is_window() => {
-                let taken = self.window().take_unaligned(*period, room, now);
-                Some(taken.map(|window| self.debited(window, window.end)))
-            }
+        match limit.refill() {
+            Some(refill) if !self.is_window() => Some(self.take_from_bucket(refill, charge)),
+            None if self.is_window() => self.take_from_window(limit, charge),
             _ => None,
         }
     }
 
-    /// When a bucket that is as of `as_of` is surely full; a window ends when it always did.
-    pub(super) fn refilled_at(self, limit: &Limit, as_of: Timestamp) -> Timestamp {
-        match limit.algorithm() {
-            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) if !self.is_window() => {
-                limit.surely_refilled_at(self.bucket(), limit.rate(*period), as_of)
-            }
-            _ => Timestamp::EPOCH,
-        }
+    #[inline(always)]
+    fn take_from_bucket(&mut self, refill: &Refill, charge: Charge) -> Result<Debited, Timestamp> {
+        let Charge { amount, elapsed, now, .. } = charge;
+        let taken = refill.take(self.bucket(), amount, elapsed).map_err(|wait| now.plus(wait))?;
+        *self = Self::of_bucket(taken.bucket);
+        Ok(Debited { good_until: Timestamp::MAX, new_in: taken.full_in })
     }
 
     #[inline]
-    fn debited(&mut self, window: Window, good_until: Timestamp) -> Debited {
-        *self = Self::of_window(window);
-        Debited { good_until, expires: window.end, holds: true }
+    fn take_from_window(&mut self, limit: &Limit, charge: Charge) -> Option<Result<Debited, Timestamp>> {
+        let Charge { amount: charge, now, edge, .. } = charge;
+        let room = Room { amount: limit.amount(), charge, edge };
+        let (taken, calendar) = match limit.algorithm() {
+            Algorithm::Window(calendar) => (self.window().take(calendar, room, now), Some(calendar)),
+            Algorithm::FromFirstCall(period) => (self.window().take_unaligned(*period, room, now), None),
+            _ => return None,
+        };
+        Some(taken.map(|window| {
+            *self = Self::of_window(window);
+            let good_until = calendar.map_or(window.end, |calendar| window.good_until(calendar, edge));
+            Debited { good_until, new_in: window.end.since(now) }
+        }))
+    }
+
+    /// When a bucket that is as of `as_of` is surely full; a window ends when it always did.
+    pub(super) fn refilled_at(self, limit: &Limit, as_of: Timestamp) -> Timestamp {
+        if self.is_window() { Timestamp::EPOCH } else { limit.surely_refilled_at(self.bucket(), as_of) }
     }
 
     #[inline]

@@ -56,11 +56,11 @@ impl Packed {
             return None;
         }
         let now = now.max(self.seen);
-        let charge = Charge { amount, as_of: self.seen, now, edge: policy.edge() };
+        let charge = Charge { amount, elapsed: now.since(self.seen), now, edge: policy.edge() };
         Some(match self.meter.take(limit, charge)? {
             Ok(debited) => {
                 self.seen = now;
-                self.expires = Expiry::at_most(debited.expires);
+                self.expires = Expiry::at_most(now.plus(debited.new_in));
                 DecideNow::Granted(GrantNow { now, good_until: debited.good_until })
             }
             Err(retry_at) => {

@@ -1,5 +1,6 @@
 //! Lines in this process: sharded, bounded, expiring by themselves.
 
+mod entries;
 mod settings;
 mod shard;
 mod slab;
@@ -144,7 +145,7 @@ impl MemoryStore {
         permit: PermitId,
         now: Timestamp,
     ) -> Option<DecideNow> {
-        let hash = table::hash(&self.hasher, policy.key(), subject);
+        let hash = entries::hash(&self.hasher, policy.key(), subject);
         let mut shard = self.lock(shard_of(hash));
         let decided = match shard.own(hash, policy, subject)? {
             Found::Packed(packed) => packed.decide_now(policy, cost, now)?,
@@ -222,7 +223,7 @@ impl MemoryStore {
     }
 
     fn key<'a>(&self, party: &Party<'a>) -> Key<'a> {
-        let hash = table::hash(&self.hasher, party.policy.key(), party.subject.as_str());
+        let hash = entries::hash(&self.hasher, party.policy.key(), party.subject.as_str());
         Key { hash, policy: party.policy, subject: party.subject }
     }
 
@@ -349,7 +350,7 @@ mod tests {
         let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_700_000_000)));
         let store = MemoryStore::with_capacity(3 * SHARDS, clock.clone());
         let policy = Policy::new("api", ["3 / minute from first call"]).unwrap();
-        let hash = |name: &str| table::hash(&store.hasher, policy.key(), name);
+        let hash = |name: &str| entries::hash(&store.hasher, policy.key(), name);
         let slot = |name: &str| (hash(name) >> 40) % 16;
         let names: Vec<String> =
             (0..200_000).map(|n| format!("s{n}")).filter(|name| shard_of(hash(name)) == 7).collect();

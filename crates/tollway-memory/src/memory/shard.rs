@@ -3,7 +3,8 @@
 use foldhash::fast::RandomState;
 use tollway_core::{Line, Policy, Span, StoreError, Subject, Timestamp};
 
-use super::table::{Found, LineTable, hash};
+use super::entries::hash;
+use super::table::{Found, LineTable};
 use super::{OVERFLOW_LINES, SHARDS, full};
 
 /// How many places a new line looks at to make room before there is need.

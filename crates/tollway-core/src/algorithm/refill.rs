@@ -1,0 +1,85 @@
+//! How the bucket of one limit refills: all that a take must know of it, side by side and divided once.
+
+use std::hint::select_unpredictable;
+
+use super::{Bucket, Rate};
+use crate::Span;
+
+/// The rate and the burst of a bucket, and how long they take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refill {
+    rate: Rate,
+    burst: u64,
+    /// How long one unit takes to come back, rounded up: in any shorter time less than one does.
+    unit_time: Span,
+    /// How long an empty bucket takes to fill, rounded up.
+    full_time: Span,
+}
+
+/// A bucket after a take.
+pub(crate) struct Taken {
+    pub(crate) bucket: Bucket,
+    /// In how long it is surely full again.
+    pub(crate) full_in: Span,
+}
+
+impl Refill {
+    /// Of `amount` units in `period`, saved up to `burst`.
+    pub(crate) fn new(amount: u64, period: Span, burst: u64) -> Self {
+        let rate = Rate { amount, period };
+        Self { rate, burst, unit_time: rate.time_of(1), full_time: rate.time_of(burst) }
+    }
+
+    pub(crate) fn full_time(&self) -> Span {
+        self.full_time
+    }
+
+    /// In how long nothing of a bucket is used any more, or longer by less than a microsecond for each unit that is: good
+    /// enough to forget it by, and needs no division.
+    pub(crate) fn surely_full_in(&self, bucket: Bucket) -> Span {
+        let units = bucket.whole();
+        if units > self.burst { bucket.wait_for(self.rate, 0, 0) } else { self.at_most_for(units) }
+    }
+
+    #[inline(always)]
+    fn at_most_for(&self, units: u64) -> Span {
+        self.unit_time.times_up_to(units, self.full_time)
+    }
+
+    /// The bucket refilled for `elapsed` and less `charge`; or, if there is no room for that, how long until there is.
+    #[inline(always)]
+    pub(crate) fn take(&self, bucket: Bucket, charge: u64, elapsed: Span) -> Result<Taken, Span> {
+        match self.take_soon(bucket, charge, elapsed) {
+            Some(taken) => Ok(taken),
+            None => self.take_late(bucket, charge, elapsed),
+        }
+    }
+
+    /// If less than a unit has come back, and there is room. It needs no division and is so whenever it matters: whoever
+    /// takes that often is why a take must be short.
+    #[inline(always)]
+    fn take_soon(&self, bucket: Bucket, charge: u64, elapsed: Span) -> Option<Taken> {
+        if elapsed >= self.unit_time {
+            return None;
+        }
+        let drained = elapsed.as_micros().wrapping_mul(self.rate.amount);
+        let (part, borrowed) = bucket.part.overflowing_sub(drained);
+        // As good as chance: a jump would be guessed wrong too often.
+        let part = part.wrapping_add(select_unpredictable(borrowed, self.rate.period.as_micros(), 0));
+        let used = bucket.used.checked_sub(u64::from(borrowed))?.checked_add(charge)?;
+        let units = used.checked_add(u64::from(part > 0))?;
+        let taken = Taken { bucket: Bucket { used, part }, full_in: self.at_most_for(units) };
+        (units <= self.burst).then_some(taken)
+    }
+
+    #[inline(never)]
+    fn take_late(&self, bucket: Bucket, charge: u64, elapsed: Span) -> Result<Taken, Span> {
+        let refilled = bucket.after(self.rate, elapsed);
+        let mut bucket = refilled;
+        bucket.debit(charge);
+        if charge > 0 && bucket.whole() > self.burst {
+            return Err(refilled.wait_for(self.rate, self.burst, charge));
+        }
+        Ok(Taken { bucket, full_in: self.surely_full_in(bucket) })
+    }
+}
