@@ -18,7 +18,6 @@ pub(crate) const TEXT: &str = concat!(
     "other_parts = function()\n",
     include_str!("script/exact.lua"),
     include_str!("script/edge.lua"),
-    include_str!("script/first.lua"),
     include_str!("script/sliding.lua"),
     include_str!("script/slots.lua"),
     include_str!("script/meter.lua"),

@@ -16,7 +16,9 @@ parts.limit = function()
     elseif kind == "bucket" then
       return max(from, plus(as_of, engine.bucket.wait_for(limit, meter[2], meter[3], limit.capacity, charge)))
     elseif kind == "first" then
-      return engine.first.earliest(limit, meter[2], meter[3], charge, from)
+      local ends = meter[2]
+      if (from < ends and meter[3] or 0) + charge <= limit.amount then return from end
+      return from < ends and ends or 0
     elseif kind == "sliding" then
       return engine.sliding.earliest(limit.period, meter[2], meter[3], meter[4], limit.amount, charge, from)
     end
@@ -40,12 +42,20 @@ parts.limit = function()
       if holds and limit.refill_time <= REFILLS_SOON then return MAX, plus(at, limit.refill_time), holds end
       return MAX, engine.bucket.good_as_new_at(limit, used, part, at), holds
     end
+    if kind == "first" then
+      -- Here and not in a part of its own: six of these are a take of a consumer, and making parts costs more than it.
+      local ends, count = meter[2], meter[3]
+      if ends <= at then ends, count = 0, 0 end
+      if charge > 0 then
+        if ends == 0 then ends = plus(at, limit.period) end
+        count = min(count + charge, MAX)
+      end
+      meter[2], meter[3] = ends, count
+      return ends, ends, count <= limit.amount
+    end
     engine.meter.advance(limit, meter, as_of, at)
     local good_until = MAX
-    if kind == "first" then
-      meter[2], meter[3] = engine.first.debit(limit, meter[2], meter[3], charge, at)
-      good_until = meter[2]
-    elseif kind == "sliding" then
+    if kind == "sliding" then
       meter[4] = min(meter[4] + charge, MAX)
     elseif charge > 0 then
       good_until = plus(at, limit.period)
