@@ -1,7 +1,7 @@
 //! `tollway demo`, as somebody sees it who has just got the command.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-mod common;
+mod home;
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::Home;
+use home::Home;
 use serde_json::Value;
 
 /// Little work, and four seconds at the most with three minutes.

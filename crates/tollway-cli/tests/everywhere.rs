@@ -1,11 +1,11 @@
 //! What holds for every subcommand: help that teaches, completions, a manual, JSON errors, colours only where they belong.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod common;
+mod home;
 
 use std::process::Command;
 
-use common::Home;
+use home::Home;
 
 const COMMANDS: [&str; 9] = ["demo", "take", "run", "usage", "why", "limit", "policy", "plan", "simulate"];
 

@@ -1,9 +1,9 @@
 //! `tollway plan`: the documents' tables, when each kind of limit is done, and everything that cannot be planned.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
+mod home;
 
-use common::{Home, golden};
+use home::{Home, golden};
 use serde_json::Value;
 
 /// Sunday, twenty seconds into a minute.

@@ -2,9 +2,9 @@
 //! them, are tested where the warnings are made.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-mod common;
+mod home;
 
-use common::{Home, golden};
+use home::{Home, golden};
 use serde_json::Value;
 
 const EVERY_KIND: &str = include_str!("golden/policy_every_kind.toml");

@@ -1,13 +1,13 @@
 //! `tollway run`: the child's exit code is ours, signals pass, and many of them keep the limit (A1, A2).
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod common;
+mod home;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use common::Home;
+use home::Home;
 
 const CONFIG: &str = r#"
 [policies.adobe]

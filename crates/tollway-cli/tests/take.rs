@@ -1,9 +1,9 @@
 //! `tollway take`, `usage`, `why` and `limit`, as a user of a shell sees them (A2, A3).
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod common;
+mod home;
 
-use common::Home;
+use home::Home;
 use serde_json::Value;
 
 const CONFIG: &str = r#"
@@ -66,8 +66,8 @@ fn usage_shows_every_policy_and_takes_nothing() {
     home.run(&["take", "gemini", "--cost", "tokens=100k"]);
     let (exit, stdout, stderr) = home.run(&["usage"]);
     assert_eq!((exit, stderr.as_str()), (0, ""));
-    let masked = common::mask_times(&stdout);
-    common::golden("usage.txt", &masked);
+    let masked = home::mask_times(&stdout);
+    home::golden("usage.txt", &masked);
     assert_eq!(home.run(&["usage"]).1.lines().count(), stdout.lines().count());
 }
 
@@ -80,7 +80,7 @@ fn why_says_which_limit_and_what_would_have_been_enough() {
     home.run(&["take", "gemini", "--cost", "tokens=400k", "--cost", "requests=5"]);
     let (exit, stdout, _) = home.run(&["why", "gemini", "--cost", "tokens=100k"]);
     assert_eq!(exit, 75);
-    common::golden("why.txt", &common::mask_times(&stdout));
+    home::golden("why.txt", &home::mask_times(&stdout));
     let (exit, answer) = json(&home, &["why", "gemini"]);
     assert_eq!((exit, &answer["would_grant"]), (75, &Value::Bool(false)));
     assert_eq!(answer["lacking"][0]["enough"], 6);
@@ -110,7 +110,7 @@ fn a_set_limit_beats_the_config_until_it_is_cleared() {
     assert_eq!(listed["limits"][0]["config"], "3 requests / day from first call");
     assert_eq!(home.run(&["limit", "clear", name]).0, 0);
     let (_, stdout, _) = home.run(&["limit", "get"]);
-    common::golden("limit_get.txt", &stdout);
+    home::golden("limit_get.txt", &stdout);
 }
 
 #[test]

@@ -31,7 +31,6 @@ fn grants(limiter: &Limiter, most: usize) -> usize {
     (0..most).take_while(|_| limiter.try_take("api").now().unwrap().is_granted()).count()
 }
 
-/// A lease out while the policy gets another limit is settled on a meter that it was never taken from.
 #[test]
 fn a_lease_is_settled_under_the_policy_it_was_taken_under() {
     let (folder, clock) = begin();
@@ -48,7 +47,6 @@ fn a_lease_is_settled_under_the_policy_it_was_taken_under() {
     assert_eq!(more, 0, "granted beyond 100 / hour, all under the new policy");
 }
 
-/// What is left of one unit is spent as another.
 #[test]
 fn what_is_left_of_one_unit_is_not_spent_as_another() {
     let (folder, clock) = begin();
@@ -62,7 +60,6 @@ fn what_is_left_of_one_unit_is_not_spent_as_another() {
     assert_eq!(granted, 10, "of 10 requests / minute");
 }
 
-/// Units in another order.
 #[test]
 fn units_in_another_order_are_not_mixed_up() {
     let (folder, clock) = begin();
@@ -134,7 +131,6 @@ fn wait_until(what: impl Fn() -> bool) -> bool {
     false
 }
 
-/// What is granted while the debt is being told is forgotten.
 #[test]
 fn what_is_granted_while_the_debt_is_told_is_told_too() {
     let away = Arc::new(AtomicBool::new(true));
@@ -152,7 +148,6 @@ fn what_is_granted_while_the_debt_is_told_is_told_too() {
     assert_eq!(limiter.usage("api").now().unwrap().limits[0].used, 15);
 }
 
-/// What is granted because of one failure is never told.
 #[test]
 fn what_is_granted_for_single_failures_is_told_too() {
     let count = AtomicU64::new(0);
@@ -171,7 +166,11 @@ fn what_is_granted_for_single_failures_is_told_too() {
     assert!(all <= 100, "{all} of 100 / hour by one process, the store never left alone");
 }
 
-/// One subject that fails keeps the whole store away for ever.
+fn good_one_is_stored(limiter: &Limiter) -> bool {
+    let taken = limiter.try_take("api").subject("good").now().unwrap();
+    taken.granted().is_some_and(|permit| !permit.degraded())
+}
+
 #[test]
 fn one_bad_subject_does_not_keep_the_store_away() {
     let (limiter, _store) =
@@ -179,19 +178,9 @@ fn one_bad_subject_does_not_keep_the_store_away() {
     for _ in 0..3 {
         let _ = limiter.try_take("api").subject("bad").now();
     }
-    let good = || {
-        limiter
-            .try_take("api")
-            .subject("good")
-            .now()
-            .unwrap()
-            .granted()
-            .is_some_and(|permit| !permit.degraded())
-    };
-    assert!(wait_until(good));
+    assert!(wait_until(|| good_one_is_stored(&limiter)));
 }
 
-/// A debit that cannot be told keeps the store away for ever.
 #[test]
 fn a_debt_that_cannot_be_told_does_not_keep_the_store_away() {
     let (limiter, _store) = ruled(&["100 / hour"], |operation| {
@@ -200,19 +189,9 @@ fn a_debt_that_cannot_be_told_does_not_keep_the_store_away() {
     for n in 0..3 {
         let _ = limiter.try_take("api").subject(&format!("new{n}")).now();
     }
-    let good = || {
-        limiter
-            .try_take("api")
-            .subject("good")
-            .now()
-            .unwrap()
-            .granted()
-            .is_some_and(|permit| !permit.degraded())
-    };
-    assert!(wait_until(good));
+    assert!(wait_until(|| good_one_is_stored(&limiter)));
 }
 
-/// What was spent is forgotten where all slots are held.
 #[test]
 fn what_was_spent_counts_even_where_all_slots_are_held() {
     let away = Arc::new(AtomicBool::new(false));
@@ -235,7 +214,6 @@ fn what_was_spent_counts_even_where_all_slots_are_held() {
     assert_eq!(used, 1 + granted);
 }
 
-/// A lease runs on after a reset.
 #[test]
 fn a_lease_ends_with_a_reset() {
     let (folder, clock) = begin();
@@ -246,7 +224,6 @@ fn a_lease_ends_with_a_reset() {
     assert_eq!(granted, 1_000, "since the reset");
 }
 
-/// A bucket that is lowered is forgotten by the old, faster rate.
 #[test]
 fn a_lowered_bucket_is_not_forgotten_early() {
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_001_200)));
