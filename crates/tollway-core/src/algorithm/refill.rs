@@ -83,3 +83,26 @@ impl Refill {
         Ok(Taken { bucket, full_in: self.surely_full_in(bucket) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The short way and the long one are one function, up to the last microsecond before a unit has come back.
+        #[test]
+        fn soon_and_late_agree(
+            used in 0..50u64, part in 0..1_000_000u64, amount in 1..2_000u64, burst in 1..60u64,
+            charge in 0..12u64, before in 1..1_000_000u64,
+        ) {
+            let refill = Refill::new(amount, Span::from_secs(1), burst);
+            let bucket = Bucket { used, part };
+            let elapsed = Span::from_micros(refill.unit_time.as_micros().saturating_sub(before % 700));
+            if let Some(soon) = refill.take_soon(bucket, charge, elapsed) {
+                let late = refill.take_late(bucket, charge, elapsed).ok();
+                prop_assert_eq!(Some((soon.bucket, soon.full_in)), late.map(|late| (late.bucket, late.full_in)));
+            }
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! A line of several windows and buckets in 128 bytes: two cache lines side by side.
+//! A line of several windows and buckets in 128 bytes.
 
 use super::Expiry;
 use super::meter::{Charge, PackedMeter};

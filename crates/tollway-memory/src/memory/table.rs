@@ -157,3 +157,43 @@ impl Kept {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tollway_core::Policy;
+
+    use super::*;
+
+    /// A reload may give a policy more limits or fewer: its lines are found all the same, and each is kept once.
+    #[test]
+    fn a_line_moves_with_the_number_of_limits() {
+        let (one, two) = (["5 / minute"], ["5 / minute", "90 / hour"]);
+        let (one, two) = (Policy::new("api", one).unwrap(), Policy::new("api", two).unwrap());
+        let (hash, subject) = (7, Subject::new("ann").unwrap());
+        let mut table = LineTable::new(RandomState::default());
+        for policy in [&one, &two, &one] {
+            table.keep(hash, policy.key(), &subject, Line::new(policy));
+            assert_eq!(table.len(), 1);
+            for asked in [&one, &two] {
+                let found = table.find(hash, asked.key(), "ann").unwrap().to_line();
+                assert_eq!(found.meters.len(), policy.limits().len());
+                assert!(table.expires(hash, asked.key(), "ann").is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn expired_lines_of_either_table_are_swept() {
+        let (one, two) = (["5 / minute"], ["5 / minute", "90 / hour"]);
+        let policies = [Policy::new("one", one).unwrap(), Policy::new("two", two).unwrap()];
+        let subject = Subject::new("ann").unwrap();
+        let hasher = RandomState::default();
+        let mut table = LineTable::new(hasher.clone());
+        for policy in &policies {
+            let hash = super::super::entries::hash(&hasher, policy.key(), "ann");
+            table.keep(hash, policy.key(), &subject, Line::new(policy));
+        }
+        assert!(table.sweep(64, Timestamp::from_secs(1)));
+        assert_eq!(table.len(), 0);
+    }
+}
