@@ -39,10 +39,11 @@ const ONE_SLOT: usize = usize::MAX;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     key: Arc<PolicyKey>,
-    limits: Box<[Limit]>,
-    units: Box<[Name]>,
+    // Shared, not copied: every take that goes to a store across a network carries its policy.
+    limits: Arc<[Limit]>,
+    units: Arc<[Name]>,
     /// For each limit, the index of its unit, or [`ONE_SLOT`].
-    unit_of: Box<[usize]>,
+    unit_of: Arc<[usize]>,
     default_cost: Cost,
     may_book: bool,
     holds_slots: bool,
@@ -319,7 +320,7 @@ impl Policy {
     /// Each limit with what `cost` takes from it: one slot of a concurrency limit, else the amount of its unit.
     pub fn charges<'a>(&'a self, cost: &'a Cost) -> impl Iterator<Item = (&'a Limit, u64)> {
         let amounts = cost.amounts();
-        self.limits.iter().zip(&self.unit_of).map(|(limit, unit)| {
+        self.limits.iter().zip(&*self.unit_of).map(|(limit, unit)| {
             // No cost has that many units: a slot is asked for only where there is no amount.
             let charge = amounts.get(*unit).copied().unwrap_or(u64::from(*unit == ONE_SLOT));
             (limit, charge)

@@ -101,6 +101,11 @@ impl Connections {
 }
 
 impl Connection {
+    /// Whether it leads to several servers, each of which has some of the keys.
+    pub(crate) fn has_nodes(&self) -> bool {
+        matches!(self.wire, Wire::Cluster(_))
+    }
+
     /// Sends the commands together and answers each; on one server in one go, on a Cluster each to its node.
     pub(crate) async fn send(&mut self, commands: Vec<Cmd>) -> Vec<RedisResult<Value>> {
         match &mut self.wire {

@@ -21,6 +21,7 @@
 //! With `?layout=consumers`, counts lie in keys that a system already running counts in, too: see `consumers/mod.rs`.
 
 mod address;
+mod bundle;
 mod clock;
 mod connection;
 mod consumers;
@@ -31,6 +32,7 @@ mod operation;
 mod pack;
 mod reply;
 mod request;
+mod run;
 mod script;
 mod settings;
 mod store;

@@ -5,19 +5,18 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Cmd, RedisResult, Value};
+use redis::{RedisResult, Value};
 use tollway_core::{Clock, Outcomes, StoreError, Timestamp};
 use tollway_remote::{Call, Link};
 
 use crate::address::Address;
+use crate::bundle::{Bundle, Try};
 use crate::clock::WallClock;
 use crate::connection::Connections;
-use crate::error::{answered, not_answered, not_understood};
+use crate::error::not_understood;
 use crate::keys::Keys;
-use crate::reply;
 use crate::request::{GRACE, Requests};
-use crate::script;
-use crate::windows::{Calendars, Times};
+use crate::windows::Calendars;
 
 /// How often a call is sent until the script has all it needs: its own text, and calendar windows it asked for.
 const ROUNDS_MAX: usize = 8;
@@ -58,28 +57,23 @@ impl RedisLink {
         })
     }
 
-    fn command(&self, try_: &Try) -> Cmd {
-        let now = self.test_clock.as_ref().map(|clock| clock.now());
-        let request = self.requests.of(&try_.call, &try_.times, now);
-        let mut command = redis::cmd(if try_.by_text { "EVAL" } else { "EVALSHA" });
-        command.arg(if try_.by_text { script::TEXT } else { &**script::HASH });
-        command.arg(request.keys.len()).arg(request.keys).arg(request.packed);
-        command
-    }
-
     /// Sends what has no result yet, once.
     async fn round(&self, tries: &mut [Try]) {
-        let mut open: Vec<&mut Try> = tries.iter_mut().filter(|try_| try_.result.is_none()).collect();
         let mut connection = match self.connections.get().await {
             Ok(connection) => connection,
-            Err(error) => return open.iter_mut().for_each(|try_| try_.result = Some(Err(error.clone()))),
+            Err(error) => {
+                let open = tries.iter_mut().filter(|one| one.result.is_none());
+                return open.for_each(|one| one.result = Some(Err(error.clone())));
+            }
         };
-        let commands = open.iter().map(|try_| self.command(try_)).collect();
+        let now = self.test_clock.as_ref().map(|clock| clock.now());
+        let bundles = Bundle::all(tries, connection.has_nodes());
+        let commands = bundles.iter().map(|bundle| bundle.command(&self.requests, now)).collect();
         let answers = connection.send(commands).await;
         if answers.iter().any(is_broken) {
             self.connections.give_up(&connection).await;
         }
-        open.into_iter().zip(answers).for_each(|(try_, answer)| try_.hear(answer));
+        bundles.into_iter().zip(answers).for_each(|(bundle, answer)| bundle.hear(answer));
     }
 
     fn now(&self) -> Timestamp {
@@ -102,43 +96,6 @@ impl Link for RedisLink {
     }
 }
 
-/// A call on its way.
-struct Try {
-    call: Arc<Call>,
-    /// Whose calendar windows go with it.
-    times: Times,
-    /// Whether the script itself is sent, for a server that has not seen it.
-    by_text: bool,
-    result: Option<Result<Outcomes, StoreError>>,
-}
-
-impl Try {
-    fn new(call: Arc<Call>, now: Timestamp) -> Self {
-        let times = Times::of(&call.operations, now);
-        Self { call, times, by_text: false, result: None }
-    }
-
-    /// Takes in what came back: a result, or what to send with it the next time.
-    fn hear(&mut self, answer: RedisResult<Value>) {
-        if error_code(&answer) == Some("NOSCRIPT") {
-            self.by_text = true;
-            return;
-        }
-        let result = match answer {
-            Ok(Value::BulkString(bytes)) => reply::outcomes(&bytes, &self.call.operations)
-                .ok_or_else(|| not_understood(&format!("{} bytes", bytes.len()))),
-            Ok(Value::Int(time)) => {
-                self.times.add(Timestamp::from_micros(time.unsigned_abs()));
-                return;
-            }
-            Ok(Value::ServerError(error)) => Err(answered(error.code(), error.details().unwrap_or_default())),
-            Err(error) => Err(not_answered(&error)),
-            Ok(other) => Err(not_understood(&format!("{other:?}").chars().take(80).collect::<String>())),
-        };
-        self.result = Some(result);
-    }
-}
-
 /// What the server calls its error, if it answered with one.
 pub(crate) fn error_code(answer: &RedisResult<Value>) -> Option<&str> {
     match answer {
@@ -150,9 +107,11 @@ pub(crate) fn error_code(answer: &RedisResult<Value>) -> Option<&str> {
 
 /// Whether the connection is of no use any more: it failed, or leads to a server that is no longer the master.
 pub(crate) fn is_broken(answer: &RedisResult<Value>) -> bool {
-    match error_code(answer) {
-        Some(code) => code == "READONLY",
-        None => answer.is_err(),
+    let demoted = |value: &Value| matches!(value, Value::ServerError(error) if error.code() == "READONLY");
+    match answer {
+        Ok(Value::Array(answers)) => answers.iter().any(demoted),
+        Ok(value) => demoted(value),
+        Err(error) => error.code().is_none_or(|code| code == "READONLY"),
     }
 }
 

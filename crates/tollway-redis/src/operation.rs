@@ -4,6 +4,7 @@
 //! {verb, parties: [party], and what the verb needs}
 //! party:             {line, policy, charges: [number], actual: [number] of a settle}
 //! take, preview:     {permit, max_wait, readings, keeper; call and asked, if it has an id}
+//! takes that are equal: the same, and {permits: [permit]}
 //! begin:             the same, and {booking}
 //! settle, give_back: {booking, keeper, remember}
 //! done, renew:       {permit}
@@ -18,8 +19,18 @@ use tollway_core::{
 
 use crate::pack::Fields;
 use crate::request::Named;
+use crate::run::permits;
 
-pub(crate) fn pack_operation(fields: &mut Fields<'_>, operation: &OwnedOperation, named: &Named<'_>) {
+/// An operation, or a run of equal takes.
+pub(crate) fn pack_run(fields: &mut Fields<'_>, run: &[OwnedOperation], named: &Named<'_>) {
+    let Some(first) = run.first() else { return };
+    pack_operation(fields, first, named);
+    if let Some(permits) = permits(run) {
+        fields.list("permits", &permits, |packer, permit| packer.text(permit.0.to_be_bytes()));
+    }
+}
+
+fn pack_operation(fields: &mut Fields<'_>, operation: &OwnedOperation, named: &Named<'_>) {
     let parties = &operation.parties;
     pack_parties(fields, operation, named);
     match &operation.verb {

@@ -17,7 +17,7 @@ pub(crate) fn outcomes(bytes: &[u8], operations: &[OwnedOperation]) -> Option<Ou
     operations.iter().zip(list).map(|(operation, packed)| outcome(packed.list()?, operation)).collect()
 }
 
-fn outcome(packed: &[Packed], operation: &OwnedOperation) -> Option<Outcome> {
+pub(crate) fn outcome(packed: &[Packed], operation: &OwnedOperation) -> Option<Outcome> {
     let (kind, rest) = packed.split_first()?;
     let again = |packed: &Packed| decision(packed.list()?, &operation.parties);
     Some(match (kind.text()?, rest) {
@@ -128,6 +128,6 @@ fn call_id(operation: &OwnedOperation) -> Option<CallId> {
     }
 }
 
-fn time(packed: &Packed) -> Option<Timestamp> {
+pub(crate) fn time(packed: &Packed) -> Option<Timestamp> {
     packed.number().map(Timestamp::from_micros)
 }

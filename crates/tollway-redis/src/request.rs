@@ -1,30 +1,35 @@
-//! A call as the script reads it: packed, with everything about policies worked out, so that the script knows no names,
+//! Calls as the script reads them: packed, with everything about policies worked out, so that the script knows no names,
 //! units or zones.
 //!
 //! ```text
-//! {sequence, grace, answer_kept, now?, policies: [policy], operations: [operation]}
+//! {grace, answer_kept, now?, policies: [policy], calls: [call]}
+//! call:      {writer, sequence, operations: [operation]}
 //! policy:    {shadow, edge, max_wait, may_book, holds_slots, limits: [limit]}
 //! limit:     {kind, identity, amount, capacity, period, refill_time of a bucket, windows of a calendar}
 //! operation: see operation.rs
 //! ```
-//! Numbers are microseconds and units below 2^53, but for `grace` and `answer_kept`, which are milliseconds.
+//! `writer` is the index, from 1, of the key that keeps the call's answer. Numbers are microseconds and units below 2^53, but for `grace` and `answer_kept`, which are milliseconds.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use tollway_core::{Algorithm, Calendar, Limit, LineKey, OwnedOperation, OwnedParty, Policy, Timestamp};
+use tollway_core::{
+    Algorithm, Calendar, Limit, LineKey, Name, OwnedOperation, OwnedParty, Policy, Subject, Timestamp,
+};
 use tollway_remote::{ANSWER_KEPT, Call};
 
 use crate::keys::Keys;
-use crate::operation::pack_operation;
+use crate::operation::pack_run;
 use crate::pack::{Fields, Packer};
+use crate::run::runs;
 use crate::windows::{Calendars, Times};
 
 /// How long lines are kept beyond their end, in case the server's clock is set back.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
-/// A call, ready to be sent.
+/// Calls, ready to be sent.
 pub(crate) struct Request {
-    /// The writer's key, then those of the lines.
+    /// The writer's key for each call, then those of the lines.
     pub(crate) keys: Vec<String>,
     /// The rest, packed.
     pub(crate) packed: Vec<u8>,
@@ -38,12 +43,11 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// The request of a call, with the calendar windows of these times. A time of its own is sent in tests only.
-    pub(crate) fn of(&self, call: &Call, times: &Times, now: Option<Timestamp>) -> Request {
-        let named = Named::of(&call.operations);
+    /// The request of calls, with the calendar windows of these times. A time of its own is sent in tests only.
+    pub(crate) fn of(&self, calls: &[&Call], times: &Times, now: Option<Timestamp>) -> Request {
+        let named = Named::of(calls);
         let mut packer = Packer::default();
         packer.map(|fields| {
-            fields.number("sequence", call.sequence);
             fields.number("grace", millis(self.grace));
             fields.number("answer_kept", millis(ANSWER_KEPT));
             if let Some(now) = now {
@@ -52,13 +56,15 @@ impl Requests {
             fields.list("policies", &named.policies, |packer, policy| {
                 packer.map(|fields| self.pack_policy(fields, policy, times));
             });
-            fields.list("operations", &call.operations, |packer, operation| {
-                packer.map(|fields| pack_operation(fields, operation, &named));
+            let mut writer = 0;
+            fields.list("calls", calls, |packer, call| {
+                writer += 1;
+                packer.map(|fields| pack_call(fields, call, writer, &named));
             });
         });
+        let writers = calls.iter().map(|call| self.keys.writer(call.tag.line()));
         let lines = named.lines.iter().map(|line| self.keys.line(line));
-        let keys = std::iter::once(self.keys.writer(call.tag.line())).chain(lines).collect();
-        Request { keys, packed: packer.finish() }
+        Request { keys: writers.chain(lines).collect(), packed: packer.finish() }
     }
 
     fn pack_policy(&self, fields: &mut Fields<'_>, policy: &Policy, times: &Times) {
@@ -98,31 +104,45 @@ impl Requests {
     }
 }
 
-/// What the operations name, each once. The script counts from 1.
+fn pack_call(fields: &mut Fields<'_>, call: &Call, writer: u64, named: &Named<'_>) {
+    fields.number("writer", writer);
+    fields.number("sequence", call.sequence);
+    let runs: Vec<&[OwnedOperation]> = runs(&call.operations).collect();
+    fields.list("operations", &runs, |packer, run| {
+        packer.map(|fields| pack_run(fields, run, named));
+    });
+}
+
+/// What the operations name, each once. The script counts from 1; the writers' keys come before the lines'.
 pub(crate) struct Named<'a> {
+    writers: usize,
     lines: Vec<LineKey>,
+    index_of: HashMap<(&'a Name, &'a Subject), usize>,
     policies: Vec<&'a Policy>,
 }
 
 impl<'a> Named<'a> {
-    fn of(operations: &'a [OwnedOperation]) -> Self {
-        let mut named = Self { lines: Vec::new(), policies: Vec::new() };
-        for party in operations.iter().flat_map(|operation| &operation.parties) {
+    fn of(calls: &[&'a Call]) -> Self {
+        let mut named =
+            Self { writers: calls.len(), lines: Vec::new(), index_of: HashMap::new(), policies: Vec::new() };
+        let runs = calls.iter().flat_map(|call| runs(&call.operations));
+        for party in runs.filter_map(|run| run.first()).flat_map(|operation| &operation.parties) {
             if named.policy(party).is_none() {
                 named.policies.push(&party.policy);
             }
-            if named.line(party).is_none() {
-                let (policy, subject) = (party.policy.name().clone(), party.subject.clone());
-                named.lines.push(LineKey { policy, subject });
-            }
+            let (policy, subject) = (party.policy.name(), &party.subject);
+            named.index_of.entry((policy, subject)).or_insert_with(|| {
+                named.lines.push(LineKey { policy: policy.clone(), subject: subject.clone() });
+                named.lines.len() - 1
+            });
         }
         named
     }
 
-    /// Which of the lines is the party's.
+    /// Which of the keys is that of the party's line.
     pub(crate) fn line(&self, party: &OwnedParty) -> Option<usize> {
-        let same = |line: &LineKey| line.policy == *party.policy.name() && line.subject == party.subject;
-        self.lines.iter().position(same)
+        let index = self.index_of.get(&(party.policy.name(), &party.subject))?;
+        Some(self.writers + index)
     }
 
     /// Which of the policies is the party's, as it was when the operation was made.

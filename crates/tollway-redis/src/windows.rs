@@ -18,8 +18,8 @@ const AHEAD: usize = 3;
 /// A window: its start, and its end, which is the start of the next.
 pub(crate) type Window = (Timestamp, Timestamp);
 
-/// Times whose windows a request carries: at most one for each operation of a call and each time it is sent, and now.
-#[derive(Clone, Debug)]
+/// Times whose windows a request carries: at most one for each operation of its calls and each time it is sent, and now.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Times {
     now: Timestamp,
     others: Vec<Timestamp>,
@@ -35,6 +35,13 @@ impl Times {
             _ => None,
         };
         Self { now, others: operations.iter().filter_map(booked_at).collect() }
+    }
+
+    /// Those of both; now is the later one's.
+    pub(crate) fn and(mut self, others: &Self) -> Self {
+        self.now = self.now.max(others.now);
+        self.others.extend_from_slice(&others.others);
+        self
     }
 
     /// One more time, which was asked for.

@@ -1,5 +1,5 @@
-//! Calls of many operations: what one of them leaves is what the next one finds, and one that changes nothing leaves
-//! nothing. Each answer is compared with the engine's.
+//! Calls of many operations, and many calls at once: what one of them leaves is what the next one finds, and one that
+//! changes nothing leaves nothing. Each answer is compared with the engine's.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -38,11 +38,9 @@ async fn operations_of_one_call_follow_one_another() {
             let jump = [0, 1, 999_999, 5_000_000, 61_000_000][course.random.below(5) as usize];
             course.now = course.now.plus(Span::from_micros(course.random.below(jump + 1)));
             clock.set(course.now);
-            let operations: Vec<_> = (0..course.random.between(1, 12)).map(|_| course.operation()).collect();
-            let expected: Vec<Outcome> = operations
-                .iter()
-                .map(|owned| owned.lend(|operation| wait_for(plain.apply(&[*operation])).unwrap().remove(0)))
-                .collect();
+            let count = course.random.between(1, 12);
+            let operations: Vec<_> = (0..count).flat_map(|_| course.repeated_operation()).collect();
+            let expected = apply_all(&plain, &operations);
             let tag = Tag::of(&operations[0]).unwrap();
             let call = Call { tag, sequence, again: false, operations };
             let answers = link.clone().send(vec![Arc::new(call.clone())]).await.remove(0).unwrap();
@@ -55,6 +53,61 @@ async fn operations_of_one_call_follow_one_another() {
             }
         }
     }
+}
+
+/// Calls that are sent together go as one command; two of them that share a line follow one another all the same.
+#[tokio::test]
+async fn calls_that_are_sent_together_follow_one_another() {
+    let clock = Arc::new(ManualClock::default());
+    let address = Address::parse(&format!("{}?deadline=20s", RedisServer::shared().url())).unwrap();
+    let link = Arc::new(RedisLink::with_test_clock(&address, clock.clone()).unwrap());
+    let plain = PlainStore::new(clock.clone());
+    let mut random = Random::new(1);
+    let mut drawn = 1 << 100;
+    let mut now = Timestamp::from_secs(1_794_720_780);
+    for sequence in 1..300 {
+        now = now.plus(Span::from_micros(random.below(3_000_000)));
+        clock.set(now);
+        // Every call has the line of its number first, and some the last one as well, which others have first.
+        let calls: Vec<Arc<Call>> = (0..random.between(2, 9))
+            .map(|number| {
+                let subjects = if random.percent(30) { vec![number, 9] } else { vec![number] };
+                let mut takes = Vec::new();
+                for _ in 0..random.between(1, 20) {
+                    drawn += 1;
+                    takes.push(take_of_bundle(&subjects, PermitId(drawn), random.below(2)));
+                }
+                Arc::new(Call { tag: Tag::of(&takes[0]).unwrap(), sequence, again: false, operations: takes })
+            })
+            .collect();
+        let expected: Vec<_> = calls.iter().map(|call| apply_all(&plain, &call.operations)).collect();
+        let answers = link.clone().send(calls.clone()).await;
+        for (number, (answer, expected)) in answers.into_iter().zip(expected).enumerate() {
+            assert_eq!(answer.unwrap().to_vec(), expected, "round {sequence}, call {number}");
+        }
+        // The same again: every one is answered as before, and nothing is taken.
+        let again = link.clone().send(calls.clone()).await;
+        assert!(again.iter().all(Result::is_ok), "{again:?}");
+    }
+}
+
+fn take_of_bundle(subjects: &[u64], permit: PermitId, wait: u64) -> OwnedOperation {
+    let policy = Policy::new("bundle", ["30 / 5 seconds", "200 / day in Asia/Tokyo"]).unwrap();
+    let cost = policy.default_cost().clone();
+    let party = |subject: &u64| OwnedParty {
+        policy: policy.clone(),
+        subject: Subject::new(&format!("of-bundle-{subject}")).unwrap(),
+        cost: cost.clone(),
+    };
+    let terms = OwnedTerms { permit, max_wait: Span::from_secs(wait * 3), call: None, readings: false };
+    OwnedOperation { parties: subjects.iter().map(party).collect(), verb: OwnedVerb::Take(terms) }
+}
+
+fn apply_all(plain: &PlainStore, operations: &[OwnedOperation]) -> Vec<Outcome> {
+    let apply = |owned: &OwnedOperation| {
+        owned.lend(|operation| wait_for(plain.apply(&[*operation])).unwrap().remove(0))
+    };
+    operations.iter().map(apply).collect()
 }
 
 /// A `begin` that came too late and is denied has not let go of its slot, for the next one in the call either.
@@ -98,6 +151,20 @@ impl Course {
         let now = Timestamp::from_secs(1_794_720_780 + random.below(100_000));
         let drawn = u128::from(seed) << 64;
         Self { random, name: format!("calls-{seed}"), now, permits: Vec::new(), drawn }
+    }
+
+    /// An operation; a take is sometimes followed by some that ask the same.
+    fn repeated_operation(&mut self) -> Vec<OwnedOperation> {
+        let operation = self.operation();
+        let OwnedVerb::Take(terms) = &operation.verb else { return vec![operation] };
+        let (terms, times) = (terms.clone(), [0, 0, 1, 2, 5][self.random.below(5) as usize]);
+        let mut all = vec![operation.clone()];
+        for _ in 0..times {
+            self.drawn += 1;
+            let verb = OwnedVerb::Take(OwnedTerms { permit: PermitId(self.drawn), ..terms.clone() });
+            all.push(OwnedOperation { parties: operation.parties.clone(), verb });
+        }
+        all
     }
 
     fn operation(&mut self) -> OwnedOperation {

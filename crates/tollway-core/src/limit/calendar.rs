@@ -9,7 +9,7 @@ use jiff::{ToSpan, Zoned};
 use crate::{Span, Timestamp};
 
 /// An IANA time zone by name, out of the bundled database.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone(TimeZone);
 
 /// No zone of that name.
@@ -42,7 +42,7 @@ impl fmt::Display for Zone {
 }
 
 /// How aligned windows follow one another. They tile all of time: each ends where the next begins.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Calendar {
     /// Multiples of a duration since the Unix epoch.
     Every(Span),

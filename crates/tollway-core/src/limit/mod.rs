@@ -18,7 +18,7 @@ use crate::bounds::{AMOUNT_MAX, PERIOD_MAX, PERIOD_MIN, SLOTS_MAX};
 use crate::{Name, Span};
 
 /// How a limit counts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// A fixed window aligned to the epoch or to a calendar.
     Window(Calendar),
@@ -55,7 +55,7 @@ pub enum Algorithm {
 /// assert_eq!(limit.to_string(), "250000 tokens / minute bucket burst 500000");
 /// # Ok::<(), tollway_core::LimitTextError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
     name: Name,
     unit: Name,

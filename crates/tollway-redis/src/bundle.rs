@@ -1,0 +1,93 @@
+//! Calls on their way: those that go to one server go together, so that the script reads its policies once for all.
+
+use std::sync::Arc;
+
+use redis::{Cmd, RedisResult, Value};
+use tollway_core::{Outcomes, StoreError, Timestamp};
+use tollway_remote::{Call, OPERATIONS_PER_CALL_MAX};
+
+use crate::error::{answered, not_answered, not_understood};
+use crate::link::error_code;
+use crate::request::Requests;
+use crate::run::outcomes_of_runs;
+use crate::script;
+use crate::windows::Times;
+
+/// A call on its way.
+pub(crate) struct Try {
+    pub(crate) call: Arc<Call>,
+    /// Whose calendar windows go with it.
+    times: Times,
+    /// Whether the script itself is sent, for a server that has not seen it.
+    by_text: bool,
+    pub(crate) result: Option<Result<Outcomes, StoreError>>,
+}
+
+impl Try {
+    pub(crate) fn new(call: Arc<Call>, now: Timestamp) -> Self {
+        let times = Times::of(&call.operations, now);
+        Self { call, times, by_text: false, result: None }
+    }
+
+    /// Takes in what came back: a result, or what to send with it the next time.
+    fn hear(&mut self, answer: RedisResult<Value>) {
+        if error_code(&answer) == Some("NOSCRIPT") {
+            self.by_text = true;
+            return;
+        }
+        let result = match answer {
+            Ok(Value::BulkString(bytes)) => outcomes_of_runs(&bytes, &self.call.operations)
+                .ok_or_else(|| not_understood(&format!("{} bytes", bytes.len()))),
+            Ok(Value::Int(time)) => {
+                self.times.add(Timestamp::from_micros(time.unsigned_abs()));
+                return;
+            }
+            Ok(Value::ServerError(error)) => Err(answered(error.code(), error.details().unwrap_or_default())),
+            Err(error) => Err(not_answered(&error)),
+            Ok(other) => Err(not_understood(&format!("{other:?}").chars().take(80).collect::<String>())),
+        };
+        self.result = Some(result);
+    }
+}
+
+/// Calls that are one command. The script holds up everybody else, so together they are no longer than one call may be.
+pub(crate) struct Bundle<'t>(Vec<&'t mut Try>);
+
+impl<'t> Bundle<'t> {
+    /// Calls that have no result yet, bundled; on a Cluster each goes by itself, to the node that has its slot.
+    pub(crate) fn all(tries: &'t mut [Try], apart: bool) -> Vec<Self> {
+        let mut bundles: Vec<(usize, Self)> = Vec::new();
+        for one in tries.iter_mut().filter(|one| one.result.is_none()) {
+            let count = one.call.operations.len();
+            match bundles.last_mut() {
+                Some((sum, bundle)) if !apart && *sum + count <= OPERATIONS_PER_CALL_MAX => {
+                    *sum += count;
+                    bundle.0.push(one);
+                }
+                _ => bundles.push((count, Self(vec![one]))),
+            }
+        }
+        bundles.into_iter().map(|(_, bundle)| bundle).collect()
+    }
+
+    pub(crate) fn command(&self, requests: &Requests, now: Option<Timestamp>) -> Cmd {
+        let calls: Vec<&Call> = self.0.iter().map(|one| &*one.call).collect();
+        let times = self.0.iter().map(|one| &one.times).fold(Times::default(), Times::and);
+        let request = requests.of(&calls, &times, now);
+        let by_text = self.0.iter().any(|one| one.by_text);
+        let mut command = redis::cmd(if by_text { "EVAL" } else { "EVALSHA" });
+        command.arg(if by_text { script::TEXT } else { &**script::HASH });
+        command.arg(request.keys.len()).arg(request.keys).arg(request.packed);
+        command
+    }
+
+    /// Tells each call what came back for it.
+    pub(crate) fn hear(self, answer: RedisResult<Value>) {
+        match answer {
+            Ok(Value::Array(answers)) if answers.len() == self.0.len() => {
+                self.0.into_iter().zip(answers).for_each(|(one, answer)| one.hear(Ok(answer)));
+            }
+            answer => self.0.into_iter().for_each(|one| one.hear(answer.clone())),
+        }
+    }
+}
