@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 
-use crate::report::{Better, Report, Row};
+use crate::report::{Better, Report, Row, Wanted};
 use crate::rivals::{Waiter, governor, leaky_bucket, tollway};
 use crate::stopwatch::Stopwatch;
 
 const TASKS: usize = 1_000;
 const RATE: u32 = 1_000;
 const WORKER_THREADS: usize = 2;
+/// So many others stand in front and want one grant each: when the first of the tasks is served, all of them stand in
+/// line, and the end of the run does not fall where the round of grants began.
+const IN_FRONT: usize = 100;
 
 struct Outcome {
     of_rate_percent: f64,
@@ -25,7 +28,8 @@ pub(crate) fn measure(duration: Duration, report: &mut Report) {
     let seconds = duration.as_secs();
     report.note(format!(
         "Waiting: {TASKS} tasks on {WORKER_THREADS} worker threads take in a loop for {seconds} s, from one limit of \
-         {RATE} a second without bursts. Everybody's share is {} grants.",
+         {RATE} a second without bursts, behind {IN_FRONT} others who want one grant each. A share is {} grants, or one less \
+         for whoever stood last.",
         u64::from(RATE) * seconds / TASKS as u64
     ));
     let ours = wait_on("tollway", &tollway::Waiter::new(RATE), duration);
@@ -37,14 +41,22 @@ pub(crate) fn measure(duration: Duration, report: &mut Report) {
 }
 
 fn compare(rival: &str, ours: &Outcome, theirs: &Outcome, report: &mut Report) {
-    let mut row = |case, unit, better, figure: fn(&Outcome) -> f64| {
-        report.push(Row::new(case, rival, unit, better, figure(ours), figure(theirs)));
+    let mut row = |case, unit, better, wanted: Option<f64>, figure: fn(&Outcome) -> f64| {
+        let row = Row::new(case, rival, unit, better, figure(ours), figure(theirs));
+        report.push(row.wanted(wanted.map(Wanted::Ours)));
     };
-    row("waiting, granted of the rate", "%", Better::Higher, |outcome| outcome.of_rate_percent);
-    row("waiting, per grant", "us CPU", Better::Lower, |outcome| outcome.cpu_micros_per_grant);
-    row("waiting, task with the fewest", "grants", Better::Higher, |outcome| outcome.grants[0].into());
-    row("waiting, task in the middle", "grants", Better::Higher, |outcome| outcome.grants[TASKS / 2].into());
-    row("waiting, task with the most", "grants", Better::Lower, |outcome| outcome.grants[TASKS - 1].into());
+    row("waiting, granted of the rate", "%", Better::Higher, Some(99.0), |outcome| outcome.of_rate_percent);
+    row("waiting, per grant", "us CPU", Better::Lower, Some(60.0), |outcome| outcome.cpu_micros_per_grant);
+    row("waiting, task with the fewest", "grants", Better::Higher, None, |outcome| outcome.grants[0].into());
+    row("waiting, task in the middle", "grants", Better::Higher, None, |outcome| {
+        outcome.grants[TASKS / 2].into()
+    });
+    row("waiting, task with the most", "grants", Better::Lower, None, |outcome| {
+        outcome.grants[TASKS - 1].into()
+    });
+    row("waiting, most less fewest", "grants", Better::Lower, Some(1.0), |outcome| {
+        (outcome.grants[TASKS - 1] - outcome.grants[0]).into()
+    });
 }
 
 fn wait_on<W: Waiter>(name: &str, waiter: &W, duration: Duration) -> Outcome {
@@ -53,7 +65,15 @@ fn wait_on<W: Waiter>(name: &str, waiter: &W, duration: Duration) -> Outcome {
     let runtime =
         runtime.worker_threads(WORKER_THREADS).enable_time().build().expect("threads can be started");
     let grants: Arc<[AtomicU32]> = (0..TASKS).map(|_| AtomicU32::new(0)).collect();
+    let in_front = Arc::new(AtomicU32::new(0));
     let stopwatch = Stopwatch::of_process();
+    for _ in 0..IN_FRONT {
+        let (waiter, in_front) = (waiter.join(), Arc::clone(&in_front));
+        runtime.spawn(async move {
+            waiter.wait().await;
+            in_front.fetch_add(1, Ordering::Relaxed);
+        });
+    }
     for task in 0..TASKS {
         let (waiter, grants) = (waiter.join(), Arc::clone(&grants));
         runtime.spawn(async move {
@@ -69,7 +89,7 @@ fn wait_on<W: Waiter>(name: &str, waiter: &W, duration: Duration) -> Outcome {
     // So that none of them still runs when the next one is measured.
     runtime.shutdown_timeout(Duration::from_secs(1));
     grants.sort_unstable();
-    let total = f64::from(grants.iter().sum::<u32>());
+    let total = f64::from(grants.iter().sum::<u32>() + in_front.load(Ordering::Relaxed));
     Outcome {
         of_rate_percent: total / elapsed.wall.as_secs_f64() / f64::from(RATE) * 100.0,
         cpu_micros_per_grant: elapsed.cpu.as_secs_f64() * 1e6 / total,

@@ -14,7 +14,7 @@ pub(crate) enum Better {
 pub(crate) enum Wanted {
     /// Ours / theirs: at most this, or at least this where higher is better.
     Ratio(f64),
-    /// Ours at most this, whatever theirs is.
+    /// Ours at most this, or at least this, whatever theirs is.
     Ours(f64),
 }
 
@@ -59,7 +59,12 @@ impl Row {
             (Some(Wanted::Ratio(wanted)), Some(ratio), Better::Higher) => {
                 (format!(">= {wanted:?}"), ratio >= wanted)
             }
-            (Some(Wanted::Ours(wanted)), ..) => (format!("ours <= {wanted:?}"), self.ours <= wanted),
+            (Some(Wanted::Ours(wanted)), _, Better::Lower) => {
+                (format!("ours <= {wanted:?}"), self.ours <= wanted)
+            }
+            (Some(Wanted::Ours(wanted)), _, Better::Higher) => {
+                (format!("ours >= {wanted:?}"), self.ours >= wanted)
+            }
             _ => return String::new(),
         };
         format!("{wish} {}", if met { "met" } else { "MISSED" })

@@ -23,7 +23,10 @@ use crate::report::Report;
 pub(crate) const GROUP: &str = "redis";
 
 const CALLERS: usize = 50;
+/// One that all want, and so many that hardly two callers ever want the same.
 const SUBJECTS: [u32; 2] = [1, 10_000];
+/// Leases pay where a subject is asked for again: as many as this, each wanted thousands of times a second.
+const LEASED_SUBJECTS: [u32; 2] = [1, 100];
 
 /// Ours at least this much of limitador's decisions a second.
 const WANTED_OF_LIMITADOR: f64 = 3.0;
@@ -36,13 +39,13 @@ const WANTED_COMMANDS_LEASED: f64 = 0.05;
 /// What sends a script, by its hash or whole.
 const SCRIPT: &[&str] = &["evalsha", "eval"];
 
-/// Every take asks Redis.
-fn asking() -> Vec<Part> {
+/// Every take asks Redis. What is wanted of limitador's figure holds where takes meet and can be combined.
+fn asking(subjects: u32) -> Vec<Part> {
+    let limitador = Part::new("limitador's commands", SCRIPT, play::<limitador_commands::ByHand>);
+    let limitador = if subjects == 1 { limitador.per_second(WANTED_OF_LIMITADOR) } else { limitador };
     vec![
         Part::new("tollway", SCRIPT, play::<ours::Plain>),
-        Part::new("limitador's commands", SCRIPT, play::<limitador_commands::ByHand>)
-            .per_second(WANTED_OF_LIMITADOR)
-            .commands(WANTED_COMMANDS),
+        limitador.commands(WANTED_COMMANDS),
         Part::new("INCR pipeline, no check", pipeline::SENDS, play::<pipeline::Pipeline>),
         Part::new("GET, TTL, INCR in turn", documented::SENDS, play::<documented::Documented>),
     ]
@@ -66,15 +69,33 @@ pub(crate) fn measure(quick: bool) -> Result<Report> {
     let load = machine::load();
     let server = RedisServer::start();
     notes(&server, load, effort, &mut report);
-    for subjects in SUBJECTS {
+    let mut play = |subjects: u32, kind: &str, parts: &[Part]| {
         let keys = Keys::new(subjects, VISITS);
         let stage = Stage { url: server.url(), periods: &SIX, callers: CALLERS, keys };
-        let label =
-            if subjects == 1 { "1 subject".to_owned() } else { format!("{}k subjects", subjects / 1_000) };
-        contest(&server, &stage, &asking(), effort, &format!("six limits, {label}"), &mut report)?;
-        contest(&server, &stage, &in_process(), effort, &format!("six limits leased, {label}"), &mut report)?;
+        contest(
+            &server,
+            &stage,
+            parts,
+            effort,
+            &format!("six limits{kind}, {}", count(subjects)),
+            &mut report,
+        )
+    };
+    for subjects in SUBJECTS {
+        play(subjects, "", &asking(subjects))?;
+    }
+    for subjects in LEASED_SUBJECTS {
+        play(subjects, " leased", &in_process())?;
     }
     Ok(report)
+}
+
+fn count(subjects: u32) -> String {
+    match subjects {
+        1 => "1 subject".to_owned(),
+        1_000.. => format!("{}k subjects", subjects / 1_000),
+        _ => format!("{subjects} subjects"),
+    }
 }
 
 fn notes(server: &RedisServer, load: Option<f64>, effort: Effort, report: &mut Report) {
