@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use tokio::sync::Mutex as Turn;
 use tollway_core::{Booking, Cost, Policy, Timestamp};
 
@@ -18,7 +19,7 @@ const GROWTH_MAX: u64 = 8;
 pub(crate) struct Held {
     lease: Option<Lease>,
     /// What is left of it, by unit.
-    left: Vec<u64>,
+    left: SmallVec<[u64; 2]>,
     /// How many calls were paid from it.
     calls: u64,
     /// What the last lease was, and what it should have been.
@@ -32,7 +33,7 @@ pub(crate) struct Spent {
     pub(crate) policy: Arc<Policy>,
     pub(crate) booking: Booking,
     pub(crate) reserved: Cost,
-    pub(crate) left: Vec<u64>,
+    pub(crate) left: SmallVec<[u64; 2]>,
 }
 
 impl Held {
@@ -70,7 +71,7 @@ impl Held {
     }
 
     pub(super) fn begin(&mut self, lease: Lease) {
-        self.left = lease.reserved.amounts().to_vec();
+        self.left = SmallVec::from_slice(lease.reserved.amounts());
         (self.calls, self.last_size) = (0, lease.size);
         self.lease = Some(lease);
     }

@@ -21,12 +21,23 @@ pub(crate) use held::{Held, Spent};
 pub(crate) use refill::{Leased, Unleased, take};
 pub(crate) use sweep::{give_back_all, sweep_in_background};
 
-const SHARDS: usize = 32;
+const SHARDS: usize = 64;
 
 /// How many subjects of one policy may have a lease; others ask the store each time.
-const SUBJECTS_PER_SHARD_MAX: usize = 4_096;
+const SUBJECTS_PER_SHARD_MAX: usize = 2_048;
 
-type Shard = Mutex<HashMap<Box<str>, Held, RandomState>>;
+type HeldBySubject = HashMap<Box<str>, Held, RandomState>;
+
+/// Apart from its neighbours, so that threads that take from different ones do not wait for each other's cache lines.
+#[derive(Default)]
+#[repr(align(128))]
+struct Shard(Mutex<HeldBySubject>);
+
+impl Shard {
+    fn lock(&self) -> MutexGuard<'_, HeldBySubject> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The leases of one policy, by subject.
 pub(crate) struct Leases {
@@ -36,7 +47,7 @@ pub(crate) struct Leases {
 
 impl Leases {
     pub(crate) fn new() -> Self {
-        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        let shards = (0..SHARDS).map(|_| Shard::default()).collect();
         Self { shards, hasher: RandomState::default() }
     }
 
@@ -100,7 +111,7 @@ impl Leases {
     fn end_those(&self, over: impl Fn(&Held) -> bool) -> Vec<(Subject, Spent)> {
         let mut ended = Vec::new();
         for shard in &self.shards {
-            let mut held = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut held = shard.lock();
             for (subject, held) in held.iter_mut().filter(|(_, held)| over(held)) {
                 let spent = held.end();
                 ended.extend(Subject::new(subject).ok().zip(spent));
@@ -110,9 +121,10 @@ impl Leases {
         ended
     }
 
-    fn shard(&self, subject: &str) -> MutexGuard<'_, HashMap<Box<str>, Held, RandomState>> {
+    #[inline]
+    fn shard(&self, subject: &str) -> MutexGuard<'_, HeldBySubject> {
         let index = usize::try_from(self.hasher.hash_one(subject) % SHARDS as u64).unwrap_or(0);
-        self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[index].lock()
     }
 }
 
