@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
 
+use crate::server::Served;
+
 /// Measures Tollway and its rivals in one run on the same work.
 #[derive(Parser)]
 #[command(version, after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
     /// What to measure.
-    #[arg(required_unless_present = "count_case")]
+    #[arg(required_unless_present_any = ["count_case", "serve"])]
     pub(crate) group: Option<Group>,
 
     /// End within a minute: fewer and shorter rounds, rougher figures. Else it takes up to five minutes.
@@ -28,6 +30,10 @@ pub(crate) struct Arguments {
     /// Do nothing but the takes of one case, for whoever counts from outside.
     #[arg(long, hide = true, num_args = 2, value_names = ["NAME", "TAKES"])]
     count_case: Option<Vec<String>>,
+
+    /// Do nothing but serve until killed, for whoever measures from outside.
+    #[arg(long, hide = true, value_name = "WHO")]
+    pub(crate) serve: Option<Served>,
 }
 
 const AFTER_HELP: &str = "\
@@ -48,13 +54,14 @@ pub(crate) enum Group {
     Redis,
     /// Limits shared through Postgres, the same. Starts a postgres.
     Postgres,
-    /// The server's protocols. Not in this version yet.
+    /// The server's protocols: requests a second, processor time of the server, latency. Starts rivals' servers; needs wrk,
+    /// h2load and redis-benchmark.
     Server,
     /// Calls to vendors with limits of their own. Not in this version yet.
     Outbound,
     /// Jobs through the pipeline. Not in this version yet.
     Pipeline,
-    /// Limits shared through AWS. Not in this version yet.
+    /// Limits shared through DynamoDB: decisions a second, latency, writes and failed conditions. Starts an emulator.
     Aws,
 }
 

@@ -1,8 +1,8 @@
 //! Tollway and its rivals, measured in one run on the same work.
 //!
 //! A group is a table of rows; a row is one case, ours beside one rival. [`engine`] measures the decision in process,
-//! [`stores`] that of many callers who share a store, [`rivals`] holds what each library in process needs to do the same
-//! work, [`report`] prints.
+//! [`stores`] that of many callers who share a store, [`server`] that of a server with its protocol, [`rivals`] holds what
+//! each library in process needs to do the same work, [`report`] prints.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,9 +16,11 @@ mod contender;
 mod engine;
 mod keys;
 mod machine;
+mod processor;
 mod report;
 mod rivals;
 mod rounds;
+mod server;
 mod stopwatch;
 mod stores;
 mod valgrind;
@@ -49,10 +51,15 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         engine::count(&case, takes)?;
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(entrant) = arguments.serve {
+        return server::serve(entrant).map(|()| ExitCode::SUCCESS);
+    }
     let report = match arguments.group {
         Some(Group::Engine) => engine::measure(arguments.quick)?,
         Some(Group::Redis) => stores::redis::measure(arguments.quick)?,
         Some(Group::Postgres) => stores::postgres::measure(arguments.quick)?,
+        Some(Group::Aws) => stores::dynamo::measure(arguments.quick)?,
+        Some(Group::Server) => server::measure(arguments.quick)?,
         Some(group) => {
             eprintln!("error: the group `{}` is not in this version yet", group.name());
             return Ok(ExitCode::from(EXIT_USAGE));

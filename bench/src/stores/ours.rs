@@ -81,8 +81,14 @@ impl Caller for PolicyHandle {
     }
 }
 
+/// A limiter of which every take asks the store.
+pub(super) fn plain(stage: &Stage) -> Result<Limiter> {
+    limiter(stage, Lease::Off)
+}
+
 fn limiter(stage: &Stage, lease: Lease) -> Result<Limiter> {
-    let url = format!("{}?{PATIENCE}", stage.url);
+    let join = if stage.url.contains('?') { '&' } else { '?' };
+    let url = format!("{}{join}{PATIENCE}", stage.url);
     Ok(builder(stage, lease)?.store_at(&url.parse()?)?.build())
 }
 
@@ -98,12 +104,12 @@ fn in_words(Period { name, seconds }: &Period) -> String {
     format!("{name}: {PLENTY} / {seconds} seconds from first call")
 }
 
-fn handle(limiter: &Limiter) -> PolicyHandle {
+pub(super) fn handle(limiter: &Limiter) -> PolicyHandle {
     limiter.policy(POLICY).expect("it was just built")
 }
 
 /// What the longest window has counted: the shorter ones may have ended meanwhile.
-async fn used(limiter: &Limiter, subject: &str) -> Result<u64> {
+pub(super) async fn used(limiter: &Limiter, subject: &str) -> Result<u64> {
     let usage = limiter.usage(POLICY).subject(subject).await?;
     Ok(usage.limits.last().map_or(0, |limit| limit.used))
 }

@@ -7,7 +7,7 @@ use tokio::runtime::Builder;
 
 use super::callers::{Entrant, Stage, run};
 use super::figures::Figures;
-use super::processor;
+use crate::processor;
 
 const WORKER_THREADS: usize = 2;
 

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tollway::StoreUrl;
 
-use crate::{completions, demo, limit, man, plan, policy, reset, run, simulate, take, usage, why};
+use crate::{
+    completions, demo, limit, man, plan, policy, provision, reset, run, serve, simulate, take, usage, why,
+};
 
 /// Exit codes, as `--help` and the man page tell them.
 const EXIT_CODES: &str = "\
@@ -69,6 +71,7 @@ pub(crate) enum Command {
     Demo(demo::Arguments),
     Take(take::Arguments),
     Run(run::Arguments),
+    Serve(serve::Arguments),
     Usage(usage::Arguments),
     Why(why::Arguments),
     Limit(limit::Arguments),
@@ -76,6 +79,7 @@ pub(crate) enum Command {
     Policy(policy::Arguments),
     Plan(plan::Arguments),
     Simulate(simulate::Arguments),
+    Provision(provision::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }

@@ -42,6 +42,19 @@ impl Context {
         })
     }
 
+    /// Where the config file is; nothing where nobody named one and there is none.
+    pub(crate) fn config_path_if_any(&self) -> Result<Option<PathBuf>, Failure> {
+        match Config::find_path(self.global.config.as_deref()) {
+            Err(error) if error.is_not_found() && !self.config_is_named() => Ok(None),
+            path => Ok(Some(path?)),
+        }
+    }
+
+    /// The store that the command line names.
+    pub(crate) fn named_store(&self) -> Option<&StoreUrl> {
+        self.global.store.as_ref()
+    }
+
     /// The config, for who could also bring limits along.
     pub(crate) fn config_unless_brought(&self) -> Result<Config, Failure> {
         let or = ", or bring the limit along: --limit \"200 requests / minute\"";
@@ -71,7 +84,8 @@ impl Context {
 
     /// A limiter over the store that commands share, with the config's policies.
     pub(crate) fn limiter(&self, config: &Config) -> Result<Limiter, Failure> {
-        self.limiter_of(Limiter::builder(), config, config.policies().iter().cloned())
+        let builder = Limiter::builder().sources(config.sources());
+        self.limiter_of(builder, config, config.policies().iter().cloned())
     }
 
     /// The same, with one policy that the caller brought along: what is set in the store is not meant for it.

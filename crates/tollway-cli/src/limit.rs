@@ -1,18 +1,18 @@
 //! `tollway limit`: limits as data, read and changed while they are in use.
 
 use serde_json::{Value, json};
-use tollway::{Config, Limit, Limiter, Policy, SetLimitError, Setting};
+use tollway::{Config, Limit, Limiter, Origin, Policy, SetLimitError};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::origin;
 use crate::output::{FAINT, GOOD, STRONG};
 use crate::usage::follow;
-use crate::words;
 
 /// Read and change limits while they are in use
 ///
-/// A limit that is set is kept in the store and beats the config file's. Everyone who shares the store follows within
-/// two seconds, without a restart. Only amount and burst can be set; what is used stays used.
+/// A limit that is set is kept in the store and beats the policy's source and the config file. Everyone who shares the
+/// store follows within two seconds, without a restart. Only amount and burst can be set; what is used stays used.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tollway limit get
@@ -98,17 +98,15 @@ struct Row<'a> {
     policy: &'a Policy,
     configured: &'a Limit,
     in_force: Limit,
-    setting: Option<Setting>,
+    origin: Origin,
 }
 
 impl<'a> Row<'a> {
     fn new(policy: &'a Policy, configured: &'a Limit, limiter: &Limiter) -> Self {
         let now = limiter.policies().into_iter().find(|known| known.name() == policy.name());
         let now = now.and_then(|policy| find(&policy, configured.name().as_str()).cloned());
-        let of_this =
-            |setting: &Setting| setting.policy == *policy.name() && setting.limit == *configured.name();
-        let setting = limiter.settings().into_iter().find(of_this);
-        Self { policy, configured, in_force: now.unwrap_or_else(|| configured.clone()), setting }
+        let origin = limiter.origin(policy.name().as_str(), configured.name().as_str());
+        Self { policy, configured, in_force: now.unwrap_or_else(|| configured.clone()), origin }
     }
 
     fn name(&self) -> String {
@@ -123,17 +121,17 @@ impl<'a> Row<'a> {
             "amount": self.in_force.amount(),
             "capacity": self.in_force.capacity(),
             "config": self.configured.to_string(),
-            "set_at": self.setting.as_ref().map(|setting| setting.set_at.to_string()),
+            "from": origin::word(&self.origin),
+            "set_at": origin::set_at(&self.origin).map(|at| at.to_string()),
+            "read_at": origin::read_at(&self.origin).map(|at| at.to_string()),
         })
     }
 
     fn origin(&self, context: &Context) -> String {
-        match &self.setting {
-            None => "from the config".to_owned(),
-            Some(setting) => {
-                let at = words::moment(setting.set_at, context.now());
-                format!("set at {at}; the config has {}", self.configured)
-            }
+        let words = origin::words(&self.origin, context.now());
+        match self.origin {
+            Origin::Config => words,
+            _ => format!("{words}; the config has {}", self.configured),
         }
     }
 }

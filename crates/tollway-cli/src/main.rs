@@ -15,11 +15,14 @@ mod failure;
 mod limit;
 mod man;
 mod meters;
+mod origin;
 mod output;
 mod plan;
 mod policy;
+mod provision;
 mod reset;
 mod run;
+mod serve;
 mod simulate;
 mod take;
 mod turn;
@@ -55,6 +58,7 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Demo(arguments) => demo::run(&arguments, context),
         Command::Take(arguments) => take::run(&arguments, context),
         Command::Run(arguments) => run::run(&arguments, context),
+        Command::Serve(arguments) => serve::run(&arguments, context),
         Command::Usage(arguments) => usage::run(&arguments, context),
         Command::Why(arguments) => why::run(&arguments, context),
         Command::Reset(arguments) => reset::run(&arguments, context),
@@ -62,6 +66,7 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Policy(arguments) => policy::run(&arguments, context),
         Command::Plan(arguments) => plan::run(&arguments, context),
         Command::Simulate(arguments) => simulate::run(&arguments, context),
+        Command::Provision(arguments) => provision::run(&arguments, context),
         Command::Completions(arguments) => completions::run(&arguments, context),
         Command::Man(arguments) => man::run(&arguments, context),
     }

@@ -3,8 +3,9 @@
 use anstyle::Style;
 use serde::Serialize;
 use tollway::core::{Algorithm, Reading};
-use tollway::{Limit, LimitUsage, Policy, Timestamp, Usage};
+use tollway::{Limit, LimitUsage, Origin, Policy, Timestamp, Usage};
 
+use crate::origin;
 use crate::output::{BAD, FAINT, GOOD, WARN};
 use crate::words;
 
@@ -26,6 +27,11 @@ pub(crate) struct Meter {
     reset_ms: u64,
     /// What the figures are as of: later than now where others have booked ahead.
     as_of: String,
+    /// Where the amount comes from, if somebody looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    #[serde(skip)]
+    origin: Option<Origin>,
     #[serde(skip)]
     resets_at: Timestamp,
     #[serde(skip)]
@@ -46,6 +52,8 @@ impl Meter {
             reset_at: resets_at.to_string(),
             reset_ms: resets_at.since(now).as_micros().div_ceil(1_000),
             as_of: as_of.to_string(),
+            from: None,
+            origin: None,
             resets_at,
             read_at: as_of,
         }
@@ -64,6 +72,20 @@ impl Meter {
         };
         let readings: Vec<Reading> = usage.limits.iter().map(reading).collect();
         Self::of_readings(policy.limits(), &readings, now)
+    }
+
+    /// With where its amount comes from.
+    pub(crate) fn with_origin(mut self, origin: impl FnOnce(&str) -> Origin) -> Self {
+        let origin = origin(&self.name);
+        self.from = Some(origin::word(&origin));
+        self.origin = Some(origin);
+        self
+    }
+
+    /// Where its amount comes from, for people, if that is not the config.
+    pub(crate) fn origin_words(&self, now: Timestamp) -> Option<String> {
+        let origin = self.origin.as_ref().filter(|origin| **origin != Origin::Config)?;
+        Some(format!("{}: {} {}", self.name, words::count(self.amount), origin::words(origin, now)))
     }
 
     pub(crate) fn name(&self) -> &str {

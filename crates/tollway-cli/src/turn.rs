@@ -57,6 +57,7 @@ pub(crate) async fn wait_for_turn(
     context: &Context,
 ) -> Result<Result<Permit, Denied>, Failure> {
     warn_of(limiter.follow_settings().await, context);
+    warn_of(limiter.sources_read().await, context);
     let progress = watched_wait(limiter, turn, context).await?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -60,8 +60,10 @@ pub(crate) fn meters_of(
     subject: Option<&str>,
     context: &Context,
 ) -> Result<Vec<Meter>, Failure> {
-    let usage = limiter.usage(policy.name().as_str()).subject(subject.unwrap_or_default()).now()?;
-    Ok(Meter::of_usage(policy, &usage, context.now()))
+    let name = policy.name().as_str();
+    let usage = limiter.usage(name).subject(subject.unwrap_or_default()).now()?;
+    let meters = Meter::of_usage(policy, &usage, context.now()).into_iter();
+    Ok(meters.map(|meter| meter.with_origin(|limit| limiter.origin(name, limit))).collect())
 }
 
 /// The policy of this name, as it is in force.
@@ -78,9 +80,11 @@ pub(crate) fn policy_in_force(limiter: &Limiter, name: &str) -> Result<Arc<Polic
     })
 }
 
-/// Limits that were set in the store beat the config's; a store that cannot say is told about by what is asked next.
+/// Limits that were set in the store or are read from a source beat the config's; a store that cannot say is told about by
+/// what is asked next.
 pub(crate) fn follow(limiter: &Limiter, context: &Context) {
     warn_of(limiter.follow_settings().now(), context);
+    warn_of(limiter.sources_read().now(), context);
 }
 
 /// A limit that was brought along has no setting to follow.
@@ -102,6 +106,9 @@ fn show(name: &str, meters: &[Meter], arguments: &Arguments, context: &Context) 
     let width = meters.iter().map(|meter| meter.name().len()).max().unwrap_or(0);
     for meter in meters {
         output.line(format_args!("  {}", meter.line(width, now)))?;
+    }
+    for from in meters.iter().filter_map(|meter| meter.origin_words(now)) {
+        output.line(format_args!("  {FAINT}{from}{FAINT:#}"))?;
     }
     if let Some(until) = meters.iter().find_map(|meter| meter.booked_until(now)) {
         let (until, wait) = (words::moment(until, now), words::span(until.since(now)));

@@ -7,7 +7,8 @@ use std::process::Command;
 
 use home::Home;
 
-const COMMANDS: [&str; 9] = ["demo", "take", "run", "usage", "why", "limit", "policy", "plan", "simulate"];
+const COMMANDS: [&str; 10] =
+    ["demo", "take", "run", "usage", "why", "limit", "policy", "plan", "simulate", "provision"];
 
 #[test]
 fn help_lists_every_command_and_the_exit_codes() {

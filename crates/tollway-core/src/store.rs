@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use smallvec::SmallVec;
 
 use crate::decision::{Decision, Reading, Refusal};
-use crate::{CallId, Cost, PermitId, Policy, Settings, Span, Subject, Timestamp};
+use crate::{CallId, Cost, PermitId, Policy, Settings, Span, StoreFigures, Subject, Timestamp};
 
 /// One policy, whom it counts for, and what is taken under it.
 #[derive(Clone, Copy, Debug)]
@@ -157,6 +157,8 @@ pub enum Fault {
     Caller,
     /// The store is there but cannot do it.
     Store,
+    /// The store is there and refuses because too much is asked of it.
+    Throttled,
     /// The store could not be reached, or did not answer in time.
     Network,
 }
@@ -166,6 +168,7 @@ impl std::fmt::Display for Fault {
         f.write_str(match self {
             Self::Caller => "wrong operation",
             Self::Store => "store failed",
+            Self::Throttled => "store throttled",
             Self::Network => "store out of reach",
         })
     }
@@ -260,5 +263,10 @@ pub trait Store: Send + Sync + 'static {
     /// Where limits that are data are kept, if this store keeps them.
     fn settings(&self) -> Option<&dyn Settings> {
         None
+    }
+
+    /// What it tells of itself to those who watch it.
+    fn figures(&self) -> StoreFigures {
+        StoreFigures::default()
     }
 }

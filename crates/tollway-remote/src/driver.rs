@@ -15,16 +15,10 @@ use tollway_core::{Fault, Outcomes, Retry, StoreError};
 use crate::backoff::Backoff;
 use crate::lane::{Flight, Lane, Reply, Request};
 use crate::lost::give_back;
-use crate::{Call, Link, OPERATIONS_PER_CALL_MAX, Options, RETRY_FOR, Tag};
+use crate::{Call, Link, OPERATIONS_PER_CALL_MAX, Options, RETRY_FOR, THROTTLED_RETRIES_MAX, Tag};
 
 /// How many requests are taken in before anything is sent.
 const COLLECTED_MAX: usize = 1_024;
-
-/// How many calls go together.
-const CALLS_TOGETHER_MAX: usize = 256;
-
-/// How many such groups are out at the same time; what comes meanwhile is combined.
-const GROUPS_OUT_MAX: usize = 4;
 
 /// How many operations may come within one deadline, and so how many may wait in the lanes.
 const LANES_MAX: usize = 1 << 20;
@@ -129,9 +123,9 @@ impl<L: Link> Driver<L> {
     }
 
     fn send_ready(&mut self) {
-        while self.out.len() < GROUPS_OUT_MAX && !self.ready.is_empty() {
+        while self.out.len() < L::GROUPS_OUT_MAX && !self.ready.is_empty() {
             let mut calls = Vec::new();
-            while calls.len() < CALLS_TOGETHER_MAX
+            while calls.len() < L::CALLS_TOGETHER_MAX
                 && let Some(tag) = self.ready.pop_front()
             {
                 calls.extend(self.next_call(&tag));
@@ -214,8 +208,10 @@ impl<L: Link> Driver<L> {
         flight.unclear |= error.retry == Retry::Unclear;
         flight.send_at = Instant::now() + self.backoff.after(flight.attempts);
         let in_time = flight.send_at.duration_since(flight.first_sent) < RETRY_FOR;
+        let throttled = error.fault == Fault::Throttled && flight.attempts > THROTTLED_RETRIES_MAX;
         // What was certainly not applied is only sent again for somebody; what may have been is seen through.
-        if error.retry != Retry::Useless && in_time && (flight.is_wanted() || flight.unclear) {
+        let wanted = flight.unclear || if throttled { flight.gives_back() } else { flight.is_wanted() };
+        if error.retry != Retry::Useless && in_time && wanted {
             flight.attempts += 1;
             flight.last_error = Some(error);
             let call = Call { again: flight.unclear, ..(*flight.call).clone() };

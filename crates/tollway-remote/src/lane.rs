@@ -91,8 +91,12 @@ fn gives_back(operation: &OwnedOperation) -> bool {
 impl Flight {
     /// Whether it is to be sent again: somebody waits for a part of it, or a part gives something back.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.replies.iter().any(|(_, reply)| reply.is_awaited())
-            || self.call.operations.iter().any(gives_back)
+        self.replies.iter().any(|(_, reply)| reply.is_awaited()) || self.gives_back()
+    }
+
+    /// Whether a part gives something back.
+    pub(crate) fn gives_back(&self) -> bool {
+        self.call.operations.iter().any(gives_back)
     }
 
     /// Tells a caller whose time is up. If it is sent again, it may yet be applied.

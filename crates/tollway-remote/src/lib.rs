@@ -42,6 +42,9 @@ pub const ANSWER_KEPT: Duration = Duration::from_secs(60);
 /// How long after it was first sent a call may be sent again.
 pub const RETRY_FOR: Duration = Duration::from_secs(30);
 
+/// How often a call is sent again that the store refuses because too much is asked of it (G8).
+pub const THROTTLED_RETRIES_MAX: u32 = 5;
+
 /// The most operations of one call: they are applied in one atomic step, which holds up others.
 pub const OPERATIONS_PER_CALL_MAX: usize = 64;
 

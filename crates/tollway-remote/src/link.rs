@@ -23,8 +23,16 @@ use crate::Call;
 ///
 /// [`Retry::Safe`](tollway_core::Retry::Safe) only if the call was certainly not applied and will not be;
 /// [`Retry::Unclear`](tollway_core::Retry::Unclear) if it may have been, or still may be. Both are sent again.
-/// [`Retry::Useless`](tollway_core::Retry::Useless) is told to the callers.
+/// [`Retry::Useless`](tollway_core::Retry::Useless) is told to the callers. A call that was throttled
+/// ([`Fault::Throttled`](tollway_core::Fault::Throttled)) is sent again [`THROTTLED_RETRIES_MAX`](crate::THROTTLED_RETRIES_MAX)
+/// times, and then told to them.
 pub trait Link: Send + Sync + 'static {
+    /// How many calls go together: they are answered together, too.
+    const CALLS_TOGETHER_MAX: usize = 256;
+
+    /// How many such groups are out at the same time; what comes meanwhile is combined.
+    const GROUPS_OUT_MAX: usize = 4;
+
     /// Sends the calls and waits for the answer of each.
     fn send(
         self: Arc<Self>,

@@ -21,6 +21,8 @@ pub mod conformance;
 #[cfg(unix)]
 pub mod faults;
 pub mod history;
+#[cfg(unix)]
+mod http;
 mod model;
 mod plain;
 pub mod planted;

@@ -3,19 +3,22 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 
 use tollway_core::{
-    Answer, Clock, Cost, DecideNow, Name, Operation, Party, PermitId, Policy, Store, StoreResult, Subject,
-    Verb,
+    Answer, Clock, Cost, DecideNow, Grant, Name, Operation, Party, PermitId, Policy, Store, StoreResult,
+    Subject, Verb,
 };
 use tollway_memory::MemoryStore;
 
 use crate::TakeError;
 use crate::breaker::{Breaker, Led};
 use crate::fallback::Fallback;
+use crate::incident::Incidents;
+use crate::journal::Journal;
 use crate::lease::{Leases, give_back_all, sweep_in_background};
+use crate::metrics::{Metrics, PolicyCounts};
 use crate::probe::{probe_in_background, settle_up_in_background};
 use crate::queue::Queues;
 use crate::timer::Timers;
@@ -30,11 +33,16 @@ pub(crate) struct Shared {
     pub(crate) timers: Timers,
     pub(crate) fallback: Fallback,
     pub(crate) breaker: Breaker,
+    /// What is counted, if anything is.
+    pub(crate) metrics: Option<Metrics>,
     /// Permits whose units could not be given back.
     pub(crate) permits_lost: AtomicU64,
     /// Whether limits that are set in the store have no say.
     pub(crate) fixed_limits: bool,
     leases: Mutex<HashMap<Name, Arc<Leases>>>,
+    /// Of the policies of the config, which are bounded.
+    journals: Mutex<HashMap<Name, Arc<Journal>>>,
+    pub(crate) incidents: Incidents,
     sweeping: Once,
     /// Ourselves, for what goes on in the background.
     this: Weak<Shared>,
@@ -47,6 +55,7 @@ impl Shared {
         memory: Option<Arc<MemoryStore>>,
         clock: Arc<dyn Clock>,
         fixed_limits: bool,
+        metrics: Option<Metrics>,
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             store,
@@ -55,9 +64,12 @@ impl Shared {
             timers: Timers::default(),
             fallback: Fallback::new(Arc::clone(&clock)),
             breaker: Breaker::default(),
+            metrics,
             permits_lost: AtomicU64::new(0),
             fixed_limits,
             leases: Mutex::default(),
+            journals: Mutex::default(),
+            incidents: Incidents::default(),
             sweeping: Once::new(),
             this: Weak::clone(this),
             clock,
@@ -71,6 +83,12 @@ impl Shared {
         }
         let mut all = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
         Some(Arc::clone(all.entry(policy.name().clone()).or_insert_with(|| Arc::new(Leases::new()))))
+    }
+
+    /// What was granted lately under a policy. It stays when the policy changes.
+    fn journal_of(&self, policy: &Policy) -> Arc<Journal> {
+        let mut journals = self.journals.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(journals.entry(policy.name().clone()).or_default())
     }
 
     pub(crate) fn all_leases(&self) -> Vec<Arc<Leases>> {
@@ -114,17 +132,37 @@ pub(crate) struct Bound {
     pub(crate) generation: u64,
     /// Units taken ahead, if the policy wants that and the store is not in this process.
     pub(crate) leases: Option<Arc<Leases>>,
+    /// What happens under it is counted here, if anything is.
+    pub(crate) counts: Option<Arc<PolicyCounts>>,
+    /// What was granted lately; not kept of policies that callers make.
+    pub(crate) journal: Option<Arc<Journal>>,
 }
 
 impl Bound {
     pub(crate) fn new(shared: Arc<Shared>, policy: Arc<Policy>, generation: u64) -> Self {
         let leases = shared.leases_of(&policy);
-        Self { shared, policy, generation, leases }
+        let counts = shared.metrics.as_ref().map(|metrics| metrics.of(&policy));
+        let journal = Some(shared.journal_of(&policy));
+        Self { shared, policy, generation, leases, counts, journal }
+    }
+
+    /// One whose policy is the caller's own.
+    pub(crate) fn of_caller(shared: Arc<Shared>, policy: Arc<Policy>, generation: u64) -> Self {
+        let leases = shared.leases_of(&policy);
+        let counts = shared.metrics.as_ref().map(Metrics::of_callers);
+        Self { shared, policy, generation, leases, counts, journal: None }
     }
 
     /// The same policy, with a reference count of its own.
     pub(crate) fn apart(&self) -> Self {
-        Self::new(Arc::clone(&self.shared), Arc::clone(&self.policy), self.generation)
+        Self {
+            shared: Arc::clone(&self.shared),
+            policy: Arc::clone(&self.policy),
+            generation: self.generation,
+            leases: self.leases.clone(),
+            counts: self.counts.clone(),
+            journal: self.journal.clone(),
+        }
     }
 
     /// The short way to a decision: in memory or from a lease, no slots to hold. Nothing has happened otherwise.
@@ -132,10 +170,17 @@ impl Bound {
     pub(crate) fn decide_now(&self, subject: &str, cost: Option<&Cost>) -> Option<DecideNow> {
         let policy = &*self.policy;
         let cost = cost.unwrap_or(policy.default_cost());
-        match &self.shared.memory {
+        let decided = match &self.shared.memory {
             Some(memory) => memory.decide_now(policy, subject, cost),
             None => self.spend_lease(subject, cost),
+        };
+        if let (Some(counts), Some(decided)) = (&self.counts, &decided) {
+            match decided {
+                DecideNow::Granted(_) => counts.granted(subject, cost),
+                DecideNow::Denied(denied) => counts.denied(denied.limit),
+            }
         }
+        decided
     }
 
     fn spend_lease(&self, subject: &str, cost: &Cost) -> Option<DecideNow> {
@@ -220,6 +265,23 @@ impl Asks {
     #[inline]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.first().bound.shared
+    }
+
+    /// Counts what somebody should look at: shadows that would have denied, and a meter that holds more than its limit.
+    pub(crate) fn count_alarms(&self, grant: &Grant) {
+        if grant.over {
+            let policy = self.first().bound.policy.name();
+            tracing::error!(%policy, permit = %grant.permit, "a meter holds more than its limit (I1)");
+            self.shared().metrics.iter().for_each(|metrics| {
+                metrics.never_over.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        if grant.would_deny != 0 {
+            let denied = |index: usize| u32::try_from(index).ok().and_then(|bit| 1u16.checked_shl(bit));
+            let shadows = self.iter().enumerate();
+            let shadows = shadows.filter(|(index, _)| grant.would_deny & denied(*index).unwrap_or(0) != 0);
+            shadows.filter_map(|(_, ask)| ask.bound.counts.as_ref()).for_each(|counts| counts.would_deny());
+        }
     }
 
     /// Forgets the shadows that would have denied: nothing was taken from them, so nothing is owed to them. If those are

@@ -95,7 +95,8 @@ impl Breaker {
     fn failed(&self, error: &StoreError, now: Timestamp) -> Led {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Phase::Closed { failures } = &mut state.phase else { return Led::Nowhere };
-        *failures += 1;
+        // Who was throttled was refused five times in a row already (G8).
+        *failures = if error.fault == Fault::Throttled { FAILURES_MAX } else { *failures + 1 };
         if *failures == 1 {
             tracing::warn!(%error, "the store did not decide");
         }
@@ -158,6 +159,14 @@ mod tests {
         breaker.close();
         assert!(breaker.refuses().is_none());
         assert_eq!(breaker.status().fallbacks, 1);
+    }
+
+    /// G8: its own retries are the failures.
+    #[test]
+    fn a_store_that_throttles_is_left_alone_at_once() {
+        let breaker = Breaker::default();
+        assert_eq!(breaker.note(&failure(Fault::Throttled), Timestamp::EPOCH), Led::ToProbing);
+        assert!(breaker.refuses().is_some());
     }
 
     #[test]

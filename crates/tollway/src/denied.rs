@@ -21,6 +21,12 @@ impl Denied {
         Self { bound, denial: denied.in_full(), degraded: false }
     }
 
+    pub(crate) fn count(&self) {
+        if let Some(counts) = &self.bound.counts {
+            counts.denied(self.denial.limit);
+        }
+    }
+
     /// The policy that said no.
     pub fn policy(&self) -> &Policy {
         &self.bound.policy

@@ -81,6 +81,13 @@ impl<'a> Granted<'a> {
         self.owned_permit().map_or(&[], Permit::readings)
     }
 
+    /// Of the long way; the short one counts where it decides.
+    pub(crate) fn count(&self) {
+        if let Some(permit) = self.owned_permit() {
+            permit.count();
+        }
+    }
+
     fn owned_permit(&self) -> Option<&Permit> {
         match &self.0 {
             Kind::Lent { .. } => None,

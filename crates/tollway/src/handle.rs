@@ -9,6 +9,13 @@ use crate::bound::{Ask, Bound, BoundRef};
 use crate::usage::{Inquiry, Usage, usage};
 use crate::{Limiter, Take, Tries, Waits};
 
+impl Limiter {
+    /// Changes whenever policies are exchanged: whoever keeps what it has looked up sees by it that it must look again.
+    pub fn generation(&self) -> u64 {
+        self.registry().generation()
+    }
+}
+
 /// A policy, resolved beforehand. It follows reloads.
 ///
 /// A clone shares nothing with the original that a take writes to: give each thread its own.
@@ -19,12 +26,22 @@ pub struct PolicyHandle {
     checked: AtomicU64,
     /// What came by a reload since, if the policy has changed; a handle made after it has no need of this.
     newer: Mutex<Option<Arc<Bound>>>,
+    /// Whether the policy is its caller's own, which no reload changes.
+    of_caller: bool,
 }
 
 impl PolicyHandle {
     pub(crate) fn new(limiter: Limiter, bound: &Bound) -> Self {
         let checked = AtomicU64::new(bound.generation);
-        Self { limiter, bound: Arc::new(bound.apart()), checked, newer: Mutex::new(None) }
+        Self { limiter, bound: Arc::new(bound.apart()), checked, newer: Mutex::new(None), of_caller: false }
+    }
+
+    pub(crate) fn bound_by_caller(limiter: Limiter, bound: &Bound) -> Self {
+        Self { of_caller: true, ..Self::new(limiter, bound) }
+    }
+
+    pub(crate) fn to_bound(&self) -> Arc<Bound> {
+        self.bound().to_arc()
     }
 
     /// Like [`Limiter::take`], without looking the policy up.
@@ -63,6 +80,10 @@ impl PolicyHandle {
         let mut newer = self.newer.lock().unwrap_or_else(PoisonError::into_inner);
         let registry = self.limiter.registry();
         let generation = registry.generation();
+        if self.of_caller {
+            self.checked.store(generation, Ordering::Release);
+            return BoundRef::Lent(&self.bound);
+        }
         let known = newer.as_ref().unwrap_or(&self.bound);
         if known.generation != generation {
             let found = registry.find(known.policy.name().as_str());
@@ -81,6 +102,7 @@ impl PolicyHandle {
 impl Clone for PolicyHandle {
     fn clone(&self) -> Self {
         let newer = self.newer.lock().unwrap_or_else(PoisonError::into_inner);
-        Self::new(self.limiter.clone(), newer.as_ref().unwrap_or(&self.bound))
+        let handle = Self::new(self.limiter.clone(), newer.as_ref().unwrap_or(&self.bound));
+        Self { of_caller: self.of_caller, ..handle }
     }
 }

@@ -14,7 +14,9 @@
 //! [`Limiter`] is the way in; [`Take`] is a question being put together; [`Permit`] is the answer yes, [`Denied`] the
 //! answer no. What limits, policies and meters are is told in [`tollway_core`].
 
+mod adhoc;
 mod background;
+mod book;
 mod bound;
 mod breaker;
 mod config;
@@ -25,8 +27,11 @@ mod error;
 mod fallback;
 mod granted;
 mod handle;
+mod incident;
+mod journal;
 mod lease;
 mod limiter;
+mod metrics;
 mod open;
 mod permit;
 mod preview;
@@ -35,26 +40,39 @@ mod queue;
 mod registry;
 mod renewal;
 mod request;
+mod secret;
 mod settings;
+mod source;
 mod take;
 mod timer;
 mod usage;
 mod waiting;
 
+pub use adhoc::BindError;
 pub use breaker::StoreStatus;
 pub use config::{
-    Api, ApiRate, CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, Config, ConfigError, ConfigFile,
-    ConfigProblem, ConfigWatch, MEMORY_LINES_MAX, Millionths, PROBLEMS_MAX, RateSettings, RemoteUrl,
-    StoreUrl, StoreUrlError, WATCH_INTERVAL,
+    ANONYMOUS_POLICY, Api, ApiRate, CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, CONNECTIONS_DEFAULT,
+    CONNECTIONS_PER_ADDRESS_DEFAULT, Config, ConfigError, ConfigFile, ConfigProblem, ConfigWatch,
+    DescriptorRule, DescriptorTarget, ENTRIES_PER_RULE_MAX, EntryPattern, GRACE_DEFAULT, ListenAddress,
+    MEMORY_LINES_MAX, Millionths, PROBLEMS_MAX, RateSettings, RemoteUrl, ServerConfig, StoreUrl,
+    StoreUrlError, SubjectPiece, SubjectTemplate, TlsFiles, Token, ValuePattern, WATCH_INTERVAL,
 };
 pub use denied::Denied;
 pub use durations::Durations;
 pub use error::{BuildError, TakeError};
 pub use granted::{Granted, Taken};
 pub use handle::PolicyHandle;
+pub use incident::Incident;
+pub use journal::Acquisition;
 pub use limiter::{Limiter, LimiterBuilder, ReloadStatus};
-pub use permit::Permit;
+pub use metrics::{Figure, METRICS, Metric, MetricKind, Sample, prometheus_text};
+pub use permit::{Permit, Ticket, TicketBegun, TicketParty};
+pub use secret::Secret;
 pub use settings::{Errand, SetLimitError};
+pub use source::{
+    Origin, PolicySource, SOURCE_EVERY_DEFAULT, SOURCE_EVERY_MAX, SOURCE_EVERY_MIN, Source, SourceAnswer,
+    SourceError, SourceStatus, SourceUrl, SourceUrlError,
+};
 pub use take::{Take, Tries, Trying, Waits};
 pub use usage::{Inquiry, LimitUsage, Usage};
 

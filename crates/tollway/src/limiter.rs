@@ -4,18 +4,20 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tollway_core::{Clock, Policy, Store};
+use tollway_core::{Clock, Name, Policy, Span, Store};
 use tollway_memory::{FileStore, LINES_DEFAULT, MemoryStore, SystemClock, WallClock};
 
 use crate::bound::{Ask, Bound, BoundRef, Shared};
 use crate::breaker::StoreStatus;
+use crate::metrics::Metrics;
 use crate::open;
 use crate::registry::Registry;
 use crate::settings::follow_in_background;
+use crate::source::{Followed, Wanted};
 use crate::usage::{Inquiry, Usage, reset, usage};
 use crate::{
-    BuildError, Config, ConfigFile, ConfigWatch, PolicyHandle, SetLimitError, StoreUrl, Take, TakeError,
-    Tries, WATCH_INTERVAL, Waits,
+    BuildError, Config, ConfigFile, ConfigWatch, PolicyHandle, PolicySource, SOURCE_EVERY_MAX,
+    SOURCE_EVERY_MIN, SetLimitError, Source, StoreUrl, Take, TakeError, Tries, WATCH_INTERVAL, Waits,
 };
 
 /// Policies over a store. Cheap to clone; clones are the same limiter.
@@ -36,6 +38,7 @@ pub struct Limiter {
 struct Inner {
     registry: Arc<Registry>,
     reload: Arc<Mutex<ReloadStatus>>,
+    followed: Arc<Followed>,
     /// Ends with the last clone.
     watch: Mutex<Option<ConfigWatch>>,
 }
@@ -58,18 +61,18 @@ impl Limiter {
     /// A limiter as a config file describes it. It follows the file: a changed one is in force within about a second,
     /// a wrong one is reported and the old one kept; what is used stays used.
     ///
-    /// Limits that were set in the store beat the file's ([`Limiter::set_limit`]).
+    /// Limits that were set in the store ([`Limiter::set_limit`]) beat those that are read from a source, and those beat
+    /// the file's.
     pub async fn from_config(path: impl AsRef<Path>) -> Result<Self, BuildError> {
-        let limiter = Self::of_file(path)?;
+        let limiter = Self::builder().of_file(path)?;
         limiter.first_settings(limiter.follow_settings().await);
+        limiter.first_settings(limiter.sources_read().await);
         Ok(limiter)
     }
 
     /// The same, for threads without a runtime.
     pub fn from_config_blocking(path: impl AsRef<Path>) -> Result<Self, BuildError> {
-        let limiter = Self::of_file(path)?;
-        limiter.first_settings(limiter.follow_settings().now());
-        Ok(limiter)
+        Self::builder().file_blocking(path)
     }
 
     /// A store that does not answer must not keep a program from starting; it is asked again in the background.
@@ -79,17 +82,10 @@ impl Limiter {
         }
     }
 
-    fn of_file(path: impl AsRef<Path>) -> Result<Self, BuildError> {
-        let file = ConfigFile::load(path)?;
-        let limiter = Self::builder().config(file.config())?;
-        let limiter = limiter.build();
-        limiter.watch(file);
-        Ok(limiter)
-    }
-
     fn watch(&self, file: ConfigFile) {
         let registry = Arc::clone(&self.inner.registry);
         let status = Arc::clone(&self.inner.reload);
+        let followed = Arc::clone(&self.inner.followed);
         let store = file.config().store().cloned();
         let watch = file.watch(WATCH_INTERVAL, move |news| {
             let mut status = status.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,6 +97,7 @@ impl Limiter {
                 }
                 Ok(config) => {
                     registry.replace(config.policies().iter().cloned());
+                    followed.replace(config.sources(), &registry);
                     status.reloads += 1;
                     status.error = None;
                     tracing::info!(policies = config.policies().len(), "config file reloaded");
@@ -181,6 +178,10 @@ impl Limiter {
         &self.inner.registry
     }
 
+    pub(crate) fn followed(&self) -> &Followed {
+        &self.inner.followed
+    }
+
     fn reload_lock(&self) -> std::sync::MutexGuard<'_, ReloadStatus> {
         self.inner.reload.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -190,10 +191,12 @@ impl Limiter {
 #[derive(Default)]
 pub struct LimiterBuilder {
     policies: Vec<Arc<Policy>>,
+    sources: Vec<Wanted>,
     store: Option<Arc<dyn Store>>,
     clock: Option<Arc<dyn Clock>>,
     lines: Option<usize>,
     fixed_limits: bool,
+    metrics: bool,
 }
 
 impl LimiterBuilder {
@@ -213,14 +216,54 @@ impl LimiterBuilder {
         Ok(self)
     }
 
-    /// Adds the policies of a config, and uses its store.
+    /// Adds the policies of a config with their sources, and uses its store.
     pub fn config(mut self, config: &Config) -> Result<Self, BuildError> {
         self.policies.extend(config.policies().iter().cloned());
         check_names(&self.policies)?;
+        self = self.sources(config.sources());
         match config.store() {
             Some(store) => self.store_at(store),
             None => Ok(self),
         }
+    }
+
+    /// The limiter of a config file, with what was said besides, for threads without a runtime; else as
+    /// [`Limiter::from_config`].
+    pub fn file_blocking(self, path: impl AsRef<Path>) -> Result<Limiter, BuildError> {
+        let limiter = self.of_file(path)?;
+        limiter.first_settings(limiter.follow_settings().now());
+        limiter.first_settings(limiter.sources_read().now());
+        Ok(limiter)
+    }
+
+    fn of_file(self, path: impl AsRef<Path>) -> Result<Limiter, BuildError> {
+        let file = ConfigFile::load(path)?;
+        let limiter = self.config(file.config())?.build();
+        limiter.watch(file);
+        Ok(limiter)
+    }
+
+    /// Reads the amounts of these policies from their sources.
+    #[must_use]
+    pub fn sources(mut self, sources: &[PolicySource]) -> Self {
+        self.sources.extend(sources.iter().map(Wanted::configured));
+        self
+    }
+
+    /// Reads the amounts of a policy's limits from a source of your own, this often ([`SOURCE_EVERY_MIN`] to
+    /// [`SOURCE_EVERY_MAX`]).
+    pub fn source(mut self, policy: &str, every: Span, source: Arc<dyn Source>) -> Result<Self, BuildError> {
+        let policy = Name::new(policy).map_err(tollway_core::PolicyError::from)?;
+        let every = every.clamp(SOURCE_EVERY_MIN, SOURCE_EVERY_MAX);
+        self.sources.push(Wanted { policy, every, source, configured: None });
+        Ok(self)
+    }
+
+    /// Counts what is decided, for those who watch: [`Limiter::samples`]. Costs a few nanoseconds a take.
+    #[must_use]
+    pub fn metrics(mut self) -> Self {
+        self.metrics = true;
+        self
     }
 
     /// Uses the store at this URL.
@@ -230,6 +273,7 @@ impl LimiterBuilder {
             StoreUrl::File(path) => self.store = Some(Arc::new(FileStore::open(path, Arc::new(WallClock))?)),
             StoreUrl::Redis(url) => self.store = Some(open::redis(url)?),
             StoreUrl::Postgres(url) => self.store = Some(open::postgres(url)?),
+            StoreUrl::DynamoDb(url) => self.store = Some(open::dynamodb(url)?),
         }
         Ok(self)
     }
@@ -274,10 +318,14 @@ impl LimiterBuilder {
                 (Some(Arc::clone(&memory)), memory)
             }
         };
-        let shared = Shared::new(store, memory, clock, self.fixed_limits);
+        let metrics = self.metrics.then(Metrics::new);
+        let shared = Shared::new(store, memory, clock, self.fixed_limits, metrics);
         let registry = Arc::new(Registry::new(shared, self.policies));
         follow_in_background(&registry);
-        Limiter { inner: Arc::new(Inner { registry, reload: Arc::default(), watch: Mutex::new(None) }) }
+        let followed = Arc::new(Followed::default());
+        self.sources.into_iter().for_each(|wanted| followed.begin(wanted, &registry));
+        let inner = Inner { registry, reload: Arc::default(), followed, watch: Mutex::new(None) };
+        Limiter { inner: Arc::new(inner) }
     }
 }
 

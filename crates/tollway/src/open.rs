@@ -26,6 +26,23 @@ pub(crate) fn postgres(url: &RemoteUrl) -> Result<Arc<dyn Store>, BuildError> {
     Err(unusable(url).into())
 }
 
+/// The DynamoDB store at this URL, in the layout that it names. It connects when it is first used.
+pub(crate) fn dynamodb(url: &RemoteUrl) -> Result<Arc<dyn Store>, BuildError> {
+    #[cfg(feature = "dynamodb")]
+    {
+        let options: tollway_dynamodb::DynamoOptions =
+            url.expose().parse().map_err(|error| unusable(&error))?;
+        if let Some(layout) = options.layout() {
+            let store = tollway_dynamodb::minute::MinuteStore::start(&options, layout);
+            return Ok(Arc::new(store.map_err(|error| unusable(&error))?));
+        }
+        let store = tollway_dynamodb::DynamoStore::connect(url.expose());
+        Ok(Arc::new(store.map_err(|error| unusable(&error))?))
+    }
+    #[cfg(not(feature = "dynamodb"))]
+    Err(unusable(url).into())
+}
+
 #[cfg_attr(feature = "postgres", allow(dead_code, reason = "each feature has its own use of it"))]
 fn unusable(cause: &dyn std::fmt::Display) -> StoreError {
     let message = format!("the store cannot be used: {cause}");

@@ -1,5 +1,7 @@
 //! A permit: a granted take, from its grant until it is done.
 
+mod ticket;
+
 use std::fmt;
 use std::sync::atomic::Ordering;
 
@@ -13,9 +15,12 @@ use crate::background::in_background;
 use crate::bound::{Asks, next_permit};
 use crate::debit::debit;
 use crate::fallback::cost_of;
+use crate::journal::Held;
 use crate::renewal::keep_slots;
 use crate::request::wrong_answer;
 use crate::{Denied, TakeError};
+
+pub use ticket::{Ticket, TicketBegun, TicketParty};
 
 /// A granted take.
 ///
@@ -37,6 +42,8 @@ pub struct Permit {
     over: bool,
     /// What few permits have.
     more: Option<Box<More>>,
+    /// Its entry in the journals; none if another process may hold it as well.
+    _held: Option<Held>,
 }
 
 #[derive(Default)]
@@ -62,7 +69,8 @@ impl Permit {
     /// The permit of a take that went the short way, in memory or from a lease: it has nothing that few permits have.
     pub(crate) fn of_booking(asks: Asks, booking: Booking) -> Self {
         let leased = asks.first().bound.leases.is_some();
-        Self { asks, booking, unbooked: false, remember: false, leased, over: true, more: None }
+        let held = Some(Held::note(&asks, &booking));
+        Self { asks, booking, unbooked: false, remember: false, leased, over: true, more: None, _held: held }
     }
 
     pub(crate) fn new(
@@ -72,6 +80,7 @@ impl Permit {
         remember: bool,
         degraded: bool,
     ) -> Self {
+        asks.count_alarms(&grant);
         let nothing = grant.would_deny != 0 && asks.forget_denied_shadows(grant.would_deny);
         let unbooked = degraded || nothing;
         let over = nothing || !asks.iter().any(|ask| ask.bound.policy.holds_slots());
@@ -80,11 +89,24 @@ impl Permit {
         let (would_deny, readings) = (grant.would_deny, grant.readings);
         let more = More { degraded, would_deny, readings, local, renewal: None };
         let more = Some(Box::new(more));
-        let mut permit = Self { asks, booking, unbooked, remember, leased: false, over, more };
+        let held = Some(Held::note(&asks, &booking));
+        let mut permit = Self { asks, booking, unbooked, remember, leased: false, over, more, _held: held };
         if !over {
             permit.keep_slots();
         }
         permit
+    }
+
+    pub(crate) fn asks(&self) -> &Asks {
+        &self.asks
+    }
+
+    pub(crate) fn count(&self) {
+        for ask in self.asks.iter() {
+            if let Some(counts) = &ask.bound.counts {
+                counts.granted(ask.subject.as_str(), ask.cost());
+            }
+        }
     }
 
     #[cold]
@@ -119,6 +141,12 @@ impl Permit {
     /// Whether a shadow policy would have denied it.
     pub fn would_deny(&self) -> bool {
         self.more.as_ref().is_some_and(|more| more.would_deny != 0)
+    }
+
+    /// Whether the policy that the take named at this place, from 0, is a shadow that would have denied it.
+    pub fn would_deny_of(&self, place: usize) -> bool {
+        let bit = u32::try_from(place).ok().and_then(|place| 1u16.checked_shl(place)).unwrap_or(0);
+        self.more.as_ref().is_some_and(|more| more.would_deny & bit != 0)
     }
 
     /// What every limit showed after the grant, if the take asked for it.
@@ -228,8 +256,10 @@ impl Permit {
         let (leases, subject) = (ask.bound.leases.as_ref(), ask.subject.as_str());
         let some = |cost: &Cost| cost.amounts().iter().any(|amount| *amount > 0);
         let window_ends = self.booking.good_until;
+        // A lease remembers no permits, so one that may be in other hands too could be credited again and again.
+        let mine = leases.filter(|_| !self.remember);
         let credited = !some(&unused)
-            || leases.is_some_and(|leases| leases.credit(policy, subject, unused.amounts(), window_ends));
+            || mine.is_some_and(|leases| leases.credit(policy, subject, unused.amounts(), window_ends));
         let now = ask.bound.shared.clock.now();
         let paid = !some(&overrun)
             || leases.is_some_and(|leases| leases.spend(policy, subject, &overrun, now).is_some());

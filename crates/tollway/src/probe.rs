@@ -80,7 +80,7 @@ async fn settle_up(shared: &Shared) -> bool {
                     shared.fallback.settled(&owed);
                     told = true;
                 }
-                Err(error) if error.fault == Fault::Network => return false,
+                Err(error) if matches!(error.fault, Fault::Network | Fault::Throttled) => return false,
                 Err(error) => tracing::debug!(%error, "what was granted without the store stays owed"),
             }
         }

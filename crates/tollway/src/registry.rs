@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use tollway_core::{Limit, Policy, Setting, nearest};
+use tollway_core::{Limit, LimitError, Name, Policy, Setting, Timestamp, nearest};
 
 use crate::TakeError;
 use crate::bound::{Bound, Shared};
@@ -17,15 +17,17 @@ pub(crate) struct Registry {
     /// Counts exchanges, so that a handle sees with one look whether it is out of date.
     generation: AtomicU64,
     /// What they are made of. One exchange at a time: the file's watch, the program and the store may all want one.
-    source: Mutex<Source>,
+    origins: Mutex<Origins>,
 }
 
 /// What the policies in force are made of.
 #[derive(Default)]
-struct Source {
+struct Origins {
     /// As the file or the program has them.
     given: Vec<Arc<Policy>>,
-    /// What was set for their limits since, which beats it.
+    /// What sources say of their limits, which beats it.
+    sourced: HashMap<Name, Vec<(Name, u64)>>,
+    /// What was set for their limits in the store, which beats both.
     settings: Vec<Setting>,
 }
 
@@ -35,7 +37,7 @@ impl Registry {
             shared,
             policies: ArcSwap::default(),
             generation: AtomicU64::new(0),
-            source: Mutex::default(),
+            origins: Mutex::default(),
         };
         registry.replace(policies);
         registry
@@ -43,37 +45,62 @@ impl Registry {
 
     /// Puts these policies in force.
     pub(crate) fn replace(&self, policies: impl IntoIterator<Item = Arc<Policy>>) {
-        let mut source = self.source();
-        source.given = policies.into_iter().collect();
-        self.put_in_force(&source);
+        let mut origins = self.origins();
+        origins.given = policies.into_iter().collect();
+        self.put_in_force(&origins);
     }
 
     /// Puts these settings in force.
     pub(crate) fn set(&self, settings: Vec<Setting>) {
-        let mut source = self.source();
-        if source.settings != settings {
-            source.settings = settings;
-            self.put_in_force(&source);
+        let mut origins = self.origins();
+        if origins.settings != settings {
+            origins.settings = settings;
+            self.put_in_force(&origins);
         }
+    }
+
+    /// Puts in force what a source says of a policy's limits: all there is, by limit.
+    pub(crate) fn set_sourced(&self, policy: &Name, amounts: &[(Name, u64)]) {
+        let mut origins = self.origins();
+        if origins.sourced.get(policy).map_or(&[][..], Vec::as_slice) != amounts {
+            origins.sourced.insert(policy.clone(), amounts.to_vec());
+            self.put_in_force(&origins);
+        }
+    }
+
+    /// A policy as the file or the program has it.
+    pub(crate) fn given(&self, policy: &Name) -> Option<Arc<Policy>> {
+        self.origins().given.iter().find(|given| given.name() == policy).cloned()
     }
 
     /// What was set for limits, as far as is known here.
     pub(crate) fn settings(&self) -> Vec<Setting> {
-        self.source().settings.clone()
+        self.origins().settings.clone()
     }
 
-    fn source(&self) -> MutexGuard<'_, Source> {
-        self.source.lock().unwrap_or_else(PoisonError::into_inner)
+    /// When the amount of a limit in force was set in the store, if it was.
+    pub(crate) fn set_at(&self, policy: &str, limit: &str) -> Option<Timestamp> {
+        let origins = self.origins();
+        let given = origins.given.iter().find(|given| given.name().as_str() == policy)?;
+        let given = given.limits().iter().find(|given| given.name().as_str() == limit)?;
+        let of_this =
+            |setting: &&Setting| setting.policy.as_str() == policy && setting.limit.as_str() == limit;
+        let setting = origins.settings.iter().find(of_this)?;
+        given.with_setting(setting).is_ok().then_some(setting.set_at)
     }
 
-    fn put_in_force(&self, source: &Source) {
+    fn origins(&self) -> MutexGuard<'_, Origins> {
+        self.origins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put_in_force(&self, origins: &Origins) {
         let generation = self.generation.load(Ordering::Acquire) + 1;
         let bind = |policy: &Arc<Policy>| {
-            let policy = with_settings(policy, &source.settings);
+            let policy = origins.in_force(policy);
             let bound = Bound::new(Arc::clone(&self.shared), Arc::clone(&policy), generation);
             (policy.name().to_string(), Arc::new(bound))
         };
-        self.policies.store(Arc::new(source.given.iter().map(bind).collect()));
+        self.policies.store(Arc::new(origins.given.iter().map(bind).collect()));
         self.generation.store(generation, Ordering::Release);
         // Whoever waits for its turn may have it under the new limits.
         self.shared.queues.notify_all();
@@ -103,25 +130,41 @@ impl Registry {
     }
 }
 
-/// The policy with what was set for its limits. A setting that its limit cannot have is left out, with a warning.
-fn with_settings(policy: &Arc<Policy>, settings: &[Setting]) -> Arc<Policy> {
-    let mine = |setting: &&Setting| setting.policy == *policy.name();
-    if !settings.iter().any(|setting| mine(&setting)) {
-        return Arc::clone(policy);
-    }
-    let in_force = |limit: &Limit| {
-        let setting = settings.iter().filter(mine).find(|setting| setting.limit == *limit.name());
-        let set = setting.and_then(|setting| {
-            let set = limit.with_setting(setting);
-            set.map_err(|error| tracing::warn!(%error, policy = %policy.name(), limit = %limit.name(), "a set limit is left out")).ok()
+impl Origins {
+    /// The policy with what sources say and what was set for its limits, in this order. What a limit cannot have is left
+    /// out, with a warning.
+    fn in_force(&self, policy: &Arc<Policy>) -> Arc<Policy> {
+        let sourced = self.sourced.get(policy.name()).map_or(&[][..], Vec::as_slice);
+        let settings: Vec<&Setting> =
+            self.settings.iter().filter(|setting| setting.policy == *policy.name()).collect();
+        if sourced.is_empty() && settings.is_empty() {
+            return Arc::clone(policy);
+        }
+        let limits = policy.limits().iter().map(|limit| {
+            let amount = sourced.iter().find(|(name, _)| name == limit.name());
+            let with_amount = amount.map(|(_, amount)| limit.with_amount(*amount));
+            let limit = changed(policy, limit, with_amount);
+            let setting = settings.iter().find(|setting| setting.limit == *limit.name());
+            changed(policy, &limit, setting.map(|setting| limit.with_setting(setting)))
         });
-        set.unwrap_or_else(|| limit.clone())
-    };
-    match policy.with_limits(policy.limits().iter().map(in_force).collect()) {
-        Ok(policy) => Arc::new(policy),
-        Err(error) => {
-            tracing::warn!(%error, "set limits are left out");
-            Arc::clone(policy)
+        match policy.with_limits(limits.collect()) {
+            Ok(policy) => Arc::new(policy),
+            Err(error) => {
+                tracing::warn!(%error, "limits that are data are left out");
+                Arc::clone(policy)
+            }
+        }
+    }
+}
+
+/// The limit as it was changed, or as it is where it was not or could not be.
+fn changed(policy: &Policy, limit: &Limit, to: Option<Result<Limit, LimitError>>) -> Limit {
+    match to {
+        None => limit.clone(),
+        Some(Ok(changed)) => changed,
+        Some(Err(error)) => {
+            tracing::warn!(%error, policy = %policy.name(), limit = %limit.name(), "a limit that is data is left out");
+            limit.clone()
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::bound::{Ask, Asks, Shared, next_permit};
 use crate::fallback::Instead;
 use crate::granted::{Granted, Taken};
 use crate::lease::{self, Leased, Leases, Unleased};
+use crate::metrics::PolicyCounts;
 use crate::registry::Registry;
 use crate::{Denied, Permit, TakeError};
 
@@ -61,6 +62,11 @@ impl Request {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         self.asks.shared()
+    }
+
+    /// The counts of the policy that was named first.
+    pub(crate) fn counts(&self) -> Option<Arc<PolicyCounts>> {
+        self.asks.first().bound.counts.clone()
     }
 
     /// The leases it may be paid from: those of one policy, for a take that is like any other.
@@ -135,6 +141,9 @@ impl Request {
 
     /// Makes a permit or a denial of the store's answer.
     pub(crate) fn conclude(self, sent: Sent, result: StoreResult) -> Result<Taken<'static>, TakeError> {
+        if let (Some(counts), Some(at)) = (self.counts(), sent.at) {
+            counts.latency.note(self.shared().clock.now().since(at).into());
+        }
         match result {
             Ok(mut outcomes) => match outcomes.pop() {
                 Some(Outcome::Decided(decision)) => Ok(self.decided(sent, decision, false)),

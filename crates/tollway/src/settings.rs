@@ -128,7 +128,7 @@ impl Limiter {
         })
     }
 
-    fn errand<T>(
+    pub(crate) fn errand<T>(
         &self,
         future: impl Future<Output = Result<T, SetLimitError>> + Send + 'static,
     ) -> Errand<T> {

@@ -12,6 +12,7 @@ use tollway_core::{Answer, CallId, Cost, DecideNow, GrantNow, Span, Subject};
 use crate::background::InFlight;
 use crate::bound::{Ask, Asks, Bound, BoundRef, next_permit};
 use crate::granted::{Granted, Taken};
+use crate::metrics::count;
 use crate::request::{Options, Request, Sent};
 use crate::waiting::wait_for_permit;
 use crate::{Denied, Limiter, Permit, TakeError};
@@ -95,10 +96,14 @@ impl<'l, Mode> Take<'l, Mode> {
     /// Also under this policy, all or nothing. `subject` and `cost` speak of it from here on.
     pub fn and(mut self, policy: &str) -> Self {
         match self.limiter.find(policy) {
-            Ok(bound) => self.more.get_or_insert_default().asks.push(Ask::new(bound)),
+            Ok(bound) => self.add(Ask::new(bound)),
             Err(error) => self.fail(error),
         }
         self
+    }
+
+    pub(crate) fn add(&mut self, ask: Ask) {
+        self.more.get_or_insert_default().asks.push(ask);
     }
 
     /// An id of the caller's: the same take repeated with it within ten minutes counts once.
@@ -245,15 +250,23 @@ impl Request {
     /// The long way: through the store's one method.
     fn decide_now(self) -> Result<Taken<'static>, TakeError> {
         self.shared().may_block()?;
+        let asked = self.counts();
+        let taken = self.block_on_store()?;
+        count(asked.as_deref(), &taken);
+        taken
+    }
+
+    /// What the store decided; or, outside, that it could not be waited for.
+    fn block_on_store(self) -> Result<Result<Taken<'static>, TakeError>, TakeError> {
         if self.leased().is_some() {
-            return self.shared().clone().timers.block_on(self.ask(Span::ZERO))?;
+            return self.shared().clone().timers.block_on(self.ask(Span::ZERO));
         }
         let (sent, answer) = self.send_now();
         let result = match answer {
             Answer::Now(Some(result)) => result,
             later => self.shared().timers.block_on(later)?,
         };
-        self.conclude(sent, result)
+        Ok(self.conclude(sent, result))
     }
 }
 
@@ -289,7 +302,11 @@ impl<'l> Future for Trying<'l> {
         let (request, sent, mut answer) = match std::mem::replace(&mut self.0, Step::Over) {
             Step::Decided(taken) => return Poll::Ready(Ok(taken)),
             Step::Start(request) if request.leased().is_some() => {
-                self.0 = Step::Leased(Box::pin(async move { request.ask(Span::ZERO).await }));
+                self.0 = Step::Leased(Box::pin(async move {
+                    let taken = request.ask(Span::ZERO).await;
+                    count(request.counts().as_deref(), &taken);
+                    taken
+                }));
                 return self.poll(context);
             }
             Step::Leased(mut leased) => {
@@ -310,7 +327,12 @@ impl<'l> Future for Trying<'l> {
             Step::Over => return Poll::Pending,
         };
         match Pin::new(&mut answer).poll(context) {
-            Poll::Ready(result) => Poll::Ready(request.conclude(sent, result)),
+            Poll::Ready(result) => {
+                let asked = request.counts();
+                let taken = request.conclude(sent, result);
+                count(asked.as_deref(), &taken);
+                Poll::Ready(taken)
+            }
             Poll::Pending => {
                 self.0 = Step::Sent(Box::new((request, sent, answer)));
                 Poll::Pending

@@ -57,10 +57,11 @@ impl Timers {
     }
 
     /// The same, on threads of our own: it goes on when the caller's runtime has ended.
-    pub(crate) fn spawn_own(&self, future: impl Future<Output = ()> + Send + 'static) {
-        if let Ok(runtime) = self.own() {
-            runtime.spawn(future);
-        }
+    pub(crate) fn spawn_own(
+        &self,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) -> Option<tokio::task::AbortHandle> {
+        Some(self.own().ok()?.spawn(future).abort_handle())
     }
 
     fn own(&self) -> Result<&Runtime, TakeError> {
@@ -68,7 +69,8 @@ impl Timers {
             let runtime = Builder::new_multi_thread()
                 .worker_threads(1)
                 .thread_name("tollway-timer")
-                .enable_time()
+                // Sources talk to networks.
+                .enable_all()
                 .build();
             runtime.map_err(|cause| cause.to_string())
         };

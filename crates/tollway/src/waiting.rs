@@ -3,6 +3,7 @@
 use tollway_core::{Span, Timestamp};
 use tracing::Instrument;
 
+use crate::metrics::count_waited;
 use crate::request::Request;
 use crate::{Permit, TakeError, Taken};
 
@@ -12,12 +13,15 @@ const ASK_AGAIN: Span = Span::from_millis(200);
 /// A permit, when its time has come. Dropping the future gives back what it may have taken, unless it has an id: then the
 /// place is the id's.
 pub(crate) async fn wait_for_permit(request: Request) -> Result<Permit, TakeError> {
+    let asked = request.counts();
     let policy = request.asks.first().bound.policy.clone();
     let span = tracing::debug_span!("take", policy = %policy.name());
     let permit = async move {
         if request.may_book() { wait_in_line(request).await } else { wait_for_turn(request).await }
     };
-    permit.instrument(span).await
+    let permit = permit.instrument(span).await;
+    count_waited(asked.as_deref(), &permit);
+    permit
 }
 
 /// One round trip: granted for an exact time, and asleep until then.

@@ -162,6 +162,26 @@ fn a1_on_postgres_with_faults() {
     never_over(&windows);
 }
 
+#[cfg(feature = "dynamodb")]
+#[test]
+fn a1_on_dynamodb_with_faults() {
+    let dynamo = tollway_testkit::servers::DynamoServer::start();
+    let proxy = FaultProxy::to(dynamo.addr());
+    let url = tollway_testkit::servers::DynamoServer::url_through(proxy.addr(), "processes");
+    let windows = run(&format!("plain {url}"), |round| bad_weather(&proxy, round));
+    never_over(&windows);
+}
+
+#[cfg(feature = "dynamodb")]
+#[test]
+fn b2_on_dynamodb_with_leases_and_faults() {
+    let dynamo = tollway_testkit::servers::DynamoServer::start();
+    let proxy = FaultProxy::to(dynamo.addr());
+    let url = tollway_testkit::servers::DynamoServer::url_through(proxy.addr(), "processes");
+    let windows = run(&format!("leased {url}"), |round| bad_weather(&proxy, round));
+    never_over(&windows);
+}
+
 /// Every third round is fair.
 fn bad_weather(proxy: &FaultProxy, round: u32) {
     match round % 6 {

@@ -154,6 +154,16 @@ fn postgres_survives_every_fault_in_every_mode() {
     });
 }
 
+/// G7, G9.
+#[cfg(feature = "dynamodb")]
+#[test]
+fn dynamodb_survives_every_fault_in_every_mode() {
+    let dynamo = tollway_testkit::servers::DynamoServer::start();
+    all_cases("dynamodb", dynamo.addr(), |addr| {
+        format!("{}&deadline=1s", tollway_testkit::servers::DynamoServer::url_through(addr, "toxics"))
+    });
+}
+
 /// A frozen server (SIGSTOP) takes connections and answers nothing; the caller hears all the same.
 #[test]
 fn a_frozen_server_is_noticed() {

@@ -154,6 +154,6 @@ fn the_vendor_answers_fast_enough_for_its_limit() {
         let quota = Quota { limit, minute: Span::from_secs(minute) };
         let calls_of_one = Span::from(quota.latency(workers)).times(limit).as_micros() / workers as u64;
         assert!(calls_of_one <= quota.minute.as_micros() / 2, "{limit} {workers} {minute}");
-        assert!(quota.latency(workers) <= quota.edge().into());
+        assert!(quota.latency(workers) <= std::time::Duration::from(quota.edge()));
     }
 }

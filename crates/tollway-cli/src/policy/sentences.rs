@@ -166,7 +166,7 @@ pub(super) fn store(store: Option<&StoreUrl>) -> String {
             format!("{url} in each program; commands need one that outlives them, as --store file:PATH")
         }
         Some(url @ StoreUrl::File(_)) => format!("{url}, shared by the processes of this machine"),
-        Some(url @ (StoreUrl::Redis(_) | StoreUrl::Postgres(_))) => {
+        Some(url @ (StoreUrl::Redis(_) | StoreUrl::Postgres(_) | StoreUrl::DynamoDb(_))) => {
             format!("{url}, shared by all machines that reach it")
         }
     }

@@ -17,6 +17,7 @@
 
 mod counts;
 mod fault;
+mod front;
 mod lane;
 mod pair;
 mod proxy;
@@ -25,4 +26,5 @@ mod wire;
 
 pub use counts::Counts;
 pub use fault::{Fault, Way};
+pub use front::{AwsFront, Said};
 pub use proxy::FaultProxy;

@@ -15,8 +15,11 @@
 //! ```
 
 mod cluster;
+#[cfg(feature = "dynamodb")]
+mod dynamo;
 mod family;
 mod log;
+mod ministack;
 mod patience;
 mod port;
 mod postgres;
@@ -30,6 +33,9 @@ mod valkey;
 mod watcher;
 
 pub use cluster::RedisCluster;
+#[cfg(feature = "dynamodb")]
+pub use dynamo::DynamoServer;
+pub use ministack::{Ministack, python_tool};
 pub use postgres::PostgresServer;
 pub use redis::RedisServer;
 pub use sentinel::RedisSentinel;

@@ -8,19 +8,21 @@
 //! limits = ["200 requests / minute"]
 //! ```
 //!
-//! Where to look: `file` finds and reads the text, `section` walks over its tables, `policy`, `limits`, `api` and `store`
-//! know what stands in them, `report` collects what is wrong, `error` and `excerpt` show it, `watch` sees changes.
+//! Where to look: `file` finds and reads the text, `section` walks over its tables, `policy`, `limits`, `api`, `store` and
+//! `server` know what stands in them, `report` collects what is wrong, `error` and `excerpt` show it, `watch` sees changes.
 
 mod api;
 mod error;
 mod excerpt;
 mod file;
+mod layout;
 mod limits;
 mod millionths;
 mod policy;
 mod remote;
 mod report;
 mod section;
+mod server;
 mod store;
 mod suggest;
 mod watch;
@@ -35,14 +37,21 @@ pub use error::{ConfigError, ConfigProblem, PROBLEMS_MAX};
 pub use file::{CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, ConfigFile};
 pub use millionths::Millionths;
 pub use remote::RemoteUrl;
+pub use server::{
+    ANONYMOUS_POLICY, CONNECTIONS_DEFAULT, CONNECTIONS_PER_ADDRESS_DEFAULT, DescriptorRule, DescriptorTarget,
+    ENTRIES_PER_RULE_MAX, EntryPattern, GRACE_DEFAULT, ListenAddress, ServerConfig, SubjectPiece,
+    SubjectTemplate, TlsFiles, Token, ValuePattern,
+};
 pub use store::{MEMORY_LINES_MAX, StoreUrl, StoreUrlError};
 pub use watch::{ConfigWatch, WATCH_INTERVAL};
 
 use report::Report;
 use section::Section;
 
+use crate::source::PolicySource;
+
 /// Sections that the format has and this version does not.
-const SECTIONS_TO_COME: [&str; 4] = ["server", "consumers", "pipelines", "alarms"];
+const SECTIONS_TO_COME: [&str; 3] = ["consumers", "pipelines", "alarms"];
 
 /// What a config file says.
 ///
@@ -60,8 +69,11 @@ pub struct Config {
     store: Option<StoreUrl>,
     /// Sorted by name.
     policies: Vec<Arc<Policy>>,
+    /// Of the policies that have one, sorted by their names.
+    sources: Vec<PolicySource>,
     /// Sorted by name.
     apis: Vec<Api>,
+    server: Option<ServerConfig>,
 }
 
 impl Config {
@@ -110,7 +122,15 @@ impl Config {
         {
             *path = folder.join(&*path);
         }
+        if let Some(server) = &mut self.server {
+            server.in_folder(folder);
+        }
         self
+    }
+
+    /// How `tollway serve` is to serve, if it says so.
+    pub fn server(&self) -> Option<&ServerConfig> {
+        self.server.as_ref()
     }
 
     /// The policies, sorted by name.
@@ -122,6 +142,11 @@ impl Config {
     pub fn policy(&self, name: &str) -> Option<&Arc<Policy>> {
         let found = self.policies.binary_search_by(|policy| policy.name().as_str().cmp(name)).ok()?;
         self.policies.get(found)
+    }
+
+    /// Where the amounts of policies are read from, for those that say so.
+    pub fn sources(&self) -> &[PolicySource] {
+        &self.sources
     }
 
     /// The vendors that are called, sorted by name. They are checked, and not used by this version yet.
@@ -145,13 +170,22 @@ impl Config {
         let mut apis: Vec<Api> =
             apis.filter_map(|(name, section)| api::read(&name, section, &names)).collect();
         apis.sort_by(|one, other| one.name().cmp(other.name()));
-        let mut policies: Vec<_> =
-            policies.into_iter().filter_map(|(name, section)| policy::read(&name, section)).collect();
+        let read = policies.into_iter().filter_map(|(name, section)| {
+            let (policy, source) = policy::read(&name, section)?;
+            Some(((name, policy), source))
+        });
+        let (policies, sources): (Vec<_>, Vec<_>) = read.unzip();
+        layout::check(store.as_ref(), &policies, root.report());
+        let mut policies: Vec<_> = policies.into_iter().map(|(_, policy)| policy).collect();
+        let mut sources: Vec<_> = sources.into_iter().flatten().collect();
+        sources.sort_by(|one, other| one.policy().cmp(other.policy()));
+        let server = root.section("server").map(|section| server::read(section, &names, &policies));
+        policies.extend(server.as_ref().and_then(|server| server.missing_policy(&policies)));
         policies.sort_by(|one, other| one.name().cmp(other.name()));
         for key in SECTIONS_TO_COME {
             root.not_yet(key);
         }
         root.finish();
-        Self { store, policies, apis }
+        Self { store, policies, sources, apis, server }
     }
 }

@@ -8,14 +8,20 @@ use toml::Spanned;
 
 use super::limits;
 use super::section::Section;
+use crate::source::{
+    PolicySource, SOURCE_EVERY_DEFAULT, SOURCE_EVERY_MAX, SOURCE_EVERY_MIN, SourceUrl, SourceUrlError,
+};
 
 const WHEN_STORE_FAILS: [(&str, WhenStoreFails); 3] =
     [("local", WhenStoreFails::Local), ("open", WhenStoreFails::Open), ("closed", WhenStoreFails::Closed)];
 
 const LEASE: [(&str, Lease); 3] = [("off", Lease::Off), ("on", Lease::On), ("auto", Lease::Auto)];
 
-/// The policy, unless something is wrong with it; that is in the report then.
-pub(super) fn read(name: &Spanned<&str>, mut section: Section<'_>) -> Option<Arc<Policy>> {
+/// The policy and its source, unless something is wrong with it; that is in the report then.
+pub(super) fn read(
+    name: &Spanned<&str>,
+    mut section: Section<'_>,
+) -> Option<(Arc<Policy>, Option<PolicySource>)> {
     let named = read_name(name, &section);
     let limits = limits::read(&mut section);
     let max_wait = read_max_wait(&mut section);
@@ -24,9 +30,8 @@ pub(super) fn read(name: &Spanned<&str>, mut section: Section<'_>) -> Option<Arc
     let when_store_fails = section.choice("when_store_fails", &WHEN_STORE_FAILS);
     let lease = section.choice("lease", &LEASE);
     let local_share = read_local_share(&mut section);
-    for key in ["source", "slot"] {
-        section.not_yet(key);
-    }
+    let source = read_source(&mut section);
+    section.not_yet("slot");
 
     let policy = named.zip(limits).and_then(|(name, limits)| {
         let policy = Policy::of_limits(name, limits);
@@ -40,7 +45,8 @@ pub(super) fn read(name: &Spanned<&str>, mut section: Section<'_>) -> Option<Arc
         .with_when_store_fails(when_store_fails.unwrap_or_default())
         .with_local_share(local_share.unwrap_or_default())
         .with_lease(lease.unwrap_or_default());
-    Some(Arc::new(policy))
+    let source = source.map(|(url, every)| PolicySource { policy: policy.name().clone(), url, every });
+    Some((Arc::new(policy), source))
 }
 
 fn read_name(name: &Spanned<&str>, section: &Section<'_>) -> Option<Name> {
@@ -66,4 +72,32 @@ fn read_local_share(section: &mut Section<'_>) -> Option<LocalShare> {
         .parse()
         .map_err(|error: LocalShareError| section.problem("local_share", error.to_string(), ""))
         .ok()
+}
+
+/// Where the amounts are kept, and how often they are read.
+fn read_source(section: &mut Section<'_>) -> Option<(SourceUrl, Span)> {
+    let url = section.string("source", "ssm:/pdf-processing/adobe-api-rpm");
+    let every = read_source_every(section);
+    if url.is_none() && section.has("source_every") && !section.has("source") {
+        section.problem("source_every", "there is no `source` to be read", "name one, or leave this out");
+    }
+    let wrong = |error: SourceUrlError| section.problem("source", error.to_string(), "");
+    let url = url?.get_ref().parse().map_err(wrong).ok()?;
+    Some((url, every?))
+}
+
+fn read_source_every(section: &mut Section<'_>) -> Option<Span> {
+    if !section.has("source_every") {
+        // Known all the same, so that it can be suggested.
+        section.value("source_every");
+        return Some(SOURCE_EVERY_DEFAULT);
+    }
+    let every = section.span("source_every", "5m")?;
+    if (SOURCE_EVERY_MIN..=SOURCE_EVERY_MAX).contains(&every) {
+        return Some(every);
+    }
+    let message =
+        format!("a source is read every {SOURCE_EVERY_MIN} to {SOURCE_EVERY_MAX}, not every {every}");
+    section.problem("source_every", message, "");
+    None
 }

@@ -35,14 +35,28 @@ impl RemoteUrl {
         }
     }
 
+    /// The URL of a DynamoDB store; without the feature `dynamodb` there is none.
+    pub(super) fn dynamodb(url: &str) -> Result<Self, String> {
+        #[cfg(feature = "dynamodb")]
+        {
+            url.parse::<tollway_dynamodb::DynamoOptions>().map_err(|error| error.to_string())?;
+            Ok(Self(url.to_owned()))
+        }
+        #[cfg(not(feature = "dynamodb"))]
+        {
+            let _ = url;
+            Err(not_built("DynamoDB", "dynamodb"))
+        }
+    }
+
     /// All of it, for whoever connects.
-    #[cfg(any(feature = "redis", feature = "postgres"))]
+    #[cfg(any(feature = "redis", feature = "postgres", feature = "dynamodb"))]
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
 }
 
-#[cfg(not(all(feature = "redis", feature = "postgres")))]
+#[cfg(not(all(feature = "redis", feature = "postgres", feature = "dynamodb")))]
 fn not_built(store: &str, feature: &str) -> String {
     format!("this build has no {store} store; build it with `--features {feature}`")
 }

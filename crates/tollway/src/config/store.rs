@@ -35,6 +35,19 @@ pub enum StoreUrl {
     Redis(RemoteUrl),
     /// `postgres://...`: shared by every machine.
     Postgres(RemoteUrl),
+    /// `dynamodb://TABLE`: a table of AWS, shared by every machine.
+    DynamoDb(RemoteUrl),
+}
+
+impl StoreUrl {
+    /// What it says of a table in DynamoDB, if it is one.
+    #[cfg(feature = "dynamodb")]
+    pub fn dynamodb(&self) -> Option<tollway_dynamodb::DynamoOptions> {
+        match self {
+            Self::DynamoDb(url) => url.expose().parse().ok(),
+            _ => None,
+        }
+    }
 }
 
 impl Default for StoreUrl {
@@ -49,7 +62,7 @@ impl fmt::Display for StoreUrl {
             Self::Memory { lines: None } => f.write_str("memory:"),
             Self::Memory { lines: Some(lines) } => write!(f, "memory:?lines={lines}"),
             Self::File(path) => write!(f, "file:{}", path.display()),
-            Self::Redis(url) | Self::Postgres(url) => write!(f, "{url}"),
+            Self::Redis(url) | Self::Postgres(url) | Self::DynamoDb(url) => write!(f, "{url}"),
         }
     }
 }
@@ -75,7 +88,7 @@ impl FromStr for StoreUrl {
     fn from_str(url: &str) -> Result<Self, StoreUrlError> {
         // Never the whole URL in a message: behind the scheme it may hold a password.
         let Some((scheme, rest)) = url.split_once(':') else {
-            let message = "a store is a URL: memory:, file:PATH, redis://HOST or postgres://HOST/DATABASE";
+            let message = "a store is a URL: memory:, file:PATH, redis://HOST, postgres://HOST/DATABASE or dynamodb://TABLE";
             return Err(StoreUrlError { message: message.to_owned(), part: 0..url.len() });
         };
         let wrong =
@@ -89,9 +102,18 @@ impl FromStr for StoreUrl {
             "redis" | "rediss" | "redis+cluster" | "rediss+cluster" | "redis+sentinel"
             | "rediss+sentinel" => RemoteUrl::redis(url).map(Self::Redis).map_err(wrong),
             "postgres" | "postgresql" => RemoteUrl::postgres(url).map(Self::Postgres).map_err(wrong),
+            "dynamodb" => RemoteUrl::dynamodb(url).map(Self::DynamoDb).map_err(wrong),
             _ => {
-                let known =
-                    ["memory", "file", "redis", "rediss", "redis+cluster", "redis+sentinel", "postgres"];
+                let known = [
+                    "memory",
+                    "file",
+                    "redis",
+                    "rediss",
+                    "redis+cluster",
+                    "redis+sentinel",
+                    "postgres",
+                    "dynamodb",
+                ];
                 let message = format!("{scheme:?} is not a store; {}", suggest::advice(scheme, &known));
                 Err(StoreUrlError { message, part: 0..scheme.len() })
             }

@@ -1,11 +1,12 @@
-//! The processor time of a server: a process and those that it has started.
+//! The processor time of a server: a process and those that it has started, or each of its threads.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 /// Of the process and its children, also of children that have ended.
-pub(super) fn time_of(pid: u32) -> Result<Duration> {
+pub(crate) fn time_of(pid: u32) -> Result<Duration> {
     let own = Stat::of(pid).context("the server's processor time")?;
     let children = std::fs::read_dir("/proc")?
         .filter_map(|entry| Stat::of(entry.ok()?.file_name().to_str()?.parse().ok()?))
@@ -14,7 +15,14 @@ pub(super) fn time_of(pid: u32) -> Result<Duration> {
     Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
 }
 
-/// Some of what the system tells of a process.
+/// How much each thread of a process has worked, in ticks, by the thread's number.
+pub(crate) fn threads_of(pid: u32) -> Result<HashMap<u32, u64>> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).context("the server's threads")?;
+    let time = |name: &str| Some((name.parse().ok()?, Stat::at(&format!("{pid}/task/{name}"))?.ticks));
+    Ok(threads.filter_map(|entry| time(entry.ok()?.file_name().to_str()?)).collect())
+}
+
+/// Some of what the system tells of a process or a thread.
 struct Stat {
     parent: u32,
     /// Its own time, and that of its children that have ended.
@@ -24,7 +32,11 @@ struct Stat {
 
 impl Stat {
     fn of(pid: u32) -> Option<Self> {
-        Self::read(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        Self::at(&pid.to_string())
+    }
+
+    fn at(place: &str) -> Option<Self> {
+        Self::read(&std::fs::read_to_string(format!("/proc/{place}/stat")).ok()?)
     }
 
     /// After the name, which may hold spaces and ends with the last parenthesis: the state, then numbers.

@@ -1,0 +1,54 @@
+//! Ours and its rivals under the same load, round after round in turn.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::figures::{Figures, threads_at_work};
+use super::load::Load;
+use crate::processor::{threads_of, time_of};
+use crate::report::Report;
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub(super) struct Effort {
+    pub(super) rounds: usize,
+    /// How long each is asked before it is measured.
+    pub(super) warm_up: Duration,
+    pub(super) round: Duration,
+}
+
+/// Someone who takes part.
+pub(super) struct Part {
+    pub(super) name: &'static str,
+    pub(super) pid: u32,
+    pub(super) load: Box<dyn Load>,
+    /// Ours should cost at most so much of its processor time.
+    pub(super) wanted: Option<f64>,
+}
+
+/// The first is ours; it is shown beside each of the others. What ours reached.
+pub(super) fn contest(case: &str, parts: &[Part], effort: Effort, report: &mut Report) -> Result<Figures> {
+    for part in parts {
+        part.load.run(effort.warm_up).with_context(|| format!("{case}, {}", part.name))?;
+    }
+    let mut figures = vec![Vec::new(); parts.len()];
+    for round in 1..=effort.rounds {
+        for (part, figures) in parts.iter().zip(&mut figures) {
+            eprintln!("{case}, round {round}: {}", part.name);
+            figures.push(play(part, effort.round).with_context(|| format!("{case}, {}", part.name))?);
+        }
+    }
+    let medians: Vec<Figures> = figures.iter().map(|rounds| Figures::median(rounds)).collect();
+    for (part, theirs) in parts.iter().zip(&medians).skip(1) {
+        medians[0].compare(theirs, case, part.name, part.wanted, report);
+    }
+    Ok(medians[0])
+}
+
+fn play(part: &Part, lasts: Duration) -> Result<Figures> {
+    let (cpu, threads) = (time_of(part.pid)?, threads_of(part.pid)?);
+    let ran = part.load.run(lasts)?;
+    let cpu = time_of(part.pid)?.saturating_sub(cpu);
+    Ok(Figures::of(&ran, cpu, threads_at_work(&threads, &threads_of(part.pid)?)))
+}

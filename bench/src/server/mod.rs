@@ -1,0 +1,77 @@
+//! Group server: what a decision costs with the protocol around it, ours beside other servers.
+//!
+//! Every server is a process of its own ([`entrants`]). [`load`] makes the same requests of each in turn, [`contest`] reads
+//! the processor time of whoever is asked, and [`http`], [`grpc`] and [`resp`] say who takes part and what is asked.
+
+mod check;
+mod contest;
+mod entrants;
+mod figures;
+mod grpc;
+mod http;
+mod load;
+mod neighbour;
+mod resp;
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+pub(crate) use entrants::{Served, serve};
+
+use crate::machine;
+use crate::report::Report;
+use contest::Effort;
+use entrants::Entrants;
+
+pub(crate) const GROUP: &str = "server";
+
+const RIVALS: &[&str] = &["limitador", "tonic", "throttlecrab"];
+
+/// How many keys are asked for, where the program that makes the load can.
+const KEYS: u32 = 100_000;
+
+pub(crate) fn measure(quick: bool) -> Result<Report> {
+    let (rounds, warm_up_ms, round_ms) = if quick { (3, 200, 500) } else { (7, 1_000, 2_000) };
+    let effort =
+        Effort { rounds, warm_up: Duration::from_millis(warm_up_ms), round: Duration::from_millis(round_ms) };
+    load::check_installed()?;
+    let load = machine::load();
+    let entrants = Entrants::start()?;
+    let mut report = Report::new(GROUP, RIVALS);
+    notes(&entrants, load, effort, &mut report);
+    let ours = http::measure(&entrants, effort, &mut report)?;
+    grpc::measure(&entrants, effort, &mut report)?;
+    resp::measure(&entrants, effort, &mut report)?;
+    neighbour::measure(&entrants, ours.per_second, effort, &mut report)?;
+    Ok(report)
+}
+
+fn notes(entrants: &Entrants, load: Option<f64>, effort: Effort, report: &mut Report) {
+    let redis: String =
+        resp::fact_of(&entrants.redis.command(&["INFO", "server"]), "redis_version").unwrap_or_default();
+    let load = load.map_or("unknown".to_owned(), |load| format!("{load:.1}"));
+    let Effort { rounds, warm_up, round } = effort;
+    report.note(format!(
+        "Load of the machine before the run: {load}. The server that is asked and the program that asks share its cores, so \
+         `requests/s` and `us p99` are of both together; `us CPU of server` is of the server alone, and the figure to \
+         compare."
+    ));
+    report.note(format!(
+        "{rounds} rounds of {} ms (wrk: whole seconds) after {} ms to get going, all in turn; of each figure the median round \
+         counts. All servers run the whole time, and whoever is not asked sleeps. Redis {redis}, nothing kept on disk.",
+        round.as_millis(),
+        warm_up.as_millis()
+    ));
+    report.note(
+        "wrk asks over HTTP, h2load over gRPC, redis-benchmark over RESP, each from one thread; for 100,000 random keys, but \
+         h2load for one. Everything is granted. Before, each server has granted two of two and denied the third; after, it \
+         still grants. An answer that is an error ends the run."
+            .to_owned(),
+    );
+    report.note(
+        "`cores` is the server's processor time by the time that passed: what it had of the machine while the other program \
+         took the rest. `threads` is that of all its threads by that of the busiest: 2 where two share the work evenly."
+            .to_owned(),
+    );
+}

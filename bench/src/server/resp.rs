@@ -1,0 +1,76 @@
+//! The Redis protocol: `CL.THROTTLE` of ours, `THROTTLE` of throttlecrab, and `INCR` of Redis itself, which decides nothing.
+
+use anyhow::{Context, Result};
+use redis::{Client, cmd};
+
+use super::KEYS;
+use super::check::{Bucket, Judge, Limit};
+use super::contest::{Effort, Part, contest};
+use super::entrants::Entrants;
+use super::load::redis_benchmark::{Commands, KEY};
+use crate::report::Report;
+
+/// Ours at most this much of throttlecrab's processor time, one command at a time.
+const WANTED_OF_THROTTLECRAB: f64 = 0.8;
+/// Ours at most this much of what Redis takes to add one, many commands at a time.
+const WANTED_OF_INCR: f64 = 2.5;
+
+/// How many commands go out together: with one, what the system takes to send and receive them is nearly all there is.
+const PIPELINED: [usize; 2] = [1, 16];
+
+const ONE_OF_THE_KEYS: &str = "user:000000000007";
+
+pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut Report) -> Result<()> {
+    let Entrants { ours, throttlecrab, redis, .. } = entrants;
+    let redis_pid =
+        fact_of(&redis.command(&["INFO", "server"]), "process_id").context("Redis knows its process")?;
+    let mut judges = [
+        Judge::new("tollway", |limit, key| Ok(ask(ours.resp, &our_words(limit, key))? == 0)),
+        Judge::new("throttlecrab", |limit, key| Ok(ask(throttlecrab.resp, &their_words(limit, key))? == 1)),
+    ];
+    judges.iter_mut().try_for_each(Judge::before)?;
+    for pipelined in PIPELINED {
+        let part = |name, pid, port, words: &str, wanted| {
+            let load = Box::new(Commands::new(port, words, KEYS, pipelined));
+            Part { name, pid, load, wanted }
+        };
+        let (of_throttlecrab, of_incr) =
+            if pipelined == 1 { (Some(WANTED_OF_THROTTLECRAB), None) } else { (None, Some(WANTED_OF_INCR)) };
+        let theirs = their_words(Limit::Plenty, KEY);
+        let parts = [
+            part("tollway", ours.pid(), ours.resp, &our_words(Limit::Plenty, KEY), None),
+            part("throttlecrab-server", throttlecrab.pid(), throttlecrab.resp, &theirs, of_throttlecrab),
+            part("INCR of redis-server", redis_pid, redis.port(), &format!("INCR {KEY}"), of_incr),
+        ];
+        contest(&format!("RESP, 50 connections x {pipelined}"), &parts, effort, report)?;
+    }
+    judges.iter_mut().try_for_each(|judge| judge.after(ONE_OF_THE_KEYS))
+}
+
+/// A burst comes on top of the one request that is always possible.
+fn our_words(limit: Limit, key: &str) -> String {
+    let Bucket { burst, amount, period_seconds } = limit.bucket();
+    format!("CL.THROTTLE {key} {} {amount} {period_seconds}", burst - 1)
+}
+
+fn their_words(limit: Limit, key: &str) -> String {
+    let Bucket { burst, amount, period_seconds } = limit.bucket();
+    format!("THROTTLE {key} {burst} {amount} {period_seconds}")
+}
+
+/// The first of the numbers that answer: whether it was limited says ours, whether it was allowed says throttlecrab.
+fn ask(port: u16, words: &str) -> Result<i64> {
+    let mut connection = Client::open(("127.0.0.1", port))?.get_connection()?;
+    let mut words = words.split(' ');
+    let mut command = cmd(words.next().context("a command has a name")?);
+    words.for_each(|word| {
+        command.arg(word);
+    });
+    let numbers: Vec<i64> = command.query(&mut connection)?;
+    numbers.first().copied().context("an answer without numbers")
+}
+
+/// One fact of a section of `INFO`.
+pub(super) fn fact_of<T: std::str::FromStr>(info: &str, fact: &str) -> Option<T> {
+    info.lines().find_map(|line| line.strip_prefix(fact)?.strip_prefix(':')?.trim().parse().ok())
+}

@@ -1,0 +1,224 @@
+//! Parameters of AWS Systems Manager: read, one or several below one name.
+
+use std::collections::HashMap;
+use std::env;
+use std::fmt;
+use std::sync::Arc;
+
+use aws_sdk_ssm::Client;
+use aws_sdk_ssm::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_ssm::operation::get_parameter::GetParameterError;
+use tokio::sync::OnceCell;
+use tollway_core::nearest;
+
+use crate::{Access, Connect, connect};
+
+/// The environment variable that names the parameter where an address does not.
+pub const PARAMETER_VARIABLE: &str = "ADOBE_API_RPM_PARAM";
+
+/// The parameter where nobody names one.
+pub const PARAMETER_DEFAULT: &str = "/pdf-processing/adobe-api-rpm";
+
+/// The longest name of a parameter, with its path, that AWS has.
+const NAME_BYTES_MAX: usize = 1_011;
+
+/// Parameters are listed ten at a time; who has more than this below one name means another.
+const PAGES_MAX: usize = 10;
+
+/// What may stand behind the question mark of an address.
+const KEYS: [&str; 3] = ["region", "endpoint", "access"];
+
+/// Where a parameter is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParameterAddress {
+    /// Its name, with its path.
+    pub name: String,
+    /// The way there.
+    pub connect: Connect,
+}
+
+/// Why a text is no address of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ParameterAddressError(String);
+
+impl ParameterAddress {
+    /// Reads `NAME?region=...&endpoint=...&access=KEY:SECRET`; the last is for emulators, where it is no secret. Without a
+    /// name it is what `$ADOBE_API_RPM_PARAM` names, else `/pdf-processing/adobe-api-rpm`.
+    pub fn parse(text: &str) -> Result<Self, ParameterAddressError> {
+        let (name, query) = text.split_once('?').unwrap_or((text, ""));
+        let name = if name.is_empty() { name_of_environment() } else { name.to_owned() };
+        check_name(&name)?;
+        let mut connect = Connect::default();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            match key {
+                _ if value.is_empty() => return Err(wrong(format!("{key:?} has no value"))),
+                "region" => connect.region = Some(value.to_owned()),
+                "endpoint" => connect.endpoint = Some(value.to_owned()),
+                "access" => connect.access = Some(read_access(value)?),
+                _ => return Err(wrong(unknown_key(key))),
+            }
+        }
+        Ok(Self { name, connect })
+    }
+
+    /// The name of the parameter of one of several limits.
+    pub fn below(&self, limit: &str) -> String {
+        format!("{}/{limit}", self.name.trim_end_matches('/'))
+    }
+}
+
+fn name_of_environment() -> String {
+    env::var(PARAMETER_VARIABLE)
+        .ok()
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| PARAMETER_DEFAULT.to_owned())
+}
+
+fn check_name(name: &str) -> Result<(), ParameterAddressError> {
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "_.-/:".contains(letter);
+    if name.len() > NAME_BYTES_MAX {
+        return Err(wrong(format!("a parameter's name has at most {NAME_BYTES_MAX} letters")));
+    }
+    match name.chars().find(|letter| !allowed(*letter)) {
+        Some(letter) => Err(wrong(format!(
+            "{letter:?} cannot be part of a parameter's name; it has letters, digits, `_`, `.`, `-` and `/`"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn read_access(text: &str) -> Result<Access, ParameterAddressError> {
+    let (key, secret) =
+        text.split_once(':').ok_or_else(|| wrong("access is written KEY:SECRET".to_owned()))?;
+    Ok(Access { key: key.to_owned(), secret: secret.to_owned() })
+}
+
+fn unknown_key(key: &str) -> String {
+    match nearest(key, KEYS) {
+        Some(meant) => format!("{key:?} is not a setting of ssm:; did you mean {meant:?}?"),
+        None => format!("{key:?} is not a setting of ssm:; there are {}", KEYS.join(", ")),
+    }
+}
+
+fn wrong(message: String) -> ParameterAddressError {
+    ParameterAddressError(message)
+}
+
+impl fmt::Display for ParameterAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ssm:{}", self.name)
+    }
+}
+
+/// Why parameters could not be read or written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ParameterError(String);
+
+/// Parameters at one address. Cheap to clone; connects when it is first used.
+#[derive(Clone, Debug)]
+pub struct Parameters {
+    address: ParameterAddress,
+    client: Arc<OnceCell<Client>>,
+}
+
+impl Parameters {
+    /// Those at this address.
+    pub fn new(address: ParameterAddress) -> Self {
+        Self { address, client: Arc::default() }
+    }
+
+    /// The client, connected.
+    pub(crate) async fn client(&self) -> &Client {
+        self.client.get_or_init(|| async { Client::new(&connect(&self.address.connect).await) }).await
+    }
+
+    /// The value of the parameter itself; nothing if there is none.
+    pub async fn only(&self) -> Result<Option<String>, ParameterError> {
+        let client = self.client().await;
+        let got = client.get_parameter().name(&self.address.name).with_decryption(true).send().await;
+        match got {
+            Ok(got) => Ok(got.parameter.and_then(|parameter| parameter.value)),
+            Err(error) if error.as_service_error().is_some_and(GetParameterError::is_parameter_not_found) => {
+                Ok(None)
+            }
+            Err(error) => Err(failed("read", &self.address.name, &error)),
+        }
+    }
+
+    /// The values of the parameters of these names below it, in order; nothing where there is none.
+    pub async fn each(&self, names: &[String]) -> Result<Vec<Option<String>>, ParameterError> {
+        let client = self.client().await;
+        let mut values = HashMap::new();
+        let mut next = None;
+        for _ in 0..PAGES_MAX {
+            let page = client.get_parameters_by_path().path(&self.address.name).with_decryption(true);
+            let page = page.set_next_token(next).send().await;
+            let page = page.map_err(|error| failed("read", &self.address.name, &error))?;
+            let read = page.parameters.unwrap_or_default().into_iter();
+            values.extend(read.filter_map(|parameter| Some((parameter.name?, parameter.value?))));
+            next = page.next_token;
+            if next.is_none() {
+                break;
+            }
+        }
+        Ok(names.iter().map(|name| values.remove(&self.address.below(name))).collect())
+    }
+}
+
+/// What happened, in a sentence: what AWS said, or why nobody said anything.
+pub(crate) fn failed<E, R>(what: &str, name: &str, error: &SdkError<E, R>) -> ParameterError
+where
+    E: std::error::Error + ProvideErrorMetadata + 'static,
+    R: fmt::Debug,
+{
+    ParameterError(match (error.code(), error.message()) {
+        (Some(code), message) => {
+            let message = message.unwrap_or("no more was said");
+            format!("SSM did not {what} {name:?}: {code}: {message}")
+        }
+        (None, _) => format!("SSM could not be asked to {what} {name:?}: {}", DisplayErrorContext(error)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_name_and_says_where() {
+        let text = "/a/b?region=eu-west-1&endpoint=http://127.0.0.1:1&access=me:secret";
+        let address = ParameterAddress::parse(text).unwrap();
+        let Connect { region, endpoint, access, .. } = &address.connect;
+        assert_eq!((address.name.as_str(), region.as_deref()), ("/a/b", Some("eu-west-1")));
+        assert_eq!(endpoint.as_deref(), Some("http://127.0.0.1:1"));
+        assert_eq!(access.as_ref().unwrap().secret, "secret");
+        assert!(!format!("{address} {address:?}").contains("secret"));
+        assert_eq!(
+            (address.to_string(), address.below("rpm")),
+            ("ssm:/a/b".to_owned(), "/a/b/rpm".to_owned())
+        );
+    }
+
+    /// A4: the documented name, where nobody names another.
+    #[test]
+    fn without_a_name_it_is_the_documented_one() {
+        assert_eq!(ParameterAddress::parse("").unwrap().name, PARAMETER_DEFAULT);
+        assert_eq!(ParameterAddress::parse("?region=x").unwrap().name, "/pdf-processing/adobe-api-rpm");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, wrong) in [
+            ("/a b", "' ' cannot be part of a parameter's name"),
+            ("/a?regoin=x", "did you mean \"region\"?"),
+            ("/a?colour=x", "there are region, endpoint, access"),
+            ("/a?region", "\"region\" has no value"),
+        ] {
+            let error = ParameterAddress::parse(text).unwrap_err().to_string();
+            assert!(error.contains(wrong), "{error}");
+        }
+    }
+}

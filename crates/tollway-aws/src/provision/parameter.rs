@@ -1,0 +1,63 @@
+//! A parameter of Systems Manager: there, or made with the amount that the config has.
+
+use aws_sdk_ssm::types::ParameterType;
+
+use super::ProvisionError;
+use crate::{ParameterAddress, Parameters};
+
+/// A parameter that is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParameterWanted {
+    /// Where.
+    pub address: ParameterAddress,
+    /// What it is made with.
+    pub value: String,
+    /// What it is for, for whoever finds it.
+    pub description: String,
+}
+
+/// What is there of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParameterFound {
+    /// Nothing.
+    Missing,
+    /// A value, which is left as it is.
+    Ready {
+        /// The value.
+        value: String,
+    },
+}
+
+impl ParameterWanted {
+    /// What is there of it.
+    pub async fn look(&self) -> Result<ParameterFound, ProvisionError> {
+        match Parameters::new(self.address.clone()).only().await {
+            Ok(Some(value)) => Ok(ParameterFound::Ready { value }),
+            Ok(None) => Ok(ParameterFound::Missing),
+            Err(error) => Err(ProvisionError {
+                message: error.to_string(),
+                advice: "give your role the policy `operator` that --plan prints".to_owned(),
+            }),
+        }
+    }
+
+    /// Makes it if it is missing. One that somebody made meanwhile stays.
+    pub async fn make(&self, found: &ParameterFound) -> Result<(), ProvisionError> {
+        if *found != ParameterFound::Missing {
+            return Ok(());
+        }
+        let parameters = Parameters::new(self.address.clone());
+        let request = parameters.client().await.put_parameter().name(&self.address.name).value(&self.value);
+        let request = request.description(&self.description).r#type(ParameterType::String).overwrite(false);
+        match request.send().await {
+            Ok(_) => Ok(()),
+            Err(error) if error.as_service_error().is_some_and(|said| said.is_parameter_already_exists()) => {
+                Ok(())
+            }
+            Err(error) => {
+                let what = format!("making the parameter {}", self.address.name);
+                Err(super::failed(&what, &error))
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `tollway serve`: decisions for programs in any language.
+//!
+//! `setup` finds out what to serve, `follow` takes over changes while it runs, `descriptors` makes room for connections,
+//! `welcome` says where it listens.
+
+mod descriptors;
+mod follow;
+mod setup;
+mod welcome;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tollway::{ListenAddress, StoreUrl};
+use tollway_server::{Listeners, ServeError, Server};
+
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use setup::Setup;
+
+/// Serve decisions over HTTP
+///
+/// Listens on 127.0.0.1:8080 unless [server] in the config or --listen says otherwise. Meters live in the config's store,
+/// or in memory. Without a config file it serves one policy, `example`, to try. Stops on SIGTERM and SIGINT once running
+/// requests are answered; reads the config again when it changes and on SIGHUP.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tollway serve
+  tollway serve --config /etc/tollway.toml --listen 0.0.0.0:8080
+  tollway serve --listen unix:/run/tollway.sock --admin 127.0.0.1:9090")]
+pub(crate) struct Arguments {
+    /// Where to listen for decisions: IP:PORT or unix:PATH [default: the config's, else 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<ListenAddress>,
+    /// Where to listen for administration [default: the config's, else nowhere]
+    #[arg(long, value_name = "ADDRESS")]
+    admin: Option<ListenAddress>,
+    /// How many threads decide [default: the config's, else one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    workers: Option<u16>,
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    let setup = Setup::new(arguments, context)?;
+    descriptors::make_room(setup.config.connections);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::new(Exit::FAILED, format!("no runtime: {error}")))?;
+    runtime.block_on(serve(setup, context))
+}
+
+async fn serve(setup: Setup, context: &Context) -> Result<Exit, Failure> {
+    let Setup { config, file, limiter, store, policy, follows } = setup;
+    let server = Server::new(limiter, &config).await?.with_store_named(name_of(&store));
+    let listeners = Listeners::bind(&config).await?;
+    welcome::say(&listeners, &config, &store, policy.as_deref(), context)?;
+    let ended = signals([SignalKind::terminate(), SignalKind::interrupt()])?;
+    match file {
+        None => server.serve(listeners, ended).await?,
+        Some(file) => {
+            let mut asked = signal(SignalKind::hangup()).map_err(no_signals)?;
+            let following = follow::follow(&server, file, follows, &mut asked);
+            tokio::select! {
+                served = server.serve(listeners, ended) => served?,
+                () = following => {}
+            }
+        }
+    }
+    Ok(Exit::DONE)
+}
+
+/// What the log calls the store when it fails.
+fn name_of(store: &StoreUrl) -> &'static str {
+    match store {
+        StoreUrl::Redis(_) => "Redis",
+        _ => "store",
+    }
+}
+
+/// Ready when one of these signals has come.
+fn signals(kinds: [SignalKind; 2]) -> Result<impl Future<Output = ()>, Failure> {
+    let mut waiting = kinds.into_iter().map(signal).collect::<Result<Vec<_>, _>>().map_err(no_signals)?;
+    Ok(std::future::poll_fn(move |context| {
+        let come = waiting.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+        if come { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    }))
+}
+
+fn no_signals(error: std::io::Error) -> Failure {
+    Failure::new(Exit::FAILED, format!("signals cannot be received: {error}"))
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        let exit = match &error {
+            ServeError::Taken(_) | ServeError::Listen { .. } | ServeError::Machine(_) => Exit::FAILED,
+            _ => Exit::CONFIG,
+        };
+        let text = error.to_string();
+        match text.split_once("; ") {
+            Some((message, advice)) => Self::new(exit, message).advise(advice),
+            None => Self::new(exit, text),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! `tollway serve`, as somebody starts, asks and stops it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "helpers of tests may fail the test"
+)]
+
+mod home;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use home::Home;
+
+/// Long enough for anything that should happen at all.
+const LONG: Duration = Duration::from_secs(30);
+
+/// A running `tollway serve`; killed with its value.
+struct Serving {
+    process: Child,
+    lines: Vec<String>,
+}
+
+impl Serving {
+    /// Starts it, and reads what it says until it says what to try.
+    fn start(home: &Home, arguments: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollway"));
+        command.current_dir(home.path()).env_remove("TOLLWAY_CONFIG").arg("serve").args(arguments);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut lines = Vec::new();
+        for line in said {
+            let last = line.starts_with("try ");
+            lines.push(line);
+            if last {
+                break;
+            }
+        }
+        Self { process, lines }
+    }
+
+    fn line(&self, beginning: &str) -> &str {
+        let line = self.lines.iter().find(|line| line.starts_with(beginning));
+        line.unwrap_or_else(|| panic!("no line begins with {beginning:?}: {:?}", self.lines))
+    }
+
+    /// Where it listens, as it says.
+    fn address(&self, what: &str) -> String {
+        let (_, address) = self.line(what).split_once("http://").unwrap();
+        address.to_owned()
+    }
+
+    /// The status of one take.
+    fn take(&self, policy: &str) -> u16 {
+        let body = format!("{{\"policy\":\"{policy}\"}}");
+        let mut stream = TcpStream::connect(self.address("decisions")).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        let head = format!(
+            "POST /v1/take HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}",
+            body.len()
+        );
+        write!(stream, "{head}\r\n\r\n{body}").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+
+    fn until(&self, policy: &str, status: u16) {
+        let begun = Instant::now();
+        while self.take(policy) != status {
+            assert!(begun.elapsed() < LONG, "a take under {policy} is never answered with {status}");
+            std::thread::yield_now();
+        }
+    }
+
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.process.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// How it ends when it is told to.
+    fn stop(mut self) -> (Option<i32>, String) {
+        self.signal("-TERM");
+        let mut said = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (self.process.wait().unwrap().code(), said)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Without a config there is something to try, and the command to try it with is shown.
+#[test]
+fn without_a_config_it_serves_an_example() {
+    let home = Home::new();
+    let serving = Serving::start(&home, &["--listen", "127.0.0.1:0"]);
+    let address = serving.address("decisions");
+    assert!(address.starts_with("127.0.0.1:"));
+    assert!(serving.line("store").ends_with("memory:"));
+    let curl = format!("curl -d '{{\"policy\": \"example\", \"subject\": \"me\"}}' http://{address}/v1/take");
+    assert!(serving.line("try").ends_with(&curl), "{:?}", serving.lines);
+    assert_eq!([(); 6].map(|()| serving.take("example")), [200, 200, 200, 200, 200, 429]);
+    assert_eq!(serving.stop(), (Some(0), String::new()));
+}
+
+#[test]
+fn a_port_that_is_taken_is_named_with_what_to_do() {
+    let home = Home::new();
+    let first = Serving::start(&home, &["--listen", "127.0.0.1:0"]);
+    let address = first.address("decisions");
+    let mut second = Command::new(env!("CARGO_BIN_EXE_tollway"));
+    let second = second.current_dir(home.path()).args(["serve", "--listen", &address]).output().unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    let said = String::from_utf8(second.stderr).unwrap();
+    assert!(said.contains(&format!("{address} is taken")) && said.contains("listen elsewhere"), "{said}");
+}
+
+/// A3: a changed file is followed while the server runs, by itself and on SIGHUP; a wrong one changes nothing.
+#[test]
+fn a_changed_file_is_followed() {
+    let home = Home::new();
+    let config = |policy: &str| {
+        format!("[policies.{policy}]\nlimits = [\"1000 / hour\"]\n[server]\nlisten = \"127.0.0.1:0\"")
+    };
+    home.write("tollway.toml", config("one"));
+    let serving = Serving::start(&home, &["--admin", "127.0.0.1:0"]);
+    assert!(!serving.address("administration").is_empty());
+    assert_eq!(serving.take("one"), 200);
+    home.write("tollway.toml", config("two"));
+    serving.until("two", 200);
+    serving.until("one", 404);
+    home.write("tollway.toml", "[policies.three]\nlimits = [\"nonsense\"]");
+    serving.signal("-HUP");
+    home.write("tollway.toml", config("four"));
+    serving.signal("-HUP");
+    serving.until("four", 200);
+    let (code, said) = serving.stop();
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn what_cannot_be_served_is_said_before_it_listens() {
+    let home = Home::new();
+    for (config, word, code) in [
+        ("[server]\nlissten = '127.0.0.1:0'", "did you mean \"listen\"?", 78),
+        ("[server]\nadmin = '0.0.0.0:0'\nlisten = '127.0.0.1:0'", "without a token", 78),
+        ("[server.tokens]\nread = 'env:TOLLWAY_NO_SUCH'", "TOLLWAY_NO_SUCH", 78),
+    ] {
+        home.write("tollway.toml", config);
+        let mut serve = Command::new(env!("CARGO_BIN_EXE_tollway"));
+        let refused =
+            serve.current_dir(home.path()).env_remove("TOLLWAY_CONFIG").arg("serve").output().unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(said.contains(word), "{config}: {said}");
+        assert_eq!(refused.status.code(), Some(code), "{said}");
+    }
+}

@@ -1,0 +1,69 @@
+//! Figures for those who watch: how long things took, and what a store tells of itself.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The upper bounds of the buckets of a [`Histogram`], in milliseconds; one more bucket holds all that took longer.
+pub const LATENCY_BOUNDS_MS: [u64; 11] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
+
+/// How often something took how long.
+#[derive(Debug, Default)]
+pub struct Histogram {
+    buckets: [AtomicU64; LATENCY_BOUNDS_MS.len() + 1],
+    sum_micros: AtomicU64,
+}
+
+/// A [`Histogram`] as it was when it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Latencies {
+    /// How many fell into each bucket, in the order of [`LATENCY_BOUNDS_MS`], and beyond.
+    pub counts: [u64; LATENCY_BOUNDS_MS.len() + 1],
+    /// How long they took altogether.
+    pub sum: Duration,
+}
+
+impl Histogram {
+    /// Notes that something took so long.
+    pub fn note(&self, took: Duration) {
+        let millis = took.as_nanos().div_ceil(1_000_000);
+        let bucket = LATENCY_BOUNDS_MS.partition_point(|bound| u128::from(*bound) < millis);
+        if let Some(bucket) = self.buckets.get(bucket) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.sum_micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// What was noted so far.
+    pub fn read(&self) -> Latencies {
+        Latencies {
+            counts: self.buckets.each_ref().map(|bucket| bucket.load(Ordering::Relaxed)),
+            sum: Duration::from_micros(self.sum_micros.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+/// What a store tells of itself. Names are words for a label: `reads`, `conditional_failures`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreFigures {
+    /// How often something happened since the store was opened.
+    pub counts: Vec<(&'static str, u64)>,
+    /// How long something took.
+    pub latencies: Vec<(&'static str, Latencies)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_latency_falls_into_the_bucket_of_its_upper_bound() {
+        let histogram = Histogram::default();
+        for micros in [0, 1_000, 1_001, 50_000, 50_001, 2_000_001, 99_000_000] {
+            histogram.note(Duration::from_micros(micros));
+        }
+        let Latencies { counts, sum } = histogram.read();
+        assert_eq!(counts, [2, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 2]);
+        assert_eq!(sum, Duration::from_micros(101_102_003));
+    }
+}

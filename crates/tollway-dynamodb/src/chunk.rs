@@ -1,0 +1,106 @@
+//! The part of a call that one write can carry, and what the engine makes of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tollway_core::bounds::PARTIES_PER_TAKE_MAX;
+use tollway_core::{
+    Begun, Decision, Grant, Line, LineKey, Outcome, Outcomes, OwnedOperation, OwnedVerb, Timestamp, apply,
+};
+use tollway_remote::Call;
+
+use crate::cache::Known;
+
+/// The most lines of one write: DynamoDB's bound for a transaction.
+const LINES_PER_WRITE_MAX: usize = 100;
+
+/// What is known of lines, by key.
+pub(crate) type Found = BTreeMap<String, Known>;
+
+/// Operations of a call, in order, on few enough lines.
+#[derive(Debug)]
+pub(crate) struct Chunk<'a> {
+    pub(crate) operations: &'a [OwnedOperation],
+    /// The lines that they name.
+    pub(crate) keys: BTreeSet<String>,
+    /// The line that they all name, whose item remembers who wrote it.
+    pub(crate) tag: String,
+}
+
+/// What the engine made of a chunk.
+#[derive(Debug)]
+pub(crate) struct Decided {
+    pub(crate) outcomes: Outcomes,
+    /// The lines that have changed.
+    pub(crate) changed: BTreeMap<String, Line>,
+    /// Whether nothing but takes without ids was asked, and all were denied.
+    pub(crate) only_denials: bool,
+}
+
+impl<'a> Chunk<'a> {
+    /// The operations of the call that come after `done` others, as many as one write can carry.
+    pub(crate) fn next(call: &'a Call, done: usize) -> Self {
+        let left = call.operations.get(done..).unwrap_or_default();
+        let mut keys = BTreeSet::new();
+        let mut count = 0;
+        for operation in left {
+            let more: Vec<String> =
+                keys_of(operation).map(|key| key.to_string()).filter(|key| !keys.contains(key)).collect();
+            if count > 0 && keys.len() + more.len() > LINES_PER_WRITE_MAX {
+                break;
+            }
+            keys.extend(more);
+            count += 1;
+        }
+        let tag = call.tag.line().to_string();
+        keys.insert(tag.clone());
+        Self { operations: left.get(..count).unwrap_or_default(), keys, tag }
+    }
+
+    /// Runs the engine on what was found. It changes nothing but what it answers.
+    pub(crate) fn decide(&self, found: &Found, now: Timestamp) -> Decided {
+        let mut decided = Decided { outcomes: Outcomes::new(), changed: BTreeMap::new(), only_denials: true };
+        for operation in self.operations {
+            let keys: Vec<String> = operation.keys().map(|key| key.to_string()).collect();
+            let mut lines: Vec<Line> = keys
+                .iter()
+                .zip(&operation.parties)
+                .map(|(key, party)| {
+                    let known = || Some(found.get(key)?.item.as_ref()?.line.clone());
+                    let line = decided.changed.get(key).cloned().or_else(known);
+                    line.unwrap_or_else(|| Line::new(&party.policy))
+                })
+                .collect();
+            let applied = operation.lend(|operation| apply(operation, &mut lines, now));
+            raise_alarm_if_over(operation, &applied.outcome);
+            if applied.changed {
+                decided.changed.extend(keys.into_iter().zip(lines));
+            }
+            decided.only_denials &= is_plain_denial(operation, &applied.outcome);
+            decided.outcomes.push(applied.outcome);
+        }
+        decided
+    }
+}
+
+/// Lines that must be known. The engine refuses more parties than this whatever their lines are.
+fn keys_of(operation: &OwnedOperation) -> impl Iterator<Item = LineKey> {
+    let refused = operation.parties.len() > PARTIES_PER_TAKE_MAX;
+    operation.keys().take(if refused { 0 } else { usize::MAX })
+}
+
+/// An id that was denied here may have been granted elsewhere: such a denial is not plain.
+fn is_plain_denial(operation: &OwnedOperation, outcome: &Outcome) -> bool {
+    matches!(&operation.verb, OwnedVerb::Take(terms) if terms.call.is_none())
+        && matches!(outcome, Outcome::Decided(Decision::Denied(_)))
+}
+
+fn raise_alarm_if_over(operation: &OwnedOperation, outcome: &Outcome) {
+    let grant: Option<&Grant> = match outcome {
+        Outcome::Decided(Decision::Granted(grant))
+        | Outcome::Begun(Begun::Again(Decision::Granted(grant))) => Some(grant),
+        _ => None,
+    };
+    if grant.is_some_and(|grant| grant.over) {
+        tracing::error!(%operation, "I1 is broken: a grant exceeds its limit");
+    }
+}

@@ -1,0 +1,108 @@
+//! What DynamoDB says, in the words of a store: who is at fault, and whether to try again.
+
+use std::error::Error;
+
+use aws_sdk_dynamodb::config::http::HttpResponse;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use tollway_core::{Fault, Retry, StoreError};
+
+/// What a request was to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Read,
+    Write,
+}
+
+impl Kind {
+    /// A read changes nothing, so it may always be sent again.
+    fn unclear(self) -> Retry {
+        match self {
+            Self::Read => Retry::Safe,
+            Self::Write => Retry::Unclear,
+        }
+    }
+}
+
+/// The meaning of an error that no request expects.
+pub(crate) fn meaning<E>(error: &SdkError<E, HttpResponse>, kind: Kind) -> StoreError
+where
+    E: ProvideErrorMetadata + Error + 'static,
+{
+    if let SdkError::ServiceError(said) = error {
+        let server_failed = said.raw().status().is_server_error();
+        return refused(said.err().code().unwrap_or("no code"), said.err().message(), server_failed, kind);
+    }
+    let causes = causes(error);
+    if causes.iter().any(|cause| cause.is::<aws_credential_types::provider::error::CredentialsError>()) {
+        return useless("DynamoDB: no credentials", ADVICE_CREDENTIALS);
+    }
+    if let SdkError::ConstructionFailure(_) = error {
+        return useless(&format!("DynamoDB: {}", last(&causes)), ADVICE_REGION);
+    }
+    let not_sent = causes.iter().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    let mut not_sent = not_sent.filter(|io| io.kind() == std::io::ErrorKind::ConnectionRefused);
+    let retry = if not_sent.next().is_some() { Retry::Safe } else { kind.unclear() };
+    let message = match error {
+        SdkError::TimeoutError(_) => "DynamoDB did not answer in time".to_owned(),
+        _ => format!("DynamoDB: {}", last(&causes)),
+    };
+    StoreError { fault: Fault::Network, retry, message }
+}
+
+const ADVICE_CREDENTIALS: &str =
+    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine a role";
+const ADVICE_REGION: &str = "set AWS_REGION, or write region=eu-central-1 into the store's URL";
+const ADVICE_ACCESS: &str = "give the role the policy that `tollway provision aws --plan` prints";
+const ADVICE_TABLE: &str =
+    "make the table with `tollway provision aws --apply`, or write create=yes into the store's URL";
+
+fn refused(code: &str, said: Option<&str>, server_failed: bool, kind: Kind) -> StoreError {
+    let message = format!("DynamoDB: {code}: {}", said.unwrap_or("it gives no reason"));
+    let failed = |fault, retry| StoreError { fault, retry, message: message.clone() };
+    match code {
+        _ if is_throttle(code) => failed(Fault::Throttled, Retry::Safe),
+        "ResourceNotFoundException" => useless(&message, ADVICE_TABLE),
+        "AccessDeniedException" => useless(&message, ADVICE_ACCESS),
+        "UnrecognizedClientException"
+        | "InvalidSignatureException"
+        | "IncompleteSignature"
+        | "MissingAuthenticationToken"
+        | "MissingAuthenticationTokenException"
+        | "ExpiredTokenException" => useless(&message, ADVICE_CREDENTIALS),
+        _ if server_failed => failed(Fault::Store, kind.unclear()),
+        // Whatever else it says of a request of ours, it would say again.
+        _ => failed(Fault::Store, Retry::Useless),
+    }
+}
+
+/// Whether a request was refused because there are too many.
+pub(crate) fn is_throttle(code: &str) -> bool {
+    matches!(
+        code,
+        "ProvisionedThroughputExceededException"
+            | "ProvisionedThroughputExceeded"
+            | "ThrottlingException"
+            | "ThrottlingError"
+            | "Throttling"
+            | "RequestLimitExceeded"
+    )
+}
+
+fn useless(message: &str, advice: &str) -> StoreError {
+    StoreError { fault: Fault::Store, retry: Retry::Useless, message: format!("{message}; {advice}") }
+}
+
+/// What is stored is not what this program writes.
+pub(crate) fn unreadable(what: &str, why: &dyn std::fmt::Display) -> StoreError {
+    let message = format!("`{what}` of an item in DynamoDB cannot be read: {why}");
+    StoreError { fault: Fault::Store, retry: Retry::Useless, message }
+}
+
+/// Why an error came about, the first cause last.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> Vec<&'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| (*error).source()).collect()
+}
+
+fn last(causes: &[&(dyn Error + 'static)]) -> String {
+    causes.last().map_or_else(String::new, ToString::to_string)
+}

@@ -1,0 +1,54 @@
+//! A store of Tollway on DynamoDB: one item for each line, changed by conditional writes.
+//!
+//! # A take
+//!
+//! The engine runs here, on the state that was last seen of a line, and what it leaves is written on condition that the
+//! item still has the version that was seen: one write, and no read before it. Whoever loses a race is told the state
+//! that won in the same reply, and decides again from it. Takes of one process on one subject go together. A call on
+//! several lines is one transaction with a condition for each. Processes that write one item take turns.
+//!
+//! # What may be answered from a state that is only remembered
+//!
+//! A remembered state may be wrong at any time: another process took, returned, reset, or the item was deleted.
+//!
+//! | outcome | rule |
+//! |---|---|
+//! | anything that changes a line | the condition of its write proves the state |
+//! | a take without id that is denied | the state is at most a second old; another's refund may be seen that late |
+//! | everything else that changes nothing: looks, previews, `begin` in time, slots that are lost, refusals, repeated ids | the state was read after the question came |
+//!
+//! An id that was denied here may have been granted elsewhere meanwhile: that is why ids are read.
+//!
+//! # Counting once
+//!
+//! An item remembers the last write of each writer: its sequence and its attempt, not the answer, which would make items
+//! large and writes dear. The answer stays in the process that asked ([`DynamoLink`]) until it is certain whether the
+//! write was applied. If the item has forgotten the writer meanwhile, the take counts as spent, and is never taken again.
+//!
+//! # Time
+//!
+//! The process's clock, never below what a line has seen, checked against the `Date` of every reply. If it is off by
+//! more than two seconds nothing is decided here, and the policy's failure mode answers.
+
+mod cache;
+mod chunk;
+mod counters;
+mod create;
+mod error;
+mod item;
+mod journey;
+mod link;
+mod locks;
+pub mod minute;
+mod options;
+mod serving;
+mod settings;
+mod store;
+mod table;
+mod turn;
+mod writers;
+
+pub use counters::Counters;
+pub use link::DynamoLink;
+pub use options::{DynamoOptions, DynamoUrlError};
+pub use store::{DynamoStore, DynamoStoreError};

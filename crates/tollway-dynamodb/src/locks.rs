@@ -1,0 +1,89 @@
+//! Lines that calls of this process are at: one call at a time, in the order in which they came.
+//!
+//! Calls of one tag follow each other anyway. Those of different tags may share a line, as users share a limit for all of
+//! them: without this they would lose races against each other, and pay for every one.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::OwnedMutexGuard;
+
+/// As many as calls in flight have lines.
+#[derive(Debug, Default)]
+pub(crate) struct Locks(Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>);
+
+/// Lines that are held until this is dropped.
+pub(crate) struct Hold<'a> {
+    locks: &'a Locks,
+    keys: &'a BTreeSet<String>,
+    held: Vec<OwnedMutexGuard<()>>,
+}
+
+impl Locks {
+    /// Waits until nobody else in this process is at one of the lines. All take them in the same order.
+    pub(crate) async fn hold<'a>(&'a self, keys: &'a BTreeSet<String>) -> Hold<'a> {
+        let wanted: Vec<_> = {
+            let mut locks = self.locks();
+            keys.iter().map(|key| Arc::clone(locks.entry(key.clone()).or_default())).collect()
+        };
+        let mut hold = Hold { locks: self, keys, held: Vec::with_capacity(wanted.len()) };
+        for lock in wanted {
+            hold.held.push(lock.lock_owned().await);
+        }
+        hold
+    }
+
+    fn locks(&self) -> MutexGuard<'_, HashMap<String, Arc<tokio::sync::Mutex<()>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Hold<'_> {
+    /// Lets go, and forgets the locks that nobody else waits for.
+    fn drop(&mut self) {
+        let mut locks = self.locks.locks();
+        self.held.clear();
+        for key in self.keys {
+            if locks.get(key).is_some_and(|lock| Arc::strong_count(lock) == 1) {
+                locks.remove(key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[tokio::test]
+    async fn calls_that_share_a_line_follow_each_other_and_leave_nothing_behind() {
+        let locks = Locks::default();
+        let (one, two, three) = (keys(&["a", "z"]), keys(&["b", "z"]), keys(&["c"]));
+        let first = locks.hold(&one).await;
+        let second = locks.hold(&two);
+        tokio::pin!(second);
+        assert!(futures_util::poll!(second.as_mut()).is_pending());
+        drop(locks.hold(&three).await);
+        drop(first);
+        drop(second.await);
+        assert!(locks.locks().is_empty());
+    }
+
+    #[tokio::test]
+    async fn whoever_stops_waiting_is_forgotten() {
+        let locks = Locks::default();
+        let (one, two) = (keys(&["z"]), keys(&["b", "z"]));
+        let first = locks.hold(&one).await;
+        {
+            let waiting = locks.hold(&two);
+            tokio::pin!(waiting);
+            assert!(futures_util::poll!(waiting.as_mut()).is_pending());
+        }
+        drop(first);
+        assert!(locks.locks().is_empty());
+    }
+}

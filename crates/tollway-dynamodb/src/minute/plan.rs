@@ -1,0 +1,202 @@
+//! What a call does to a counter, as the engine decides it, and for which counts that holds.
+
+use tollway_core::{
+    Begun, Decision, Line, Meter, Outcome, Outcomes, OwnedOperation, OwnedVerb, Settled, State, Timestamp,
+    Window, apply,
+};
+
+/// The decisions of a call on one counter.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// One for each operation.
+    pub(super) outcomes: Outcomes,
+    /// The count that was assumed.
+    before: u64,
+    /// What is left of it.
+    after: u64,
+    /// Everything is decided in the same way for every count from this on
+    pub(super) least: u64,
+    /// up to this.
+    pub(super) most: u64,
+    /// How well the count must be known where nothing is written.
+    pub(super) needs: Needs,
+}
+
+/// How well a count must be known for an answer that changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Needs {
+    /// Not at all.
+    Nothing,
+    /// It may be a second old: a denial.
+    Recent,
+    /// It was read after the question came: a look.
+    Fresh,
+}
+
+impl Plan {
+    /// Decides all operations in order, at this count of the minute that ends at `end`.
+    pub(super) fn of(operations: &[OwnedOperation], count: u64, end: Timestamp, now: Timestamp) -> Self {
+        let mut plan = Self {
+            outcomes: Outcomes::with_capacity(operations.len()),
+            before: count,
+            after: count,
+            least: 0,
+            most: u64::MAX,
+            needs: Needs::Nothing,
+        };
+        for operation in operations {
+            plan.decide(operation, end, now);
+        }
+        plan
+    }
+
+    /// By how much the count changes.
+    pub(super) fn delta(&self) -> i128 {
+        i128::from(self.after) - i128::from(self.before)
+    }
+
+    /// The count that was, if this is the count after it was written.
+    pub(super) fn count_before(&self, after: u64) -> u64 {
+        u64::try_from(i128::from(after) - self.delta()).unwrap_or(0)
+    }
+
+    /// Whether there is something to write.
+    pub(super) fn writes(&self) -> bool {
+        self.after != self.before
+    }
+
+    fn decide(&mut self, operation: &OwnedOperation, end: Timestamp, now: Timestamp) {
+        let Some(party) = operation.parties.first() else { return };
+        let identity = party.policy.limits().first().map_or(0, |limit| limit.identity());
+        let window = State::Window(Window { end, count: self.after });
+        let meters = [Meter { identity, state: window }].into_iter().collect();
+        let mut lines = [Line { expires: end, meters, ..Line::default() }];
+        let outcome = operation.lend(|operation| apply(operation, &mut lines, now).outcome);
+        let before = std::mem::replace(&mut self.after, count_of(&lines));
+        self.narrow(operation, before, &outcome);
+        self.outcomes.push(outcome);
+    }
+
+    /// Notes for which counts this operation ends in the same way.
+    fn narrow(&mut self, operation: &OwnedOperation, count: u64, outcome: &Outcome) {
+        let decision = match (outcome, &operation.verb) {
+            (Outcome::Peeked(_), _) | (Outcome::Decided(_), OwnedVerb::Preview(_)) => {
+                self.needs = Needs::Fresh;
+                return;
+            }
+            (Outcome::Decided(decision) | Outcome::Begun(Begun::Again(decision)), _) => decision,
+            // Given back or made new: that depends on all that was counted.
+            (Outcome::Settled(Settled::Whole | Settled::Partly) | Outcome::Reset, _) => {
+                (self.least, self.most) = (self.before, self.before);
+                self.needs = Needs::Fresh;
+                return;
+            }
+            _ => return,
+        };
+        let Some((amount, charge)) = amount_and_charge(operation) else { return };
+        // What this call has taken before it.
+        let ours = count.saturating_sub(self.before);
+        match decision {
+            Decision::Granted(_) => {
+                self.most = self.most.min(amount.saturating_sub(charge).saturating_sub(ours));
+            }
+            Decision::Denied(_) => {
+                self.needs = self.needs.max(Needs::Recent);
+                // Else it was the window's edge that denied, whatever the count.
+                if count.saturating_add(charge) > amount {
+                    let enough = amount.saturating_add(1).saturating_sub(charge).saturating_sub(ours);
+                    self.least = self.least.max(enough);
+                }
+            }
+        }
+    }
+}
+
+fn amount_and_charge(operation: &OwnedOperation) -> Option<(u64, u64)> {
+    let party = operation.parties.first()?;
+    let (limit, charge) = party.policy.charges(&party.cost).next()?;
+    Some((limit.amount(), charge))
+}
+
+fn count_of(lines: &[Line]) -> u64 {
+    match lines.first().and_then(|line| line.meters.first()).map(|meter| &meter.state) {
+        Some(State::Window(window)) => window.count,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollway_core::{Operation, Party, PermitId, Policy, Span, Subject, Terms, Verb};
+
+    const END: Timestamp = Timestamp::from_secs(1_739_961_060);
+    const NOW: Timestamp = Timestamp::from_secs(1_739_961_010);
+
+    fn policy() -> Policy {
+        Policy::new("p", ["10 / minute"]).unwrap()
+    }
+
+    fn takes(costs: &[u64]) -> Vec<OwnedOperation> {
+        let policy = policy();
+        let terms = Terms { permit: PermitId(1), max_wait: Span::ZERO, call: None, readings: true };
+        let take = |cost: &u64| {
+            let cost = policy.cost([("requests", *cost)]).unwrap();
+            let party = Party { policy: &policy, subject: &Subject::SHARED, cost: &cost };
+            OwnedOperation::from(&Operation { parties: &[party], verb: Verb::Take(terms) })
+        };
+        costs.iter().map(take).collect()
+    }
+
+    fn granted(plan: &Plan) -> Vec<bool> {
+        plan.outcomes
+            .iter()
+            .map(|outcome| matches!(outcome, Outcome::Decided(Decision::Granted(_))))
+            .collect()
+    }
+
+    #[test]
+    fn takes_that_fit_hold_for_every_count_with_room() {
+        let plan = Plan::of(&takes(&[1, 2, 1]), 3, END, NOW);
+        assert_eq!((granted(&plan), plan.delta()), (vec![true, true, true], 4));
+        assert_eq!((plan.least, plan.most), (0, 6));
+        assert_eq!(plan.count_before(9), 5);
+    }
+
+    #[test]
+    fn fewer_than_asked_are_granted_where_not_all_fit() {
+        let plan = Plan::of(&takes(&[1, 5, 1]), 6, END, NOW);
+        assert_eq!((granted(&plan), plan.delta()), (vec![true, false, true], 2));
+        // 5 still fits with 4 taken; 1 and 1 fit up to 8.
+        assert_eq!((plan.least, plan.most), (5, 8));
+    }
+
+    /// For every count of the range the engine decides the same, and for its neighbours it does not.
+    #[test]
+    fn the_range_is_right_and_the_widest() {
+        for costs in [&[1][..], &[3, 3, 3], &[1, 5, 1], &[4, 7, 2, 9, 1], &[10], &[10, 1]] {
+            for count in 0..=12 {
+                let plan = Plan::of(&takes(costs), count, END, NOW);
+                let same = |count: u64| granted(&Plan::of(&takes(costs), count, END, NOW)) == granted(&plan);
+                for other in 0..=14 {
+                    let inside = (plan.least..=plan.most).contains(&other);
+                    assert_eq!(inside, same(other), "{costs:?} at {count}, tried at {other}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_given_back_holds_for_one_count_only() {
+        let mut operations = takes(&[1]);
+        let booking =
+            tollway_core::Booking { permit: PermitId(1), granted_at: NOW, at: NOW, good_until: END };
+        operations[0].verb = OwnedVerb::Return { booking, remember: false };
+        let plan = Plan::of(&operations, 5, END, NOW);
+        assert_eq!((plan.delta(), plan.least, plan.most), (-1, 5, 5));
+        assert_eq!(plan.needs, Needs::Fresh);
+        // Its minute is over: nothing to do.
+        let later = Plan::of(&operations, 5, END.plus(Span::from_secs(60)), END);
+        assert!(!later.writes());
+    }
+}

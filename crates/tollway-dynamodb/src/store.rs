@@ -1,0 +1,82 @@
+//! The store: calls by [`Remote`], settings by a thread of their own.
+
+use std::sync::Arc;
+
+use tollway_core::{
+    Answer, Clock, Operation, Setting, SettingChange, Settings, SettingsAnswer, Store, StoreFigures,
+};
+use tollway_remote::{Options, Remote};
+
+use crate::counters::Counters;
+use crate::link::DynamoLink;
+use crate::options::{DynamoOptions, DynamoUrlError};
+use crate::settings::SettingsDesk;
+
+/// A store in DynamoDB.
+pub struct DynamoStore {
+    remote: Remote,
+    desk: SettingsDesk,
+    counters: Arc<Counters>,
+}
+
+/// Why there is no store.
+#[derive(Debug, thiserror::Error)]
+pub enum DynamoStoreError {
+    /// The URL is wrong.
+    #[error(transparent)]
+    Url(#[from] DynamoUrlError),
+    /// The system gave no thread.
+    #[error("no thread for the store: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+impl DynamoStore {
+    /// A store at this URL; see [`DynamoOptions`]. It connects when it is first used.
+    pub fn connect(url: &str) -> Result<Self, DynamoStoreError> {
+        let options: DynamoOptions = url.parse()?;
+        Self::start(DynamoLink::new(options.clone()), options)
+    }
+
+    /// For tests: a store whose time is this clock's, whatever it says.
+    pub fn with_clock(url: &str, clock: Arc<dyn Clock>) -> Result<Self, DynamoStoreError> {
+        let options: DynamoOptions = url.parse()?;
+        Self::start(DynamoLink::going_by(clock, options.clone()).without_clock_check(), options)
+    }
+
+    /// A store over this link.
+    pub fn start(link: DynamoLink, options: DynamoOptions) -> Result<Self, DynamoStoreError> {
+        let counters = link.counters();
+        let deadline = options.deadline;
+        let remote = Remote::start("tollway-dynamodb", Arc::new(link), Options { deadline })?;
+        Ok(Self { remote, desk: SettingsDesk::new(options), counters })
+    }
+
+    /// What was done so far, but for settings.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+impl Store for DynamoStore {
+    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+        self.remote.apply(batch)
+    }
+
+    fn settings(&self) -> Option<&dyn Settings> {
+        Some(self)
+    }
+
+    fn figures(&self) -> StoreFigures {
+        self.counters.figures()
+    }
+}
+
+impl Settings for DynamoStore {
+    fn settings(&self) -> SettingsAnswer<Vec<Setting>> {
+        self.desk.read()
+    }
+
+    fn change(&self, change: SettingChange) -> SettingsAnswer<()> {
+        self.desk.change(change)
+    }
+}

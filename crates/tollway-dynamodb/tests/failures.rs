@@ -1,0 +1,105 @@
+//! What callers are told when DynamoDB is not there, not theirs, or refuses.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::process::Command;
+
+use support::{count, fresh_table, policy, server, subject, take, try_take, url, url_through, used};
+use tollway_core::{Fault, Retry, StoreError};
+use tollway_dynamodb::DynamoStore;
+use tollway_testkit::faults::{AwsFront, Said};
+
+fn error_of(url: &str) -> StoreError {
+    let store = DynamoStore::connect(url).unwrap();
+    take(&store, &[&policy("1 request / day")], &subject("s")).unwrap_err()
+}
+
+#[test]
+fn nobody_there_is_the_networks_fault_and_may_be_asked_again() {
+    let error = error_of("dynamodb://k:hunter2@tollway?endpoint=http://127.0.0.1:1&deadline=300ms");
+    assert_eq!((error.fault, error.retry), (Fault::Network, Retry::Safe), "{error}");
+    assert!(!error.to_string().contains("hunter2"));
+}
+
+#[test]
+fn a_missing_table_says_how_to_make_it() {
+    let error = error_of(&url(&fresh_table()).replace("create=yes", "create=no"));
+    assert_eq!((error.fault, error.retry), (Fault::Store, Retry::Useless), "{error}");
+    assert!(error.message.contains("`tollway provision aws --apply`"), "{error}");
+}
+
+#[test]
+fn a_role_that_may_not_says_what_it_needs() {
+    let front = AwsFront::to(server().addr());
+    let store = DynamoStore::connect(&url_through(front.addr(), &fresh_table())).unwrap();
+    let policy = policy("9 requests / day");
+    assert!(try_take(&store, &policy, &subject("s")));
+    front.always("PutItem", Said::Denied);
+    let error = take(&store, &[&policy], &subject("s")).unwrap_err();
+    assert_eq!((error.fault, error.retry), (Fault::Store, Retry::Useless), "{error}");
+    assert!(error.message.contains("`tollway provision aws --plan`"), "{error}");
+}
+
+/// Not a test: asks without credentials, in a process whose environment has none.
+#[test]
+fn without_credentials() {
+    if let Ok(url) = std::env::var("TOLLWAY_TEST_URL") {
+        let error = error_of(&url);
+        println!("{:?} {:?} {error}", error.fault, error.retry);
+    }
+}
+
+#[test]
+fn no_credentials_says_where_they_come_from() {
+    let mut asks = Command::new(std::env::current_exe().unwrap());
+    asks.args(["without_credentials", "--exact", "--nocapture"]).env_clear();
+    asks.env("AWS_EC2_METADATA_DISABLED", "true").env("HOME", "/nonexistent");
+    asks.env("TOLLWAY_TEST_URL", url(&fresh_table()).replace("test:test@", ""));
+    let output = String::from_utf8(asks.output().unwrap().stdout).unwrap();
+    assert!(output.contains("Store Useless") && output.contains("AWS_ACCESS_KEY_ID"), "{output}");
+}
+
+/// G8: five retries, and then it is told.
+#[test]
+fn g8_a_throttled_call_is_sent_again_five_times_and_then_told() {
+    let front = AwsFront::to(server().addr());
+    let store = DynamoStore::connect(&url_through(front.addr(), &fresh_table())).unwrap();
+    let policy = policy("9 requests / day");
+    assert!(try_take(&store, &policy, &subject("s")));
+    let before = front.count("PutItem");
+    front.always("PutItem", Said::Throttled);
+    let error = take(&store, &[&policy], &subject("s")).unwrap_err();
+    assert_eq!((error.fault, error.retry), (Fault::Throttled, Retry::Safe), "{error}");
+    assert_eq!(front.count("PutItem") - before, 6);
+    assert_eq!(count(&store.counters().throttles), 6);
+    front.clear();
+    front.next(5, "PutItem", Said::Throttled);
+    assert!(try_take(&store, &policy, &subject("s")), "the fifth retry succeeds");
+    assert_eq!(used(&store, &policy, &subject("s")), 2);
+}
+
+#[test]
+fn throttled_reads_and_transactions_are_sent_again_as_well() {
+    let front = AwsFront::to(server().addr());
+    let store = DynamoStore::connect(&url_through(front.addr(), &fresh_table())).unwrap();
+    let (one, two) = (policy("9 requests / day"), tollway_core::Policy::new("q", ["9 / day"]).unwrap());
+    front.next(3, "GetItem", Said::Throttled);
+    front.next(2, "Transact", Said::Throttled);
+    assert!(take(&store, &[&one, &two], &subject("s")).unwrap().is_some());
+    assert_eq!(count(&store.counters().throttles), 5);
+    assert_eq!((used(&store, &one, &subject("s")), used(&store, &two, &subject("s"))), (1, 1));
+}
+
+#[test]
+fn a_conflict_with_a_transaction_is_tried_again() {
+    let front = AwsFront::to(server().addr());
+    let store = DynamoStore::connect(&url_through(front.addr(), &fresh_table())).unwrap();
+    let (one, two) = (policy("9 requests / day"), tollway_core::Policy::new("q", ["9 / day"]).unwrap());
+    front.next(4, "PutItem", Said::Conflict);
+    assert!(try_take(&store, &one, &subject("s")));
+    front.next(4, "Transact", Said::Conflict);
+    assert!(take(&store, &[&one, &two], &subject("s")).unwrap().is_some());
+    assert_eq!(count(&store.counters().conflicts), 8);
+    assert_eq!((used(&store, &one, &subject("s")), used(&store, &two, &subject("s"))), (2, 1));
+}

@@ -1,0 +1,49 @@
+//! One entry of a forwarding header: an address, perhaps with a port, brackets or a zone.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The address in an entry; nothing if it is none.
+pub(super) fn read(entry: &str) -> Option<IpAddr> {
+    let entry = entry.trim();
+    let address = match entry.strip_prefix('[') {
+        Some(bracketed) => {
+            let (address, port) = bracketed.split_once(']')?;
+            let port_fits = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
+            read_v6(address).filter(|_| port_fits)?
+        }
+        None => match entry.parse() {
+            Ok(address) => address,
+            Err(_) => read_v4_with_port(entry).or_else(|| read_v6(entry))?,
+        },
+    };
+    Some(unmapped(address))
+}
+
+fn read_v4_with_port(entry: &str) -> Option<IpAddr> {
+    let (address, port) = entry.rsplit_once(':')?;
+    let address: Ipv4Addr = address.parse().ok()?;
+    is_port(port).then_some(address.into())
+}
+
+/// A zone names an interface of whoever wrote it, and says nothing here.
+fn read_v6(entry: &str) -> Option<IpAddr> {
+    let address = entry.split_once('%').map_or(entry, |(address, _zone)| address);
+    address.parse::<Ipv6Addr>().ok().map(IpAddr::V6)
+}
+
+fn is_port(text: &str) -> bool {
+    // Also the obfuscated ports of RFC 7239, which begin with an underscore.
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
+/// The IPv4 address inside an IPv6 address that only carries one: mapped (`::ffff:0:0/96`) or translated
+/// (`64:ff9b::/96`). By bits, not by how it is written: else every IPv4 client would be in one IPv6 network.
+pub fn unmapped(address: IpAddr) -> IpAddr {
+    let IpAddr::V6(v6) = address else { return address };
+    match v6.segments() {
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            Ipv4Addr::from_bits((u32::from(high) << 16) | u32::from(low)).into()
+        }
+        _ => address,
+    }
+}

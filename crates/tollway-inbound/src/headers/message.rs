@@ -1,0 +1,73 @@
+//! What a caller who was denied is told, in the words that callers of such APIs know.
+
+use tollway_core::{Algorithm, Limit, Span};
+
+use super::period;
+
+/// The sentence of a 429: which limit, and whether it is that of callers without credentials.
+///
+/// ```
+/// use tollway_inbound::headers::too_many_requests;
+///
+/// let limit = "1000 requests / hour from first call".parse()?;
+/// assert_eq!(
+///     too_many_requests(&limit, true),
+///     "Too Many Requests. We only allow 1000 requests per hour for anonymous access."
+/// );
+/// # Ok::<(), tollway_core::LimitTextError>(())
+/// ```
+pub fn too_many_requests(limit: &Limit, anonymous: bool) -> String {
+    let whose = if anonymous { "anonymous access" } else { "this Consumer" };
+    let (amount, unit) = (limit.amount(), limit.unit());
+    match (limit.algorithm(), period(limit)) {
+        (Algorithm::Concurrency { .. }, _) | (_, None) => {
+            format!("Too Many Requests. We only allow {amount} requests at the same time for {whose}.")
+        }
+        (_, Some(period)) => {
+            format!("Too Many Requests. We only allow {amount} {unit} {} for {whose}.", per(period))
+        }
+    }
+}
+
+fn per(period: Span) -> String {
+    const NAMED: [(Span, &str); 6] = [
+        (Span::from_secs(1), "second"),
+        (Span::from_mins(1), "minute"),
+        (Span::from_hours(1), "hour"),
+        (Span::from_days(1), "day"),
+        (Span::from_days(7), "week"),
+        (Span::from_days(30), "month"),
+    ];
+    match NAMED.iter().find(|(length, _)| *length == period) {
+        Some((_, name)) => format!("per {name}"),
+        None => format!("in {period}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C5: the sentences that are documented, for every period.
+    #[test]
+    fn every_period_has_its_words() {
+        for (limit, words) in [
+            ("10 / second", "10 requests per second"),
+            ("10 / minute", "10 requests per minute"),
+            ("10 / hour", "10 requests per hour"),
+            ("10 / day", "10 requests per day"),
+            ("10 / week", "10 requests per week"),
+            ("10 / month", "10 requests per month"),
+            ("10 / month from first call", "10 requests per month"),
+            ("250k tokens / minute bucket", "250000 tokens per minute"),
+            ("5 concurrent", "5 requests at the same time"),
+            ("10 / 90s", "10 requests in 90s"),
+        ] {
+            let limit: Limit = limit.parse().unwrap();
+            let told = [true, false].map(|anonymous| too_many_requests(&limit, anonymous));
+            let expected = ["anonymous access", "this Consumer"]
+                .map(|whose| format!("Too Many Requests. We only allow {words} for {whose}."));
+            assert_eq!(told, expected);
+        }
+    }
+}

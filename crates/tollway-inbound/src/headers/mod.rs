@@ -1,0 +1,132 @@
+//! Headers that tell a caller what is left: `X-Rate-Limit-*`, the IETF's `RateLimit` and `RateLimit-Policy`, `Retry-After`.
+//!
+//! ```
+//! use tollway_core::{Limit, Reading, Timestamp};
+//! use tollway_inbound::headers::{HeaderChoice, Shown, write};
+//!
+//! let limit: Limit = "1000 requests / hour".parse()?;
+//! let at = Timestamp::from_secs;
+//! let reading = Reading { capacity: 1_000, used: 268, remaining: 732, resets_at: at(3_600), as_of: at(753) };
+//! let shown = [Shown { policy: None, limit: &limit, reading, refuses: false, choice: HeaderChoice::ALL }];
+//! let mut lines = Vec::new();
+//! write(&shown, at(753), None, |name, value| lines.push(format!("{name}: {value}")));
+//! assert_eq!(lines, [
+//!     "x-rate-limit-limit: 1000",
+//!     "x-rate-limit-remaining: 732",
+//!     "x-rate-limit-reset: 2847",
+//!     r#"ratelimit-policy: "requests_per_hour";q=1000;w=3600"#,
+//!     r#"ratelimit: "requests_per_hour";r=732;t=2847"#,
+//! ]);
+//! # Ok::<(), tollway_core::LimitTextError>(())
+//! ```
+
+mod message;
+mod structured;
+
+use std::fmt;
+
+use tollway_core::{Algorithm, Calendar, Limit, Name, Reading, Span, Timestamp};
+
+pub use message::too_many_requests;
+
+/// Which headers an answer has besides `Retry-After`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeaderChoice {
+    /// `X-Rate-Limit-Limit`, `-Remaining` and `-Reset`: numbers of the one limit that matters most.
+    pub x_rate_limit: bool,
+    /// `RateLimit` and `RateLimit-Policy`: structured fields of every limit, as in
+    /// draft-ietf-httpapi-ratelimit-headers-11.
+    pub ratelimit: bool,
+}
+
+impl HeaderChoice {
+    /// All of them.
+    pub const ALL: Self = Self { x_rate_limit: true, ratelimit: true };
+    /// None of them.
+    pub const NONE: Self = Self { x_rate_limit: false, ratelimit: false };
+}
+
+/// One limit of a decision, as it is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a> {
+    /// Whose limit it is, where the decision has several policies and names alone may be ambiguous.
+    pub policy: Option<&'a Name>,
+    /// The limit.
+    pub limit: &'a Limit,
+    /// What its meter shows after the decision.
+    pub reading: Reading,
+    /// Whether it is why the take was denied.
+    pub refuses: bool,
+    /// Where it may be shown.
+    pub choice: HeaderChoice,
+}
+
+/// The value of a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeaderValue {
+    /// A whole number.
+    Number(u64),
+    /// Visible ASCII.
+    Text(String),
+}
+
+impl fmt::Display for HeaderValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// Hands every header of a decision to `put`, by its name in lower case. `now` is when it was decided, by the clock of the
+/// readings; a denial says when to come back.
+pub fn write(
+    shown: &[Shown<'_>],
+    now: Timestamp,
+    retry_after: Option<Span>,
+    mut put: impl FnMut(&'static str, HeaderValue),
+) {
+    if let Some(one) = most_telling(shown.iter().filter(|one| one.choice.x_rate_limit)) {
+        put("x-rate-limit-limit", HeaderValue::Number(one.reading.capacity));
+        put("x-rate-limit-remaining", HeaderValue::Number(one.reading.remaining));
+        put("x-rate-limit-reset", HeaderValue::Number(whole_seconds(one.reading.resets_at.since(now))));
+    }
+    let structured = || shown.iter().filter(|one| one.choice.ratelimit);
+    if structured().next().is_some() {
+        put("ratelimit-policy", HeaderValue::Text(structured::policies(structured())));
+        put("ratelimit", HeaderValue::Text(structured::limits(structured(), now, retry_after)));
+    }
+    if let Some(retry_after) = retry_after {
+        // Never 0, which would be an invitation to come back at once.
+        put("retry-after", HeaderValue::Number(whole_seconds(retry_after).max(1)));
+    }
+}
+
+/// Of a denial, a limit that refuses; else any. Of those, the one with the shortest period.
+pub fn most_telling<'s, 'a>(shown: impl IntoIterator<Item = &'s Shown<'a>>) -> Option<&'s Shown<'a>>
+where
+    'a: 's,
+{
+    shown.into_iter().min_by_key(|one| (!one.refuses, period(one.limit).unwrap_or(Span::MAX)))
+}
+
+/// How long its amount lasts; nothing for slots, which have no period.
+fn period(limit: &Limit) -> Option<Span> {
+    match limit.algorithm() {
+        Algorithm::Window(Calendar::Every(period))
+        | Algorithm::FromFirstCall(period)
+        | Algorithm::Sliding(period)
+        | Algorithm::Bucket { period, .. }
+        | Algorithm::Paced(period) => Some(*period),
+        Algorithm::Window(Calendar::Day(_)) => Some(Span::from_days(1)),
+        Algorithm::Window(Calendar::Week(_)) => Some(Span::from_days(7)),
+        Algorithm::Window(Calendar::Month(_)) => Some(Span::from_days(30)),
+        Algorithm::Concurrency { .. } => None,
+    }
+}
+
+/// Rounded up: whoever waits that long has waited enough.
+fn whole_seconds(span: Span) -> u64 {
+    span.as_micros().div_ceil(1_000_000)
+}

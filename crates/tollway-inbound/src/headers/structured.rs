@@ -1,0 +1,74 @@
+//! `RateLimit-Policy` and `RateLimit` as structured fields (RFC 9651): lists of strings with parameters.
+
+use std::fmt::Write;
+
+use tollway_core::{Algorithm, Span, Timestamp};
+
+use super::{Shown, period, whole_seconds};
+
+/// The largest integer of a structured field: fifteen digits.
+const INTEGER_MAX: u64 = 999_999_999_999_999;
+
+/// What each limit allows: quota, unit and window.
+pub(super) fn policies<'a>(shown: impl Iterator<Item = &'a Shown<'a>>) -> String {
+    list(shown, |one, text| {
+        let _ = write!(text, ";q={}", one.limit.amount().min(INTEGER_MAX));
+        if matches!(one.limit.algorithm(), Algorithm::Concurrency { .. }) {
+            text.push_str(";qu=\"concurrent-requests\"");
+        } else if one.limit.unit().as_str() != "requests" {
+            text.push_str(";qu=");
+            string(one.limit.unit().as_str(), text);
+        }
+        // A window of less than a second cannot be said.
+        if let Some(period) = period(one.limit).filter(|period| *period >= Span::from_secs(1)) {
+            let _ = write!(text, ";w={}", whole_seconds(period));
+        }
+    })
+}
+
+/// What is left of each limit, and for how long. A limit that refuses is said to last until the caller should come back.
+pub(super) fn limits<'a>(
+    shown: impl Iterator<Item = &'a Shown<'a>>,
+    now: Timestamp,
+    retry_after: Option<Span>,
+) -> String {
+    list(shown, |one, text| {
+        let resets_in = one.reading.resets_at.since(now);
+        let lasts = retry_after.filter(|_| one.refuses).unwrap_or(resets_in);
+        let remaining = one.reading.remaining.min(INTEGER_MAX);
+        let _ = write!(text, ";r={remaining};t={}", whole_seconds(lasts).min(INTEGER_MAX));
+    })
+}
+
+fn list<'a>(
+    shown: impl Iterator<Item = &'a Shown<'a>>,
+    parameters: impl Fn(&Shown<'a>, &mut String),
+) -> String {
+    let mut text = String::with_capacity(64);
+    for one in shown {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        match one.policy {
+            None => string(one.limit.name().as_str(), &mut text),
+            Some(policy) => string(&format!("{policy}.{}", one.limit.name()), &mut text),
+        }
+        parameters(one, &mut text);
+    }
+    text
+}
+
+/// In quotes. Names have no quotes in them; letters beyond ASCII, which a structured field cannot hold, are escaped as in a
+/// URL.
+fn string(name: &str, text: &mut String) {
+    text.push('"');
+    for byte in name.bytes() {
+        match byte {
+            b'%' | b'"' | b'\\' | 0..0x20 | 0x7f.. => {
+                let _ = write!(text, "%{byte:02X}");
+            }
+            _ => text.push(char::from(byte)),
+        }
+    }
+    text.push('"');
+}

@@ -1,0 +1,10 @@
+//! What everything that serves limits over HTTP shares: whom a request comes from, and headers that tell what is left.
+//!
+//! Pure: no sockets, no HTTP library, no clock. The server, and layers for other servers, hand in what they received and
+//! are told what to answer.
+//!
+//! - [`address`]: the client's address out of forwarding headers, trusting none of them unless told to
+//! - [`headers`]: `X-Rate-Limit-*`, `RateLimit`, `RateLimit-Policy` and `Retry-After` of a decision
+
+pub mod address;
+pub mod headers;

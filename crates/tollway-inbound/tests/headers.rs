@@ -1,0 +1,143 @@
+//! Headers of decisions, to the letter.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
+
+use tollway_core::{Limit, Name, Reading, Span, Timestamp};
+use tollway_inbound::headers::{HeaderChoice, Shown, write};
+
+const NOW: Timestamp = Timestamp::from_secs(1_000_000);
+const ONLY_X: HeaderChoice = HeaderChoice { x_rate_limit: true, ratelimit: false };
+const ONLY_RATELIMIT: HeaderChoice = HeaderChoice { x_rate_limit: false, ratelimit: true };
+
+struct Case {
+    limit: Limit,
+    remaining: u64,
+    resets_in: Span,
+    refuses: bool,
+}
+
+fn case(limit: &str, remaining: u64, resets_in_ms: u64, refuses: bool) -> Case {
+    Case { limit: limit.parse().unwrap(), remaining, resets_in: Span::from_millis(resets_in_ms), refuses }
+}
+
+fn lines(
+    cases: &[Case],
+    choice: HeaderChoice,
+    policy: Option<&Name>,
+    retry_after_ms: Option<u64>,
+) -> Vec<String> {
+    let shown: Vec<Shown<'_>> = cases
+        .iter()
+        .map(|case| {
+            let capacity = case.limit.capacity();
+            let used = capacity.saturating_sub(case.remaining);
+            let resets_at = NOW.plus(case.resets_in);
+            let reading = Reading { capacity, used, remaining: case.remaining, resets_at, as_of: NOW };
+            Shown { policy, limit: &case.limit, reading, refuses: case.refuses, choice }
+        })
+        .collect();
+    let mut lines = Vec::new();
+    let put =
+        |name: &str, value: tollway_inbound::headers::HeaderValue| lines.push(format!("{name}: {value}"));
+    write(&shown, NOW, retry_after_ms.map(Span::from_millis), put);
+    lines
+}
+
+/// C5: of several periods, the shortest is shown, whatever their order.
+#[test]
+fn a_grant_shows_the_shortest_period() {
+    let cases = [
+        case("1000 / hour", 500, 1_800_000, false),
+        case("10 / second", 9, 500, false),
+        case("100 / minute", 42, 30_000, false),
+    ];
+    let expected = ["x-rate-limit-limit: 10", "x-rate-limit-remaining: 9", "x-rate-limit-reset: 1"];
+    assert_eq!(lines(&cases, ONLY_X, None, None), expected);
+}
+
+/// C5: a 429 shows the limit that refuses; of several, the shortest.
+#[test]
+fn a_denial_shows_the_refusing_limit_shortest_first() {
+    let cases = [
+        case("10 / second", 9, 500, false),
+        case("1000 / hour", 0, 1_800_000, true),
+        case("100 / minute", 0, 30_000, true),
+    ];
+    assert_eq!(
+        lines(&cases, ONLY_X, None, Some(1_800_000)),
+        [
+            "x-rate-limit-limit: 100",
+            "x-rate-limit-remaining: 0",
+            "x-rate-limit-reset: 30",
+            "retry-after: 1800"
+        ]
+    );
+}
+
+/// The fields of draft-ietf-httpapi-ratelimit-headers-11: every limit, with its unit and window.
+#[test]
+fn structured_fields_name_every_limit() {
+    let cases = [
+        case("5 / minute bucket", 4, 12_000, false),
+        case("250k tokens / minute bucket burst 500k", 496_250, 900, false),
+        case("rpd: 25 requests / day in America/Los_Angeles", 3, 86_399_001, false),
+        case("50 concurrent", 49, 60_000, false),
+        case("3 / 100ms", 2, 50, false),
+    ];
+    assert_eq!(
+        lines(&cases, ONLY_RATELIMIT, None, None),
+        [
+            "ratelimit-policy: \"requests_per_minute\";q=5;w=60, \"tokens_per_minute\";q=250000;qu=\"tokens\";w=60, \
+             \"rpd\";q=25;w=86400, \"concurrent\";q=50;qu=\"concurrent-requests\", \"requests_per_100_ms\";q=3",
+            "ratelimit: \"requests_per_minute\";r=4;t=12, \"tokens_per_minute\";r=496250;t=1, \"rpd\";r=3;t=86400, \
+             \"concurrent\";r=49;t=60, \"requests_per_100_ms\";r=2;t=1",
+        ]
+    );
+}
+
+/// The draft asks that `Retry-After` does not lie before the end of the effective window.
+#[test]
+fn a_refusing_limit_lasts_until_the_caller_should_come_back() {
+    let cases = [case("60 / minute bucket", 0, 60_000, true), case("1000 / hour", 900, 3_600_000, false)];
+    assert_eq!(
+        lines(&cases, ONLY_RATELIMIT, None, Some(1_000))[1..],
+        ["ratelimit: \"requests_per_minute\";r=0;t=1, \"requests_per_hour\";r=900;t=3600", "retry-after: 1"]
+    );
+}
+
+#[test]
+fn several_policies_are_told_apart_by_name() {
+    let name = Name::new("tenant").unwrap();
+    let shown = lines(&[case("5 / minute", 4, 60_000, false)], ONLY_RATELIMIT, Some(&name), None);
+    assert_eq!(shown[1], "ratelimit: \"tenant.requests_per_minute\";r=4;t=60");
+}
+
+#[test]
+fn nothing_is_shown_that_was_not_chosen_but_when_to_come_back() {
+    let cases = [case("5 / minute", 0, 60_000, true)];
+    assert!(lines(&cases, HeaderChoice::NONE, None, None).is_empty());
+    assert_eq!(lines(&cases, HeaderChoice::NONE, None, Some(59_001)), ["retry-after: 60"]);
+    assert_eq!(lines(&cases, HeaderChoice::NONE, None, Some(0)), ["retry-after: 1"]);
+    assert_eq!(lines(&[], HeaderChoice::ALL, None, Some(1)), ["retry-after: 1"]);
+}
+
+/// T23: whatever a limit is called, a field stays one line of ASCII, and no name can be taken for another.
+#[test]
+fn names_beyond_ascii_are_escaped() {
+    let cases = [case("größe: 5 / minute", 4, 60_000, false)];
+    let shown = lines(&cases, ONLY_RATELIMIT, None, None);
+    assert_eq!(shown[1], "ratelimit: \"gr%C3%B6%C3%9Fe\";r=4;t=60");
+    assert!(shown.iter().all(|line| line.bytes().all(|byte| (0x20..0x7f).contains(&byte))));
+}
+
+/// Structured fields have integers of at most fifteen digits.
+#[test]
+fn the_largest_amounts_still_fit() {
+    let cases = [case("1000000000000000 bytes / day", 1_000_000_000_000_000, 1, false)];
+    assert_eq!(
+        lines(&cases, ONLY_RATELIMIT, None, None),
+        [
+            "ratelimit-policy: \"bytes_per_day\";q=999999999999999;qu=\"bytes\";w=86400",
+            "ratelimit: \"bytes_per_day\";r=999999999999999;t=1"
+        ]
+    );
+}

@@ -1,0 +1,35 @@
+//! Who may do what.
+
+use hyper::HeaderMap;
+use hyper::header::AUTHORIZATION;
+
+use super::tokens::Right;
+use crate::http::{Access, Problem};
+use crate::worker::Worker;
+
+/// Whether a request may have what it asks for.
+///
+/// Without any token in the config, everybody who can reach the door may read, which is only this machine, and nobody may
+/// write.
+pub(crate) fn may_enter(access: Access, worker: &Worker, headers: &HeaderMap) -> Result<(), Problem> {
+    let needed = match access {
+        Access::Open => return Ok(()),
+        Access::Read => Right::Read,
+        Access::Write => Right::Write,
+    };
+    let rules = worker.shared.rules();
+    if rules.tokens.are_none() {
+        return if needed == Right::Read { Ok(()) } else { Err(Problem::may_not_write()) };
+    }
+    match shown(headers).and_then(|token| rules.tokens.right_of(token)) {
+        None => Err(Problem::no_token()),
+        Some(right) if right < needed => Err(Problem::may_not_write()),
+        Some(_) => Ok(()),
+    }
+}
+
+/// The token that a request shows: `Authorization: Bearer TOKEN`.
+fn shown(headers: &HeaderMap) -> Option<&[u8]> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.as_bytes().split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then_some(token)
+}

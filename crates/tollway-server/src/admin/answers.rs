@@ -1,0 +1,195 @@
+//! What those who administer are answered.
+
+use hyper::body::Incoming;
+use hyper::{Request, StatusCode};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tollway::core::{Policy, WhenStoreFails};
+use tollway::{LimitUsage, prometheus_text};
+
+use crate::connection::Caller;
+use crate::http::{
+    LimitQuestion, Problem, Query, ResetQuestion, Response, json, metrics_text, no_content, read,
+};
+use crate::worker::Worker;
+
+/// How the server is.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct HealthAnswer {
+    /// `ok`, `degraded` (the store does not answer) or `stopping`.
+    status: &'static str,
+    /// How many decisions were made without the store since the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    degraded_decisions: Option<u64>,
+}
+
+/// It lives: it answers.
+pub(crate) fn health() -> Response {
+    json(StatusCode::OK, &HealthAnswer { status: "ok", degraded_decisions: None })
+}
+
+/// Whether it should be sent requests. A store that fails is no reason not to: every policy says what to do then.
+pub(crate) fn ready(worker: &Worker) -> Response {
+    let store = worker.shared.limiter.store_status();
+    let degraded_decisions = Some(store.degraded_decisions);
+    let (code, status) = match (worker.shared.is_stopping(), store.degraded_since) {
+        (true, _) => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+        (false, Some(_)) => (StatusCode::OK, "degraded"),
+        (false, None) => (StatusCode::OK, "ok"),
+    };
+    json(code, &HealthAnswer { status, degraded_decisions })
+}
+
+/// What the limiter has counted.
+pub(crate) async fn metrics(worker: &Worker) -> Response {
+    metrics_text(prometheus_text(&worker.shared.limiter.samples().await))
+}
+
+/// The policies in force.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PoliciesAnswer {
+    policies: Vec<PolicyAnswer>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct PolicyAnswer {
+    name: String,
+    /// As they are written in a config file.
+    limits: Vec<LimitInForce>,
+    /// The longest wait it allows.
+    max_wait_ms: u64,
+    /// What it does while the store does not answer: `local`, `open` or `closed`.
+    when_store_fails: &'static str,
+    /// Whether it only watches.
+    shadow: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct LimitInForce {
+    name: String,
+    limit: String,
+}
+
+impl PolicyAnswer {
+    fn new(policy: &Policy) -> Self {
+        let limits = policy.limits().iter();
+        Self {
+            name: policy.name().to_string(),
+            limits: limits
+                .map(|limit| LimitInForce { name: limit.name().to_string(), limit: limit.to_string() })
+                .collect(),
+            max_wait_ms: policy.max_wait().as_micros() / 1_000,
+            when_store_fails: match policy.when_store_fails() {
+                WhenStoreFails::Local => "local",
+                WhenStoreFails::Open => "open",
+                WhenStoreFails::Closed => "closed",
+            },
+            shadow: policy.shadow(),
+        }
+    }
+}
+
+pub(crate) fn policies(worker: &Worker) -> Response {
+    let policies = worker.shared.limiter.policies();
+    let policies = policies.iter().map(|policy| PolicyAnswer::new(policy)).collect();
+    json(StatusCode::OK, &PoliciesAnswer { policies })
+}
+
+/// What is used of a policy.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct UsageAnswer {
+    policy: String,
+    subject: String,
+    limits: Vec<UsedAnswer>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct UsedAnswer {
+    name: String,
+    unit: String,
+    /// How much per period, or how many slots.
+    amount: u64,
+    /// The most that fits at once.
+    capacity: u64,
+    used: u64,
+    remaining: u64,
+    /// How long until it is whole again.
+    reset_ms: u64,
+}
+
+impl UsedAnswer {
+    fn new(usage: &LimitUsage) -> Self {
+        Self {
+            name: usage.name.to_string(),
+            unit: usage.unit.to_string(),
+            amount: usage.amount,
+            capacity: usage.capacity,
+            used: usage.used,
+            remaining: usage.remaining,
+            reset_ms: usage.resets_in.as_micros().div_ceil(1_000),
+        }
+    }
+}
+
+pub(crate) async fn usage(worker: &Worker, request: &Request<Incoming>) -> Result<Response, Problem> {
+    let query = Query::read(request.uri().query(), &["policy", "subject"])?;
+    let (policy, subject) = (query.required("policy")?, query.get("subject").unwrap_or_default());
+    let usage = worker.shared.limiter.usage(policy).subject(subject).await?;
+    let limits = usage.limits.iter().map(UsedAnswer::new).collect();
+    Ok(json(StatusCode::OK, &UsageAnswer { policy: policy.to_owned(), subject: subject.to_owned(), limits }))
+}
+
+pub(crate) async fn reset(
+    worker: &Worker,
+    caller: &Caller,
+    request: Request<Incoming>,
+) -> Result<Response, Problem> {
+    let body = read(caller, request).await?;
+    let question: ResetQuestion<'_> =
+        serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
+    let subject = question.subject.as_deref().unwrap_or_default();
+    worker.shared.limiter.reset(&question.policy).subject(subject).await?;
+    tracing::info!(policy = ?question.policy, "meters were made new");
+    Ok(no_content(StatusCode::NO_CONTENT))
+}
+
+/// A limit as it is in force.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct LimitsAnswer {
+    policy: String,
+    name: String,
+    /// As it is written in a config file.
+    limit: String,
+}
+
+pub(crate) async fn set_limit(
+    worker: &Worker,
+    caller: &Caller,
+    parameters: Vec<String>,
+    request: Request<Incoming>,
+) -> Result<Response, Problem> {
+    let body = read(caller, request).await?;
+    let question: LimitQuestion<'_> =
+        serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
+    let [policy, limit] = both(parameters)?;
+    worker.shared.limiter.set_limit(&policy, &limit, &question.to).await?;
+    limit_in_force(worker, policy, limit)
+}
+
+pub(crate) async fn clear_limit(worker: &Worker, parameters: Vec<String>) -> Result<Response, Problem> {
+    let [policy, limit] = both(parameters)?;
+    worker.shared.limiter.clear_limit(&policy, &limit).await?;
+    limit_in_force(worker, policy, limit)
+}
+
+fn both(parameters: Vec<String>) -> Result<[String; 2], Problem> {
+    parameters.try_into().map_err(|_| Problem::bad_request("a policy and a limit are needed"))
+}
+
+fn limit_in_force(worker: &Worker, policy: String, name: String) -> Result<Response, Problem> {
+    let known = worker.shared.limiter.policy(&policy)?.policy();
+    let limit = known.limits().iter().find(|limit| limit.name().as_str() == name);
+    let limit = limit.map(ToString::to_string).unwrap_or_default();
+    tracing::info!(policy = ?policy, limit = ?limit, "a limit was set");
+    Ok(json(StatusCode::OK, &LimitsAnswer { policy, name, limit }))
+}

@@ -1,0 +1,41 @@
+//! Streams of HTTP/2 that have just begun: most are answered at once, all that came together in one go.
+//!
+//! hyper would have each be a task of its own, which wakes its connection to have its answer sent.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+
+use hyper::rt::Executor;
+
+type Stream = Pin<Box<dyn Future<Output = ()>>>;
+
+/// The streams that the connection which is being served has just begun. There are at most
+/// [`STREAMS_MAX`](crate::bounds::STREAMS_MAX) of them.
+#[derive(Clone, Default)]
+pub(super) struct Begun(Rc<RefCell<VecDeque<Stream>>>);
+
+impl<F: Future<Output = ()> + 'static> Executor<F> for Begun {
+    fn execute(&self, stream: F) {
+        self.0.borrow_mut().push_back(Box::pin(stream));
+    }
+}
+
+impl Begun {
+    /// Answers them, or lets those that must wait go on as tasks. Says whether there were any: then the connection has
+    /// something to send.
+    pub(super) fn answer(&self) -> bool {
+        let mut any = false;
+        loop {
+            let next = self.0.borrow_mut().pop_front();
+            let Some(mut stream) = next else { return any };
+            any = true;
+            // A task asks again, and is woken then.
+            if stream.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+                tokio::task::spawn_local(stream);
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Bodies: read whole within a bound of bytes and time, written as JSON.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Request, StatusCode};
+use serde::Serialize;
+use tokio::time::timeout;
+
+use super::problem::Problem;
+use super::whole::Body;
+use crate::bounds::BODY_BYTES_MAX;
+use crate::connection::Caller;
+
+/// Room for the answer to a take under a few limits, so that writing it does not grow it again and again.
+const BODY_BYTES_USUAL: usize = 512;
+
+/// Room for the headers of such an answer, for the same reason.
+const HEADERS_USUAL: usize = 8;
+
+/// An answer.
+pub(crate) type Response = hyper::Response<Body>;
+
+/// The whole body of a request.
+pub(crate) async fn read(caller: &Caller, request: Request<Incoming>) -> Result<Bytes, Problem> {
+    let body = request.into_body();
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced > BODY_BYTES_MAX {
+        return Err(Problem::body_too_large());
+    }
+    let mut whole = pin!(Limited::new(body, BODY_BYTES_MAX).collect());
+    // Most bodies come with their heads, and then no timer is needed.
+    let collected = match poll_fn(|context| Poll::Ready(whole.as_mut().poll(context))).await {
+        Poll::Ready(collected) => collected,
+        Poll::Pending => match timeout(caller.pulse.body_time(), whole).await {
+            Ok(collected) => collected,
+            Err(_) => return Err(Problem::body_too_slow()),
+        },
+    };
+    match collected {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Problem::body_too_large()),
+        Err(_) => Err(Problem::bad_request("the body ended before it was whole")),
+    }
+}
+
+/// An answer in JSON.
+pub(crate) fn json(status: StatusCode, answer: &impl Serialize) -> Response {
+    of_type(status, "application/json", answer)
+}
+
+pub(super) fn of_type(status: StatusCode, media_type: &'static str, answer: &impl Serialize) -> Response {
+    let mut bytes = Vec::with_capacity(BODY_BYTES_USUAL);
+    match serde_json::to_writer(&mut bytes, answer) {
+        Ok(()) => of_bytes(status, media_type, bytes),
+        Err(error) => {
+            tracing::error!(%error, "an answer cannot be written");
+            no_content(StatusCode::INTERNAL_SERVER_ERROR)
+        }
+    }
+}
+
+/// An answer in the text format of Prometheus.
+pub(crate) fn metrics_text(text: String) -> Response {
+    of_bytes(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into_bytes())
+}
+
+/// A list of answers that are JSON already.
+pub(super) fn json_list(entries: &[Vec<u8>]) -> Response {
+    let bytes = [&b"["[..], &entries.join(&b','), b"]"].concat();
+    of_bytes(StatusCode::OK, "application/json", bytes)
+}
+
+fn of_bytes(status: StatusCode, media_type: &'static str, bytes: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::new(Bytes::from(bytes)));
+    *response.status_mut() = status;
+    response.headers_mut().reserve(HEADERS_USUAL);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+/// An answer without a body.
+pub(crate) fn no_content(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::default());
+    *response.status_mut() = status;
+    response
+}

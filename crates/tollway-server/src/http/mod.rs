@@ -1,0 +1,159 @@
+//! HTTP: requests in, answers out, on HTTP/1 and HTTP/2 alike.
+//!
+//! `route` knows every path, `body` reads what comes and writes what goes, `question` and `answer` are the bodies with
+//! their types, `problem` is what goes wrong, `openapi` tells all of it to programs. `take`, `permit` and `authorize`
+//! answer.
+
+mod answer;
+mod authorize;
+mod begun;
+mod body;
+mod openapi;
+mod permit;
+mod problem;
+mod query;
+mod question;
+mod route;
+mod take;
+mod whole;
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Version};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+pub(crate) use body::{Response, json, metrics_text, no_content, read};
+pub(crate) use problem::Problem;
+pub(crate) use query::Query;
+pub(crate) use question::{LimitQuestion, ResetQuestion};
+pub(crate) use route::{Access, Operation};
+pub(crate) use whole::Body;
+
+use crate::admin;
+use crate::bounds::{
+    CONNECTION_WINDOW, HEAD_BYTES_MAX, MISTAKEN_STREAMS_MAX, PING_INTERVAL, RESET_STREAMS_MAX,
+    SEND_BUFFER_MAX, STREAM_WINDOW, STREAMS_MAX,
+};
+use crate::connection::Caller;
+use crate::grpc;
+use crate::worker::Worker;
+use begun::Begun;
+use route::{Found, find};
+
+/// How connections are served.
+pub(crate) struct Http {
+    builder: auto::Builder<Begun>,
+    begun: Begun,
+}
+
+impl Http {
+    pub(crate) fn new() -> Self {
+        let begun = Begun::default();
+        let mut http = auto::Builder::new(begun.clone());
+        // The worker's watch bounds the time of heads, for less than hyper's timer for each of them. Answers are short:
+        // to write head and body as one piece costs less than to write two pieces at once.
+        http.http1().max_buf_size(HEAD_BYTES_MAX).header_read_timeout(None).writev(false);
+        http.http2()
+            .timer(TokioTimer::new())
+            .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+            .max_concurrent_streams(STREAMS_MAX)
+            .max_pending_accept_reset_streams(RESET_STREAMS_MAX)
+            .max_local_error_reset_streams(MISTAKEN_STREAMS_MAX)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_send_buf_size(SEND_BUFFER_MAX)
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_INTERVAL);
+        Self { builder: http, begun }
+    }
+}
+
+/// Serves one connection until its client goes, is cut off, or the server stops.
+pub(crate) async fn serve(
+    worker: &Rc<Worker>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    caller: Caller,
+) {
+    let pulse = Rc::clone(&caller.pulse);
+    let service = service_fn(|request: Request<Incoming>| {
+        let (worker, caller) = (Rc::clone(worker), caller.clone());
+        async move {
+            let _busy = caller.pulse.begin(request.version() == Version::HTTP_2);
+            Ok::<_, Infallible>(answer(&worker, &caller, request).await)
+        }
+    });
+    let mut connection = pin!(worker.http.builder.serve_connection(TokioIo::new(stream), service));
+    let mut told_to_end = false;
+    let served = poll_fn(|context| {
+        pulse.served_by(context.waker());
+        if worker.is_stopping() && !told_to_end {
+            told_to_end = true;
+            connection.as_mut().graceful_shutdown();
+        }
+        loop {
+            let polled = connection.as_mut().poll(context);
+            if !worker.http.begun.answer() || polled.is_ready() {
+                return polled;
+            }
+        }
+    });
+    if let Err(error) = served.await {
+        tracing::debug!(%error, "a connection ended badly");
+    }
+}
+
+/// Answers one request. Whatever goes wrong is an answer, too.
+async fn answer(worker: &Rc<Worker>, caller: &Caller, request: Request<Incoming>) -> Response {
+    if grpc::is_asked(caller, request.headers()) {
+        return grpc::answer(worker, caller, request).await;
+    }
+    let head_only = request.method() == hyper::Method::HEAD;
+    let found = match find(caller.door, request.method(), request.uri().path()) {
+        Ok(found) => found,
+        Err(problem) => return problem.into_response(),
+    };
+    let Found { route, parameters } = found;
+    let answered = match admin::may_enter(route.access, worker, request.headers()) {
+        Err(problem) => Err(problem),
+        Ok(()) => operate(route.operation, parameters, worker, caller, request).await,
+    };
+    let mut response = answered.unwrap_or_else(Problem::into_response);
+    if head_only {
+        *response.body_mut() = Body::default();
+    }
+    response
+}
+
+async fn operate(
+    operation: Operation,
+    parameters: Vec<String>,
+    worker: &Rc<Worker>,
+    caller: &Caller,
+    request: Request<Incoming>,
+) -> Result<Response, Problem> {
+    match operation {
+        Operation::Take => take::answer(worker, caller, request).await,
+        Operation::Begin => permit::begin(worker, caller, request).await,
+        Operation::Settle => permit::settle(worker, caller, request).await,
+        Operation::Done => permit::done(worker, caller, request).await,
+        Operation::Return => permit::give_back(worker, caller, request).await,
+        Operation::Renew => permit::renew(worker, caller, request).await,
+        Operation::Authorize => authorize::answer(worker, caller, &request).await,
+        Operation::OpenApi => Ok(openapi::answer(caller.door)),
+        Operation::Health => Ok(admin::health()),
+        Operation::Ready => Ok(admin::ready(worker)),
+        Operation::Metrics => Ok(admin::metrics(worker).await),
+        Operation::Policies => Ok(admin::policies(worker)),
+        Operation::Usage => admin::usage(worker, &request).await,
+        Operation::Reset => admin::reset(worker, caller, request).await,
+        Operation::SetLimit => admin::set_limit(worker, caller, parameters, request).await,
+        Operation::ClearLimit => admin::clear_limit(worker, parameters).await,
+    }
+}

@@ -1,0 +1,264 @@
+//! `/openapi.json`: all of a door's routes with their bodies, made of the routes and the types that answer them.
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use super::answer::{
+    BatchEntry, BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer, TooManyRequests,
+};
+use super::body::Response;
+use super::problem::Problem;
+use super::question::{LimitQuestion, PermitQuestion, ResetQuestion, SettleQuestion, TakeQuestion};
+use super::route::{Access, Operation, ROUTES, Route};
+use super::whole::Body;
+use crate::admin::{HealthAnswer, LimitsAnswer, PoliciesAnswer, UsageAnswer};
+use crate::bounds::TAKES_PER_BATCH_MAX;
+use crate::listener::Door;
+
+/// The document of the door that was asked.
+pub(super) fn answer(door: Door) -> Response {
+    static DECISIONS: OnceLock<Bytes> = OnceLock::new();
+    static ADMINISTRATION: OnceLock<Bytes> = OnceLock::new();
+    let kept = match door {
+        Door::Administration => &ADMINISTRATION,
+        _ => &DECISIONS,
+    };
+    let bytes = kept.get_or_init(|| Bytes::from(document(door).to_string()));
+    let mut response = Response::new(Body::new(bytes.clone()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// The document of a door.
+pub(super) fn document(door: Door) -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+    });
+    let mut schemas = settings.into_generator();
+    let mut paths = Map::new();
+    for route in ROUTES.iter().filter(|route| route.door == door) {
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        path[route.method.as_str().to_lowercase()] = describe(route, &mut schemas);
+    }
+    let title = match door {
+        Door::Administration => "Tollway: administration",
+        _ => "Tollway: decisions",
+    };
+    json!({
+        "openapi": "3.1.0",
+        "info": { "title": title, "version": env!("CARGO_PKG_VERSION"), "license": { "name": "Apache-2.0 OR MIT" } },
+        "paths": paths,
+        "components": {
+            "schemas": schemas.take_definitions(true),
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+        },
+    })
+}
+
+fn describe(route: &Route, schemas: &mut SchemaGenerator) -> Value {
+    let Description { summary, query, body, answers } = Description::of(route.operation, schemas);
+    let in_path = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let in_path = in_path.map(|name| parameter(name, "path", true, "Its name."));
+    let in_query = query.iter().map(|(name, required, about)| parameter(name, "query", *required, about));
+    let problem = schemas.subschema_for::<Problem>();
+    let mut responses: Map<String, Value> = answers.into_iter().map(|answer| answer.described()).collect();
+    responses.insert("default".to_owned(), content("It was not done.", "application/problem+json", &problem));
+    let method = route.method.as_str().to_lowercase();
+    let mut described = json!({
+        "operationId": format!("{method}{}", operation_name(route.operation)),
+        "summary": summary,
+        "parameters": in_path.chain(in_query).collect::<Vec<_>>(),
+        "responses": responses,
+    });
+    if let Some(schema) = body {
+        described["requestBody"] =
+            json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+    }
+    if route.access != Access::Open {
+        described["security"] = json!([{ "token": [] }]);
+    }
+    described
+}
+
+fn operation_name(operation: Operation) -> String {
+    format!("{operation:?}")
+}
+
+fn parameter(name: &str, place: &str, required: bool, about: &str) -> Value {
+    json!({ "name": name, "in": place, "required": required, "description": about, "schema": { "type": "string" } })
+}
+
+fn content(about: &str, media_type: &str, schema: &Schema) -> Value {
+    json!({ "description": about, "content": { media_type: { "schema": schema } } })
+}
+
+/// What an operation is for programs.
+struct Description {
+    summary: &'static str,
+    /// Name, whether it must be there, what it is.
+    query: &'static [(&'static str, bool, &'static str)],
+    body: Option<Value>,
+    answers: Vec<Answer>,
+}
+
+struct Answer {
+    status: u16,
+    about: &'static str,
+    schema: Option<Value>,
+}
+
+impl Answer {
+    fn described(self) -> (String, Value) {
+        let described = match self.schema {
+            Some(schema) => json!({
+                "description": self.about,
+                "content": { "application/json": { "schema": schema } },
+            }),
+            None => json!({ "description": self.about }),
+        };
+        (self.status.to_string(), described)
+    }
+}
+
+const POLICY: (&str, bool, &str) = ("policy", true, "The policy.");
+const SUBJECT: (&str, bool, &str) =
+    ("subject", false, "For whom it counts; left out: the policy's one shared subject.");
+const DENY: (&str, bool, &str) =
+    ("deny", false, "The status of a denial: 429 if left out, 401 or 403 for nginx.");
+
+impl Description {
+    fn of(operation: Operation, schemas: &mut SchemaGenerator) -> Self {
+        match operation {
+            Operation::Take => take(schemas),
+            Operation::Begin => Self::new("Whether a call may go out now.")
+                .asking(schema::<PermitQuestion<'_>>(schemas))
+                .answering(200, "It may, or will after a delay.", schema::<BeginAnswer>(schemas))
+                .answering(429, "It came too late, and was denied.", schema::<TakeAnswer<'_>>(schemas)),
+            Operation::Settle => Self::new("The call is over and took this much.")
+                .asking(schema::<SettleQuestion<'_>>(schemas))
+                .answering(200, "What could be put right.", schema::<SettleAnswer>(schemas)),
+            Operation::Return => Self::new("The call was not made: gives its cost back.")
+                .asking(schema::<PermitQuestion<'_>>(schemas))
+                .answering(200, "What could be put right.", schema::<SettleAnswer>(schemas)),
+            Operation::Done => Self::new("The call is over: frees its slots.")
+                .asking(schema::<PermitQuestion<'_>>(schemas))
+                .answering(200, "They are free.", schema::<DoneAnswer>(schemas)),
+            Operation::Renew => Self::new("The call goes on: keeps its slots.")
+                .asking(schema::<PermitQuestion<'_>>(schemas))
+                .answering(200, "Whether it still had them.", schema::<RenewAnswer>(schemas)),
+            Operation::Authorize => {
+                let denied = schema::<TooManyRequests<'_>>(schemas);
+                let answering = |all: Self, status| all.answering(status, "Denied.", denied.clone());
+                let open = Self {
+                    query: &[POLICY, DENY],
+                    ..Self::new("Yes or no for a request that a proxy holds.")
+                };
+                [429, 401, 403].into_iter().fold(open.empty(200, "Granted."), answering)
+            }
+            Operation::OpenApi => Self::new("This document.").empty(200, "The document."),
+            Operation::Health => {
+                Self::new("Whether it lives.").answering(200, "It does.", schema::<HealthAnswer>(schemas))
+            }
+            Operation::Ready => Self::new("Whether it should be sent requests.")
+                .answering(200, "It should.", schema::<HealthAnswer>(schemas))
+                .answering(503, "It is about to stop.", schema::<HealthAnswer>(schemas)),
+            Operation::Metrics => {
+                Self::new("What was counted, for Prometheus.").empty(200, "Its text format.")
+            }
+            Operation::Policies => Self::new("The policies in force.").answering(
+                200,
+                "All of them.",
+                schema::<PoliciesAnswer>(schemas),
+            ),
+            Operation::Usage => Self { query: &[POLICY, SUBJECT], ..Self::new("What is used of a policy.") }
+                .answering(200, "Every limit.", schema::<UsageAnswer>(schemas)),
+            Operation::Reset => Self::new("Makes the meters of a policy and a subject new.")
+                .asking(schema::<ResetQuestion<'_>>(schemas))
+                .empty(204, "They are."),
+            Operation::SetLimit => Self::new("Sets a limit for all who share the store.")
+                .asking(schema::<LimitQuestion<'_>>(schemas))
+                .answering(200, "The limit in force.", schema::<LimitsAnswer>(schemas)),
+            Operation::ClearLimit => Self::new("Puts the config file's limit in force again.").answering(
+                200,
+                "The limit in force.",
+                schema::<LimitsAnswer>(schemas),
+            ),
+        }
+    }
+
+    fn new(summary: &'static str) -> Self {
+        Self { summary, query: &[], body: None, answers: Vec::new() }
+    }
+
+    fn asking(self, body: Value) -> Self {
+        Self { body: Some(body), ..self }
+    }
+
+    fn answering(mut self, status: u16, about: &'static str, schema: Value) -> Self {
+        self.answers.push(Answer { status, about, schema: Some(schema) });
+        self
+    }
+
+    fn empty(mut self, status: u16, about: &'static str) -> Self {
+        self.answers.push(Answer { status, about, schema: None });
+        self
+    }
+}
+
+/// One take, or a list of independent ones.
+fn take(schemas: &mut SchemaGenerator) -> Description {
+    let (question, answer) = (schema::<TakeQuestion<'_>>(schemas), schema::<TakeAnswer<'_>>(schemas));
+    let entries = schema::<BatchEntry<'_>>(schemas);
+    let questions = json!({ "type": "array", "items": &question, "maxItems": TAKES_PER_BATCH_MAX });
+    let about = "Granted; of a list, what came of each.";
+    Description::new("Takes a cost under one or more policies, or several independent takes.")
+        .asking(json!({ "anyOf": [question, questions] }))
+        .answering(200, about, json!({ "anyOf": [&answer, { "type": "array", "items": entries }] }))
+        .answering(429, "Denied: nothing was taken.", answer)
+}
+
+fn schema<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Value {
+    schemas.subschema_for::<T>().to_value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The document is kept as a file, so that a change of what callers see is seen by whoever makes it.
+    #[test]
+    fn the_documents_are_as_they_were_kept() {
+        for (door, name) in [(Door::Decisions, "decisions"), (Door::Administration, "administration")] {
+            let path = format!("{}/tests/golden/openapi_{name}.json", env!("CARGO_MANIFEST_DIR"));
+            let made = format!("{:#}\n", document(door));
+            if std::env::var_os("UPDATE_GOLDEN").is_some() {
+                std::fs::write(&path, &made).unwrap();
+            }
+            let kept = std::fs::read_to_string(&path).unwrap_or_default();
+            assert_eq!(made, kept, "{path}: if the change is meant, run this with UPDATE_GOLDEN=1");
+        }
+    }
+
+    #[test]
+    fn every_route_is_in_its_document_and_every_reference_leads_somewhere() {
+        for door in [Door::Decisions, Door::Administration] {
+            let document = document(door);
+            for route in ROUTES.iter().filter(|route| route.door == door) {
+                let described = &document["paths"][route.path][route.method.as_str().to_lowercase()];
+                assert!(described["summary"].is_string(), "{} {}", route.method, route.path);
+                assert_eq!(described.get("security").is_some(), route.access != Access::Open);
+            }
+            let text = document.to_string();
+            for reference in text.split("\"$ref\":\"#").skip(1) {
+                let path = reference.split('"').next().unwrap();
+                assert!(document.pointer(path).is_some(), "{path}");
+            }
+        }
+    }
+}

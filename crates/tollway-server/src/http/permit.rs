@@ -1,0 +1,89 @@
+//! `POST /v1/{begin,settle,done,return,renew}`: what callers say of their permits.
+
+use hyper::body::Incoming;
+use hyper::{Request, StatusCode};
+use tollway::{Ticket, TicketBegun};
+
+use super::answer::{BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer, whole_ms};
+use super::body::{self, Response, json};
+use super::problem::Problem;
+use super::question::{PermitQuestion, SettleQuestion};
+use super::take::put_headers;
+use crate::connection::Caller;
+use crate::decide::Verdict;
+use crate::worker::Worker;
+
+pub(super) async fn begin(
+    worker: &Worker,
+    caller: &Caller,
+    request: Request<Incoming>,
+) -> Result<Response, Problem> {
+    let ticket = ticket(worker, caller, request).await?;
+    let answer = match ticket.begin(&worker.shared.limiter).await? {
+        TicketBegun::Now => BeginAnswer { delay_ms: 0, permit: None },
+        TicketBegun::Early(delay) => BeginAnswer { delay_ms: whole_ms(delay.into()), permit: None },
+        TicketBegun::Again { ticket, delay } => {
+            BeginAnswer { delay_ms: whole_ms(delay.into()), permit: worker.shared.seal.close(&ticket) }
+        }
+        TicketBegun::Denied(denied) => return Ok(denied_again(Verdict::Denied(denied))),
+    };
+    Ok(json(StatusCode::OK, &answer))
+}
+
+/// It came too late, and there is no room any more: as a take is denied, without readings.
+fn denied_again(verdict: Verdict) -> Response {
+    let mut response = json(StatusCode::TOO_MANY_REQUESTS, &TakeAnswer::denial(&verdict, &[]));
+    put_headers(&mut response, &[], verdict.now(), verdict.retry_after());
+    response
+}
+
+pub(super) async fn settle(
+    worker: &Worker,
+    caller: &Caller,
+    request: Request<Incoming>,
+) -> Result<Response, Problem> {
+    let body = body::read(caller, request).await?;
+    let question: SettleQuestion<'_> =
+        serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
+    let ticket = opened(worker, &question.permit)?;
+    let settled = ticket.settle(&worker.shared.limiter, question.cost.each()).await?;
+    Ok(json(StatusCode::OK, &SettleAnswer::from(settled)))
+}
+
+pub(super) async fn give_back(
+    worker: &Worker,
+    caller: &Caller,
+    request: Request<Incoming>,
+) -> Result<Response, Problem> {
+    let settled = ticket(worker, caller, request).await?.give_back(&worker.shared.limiter).await?;
+    Ok(json(StatusCode::OK, &SettleAnswer::from(settled)))
+}
+
+pub(super) async fn done(
+    worker: &Worker,
+    caller: &Caller,
+    request: Request<Incoming>,
+) -> Result<Response, Problem> {
+    ticket(worker, caller, request).await?.done(&worker.shared.limiter).await?;
+    Ok(json(StatusCode::OK, &DoneAnswer { done: true }))
+}
+
+pub(super) async fn renew(
+    worker: &Worker,
+    caller: &Caller,
+    request: Request<Incoming>,
+) -> Result<Response, Problem> {
+    let renewed = ticket(worker, caller, request).await?.renew(&worker.shared.limiter).await?;
+    Ok(json(StatusCode::OK, &RenewAnswer { renewed }))
+}
+
+async fn ticket(worker: &Worker, caller: &Caller, request: Request<Incoming>) -> Result<Ticket, Problem> {
+    let body = body::read(caller, request).await?;
+    let question: PermitQuestion<'_> =
+        serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
+    opened(worker, &question.permit)
+}
+
+fn opened(worker: &Worker, permit: &str) -> Result<Ticket, Problem> {
+    worker.shared.seal.open(permit).map_err(|_| Problem::unknown_permit())
+}

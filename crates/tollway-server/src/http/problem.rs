@@ -1,0 +1,252 @@
+//! What goes wrong, as `application/problem+json` (RFC 9457): what, whose fault, and whether to try again.
+
+use std::borrow::Cow;
+
+use hyper::StatusCode;
+use hyper::header::{ALLOW, CONNECTION, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tollway::core::{Fault, Refusal, Retry};
+use tollway::{SetLimitError, StoreError, TakeError};
+
+use super::body::{Response, of_type};
+use super::query::shortened;
+use crate::bounds::{BODY_BYTES_MAX, TAKES_PER_BATCH_MAX};
+
+/// Something that went wrong. Boxed, because most answers are none.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct Problem(Box<ProblemDetails>);
+
+/// Something that went wrong. Nothing was taken, unless `retry` says that this is not clear.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ProblemDetails {
+    /// What kind of problem it is, as a URN that stays the same.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The kind in words.
+    title: &'static str,
+    /// The HTTP status.
+    status: u16,
+    /// What is wrong with this request, and what to do.
+    detail: String,
+    /// Of a problem with the store: whether the same request may be sent again. `safe`: it was not applied; `unclear`: it
+    /// may have been; `useless`: it would fail again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry: Option<&'static str>,
+    #[serde(skip)]
+    header: Option<(HeaderName, Cow<'static, str>)>,
+}
+
+impl Problem {
+    fn new(status: StatusCode, kind: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
+        let (status, detail) = (status.as_u16(), detail.into());
+        Self(Box::new(ProblemDetails { kind, title, status, detail, retry: None, header: None }))
+    }
+
+    fn with_header(mut self, name: HeaderName, value: impl Into<Cow<'static, str>>) -> Self {
+        self.0.header = Some((name, value.into()));
+        self
+    }
+
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "urn:tollway:bad-request", "the request is not understood", detail)
+    }
+
+    /// A body that is not the JSON it should be.
+    pub(crate) fn bad_json(error: &serde_json::Error) -> Self {
+        let kind = "urn:tollway:bad-body";
+        Self::new(StatusCode::BAD_REQUEST, kind, "the body is not understood", error.to_string())
+    }
+
+    pub(super) fn body_too_large() -> Self {
+        let detail = format!("a body may have {BODY_BYTES_MAX} bytes; send fewer takes at a time");
+        let kind = "urn:tollway:body-too-large";
+        // The rest of the body is not read, so the connection is of no use any more.
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, kind, "the body is too large", detail)
+            .with_header(CONNECTION, "close")
+    }
+
+    pub(super) fn body_too_slow() -> Self {
+        let detail = "the body did not come in time";
+        Self::new(StatusCode::REQUEST_TIMEOUT, "urn:tollway:body-too-slow", "the body is too slow", detail)
+            .with_header(CONNECTION, "close")
+    }
+
+    pub(super) fn too_many_takes(takes: usize) -> Self {
+        let detail = format!("{takes} takes are more than the {TAKES_PER_BATCH_MAX} of one request");
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "urn:tollway:too-many-takes", "too many takes", detail)
+    }
+
+    pub(super) fn unknown_permit() -> Self {
+        let detail =
+            "this permit was not given by a server that shares this store, or it was changed on its way";
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "urn:tollway:unknown-permit",
+            "the permit is not known",
+            detail,
+        )
+    }
+
+    pub(super) fn never_waits(policy: &str) -> Self {
+        let detail = format!(
+            "policy {policy:?} has a concurrency limit, and nobody would say when the call is done; take and settle \
+             with /v1/take and /v1/done instead"
+        );
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "urn:tollway:holds-slots",
+            "the policy holds slots",
+            detail,
+        )
+    }
+
+    pub(super) fn unknown_client() -> Self {
+        let detail = "the client's address is not known: the request came through a unix socket; trust the proxy behind \
+                      it ([server.address]), or name headers that say who it is ([server.authorize])";
+        Self::new(StatusCode::BAD_REQUEST, "urn:tollway:unknown-client", "the client is not known", detail)
+    }
+
+    pub(super) fn no_such_path(path: &str, known: &[&str]) -> Self {
+        let detail = format!("{:?} is not here; there are {}", shortened(path), known.join(", "));
+        Self::new(StatusCode::NOT_FOUND, "urn:tollway:no-such-path", "no such path", detail)
+    }
+
+    pub(super) fn wrong_method(allowed: &[&str]) -> Self {
+        let allowed = allowed.join(", ");
+        let detail = format!("this path understands {allowed}");
+        let kind = "urn:tollway:wrong-method";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, kind, "not with this method", detail)
+            .with_header(ALLOW, allowed)
+    }
+
+    pub(crate) fn only_grpc() -> Self {
+        let detail = "this is for gRPC: POST over HTTP/2 with the content type application/grpc";
+        let kind = "urn:tollway:only-grpc";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, kind, "only gRPC is understood here", detail)
+    }
+
+    pub(crate) fn no_token() -> Self {
+        let detail = "this needs a token that the server knows, as in `Authorization: Bearer TOKEN`";
+        Self::new(StatusCode::UNAUTHORIZED, "urn:tollway:no-token", "no valid token", detail)
+            .with_header(WWW_AUTHENTICATE, "Bearer")
+    }
+
+    pub(crate) fn may_not_write() -> Self {
+        let detail = "this needs a token that may write ([server.tokens], `write`)";
+        Self::new(StatusCode::FORBIDDEN, "urn:tollway:may-not-write", "only reading is allowed", detail)
+    }
+
+    fn of_store(error: &StoreError) -> Self {
+        if error.fault == Fault::Caller {
+            return Self::refused(StatusCode::UNPROCESSABLE_ENTITY, "urn:tollway:refused", error.to_string());
+        }
+        let title = "the store does not decide";
+        let mut problem = Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "urn:tollway:store-unavailable",
+            title,
+            error.to_string(),
+        );
+        let retry = Some(match error.retry {
+            Retry::Safe => "safe",
+            Retry::Unclear => "unclear",
+            Retry::Useless => "useless",
+        });
+        problem.0.retry = retry;
+        problem.with_header(RETRY_AFTER, "1")
+    }
+
+    fn refused(status: StatusCode, kind: &'static str, detail: String) -> Self {
+        Self::new(status, kind, "this can never be granted", detail)
+    }
+
+    fn of_refusal(refusal: &Refusal) -> Self {
+        let detail = refusal.to_string();
+        match refusal {
+            Refusal::IdReused(_) | Refusal::CallOver(_) | Refusal::TooManyIds => {
+                Self::new(StatusCode::CONFLICT, "urn:tollway:id-conflict", "the id cannot be used", detail)
+            }
+            Refusal::AboveLimit { .. }
+            | Refusal::OverrunTooLarge { .. }
+            | Refusal::SamePartyTwice { .. }
+            | Refusal::PartyCount(_) => {
+                Self::refused(StatusCode::UNPROCESSABLE_ENTITY, "urn:tollway:refused", detail)
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn allow(&self) -> Option<&str> {
+        self.0.header.as_ref().filter(|(name, _)| name == ALLOW).map(|(_, value)| &**value)
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        self.0.status
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    /// As the answer to a request.
+    pub(crate) fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = of_type(status, "application/problem+json", &self);
+        if let Some((name, value)) = self.0.header
+            && let Ok(value) = HeaderValue::from_str(&value)
+        {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+}
+
+impl From<TakeError> for Problem {
+    fn from(error: TakeError) -> Self {
+        let detail = error.to_string();
+        match &error {
+            TakeError::UnknownPolicy { .. } => {
+                Self::new(StatusCode::NOT_FOUND, "urn:tollway:unknown-policy", "no such policy", detail)
+            }
+            TakeError::Name(_) => {
+                Self::new(StatusCode::BAD_REQUEST, "urn:tollway:bad-name", "not a subject or id", detail)
+            }
+            TakeError::Cost(_) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "urn:tollway:bad-cost", "not a cost", detail)
+            }
+            TakeError::Refused(refusal) => Self::of_refusal(refusal),
+            TakeError::Store(error) => Self::of_store(error),
+            // A denial is an answer, and is told as one before it comes here.
+            TakeError::Denied(_) | TakeError::BlockingInAsync | TakeError::Runtime(_) => {
+                tracing::error!(error = detail, "a request failed for a reason of the server's own");
+                Self::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "urn:tollway:failed",
+                    "the server failed",
+                    detail,
+                )
+            }
+        }
+    }
+}
+
+impl From<SetLimitError> for Problem {
+    fn from(error: SetLimitError) -> Self {
+        let detail = error.to_string();
+        match error {
+            SetLimitError::Policy(error) => error.into(),
+            SetLimitError::Store(error) => Self::of_store(&error),
+            SetLimitError::UnknownLimit { .. } => {
+                Self::new(StatusCode::NOT_FOUND, "urn:tollway:unknown-limit", "no such limit", detail)
+            }
+            SetLimitError::NotKept => {
+                Self::new(StatusCode::CONFLICT, "urn:tollway:limits-not-kept", "limits cannot be set", detail)
+            }
+            SetLimitError::Text(_) | SetLimitError::AnotherLimit { .. } | SetLimitError::Amount(_) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "urn:tollway:bad-limit", "not this limit", detail)
+            }
+        }
+    }
+}

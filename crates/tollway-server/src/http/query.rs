@@ -1,0 +1,86 @@
+//! The part of a URL behind the question mark.
+
+use super::problem::Problem;
+
+/// Names and values, decoded.
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads a query; a name that is not `known` is a mistake that would otherwise go unseen.
+    pub(crate) fn read(query: Option<&str>, known: &[&str]) -> Result<Self, Problem> {
+        let mut pairs: Vec<(String, String)> = Vec::new();
+        for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let not_text = || Problem::bad_request("the query is not UTF-8 text with %-escapes");
+            let spaced = |text: &str| text.replace('+', " ");
+            let (name, value) = decoded(&spaced(name)).zip(decoded(&spaced(value))).ok_or_else(not_text)?;
+            if !known.contains(&name.as_str()) {
+                let message =
+                    format!("{:?} is not a parameter here; there are {}", shortened(&name), known.join(", "));
+                return Err(Problem::bad_request(message));
+            }
+            if pairs.iter().any(|(given, _)| *given == name) {
+                return Err(Problem::bad_request(format!("the parameter {name} stands twice")));
+            }
+            pairs.push((name, value));
+        }
+        Ok(Self(pairs))
+    }
+
+    /// The value of a parameter.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a parameter that must be there.
+    pub(crate) fn required(&self, name: &str) -> Result<&str, Problem> {
+        self.get(name).ok_or_else(|| Problem::bad_request(format!("the parameter {name} is missing")))
+    }
+}
+
+/// With its %-escapes replaced; nothing if they are wrong or the result is not text.
+pub(super) fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        if *byte != b'%' {
+            bytes.push(*byte);
+            continue;
+        }
+        let (digits, after) = rest.split_first_chunk::<2>()?;
+        rest = after;
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let [high, low] = digits.map(digit);
+        bytes.push(high? << 4 | low?);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// What a stranger sent, for a message.
+pub(super) fn shortened(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_are_replaced_and_wrong_ones_refused() {
+        assert_eq!(decoded("a%2Fb%c3%a4"), Some("a/bä".to_owned()));
+        for wrong in ["%", "%2", "%zz", "%ff", "%+1"] {
+            assert_eq!(decoded(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_or_stands_twice_is_refused() {
+        let read = |query: &str| Query::read(Some(query), &["policy", "deny"]);
+        assert_eq!(read("policy=a+b&deny=403").unwrap().get("policy"), Some("a b"));
+        assert!(read("").unwrap().required("policy").is_err());
+        for wrong in ["polcy=x", "policy=1&policy=2", "policy=%ff"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Every route, in one table: what is answered where, and who may ask.
+
+use hyper::Method;
+
+use super::problem::Problem;
+use crate::listener::Door;
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Take,
+    Begin,
+    Settle,
+    Done,
+    Return,
+    Renew,
+    Authorize,
+    OpenApi,
+    Health,
+    Ready,
+    Metrics,
+    Policies,
+    Usage,
+    Reset,
+    SetLimit,
+    ClearLimit,
+}
+
+/// What a caller must show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Nothing: whoever can reach it may ask.
+    Open,
+    /// A token that may read.
+    Read,
+    /// A token that may write.
+    Write,
+}
+
+/// One route.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) door: Door,
+    pub(crate) method: Method,
+    /// Parts in braces are parameters.
+    pub(crate) path: &'static str,
+    pub(crate) operation: Operation,
+    pub(crate) access: Access,
+}
+
+const fn decision(method: Method, path: &'static str, operation: Operation) -> Route {
+    Route { door: Door::Decisions, method, path, operation, access: Access::Open }
+}
+
+const fn administration(method: Method, path: &'static str, operation: Operation, access: Access) -> Route {
+    Route { door: Door::Administration, method, path, operation, access }
+}
+
+/// All there are. What is asked for most comes first.
+pub(crate) static ROUTES: [Route; 18] = [
+    decision(Method::POST, "/v1/take", Operation::Take),
+    decision(Method::GET, "/v1/authorize", Operation::Authorize),
+    decision(Method::POST, "/v1/authorize", Operation::Authorize),
+    decision(Method::POST, "/v1/begin", Operation::Begin),
+    decision(Method::POST, "/v1/settle", Operation::Settle),
+    decision(Method::POST, "/v1/done", Operation::Done),
+    decision(Method::POST, "/v1/return", Operation::Return),
+    decision(Method::POST, "/v1/renew", Operation::Renew),
+    decision(Method::GET, "/openapi.json", Operation::OpenApi),
+    administration(Method::GET, "/health", Operation::Health, Access::Open),
+    administration(Method::GET, "/ready", Operation::Ready, Access::Open),
+    administration(Method::GET, "/openapi.json", Operation::OpenApi, Access::Open),
+    administration(Method::GET, "/metrics", Operation::Metrics, Access::Read),
+    administration(Method::GET, "/v1/policies", Operation::Policies, Access::Read),
+    administration(Method::GET, "/v1/usage", Operation::Usage, Access::Read),
+    administration(Method::POST, "/v1/reset", Operation::Reset, Access::Write),
+    administration(Method::PUT, "/v1/policies/{policy}/limits/{limit}", Operation::SetLimit, Access::Write),
+    administration(
+        Method::DELETE,
+        "/v1/policies/{policy}/limits/{limit}",
+        Operation::ClearLimit,
+        Access::Write,
+    ),
+];
+
+/// A route with what stood in the place of its parameters.
+pub(crate) struct Found {
+    pub(crate) route: &'static Route,
+    pub(crate) parameters: Vec<String>,
+}
+
+/// The route of a request.
+pub(crate) fn find(door: Door, method: &Method, path: &str) -> Result<Found, Problem> {
+    // Whoever asks for the head only gets that of the answer.
+    let method = if method == Method::HEAD { &Method::GET } else { method };
+    let here = || ROUTES.iter().filter(|route| route.door == door);
+    let mut allowed = Vec::new();
+    for route in here() {
+        let Some(parameters) = matches(route.path, path) else { continue };
+        if route.method == method {
+            return Ok(Found { route, parameters });
+        }
+        allowed.push(route.method.as_str());
+    }
+    if allowed.is_empty() {
+        let known: Vec<&str> = here().map(|route| route.path).collect();
+        return Err(Problem::no_such_path(path, &known));
+    }
+    Err(Problem::wrong_method(&allowed))
+}
+
+/// What stands in the place of parameters, if the path is of this form.
+fn matches(form: &str, path: &str) -> Option<Vec<String>> {
+    if !form.contains('{') {
+        return (form == path).then(Vec::new);
+    }
+    let (mut parts, mut parameters) = (path.split('/'), Vec::new());
+    for part in form.split('/') {
+        let given = parts.next()?;
+        if part.starts_with('{') {
+            parameters.push(super::query::decoded(given)?);
+        } else if part != given {
+            return None;
+        }
+    }
+    parts.next().is_none().then_some(parameters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_is_found_and_no_two_are_the_same() {
+        for route in &ROUTES {
+            let path = route.path.replace("{policy}", "a%2Fb").replace("{limit}", "c");
+            let found = find(route.door, &route.method, &path).ok().unwrap();
+            assert!(std::ptr::eq(found.route, route), "{} {}", route.method, route.path);
+            if route.path.contains('{') {
+                assert_eq!(found.parameters, ["a/b", "c"]);
+            }
+        }
+    }
+
+    #[test]
+    fn another_method_is_told_which_ones_there_are() {
+        for (path, method, allowed) in [
+            ("/v1/take", Method::GET, "POST"),
+            ("/v1/authorize", Method::DELETE, "GET, POST"),
+            ("/v1/take", Method::HEAD, "POST"),
+        ] {
+            let problem = find(Door::Decisions, &method, path).err().unwrap();
+            assert_eq!(problem.allow(), Some(allowed), "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn nothing_of_the_administration_is_behind_the_other_door() {
+        for path in ["/health", "/v1/policies", "/v1/usage", "/v1/reset", "/v1/policies/a/limits/b"] {
+            let problem = find(Door::Decisions, &Method::GET, path).err().unwrap();
+            assert_eq!(problem.status(), 404, "{path}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Decisions for programs in any language: the server of Tollway.
+//!
+//! [`Server::serve`] takes its sockets from its caller and serves until it is told to stop. Where to look:
+//!
+//! - the way in: `listener` binds, `accept` lets in and `places` counts, `worker` is a thread that serves, `connection`
+//!   one client's time with it, `socket` its bytes
+//! - the answer: `http` and `resp` read and write, `decide` is the one way from every protocol to the limiter, `known` what a
+//!   worker has looked up, `permit` what callers hold
+//! - beside it: `admin` for those with a token, `rules` for what a reload can change, `bounds` for every bound
+
+mod accept;
+mod admin;
+mod bounds;
+mod connection;
+mod decide;
+mod error;
+mod grpc;
+mod http;
+mod known;
+mod listener;
+mod permit;
+mod places;
+mod resp;
+mod rules;
+mod server;
+mod socket;
+mod store_watch;
+#[cfg(feature = "tls")]
+mod tls;
+mod worker;
+
+pub use bounds::{BODY_BYTES_MAX, HEAD_BYTES_MAX, Patience, TAKES_PER_BATCH_MAX, UNITS_PER_COST_MAX};
+pub use error::ServeError;
+pub use listener::{Door, Listeners};
+pub use server::Server;

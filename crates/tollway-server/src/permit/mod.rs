@@ -1,0 +1,6 @@
+//! Permits as callers hold them: opaque, authenticated, understood by every server that shares the store.
+
+mod seal;
+mod token;
+
+pub(crate) use seal::Seal;

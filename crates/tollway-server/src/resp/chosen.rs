@@ -1,0 +1,95 @@
+//! Limits that callers choose with each command: made once, and found again by what was chosen.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use tollway::core::bounds::{AMOUNT_MAX, PERIOD_MAX};
+use tollway::core::{Algorithm, REQUESTS};
+use tollway::{Limit, Limiter, Name, Policy, PolicyHandle, Span};
+
+use crate::bounds::RESP_CHOSEN_MAX;
+
+/// The policy of all limits that are chosen by callers. One name for all: what a key has used stays used when only its
+/// burst or its count changes.
+const POLICY: &str = "cl.throttle";
+
+/// The longest period, in seconds.
+pub(super) const PERIOD_SECONDS_MAX: u64 = PERIOD_MAX.as_micros() / 1_000_000;
+
+/// The largest burst and count.
+pub(super) const COUNT_MAX: u64 = AMOUNT_MAX;
+
+/// What a caller chooses: a bucket of this size that refills by so many in so many seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Choice {
+    pub(super) size: u64,
+    pub(super) count: u64,
+    pub(super) period_seconds: u64,
+}
+
+/// A limit that somebody has chosen.
+pub(super) struct Chosen {
+    pub(super) handle: PolicyHandle,
+    pub(super) size: u64,
+    /// How long its bucket takes to fill.
+    pub(super) refill: Span,
+}
+
+/// The limits that a worker was asked for. Their meters are the store's, so nothing is lost with one that is forgotten.
+#[derive(Default)]
+pub(super) struct ChosenLimits(RefCell<HashMap<Choice, Rc<Chosen>, foldhash::fast::RandomState>>);
+
+impl ChosenLimits {
+    /// The limit of this choice; why there is none otherwise.
+    pub(super) fn find(&self, limiter: &Limiter, choice: Choice) -> Result<Rc<Chosen>, String> {
+        let mut known = self.0.borrow_mut();
+        if let Some(chosen) = known.get(&choice) {
+            return Ok(Rc::clone(chosen));
+        }
+        // Callers choose a few limits and keep to them. If somebody does not, whoever does is found again soon.
+        if known.len() >= RESP_CHOSEN_MAX {
+            known.clear();
+        }
+        let chosen = Rc::new(Chosen::new(limiter, choice)?);
+        known.insert(choice, Rc::clone(&chosen));
+        Ok(chosen)
+    }
+}
+
+impl Chosen {
+    fn new(limiter: &Limiter, choice: Choice) -> Result<Self, String> {
+        let Choice { size, count, period_seconds } = choice;
+        let name = |text| Name::new(text).map_err(|error| error.to_string());
+        let bucket = Algorithm::Bucket { period: Span::from_secs(period_seconds), burst: size };
+        let limit = Limit::new(count, name(REQUESTS)?, bucket).map_err(|error| error.to_string())?;
+        let refill = limit.refill_time();
+        let policy = Policy::of_limits(name(POLICY)?, vec![limit]).map_err(|error| error.to_string())?;
+        let handle = limiter.bind(policy).map_err(|error| error.to_string())?;
+        Ok(Self { handle, size, refill })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A map that callers fill has a bound, and what is used is not forgotten with it.
+    #[test]
+    fn however_many_limits_are_chosen_only_so_many_are_kept() {
+        let limiter = Limiter::builder().build();
+        let limits = ChosenLimits::default();
+        let choice = |size| Choice { size, count: 1, period_seconds: 60 };
+        let take = |size| {
+            let chosen = limits.find(&limiter, choice(size)).unwrap();
+            chosen.handle.try_take().subject("anna").now().unwrap().is_granted()
+        };
+        assert!(take(1));
+        let more = u64::try_from(RESP_CHOSEN_MAX).unwrap() + 10;
+        for size in 2..more {
+            limits.find(&limiter, choice(size)).unwrap();
+            assert!(limits.0.borrow().len() <= RESP_CHOSEN_MAX);
+        }
+        assert!(!take(1));
+    }
+}

@@ -1,0 +1,169 @@
+//! The Redis protocol: `CL.THROTTLE` for whoever has a Redis client and nothing else.
+//!
+//! Everything that has arrived is answered in one write, and a store on the network is asked for all of it together.
+//! `request` and `inline` read, `command` knows every command, `throttle` is the one that matters, `chosen` finds the
+//! limit that its caller chose, `hello` and `session` are about the client, `reply` and `outbox` write.
+
+mod chosen;
+mod command;
+mod hello;
+mod inline;
+mod outbox;
+mod reply;
+mod request;
+mod session;
+mod throttle;
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::task::yield_now;
+
+use crate::bounds::RESP_READ_BYTES;
+use crate::connection::Caller;
+use crate::worker::Worker;
+use chosen::ChosenLimits;
+use outbox::Outbox;
+use reply::Reply;
+use request::{Parsed, parse};
+use session::Session;
+
+/// What the connections of a worker share. Memory to read and to write is lent to whoever is being answered, so that
+/// thousands of clients with nothing to ask hold none.
+pub(crate) struct Resp {
+    chosen: ChosenLimits,
+    arrived: RefCell<Box<[u8]>>,
+    written: Cell<Vec<u8>>,
+}
+
+impl Resp {
+    pub(crate) fn new() -> Self {
+        let arrived = vec![0; RESP_READ_BYTES].into_boxed_slice();
+        Self { chosen: ChosenLimits::default(), arrived: RefCell::new(arrived), written: Cell::default() }
+    }
+}
+
+/// Serves one connection until its client goes, is cut off, or the server stops.
+pub(crate) async fn serve(worker: &Worker, mut stream: impl AsyncRead + AsyncWrite + Unpin, caller: Caller) {
+    let mut conversation = Conversation { worker, session: Session::new(), kept: Vec::new(), behind: false };
+    if let Err(error) = conversation.hold(&mut stream, &caller).await {
+        tracing::debug!(%error, "a connection ended badly");
+    }
+}
+
+/// One client and its requests.
+struct Conversation<'w> {
+    worker: &'w Worker,
+    session: Session,
+    /// What has arrived and is not answered: the beginning of a request, or what comes after as many replies as go out
+    /// together.
+    kept: Vec<u8>,
+    /// Whether there are whole requests in it.
+    behind: bool,
+}
+
+impl Conversation<'_> {
+    async fn hold(
+        &mut self,
+        stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+        caller: &Caller,
+    ) -> io::Result<()> {
+        loop {
+            let mut outbox = Outbox::reusing(self.worker.resp.written.take());
+            let heard = poll_fn(|context| self.poll_hear(stream, &mut outbox, context)).await?;
+            if !outbox.is_empty() {
+                let _busy = caller.pulse.begin(false);
+                outbox.fill_gaps().await;
+                stream.write_all(&outbox.written).await?;
+            }
+            outbox.written.clear();
+            self.worker.resp.written.set(outbox.written);
+            if heard == Heard::All || self.session.has_ended() {
+                return stream.shutdown().await;
+            }
+            if self.behind || heard == Heard::Much {
+                // Others have requests, too.
+                yield_now().await;
+            }
+        }
+    }
+
+    /// Waits for something to arrive, and answers what is whole of it.
+    fn poll_hear(
+        &mut self,
+        stream: &mut (impl AsyncRead + Unpin),
+        outbox: &mut Outbox,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<Heard>> {
+        if !self.behind {
+            if self.worker.is_stopping() {
+                return Poll::Ready(Ok(Heard::All));
+            }
+            let mut buffer = self.worker.resp.arrived.borrow_mut();
+            let mut buffer = ReadBuf::new(&mut buffer);
+            ready!(Pin::new(stream).poll_read(context, &mut buffer))?;
+            match buffer.filled() {
+                [] => return Poll::Ready(Ok(Heard::All)),
+                arrived if self.kept.is_empty() => {
+                    let answered = self.answer(arrived, outbox);
+                    self.kept.extend_from_slice(arrived.get(answered..).unwrap_or_default());
+                    outbox.send(context);
+                    let much = arrived.len() == RESP_READ_BYTES;
+                    return Poll::Ready(Ok(if much { Heard::Much } else { Heard::Some }));
+                }
+                arrived => self.kept.extend_from_slice(arrived),
+            }
+        }
+        let mut kept = std::mem::take(&mut self.kept);
+        let answered = self.answer(&kept, outbox);
+        kept.drain(..answered);
+        self.kept = if kept.is_empty() { Vec::new() } else { kept };
+        outbox.send(context);
+        Poll::Ready(Ok(Heard::Much))
+    }
+
+    /// Answers the requests that `arrived` begins with; how many bytes they were.
+    fn answer(&mut self, arrived: &[u8], outbox: &mut Outbox) -> usize {
+        let mut answered = 0;
+        let mut unquoted = Vec::new();
+        self.behind = false;
+        self.session.follow(self.worker);
+        while !self.session.has_ended() {
+            if outbox.is_full() {
+                self.behind = true;
+                break;
+            }
+            let rest = arrived.get(answered..).unwrap_or_default();
+            let taken = match parse(rest, &mut unquoted, self.session.may_ask()) {
+                Ok(Parsed::Incomplete) => break,
+                Ok(Parsed::Nothing(taken)) => taken,
+                Ok(Parsed::Request(arguments, taken)) => {
+                    command::answer(self.worker, &mut self.session, &arguments, outbox);
+                    taken
+                }
+                Err(error) => {
+                    outbox.written.error(format_args!("ERR Protocol error: {error}"));
+                    self.session.end();
+                    break;
+                }
+            };
+            answered = answered.saturating_add(taken);
+        }
+        answered
+    }
+}
+
+/// What has been heard of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heard {
+    /// Something.
+    Some,
+    /// As much as is read at once, or more than that: there may be more.
+    Much,
+    /// All there will be.
+    All,
+}

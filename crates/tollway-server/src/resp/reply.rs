@@ -1,0 +1,94 @@
+//! Replies, written one after the other into what will go out together.
+
+use std::fmt::Display;
+use std::io::Write;
+
+/// The protocol that a client has chosen. They differ in maps and in what nothing is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Protocol {
+    #[default]
+    Resp2,
+    Resp3,
+}
+
+/// What will go out.
+pub(super) trait Reply {
+    /// A word of our own.
+    fn simple(&mut self, word: &str);
+    /// Something went wrong. Line ends in the text would end the reply, and become spaces.
+    fn error(&mut self, text: impl Display);
+    fn integer(&mut self, number: i64);
+    /// Bytes of anybody's.
+    fn bulk(&mut self, bytes: &[u8]);
+    /// So many replies follow, and belong together.
+    fn array(&mut self, entries: usize);
+    /// So many pairs of replies follow.
+    fn map(&mut self, pairs: usize, protocol: Protocol);
+}
+
+impl Reply for Vec<u8> {
+    fn simple(&mut self, word: &str) {
+        line(self, b'+', word.as_bytes());
+    }
+
+    fn error(&mut self, text: impl Display) {
+        self.push(b'-');
+        let begin = self.len();
+        // Writing to memory does not fail.
+        let _ = write!(self, "{text}");
+        for byte in self.iter_mut().skip(begin).filter(|byte| matches!(byte, b'\r' | b'\n')) {
+            *byte = b' ';
+        }
+        self.extend_from_slice(b"\r\n");
+    }
+
+    fn integer(&mut self, number: i64) {
+        line(self, b':', itoa::Buffer::new().format(number).as_bytes());
+    }
+
+    fn bulk(&mut self, bytes: &[u8]) {
+        line(self, b'$', itoa::Buffer::new().format(bytes.len()).as_bytes());
+        self.extend_from_slice(bytes);
+        self.extend_from_slice(b"\r\n");
+    }
+
+    fn array(&mut self, entries: usize) {
+        line(self, b'*', itoa::Buffer::new().format(entries).as_bytes());
+    }
+
+    fn map(&mut self, pairs: usize, protocol: Protocol) {
+        match protocol {
+            Protocol::Resp2 => self.array(pairs.saturating_mul(2)),
+            Protocol::Resp3 => line(self, b'%', itoa::Buffer::new().format(pairs).as_bytes()),
+        }
+    }
+}
+
+#[inline]
+fn line(out: &mut Vec<u8>, sign: u8, text: &[u8]) {
+    out.push(sign);
+    out.extend_from_slice(text);
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_line_whatever_its_text() {
+        let mut out = Vec::new();
+        out.error("ERR a\r\nb");
+        assert_eq!(out, b"-ERR a  b\r\n");
+    }
+
+    #[test]
+    fn a_map_is_a_list_before_resp3() {
+        let written = |protocol| {
+            let mut out = Vec::new();
+            out.map(2, protocol);
+            out
+        };
+        assert_eq!([written(Protocol::Resp2), written(Protocol::Resp3)], [b"*4\r\n", b"%2\r\n"]);
+    }
+}

@@ -1,0 +1,286 @@
+//! Requests, as they lie in what was read: arguments are slices of it, and a request that is not all there is left for
+//! later. Whoever does not speak the protocol is told so in Redis's own words.
+
+use smallvec::SmallVec;
+
+use super::inline;
+use crate::bounds::{
+    RESP_ARGUMENTS_BEFORE_AUTH_MAX, RESP_ARGUMENTS_MAX, RESP_BULK_BYTES_MAX, RESP_LINE_BYTES_MAX,
+    RESP_REQUEST_BYTES_MAX,
+};
+
+/// The words of a request, the command's name first. No command of ours has more than six.
+pub(super) type Arguments<'a> = SmallVec<[&'a [u8]; 6]>;
+
+/// What stands at the beginning of what was read.
+#[derive(Debug, PartialEq)]
+pub(super) enum Parsed<'a> {
+    /// A request, and how many bytes it took.
+    Request(Arguments<'a>, usize),
+    /// So many bytes that ask for nothing: an empty line, or an array of nothing.
+    Nothing(usize),
+    /// The beginning of a request.
+    Incomplete,
+}
+
+/// What is wrong with what a client sends. It is told, and the connection closed: nobody knows where the next request
+/// would begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ProtocolError {
+    #[error("too big inline request")]
+    LongLine,
+    #[error("unbalanced quotes in request")]
+    Quotes,
+    #[error("too big mbulk count string")]
+    LongCount,
+    #[error("invalid multibulk length")]
+    Count,
+    #[error("unauthenticated multibulk length")]
+    CountBeforeAuth,
+    #[error("expected '$', got '{}'", char::from(*.0))]
+    NoBulk(u8),
+    #[error("too big bulk count string")]
+    LongLength,
+    #[error("invalid bulk length")]
+    Length,
+}
+
+/// Reads the request that `input` begins with. Words of a line are unquoted into `unquoted`.
+pub(super) fn parse<'a>(
+    input: &'a [u8],
+    unquoted: &'a mut Vec<u8>,
+    authenticated: bool,
+) -> Result<Parsed<'a>, ProtocolError> {
+    match input {
+        [] => Ok(Parsed::Incomplete),
+        [b'*', ..] => parse_array(input, authenticated),
+        _ => parse_line(input, unquoted),
+    }
+}
+
+/// An array of bulk strings, which is how programs ask.
+fn parse_array(input: &[u8], authenticated: bool) -> Result<Parsed<'_>, ProtocolError> {
+    let Some((count, mut at)) = number_line(input, 0, ProtocolError::LongCount)? else {
+        return Ok(Parsed::Incomplete);
+    };
+    let count = match count.ok_or(ProtocolError::Count)? {
+        ..=0 => return Ok(Parsed::Nothing(at)),
+        count => usize::try_from(count).map_err(|_| ProtocolError::Count)?,
+    };
+    if count > RESP_ARGUMENTS_MAX {
+        return Err(ProtocolError::Count);
+    }
+    if count > RESP_ARGUMENTS_BEFORE_AUTH_MAX && !authenticated {
+        return Err(ProtocolError::CountBeforeAuth);
+    }
+    let mut arguments = Arguments::new();
+    for _ in 0..count {
+        match parse_bulk(input, at)? {
+            Some((argument, next)) => {
+                arguments.push(argument);
+                at = next;
+            }
+            None => return Ok(Parsed::Incomplete),
+        }
+    }
+    Ok(Parsed::Request(arguments, at))
+}
+
+/// The bulk string at `at`, and where it ends.
+#[inline]
+fn parse_bulk(input: &[u8], at: usize) -> Result<Option<(&[u8], usize)>, ProtocolError> {
+    match input.get(at) {
+        None => return Ok(None),
+        Some(b'$') => {}
+        Some(other) => return Err(ProtocolError::NoBulk(*other)),
+    }
+    let Some((length, begin)) = number_line(input, at, ProtocolError::LongLength)? else { return Ok(None) };
+    let length = length.and_then(|length| usize::try_from(length).ok());
+    let length = length.filter(|length| *length <= RESP_BULK_BYTES_MAX).ok_or(ProtocolError::Length)?;
+    let end = begin.saturating_add(length);
+    let next = end.saturating_add(2);
+    if next > RESP_REQUEST_BYTES_MAX {
+        return Err(ProtocolError::Length);
+    }
+    match input.get(begin..end) {
+        Some(argument) if next <= input.len() => Ok(Some((argument, next))),
+        _ => Ok(None),
+    }
+}
+
+/// A line of one sign and a number: the number, if it is one, and where the next line begins.
+#[inline]
+fn number_line(
+    input: &[u8],
+    at: usize,
+    too_long: ProtocolError,
+) -> Result<Option<(Option<i64>, usize)>, ProtocolError> {
+    let rest = input.get(at..).unwrap_or_default();
+    match rest.iter().position(|byte| *byte == b'\r') {
+        None if rest.len() > RESP_LINE_BYTES_MAX => Err(too_long),
+        // The line feed has to be there, too.
+        Some(end) if end.saturating_add(2) <= rest.len() => {
+            let number = rest.get(1..end).and_then(number);
+            Ok(Some((number, at.saturating_add(end).saturating_add(2))))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// A number as Redis writes it: nothing before its first digit but a minus, and no zero that means nothing.
+#[inline]
+fn number(text: &[u8]) -> Option<i64> {
+    match text {
+        [b'0'] => Some(0),
+        [b'-', digits @ ..] => positive(digits)?.checked_neg(),
+        digits => positive(digits),
+    }
+}
+
+#[inline]
+fn positive(digits: &[u8]) -> Option<i64> {
+    let (b'1'..=b'9', true) = (digits.first()?, digits.iter().all(u8::is_ascii_digit)) else { return None };
+    digits.iter().try_fold(0i64, |number, digit| {
+        number.checked_mul(10)?.checked_add(i64::from(digit.wrapping_sub(b'0')))
+    })
+}
+
+/// A line of words, which is how people ask who have nothing but a terminal.
+fn parse_line<'a>(input: &'a [u8], unquoted: &'a mut Vec<u8>) -> Result<Parsed<'a>, ProtocolError> {
+    let Some(end) = input.iter().position(|byte| *byte == b'\n') else {
+        return if input.len() > RESP_LINE_BYTES_MAX {
+            Err(ProtocolError::LongLine)
+        } else {
+            Ok(Parsed::Incomplete)
+        };
+    };
+    if end > RESP_LINE_BYTES_MAX {
+        return Err(ProtocolError::LongLine);
+    }
+    let line = input.get(..end).unwrap_or_default();
+    let arguments = inline::split(line.strip_suffix(b"\r").unwrap_or(line), unquoted)?;
+    let taken = end.saturating_add(1);
+    Ok(if arguments.is_empty() { Parsed::Nothing(taken) } else { Parsed::Request(arguments, taken) })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Words = (Vec<Vec<u8>>, usize);
+
+    /// The words of the request, and how many bytes they took.
+    fn words(input: &[u8]) -> Result<Option<Words>, ProtocolError> {
+        let mut unquoted = Vec::new();
+        Ok(match parse(input, &mut unquoted, true)? {
+            Parsed::Request(arguments, taken) => {
+                Some((arguments.iter().map(|argument| argument.to_vec()).collect(), taken))
+            }
+            Parsed::Nothing(taken) => Some((Vec::new(), taken)),
+            Parsed::Incomplete => None,
+        })
+    }
+
+    fn request(arguments: &[Vec<u8>]) -> Vec<u8> {
+        let mut bytes = format!("*{}\r\n", arguments.len()).into_bytes();
+        for argument in arguments {
+            bytes.extend(format!("${}\r\n", argument.len()).bytes());
+            bytes.extend(argument);
+            bytes.extend(b"\r\n");
+        }
+        bytes
+    }
+
+    #[test]
+    fn numbers_are_strict() {
+        for (text, value) in [
+            ("0", Some(0)),
+            ("7", Some(7)),
+            ("-1", Some(-1)),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("9223372036854775808", None),
+            ("", None),
+            ("-", None),
+            ("-0", None),
+            ("007", None),
+            ("+1", None),
+            (" 1", None),
+            ("1 ", None),
+            ("1x", None),
+        ] {
+            assert_eq!(number(text.as_bytes()), value, "{text:?}");
+        }
+    }
+
+    /// T19: what is over a bound is told so before it is waited for.
+    #[test]
+    fn bounds_are_told_before_anything_is_kept() {
+        let long = "x".repeat(RESP_LINE_BYTES_MAX + 1);
+        let many = request(&vec![vec![b'x'; RESP_BULK_BYTES_MAX]; 5]);
+        for (input, error) in [
+            (format!("*{}\r\n", RESP_ARGUMENTS_MAX + 1).into_bytes(), ProtocolError::Count),
+            (b"*9999999999999999999\r\n".to_vec(), ProtocolError::Count),
+            (format!("*1\r\n${}\r\n", RESP_BULK_BYTES_MAX + 1).into_bytes(), ProtocolError::Length),
+            (b"*1\r\n$-1\r\n".to_vec(), ProtocolError::Length),
+            (b"*1\r\n$1x\r\n".to_vec(), ProtocolError::Length),
+            (b"*1\r\nPING\r\n".to_vec(), ProtocolError::NoBulk(b'P')),
+            (format!("*{long}").into_bytes(), ProtocolError::LongCount),
+            (format!("*1\r\n${long}").into_bytes(), ProtocolError::LongLength),
+            (long.clone().into_bytes(), ProtocolError::LongLine),
+            (format!("{long}\r\n").into_bytes(), ProtocolError::LongLine),
+            (b"PING \"a\r\n".to_vec(), ProtocolError::Quotes),
+            (many, ProtocolError::Length),
+        ] {
+            assert_eq!(
+                words(&input),
+                Err(error),
+                "{:?}",
+                String::from_utf8_lossy(&input[..input.len().min(40)])
+            );
+        }
+        let eleven = request(&vec![Vec::new(); RESP_ARGUMENTS_BEFORE_AUTH_MAX + 1]);
+        let refused = parse(&eleven, &mut Vec::new(), false).map(|_| ());
+        assert_eq!(refused, Err(ProtocolError::CountBeforeAuth));
+    }
+
+    proptest! {
+        /// T19: bytes that no client would send never panic, and nobody claims more of them than there are.
+        #[test]
+        fn any_bytes_are_read_within_what_is_there(input in vec(any::<u8>(), 0..512), authenticated: bool) {
+            let mut unquoted = Vec::new();
+            if let Ok(Parsed::Request(_, taken) | Parsed::Nothing(taken)) = parse(&input, &mut unquoted, authenticated) {
+                prop_assert!(taken > 0 && taken <= input.len());
+            }
+        }
+
+        /// The same with bytes that look like the protocol.
+        #[test]
+        fn near_misses_are_read_within_what_is_there(pieces in vec(
+            prop::sample::select(vec!["*", "$", "\r", "\n", "\r\n", "-", "0", "1", "2", "3", "9999999999", "\"", "'", "\\x", "a", " "]),
+            0..64,
+        )) {
+            let input = pieces.concat().into_bytes();
+            let mut unquoted = Vec::new();
+            if let Ok(Parsed::Request(_, taken) | Parsed::Nothing(taken)) = parse(&input, &mut unquoted, true) {
+                prop_assert!(taken > 0 && taken <= input.len());
+            }
+        }
+
+        /// However a request is cut into pieces, it is understood when it is whole and not before.
+        #[test]
+        fn a_request_is_understood_once_it_is_whole(
+            arguments in vec(vec(any::<u8>(), 0..40), 1..10),
+            rest in vec(any::<u8>(), 0..10),
+        ) {
+            let whole = request(&arguments);
+            for cut in 0..whole.len() {
+                prop_assert_eq!(words(&whole[..cut]), Ok(None));
+            }
+            let bytes = [whole.clone(), rest].concat();
+            prop_assert_eq!(words(&bytes), Ok(Some((arguments, whole.len()))));
+        }
+    }
+}

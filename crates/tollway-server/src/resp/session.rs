@@ -1,0 +1,78 @@
+//! What is known of a client for as long as it is connected.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use super::reply::Protocol;
+use crate::worker::Worker;
+
+/// A client's session.
+pub(super) struct Session {
+    id: i64,
+    protocol: Protocol,
+    /// Whether it has shown a token.
+    authenticated: bool,
+    /// Whether none is needed.
+    open: bool,
+    ended: bool,
+}
+
+impl Session {
+    pub(super) fn new() -> Self {
+        static LAST: AtomicI64 = AtomicI64::new(0);
+        let id = LAST.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        Self { id, protocol: Protocol::default(), authenticated: false, open: false, ended: false }
+    }
+
+    /// A number that no other client of this process has.
+    pub(super) fn id(&self) -> i64 {
+        self.id
+    }
+
+    pub(super) fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// From now on in this protocol; as before, if none is named.
+    pub(super) fn speak(&mut self, protocol: Option<Protocol>) {
+        self.protocol = protocol.unwrap_or(self.protocol);
+    }
+
+    /// Takes over what a reload may have changed.
+    pub(super) fn follow(&mut self, worker: &Worker) {
+        self.open = worker.shared.rules().resp_tokens.are_none();
+    }
+
+    /// Whether no token is needed.
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Whether it has shown the token, or none is needed.
+    #[inline]
+    pub(super) fn may_ask(&self) -> bool {
+        self.authenticated || self.open
+    }
+
+    /// Shows a token; whether it is right. Where none is needed, any is, as with Redis. A wrong one takes nothing back from
+    /// whoever was right before.
+    pub(super) fn show_token(&mut self, worker: &Worker, user: &[u8], token: &[u8]) -> bool {
+        let known = || worker.shared.rules().resp_tokens.right_of(token).is_some();
+        let right = user == b"default" && (self.open || known());
+        self.authenticated |= right && !self.open;
+        right
+    }
+
+    /// As if it had just connected.
+    pub(super) fn reset(&mut self) {
+        (self.protocol, self.authenticated) = (Protocol::default(), false);
+    }
+
+    /// Nothing more is answered than what was.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+}

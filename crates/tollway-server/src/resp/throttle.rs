@@ -1,0 +1,238 @@
+//! `CL.THROTTLE key max_burst count period [quantity]`, answered as the module redis-cell answers it.
+//!
+//! Five numbers: whether it was limited, the size of the bucket, what is left of it, and in how many seconds to come back
+//! and the bucket is full. Where redis-cell has words for a mistake, they are its own.
+
+use std::pin::Pin;
+
+use tollway::core::Reading;
+use tollway::{Span, TakeError, Taken};
+
+use super::chosen::{COUNT_MAX, Choice, Chosen, PERIOD_SECONDS_MAX};
+use super::outbox::Outbox;
+use super::reply::Reply;
+use crate::worker::Worker;
+
+/// An answer that is on its way from the store.
+pub(super) type Later = Pin<Box<dyn Future<Output = Result<Throttled, TakeError>>>>;
+
+/// What is asked.
+struct Wanted<'a> {
+    key: &'a str,
+    choice: Choice,
+    quantity: u64,
+}
+
+/// What is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Throttled {
+    limited: bool,
+    size: u64,
+    remaining: u64,
+    /// Nothing for what was granted, and for what can never be.
+    retry_after: Option<Span>,
+    reset_after: Span,
+}
+
+/// Answers the command, at once if the store is in this process.
+pub(super) fn answer(worker: &Worker, arguments: &[&[u8]], outbox: &mut Outbox) {
+    let asked = Wanted::read(arguments).and_then(|wanted| {
+        let chosen = worker.resp.chosen.find(&worker.shared.limiter, wanted.choice);
+        Ok((chosen.map_err(|problem| format!("ERR {problem}"))?, wanted))
+    });
+    let (chosen, Wanted { key, quantity, .. }) = match asked {
+        Ok(asked) => asked,
+        Err(problem) => return outbox.written.error(problem),
+    };
+    match chosen.ask(key, quantity).now() {
+        Ok(taken) => Throttled::of(&chosen, quantity, &taken).write(&mut outbox.written),
+        // The store is not in this process; nothing was sent yet.
+        Err(TakeError::BlockingInAsync) => {
+            let key = key.to_owned();
+            outbox.later(Box::pin(async move {
+                let taken = chosen.ask(&key, quantity).await?;
+                Ok(Throttled::of(&chosen, quantity, &taken))
+            }));
+        }
+        Err(error) => write_error(&error, &mut outbox.written),
+    }
+}
+
+/// Writes an answer that came later.
+pub(super) fn write(answer: &Result<Throttled, TakeError>, out: &mut Vec<u8>) {
+    match answer {
+        Ok(throttled) => throttled.write(out),
+        Err(error) => write_error(error, out),
+    }
+}
+
+fn write_error(error: &TakeError, out: &mut Vec<u8>) {
+    out.error(format_args!("ERR {error}"));
+}
+
+impl<'a> Wanted<'a> {
+    /// What the arguments ask for; what is wrong with them otherwise, as it is answered.
+    fn read(arguments: &[&'a [u8]]) -> Result<Self, String> {
+        let (key, max_burst, count, period, quantity) = match arguments {
+            [_, key, max_burst, count, period] => (key, max_burst, count, period, None),
+            [_, key, max_burst, count, period, quantity] => (key, max_burst, count, period, Some(*quantity)),
+            _ => {
+                let usage = "cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]";
+                return Err(format!("Cell error: Usage: {usage}"));
+            }
+        };
+        let key = std::str::from_utf8(key)
+            .map_err(|_| "ERR the key is not UTF-8; write other bytes in hexadecimal")?;
+        // One more than it is called: a burst comes on top of the one request that is always possible.
+        let size = amount("max_burst", max_burst, COUNT_MAX - 1)?.saturating_add(1);
+        let count = amount("count", count, COUNT_MAX)?;
+        let period_seconds = amount("period", period, PERIOD_SECONDS_MAX)?;
+        let quantity =
+            quantity.map_or(Ok(1), |quantity| amount("quantity", quantity, i64::MAX.unsigned_abs()))?;
+        if count == 0 || period_seconds == 0 {
+            return Err("Cell error: Zero rates are not supported".to_owned());
+        }
+        Ok(Self { key, choice: Choice { size, count, period_seconds }, quantity })
+    }
+}
+
+fn amount(what: &str, text: &[u8], most: u64) -> Result<u64, String> {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok());
+    let Some(number) = number else {
+        let shown = String::from_utf8_lossy(text);
+        let shown: String = shown.chars().take(80).collect();
+        return Err(format!("Cell error: Couldn't parse as integer: {shown}"));
+    };
+    let fits = u64::try_from(number).ok().filter(|number| *number <= most);
+    fits.ok_or_else(|| format!("ERR {what} is {number}; it must be from 0 to {most}"))
+}
+
+impl Chosen {
+    /// The take of a quantity. What is more than the bucket can hold takes nothing, and only looks.
+    fn ask<'l>(&'l self, key: &'l str, quantity: u64) -> tollway::Take<'l, tollway::Tries> {
+        let take = self.handle.try_take().subject(key);
+        let take = match quantity {
+            1 => take,
+            _ if quantity > self.size => take.cost(tollway::core::REQUESTS, 0),
+            _ => take.cost(tollway::core::REQUESTS, quantity),
+        };
+        take.with_readings()
+    }
+}
+
+impl Throttled {
+    fn of(chosen: &Chosen, quantity: u64, taken: &Taken<'_>) -> Self {
+        let (denied, readings) = match taken {
+            Taken::Granted(granted) => (None, granted.readings()),
+            Taken::Denied(denied) => (Some(Span::from(denied.retry_after())), denied.readings()),
+        };
+        // Without the store nobody knows what is left: then it is said to be nothing, for as long as that could last.
+        let unknown = || (0, chosen.refill, None);
+        let seen = |reading: &Reading| {
+            let reset_after = reading.resets_at.since(reading.as_of);
+            // A bucket that holds less than was taken from a larger one denies even those who take nothing.
+            let overdrawn =
+                (quantity == 0 && reading.used > reading.capacity).then(|| minus(reset_after, chosen.refill));
+            (reading.remaining, reset_after, overdrawn)
+        };
+        let (remaining, reset_after, overdrawn) = readings.first().map_or_else(unknown, seen);
+        let retry_after = denied.or(overdrawn);
+        let limited = retry_after.is_some() || quantity > chosen.size;
+        Self { limited, size: chosen.size, remaining, retry_after, reset_after }
+    }
+
+    fn write(self, out: &mut Vec<u8>) {
+        out.array(5);
+        out.integer(i64::from(self.limited));
+        out.integer(whole(self.size));
+        out.integer(whole(self.remaining));
+        out.integer(self.retry_after.map_or(-1, seconds));
+        out.integer(seconds(self.reset_after));
+    }
+}
+
+fn minus(span: Span, less: Span) -> Span {
+    Span::from_micros(span.as_micros().saturating_sub(less.as_micros()))
+}
+
+/// A begun second counts whole, a begun millisecond not at all: redis-cell rounds so.
+fn seconds(span: Span) -> i64 {
+    let milliseconds = span.as_micros() / 1_000;
+    whole(milliseconds.div_ceil(1_000))
+}
+
+/// All numbers of the engine are below 2^53.
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tollway::{Limiter, Timestamp};
+    use tollway_testkit::ManualClock;
+
+    use super::*;
+    use crate::resp::chosen::ChosenLimits;
+
+    /// B10: the sequence that redis-cell is tested with: a bucket of five, one more each second.
+    #[test]
+    fn the_answers_are_those_of_redis_cell() {
+        let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_700_000_000)));
+        let limiter = Limiter::builder().clock(clock.clone()).build();
+        let limits = ChosenLimits::default();
+        let chosen = limits.find(&limiter, Choice { size: 5, count: 1, period_seconds: 1 }).unwrap();
+        let mut passed = 0;
+        // Milliseconds, quantity, limited, remaining, retry_after, reset_after.
+        for (number, (at, quantity, limited, remaining, retry_after, reset_after)) in [
+            (0, 6, 1, 5, -1, 0),
+            (0, 1, 0, 4, -1, 1),
+            (0, 1, 0, 3, -1, 2),
+            (0, 1, 0, 2, -1, 3),
+            (0, 1, 0, 1, -1, 4),
+            (0, 1, 0, 0, -1, 5),
+            (0, 1, 1, 0, 1, 5),
+            (3_000, 1, 0, 2, -1, 3),
+            (3_100, 1, 0, 1, -1, 4),
+            (4_000, 1, 0, 1, -1, 4),
+            (8_000, 1, 0, 4, -1, 1),
+            (9_500, 1, 0, 4, -1, 1),
+            (9_500, 0, 0, 4, -1, 1),
+            (9_500, 2, 0, 2, -1, 3),
+            (9_500, 5, 1, 2, 3, 3),
+            (9_500, 99, 1, 2, -1, 3),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            clock.advance(Span::from_millis(at - passed));
+            passed = at;
+            let taken = chosen.ask("foo", quantity).now().unwrap();
+            let mut out = Vec::new();
+            Throttled::of(&chosen, quantity, &taken).write(&mut out);
+            let expected =
+                format!("*5\r\n:{limited}\r\n:5\r\n:{remaining}\r\n:{retry_after}\r\n:{reset_after}\r\n");
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "step {number}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_made_smaller_than_what_is_used_denies_until_that_has_come_back() {
+        let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_700_000_000)));
+        let limiter = Limiter::builder().clock(clock).build();
+        let limits = ChosenLimits::default();
+        let of = |size| limits.find(&limiter, Choice { size, count: 1, period_seconds: 1 }).unwrap();
+        assert!(of(10).ask("foo", 10).now().unwrap().is_granted());
+        let small = of(3);
+        let looked = Throttled::of(&small, 0, &small.ask("foo", 0).now().unwrap());
+        let (retry_after, reset_after) = (Some(Span::from_secs(7)), Span::from_secs(10));
+        assert_eq!(looked, Throttled { limited: true, size: 3, remaining: 0, retry_after, reset_after });
+    }
+
+    #[test]
+    fn seconds_are_rounded_as_redis_cell_does() {
+        let micros = [0, 999, 1_000, 999_999, 1_000_000, 1_000_999, 1_001_000];
+        assert_eq!(micros.map(|micros| seconds(Span::from_micros(micros))), [0, 0, 1, 1, 1, 1, 2]);
+    }
+}

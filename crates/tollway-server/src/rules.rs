@@ -1,0 +1,57 @@
+//! What the config says of answering: read anew when the file changes, while connections go on.
+
+use std::collections::BTreeMap;
+
+use tollway::ServerConfig;
+use tollway_inbound::address::AddressRules;
+use tollway_inbound::headers::HeaderChoice;
+
+use crate::ServeError;
+use crate::admin::Tokens;
+use crate::grpc::Descriptors;
+
+/// What a reload can change.
+pub(crate) struct Rules {
+    pub(crate) address: AddressRules,
+    pub(crate) subject_headers: Vec<String>,
+    pub(crate) tokens: Tokens,
+    pub(crate) resp_tokens: Tokens,
+    pub(crate) descriptors: Descriptors,
+    headers: HeaderChoice,
+    headers_named: bool,
+    policy_headers: BTreeMap<String, HeaderChoice>,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<tokio_rustls::TlsAcceptor>,
+}
+
+impl Rules {
+    /// Reads what the config names: tokens, and certificates.
+    pub(crate) fn new(config: &ServerConfig) -> Result<Self, ServeError> {
+        #[cfg(not(feature = "tls"))]
+        if config.tls.is_some() {
+            return Err(ServeError::NoTls);
+        }
+        Ok(Self {
+            address: config.address.clone(),
+            subject_headers: config.subject_headers.clone(),
+            tokens: Tokens::read(config)?,
+            resp_tokens: Tokens::read_resp(config)?,
+            descriptors: Descriptors::new(&config.descriptors),
+            headers: config.headers,
+            headers_named: config.headers_named,
+            policy_headers: config.policy_headers.clone(),
+            #[cfg(feature = "tls")]
+            tls: config.tls.as_ref().map(crate::tls::acceptor).transpose()?,
+        })
+    }
+
+    /// Whether the config names the headers of answers under a policy.
+    pub(crate) fn names_headers_of(&self, policy: &str) -> bool {
+        self.headers_named || self.policy_headers.contains_key(policy)
+    }
+
+    /// The headers of answers under a policy.
+    pub(crate) fn headers_of(&self, policy: &str) -> HeaderChoice {
+        self.policy_headers.get(policy).copied().unwrap_or(self.headers)
+    }
+}

@@ -1,0 +1,145 @@
+//! The server as a whole: started with sockets, ended by a signal, told of changes in between.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::{ArcSwap, Guard};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tollway::{Limiter, ListenAddress, ServerConfig};
+
+use crate::accept::{Entrance, accept};
+use crate::bounds::Patience;
+use crate::permit::Seal;
+use crate::places::Places;
+use crate::rules::Rules;
+use crate::worker::Crew;
+use crate::{Door, Listeners, ServeError, store_watch};
+
+/// Decisions of one limiter, for whoever asks over the network.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use tollway::{Limiter, ServerConfig};
+/// use tollway_server::{Listeners, Server};
+///
+/// let limiter = Limiter::builder().policy("api", ["100 requests / minute"])?.build();
+/// let config = ServerConfig::default();
+/// let server = Server::new(limiter, &config).await?;
+/// server.serve(Listeners::bind(&config).await?, std::future::pending()).await?;
+/// # Ok(()) }
+/// ```
+pub struct Server {
+    shared: Arc<Shared>,
+    config: ServerConfig,
+    store: String,
+}
+
+/// What all workers share.
+pub(crate) struct Shared {
+    pub(crate) limiter: Limiter,
+    pub(crate) seal: Seal,
+    pub(crate) patience: Patience,
+    rules: ArcSwap<Rules>,
+    stopping: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn rules(&self) -> Guard<Arc<Rules>> {
+        self.rules.load()
+    }
+
+    /// Whether the server is about to end.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+}
+
+impl Server {
+    /// A server of this limiter. Reads the tokens and certificates that the config names.
+    pub async fn new(limiter: Limiter, config: &ServerConfig) -> Result<Self, ServeError> {
+        let rules = Rules::new(config)?;
+        config.admin.iter().try_for_each(|admin| check_administration(admin, &rules))?;
+        let rules = ArcSwap::from_pointee(rules);
+        let seal = Seal::new(&limiter).await?;
+        let shared =
+            Shared { limiter, seal, patience: Patience::default(), rules, stopping: AtomicBool::new(false) };
+        Ok(Self { shared: Arc::new(shared), config: config.clone(), store: "store".to_owned() })
+    }
+
+    /// With another patience for its clients.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Patience) -> Self {
+        // Nobody else has it before the server serves.
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.patience = patience;
+        }
+        self
+    }
+
+    /// With this name for the store in the log, as in `Redis issue: ...`.
+    #[must_use]
+    pub fn with_store_named(mut self, store: &str) -> Self {
+        store.clone_into(&mut self.store);
+        self
+    }
+
+    /// The limiter.
+    pub fn limiter(&self) -> &Limiter {
+        &self.shared.limiter
+    }
+
+    /// Takes over what a changed config says of answering. Where and with how many workers it listens, and how many
+    /// connections there may be, stays until a restart.
+    pub fn reload(&self, config: &ServerConfig) -> Result<(), ServeError> {
+        let rules = Rules::new(config)?;
+        self.config.admin.iter().try_for_each(|admin| check_administration(admin, &rules))?;
+        self.shared.rules.store(Arc::new(rules));
+        Ok(())
+    }
+
+    /// Serves until `shutdown` is ready; then takes no more connections, lets requests that run come to their end within
+    /// the config's grace, and returns. Must be called on a tokio runtime with I/O and timers, which only accepts.
+    pub async fn serve(
+        &self,
+        listeners: Listeners,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        for (_, address) in listeners.addresses().iter().filter(|(door, _)| *door == Door::Administration) {
+            check_administration(address, &self.shared.rules())?;
+        }
+        let crew = Crew::start(&self.shared, self.workers(), self.config.grace)?;
+        let places = Arc::new(Places::new(self.config.connections, self.config.connections_per_address));
+        let entrance = Arc::new(Entrance { shared: Arc::clone(&self.shared), places, crew });
+        let (stop, stopped) = watch::channel(false);
+        let mut loops = JoinSet::new();
+        for (door, listener) in listeners.0 {
+            loops.spawn(accept(listener, door, Arc::clone(&entrance), stopped.clone()));
+        }
+        tokio::select! {
+            () = shutdown => {}
+            () = store_watch::report(&self.shared.limiter, &self.store) => {}
+            () = self.shared.seal.settle(&self.shared.limiter) => {}
+        }
+        self.shared.stopping.store(true, Ordering::Relaxed);
+        stop.send_replace(true);
+        while loops.join_next().await.is_some() {}
+        if let Some(entrance) = Arc::into_inner(entrance) {
+            entrance.crew.end().await;
+        }
+        Ok(())
+    }
+
+    fn workers(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.config.workers.unwrap_or_else(cores)
+    }
+}
+
+/// Without a token, only this machine may look.
+fn check_administration(address: &ListenAddress, rules: &Rules) -> Result<(), ServeError> {
+    if rules.tokens.are_none() && !address.is_local() {
+        return Err(ServeError::OpenAdministration(address.clone()));
+    }
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! The workers together: new connections go to whoever has the fewest.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::{mpsc, oneshot};
+
+use super::run;
+use crate::ServeError;
+use crate::bounds::INBOX_MAX;
+use crate::connection::Arrival;
+use crate::server::Shared;
+
+/// All workers of a server.
+pub(crate) struct Crew(Vec<Member>);
+
+struct Member {
+    inbox: mpsc::Sender<Arrival>,
+    load: Arc<AtomicUsize>,
+    thread: JoinHandle<()>,
+    ended: oneshot::Receiver<()>,
+}
+
+/// Counts a connection as its worker's until it is dropped.
+pub(crate) struct Load(Arc<AtomicUsize>);
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Crew {
+    pub(crate) fn start(shared: &Arc<Shared>, workers: usize, grace: Duration) -> Result<Self, ServeError> {
+        let members = (0..workers).map(|number| start_one(number, Arc::clone(shared), grace));
+        members.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Hands a connection to the worker with the fewest. If that one's inbox is full, waits: the kernel keeps those who
+    /// come after.
+    pub(crate) async fn hand_over(&self, arrive: impl FnOnce(Load) -> Arrival) {
+        let least = self.0.iter().min_by_key(|member| member.load.load(Ordering::Relaxed));
+        let Some(member) = least else { return };
+        member.load.fetch_add(1, Ordering::Relaxed);
+        let arrival = arrive(Load(Arc::clone(&member.load)));
+        if member.inbox.send(arrival).await.is_err() {
+            tracing::error!("a worker has ended; its connections are lost");
+        }
+    }
+
+    /// No more connections will come: waits until every worker has served what it has.
+    pub(crate) async fn end(self) {
+        let (threads, ended): (Vec<_>, Vec<_>) =
+            self.0.into_iter().map(|member| (member.thread, member.ended)).unzip();
+        for one in ended {
+            // A worker that panicked has ended, too.
+            let _ = one.await;
+        }
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn start_one(number: usize, shared: Arc<Shared>, grace: Duration) -> Result<Member, ServeError> {
+    let machine = |error: std::io::Error| ServeError::Machine(error.to_string());
+    let (inbox, receiver) = mpsc::channel(INBOX_MAX);
+    let (tell_started, started) = std::sync::mpsc::sync_channel(1);
+    let (tell_ended, ended) = oneshot::channel();
+    let work = move || {
+        let runtime =
+            Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default());
+        match runtime {
+            Ok(runtime) => {
+                let _ = tell_started.send(Ok(()));
+                runtime.block_on(run(shared, receiver, grace));
+                // What is still running now was given its time.
+                drop(runtime);
+                let _ = tell_ended.send(());
+            }
+            Err(error) => drop(tell_started.send(Err(error))),
+        }
+    };
+    let thread =
+        std::thread::Builder::new().name(format!("tollway-{number}")).spawn(work).map_err(machine)?;
+    match started.recv() {
+        Ok(Ok(())) => Ok(Member { inbox, load: Arc::default(), thread, ended }),
+        Ok(Err(error)) => Err(machine(error)),
+        Err(_) => Err(ServeError::Machine("a worker ended before it began".to_owned())),
+    }
+}

@@ -1,0 +1,231 @@
+//! The pulse of a connection: what its client is waited for, and until when.
+//!
+//! Nothing here sets a timer. The worker looks at all pulses a few times a second and cuts off those that are overdue, so
+//! that a request pays for its bounds with a few stores to memory.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::Duration;
+
+use crate::bounds::Patience;
+
+/// The time since the worker began, as it was when it last looked.
+#[derive(Default)]
+pub(crate) struct CoarseClock(Cell<Duration>);
+
+impl CoarseClock {
+    pub(crate) fn set(&self, now: Duration) {
+        self.0.set(now);
+    }
+}
+
+/// Nothing is waited for.
+const NEVER: Duration = Duration::MAX;
+
+/// The pulse of one connection.
+pub(crate) struct Pulse {
+    clock: Rc<CoarseClock>,
+    patience: Patience,
+    /// Until when the client must have said what it wants.
+    due: Cell<Duration>,
+    /// Until when it must have read something of its answers.
+    write_due: Cell<Duration>,
+    /// Requests that are being answered.
+    requests: Cell<usize>,
+    /// Whether nothing has come since the last request.
+    idle: Cell<bool>,
+    /// Whether it speaks HTTP/2, where bytes need not be a request.
+    streams: Cell<bool>,
+    over: Cell<bool>,
+    task: RefCell<Option<Waker>>,
+}
+
+/// A request being answered: meanwhile, the client is not waited for.
+pub(crate) struct Busy(Rc<Pulse>);
+
+impl Pulse {
+    pub(crate) fn new(clock: Rc<CoarseClock>, patience: Patience) -> Self {
+        let due = Cell::new(clock.0.get().saturating_add(patience.head));
+        Self {
+            clock,
+            patience,
+            due,
+            write_due: Cell::new(NEVER),
+            requests: Cell::new(0),
+            idle: Cell::new(false),
+            streams: Cell::new(false),
+            over: Cell::new(false),
+            task: RefCell::new(None),
+        }
+    }
+
+    /// Bytes have come. After a pause on HTTP/1 they are the beginning of a request, which must come to an end.
+    pub(crate) fn received(&self) {
+        if self.idle.get() && !self.streams.get() {
+            self.idle.set(false);
+            self.due.set(self.within(self.patience.head));
+        }
+    }
+
+    /// A request is being answered until the guard is dropped.
+    pub(crate) fn begin(self: &Rc<Self>, streams: bool) -> Busy {
+        self.streams.set(streams);
+        self.requests.set(self.requests.get().saturating_add(1));
+        self.due.set(NEVER);
+        Busy(Rc::clone(self))
+    }
+
+    fn end(&self) {
+        let requests = self.requests.get().saturating_sub(1);
+        self.requests.set(requests);
+        if requests == 0 {
+            self.idle.set(true);
+            self.due.set(self.within(self.patience.idle));
+        }
+    }
+
+    /// The client does not read.
+    pub(crate) fn write_blocked(&self) {
+        if self.write_due.get() == NEVER {
+            self.write_due.set(self.within(self.patience.write));
+        }
+    }
+
+    /// The client reads again.
+    pub(crate) fn wrote(&self) {
+        self.write_due.set(NEVER);
+    }
+
+    /// How long the whole body of a request may take.
+    pub(crate) fn body_time(&self) -> Duration {
+        self.patience.body
+    }
+
+    fn within(&self, patience: Duration) -> Duration {
+        self.clock.0.get().saturating_add(patience)
+    }
+
+    /// Whether the connection is to be given up.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.get()
+    }
+
+    /// Looks whether the client is overdue, and cuts it off then.
+    pub(crate) fn look(&self) {
+        let now = self.clock.0.get();
+        if now > self.due.get() || now > self.write_due.get() {
+            self.over.set(true);
+            self.wake();
+        }
+    }
+
+    /// Remembers the task that serves the connection.
+    pub(crate) fn served_by(&self, task: &Waker) {
+        let mut known = self.task.borrow_mut();
+        if !known.as_ref().is_some_and(|known| known.will_wake(task)) {
+            *known = Some(task.clone());
+        }
+    }
+
+    /// Lets the task see that something has changed.
+    pub(crate) fn wake(&self) {
+        if let Some(task) = &*self.task.borrow() {
+            task.wake_by_ref();
+        }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn pulse() -> (Rc<CoarseClock>, Rc<Pulse>) {
+        let clock = Rc::new(CoarseClock::default());
+        let patience =
+            Patience { head: 10 * SECOND, idle: 75 * SECOND, body: 10 * SECOND, write: 5 * SECOND };
+        (Rc::clone(&clock), Rc::new(Pulse::new(clock, patience)))
+    }
+
+    /// When it is cut off if nothing more happens, in seconds.
+    fn cut_off_at(clock: &CoarseClock, pulse: &Pulse) -> u64 {
+        let from = clock.0.get().as_secs();
+        let found = (from..from + 1_000).find(|second| {
+            clock.set(Duration::from_secs(*second) + SECOND / 2);
+            pulse.look();
+            pulse.is_over()
+        });
+        found.expect("it is cut off")
+    }
+
+    #[test]
+    fn a_connection_without_a_request_has_the_time_of_a_head() {
+        let (clock, pulse) = pulse();
+        pulse.received();
+        assert_eq!(cut_off_at(&clock, &pulse), 10);
+    }
+
+    #[test]
+    fn between_requests_it_may_be_idle_but_a_head_must_come_to_an_end() {
+        let (clock, idle) = pulse();
+        drop(idle.begin(false));
+        assert_eq!(cut_off_at(&clock, &idle), 75);
+
+        let (clock, begun) = pulse();
+        drop(begun.begin(false));
+        clock.set(30 * SECOND);
+        begun.received();
+        clock.set(35 * SECOND);
+        begun.received();
+        assert_eq!(cut_off_at(&clock, &begun), 40);
+    }
+
+    #[test]
+    fn on_http_2_bytes_are_no_excuse_and_no_request() {
+        let (clock, pulse) = pulse();
+        drop(pulse.begin(true));
+        clock.set(60 * SECOND);
+        pulse.received();
+        assert_eq!(cut_off_at(&clock, &pulse), 75);
+    }
+
+    #[test]
+    fn while_requests_are_answered_the_client_is_not_waited_for() {
+        let (clock, pulse) = pulse();
+        let (one, other) = (pulse.begin(true), pulse.begin(true));
+        clock.set(500 * SECOND);
+        pulse.look();
+        drop(one);
+        clock.set(900 * SECOND);
+        pulse.look();
+        assert!(!pulse.is_over());
+        drop(other);
+        assert_eq!(cut_off_at(&clock, &pulse), 975);
+    }
+
+    #[test]
+    fn whoever_does_not_read_is_cut_off_even_while_answered() {
+        let (clock, pulse) = pulse();
+        let _busy = pulse.begin(false);
+        pulse.write_blocked();
+        clock.set(4 * SECOND);
+        pulse.write_blocked();
+        assert_eq!(cut_off_at(&clock, &pulse), 5);
+
+        let (clock, reading) = self::pulse();
+        let _busy = reading.begin(false);
+        reading.write_blocked();
+        reading.wrote();
+        clock.set(500 * SECOND);
+        reading.look();
+        assert!(!reading.is_over());
+    }
+}

@@ -1,0 +1,134 @@
+//! Real Envoy in front, with the configuration of `examples/envoy`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "helpers of tests may fail the test"
+)]
+
+#[allow(dead_code, reason = "shared with the tests of HTTP")]
+#[path = "../server/client.rs"]
+mod client;
+mod proxy;
+#[allow(dead_code, reason = "shared with the tests of HTTP")]
+#[path = "../server/running.rs"]
+mod running;
+mod service;
+
+use std::thread;
+
+use client::{Answer, Client};
+use proxy::Envoy;
+use running::{Running, Setup};
+use service::Service;
+use tollway_server::Door;
+
+/// The example's config with other limits, so that no window ends while a test runs.
+fn tollway(changes: &[(&str, &str)]) -> Running {
+    let example = include_str!("../../../../examples/envoy/tollway.toml");
+    let moved = [("127.0.0.1:8081", "127.0.0.1:0")];
+    Setup::of(&proxy::changed(example, changes.iter().chain(&moved).copied())).start()
+}
+
+const PER_ADDRESS: &str = "100 requests / minute";
+const LOGIN: &str = "5 requests / minute";
+const TRIAL: &str = "20 requests / minute";
+
+fn get(client: &mut Client, path: &str, headers: &str) -> Answer {
+    client.get(path, headers)
+}
+
+/// B10: through Envoy, from many connections at once, a limit holds exactly; its headers say what is left.
+#[test]
+fn a_limit_holds_exactly_behind_envoy() {
+    let tollway = tollway(&[(PER_ADDRESS, "50 requests / hour from first call")]);
+    let service = Service::start();
+    let envoy = Envoy::start(tollway.tcp(Door::Grpc), service.address(), &[]);
+    let first = get(&mut envoy.client(), "/", "");
+    assert_eq!(first.status, 200);
+    assert_eq!(first.header("x-ratelimit-limit"), Some("50, 50;w=3600;name=\"requests_per_hour\""));
+    assert_eq!(first.header("x-ratelimit-remaining"), Some("49"));
+    let statuses: Vec<u16> = thread::scope(|scope| {
+        let client = || {
+            let mut client = envoy.client();
+            (0..15).map(|_| get(&mut client, "/", "").status).collect::<Vec<u16>>()
+        };
+        let clients: Vec<_> = (0..8).map(|_| scope.spawn(client)).collect();
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+    });
+    let count = |status| statuses.iter().filter(|found| **found == status).count();
+    assert_eq!((count(200), count(429)), (49, 71), "{statuses:?}");
+    let denied = get(&mut envoy.client(), "/", "");
+    assert_eq!((denied.status, denied.header("x-envoy-ratelimited")), (429, Some("true")));
+    assert_eq!(denied.header("x-ratelimit-remaining"), Some("0"));
+    let wait: u32 = denied.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=3_600).contains(&wait));
+    assert_eq!(service.served(), 50);
+}
+
+/// I2, I3: who is stopped by the limit of the login uses up nothing of the other.
+#[test]
+fn a_denial_uses_up_nothing() {
+    let hour = "requests / hour from first call";
+    let tollway = tollway(&[(PER_ADDRESS, &format!("10 {hour}")), (LOGIN, &format!("3 {hour}"))]);
+    let service = Service::start();
+    let envoy = Envoy::start(tollway.tcp(Door::Grpc), service.address(), &[]);
+    let mut client = envoy.client();
+    let logins: Vec<u16> = (0..9).map(|_| get(&mut client, "/login?again", "").status).collect();
+    assert_eq!(logins, [[200; 3].as_slice(), &[429; 6]].concat());
+    let others: Vec<u16> = (0..9).map(|_| get(&mut client, "/", "").status).collect();
+    assert_eq!(others, [[200; 7].as_slice(), &[429; 2]].concat());
+}
+
+/// B9: a shadow lets everything through, tells the service and Envoy's log, and nobody else.
+#[test]
+fn a_shadow_is_told_to_the_service_and_the_log() {
+    let tollway = tollway(&[(TRIAL, "2 requests / hour from first call")]);
+    let service = Service::start();
+    let envoy = Envoy::start(tollway.tcp(Door::Grpc), service.address(), &[]);
+    let mut client = envoy.client();
+    let answers: Vec<Answer> = (0..4).map(|_| get(&mut client, "/", "x-user: ann\r\n")).collect();
+    let told: Vec<&str> = answers.iter().map(|answer| answer.body.as_str()).collect();
+    assert_eq!(told, ["", "", "per_user_trial", "per_user_trial"]);
+    for answer in &answers {
+        assert_eq!((answer.status, answer.header("x-tollway-would-deny")), (200, None));
+    }
+    let free: Vec<u16> = (0..4).map(|_| get(&mut client, "/", "x-user: monitoring\r\n").status).collect();
+    assert_eq!(free, [200; 4]);
+    drop(client);
+    let log = envoy.ended();
+    let would_deny = log.lines().filter(|line| *line == "/ 200 would_deny=per_user_trial").count();
+    assert_eq!(would_deny, 2, "{log}");
+}
+
+/// T18: a header that is not text counts, and does not get round the limit by making the question fail.
+#[test]
+fn a_header_that_is_not_text_counts() {
+    let limit = "2 requests / hour from first call";
+    let tollway = tollway(&[(TRIAL, limit), ("shadow = true", "")]);
+    let service = Service::start();
+    let envoy = Envoy::start(tollway.tcp(Door::Grpc), service.address(), &[]);
+    let mut client = envoy.client();
+    let statuses: Vec<u16> = (0..4)
+        .map(|_| {
+            client.write(b"GET / HTTP/1.1\r\nhost: test\r\nx-user: \xff\xfe\r\n\r\n").unwrap();
+            client.answer().unwrap().status
+        })
+        .collect();
+    assert_eq!(statuses, [200, 200, 429, 429]);
+}
+
+/// B10: while nobody decides, Envoy does what its configuration says.
+#[test]
+fn without_tollway_envoy_does_what_it_is_told() {
+    for (choice, status) in [("failure_mode_deny: true", 500), ("failure_mode_deny: false", 200)] {
+        let tollway = tollway(&[]);
+        let service = Service::start();
+        let changes = [("failure_mode_deny: true", choice)];
+        let envoy = Envoy::start(tollway.tcp(Door::Grpc), service.address(), &changes);
+        assert_eq!(get(&mut envoy.client(), "/", "").status, 200);
+        drop(tollway);
+        assert_eq!(get(&mut envoy.client(), "/", "").status, status, "{choice}");
+    }
+}

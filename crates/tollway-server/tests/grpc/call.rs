@@ -1,0 +1,116 @@
+//! A gRPC client: one HTTP/2 connection, unary calls, and frames as bytes, so that it can send wrong ones too.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
+use hyper::client::conn::http2::{SendRequest, handshake};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use prost::Message;
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tollway_server::Door;
+
+use crate::messages::{RateLimitRequest, RateLimitResponse};
+use crate::running::{LONG, Running};
+
+pub(crate) const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+
+/// One connection.
+pub(crate) struct Connection {
+    runtime: Runtime,
+    send: SendRequest<Full<Bytes>>,
+}
+
+/// How a call ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    pub(crate) http_status: u16,
+    pub(crate) status: Option<u32>,
+    pub(crate) message: String,
+    /// The body, with the five bytes before a message.
+    pub(crate) body: Bytes,
+}
+
+impl Connection {
+    pub(crate) fn to(address: SocketAddr) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let send = runtime.block_on(async {
+            let stream = TcpStream::connect(address).await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            let (send, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+            tokio::spawn(async move { drop(connection.await) });
+            send
+        });
+        Self { runtime, send }
+    }
+
+    /// Sends these bytes as the body of a call.
+    pub(crate) fn send(&mut self, path: &str, content_type: &str, body: impl Into<Bytes>) -> Reply {
+        let request = Request::post(format!("http://test{path}")).header("content-type", content_type);
+        let request = request.header("te", "trailers").body(Full::new(body.into())).unwrap();
+        let Self { runtime, send } = self;
+        runtime.block_on(async {
+            let answered = async {
+                send.ready().await.unwrap();
+                let (head, body) = send.send_request(request).await.unwrap().into_parts();
+                let body = body.collect().await.unwrap();
+                let trailers = body.trailers().cloned().unwrap_or_default();
+                let header = |name| {
+                    let value = trailers.get(name).or(head.headers.get(name));
+                    value.map(|value| value.to_str().unwrap().to_owned())
+                };
+                Reply {
+                    http_status: head.status.as_u16(),
+                    status: header("grpc-status").map(|status| status.parse().unwrap()),
+                    message: header("grpc-message").unwrap_or_default(),
+                    body: body.to_bytes(),
+                }
+            };
+            tokio::time::timeout(LONG, answered).await.expect("an answer")
+        })
+    }
+
+    /// A call with one message.
+    pub(crate) fn call(&mut self, path: &str, message: &impl Message) -> Reply {
+        self.send(path, "application/grpc", framed(&message.encode_to_vec()))
+    }
+
+    /// A question that must be answered.
+    pub(crate) fn ask(&mut self, request: &RateLimitRequest) -> RateLimitResponse {
+        let reply = self.call(SHOULD_RATE_LIMIT, request);
+        assert_eq!((reply.http_status, reply.status), (200, Some(0)), "{reply:?}");
+        reply.read()
+    }
+
+    /// A question that must not be answered; its code.
+    pub(crate) fn ask_wrongly(&mut self, request: &RateLimitRequest) -> (u32, String) {
+        let reply = self.call(SHOULD_RATE_LIMIT, request);
+        assert_eq!((reply.http_status, &reply.body[..]), (200, &b""[..]), "{reply:?}");
+        (reply.status.unwrap(), reply.message)
+    }
+}
+
+impl Reply {
+    /// The one message of the body.
+    pub(crate) fn read<M: Message + Default>(&self) -> M {
+        let (prefix, message) = self.body.split_at(5);
+        let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+        assert_eq!(prefix, [&[0][..], &length].concat());
+        M::decode(message).unwrap()
+    }
+}
+
+impl Running {
+    /// A connection where all decisions are asked for.
+    pub(crate) fn envoy(&self) -> Connection {
+        Connection::to(self.tcp(Door::Decisions))
+    }
+}
+
+/// A message with what comes before it.
+pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+    [&[0][..], &length, message].concat()
+}

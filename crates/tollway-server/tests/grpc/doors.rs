@@ -1,0 +1,64 @@
+//! Where it is answered, and what else is asked there.
+
+use prost::Message;
+use tollway_server::Door;
+
+use crate::call::{Connection, SHOULD_RATE_LIMIT, framed};
+use crate::client::Client;
+use crate::messages::{OK, descriptor, question};
+use crate::running::Running;
+
+const CONFIG: &str = r#"
+    [policies.p]
+    limits = ["100 / hour from first call"]
+    [server]
+    grpc = "127.0.0.1:0"
+    [[server.descriptors]]
+    domain = "edge"
+    keys = ["k"]
+    policy = "p"
+"#;
+
+#[test]
+fn both_listeners_for_decisions_answer() {
+    let server = Running::of(CONFIG);
+    for door in [Door::Decisions, Door::Grpc] {
+        let mut envoy = Connection::to(server.tcp(door));
+        assert_eq!(envoy.ask(&question([descriptor(&["k=v"])])).overall_code, OK, "{door:?}");
+        let body = framed(&question([descriptor(&["k=v"])]).encode_to_vec());
+        for content_type in ["application/grpc+proto", "application/grpc;charset=utf-8"] {
+            let reply = envoy.send(SHOULD_RATE_LIMIT, content_type, body.clone());
+            assert_eq!((reply.http_status, reply.status), (200, Some(0)), "{content_type}");
+        }
+        for path in ["/envoy.service.ratelimit.v3.RateLimitService/Other", "/v1/take", "/"] {
+            let reply = envoy.send(path, "application/grpc", body.clone());
+            assert_eq!((reply.http_status, reply.status), (200, Some(12)), "{path}");
+        }
+    }
+}
+
+/// T22: the administration's listener answers nobody who has no business there.
+#[test]
+fn other_listeners_do_not() {
+    let server = Running::of(CONFIG);
+    let body = framed(&question([descriptor(&["k=v"])]).encode_to_vec());
+    let reply =
+        Connection::to(server.tcp(Door::Administration)).send(SHOULD_RATE_LIMIT, "application/grpc", body);
+    assert_eq!((reply.http_status, reply.status), (404, None));
+}
+
+#[test]
+fn the_listener_for_envoy_understands_nothing_else() {
+    let server = Running::of(CONFIG);
+    let mut envoy = Connection::to(server.tcp(Door::Grpc));
+    let body = framed(&question([descriptor(&["k=v"])]).encode_to_vec());
+    for content_type in ["application/grpc-web", "application/json", "application/grpc+json"] {
+        let reply = envoy.send(SHOULD_RATE_LIMIT, content_type, body.clone());
+        assert_eq!((reply.http_status, reply.status), (415, None), "{content_type}");
+    }
+    let mut client = Client::tcp(server.tcp(Door::Grpc));
+    assert_eq!(client.take(r#"{"policy":"p"}"#).status, 415);
+    let over_http_1 = client.ask("POST", SHOULD_RATE_LIMIT, "content-type: application/grpc\r\n", "");
+    assert_eq!(over_http_1.status, 415);
+    assert_eq!(server.server.limiter().usage("p").subject("k=v").now().unwrap().limits[0].used, 0);
+}

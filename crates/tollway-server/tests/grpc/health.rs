@@ -1,0 +1,27 @@
+//! The health service, which Envoy and Kubernetes ask.
+
+use tollway_server::Door;
+
+use crate::call::{Connection, framed};
+use crate::running::Running;
+
+const CHECK: &str = "/grpc.health.v1.Health/Check";
+
+#[test]
+fn it_serves_and_says_which_services() {
+    let server = Running::of("[policies.p]\nlimits = [\"1 / day\"]\n[server]\ngrpc = \"127.0.0.1:0\"");
+    let mut envoy = Connection::to(server.tcp(Door::Grpc));
+    let mut check = |service: &str| {
+        let length = u8::try_from(service.len()).unwrap();
+        let message =
+            if service.is_empty() { Vec::new() } else { [&[0x0a, length], service.as_bytes()].concat() };
+        envoy.send(CHECK, "application/grpc", framed(&message))
+    };
+    for service in ["", "envoy.service.ratelimit.v3.RateLimitService", "grpc.health.v1.Health"] {
+        let reply = check(service);
+        // Field 1, SERVING.
+        assert_eq!((reply.status, &reply.body[..]), (Some(0), &b"\0\0\0\0\x02\x08\x01"[..]), "{service}");
+    }
+    assert_eq!(check("another.Service").status, Some(5));
+    assert_eq!(envoy.send("/grpc.health.v1.Health/Watch", "application/grpc", framed(b"")).status, Some(12));
+}

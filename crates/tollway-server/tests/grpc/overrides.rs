@@ -1,0 +1,66 @@
+//! Limits that Envoy brings with a descriptor.
+
+use crate::messages::{OK, OVER_LIMIT, RateLimitRequest, descriptor, question};
+use crate::running::Running;
+
+const CONFIG: &str = r#"
+    [policies.p]
+    limits = ["1 / hour from first call"]
+    [[server.descriptors]]
+    domain = "edge"
+    keys = ["k"]
+    policy = "p"
+"#;
+
+const DAY: i32 = 4;
+
+/// B10: it counts instead of the policy's, for the whole descriptor, and a changed amount keeps what is used.
+#[test]
+fn a_limit_that_comes_along_counts_instead() {
+    let server = Running::of(CONFIG);
+    let mut envoy = server.envoy();
+    let mut ask =
+        |limit, entries: &[&str]| envoy.ask(&question([descriptor(entries).with_limit(limit, DAY)]));
+    let codes = [(); 4].map(|()| ask(3, &["k=v"]).overall_code);
+    assert_eq!(codes, [OK, OK, OK, OVER_LIMIT]);
+    let raised = ask(5, &["k=v"]);
+    assert_eq!((raised.overall_code, raised.statuses[0].limit_remaining), (OK, 1));
+    let limit = raised.statuses[0].current_limit.clone().unwrap();
+    assert_eq!((limit.requests_per_unit, limit.unit), (5, DAY));
+    assert_eq!(ask(3, &["k=w"]).statuses[0].limit_remaining, 2);
+    assert_eq!(ask(3, &["colour=red"]).statuses[0].limit_remaining, 2, "a rule is not needed");
+    assert_eq!(ask(0, &["k=x"]).overall_code, OVER_LIMIT);
+    let used = server.server.limiter().usage("p").subject("k=v").now().unwrap();
+    assert_eq!(used.limits[0].used, 0);
+}
+
+/// I3: it is one take with the policies of other descriptors.
+#[test]
+fn it_is_all_or_nothing_with_the_others() {
+    let server = Running::of(CONFIG);
+    let mut envoy = server.envoy();
+    let both = question([descriptor(&["k=v"]), descriptor(&["x=y"]).with_limit(9, DAY)]);
+    assert_eq!(envoy.ask(&both).codes(), [OK, OK]);
+    for _ in 0..3 {
+        let denied = envoy.ask(&both);
+        assert_eq!(denied.codes(), [OVER_LIMIT, OK]);
+        assert_eq!(denied.statuses[1].limit_remaining, 8);
+    }
+}
+
+#[test]
+fn a_unit_that_is_none_is_told() {
+    let server = Running::of(CONFIG);
+    for unit in [0, 8, -1] {
+        let (code, message) =
+            server.envoy().ask_wrongly(&question([descriptor(&["k=v"]).with_limit(3, unit)]));
+        assert_eq!(code, 3);
+        assert!(message.contains("unit"), "{message}");
+    }
+    let elsewhere = RateLimitRequest {
+        domain: "elsewhere".to_owned(),
+        ..question([descriptor(&["k=v"]).with_limit(1, DAY)])
+    };
+    let mut envoy = server.envoy();
+    assert_eq!([(); 3].map(|()| envoy.ask(&elsewhere).overall_code), [OK; 3], "nobody has configured it");
+}

@@ -1,0 +1,75 @@
+//! What is told: the limit, what is left, when it is whole again, and headers for both sides.
+
+use crate::messages::{Limit, OK, OVER_LIMIT, Status, descriptor, question};
+use crate::running::Running;
+
+fn config(limits: &str, server: &str) -> String {
+    format!(
+        "[policies.p]\nlimits = [{limits}]\n[server]\n{server}\n[[server.descriptors]]\ndomain = \"edge\"\nkeys = [\"k\"]\npolicy = \"p\"\n"
+    )
+}
+
+fn first_status(limits: &str) -> Status {
+    let server = Running::of(&config(limits, ""));
+    let response = server.envoy().ask(&question([descriptor(&["k=v"])]));
+    assert_eq!(response.statuses.len(), 1);
+    response.statuses[0].clone()
+}
+
+/// B10: every field of a status, and every period that Envoy has a word for.
+#[test]
+fn a_status_tells_the_limit_and_what_is_left() {
+    for (limit, unit, longest) in [
+        ("10 / second from first call", 1, 1),
+        ("10 / minute from first call", 2, 60),
+        ("10 / hour from first call", 3, 3_600),
+        ("10 / day", 4, 86_400),
+        ("10 / month", 5, 31 * 86_400),
+        ("10 / 8760 hours", 6, 365 * 86_400),
+        ("10 / week", 7, 7 * 86_400),
+        ("10 / 90 seconds from first call", 0, 90),
+    ] {
+        let status = first_status(&format!("\"my_name: {limit}\""));
+        let told = Limit { requests_per_unit: 10, unit, name: "my_name".to_owned() };
+        assert_eq!((status.code, status.current_limit), (OK, Some(told)), "{limit}");
+        assert_eq!(status.limit_remaining, 9, "{limit}");
+        let reset = status.duration_until_reset.unwrap();
+        assert!((1..=longest).contains(&reset.seconds) && reset.nanos == 0, "{limit}: {reset:?}");
+    }
+}
+
+#[test]
+fn of_several_limits_the_scarcest_is_told() {
+    let status = first_status(r#""5 / day", "3 / hour from first call", "20 / week""#);
+    assert_eq!(status.current_limit.map(|limit| limit.requests_per_unit), Some(3));
+    assert_eq!(status.limit_remaining, 2);
+}
+
+/// B10: the headers that the config chooses go to whoever sent the request, and a denial says when to come back.
+#[test]
+fn headers_are_those_that_the_config_chooses() {
+    for (choice, [own, structured]) in [
+        (r#"headers = ["x-rate-limit"]"#, [true, false]),
+        (r#"headers = ["ratelimit"]"#, [false, true]),
+        ("headers = []", [false, false]),
+        ("headers = [\"ratelimit\", \"x-rate-limit\"]", [true, true]),
+        // Nobody said so: Envoy makes its own.
+        ("", [false, false]),
+        ("[server.policies.p]\nheaders = [\"x-rate-limit\"]", [true, false]),
+    ] {
+        let server = Running::of(&config("\"1 / hour from first call\"", choice));
+        let mut envoy = server.envoy();
+        let request = question([descriptor(&["k=v"])]);
+        let granted = envoy.ask(&request);
+        let told = |name| granted.header(name);
+        assert_eq!(told("x-rate-limit-limit"), own.then_some("1"), "{choice}");
+        assert_eq!(told("x-rate-limit-remaining"), own.then_some("0"), "{choice}");
+        let policy = structured.then_some(r#""requests_per_hour";q=1;w=3600"#);
+        assert_eq!(told("ratelimit-policy"), policy, "{choice}");
+        assert_eq!(told("retry-after"), None);
+        let denied = envoy.ask(&request);
+        assert_eq!(denied.overall_code, OVER_LIMIT);
+        let wait: u32 = denied.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=3_600).contains(&wait), "{wait}");
+    }
+}

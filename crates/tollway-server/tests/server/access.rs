@@ -1,0 +1,157 @@
+//! Administration: every route with every credential.
+
+use std::path::Path;
+
+use tollway::{ListenAddress, Token};
+use tollway_server::ServeError;
+
+use crate::running::{Running, Setup};
+
+const POLICIES: &str = "[policies.api]\nlimits = [\"5 requests / hour\"]";
+const READ: &str = "read-read-read-read";
+const WRITE: &str = "write-write-write-write";
+
+/// Every route behind the door of administration, with what it takes and its status for whoever may.
+const ROUTES: [(&str, &str, &str, Needs, u16); 9] = [
+    ("GET", "/health", "", Needs::Nothing, 200),
+    ("GET", "/ready", "", Needs::Nothing, 200),
+    ("GET", "/openapi.json", "", Needs::Nothing, 200),
+    ("GET", "/metrics", "", Needs::Read, 200),
+    ("GET", "/v1/policies", "", Needs::Read, 200),
+    ("GET", "/v1/usage?policy=api", "", Needs::Read, 200),
+    ("POST", "/v1/reset", r#"{"policy":"api"}"#, Needs::Write, 204),
+    ("PUT", "/v1/policies/api/limits/requests_per_hour", r#"{"to":"9 requests / hour"}"#, Needs::Write, 200),
+    ("DELETE", "/v1/policies/api/limits/requests_per_hour", "", Needs::Write, 200),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Needs {
+    Nothing,
+    Read,
+    Write,
+}
+
+fn token(folder: &Path, secret: &str) -> Option<Token> {
+    let path = folder.join(secret);
+    std::fs::write(&path, secret).unwrap();
+    Some(Token::File(path))
+}
+
+/// A server with these tokens. They are read when it starts, and never again.
+fn server(read: bool, write: bool) -> Running {
+    try_server(read, write, None).unwrap()
+}
+
+fn try_server(read: bool, write: bool, admin: Option<ListenAddress>) -> Result<Running, ServeError> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut setup = Setup::of(POLICIES);
+    setup.config.read_token = token(folder.path(), READ).filter(|_| read);
+    setup.config.write_token = token(folder.path(), WRITE).filter(|_| write);
+    setup.config.admin = admin.or(setup.config.admin);
+    setup.try_start()
+}
+
+/// T22: every route with no credential, a wrong one, one that may read and one that may write.
+#[test]
+fn every_route_asks_for_what_it_needs() {
+    for (read, write) in [(true, true), (true, false), (false, true), (false, false)] {
+        let server = server(read, write);
+        let mut admin = server.admin();
+        let guarded = read || write;
+        for (method, path, body, needs, status) in ROUTES {
+            for (shown, right) in [
+                ("", None),
+                ("authorization: Bearer wrong-wrong-wrong-wrong\r\n", None),
+                ("authorization: Basic cmVhZC1yZWFkLXJlYWQtcmVhZA==\r\n", None),
+                ("authorization: Bearer \r\n", None),
+                ("authorization: Bearer read-read-read-read\r\n", Some(Needs::Read).filter(|_| read)),
+                ("authorization: bearer write-write-write-write\r\n", Some(Needs::Write).filter(|_| write)),
+            ] {
+                let expected = match (needs, guarded, right) {
+                    (Needs::Nothing, _, _) | (Needs::Read, false, _) => status,
+                    (Needs::Write, false, _) => 403,
+                    (_, true, None) => 401,
+                    (needs, true, Some(right)) if right < needs => 403,
+                    (_, true, Some(_)) => status,
+                };
+                let answer = admin.ask(method, path, shown, body);
+                assert_eq!(
+                    answer.status, expected,
+                    "{method} {path} with {shown:?}, of read {read} write {write}"
+                );
+                assert_eq!(answer.status == 401, answer.header("www-authenticate").is_some());
+            }
+        }
+    }
+}
+
+/// T22: nothing of the administration is behind the other door, and no decision behind this one.
+#[test]
+fn doors_are_apart() {
+    let server = Running::of(POLICIES);
+    let (mut client, mut admin) = (server.client(), server.admin());
+    for (method, path, body, _, _) in ROUTES {
+        if path != "/openapi.json" {
+            assert_eq!(client.ask(method, path, "", body).status, 404, "{method} {path}");
+        }
+    }
+    for path in
+        ["/v1/take", "/v1/begin", "/v1/settle", "/v1/done", "/v1/return", "/v1/renew", "/v1/authorize"]
+    {
+        assert_eq!(admin.post(path, "{}").status, 404, "{path}");
+    }
+}
+
+/// T22: without a token, administration is for this machine only; there is no default secret.
+#[test]
+fn administration_without_a_token_stays_on_this_machine() {
+    let everywhere = || Some(ListenAddress::Tcp("0.0.0.0:0".parse().unwrap()));
+    let refused = try_server(false, false, everywhere()).err();
+    assert!(matches!(refused, Some(ServeError::OpenAdministration(_))), "{refused:?}");
+    drop(try_server(true, false, everywhere()).unwrap());
+}
+
+/// T22: a secret that can be guessed is none.
+#[test]
+fn a_short_token_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut setup = Setup::of(POLICIES);
+    setup.config.read_token = token(folder.path(), "secret");
+    let refused = setup.try_start().err().unwrap().to_string();
+    assert!(refused.contains("16 are needed") && !refused.contains("characters: secret"), "{refused}");
+}
+
+/// What administration does: usage, limits that are set, meters made new.
+#[test]
+fn limits_are_seen_and_set() {
+    let server = server(false, true);
+    let (mut client, mut admin) = (server.client(), server.admin());
+    let bearer = format!("authorization: Bearer {WRITE}\r\n");
+    client.take(r#"{"policy":"api","subject":"ann","cost":{"requests":5}}"#);
+    let usage = admin.get("/v1/usage?policy=api&subject=ann", &bearer).json();
+    assert_eq!(
+        (usage["limits"][0]["used"].as_u64(), usage["limits"][0]["remaining"].as_u64()),
+        (Some(5), Some(0))
+    );
+
+    let path = "/v1/policies/api/limits/requests_per_hour";
+    let set = admin.ask("PUT", path, &bearer, r#"{"to": "7"}"#);
+    assert_eq!(set.json()["limit"], "7 requests / hour");
+    assert_eq!(client.take(r#"{"policy":"api","subject":"ann"}"#).json()["limits"][0]["remaining"], 1);
+    let policies = admin.get("/v1/policies", &bearer).json();
+    assert_eq!(policies["policies"][0]["limits"][0]["limit"], "7 requests / hour");
+
+    admin.ask("POST", "/v1/reset", &bearer, r#"{"policy":"api","subject":"ann"}"#);
+    assert_eq!(client.take(r#"{"policy":"api","subject":"ann"}"#).json()["limits"][0]["remaining"], 6);
+    assert_eq!(admin.ask("DELETE", path, &bearer, "").json()["limit"], "5 requests / hour");
+    for (path, to, status) in [
+        ("/v1/policies/apy/limits/requests_per_hour", "7", 404),
+        ("/v1/policies/api/limits/requests_per_our", "7", 404),
+        (path, "7 requests / minute", 422),
+        (path, "many", 422),
+        (path, "0", 422),
+    ] {
+        let answer = admin.ask("PUT", path, &bearer, &format!("{{\"to\":\"{to}\"}}"));
+        assert_eq!(answer.status, status, "{path} to {to}: {answer:?}");
+    }
+}

@@ -1,0 +1,121 @@
+//! `/v1/authorize`: yes or no for a request that a proxy holds.
+
+use serde_json::json;
+
+use crate::client::Client;
+use crate::running::Running;
+
+const BY_ADDRESS: &str = r#"
+    [policies.api]
+    limits = ["2 / hour from first call"]
+    [policies.slots]
+    limits = ["5 concurrent"]
+"#;
+
+fn ask(client: &mut Client, query: &str, headers: &str) -> u16 {
+    client.get(&format!("/v1/authorize?{query}"), headers).status
+}
+
+/// B10, T17: without trust, everybody behind one connection is one client, whatever headers they send.
+#[test]
+fn a_header_that_nobody_trusts_changes_nothing() {
+    let server = Running::of(BY_ADDRESS);
+    let mut client = server.client();
+    let forged =
+        |number: u8| format!("x-forwarded-for: 203.0.113.{number}\r\nforwarded: for=203.0.113.{number}\r\n");
+    let statuses: Vec<u16> = (0..4).map(|number| ask(&mut client, "policy=api", &forged(number))).collect();
+    assert_eq!(statuses, [200, 200, 429, 429]);
+}
+
+/// T17: with a trusted proxy in front, clients are told apart, and what they write themselves is not believed.
+#[test]
+fn clients_behind_a_trusted_proxy_are_told_apart() {
+    for trust in ["trusted_hops = 1", "trusted_networks = [\"127.0.0.0/8\"]"] {
+        let server = Running::of(&format!("{BY_ADDRESS}\n[server.address]\n{trust}"));
+        let mut client = server.client();
+        let from = |written: &str| format!("x-forwarded-for: 6.6.6.6, {written}\r\n");
+        let mut statuses = |written: &str| [(); 3].map(|()| ask(&mut client, "policy=api", &from(written)));
+        assert_eq!(statuses("203.0.113.7"), [200, 200, 429], "{trust}");
+        assert_eq!(statuses("203.0.113.8"), [200, 200, 429], "{trust}");
+        assert_eq!(
+            statuses("::ffff:203.0.113.8"),
+            [429, 429, 429],
+            "{trust}: the same client in another notation"
+        );
+        assert_eq!(statuses("2001:db8::1"), [200, 200, 429], "{trust}");
+        assert_eq!(statuses("2001:db8::2"), [429, 429, 429], "{trust}: the same network");
+    }
+}
+
+/// C4: who shows no credentials is counted by address, 1,000 an hour unless the config says otherwise; C5: and is told
+/// so in the documented words.
+#[test]
+fn callers_without_credentials_are_counted_by_address() {
+    let server = Running::of(&format!("{BY_ADDRESS}\n[server.authorize]\nsubject_headers = [\"X-Api-Key\"]"));
+    let mut client = server.client();
+    let key = |key: &str| format!("x-api-key: {key}\r\n");
+    let statuses = [(); 3].map(|()| ask(&mut client, "policy=api", &key("ann")));
+    assert_eq!(statuses, [200, 200, 429]);
+    assert_eq!(ask(&mut client, "policy=api", &key("bob")), 200);
+    for call in 0..1_000 {
+        assert_eq!(ask(&mut client, "policy=api", ""), 200, "call {call}");
+    }
+    let denied = client.get("/v1/authorize?policy=api", "");
+    assert_eq!(denied.status, 429);
+    let message = "Too Many Requests. We only allow 1000 requests per hour for anonymous access.";
+    let told = denied.json();
+    assert_eq!((&told["code"], &told["message"]), (&json!(429), &json!(message)));
+    assert_eq!(
+        (denied.header("x-rate-limit-limit"), denied.header("x-rate-limit-remaining")),
+        (Some("1000"), Some("0"))
+    );
+    let denied = client.get("/v1/authorize?policy=api", &key("ann"));
+    let message = "Too Many Requests. We only allow 2 requests per hour for this Consumer.";
+    assert_eq!(denied.json()["message"], message);
+}
+
+/// A caller's key can never be taken for an address, or the other way round.
+#[test]
+fn a_key_that_looks_like_an_address_is_a_key() {
+    let config = r#"
+        [policies.anonymous]
+        limits = ["2 / hour from first call"]
+        [server.authorize]
+        subject_headers = ["x-api-key"]
+    "#;
+    let server = Running::of(config);
+    let mut client = server.client();
+    for forged in ["127.0.0.1", "address:127.0.0.1"] {
+        assert_eq!(ask(&mut client, "policy=anonymous", &format!("x-api-key: {forged}\r\n")), 200);
+    }
+    assert_eq!([(); 3].map(|()| ask(&mut client, "policy=anonymous", "")), [200, 200, 429]);
+}
+
+/// B10: nginx knows 401 and 403 only, so a denial can have those.
+#[test]
+fn a_denial_has_the_status_that_was_asked_for() {
+    let server = Running::of(BY_ADDRESS);
+    let mut client = server.client();
+    assert_eq!([200, 200], [(); 2].map(|()| ask(&mut client, "policy=api&deny=403", "")));
+    assert_eq!(ask(&mut client, "policy=api&deny=403", ""), 403);
+    assert_eq!(ask(&mut client, "deny=401&policy=api", ""), 401);
+    assert_eq!(client.post("/v1/authorize?policy=api&deny=429", "a body that nobody reads").status, 429);
+}
+
+#[test]
+fn what_cannot_be_authorized_is_said() {
+    let server = Running::of(BY_ADDRESS);
+    let mut client = server.client();
+    for (query, status, word) in [
+        ("", 400, "policy"),
+        ("policy=apy", 404, "did you mean"),
+        ("policy=api&deny=500", 400, "401, 403 or 429"),
+        ("policy=api&polcy=api", 400, "not a parameter"),
+        ("policy=slots", 422, "concurrency"),
+    ] {
+        let answer = client.get(&format!("/v1/authorize?{query}"), "");
+        assert_eq!(answer.status, status, "{query}: {answer:?}");
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+        assert!(answer.body.contains(word), "{query}: {answer:?}");
+    }
+}

@@ -1,0 +1,166 @@
+//! Every bound, one beyond it, and what is wrong in every other way: always a 4xx that says what.
+
+use std::time::Instant;
+
+use tollway_server::{BODY_BYTES_MAX, HEAD_BYTES_MAX, TAKES_PER_BATCH_MAX, UNITS_PER_COST_MAX};
+
+use crate::client::{Answer, Client};
+use crate::running::{LONG, Running, Setup};
+
+const POLICIES: &str = r#"
+    [policies.api]
+    limits = ["100 requests / hour", "100 tokens / hour"]
+    [server]
+    connections = 6
+    connections_per_address = 4
+"#;
+
+fn check(answer: &Answer, status: u16, word: &str, about: &str) {
+    assert_eq!(answer.status, status, "{about}: {answer:?}");
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{about}");
+    let problem = answer.json();
+    assert_eq!(problem["status"], status, "{about}");
+    assert!(problem["type"].as_str().unwrap().starts_with("urn:tollway:"), "{about}");
+    assert!(problem["detail"].as_str().unwrap().contains(word), "{about}: {problem}");
+}
+
+/// T19: hostile bodies. None of them is a 5xx, none takes anything, and each is told what is wrong.
+#[test]
+fn wrong_bodies_are_told_what_is_wrong() {
+    let server = Running::of(POLICIES);
+    let mut client = server.client();
+    let long = |count: usize| "x".repeat(count);
+    let many_units: Vec<String> = (0..=UNITS_PER_COST_MAX).map(|unit| format!("\"u{unit}\":1")).collect();
+    let many_parties = vec![r#"{"policy":"api"}"#; 17].join(",");
+    let deep = "[".repeat(10_000);
+    for (body, status, word) in [
+        (String::new(), 400, "EOF"),
+        ("nonsense".to_owned(), 400, "expected"),
+        ("{}".to_owned(), 400, "either `policy`"),
+        ("null".to_owned(), 400, "null"),
+        (r#"{"polcy":"api"}"#.to_owned(), 400, "unknown field `polcy`"),
+        (r#"{"policy":"api","policy":"api"}"#.to_owned(), 400, "duplicate field"),
+        (r#"{"policy":7}"#.to_owned(), 400, "integer"),
+        (r#"{"policy":"api","all":[]}"#.to_owned(), 400, "either `policy`"),
+        (r#"{"all":[{"policy":"api"}],"cost":{}}"#.to_owned(), 400, "either `policy`"),
+        (r#"{"all":[]}"#.to_owned(), 422, "0 policies"),
+        (format!("{{\"all\":[{many_parties}]}}"), 422, "17 policies"),
+        (r#"{"all":[{"policy":"api"},{"policy":"api"}]}"#.to_owned(), 422, "twice"),
+        (r#"{"policy":"apx"}"#.to_owned(), 404, "did you mean"),
+        (r#"{"policy":"api","cost":{"requests":-1}}"#.to_owned(), 400, "-1"),
+        (r#"{"policy":"api","cost":{"requests":1.5}}"#.to_owned(), 400, "1.5"),
+        (r#"{"policy":"api","cost":{"requests":99999999999999999999}}"#.to_owned(), 400, "invalid"),
+        (r#"{"policy":"api","cost":{"requests":18446744073709551615}}"#.to_owned(), 422, "largest amount"),
+        (r#"{"policy":"api","cost":{"requests":101}}"#.to_owned(), 422, "never be granted"),
+        (r#"{"policy":"api","cost":{"tokns":1}}"#.to_owned(), 422, "did you mean"),
+        (r#"{"policy":"api","cost":{"tokens":1,"tokens":1}}"#.to_owned(), 400, "twice"),
+        (format!("{{\"policy\":\"api\",\"cost\":{{{}}}}}", many_units.join(",")), 400, "units"),
+        (r#"{"policy":"api","cost":[1]}"#.to_owned(), 400, "amounts by unit"),
+        (r#"{"policy":"api","wait_ms":-5}"#.to_owned(), 400, "-5"),
+        (format!("{{\"policy\":\"api\",\"subject\":\"{}\"}}", long(1_025)), 400, "1024"),
+        (r#"{"policy":"api","subject":"a\u0000b"}"#.to_owned(), 400, "not allowed"),
+        (format!("{{\"policy\":\"api\",\"id\":\"{}\"}}", long(129)), 400, "128"),
+        (r#"{"policy":"api","id":""}"#.to_owned(), 400, "empty"),
+        (format!("[{}]", vec![r#"{"policy":"api"}"#; TAKES_PER_BATCH_MAX + 1].join(",")), 422, "101 takes"),
+        (deep, 400, "invalid type"),
+    ] {
+        check(&client.take(&body), status, word, &body[..body.len().min(80)]);
+    }
+    assert_eq!(client.take(r#"{"policy":"api"}"#).json()["limits"][0]["remaining"], 99);
+}
+
+/// T19: a body as long as it may be, and one byte longer, with a length and in chunks.
+#[test]
+fn a_body_has_a_bound() {
+    let server = Running::of(POLICIES);
+    let padded = |length: usize| {
+        let take = r#"{"policy":"api"}"#;
+        format!("{take}{}", " ".repeat(length - take.len()))
+    };
+    assert_eq!(server.client().take(&padded(BODY_BYTES_MAX)).status, 200);
+    check(&server.client().take(&padded(BODY_BYTES_MAX + 1)), 413, "65536", "with a length");
+    let mut chunked = server.client();
+    chunked.write("POST /v1/take HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n").unwrap();
+    chunked.write(format!("{:x}\r\n{}\r\n", BODY_BYTES_MAX + 1, padded(BODY_BYTES_MAX + 1))).unwrap();
+    check(&chunked.answer().unwrap(), 413, "65536", "in chunks");
+    let mut announced = server.client();
+    announced.write("POST /v1/take HTTP/1.1\r\nhost: test\r\ncontent-length: 99999999999\r\n\r\n").unwrap();
+    check(&announced.answer().unwrap(), 413, "65536", "announced");
+}
+
+/// T19: heads that are too long, have too many headers, or are none.
+#[test]
+fn a_head_has_a_bound() {
+    let server = Running::of(POLICIES);
+    let many = "a: b\r\n".repeat(120);
+    let long = format!("a: {}\r\n", "b".repeat(HEAD_BYTES_MAX));
+    for (head, status) in [
+        (format!("GET /openapi.json HTTP/1.1\r\nhost: test\r\n{many}\r\n"), 431),
+        (format!("GET /openapi.json HTTP/1.1\r\nhost: test\r\n{long}\r\n"), 431),
+        (format!("GET /{} HTTP/1.1\r\nhost: test\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)), 431),
+        ("GET / HTTP/1.1\r\nhost: test\r\n\r\n".to_owned(), 404),
+        ("nonsense\r\n\r\n".to_owned(), 400),
+        ("GET / HTTP/1.1\r\nhost: test\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n".to_owned(), 400),
+        ("GET / HTTP/1.1\r\nbad header: x\r\n\r\n".to_owned(), 400),
+        ("GET / HTTP/9.9\r\n\r\n".to_owned(), 400),
+    ] {
+        let mut client = server.client();
+        // It may have been closed while we wrote.
+        let _ = client.write(&head);
+        let about = &head[..head.len().min(80)];
+        let answer = client.answer().unwrap_or_else(|error| panic!("{error}: {about:?}"));
+        assert_eq!(answer.status, status, "{about:?}");
+    }
+    assert_eq!(server.client().take(r#"{"policy":"api"}"#).status, 200);
+}
+
+/// T19: paths and methods that are not there.
+#[test]
+fn paths_and_methods_are_told_what_there_is() {
+    let server = Running::of(POLICIES);
+    let mut client = server.client();
+    check(&client.get("/v1/tke", ""), 404, "/v1/take", "a path");
+    let wrong = client.get("/v1/take", "");
+    check(&wrong, 405, "POST", "a method");
+    assert_eq!(wrong.header("allow"), Some("POST"));
+    check(&client.get("/v1/take/", ""), 404, "/v1/take", "a slash too many");
+    check(&client.get("/%00%ff/../v1/take", ""), 404, "/v1/take", "escapes");
+}
+
+fn served(client: &mut Client) -> bool {
+    client
+        .write("POST /v1/take HTTP/1.1\r\nhost: test\r\ncontent-length: 16\r\n\r\n{\"policy\":\"api\"}")
+        .is_ok()
+        && client.answer().is_ok_and(|answer| answer.status == 200)
+}
+
+/// T19, T21: one client has so many connections and no more; the next is closed at once, and room comes back.
+#[test]
+fn one_address_has_so_many_connections() {
+    let server = Running::of(POLICIES);
+    let mut held: Vec<Client> = (0..4).map(|_| server.client()).collect();
+    assert!(held.iter_mut().all(served));
+    let mut surplus = server.client();
+    surplus.closed();
+    held.pop();
+    let begun = Instant::now();
+    while !served(&mut server.client()) {
+        assert!(begun.elapsed() < LONG, "the place of a client that has gone is not free");
+    }
+}
+
+/// T21: with all places taken, others wait until one is free, and are served then.
+#[test]
+fn beyond_all_connections_others_wait() {
+    let mut setup = Setup::of(POLICIES);
+    setup.config.connections_per_address = 100;
+    let server = setup.start();
+    let mut held: Vec<Client> = (0..6).map(|_| server.client()).collect();
+    assert!(held.iter_mut().all(served));
+    let mut waiting = server.client();
+    waiting
+        .write("POST /v1/take HTTP/1.1\r\nhost: test\r\ncontent-length: 16\r\n\r\n{\"policy\":\"api\"}")
+        .unwrap();
+    held.pop();
+    assert_eq!(waiting.answer().unwrap().status, 200);
+}

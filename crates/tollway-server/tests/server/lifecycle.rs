@@ -1,0 +1,94 @@
+//! From start to stop: requests that run come to their end, and changes are taken over in between.
+
+use std::net::TcpStream;
+
+use tollway::{Config, ServerConfig};
+use tollway_inbound::headers::HeaderChoice;
+use tollway_server::Door;
+
+use crate::running::{Running, Setup};
+
+const POLICIES: &str = "[policies.api]\nlimits = [\"100 requests / hour\"]";
+
+/// A request that runs when the server is told to stop is answered; nobody new is let in.
+#[test]
+fn a_stop_lets_requests_finish() {
+    let mut server = Running::of(POLICIES);
+    let address = server.tcp(Door::Decisions);
+    let mut idle = server.client();
+    assert_eq!(idle.take(r#"{"policy":"api"}"#).status, 200);
+    let mut running = server.client();
+    running.write("POST /v1/take HTTP/1.1\r\nhost: test\r\ncontent-length: 16\r\n\r\n{\"policy\"").unwrap();
+    // Until it is known to be in the hands of a worker, it is not yet running.
+    assert_eq!(server.client().take(r#"{"policy":"api"}"#).status, 200);
+    server.tell_to_stop();
+    idle.closed();
+    while TcpStream::connect(address).is_ok() {
+        std::thread::yield_now();
+    }
+    running.write(":\"api\"}").unwrap();
+    let answer = running.answer().unwrap();
+    assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
+    running.closed();
+    server.ended().unwrap();
+}
+
+/// Who takes longer than the grace is cut off, and the server ends.
+#[test]
+fn a_stop_waits_no_longer_than_its_grace() {
+    let mut setup = Setup::of(POLICIES);
+    setup.config.grace = std::time::Duration::from_millis(100);
+    let server = setup.start();
+    let mut slow = server.client();
+    slow.write("POST /v1/take HTTP/1.1\r\nhost: test\r\ncontent-length: 16\r\n\r\n{").unwrap();
+    assert_eq!(server.client().take(r#"{"policy":"api"}"#).status, 200);
+    server.ended().unwrap();
+    slow.closed();
+}
+
+/// A policy that is gone from the config is gone from the server, and what is used of others stays used.
+#[test]
+fn policies_are_looked_up_again_after_a_reload() {
+    let server =
+        Running::of("[policies.api]\nlimits = [\"5 / hour\"]\n[policies.old]\nlimits = [\"5 / hour\"]");
+    let mut client = server.client();
+    assert_eq!(client.take(r#"{"policy":"old"}"#).status, 200);
+    assert_eq!(client.take(r#"{"policy":"api","cost":{"requests":5}}"#).status, 200);
+    let changed =
+        Config::parse("[policies.api]\nlimits = [\"6 / hour\"]\n[policies.new]\nlimits = [\"5 / hour\"]");
+    let policies = changed.unwrap().policies().iter().map(|policy| (**policy).clone()).collect::<Vec<_>>();
+    server.server.limiter().replace_policies(policies).unwrap();
+    assert_eq!(client.take(r#"{"policy":"old"}"#).status, 404);
+    assert_eq!(client.take(r#"{"policy":"new"}"#).status, 200);
+    assert_eq!([(); 2].map(|()| client.take(r#"{"policy":"api"}"#).status), [200, 429]);
+}
+
+/// What `[server]` says of answers is followed on connections that are open.
+#[test]
+fn rules_are_followed_after_a_reload() {
+    let server = Running::of(POLICIES);
+    let mut client = server.client();
+    assert!(client.take(r#"{"policy":"api"}"#).header("ratelimit").is_some());
+    let changed = ServerConfig { headers: HeaderChoice::NONE, ..ServerConfig::default() };
+    server.server.reload(&changed).unwrap();
+    assert!(client.take(r#"{"policy":"api"}"#).header("ratelimit").is_none());
+    let wrong =
+        ServerConfig { read_token: Some("env:TOLLWAY_NO_SUCH".parse().unwrap()), ..ServerConfig::default() };
+    assert!(server.server.reload(&wrong).is_err());
+    assert!(
+        client.take(r#"{"policy":"api"}"#).header("ratelimit").is_none(),
+        "what was wrong changed nothing"
+    );
+}
+
+/// Both doors tell what they understand.
+#[test]
+fn each_door_describes_itself() {
+    let server = Running::of(POLICIES);
+    for (mut client, path) in [(server.client(), "/v1/take"), (server.admin(), "/v1/policies")] {
+        let document = client.get("/openapi.json", "").json();
+        assert_eq!(document["openapi"], "3.1.0");
+        assert!(document["paths"].get(path).is_some());
+    }
+    assert_eq!(server.admin().get("/ready", "").json()["status"], "ok");
+}

@@ -1,0 +1,114 @@
+//! Clients that are slow on purpose: each is cut off, and a good one is served all the while.
+
+use std::time::Duration;
+
+use tollway_server::Patience;
+
+use crate::client::Client;
+use crate::running::{Running, Setup};
+
+const POLICIES: &str = "[policies.api]\nlimits = [\"1000000 requests / hour\"]";
+const SHORT: Duration = Duration::from_millis(500);
+/// So long that a test which waits for it fails.
+const FOR_EVER: Duration = Duration::from_secs(3_600);
+
+/// A server that is patient with everything but what the test is about.
+fn server(patience: impl FnOnce(&mut Patience)) -> Running {
+    let mut setup = Setup::of(POLICIES);
+    setup.patience = Patience { head: FOR_EVER, idle: FOR_EVER, body: FOR_EVER, write: FOR_EVER };
+    patience(&mut setup.patience);
+    setup.start()
+}
+
+/// Serves a good client until the bad one is done, which must not be for ever.
+fn beside_a_good_client(server: &Running, bad: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        let bad = scope.spawn(bad);
+        let mut good = server.client();
+        while !bad.is_finished() {
+            assert_eq!(good.take(r#"{"policy":"api"}"#).status, 200);
+        }
+        bad.join().unwrap();
+    });
+}
+
+/// Sends one byte at a time until it is cut off.
+fn trickle(client: &mut Client, byte: &str) {
+    while client.write(byte).is_ok() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// T21, slowloris: a head that never ends, however steadily it comes.
+#[test]
+fn a_head_that_never_ends_is_cut_off() {
+    let server = server(|patience| patience.head = SHORT);
+    beside_a_good_client(&server, || {
+        let mut slow = server.client();
+        slow.write("POST /v1/take HTTP/1.1\r\nhost: test\r\n").unwrap();
+        trickle(&mut slow, "a: b\r\n");
+    });
+}
+
+/// T21: the same on a connection that has been served before.
+#[test]
+fn a_second_head_that_never_ends_is_cut_off() {
+    let server = server(|patience| patience.head = SHORT);
+    beside_a_good_client(&server, || {
+        let mut slow = server.client();
+        assert_eq!(slow.take(r#"{"policy":"api"}"#).status, 200);
+        trickle(&mut slow, "P");
+    });
+}
+
+/// T21: a connection on which nothing is said, or only the beginning of HTTP/2.
+#[test]
+fn a_connection_that_says_nothing_is_cut_off() {
+    let server = server(|patience| patience.head = SHORT);
+    beside_a_good_client(&server, || {
+        server.client().closed();
+        let mut half_a_preface = server.client();
+        half_a_preface.write("PRI * HTTP/2.0\r\n").unwrap();
+        half_a_preface.closed();
+        let mut only_a_preface = server.client();
+        only_a_preface.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+        only_a_preface.closed();
+    });
+}
+
+/// T21: a connection that is kept and not used.
+#[test]
+fn an_idle_connection_is_closed() {
+    let server = server(|patience| patience.idle = SHORT);
+    beside_a_good_client(&server, || {
+        let mut idle = server.client();
+        assert_eq!(idle.take(r#"{"policy":"api"}"#).status, 200);
+        idle.closed();
+    });
+}
+
+/// T21: a body that trickles is answered with 408, whether it was announced or comes in chunks.
+#[test]
+fn a_body_that_never_ends_is_answered_and_closed() {
+    let server = server(|patience| patience.body = SHORT);
+    for (length, byte) in [("content-length: 1000", " "), ("transfer-encoding: chunked", "1\r\n \r\n")] {
+        beside_a_good_client(&server, || {
+            let mut slow = server.client();
+            slow.write(format!("POST /v1/take HTTP/1.1\r\nhost: test\r\n{length}\r\n\r\n")).unwrap();
+            trickle(&mut slow, byte);
+            let told = slow.closed();
+            assert!(told.is_empty() || told.starts_with("HTTP/1.1 408"), "{told}");
+        });
+    }
+}
+
+/// T21: a client that asks and asks and never reads.
+#[test]
+fn a_client_that_does_not_read_is_cut_off() {
+    let server = server(|patience| patience.write = SHORT);
+    beside_a_good_client(&server, || {
+        let mut deaf = server.client();
+        let question = "GET /openapi.json HTTP/1.1\r\nhost: test\r\n\r\n".repeat(100);
+        while deaf.write(&question).is_ok() {}
+    });
+}

@@ -1,0 +1,134 @@
+//! A server of a test's own, on free ports, ended with its value.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tollway::{Config, Limiter, ListenAddress, ServerConfig};
+use tollway_server::{Door, Listeners, Patience, ServeError, Server};
+
+use crate::client::Client;
+use crate::log::Log;
+
+/// Long enough for anything that should happen at all.
+pub(crate) const LONG: Duration = Duration::from_secs(30);
+
+/// A running server.
+pub(crate) struct Running {
+    pub(crate) server: Arc<Server>,
+    addresses: Vec<(Door, ListenAddress)>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<Result<(), ServeError>>>,
+}
+
+/// What a server is started with.
+pub(crate) struct Setup {
+    pub(crate) config: ServerConfig,
+    pub(crate) limiter: Limiter,
+    pub(crate) patience: Patience,
+    /// Where the thread that accepts is to log, if not nowhere.
+    pub(crate) log: Option<Log>,
+}
+
+impl Setup {
+    /// Of a config file's text; all listens on free ports.
+    pub(crate) fn of(text: &str) -> Self {
+        let config = Config::parse(text).unwrap();
+        let mut server = config.server().cloned().unwrap_or_default();
+        let any = || ListenAddress::Tcp("127.0.0.1:0".parse().unwrap());
+        if matches!(server.listen, ListenAddress::Tcp(_)) {
+            server.listen = any();
+        }
+        server.admin = Some(any());
+        let limiter = Limiter::builder().metrics().config(&config).unwrap().build();
+        Self { config: server, limiter, patience: Patience::default(), log: None }
+    }
+
+    pub(crate) fn start(self) -> Running {
+        self.try_start().unwrap()
+    }
+
+    pub(crate) fn try_start(self) -> Result<Running, ServeError> {
+        let (stop, stopped) = oneshot::channel();
+        let (tell, told) = channel();
+        let thread = std::thread::spawn(move || {
+            let _logging = self.log.map(|log| tracing::subscriber::set_default(log.subscriber()));
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async move {
+                let started = async {
+                    let server = Server::new(self.limiter, &self.config)
+                        .await?
+                        .with_patience(self.patience)
+                        .with_store_named("Redis");
+                    Ok((Arc::new(server), Listeners::bind(&self.config).await?))
+                };
+                let (server, listeners) = match started.await {
+                    Ok(started) => started,
+                    Err(error) => return Err(error),
+                };
+                tell.send((Arc::clone(&server), listeners.addresses())).unwrap();
+                server.serve(listeners, async { drop(stopped.await) }).await
+            })
+        });
+        match told.recv() {
+            Ok((server, addresses)) => {
+                Ok(Running { server, addresses, stop: Some(stop), thread: Some(thread) })
+            }
+            Err(_) => Err(thread.join().unwrap().unwrap_err()),
+        }
+    }
+}
+
+impl Running {
+    /// A server of this config.
+    pub(crate) fn of(text: &str) -> Self {
+        Setup::of(text).start()
+    }
+
+    fn address(&self, door: Door) -> &ListenAddress {
+        &self.addresses.iter().find(|(known, _)| *known == door).unwrap().1
+    }
+
+    pub(crate) fn tcp(&self, door: Door) -> SocketAddr {
+        match self.address(door) {
+            ListenAddress::Tcp(address) => *address,
+            ListenAddress::Unix(path) => panic!("{} is no TCP address", path.display()),
+        }
+    }
+
+    /// A connection for decisions.
+    pub(crate) fn client(&self) -> Client {
+        Client::tcp(self.tcp(Door::Decisions))
+    }
+
+    /// A connection for administration.
+    pub(crate) fn admin(&self) -> Client {
+        Client::tcp(self.tcp(Door::Administration))
+    }
+
+    /// Tells it to stop, without waiting.
+    pub(crate) fn tell_to_stop(&mut self) {
+        self.stop.take();
+    }
+
+    /// Waits until it has ended, and says how.
+    pub(crate) fn ended(mut self) -> Result<(), ServeError> {
+        self.stop.take();
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            if !std::thread::panicking() {
+                ended.unwrap().unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! TLS on the server's own sockets.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use tollway::TlsFiles;
+use tollway_server::{Door, Patience, ServeError};
+
+use crate::client::Client;
+use crate::running::{Running, Setup};
+
+const POLICIES: &str = "[policies.api]\nlimits = [\"100 / hour\"]";
+
+fn certificate(folder: &Path) -> TlsFiles {
+    let arguments = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
+                     -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE \
+                     -keyout server.key -out server.pem";
+    let made = Command::new("openssl").args(arguments.split_whitespace()).current_dir(folder).output();
+    let made =
+        made.unwrap_or_else(|error| panic!("openssl is needed (Debian: apt-get install openssl): {error}"));
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    TlsFiles { certificate: folder.join("server.pem"), key: folder.join("server.key") }
+}
+
+fn client(server: &Running, door: Door, files: &TlsFiles) -> Client {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(&files.certificate).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connection =
+        ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
+    Client::over(StreamOwned::new(connection, TcpStream::connect(server.tcp(door)).unwrap()))
+}
+
+/// TLS for both listeners; whoever does not speak it is closed and disturbs nobody.
+#[test]
+fn both_doors_speak_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = certificate(folder.path());
+    let mut setup = Setup::of(POLICIES);
+    setup.config.tls = Some(files.clone());
+    let server = setup.start();
+    let mut plain = server.client();
+    plain.write("GET / HTTP/1.1\r\nhost: test\r\n\r\n").unwrap();
+    assert!(!plain.closed().contains("HTTP/"));
+    assert_eq!(client(&server, Door::Decisions, &files).take(r#"{"policy":"api"}"#).status, 200);
+    assert_eq!(client(&server, Door::Administration, &files).get("/health", "").status, 200);
+}
+
+/// T21: a handshake that never ends is cut off like any head.
+#[test]
+fn a_handshake_that_never_ends_is_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = certificate(folder.path());
+    let mut setup = Setup::of(POLICIES);
+    setup.config.tls = Some(files.clone());
+    setup.patience = Patience { head: std::time::Duration::from_millis(500), ..Patience::default() };
+    let server = setup.start();
+    let mut slow = TcpStream::connect(server.tcp(Door::Decisions)).unwrap();
+    slow.write_all(&[22, 3, 1]).unwrap();
+    assert_eq!(slow.read(&mut [0; 1]).unwrap_or(0), 0);
+    assert_eq!(client(&server, Door::Decisions, &files).take(r#"{"policy":"api"}"#).status, 200);
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = certificate(folder.path());
+    let other = tempfile::tempdir().unwrap();
+    let another = certificate(other.path());
+    for (certificate, key, named) in [
+        (folder.path().join("nowhere.pem"), files.key.clone(), "nowhere.pem"),
+        (files.certificate.clone(), files.certificate.clone(), "server.pem"),
+        (files.certificate.clone(), another.key, "server.pem"),
+    ] {
+        let mut setup = Setup::of(POLICIES);
+        setup.config.tls = Some(TlsFiles { certificate, key });
+        let refused = setup.try_start().err().unwrap();
+        assert!(
+            matches!(&refused, ServeError::Tls { .. }) && refused.to_string().contains(named),
+            "{refused}"
+        );
+    }
+}

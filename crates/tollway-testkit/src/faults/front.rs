@@ -1,0 +1,168 @@
+//! A front before an AWS service that knows its requests: counts them by what they ask for, and answers some itself.
+
+use std::collections::HashMap;
+use std::io::{self, BufReader};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use crate::http::Message;
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// It is answered by the service, as if there were no rule.
+    Answered,
+    /// It does not reach the service: too much is asked of it.
+    Throttled,
+    /// It does not reach the service, which is there but cannot answer.
+    Unavailable,
+    /// It does not reach the service: a transaction is on the same item.
+    Conflict,
+    /// It does not reach the service, which does not allow it.
+    Denied,
+    /// It reaches the service, and the answer is that it failed.
+    FailedAfterwards,
+    /// It reaches the service, and the answer is lost with its connection.
+    Lost,
+}
+
+/// A front with a port of its own. It serves until the process ends.
+pub struct AwsFront {
+    addr: SocketAddr,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    counts: HashMap<String, u64>,
+    failed_conditions: u64,
+    /// For which requests, how many more of them, and what becomes of them.
+    rules: Vec<(String, u64, Said)>,
+}
+
+impl State {
+    /// Counts a request, and says what becomes of it.
+    fn take(&mut self, action: &str) -> Option<Said> {
+        *self.counts.entry(action.to_owned()).or_default() += 1;
+        let rule =
+            self.rules.iter_mut().find(|(named, left, _)| action.contains(named.as_str()) && *left > 0)?;
+        rule.1 -= 1;
+        Some(rule.2)
+    }
+}
+
+impl AwsFront {
+    /// A front before the service at this address.
+    pub fn to(service: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
+        let addr = listener.local_addr().expect("it listens");
+        let state = Arc::new(Mutex::new(State::default()));
+        let known = Arc::clone(&state);
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let state = Arc::clone(&known);
+                // A connection that ends in the middle is the client's business.
+                thread::spawn(move || drop(carry(&client, service, &state)));
+            }
+        });
+        Self { addr, state }
+    }
+
+    /// Where clients connect to.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// So many of the next requests whose action contains this (`PutItem`, `Item`, ``) are treated like this.
+    pub fn next(&self, count: u64, action: &str, said: Said) {
+        self.state().rules.push((action.to_owned(), count, said));
+    }
+
+    /// All requests of this kind are treated like this from now on.
+    pub fn always(&self, action: &str, said: Said) {
+        self.next(u64::MAX, action, said);
+    }
+
+    /// From here on all goes through.
+    pub fn clear(&self) {
+        self.state().rules.clear();
+    }
+
+    /// How many requests of this action have come.
+    pub fn count(&self, action: &str) -> u64 {
+        self.state().counts.get(action).copied().unwrap_or(0)
+    }
+
+    /// How many writes of items have come, alone and in transactions.
+    pub fn writes(&self) -> u64 {
+        self.count("PutItem") + self.count("TransactWriteItems")
+    }
+
+    /// How many writes the service refused because an item was not as they expected.
+    pub fn failed_conditions(&self) -> u64 {
+        self.state().failed_conditions
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn carry(client: &TcpStream, service: SocketAddr, state: &Mutex<State>) -> io::Result<()> {
+    let server = TcpStream::connect(service)?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let (mut requests, mut replies) = (BufReader::new(client), BufReader::new(&server));
+    loop {
+        let request = Message::read(&mut requests)?;
+        let action = request.header("x-amz-target").and_then(|target| target.rsplit('.').next());
+        let action = action.unwrap_or_default().to_owned();
+        let said = state.lock().unwrap_or_else(PoisonError::into_inner).take(&action);
+        let said = said.filter(|said| *said != Said::Answered);
+        let reaches = matches!(said, None | Some(Said::FailedAfterwards | Said::Lost));
+        let reply = if reaches {
+            request.write(&server)?;
+            Some(Message::read(&mut replies)?)
+        } else {
+            None
+        };
+        match (said, reply) {
+            (None, Some(reply)) => {
+                let failed = b"ConditionalCheckFailed";
+                if reply.body.windows(failed.len()).any(|part| part == failed) {
+                    state.lock().unwrap_or_else(PoisonError::into_inner).failed_conditions += 1;
+                }
+                reply.write(client)?;
+            }
+            (Some(Said::Lost), _) => return client.shutdown(Shutdown::Both),
+            (said, _) => said.map_or(Ok(()), |said| refusal(said, &action).write(client))?,
+        }
+    }
+}
+
+/// What the service would answer.
+fn refusal(said: Said, action: &str) -> Message {
+    let (status, kind, more) = match said {
+        Said::Throttled => ("400 Bad Request", "ProvisionedThroughputExceededException", ""),
+        Said::Unavailable => ("503 Service Unavailable", "ServiceUnavailable", ""),
+        Said::Denied => ("400 Bad Request", "AccessDeniedException", ""),
+        Said::Conflict if action == "TransactWriteItems" => (
+            "400 Bad Request",
+            "TransactionCanceledException",
+            r#","CancellationReasons":[{"Code":"TransactionConflict"},{"Code":"None"}]"#,
+        ),
+        Said::Conflict => ("400 Bad Request", "TransactionConflictException", ""),
+        Said::FailedAfterwards | Said::Lost | Said::Answered => {
+            ("500 Internal Server Error", "InternalServerError", "")
+        }
+    };
+    let body = format!(
+        r#"{{"__type":"com.amazonaws.dynamodb.v20120810#{kind}","message":"injected","Message":"injected"{more}}}"#
+    );
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/x-amz-json-1.0\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    Message { head, body: body.into_bytes() }
+}

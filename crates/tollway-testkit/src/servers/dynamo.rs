@@ -1,0 +1,106 @@
+//! A DynamoDB of a test's own: an emulator inside the test's process, reached over loopback like the real one.
+
+use std::io::BufReader;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::OnceLock;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use dynoxide::Database;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::http::Message;
+
+/// A running DynamoDB without tables.
+pub struct DynamoServer {
+    addr: SocketAddr,
+    /// Dropped, it ends the server.
+    _stop: oneshot::Sender<()>,
+}
+
+impl DynamoServer {
+    /// Starts one.
+    pub fn start() -> Self {
+        let (told, addr) = sync_channel(1);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serve = async move {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port on loopback");
+            told.send(listener.local_addr().expect("it listens")).expect("somebody waits for it");
+            let tables = Database::memory().expect("an empty database");
+            tokio::select! {
+                () = dynoxide::server::serve_on(listener, tables) => {}
+                _ = stopped => {}
+            }
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let thread = thread::Builder::new().name("dynamodb".to_owned());
+        thread.spawn(move || runtime.block_on(serve)).expect("a thread for the server");
+        Self { addr: addr.recv().expect("the server is there"), _stop: stop }
+    }
+
+    /// The one that all tests of this process may share, for those that leave it as they found it.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<DynamoServer> = OnceLock::new();
+        SHARED.get_or_init(Self::start)
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// How a store is told of a table here, which is made when it is first used.
+    pub fn url(&self, table: &str) -> String {
+        Self::url_through(self.addr, table)
+    }
+
+    /// The same by way of a proxy.
+    pub fn url_through(proxy: SocketAddr, table: &str) -> String {
+        format!("dynamodb://test:test@{table}?endpoint=http://{proxy}&region=us-east-1&create=yes")
+    }
+
+    /// All items of a table, as DynamoDB writes them: `item["ttl"]["N"]`.
+    pub fn items(&self, table: &str) -> Vec<Value> {
+        let scanned = self.ask("Scan", &json!({ "TableName": table }));
+        scanned["Items"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// The item of a table that has one.
+    pub fn only_item(&self, table: &str) -> Value {
+        let mut items = self.items(table);
+        assert_eq!(items.len(), 1, "{items:?}");
+        items.remove(0)
+    }
+
+    /// Puts an item in place of the one with its key.
+    pub fn put(&self, table: &str, item: &Value) {
+        self.ask("PutItem", &json!({ "TableName": table, "Item": item }));
+    }
+
+    /// Deletes all items of a table whose key is `key`, as somebody might by hand.
+    pub fn delete_all(&self, table: &str) {
+        for item in self.items(table) {
+            self.ask("DeleteItem", &json!({ "TableName": table, "Key": { "key": item["key"] } }));
+        }
+    }
+
+    /// Asks for anything, by no way that a store goes.
+    pub fn ask(&self, action: &str, request: &Value) -> Value {
+        let body = request.to_string().into_bytes();
+        let head = format!(
+            "POST / HTTP/1.1\r\nhost: dynamodb\r\ncontent-type: application/x-amz-json-1.0\r\n\
+             x-amz-target: DynamoDB_20120810.{action}\r\nx-amz-date: 20260101T000000Z\r\n\
+             authorization: AWS4-HMAC-SHA256 Credential=test/x, SignedHeaders=host, Signature=x\r\n\
+             content-length: {}\r\n\r\n",
+            body.len()
+        );
+        let stream = TcpStream::connect(self.addr).expect("the server is there");
+        Message { head, body }.write(&stream).expect("it takes requests");
+        let reply = Message::read(&mut BufReader::new(&stream)).expect("it answers");
+        let said = String::from_utf8_lossy(&reply.body).into_owned();
+        assert!(reply.head.starts_with("HTTP/1.1 200"), "{action}: {said}");
+        serde_json::from_str(&said).expect("it answers in JSON")
+    }
+}

@@ -1,0 +1,140 @@
+//! A stand-in for AWS of a test's own: ministack, which answers as Systems Manager and DynamoDB do.
+
+use std::env;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::process::{Ending, Launch, Process};
+use super::start::{self, Recipe};
+
+/// Whoever is silent for so long while it starts is another, or is asked again.
+const STARTS_WITHIN: Duration = Duration::from_millis(500);
+
+/// Says what runs and how; the body is a few kilobytes.
+const HEALTH: &str = "GET /_ministack/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+/// A running ministack that keeps nothing on disk. `scripts/install-python-tools` installs it.
+pub struct Ministack {
+    // Before the folder: the server ends, then its folder goes.
+    process: Mutex<Process>,
+    port: u16,
+    folder: TempDir,
+}
+
+impl Ministack {
+    /// Starts one.
+    pub fn start() -> Self {
+        let folder = tempfile::Builder::new().prefix("ministack-").tempdir().expect("a temporary folder");
+        let (port, process) = with_recipe(&folder, start::anywhere);
+        Self { process: Mutex::new(process), port, folder }
+    }
+
+    /// The one that all tests of this process may share, for those that leave it as they found it.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Ministack> = OnceLock::new();
+        SHARED.get_or_init(Self::start)
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// How clients of AWS are told of it, in place of AWS's own.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.addr())
+    }
+
+    /// Stops it where it is: connections stay, new ones are taken, nothing is answered.
+    pub fn pause(&self) {
+        self.process().pause();
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        self.process().resume();
+    }
+
+    /// Kills it. Its port refuses until it is restarted.
+    pub fn kill(&self) {
+        self.process().kill();
+    }
+
+    /// Kills it and starts it again on its port, without its data.
+    pub fn restart_empty(&self) {
+        let mut process = self.process();
+        process.kill();
+        *process = with_recipe(&self.folder, |recipe| start::again(recipe, self.port));
+    }
+
+    /// A test that panicked while it had the server leaves it as usable as it was.
+    fn process(&self) -> MutexGuard<'_, Process> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A program or interpreter that `scripts/install-python-tools` installs, by its name.
+///
+/// # Panics
+///
+/// If it is not there: a test without it has not passed.
+pub fn python_tool(name: &str) -> PathBuf {
+    let cache =
+        env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| !folder.as_os_str().is_empty());
+    let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")));
+    let program = cache.map(|cache| cache.join("tollway/python/bin").join(name));
+    program.filter(|program| program.is_file()).unwrap_or_else(|| {
+        panic!("this test needs the program {name} of Python; install it: scripts/install-python-tools")
+    })
+}
+
+/// Each start has a mark of its own, by which its answers are known: its port may have become another's.
+fn with_recipe<T>(folder: &TempDir, go: impl FnOnce(&Recipe) -> T) -> T {
+    static STARTED: AtomicU32 = AtomicU32::new(0);
+    let mark = format!("tollway-{}-{}", process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
+    let program = python_tool("ministack");
+    let launch = |port: u16| Launch {
+        program: "/usr/bin/env".into(),
+        args: vec![
+            "BIND_HOST=127.0.0.1".to_owned(),
+            format!("GATEWAY_PORT={port}"),
+            format!("MINISTACK_EDITION={mark}"),
+            program.to_str().expect("a folder with a readable name").to_owned(),
+        ],
+        user: None,
+        ending: Ending::Kill,
+    };
+    let answers = |port, _| health(port).is_ok_and(|said| said.contains(&mark));
+    go(&Recipe { folder: folder.path(), launch: &launch, answers: &answers })
+}
+
+fn health(port: u16) -> io::Result<String> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(STARTS_WITHIN))?;
+    stream.write_all(HEALTH.as_bytes())?;
+    let mut said = String::new();
+    stream.read_to_string(&mut said)?;
+    Ok(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_answers_where_it_says_and_is_gone_when_it_is_killed() {
+        let server = Ministack::start();
+        assert!(health(server.port).unwrap().contains("\"ssm\": \"available\""));
+        server.kill();
+        assert!(health(server.port).is_err());
+        server.restart_empty();
+        assert!(health(server.port).is_ok());
+    }
+}

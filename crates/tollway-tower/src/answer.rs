@@ -1,0 +1,146 @@
+//! What a request that is not passed on is answered: as HTTP, or to those who speak it as gRPC.
+
+use std::fmt::Write;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::request::Parts;
+use http::{Response, StatusCode};
+use tollway::{Denied, Span};
+use tollway_inbound::headers::{Shown, most_telling, too_many_requests};
+
+use crate::body::LimitedBody;
+use crate::decide::Decided;
+use crate::problem::Problem;
+
+/// Statuses of gRPC.
+const INVALID_ARGUMENT: u16 = 3;
+const RESOURCE_EXHAUSTED: u16 = 8;
+const INTERNAL: u16 = 13;
+const UNAVAILABLE: u16 = 14;
+
+/// When a gRPC client may try again, in milliseconds.
+const RETRY_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
+
+/// The answer to a request that was denied.
+pub(crate) fn denied<B>(
+    request: &Parts,
+    denial: &Denied,
+    decided: &Decided,
+    shown: &[Shown<'_>],
+) -> Response<LimitedBody<B>> {
+    let limit = most_telling(shown).map(|shown| shown.limit).or(denial.limit());
+    let message = limit.map(|limit| too_many_requests(limit, false)).unwrap_or_default();
+    let retry_after_ms = whole_ms(denial.retry_after().into());
+    let mut response = if is_grpc(request) {
+        let mut response = grpc(RESOURCE_EXHAUSTED, &message);
+        response.headers_mut().insert(RETRY_PUSHBACK, HeaderValue::from(retry_after_ms));
+        response
+    } else {
+        let told = serde_json::json!({
+            "code": StatusCode::TOO_MANY_REQUESTS.as_u16(),
+            "message": message,
+            "policy": denial.policy().name().as_str(),
+            "limit": limit.map(|limit| limit.name().as_str()),
+            "retry_after_ms": retry_after_ms,
+        });
+        json(StatusCode::TOO_MANY_REQUESTS, "application/json", &told)
+    };
+    if shown.is_empty() {
+        // Nobody knows what is left; when to come back is known all the same.
+        let seconds = retry_after_ms.div_ceil(1_000).max(1);
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    } else {
+        decided.put_headers(shown, response.headers_mut());
+    }
+    response
+}
+
+/// The answer to a request of which nothing was decided.
+pub(crate) fn failed<B>(request: &Parts, problem: &Problem) -> Response<LimitedBody<B>> {
+    let status = problem.status();
+    let mut response = if is_grpc(request) {
+        let code = match status {
+            StatusCode::SERVICE_UNAVAILABLE => UNAVAILABLE,
+            _ if status.is_server_error() => INTERNAL,
+            _ => INVALID_ARGUMENT,
+        };
+        grpc(code, problem.detail())
+    } else {
+        json(status, "application/problem+json", &problem.to_json())
+    };
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
+    }
+    response
+}
+
+fn is_grpc(request: &Parts) -> bool {
+    let kind = request.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let rest = kind.strip_prefix(b"application/grpc").map(<[u8]>::first);
+    // Not `application/grpc-web`, whose clients read trailers in the body.
+    matches!(rest, Some(None | Some(b'+' | b';')))
+}
+
+/// All of it in the head, which gRPC calls trailers only.
+fn grpc<B>(status: u16, message: &str) -> Response<LimitedBody<B>> {
+    let mut response = Response::new(LimitedBody::refused(None));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert("grpc-status", HeaderValue::from(status));
+    if let Ok(message) = HeaderValue::try_from(percent_encoded(message)) {
+        headers.insert("grpc-message", message);
+    }
+    response
+}
+
+/// Bytes that are not visible ASCII, and the sign of the encoding itself, in hexadecimal.
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b' '..=b'~' if byte != b'%' => encoded.push(char::from(byte)),
+            _ => {
+                let _ = write!(encoded, "%{byte:02X}");
+            }
+        }
+    }
+    encoded
+}
+
+fn json<B>(status: StatusCode, kind: &'static str, value: &serde_json::Value) -> Response<LimitedBody<B>> {
+    let mut response = Response::new(LimitedBody::refused(Some(Bytes::from(value.to_string()))));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// Rounded up: whoever waits that long has waited enough.
+fn whole_ms(span: Span) -> u64 {
+    span.as_micros().div_ceil(1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grpc_is_known_by_its_content_type() {
+        for (kind, grpc) in [
+            ("application/grpc", true),
+            ("application/grpc+proto", true),
+            ("application/grpc; charset=utf-8", true),
+            ("application/grpc-web", false),
+            ("application/json", false),
+        ] {
+            let (parts, ()) =
+                http::Request::post("/").header(CONTENT_TYPE, kind).body(()).unwrap().into_parts();
+            assert_eq!(is_grpc(&parts), grpc, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_visible_ascii() {
+        assert_eq!(percent_encoded("50 % of ü\r\n"), "50 %25 of %C3%BC%0D%0A");
+    }
+}

@@ -1,0 +1,99 @@
+//! From a request to a decision, and from a decision to what its caller is told.
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use smallvec::SmallVec;
+use tollway::core::Reading;
+use tollway::{Denied, Limit, Permit, Policy, Span, Taken, Timestamp};
+use tollway_inbound::headers::{self, Shown};
+
+use crate::layer::Rules;
+use crate::problem::Problem;
+
+/// Granted or denied.
+pub(crate) enum Verdict {
+    Granted(Permit),
+    Denied(Denied),
+}
+
+/// What was decided of a request.
+pub(crate) struct Decided {
+    pub(crate) verdict: Verdict,
+    /// What it was to take of each limit that shows how much is left.
+    charges: SmallVec<[u64; 4]>,
+}
+
+/// Takes what the request costs, now or not at all.
+pub(crate) async fn decide(rules: &Rules, request: &Parts) -> Result<Decided, Problem> {
+    let subject = rules.subject.as_ref().map_or(Ok(String::new()), |from| from.find(request))?;
+    let costs: SmallVec<[(&str, u64); 2]> =
+        rules.costs.iter().map(|(unit, read)| (unit.as_str(), read(request))).collect();
+    let policy = rules.handle.policy();
+    let cost = policy.cost(costs.iter().copied()).map_err(tollway::TakeError::from)?;
+    let charges = policy.charges(&cost).map(|(_, charge)| charge).collect();
+    let take = costs
+        .iter()
+        .fold(rules.handle.try_take().subject(&subject), |take, (unit, amount)| take.cost(unit, *amount));
+    // Units of a lease are spent without asking the store, which alone knows what is left.
+    let take = if policy.leases() { take } else { take.with_readings() };
+    let verdict = match take.await? {
+        Taken::Granted(granted) => Verdict::Granted(granted.permit()),
+        Taken::Denied(denied) => Verdict::Denied(denied),
+    };
+    Ok(Decided { verdict, charges })
+}
+
+impl Decided {
+    /// Every limit with what is left of it; none where nobody could tell: without the store, or from a lease.
+    pub(crate) fn shown<'a>(&self, policy: &'a Policy, rules: &Rules) -> SmallVec<[Shown<'a>; 4]> {
+        let limits = policy.limits().iter().zip(self.readings()).zip(&self.charges);
+        let shown = |((limit, reading), charge): ((&'a Limit, &Reading), &u64)| {
+            let refuses = match &self.verdict {
+                Verdict::Granted(_) => false,
+                // The one that would say no longest, and those that have no room either.
+                Verdict::Denied(denied) => {
+                    denied.limit().is_some_and(|longest| longest.name() == limit.name())
+                        || *charge > reading.remaining
+                }
+            };
+            Shown { policy: None, limit, reading: *reading, refuses, choice: rules.headers }
+        };
+        limits.map(shown).collect()
+    }
+
+    fn readings(&self) -> &[Reading] {
+        match &self.verdict {
+            Verdict::Granted(permit) => permit.readings(),
+            Verdict::Denied(denied) => denied.readings(),
+        }
+    }
+
+    /// When it was decided, by the clock of its readings.
+    fn now(&self) -> Timestamp {
+        match &self.verdict {
+            Verdict::Granted(permit) => permit.granted_at(),
+            Verdict::Denied(denied) => denied.retry_at().minus(denied.retry_after().into()),
+        }
+    }
+
+    /// When to come back, of a denial.
+    pub(crate) fn retry_after(&self) -> Option<Span> {
+        match &self.verdict {
+            Verdict::Granted(_) => None,
+            Verdict::Denied(denied) => Some(denied.retry_after().into()),
+        }
+    }
+
+    /// The headers that tell what is left.
+    pub(crate) fn put_headers(&self, shown: &[Shown<'_>], map: &mut HeaderMap) {
+        headers::write(shown, self.now(), self.retry_after(), |name, value| {
+            let value = match value {
+                headers::HeaderValue::Number(number) => Ok(HeaderValue::from(number)),
+                headers::HeaderValue::Text(text) => HeaderValue::try_from(text),
+            };
+            if let Ok(value) = value {
+                map.insert(HeaderName::from_static(name), value);
+            }
+        });
+    }
+}

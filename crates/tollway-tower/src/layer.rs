@@ -1,0 +1,91 @@
+//! The layer: what it limits, for whom, and what it tells.
+
+use std::sync::Arc;
+
+use http::request::Parts;
+use tollway::PolicyHandle;
+use tollway_inbound::headers::HeaderChoice;
+use tower_layer::Layer;
+
+use crate::{RateLimit, SubjectFrom};
+
+/// Limits requests before they reach a service.
+///
+/// ```
+/// use axum::{Router, routing::get};
+/// use tollway::Limiter;
+/// use tollway_tower::{RateLimitLayer, SubjectFrom};
+///
+/// let limiter = Limiter::builder().policy("api", ["100 requests / minute", "10 concurrent"])?.build();
+/// let limit = RateLimitLayer::new(limiter.policy("api")?).subject(SubjectFrom::header("x-api-key"));
+/// let app: Router = Router::new().route("/", get(async || "hello")).layer(limit);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A request that is denied is answered with 429, `Retry-After` and the limit that said no; it never waits. While the
+/// store does not answer, the policy's `when_store_fails` decides: with `closed`, the answer is 503. A gRPC request is
+/// answered with `RESOURCE_EXHAUSTED` or `UNAVAILABLE` instead.
+#[derive(Clone)]
+pub struct RateLimitLayer {
+    rules: Arc<Rules>,
+}
+
+/// What a layer and its services share.
+#[derive(Clone)]
+pub(crate) struct Rules {
+    pub(crate) handle: PolicyHandle,
+    /// None: everybody shares the policy's one subject.
+    pub(crate) subject: Option<SubjectFrom>,
+    pub(crate) costs: Vec<(String, Arc<ReadCost>)>,
+    pub(crate) headers: HeaderChoice,
+}
+
+pub(crate) type ReadCost = dyn Fn(&Parts) -> u64 + Send + Sync;
+
+impl RateLimitLayer {
+    /// Limits all requests together by a policy.
+    pub fn new(handle: PolicyHandle) -> Self {
+        let rules = Rules { handle, subject: None, costs: Vec::new(), headers: HeaderChoice::ALL };
+        Self { rules: Arc::new(rules) }
+    }
+
+    /// Limits each subject by itself.
+    #[must_use]
+    pub fn subject(self, from: SubjectFrom) -> Self {
+        self.with(|rules| rules.subject = Some(from))
+    }
+
+    /// What a request takes of a unit. Without it, one request.
+    ///
+    /// ```
+    /// # let limiter = tollway::Limiter::builder().policy("upload", ["1G bytes / hour bucket"]).unwrap().build();
+    /// # let layer = tollway_tower::RateLimitLayer::new(limiter.policy("upload").unwrap());
+    /// let by_size = layer.cost("bytes", |request| {
+    ///     let length = request.headers.get("content-length").and_then(|length| length.to_str().ok());
+    ///     length.and_then(|length| length.parse().ok()).unwrap_or(0)
+    /// });
+    /// ```
+    #[must_use]
+    pub fn cost(self, unit: &str, of: impl Fn(&Parts) -> u64 + Send + Sync + 'static) -> Self {
+        self.with(|rules| rules.costs.push((unit.to_owned(), Arc::new(of))))
+    }
+
+    /// Which headers answers have besides `Retry-After`; all of them, unless told otherwise.
+    #[must_use]
+    pub fn headers(self, choice: HeaderChoice) -> Self {
+        self.with(|rules| rules.headers = choice)
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Rules)) -> Self {
+        change(Arc::make_mut(&mut self.rules));
+        self
+    }
+}
+
+impl<S> Layer<S> for RateLimitLayer {
+    type Service = RateLimit<S>;
+
+    fn layer(&self, inner: S) -> RateLimit<S> {
+        RateLimit::new(inner, Arc::clone(&self.rules))
+    }
+}

@@ -1,0 +1,29 @@
+//! Rate limits for servers made of `tower` services: axum, hyper, tonic.
+//!
+//! [`RateLimitLayer`] limits requests by a policy, [`SubjectFrom`] says whom each is counted for. Answers say what is left
+//! in the headers that `tollway serve` writes, and a request that is denied gets 429 with the time to come back.
+//!
+//! ```
+//! use tollway::Limiter;
+//! use tollway_tower::{RateLimitLayer, SubjectFrom};
+//!
+//! let limiter = Limiter::builder().policy("api", ["100 requests / minute"])?.build();
+//! let limit = RateLimitLayer::new(limiter.policy("api")?).subject(SubjectFrom::header("x-api-key"));
+//! # let _ = limit;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod answer;
+mod body;
+mod decide;
+mod layer;
+mod problem;
+mod service;
+mod subject;
+
+pub use body::LimitedBody;
+pub use layer::RateLimitLayer;
+pub use service::RateLimit;
+pub use subject::SubjectFrom;
+pub use tollway_inbound::address;
+pub use tollway_inbound::headers::HeaderChoice;

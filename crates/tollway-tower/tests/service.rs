@@ -1,0 +1,203 @@
+//! The layer around plain services, without a server.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Empty, Full};
+use tollway::core::WhenStoreFails;
+use tollway::{Limiter, Policy};
+use tollway_testkit::servers::RedisServer;
+use tollway_tower::{HeaderChoice, RateLimitLayer, SubjectFrom};
+use tower::{Layer, Service, ServiceExt, service_fn};
+
+type Body = Full<bytes::Bytes>;
+
+fn layer(limits: &[&str]) -> RateLimitLayer {
+    let limiter = Limiter::builder().policy("api", limits.iter().copied()).unwrap().build();
+    RateLimitLayer::new(limiter.policy("api").unwrap())
+}
+
+async fn hello(_: Request<()>) -> Result<Response<Body>, Infallible> {
+    Ok(Response::new(Body::from("hello")))
+}
+
+fn get(path: &str) -> Request<()> {
+    Request::get(path).body(()).unwrap()
+}
+
+/// How a request to a service behind this layer is answered.
+async fn status(layer: &RateLimitLayer, request: Request<()>) -> StatusCode {
+    layer.layer(service_fn(hello)).oneshot(request).await.unwrap().status()
+}
+
+#[tokio::test]
+async fn all_services_of_a_layer_share_its_limit() {
+    let layer = layer(&["2 requests / hour from first call"]);
+    let answered = [
+        status(&layer, get("/")).await,
+        status(&layer.clone(), get("/")).await,
+        status(&layer, get("/")).await,
+    ];
+    assert_eq!(answered.map(|status| status.as_u16()), [200, 200, 429]);
+}
+
+#[tokio::test]
+async fn a_request_costs_what_it_says() {
+    let by_length = |request: &http::request::Parts| {
+        let length = request.headers.get("content-length").and_then(|length| length.to_str().ok());
+        length.and_then(|length| length.parse().ok()).unwrap_or(0)
+    };
+    let layer = layer(&["100 bytes / hour from first call"]).cost("bytes", by_length);
+    let of = |length: u64| Request::post("/").header("content-length", length).body(()).unwrap();
+    assert_eq!(status(&layer, of(60)).await, StatusCode::OK);
+    assert_eq!(status(&layer, of(60)).await, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(status(&layer, of(40)).await, StatusCode::OK);
+    // What no wait would make fit is not a matter of waiting.
+    assert_eq!(status(&layer, of(101)).await, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test]
+async fn a_subject_that_cannot_be_is_refused() {
+    let layer = layer(&["2 requests / hour"]).subject(SubjectFrom::header("k"));
+    let with = |key: &str| Request::get("/").header("k", key).body(()).unwrap();
+    assert_eq!(status(&layer, with(&"x".repeat(2_000))).await, StatusCode::BAD_REQUEST);
+    assert_eq!(status(&layer, with("x")).await, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn headers_are_as_chosen() {
+    let none = layer(&["2 requests / hour"]).headers(HeaderChoice::NONE);
+    let answer = none.layer(service_fn(hello)).oneshot(get("/")).await.unwrap();
+    assert!(answer.headers().is_empty(), "{:?}", answer.headers());
+}
+
+/// A slot is held until the answer has gone out, not only until it began.
+#[tokio::test]
+async fn a_slot_is_free_when_the_body_has_ended() {
+    let layer = layer(&["1 concurrent"]);
+    let first = layer.layer(service_fn(hello)).oneshot(get("/")).await.unwrap();
+    assert_eq!(status(&layer, get("/")).await, StatusCode::TOO_MANY_REQUESTS);
+    let body = first.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(body, "hello");
+    let second = layer.layer(service_fn(hello)).oneshot(get("/")).await.unwrap();
+    assert_eq!(second.status(), StatusCode::OK);
+    // A client that goes away has ended it, too.
+    drop(second);
+    assert_eq!(status(&layer, get("/")).await, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_slot_is_free_when_the_service_failed_or_nobody_waits_for_it() {
+    let layer = layer(&["1 concurrent"]);
+    let fails = layer.layer(service_fn(async |_: Request<()>| Err::<Response<Body>, _>("it failed")));
+    assert_eq!(fails.oneshot(get("/")).await.err(), Some("it failed"));
+    let hangs = layer.layer(service_fn(async |_: Request<()>| {
+        std::future::pending::<Result<Response<Body>, Infallible>>().await
+    }));
+    let given_up = tokio::time::timeout(Duration::from_millis(20), hangs.oneshot(get("/"))).await;
+    assert!(given_up.is_err());
+    assert_eq!(status(&layer, get("/")).await, StatusCode::OK);
+}
+
+/// tower's contract: only a service that said it is ready may be called.
+#[tokio::test]
+async fn the_service_that_is_called_is_the_one_that_was_ready() {
+    #[derive(Default)]
+    struct Careful {
+        ready: bool,
+    }
+    impl Clone for Careful {
+        fn clone(&self) -> Self {
+            Self::default()
+        }
+    }
+    impl Service<Request<()>> for Careful {
+        type Response = Response<Body>;
+        type Error = Infallible;
+        type Future = Ready<Result<Response<Body>, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            self.ready = true;
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Request<()>) -> Self::Future {
+            assert!(std::mem::take(&mut self.ready), "called before it was ready");
+            ready(Ok(Response::new(Body::default())))
+        }
+    }
+    let mut service = layer(&["10 requests / hour"]).layer(Careful::default());
+    for _ in 0..3 {
+        let answer = service.ready().await.unwrap().call(get("/")).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK);
+    }
+}
+
+/// A gRPC client reads its status from trailers, which are all there is: an empty answer, and HTTP's own status 200.
+#[tokio::test]
+async fn a_grpc_request_is_denied_in_its_own_words() {
+    let layer = layer(&["1 request / hour from first call"]).subject(SubjectFrom::header("x-api-key"));
+    let call = |key: Option<&str>| {
+        let request =
+            Request::post("/greeter.Greeter/SayHello").header("content-type", "application/grpc+proto");
+        let request = key.into_iter().fold(request, |request, key| request.header("x-api-key", key));
+        layer.layer(service_fn(hello)).oneshot(request.body(()).unwrap())
+    };
+    assert_eq!(call(Some("anna")).await.unwrap().headers().get("grpc-status"), None);
+    let denied = call(Some("anna")).await.unwrap();
+    let header = |name: &str| denied.headers().get(name).map(|value| value.to_str().unwrap());
+    assert_eq!(denied.status(), StatusCode::OK);
+    assert_eq!(header("grpc-status"), Some("8"));
+    assert_eq!(header("content-type"), Some("application/grpc"));
+    let message = "Too Many Requests. We only allow 1 requests per hour for this Consumer.";
+    assert_eq!(header("grpc-message"), Some(message));
+    let pushback: u64 = header("grpc-retry-pushback-ms").unwrap().parse().unwrap();
+    assert!((3_590_000..=3_600_000).contains(&pushback), "{pushback}");
+    assert!(http_body::Body::is_end_stream(denied.body()));
+    let nobody = call(None).await.unwrap();
+    assert_eq!(nobody.headers().get("grpc-status").unwrap(), "3");
+}
+
+/// While the store is away, the policy's own mode decides.
+#[tokio::test]
+async fn a_store_that_is_gone_is_answered_as_the_policy_says() {
+    let redis = RedisServer::start();
+    let store = redis.url().parse().unwrap();
+    let policy = |name, mode| Policy::new(name, ["20 / hour"]).unwrap().with_when_store_fails(mode);
+    let limiter = Limiter::builder()
+        .with_policy(policy("closed", WhenStoreFails::Closed))
+        .and_then(|builder| builder.with_policy(policy("open", WhenStoreFails::Open)))
+        .and_then(|builder| builder.with_policy(policy("local", WhenStoreFails::Local)))
+        .and_then(|builder| builder.store_at(&store))
+        .unwrap()
+        .build();
+    let of = |name: &str| RateLimitLayer::new(limiter.policy(name).unwrap());
+    assert_eq!(status(&of("closed"), get("/")).await, StatusCode::OK);
+    drop(redis);
+    let closed = of("closed").layer(service_fn(hello)).oneshot(get("/")).await.unwrap();
+    assert_eq!(closed.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(closed.headers()["retry-after"], "1");
+    assert_eq!(closed.headers()["content-type"], "application/problem+json");
+    let call = Request::post("/x").header("content-type", "application/grpc").body(()).unwrap();
+    let closed = of("closed").layer(service_fn(hello)).oneshot(call).await.unwrap();
+    assert_eq!(closed.headers()["grpc-status"], "14");
+    assert_eq!(status(&of("open"), get("/")).await, StatusCode::OK);
+    // A tenth of twenty.
+    let local = of("local");
+    let answered = [status(&local, get("/")).await, status(&local, get("/")).await];
+    assert_eq!(answered, [StatusCode::OK; 2]);
+    let denied = local.layer(service_fn(hello)).oneshot(get("/")).await.unwrap();
+    assert_eq!(denied.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert!(denied.headers().contains_key("retry-after"), "{:?}", denied.headers());
+}
+
+#[tokio::test]
+async fn an_answer_without_a_body_stays_without_one() {
+    let nothing = async |_: Request<()>| Ok::<_, Infallible>(Response::new(Empty::<bytes::Bytes>::new()));
+    let answer = layer(&["1 / hour"]).layer(service_fn(nothing)).oneshot(get("/")).await.unwrap();
+    assert!(http_body::Body::is_end_stream(answer.body()));
+}

@@ -1,0 +1,52 @@
+//! Policies that stand in no config: made by the caller, for as long as somebody holds a handle.
+
+use std::sync::Arc;
+
+use tollway_core::{Name, Policy};
+
+use crate::bound::{Ask, Bound};
+use crate::{Limiter, PolicyHandle, Take};
+
+/// Why a policy was not bound.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BindError {
+    /// The meters of the two would be mixed up.
+    #[error("policy {0} is one of the config's; give the other one another name")]
+    Configured(Name),
+}
+
+impl Limiter {
+    /// A handle for a policy that is not among the limiter's: a limit that its caller chose, say.
+    ///
+    /// It is in force for whoever takes under this handle and its clones, and follows no reload. Its meters are those of
+    /// its name, as with every policy: another one under the same name shares them as far as their limits are the same.
+    ///
+    /// ```
+    /// use tollway::core::Policy;
+    ///
+    /// let limiter = tollway::Limiter::builder().build();
+    /// let handle = limiter.bind(Policy::new("chosen", ["2 / minute"])?)?;
+    /// assert!(handle.try_take().subject("anna").now()?.is_granted());
+    /// assert!(handle.try_take().subject("anna").now()?.is_granted());
+    /// assert!(!handle.try_take().subject("anna").now()?.is_granted());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn bind(&self, policy: Policy) -> Result<PolicyHandle, BindError> {
+        let registry = self.registry();
+        if registry.find(policy.name().as_str()).is_ok() {
+            return Err(BindError::Configured(policy.name().clone()));
+        }
+        let bound = Bound::of_caller(Arc::clone(registry.shared()), Arc::new(policy), registry.generation());
+        Ok(PolicyHandle::bound_by_caller(self.clone(), &bound))
+    }
+}
+
+impl<Mode> Take<'_, Mode> {
+    /// Also under the policy of this handle, all or nothing; like [`and`](Take::and), without looking it up.
+    ///
+    /// The handle must be one of this limiter's.
+    pub fn and_under(mut self, handle: &PolicyHandle) -> Self {
+        self.add(Ask::new(handle.to_bound()));
+        self
+    }
+}

@@ -1,0 +1,35 @@
+//! A take that is granted for a later time without waiting for it: for whoever lets another wait.
+
+use tollway_core::Span;
+
+use crate::metrics::count;
+use crate::{Take, TakeError, Taken, Waits};
+
+impl Take<'_, Waits> {
+    /// Takes a place in line and answers at once: granted for now or for a later time ([`Permit::delay`]), within the
+    /// longest wait, or denied. Dropping the future before it has answered gives the place back; dropping the permit does
+    /// not.
+    ///
+    /// Several policies, `sliding` and `concurrency` have no places to book: there it is now or not at all.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// use tollway::{Durations, Limiter};
+    ///
+    /// let limiter = Limiter::builder().policy("notion", ["3 requests / second paced"])?.build();
+    /// let delay = async || limiter.take("notion").max_wait(10.seconds()).book().await.map(|taken| taken.granted().unwrap().delay());
+    /// assert!(delay().await?.is_zero());
+    /// assert!(!delay().await?.is_zero());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    ///
+    /// [`Permit::delay`]: crate::Permit::delay
+    pub async fn book(self) -> Result<Taken<'static>, TakeError> {
+        let request = self.into_request()?;
+        let asked = request.counts();
+        let wait = if request.may_book() { request.longest_wait() } else { Span::ZERO };
+        let taken = request.ask(wait).await;
+        count(asked.as_deref(), &taken);
+        taken
+    }
+}

@@ -1,0 +1,170 @@
+//! Every figure that a limiter tells, in one list: what is exported, documented and tested is made from it.
+
+/// What kind of figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// Only ever grows, but for a restart.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// How often something took how long.
+    Histogram,
+}
+
+impl MetricKind {
+    /// As Prometheus calls it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// A figure: what it is called and what it means. Its labels are few and fixed; a subject is never one.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// What kind of figure.
+    pub kind: MetricKind,
+    /// What it counts or measures.
+    pub unit: &'static str,
+    /// What tells its series apart.
+    pub labels: &'static [&'static str],
+    /// What it means, in a sentence.
+    pub meaning: &'static str,
+}
+
+const fn metric(
+    name: &'static str,
+    kind: MetricKind,
+    unit: &'static str,
+    labels: &'static [&'static str],
+    meaning: &'static str,
+) -> Metric {
+    Metric { name, kind, unit, labels, meaning }
+}
+
+use MetricKind::{Counter, Gauge, Histogram};
+
+pub(super) static TOKENS_ACQUIRED: Metric = metric(
+    "RateLimiterTokensAcquired",
+    Counter,
+    "units",
+    &["policy", "limit"],
+    "what granted takes cost, in the unit of each limit",
+);
+pub(super) static TOKENS_AVAILABLE: Metric = metric(
+    "RateLimiterTokensAvailable",
+    Gauge,
+    "units",
+    &["policy", "limit"],
+    "what is left for the policy's one shared subject; policies that count for many have no such series",
+);
+pub(super) static ACQUISITION_FAILURES: Metric = metric(
+    "RateLimiterAcquisitionFailures",
+    Counter,
+    "takes",
+    &["policy", "limit"],
+    "takes that were denied, by the limit that said no",
+);
+pub(super) static ACQUISITION_LATENCY: Metric = metric(
+    "RateLimiterAcquisitionLatency",
+    Histogram,
+    "seconds",
+    &["policy"],
+    "from sending a take to a store outside the process until its answer",
+);
+pub(super) static FALLBACK_ACTIVATED: Metric = metric(
+    "RateLimiterFallbackActivated",
+    Counter,
+    "times",
+    &[],
+    "how often the store was left alone after failures in a row",
+);
+pub(super) static DECISIONS: Metric = metric(
+    "tollway_decisions_total",
+    Counter,
+    "takes",
+    &["policy", "outcome"],
+    "takes by what came of them: granted, denied, or failed because the store did and the policy says closed",
+);
+pub(super) static DEGRADED_DECISIONS: Metric = metric(
+    "tollway_degraded_decisions_total",
+    Counter,
+    "takes",
+    &[],
+    "takes that were decided without the store",
+);
+pub(super) static WOULD_DENY: Metric = metric(
+    "tollway_would_deny_total",
+    Counter,
+    "takes",
+    &["policy"],
+    "takes that a shadow policy would have denied",
+);
+pub(super) static PERMITS_LOST: Metric = metric(
+    "tollway_permits_lost_total",
+    Counter,
+    "permits",
+    &[],
+    "permits whose units could not be given back",
+);
+pub(super) static NEVER_OVER: Metric = metric(
+    "tollway_never_over_violations_total",
+    Counter,
+    "takes",
+    &[],
+    "granted takes after which a meter held more than its limit (I1); anything but zero is a fault of ours",
+);
+pub(super) static STORE_DEGRADED: Metric =
+    metric("tollway_store_degraded", Gauge, "", &[], "1 while decisions are made without the store, else 0");
+pub(super) static STORE_EVENTS: Metric = metric(
+    "tollway_store_events_total",
+    Counter,
+    "times",
+    &["event"],
+    "what the store counts of itself: reads, writes, conditional_failures, throttles, retries and others",
+);
+pub(super) static STORE_LATENCY: Metric = metric(
+    "tollway_store_latency_seconds",
+    Histogram,
+    "seconds",
+    &["operation"],
+    "how long single requests to the store took, by what the store calls them: read, write",
+);
+pub(super) static CONFIG_RELOADS: Metric = metric(
+    "tollway_config_reloads_total",
+    Counter,
+    "times",
+    &[],
+    "how often a changed config file came into force",
+);
+pub(super) static CONFIG_WRONG: Metric = metric(
+    "tollway_config_wrong",
+    Gauge,
+    "",
+    &[],
+    "1 while the config file is wrong and the one before it in force, else 0",
+);
+
+/// All of them, in the order in which they are told.
+pub static METRICS: [&Metric; 15] = [
+    &TOKENS_ACQUIRED,
+    &TOKENS_AVAILABLE,
+    &ACQUISITION_FAILURES,
+    &ACQUISITION_LATENCY,
+    &FALLBACK_ACTIVATED,
+    &DECISIONS,
+    &DEGRADED_DECISIONS,
+    &WOULD_DENY,
+    &PERMITS_LOST,
+    &NEVER_OVER,
+    &STORE_DEGRADED,
+    &STORE_EVENTS,
+    &STORE_LATENCY,
+    &CONFIG_RELOADS,
+    &CONFIG_WRONG,
+];

@@ -1,0 +1,100 @@
+//! What happened under one policy, counted so that threads do not wait for each other.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use tollway_core::bounds::LIMITS_PER_POLICY_MAX;
+use tollway_core::{Cost, Histogram, Limit, Name};
+
+/// So many threads count without getting in each other's way; more share.
+const CELLS: usize = 16;
+
+/// What happened under one policy.
+pub(crate) struct PolicyCounts {
+    pub(super) policy: String,
+    /// Its limits, with the index of the unit that each counts.
+    pub(super) limits: Vec<(Name, Option<usize>)>,
+    cells: [Counting; CELLS],
+    /// Whether anybody has taken for the policy's one shared subject.
+    pub(super) is_shared: AtomicBool,
+    pub(super) failed: AtomicU64,
+    pub(super) would_deny: AtomicU64,
+    pub(crate) latency: Histogram,
+}
+
+/// One thread's counts: a few cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Counting {
+    granted: AtomicU64,
+    taken: [AtomicU64; LIMITS_PER_POLICY_MAX],
+    denied: [AtomicU64; LIMITS_PER_POLICY_MAX],
+}
+
+impl PolicyCounts {
+    pub(super) fn new(policy: &str, units: &[Name], limits: &[Limit]) -> Self {
+        let unit_of = |limit: &Limit| units.iter().position(|unit| unit == limit.unit());
+        Self {
+            policy: policy.to_owned(),
+            limits: limits.iter().map(|limit| (limit.name().clone(), unit_of(limit))).collect(),
+            cells: Default::default(),
+            is_shared: AtomicBool::new(false),
+            failed: AtomicU64::new(0),
+            would_deny: AtomicU64::new(0),
+            latency: Histogram::default(),
+        }
+    }
+
+    pub(crate) fn granted(&self, subject: &str, cost: &Cost) {
+        if subject.is_empty() && !self.is_shared.load(Ordering::Relaxed) {
+            self.is_shared.store(true, Ordering::Relaxed);
+        }
+        let cell = self.own_cell();
+        cell.granted.fetch_add(1, Ordering::Relaxed);
+        for (counter, amount) in cell.taken.iter().zip(cost.amounts()) {
+            if *amount > 0 {
+                counter.fetch_add(*amount, Ordering::Relaxed);
+            }
+        }
+    }
+
+    pub(crate) fn denied(&self, limit: usize) {
+        let index = limit.min(LIMITS_PER_POLICY_MAX - 1);
+        self.own_cell().denied[index].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn failed(&self) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn would_deny(&self) {
+        self.would_deny.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn grants(&self) -> u64 {
+        self.sum(|cell| &cell.granted)
+    }
+
+    /// Of the unit with this index.
+    pub(super) fn taken(&self, unit: usize) -> u64 {
+        self.sum(|cell| &cell.taken[unit.min(LIMITS_PER_POLICY_MAX - 1)])
+    }
+
+    /// By the limit with this index.
+    pub(super) fn denials(&self, limit: usize) -> u64 {
+        self.sum(|cell| &cell.denied[limit.min(LIMITS_PER_POLICY_MAX - 1)])
+    }
+
+    fn sum(&self, counter: impl Fn(&Counting) -> &AtomicU64) -> u64 {
+        let counts = self.cells.iter().map(|cell| counter(cell).load(Ordering::Relaxed));
+        counts.fold(0, u64::wrapping_add)
+    }
+
+    fn own_cell(&self) -> &Counting {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static OWN: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed) % CELLS);
+        }
+        &self.cells[OWN.get() % CELLS]
+    }
+}

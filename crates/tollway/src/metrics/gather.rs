@@ -1,0 +1,170 @@
+//! All figures of a limiter at one moment.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use tollway_core::{Latencies, StoreFigures};
+
+use super::catalogue::{
+    ACQUISITION_FAILURES, ACQUISITION_LATENCY, CONFIG_RELOADS, CONFIG_WRONG, DECISIONS, DEGRADED_DECISIONS,
+    FALLBACK_ACTIVATED, Metric, NEVER_OVER, PERMITS_LOST, STORE_DEGRADED, STORE_EVENTS, STORE_LATENCY,
+    TOKENS_ACQUIRED, TOKENS_AVAILABLE, WOULD_DENY,
+};
+use super::{Metrics, PolicyCounts};
+use crate::Limiter;
+
+/// One series of a metric at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// What it is.
+    pub metric: &'static Metric,
+    /// Its labels' values, in the order of [`Metric::labels`].
+    pub labels: Vec<String>,
+    /// What it shows.
+    pub figure: Figure,
+}
+
+/// What a series shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// Of a counter or a gauge.
+    Number(u64),
+    /// Of a histogram.
+    Latencies(Box<Latencies>),
+}
+
+impl Limiter {
+    /// What was counted so far, in the order of [`METRICS`](crate::METRICS); nothing unless the limiter was built to
+    /// count ([`LimiterBuilder::metrics`](crate::LimiterBuilder::metrics)).
+    ///
+    /// Asks the store what is left of the policies that have only one subject; a store that does not answer leaves those
+    /// figures out.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// use tollway::{Limiter, prometheus_text};
+    ///
+    /// let limiter = Limiter::builder().policy("adobe", ["200 requests / minute"])?.metrics().build();
+    /// assert!(limiter.try_take("adobe").await?.is_granted());
+    /// let text = prometheus_text(&limiter.samples().await);
+    /// assert!(text.contains("RateLimiterTokensAcquired{policy=\"adobe\",limit=\"requests_per_minute\"} 1"));
+    /// assert!(text.contains("RateLimiterTokensAvailable{policy=\"adobe\",limit=\"requests_per_minute\"} 199"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub async fn samples(&self) -> Vec<Sample> {
+        let Some(metrics) = &self.registry().shared().metrics else { return Vec::new() };
+        let mut gathered = Gathered::default();
+        let mut shared = Vec::new();
+        for counts in metrics.all() {
+            gathered.add_policy(&counts);
+            if counts.is_shared.load(Ordering::Relaxed) && !shared.contains(&counts.policy) {
+                shared.push(counts.policy.clone());
+            }
+        }
+        for policy in shared {
+            self.add_available(&policy, &mut gathered).await;
+        }
+        self.add_state(metrics, &mut gathered);
+        gathered.add_store(self.registry().shared().store.figures());
+        gathered.samples()
+    }
+
+    async fn add_available(&self, policy: &str, gathered: &mut Gathered) {
+        // A policy that was reloaded away, or a store that does not answer, has nothing to show.
+        let Ok(usage) = self.usage(policy).await else { return };
+        for limit in usage.limits {
+            gathered.set(&TOKENS_AVAILABLE, &[policy, limit.name.as_str()], limit.remaining);
+        }
+    }
+
+    fn add_state(&self, metrics: &Metrics, gathered: &mut Gathered) {
+        let status = self.store_status();
+        gathered.set(&FALLBACK_ACTIVATED, &[], status.fallbacks);
+        gathered.set(&DEGRADED_DECISIONS, &[], status.degraded_decisions);
+        gathered.set(&STORE_DEGRADED, &[], status.degraded_since.is_some().into());
+        gathered.set(&PERMITS_LOST, &[], self.permits_lost());
+        gathered.set(&NEVER_OVER, &[], metrics.never_over.load(Ordering::Relaxed));
+        let reload = self.reload_status();
+        gathered.set(&CONFIG_RELOADS, &[], reload.reloads);
+        gathered.set(&CONFIG_WRONG, &[], reload.error.is_some().into());
+    }
+}
+
+/// Series by metric and labels: a policy whose limits have changed since has one of each all the same.
+#[derive(Default)]
+struct Gathered(BTreeMap<(&'static str, Vec<String>), (&'static Metric, Figure)>);
+
+impl Gathered {
+    fn add_policy(&mut self, counts: &PolicyCounts) {
+        let policy = counts.policy.as_str();
+        let mut denied = 0u64;
+        for (index, (limit, unit)) in counts.limits.iter().enumerate() {
+            let labels = [policy, limit.as_str()];
+            if let Some(unit) = unit {
+                self.add(&TOKENS_ACQUIRED, &labels, counts.taken(*unit));
+            }
+            self.add(&ACQUISITION_FAILURES, &labels, counts.denials(index));
+            denied = denied.wrapping_add(counts.denials(index));
+        }
+        if counts.limits.is_empty() {
+            // Those of callers: their limits have no names that could be told.
+            denied = (0..tollway_core::bounds::LIMITS_PER_POLICY_MAX)
+                .fold(0, |sum, index| sum.wrapping_add(counts.denials(index)));
+            if denied == 0 && counts.grants() == 0 {
+                return;
+            }
+        }
+        self.add(&DECISIONS, &[policy, "granted"], counts.grants());
+        self.add(&DECISIONS, &[policy, "denied"], denied);
+        self.add(&DECISIONS, &[policy, "failed"], counts.failed.load(Ordering::Relaxed));
+        self.add(&WOULD_DENY, &[policy], counts.would_deny.load(Ordering::Relaxed));
+        self.add_latencies(&ACQUISITION_LATENCY, &[policy], counts.latency.read());
+    }
+
+    fn add_store(&mut self, figures: StoreFigures) {
+        for (event, count) in figures.counts {
+            self.add(&STORE_EVENTS, &[event], count);
+        }
+        for (operation, latencies) in figures.latencies {
+            self.add_latencies(&STORE_LATENCY, &[operation], latencies);
+        }
+    }
+
+    fn set(&mut self, metric: &'static Metric, labels: &[&str], number: u64) {
+        self.0.insert(key(metric, labels), (metric, Figure::Number(number)));
+    }
+
+    fn add(&mut self, metric: &'static Metric, labels: &[&str], number: u64) {
+        let (_, figure) = self.0.entry(key(metric, labels)).or_insert((metric, Figure::Number(0)));
+        if let Figure::Number(sum) = figure {
+            *sum = sum.wrapping_add(number);
+        }
+    }
+
+    fn add_latencies(&mut self, metric: &'static Metric, labels: &[&str], latencies: Latencies) {
+        let new = || (metric, Figure::Latencies(Box::default()));
+        if let (_, Figure::Latencies(sum)) = self.0.entry(key(metric, labels)).or_insert_with(new) {
+            sum.counts
+                .iter_mut()
+                .zip(latencies.counts)
+                .for_each(|(sum, count)| *sum = sum.wrapping_add(count));
+            sum.sum = sum.sum.saturating_add(latencies.sum);
+        }
+    }
+
+    /// In the catalogue's order.
+    fn samples(self) -> Vec<Sample> {
+        let mut samples: Vec<Sample> = self
+            .0
+            .into_iter()
+            .map(|((_, labels), (metric, figure))| Sample { metric, labels, figure })
+            .collect();
+        let place = |sample: &Sample| super::METRICS.iter().position(|metric| *metric == sample.metric);
+        samples.sort_by_key(place);
+        samples
+    }
+}
+
+fn key(metric: &'static Metric, labels: &[&str]) -> (&'static str, Vec<String>) {
+    (metric.name, labels.iter().map(|label| (*label).to_owned()).collect())
+}

@@ -1,0 +1,98 @@
+//! What a limiter counts of itself, for those who watch it. Off unless asked for: a take in process is so quick that
+//! counting would be a good part of it.
+
+mod catalogue;
+mod counts;
+mod gather;
+mod text;
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tollway_core::{Name, Policy};
+
+use crate::{Permit, TakeError, Taken};
+
+pub use catalogue::{METRICS, Metric, MetricKind};
+pub(crate) use counts::PolicyCounts;
+pub use gather::{Figure, Sample};
+pub use text::prometheus_text;
+
+/// How many policies have counts of their own. A config has no more; beyond it, they share those of callers.
+const POLICIES_MAX: usize = 4_096;
+
+/// What policies that callers make are called: their names could be anything, and labels must not.
+const OF_CALLERS: &str = "of_callers";
+
+/// All counts of a limiter.
+pub(crate) struct Metrics {
+    policies: Mutex<HashMap<Shape, Arc<PolicyCounts>>>,
+    of_callers: Arc<PolicyCounts>,
+    pub(crate) never_over: AtomicU64,
+}
+
+/// What makes two policies count the same: their name, and what their limits are called and count.
+#[derive(PartialEq, Eq, Hash)]
+struct Shape {
+    policy: Name,
+    limits: Vec<(Name, Name)>,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let of_callers = Arc::new(PolicyCounts::new(OF_CALLERS, &[], &[]));
+        Self { policies: Mutex::default(), of_callers, never_over: AtomicU64::new(0) }
+    }
+
+    /// The counts of a policy. They stay when its amounts change.
+    pub(crate) fn of(&self, policy: &Policy) -> Arc<PolicyCounts> {
+        let limits = policy.limits().iter().map(|limit| (limit.name().clone(), limit.unit().clone()));
+        let shape = Shape { policy: policy.name().clone(), limits: limits.collect() };
+        let mut policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
+        if policies.len() >= POLICIES_MAX && !policies.contains_key(&shape) {
+            return Arc::clone(&self.of_callers);
+        }
+        let new = || Arc::new(PolicyCounts::new(policy.name().as_str(), policy.units(), policy.limits()));
+        Arc::clone(policies.entry(shape).or_insert_with(new))
+    }
+
+    /// The counts of all policies that callers make, together.
+    pub(crate) fn of_callers(&self) -> Arc<PolicyCounts> {
+        Arc::clone(&self.of_callers)
+    }
+
+    fn all(&self) -> Vec<Arc<PolicyCounts>> {
+        let mut all: Vec<_> =
+            self.policies.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        all.sort_by(|one, other| one.policy.cmp(&other.policy));
+        all.push(Arc::clone(&self.of_callers));
+        all
+    }
+}
+
+/// Counts what came of a take that went the long way; `asked` are the counts of the policy that was named first.
+pub(crate) fn count(asked: Option<&PolicyCounts>, taken: &Result<Taken<'_>, TakeError>) {
+    match taken {
+        Ok(Taken::Granted(granted)) => granted.count(),
+        Ok(Taken::Denied(denied)) => denied.count(),
+        Err(error) => count_error(asked, error),
+    }
+}
+
+/// The same for a take that waited.
+pub(crate) fn count_waited(asked: Option<&PolicyCounts>, taken: &Result<Permit, TakeError>) {
+    match taken {
+        Ok(permit) => permit.count(),
+        Err(error) => count_error(asked, error),
+    }
+}
+
+fn count_error(asked: Option<&PolicyCounts>, error: &TakeError) {
+    match (error, asked) {
+        (TakeError::Denied(denied), _) => denied.count(),
+        (TakeError::Store(_), Some(asked)) => asked.failed(),
+        // What cannot be asked was not decided.
+        _ => {}
+    }
+}

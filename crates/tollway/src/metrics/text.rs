@@ -1,0 +1,99 @@
+//! Samples as Prometheus reads them: its text format, version 0.0.4.
+
+use std::fmt::Write;
+
+use tollway_core::{LATENCY_BOUNDS_MS, Latencies};
+
+use super::{Figure, Sample};
+
+/// The samples as text. Those of one metric must follow one another, as [`Limiter::samples`](crate::Limiter::samples)
+/// has them.
+pub fn prometheus_text(samples: &[Sample]) -> String {
+    let mut text = String::new();
+    let mut last = "";
+    for sample in samples {
+        let metric = sample.metric;
+        if metric.name != last {
+            last = metric.name;
+            let _ = writeln!(text, "# HELP {} {}", metric.name, metric.meaning);
+            let _ = writeln!(text, "# TYPE {} {}", metric.name, metric.kind.word());
+        }
+        let labels: Vec<String> = metric
+            .labels
+            .iter()
+            .zip(&sample.labels)
+            .map(|(label, value)| format!("{label}=\"{}\"", escaped(value)))
+            .collect();
+        match &sample.figure {
+            Figure::Number(number) => write_line(&mut text, metric.name, &labels, number),
+            Figure::Latencies(latencies) => write_latencies(&mut text, metric.name, labels, latencies),
+        }
+    }
+    text
+}
+
+fn write_latencies(text: &mut String, name: &str, mut labels: Vec<String>, latencies: &Latencies) {
+    let (mut sum, bucket) = (0u64, format!("{name}_bucket"));
+    let bounds = LATENCY_BOUNDS_MS.iter().map(|millis| seconds(u128::from(*millis) * 1_000));
+    for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(latencies.counts) {
+        sum = sum.wrapping_add(count);
+        labels.push(format!("le=\"{bound}\""));
+        write_line(text, &bucket, &labels, &sum);
+        labels.pop();
+    }
+    write_line(text, &format!("{name}_sum"), &labels, &seconds(latencies.sum.as_micros()));
+    write_line(text, &format!("{name}_count"), &labels, &sum);
+}
+
+fn write_line(text: &mut String, name: &str, labels: &[String], value: &dyn std::fmt::Display) {
+    let _ = match labels {
+        [] => writeln!(text, "{name} {value}"),
+        labels => writeln!(text, "{name}{{{}}} {value}", labels.join(",")),
+    };
+}
+
+/// Microseconds as seconds, exactly.
+fn seconds(micros: u128) -> String {
+    let (whole, part) = (micros / 1_000_000, micros % 1_000_000);
+    let text = format!("{whole}.{part:06}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Nothing in a value can end it, or its line.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::{METRICS, Metric, MetricKind};
+    use super::*;
+
+    static TIMES: Metric =
+        Metric { name: "t", kind: MetricKind::Histogram, unit: "seconds", labels: &["p"], meaning: "times" };
+
+    #[test]
+    fn a_histogram_adds_up_and_a_label_stays_in_its_line() {
+        let mut latencies = Latencies { sum: Duration::from_micros(1_250_001), ..Latencies::default() };
+        (latencies.counts[0], latencies.counts[5], latencies.counts[11]) = (2, 1, 1);
+        let figure = Figure::Latencies(Box::new(latencies));
+        let sample = Sample { metric: &TIMES, labels: vec!["a\"\n\\".to_owned()], figure };
+        let text = prometheus_text(&[sample]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[..2], ["# HELP t times", "# TYPE t histogram"]);
+        assert_eq!(lines[2], r#"t_bucket{p="a\"\n\\",le="0.001"} 2"#);
+        assert_eq!(lines[7], r#"t_bucket{p="a\"\n\\",le="0.05"} 3"#);
+        assert_eq!(lines[13], r#"t_bucket{p="a\"\n\\",le="+Inf"} 4"#);
+        assert_eq!(lines[14..], [r#"t_sum{p="a\"\n\\"} 1.250001"#, r#"t_count{p="a\"\n\\"} 4"#]);
+    }
+
+    #[test]
+    fn no_two_metrics_have_one_name_and_no_label_is_a_subject() {
+        for (index, metric) in METRICS.iter().enumerate() {
+            assert!(METRICS[..index].iter().all(|other| other.name != metric.name), "{}", metric.name);
+            assert!(metric.labels.iter().all(|label| !["subject", "key", "address"].contains(label)));
+        }
+    }
+}

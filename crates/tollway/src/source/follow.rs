@@ -1,0 +1,145 @@
+//! Reads one source again and again, in the background.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tollway_core::{Name, Policy, Span, Timestamp};
+
+use super::read::Reading;
+use super::{SOURCE_EVERY_MIN, SourceError, Wanted};
+use crate::registry::Registry;
+
+/// A source that has not answered by then has failed, this time.
+const READ_DEADLINE: Duration = Duration::from_secs(3);
+
+/// After a failure a source is read this many times as often, so that a short one is not noticed.
+const READS_AFTER_FAILURE: u64 = 10;
+
+/// The part of the pause that chance may take off: processes that started together do not read together for ever.
+const JITTER_PART: u64 = 5;
+
+/// How a source has been doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceStatus {
+    /// The policy whose limits it is read for.
+    pub policy: Name,
+    /// How people call the source.
+    pub title: String,
+    /// How often it is read.
+    pub every: Span,
+    /// When it was last read, by the limiter's clock; nothing if it never was.
+    pub read_at: Option<Timestamp>,
+    /// What was last read for each limit. Limits that are not among them have the config's amount.
+    pub amounts: Vec<(Name, u64)>,
+    /// What is wrong with it since it was last tried, if something is.
+    pub problem: Option<String>,
+    /// How often it was tried.
+    pub tries: u64,
+}
+
+impl SourceStatus {
+    pub(super) fn new(wanted: &Wanted) -> Self {
+        Self {
+            policy: wanted.policy.clone(),
+            title: wanted.source.title(),
+            every: wanted.every,
+            read_at: None,
+            amounts: Vec::new(),
+            problem: None,
+            tries: 0,
+        }
+    }
+
+    /// Takes in a reading. Whatever it did not give stays as it was.
+    fn note(&mut self, reading: Reading, policy: &Policy, now: Timestamp) {
+        self.tries = self.tries.saturating_add(1);
+        if !reading.amounts.is_empty() {
+            self.read_at = Some(now);
+        }
+        let known = |name: &Name| policy.limits().iter().any(|limit| limit.name() == name);
+        let again = |name: &Name| reading.amounts.iter().any(|(other, _)| other == name);
+        self.amounts.retain(|(name, _)| known(name) && !again(name));
+        self.amounts.extend(reading.amounts);
+        self.amounts.sort();
+        if self.problem != reading.problem {
+            self.problem = reading.problem;
+            self.tell();
+        }
+    }
+
+    /// Once for each change, not once for each reading.
+    fn tell(&self) {
+        let (policy, source) = (&self.policy, &self.title);
+        match &self.problem {
+            Some(problem) if self.amounts.is_empty() => {
+                tracing::warn!(%policy, %source, %problem, "a limit source cannot be used; the config's amounts are in force");
+            }
+            Some(problem) => {
+                tracing::warn!(%policy, %source, %problem, "a limit source cannot be used; what was last read stays in force");
+            }
+            None => tracing::info!(%policy, %source, "a limit source can be read again"),
+        }
+    }
+}
+
+/// Reads it until the limiter is gone, or the policy.
+pub(super) async fn follow(wanted: Wanted, registry: Weak<Registry>, status: watch::Sender<SourceStatus>) {
+    while read(&wanted, &registry, &status).await.is_some() {
+        let failed = status.borrow().problem.is_some();
+        tokio::time::sleep(pause(wanted.every, failed).into()).await;
+    }
+}
+
+/// Reads it once. Nothing if there is nobody left to read it for; who is, is not kept waiting by it.
+async fn read(
+    wanted: &Wanted,
+    registry: &Weak<Registry>,
+    status: &watch::Sender<SourceStatus>,
+) -> Option<()> {
+    let policy = given(registry, &wanted.policy)?;
+    let names: Vec<Name> = policy.limits().iter().map(|limit| limit.name().clone()).collect();
+    let read = tokio::time::timeout(READ_DEADLINE, wanted.source.read(&names)).await;
+    let read = read.unwrap_or_else(|_| Err(SourceError(format!("no answer within {READ_DEADLINE:?}"))));
+    let registry = registry.upgrade()?;
+    let reading = Reading::of(policy.limits(), read);
+    let mut after = status.borrow().clone();
+    after.note(reading, &policy, registry.shared().clock.now());
+    // In force before anybody is told.
+    registry.set_sourced(&wanted.policy, &after.amounts);
+    status.send_replace(after);
+    Some(())
+}
+
+fn given(registry: &Weak<Registry>, policy: &Name) -> Option<Arc<Policy>> {
+    registry.upgrade()?.given(policy)
+}
+
+/// How long until it is read again: never longer than was said.
+fn pause(every: Span, failed: bool) -> Span {
+    let longest = if failed {
+        Span::from_micros(every.as_micros() / READS_AFTER_FAILURE).max(SOURCE_EVERY_MIN)
+    } else {
+        every
+    };
+    let off = RandomState::new().hash_one(0) % (longest.as_micros() / JITTER_PART).max(1);
+    Span::from_micros(longest.as_micros().saturating_sub(off))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_is_never_longer_than_was_said() {
+        let every = Span::from_secs(300);
+        for _ in 0..1_000 {
+            let calm = pause(every, false);
+            assert!(calm <= every && calm > Span::from_secs(239), "{calm}");
+            let failed = pause(every, true);
+            assert!(failed <= Span::from_secs(30) && failed > Span::from_secs(23), "{failed}");
+            assert!(pause(SOURCE_EVERY_MIN, true) <= SOURCE_EVERY_MIN);
+        }
+    }
+}

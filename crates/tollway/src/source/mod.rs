@@ -1,0 +1,103 @@
+//! Limit sources: amounts that are kept outside the store and the config file, as in AWS SSM.
+//!
+//! A policy that names one gets its limits' amounts from there. They are read in the background, never on the way of a
+//! take. What was last read stays in force while the source cannot be read or says something that is no amount; where it
+//! never was read, the config file's amounts are. What was set in the store ([`Limiter::set_limit`]) beats a source, and a
+//! source beats the file.
+//!
+//! Where to look: `url` is what a config file says, `follow` reads again and again, `followed` knows how that goes, `read`
+//! judges one reading, `origin` tells where an amount comes from, `ssm` is the one source there is so far.
+//!
+//! [`Limiter::set_limit`]: crate::Limiter::set_limit
+
+mod follow;
+mod followed;
+mod origin;
+mod read;
+#[cfg(feature = "aws")]
+mod ssm;
+mod url;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tollway_core::{Name, Span};
+
+pub use follow::SourceStatus;
+pub(crate) use followed::Followed;
+pub use origin::Origin;
+pub use url::{SourceUrl, SourceUrlError};
+
+/// How often a source is read, unless told otherwise.
+pub const SOURCE_EVERY_DEFAULT: Span = Span::from_secs(5 * 60);
+
+/// A source is read at most this often: reading costs money and has limits of its own.
+pub const SOURCE_EVERY_MIN: Span = Span::from_secs(1);
+
+/// A source is read at least this often: a limit that nobody sees change is a config file.
+pub const SOURCE_EVERY_MAX: Span = Span::from_secs(24 * 60 * 60);
+
+/// A reading of a source, later: for each limit the text that is kept for it, or nothing.
+pub type SourceAnswer = Pin<Box<dyn Future<Output = Result<Vec<Option<String>>, SourceError>> + Send>>;
+
+/// Where the amounts of a policy's limits are kept.
+///
+/// It only reads; when to read, what a text means and what to do when it fails is decided once, for all sources.
+pub trait Source: Send + Sync + 'static {
+    /// Reads what is kept for these limits, in their order. Polled on a tokio runtime that has timers and I/O.
+    fn read(&self, limits: &[Name]) -> SourceAnswer;
+
+    /// How people call it, as in `ssm:/pdf-processing/adobe-api-rpm`.
+    fn title(&self) -> String;
+}
+
+/// A source that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SourceError(
+    /// What happened, and what to do about it.
+    pub String,
+);
+
+/// A policy's source, as a config file names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicySource {
+    pub(crate) policy: Name,
+    pub(crate) url: SourceUrl,
+    pub(crate) every: Span,
+}
+
+impl PolicySource {
+    /// The policy.
+    pub fn policy(&self) -> &Name {
+        &self.policy
+    }
+
+    /// Where its amounts are kept.
+    pub fn url(&self) -> &SourceUrl {
+        &self.url
+    }
+
+    /// How often they are read.
+    pub fn every(&self) -> Span {
+        self.every
+    }
+}
+
+/// A source to be followed: opened, and how it was asked for if a config file did that.
+#[derive(Clone)]
+pub(crate) struct Wanted {
+    pub(crate) policy: Name,
+    pub(crate) every: Span,
+    pub(crate) source: Arc<dyn Source>,
+    /// Nothing if a program brought it.
+    pub(crate) configured: Option<PolicySource>,
+}
+
+impl Wanted {
+    pub(crate) fn configured(by: &PolicySource) -> Self {
+        let source = by.url.open();
+        Self { policy: by.policy.clone(), every: by.every, source, configured: Some(by.clone()) }
+    }
+}

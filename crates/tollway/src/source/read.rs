@@ -1,0 +1,90 @@
+//! One reading of a source: which amounts it gives, and what is wrong with it.
+
+use tollway_core::{Limit, Name};
+
+use super::SourceError;
+
+/// What a reading gives.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Reading {
+    /// The amounts that can be in force.
+    pub(super) amounts: Vec<(Name, u64)>,
+    /// What is wrong with the rest, in one sentence.
+    pub(super) problem: Option<String>,
+}
+
+impl Reading {
+    /// Judges what was read for these limits.
+    pub(super) fn of(limits: &[Limit], read: Result<Vec<Option<String>>, SourceError>) -> Self {
+        let texts = match read {
+            Ok(texts) => texts,
+            Err(error) => return Self { problem: Some(error.to_string()), ..Self::default() },
+        };
+        let mut reading = Self::default();
+        let mut problems = Vec::new();
+        for (index, limit) in limits.iter().enumerate() {
+            match amount(limit, texts.get(index).and_then(Option::as_deref)) {
+                Ok(amount) => reading.amounts.push((limit.name().clone(), amount)),
+                Err(problem) => problems.push(format!("{}: {problem}", limit.name())),
+            }
+        }
+        reading.problem = (!problems.is_empty()).then(|| problems.join("; "));
+        reading
+    }
+}
+
+/// How much of a text that is no amount is shown.
+const SHOWN_MAX: usize = 40;
+
+fn amount(limit: &Limit, text: Option<&str>) -> Result<u64, String> {
+    let Some(text) = text.map(str::trim) else { return Err("nothing is kept for it".to_owned()) };
+    let shown: String = text.chars().take(SHOWN_MAX).collect();
+    let amount =
+        Limit::read_amount(text).map_err(|_| format!("{shown:?} is not a number; write one like 200"))?;
+    limit.with_amount(amount).map_err(|error| format!("{shown:?} cannot be its amount: {error}"))?;
+    Ok(amount)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(texts: &[Option<&str>]) -> Reading {
+        let limits: Vec<Limit> =
+            ["5 / minute", "9 tokens / day"].map(|text| text.parse::<Limit>().unwrap()).into();
+        Reading::of(&limits, Ok(texts.iter().map(|text| text.map(str::to_owned)).collect()))
+    }
+
+    fn amounts(reading: &Reading) -> Vec<u64> {
+        reading.amounts.iter().map(|(_, amount)| *amount).collect()
+    }
+
+    #[test]
+    fn each_limit_has_its_amount() {
+        let reading = read(&[Some(" 250\n"), Some("1000")]);
+        assert_eq!((amounts(&reading), &reading.problem), (vec![250, 1000], &None));
+    }
+
+    /// A3: what is no number leaves the others in force, and says what is wrong.
+    #[test]
+    fn what_is_wrong_with_one_is_said_and_the_others_count() {
+        for (text, problem) in [
+            (Some("many"), "requests_per_minute: \"many\" is not a number; write one like 200"),
+            (Some(""), "requests_per_minute: \"\" is not a number; write one like 200"),
+            (Some("-5"), "requests_per_minute: \"-5\" is not a number; write one like 200"),
+            (Some("2.5"), "requests_per_minute: \"2.5\" is not a number; write one like 200"),
+            (None, "requests_per_minute: nothing is kept for it"),
+        ] {
+            let reading = read(&[text, Some("7")]);
+            assert_eq!((amounts(&reading), reading.problem.as_deref()), (vec![7], Some(problem)));
+        }
+        let zero = read(&[Some("0"), Some("7")]).problem.unwrap();
+        assert!(zero.starts_with("requests_per_minute: \"0\" cannot be its amount: "), "{zero}");
+    }
+
+    #[test]
+    fn a_source_that_answers_too_little_is_no_amount() {
+        assert_eq!(amounts(&read(&[])), Vec::<u64>::new());
+        assert!(read(&[Some("1")]).problem.is_some());
+    }
+}

@@ -1,0 +1,155 @@
+//! What a limiter counts of itself (G10).
+#![allow(clippy::unwrap_used, missing_docs, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+
+use tollway::core::{Answer, Fault, Operation, Policy, Retry, Store, StoreError, WhenStoreFails};
+use tollway::{Durations, Figure, Limiter, METRICS, Sample, prometheus_text};
+
+async fn number(limiter: &Limiter, name: &str, labels: &[&str]) -> Option<u64> {
+    let samples = limiter.samples().await;
+    let found = samples.iter().find(|sample| sample.metric.name == name && sample.labels == labels);
+    found.map(|sample| match &sample.figure {
+        Figure::Number(number) => *number,
+        Figure::Latencies(latencies) => latencies.counts.iter().sum(),
+    })
+}
+
+/// G10: what was acquired and what failed, by limit, and what is available; under the documented names.
+#[tokio::test]
+async fn takes_are_counted_by_the_limit_that_grants_or_denies() {
+    let limits = ["rpm: 3 / hour", "tpm: 10k tokens / hour", "rpd: 25 / day"];
+    let limiter = Limiter::builder().policy("gemini", limits).unwrap().metrics().build();
+    assert!(limiter.try_take("gemini").cost("tokens", 3_750).await.unwrap().is_granted());
+    assert!(limiter.take("gemini").cost("tokens", 1_000).max_wait(1.seconds()).await.is_ok());
+    assert!(!limiter.try_take("gemini").cost("tokens", 9_000).await.unwrap().is_granted());
+    assert!(limiter.take("gemini").cost("tokens", 9_000).max_wait(1.millis()).await.is_err());
+    for (limit, acquired, failures, available) in
+        [("rpm", 2, 0, 1), ("tpm", 4_750, 2, 5_250), ("rpd", 2, 0, 23)]
+    {
+        let labels = ["gemini", limit];
+        assert_eq!(number(&limiter, "RateLimiterTokensAcquired", &labels).await, Some(acquired), "{limit}");
+        assert_eq!(
+            number(&limiter, "RateLimiterAcquisitionFailures", &labels).await,
+            Some(failures),
+            "{limit}"
+        );
+        assert_eq!(number(&limiter, "RateLimiterTokensAvailable", &labels).await, Some(available), "{limit}");
+    }
+    assert_eq!(number(&limiter, "tollway_decisions_total", &["gemini", "granted"]).await, Some(2));
+    assert_eq!(number(&limiter, "tollway_decisions_total", &["gemini", "denied"]).await, Some(2));
+}
+
+#[tokio::test]
+async fn a_take_that_waits_in_line_counts_once() {
+    let limiter = Limiter::builder().policy("slow", ["20 / second sliding"]).unwrap().metrics().build();
+    for _ in 0..30 {
+        drop(limiter.take("slow").max_wait(10.seconds()).await.unwrap());
+    }
+    assert_eq!(number(&limiter, "tollway_decisions_total", &["slow", "granted"]).await, Some(30));
+    assert_eq!(number(&limiter, "tollway_decisions_total", &["slow", "denied"]).await, Some(0));
+}
+
+#[tokio::test]
+async fn a_limiter_that_was_not_asked_to_counts_nothing() {
+    let limiter = Limiter::builder().policy("adobe", ["3 / hour"]).unwrap().build();
+    assert!(limiter.try_take("adobe").await.unwrap().is_granted());
+    assert_eq!(limiter.samples().await, []);
+}
+
+/// B9: a shadow denies nobody, and is counted all the same.
+#[tokio::test]
+async fn what_a_shadow_would_deny_is_counted_under_its_name() {
+    let shadow = Policy::new("strict", ["1 / hour"]).unwrap().with_shadow(true);
+    let builder = Limiter::builder().policy("real", ["9 / hour"]).unwrap();
+    let limiter = builder.with_policy(shadow).unwrap().metrics().build();
+    for _ in 0..3 {
+        let taken = limiter.try_take("real").and("strict").await.unwrap();
+        assert!(taken.is_granted());
+    }
+    assert_eq!(number(&limiter, "tollway_would_deny_total", &["strict"]).await, Some(2));
+    assert_eq!(number(&limiter, "tollway_would_deny_total", &["real"]).await, Some(0));
+    assert_eq!(number(&limiter, "tollway_decisions_total", &["real", "granted"]).await, Some(3));
+}
+
+/// A store that is never there.
+struct Gone;
+
+impl Store for Gone {
+    fn apply(&self, _batch: &[Operation<'_>]) -> Answer {
+        let message = "gone".to_owned();
+        Answer::now(Err(StoreError { fault: Fault::Network, retry: Retry::Safe, message }))
+    }
+}
+
+/// G7: the fallback is counted under its documented name.
+#[tokio::test]
+async fn a_store_that_fails_shows() {
+    let closed = Policy::new("closed", ["9 / hour"]).unwrap().with_when_store_fails(WhenStoreFails::Closed);
+    let builder = Limiter::builder().policy("local", ["90 / hour"]).unwrap();
+    let limiter = builder.with_policy(closed).unwrap().store(Arc::new(Gone)).metrics().build();
+    for _ in 0..4 {
+        assert!(limiter.try_take("closed").await.is_err());
+        assert!(limiter.try_take("local").await.unwrap().is_granted());
+    }
+    assert_eq!(number(&limiter, "tollway_decisions_total", &["closed", "failed"]).await, Some(4));
+    assert_eq!(number(&limiter, "tollway_decisions_total", &["local", "granted"]).await, Some(4));
+    assert_eq!(number(&limiter, "RateLimiterFallbackActivated", &[]).await, Some(1));
+    assert_eq!(number(&limiter, "tollway_store_degraded", &[]).await, Some(1));
+    assert_eq!(number(&limiter, "tollway_degraded_decisions_total", &[]).await, Some(8));
+    assert_eq!(number(&limiter, "RateLimiterAcquisitionLatency", &["local"]).await, Some(4));
+    // What is left is not known, and nothing is made up.
+    assert_eq!(number(&limiter, "RateLimiterTokensAvailable", &["local", "requests_per_hour"]).await, None);
+}
+
+/// T23: whatever callers name, the set of series stays what the config makes it.
+#[tokio::test]
+async fn subjects_and_policies_of_callers_make_no_series() {
+    let limiter = Limiter::builder().policy("adobe", ["9 / hour"]).unwrap().metrics().build();
+    let series = |samples: &[Sample]| {
+        samples.iter().map(|one| (one.metric.name, one.labels.clone())).collect::<Vec<_>>()
+    };
+    let hostile = ["a\u{1b}[31m", "b\r\nc", "\"} 1", "d"];
+    let mut seen = Vec::new();
+    for (index, subject) in hostile.iter().enumerate() {
+        let _ = limiter.try_take("adobe").subject(subject).await;
+        let chosen = limiter.bind(Policy::new(&format!("chosen-{index}"), ["5 / hour"]).unwrap()).unwrap();
+        assert!(chosen.try_take().subject("x").now().unwrap().is_granted());
+        seen.push(series(&limiter.samples().await));
+    }
+    assert!(seen.iter().all(|series| *series == seen[0]), "{seen:?}");
+    assert_eq!(number(&limiter, "tollway_decisions_total", &["of_callers", "granted"]).await, Some(4));
+    let text = prometheus_text(&limiter.samples().await);
+    assert!(!text.contains("chosen-") && !text.contains('\u{1b}') && !text.contains('\r'), "{text}");
+}
+
+#[tokio::test]
+async fn every_series_is_one_of_the_catalogue_with_all_its_labels() {
+    let limiter = Limiter::builder().policy("adobe", ["9 / hour"]).unwrap().metrics().build();
+    assert!(limiter.try_take("adobe").await.unwrap().is_granted());
+    for sample in limiter.samples().await {
+        assert!(METRICS.contains(&sample.metric), "{}", sample.metric.name);
+        assert_eq!(sample.labels.len(), sample.metric.labels.len(), "{}", sample.metric.name);
+    }
+}
+
+/// The reference page is written from the catalogue; `TOLLWAY_BLESS=1` writes it anew.
+#[test]
+fn the_page_is_the_catalogue() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/metrics.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = page.split_once("<!-- metrics begin -->\n").unwrap();
+    let (_, after) = rest.split_once("<!-- metrics end -->").unwrap();
+    let mut table = "| name | kind | unit | labels | meaning |\n| --- | --- | --- | --- | --- |\n".to_owned();
+    for metric in METRICS {
+        let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        let (kind, labels) = (metric.kind.word(), labels.join(", "));
+        table +=
+            &format!("| `{}` | {kind} | {} | {labels} | {} |\n", metric.name, metric.unit, metric.meaning);
+    }
+    let wanted = format!("{before}<!-- metrics begin -->\n{table}<!-- metrics end -->{after}");
+    if std::env::var_os("TOLLWAY_BLESS").is_some() {
+        std::fs::write(path, &wanted).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap(), wanted, "TOLLWAY_BLESS=1 writes the page anew");
+}

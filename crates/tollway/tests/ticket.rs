@@ -1,0 +1,109 @@
+//! Permits as data, places that are taken without waiting for them, and the secret that a store's sharers have in common.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail the test")]
+
+use tollway::{Durations, Limiter, Settled, TakeError, Taken, TicketBegun};
+
+fn limiter(limits: &[&str]) -> Limiter {
+    Limiter::builder().policy("p", limits.iter().copied()).unwrap().build()
+}
+
+async fn used(limiter: &Limiter) -> u64 {
+    limiter.usage("p").await.unwrap().limits[0].used
+}
+
+/// B3: a ticket settles and returns once, whoever holds it and however often.
+#[tokio::test]
+async fn a_ticket_counts_once() {
+    let limiter = limiter(&["100 tokens / hour"]);
+    let ticket = limiter.take("p").cost("tokens", 40).await.unwrap().into_ticket();
+    assert_eq!(ticket.settle(&limiter, [("tokens", 10)]).await.unwrap(), Settled::Whole);
+    assert_eq!(ticket.settle(&limiter, [("tokens", 0)]).await.unwrap(), Settled::Repeated);
+    assert_eq!(ticket.clone().give_back(&limiter).await.unwrap(), Settled::Repeated);
+    assert_eq!(used(&limiter).await, 10);
+}
+
+/// A slot belongs to the ticket: it is not freed when the permit becomes one, and not renewed for it either.
+#[tokio::test]
+async fn a_ticket_holds_its_slot() {
+    let limiter = limiter(&["1 concurrent"]);
+    let ticket = limiter.take("p").await.unwrap().into_ticket();
+    assert!(!limiter.try_take("p").await.unwrap().is_granted());
+    assert!(ticket.renew(&limiter).await.unwrap());
+    assert!(matches!(ticket.begin(&limiter).await.unwrap(), TicketBegun::Now));
+    assert!(!limiter.try_take("p").await.unwrap().is_granted(), "beginning and renewing free nothing");
+    ticket.done(&limiter).await.unwrap();
+    assert!(!ticket.renew(&limiter).await.unwrap());
+    assert!(limiter.try_take("p").await.unwrap().is_granted());
+}
+
+#[tokio::test]
+async fn a_ticket_goes_on_under_the_policy_in_force() {
+    let limiter = limiter(&["100 tokens / hour", "9 / hour"]);
+    let ticket = limiter.take("p").cost("tokens", 40).await.unwrap().into_ticket();
+    limiter.replace_policies([tollway::Policy::new("p", ["50 tokens / hour"]).unwrap()]).unwrap();
+    assert_eq!(ticket.give_back(&limiter).await.unwrap(), Settled::Whole);
+    assert_eq!(used(&limiter).await, 0);
+    limiter.replace_policies([]).unwrap();
+    assert!(matches!(ticket.give_back(&limiter).await, Err(TakeError::UnknownPolicy { .. })));
+}
+
+/// B4: a place in line, answered at once, and begun when its time has come.
+#[tokio::test]
+async fn a_place_is_booked_without_waiting_for_it() {
+    let limiter = limiter(&["1 / hour bucket"]);
+    let book = async |hours: u64| limiter.take("p").max_wait((hours * 3_600).seconds()).book().await.unwrap();
+    let Taken::Granted(first) = book(0).await else { panic!("the first is denied") };
+    assert!(first.permit().delay().is_zero());
+    assert!(matches!(book(2).await, Taken::Denied(_)), "the policy's longest wait still holds");
+    let patient =
+        tollway::Policy::new("p", ["1 / hour bucket"]).unwrap().with_max_wait(tollway::Span::from_hours(9));
+    limiter.replace_policies([patient.unwrap()]).unwrap();
+    let Taken::Granted(later) = book(2).await else { panic!("there is a place in an hour") };
+    let permit = later.permit();
+    assert!(permit.delay() > 3_500.seconds() && permit.delay() <= 3_600.seconds(), "{:?}", permit.delay());
+    let ticket = permit.into_ticket();
+    assert!(
+        matches!(ticket.begin(&limiter).await.unwrap(), TicketBegun::Early(delay) if delay > 3_500.seconds())
+    );
+    assert_eq!(ticket.give_back(&limiter).await.unwrap(), Settled::Whole);
+    assert!(matches!(book(1).await, Taken::Granted(_)), "the place is free again");
+}
+
+#[tokio::test]
+async fn where_there_are_no_places_it_is_now_or_not_at_all() {
+    let limiter = limiter(&["1 / hour sliding"]);
+    assert!(limiter.take("p").book().await.unwrap().is_granted());
+    assert!(!limiter.take("p").book().await.unwrap().is_granted());
+}
+
+/// The first who asks makes the secret, and all who share the store have it from then on.
+#[tokio::test]
+async fn a_store_has_one_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", folder.path().join("state").display()).parse().unwrap();
+    let limiter = || Limiter::builder().policy("p", ["1 / hour"]).unwrap().store_at(&url).unwrap().build();
+    let (one, other) = (limiter(), limiter());
+    assert_eq!(one.shared_secrets([1; 32]).await.unwrap(), [[1; 32]]);
+    assert_eq!(other.shared_secrets([2; 32]).await.unwrap(), [[1; 32]]);
+    drop((one, other));
+    assert_eq!(limiter().shared_secrets([3; 32]).await.unwrap(), [[1; 32]]);
+}
+
+/// Those who make one at the same moment agree afterwards.
+#[tokio::test]
+async fn secrets_that_were_made_at_the_same_moment_are_all_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", folder.path().join("state").display()).parse().unwrap();
+    let tasks = (0..8u8).map(|number| {
+        let limiter = Limiter::builder().policy("p", ["1 / hour"]).unwrap().store_at(&url).unwrap().build();
+        tokio::spawn(async move { limiter.shared_secrets([number; 32]).await.unwrap() })
+    });
+    let mut seen = Vec::new();
+    for task in tasks.collect::<Vec<_>>() {
+        seen.push(task.await.unwrap());
+    }
+    let limiter = Limiter::builder().policy("p", ["1 / hour"]).unwrap().store_at(&url).unwrap().build();
+    let all = limiter.shared_secrets([99; 32]).await.unwrap();
+    assert!(seen.iter().all(|known| known.iter().all(|secret| all.contains(secret))), "{seen:?}");
+    assert!(!all.contains(&[99; 32]));
+}
