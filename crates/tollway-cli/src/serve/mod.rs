@@ -18,8 +18,8 @@ use setup::Setup;
 
 /// Serve decisions over HTTP
 ///
-/// Listens on 127.0.0.1:8080 unless [server] in the config or --listen says otherwise. Meters live in the config's store,
-/// or in memory. Without a config file it serves one policy, `example`, to try. Stops on SIGTERM and SIGINT once running
+/// Listens on 127.0.0.1:8080 unless the config or --listen says otherwise. Meters live in the config's store, or in
+/// memory. Without a config file it serves one policy, `example`, to try. Stops on SIGTERM and SIGINT once running
 /// requests are answered; reads the config again when it changes and on SIGHUP.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -14,7 +14,7 @@
 //!
 //! `request_count` grows by what was asked if it fits, in one conditional write, without a read before it. Takes of one
 //! process go together; where not all fit, as many as do are written. A denial writes nothing and names the next minute.
-//! The engine decides ([`plan`]); the condition says for which counts the decision holds, so that others who count
+//! The engine decides (`plan`); the condition says for which counts the decision holds, so that others who count
 //! meanwhile do not matter while there is room.
 //!
 //! # What it is not

@@ -16,6 +16,9 @@ mod counts;
 mod doors;
 mod health;
 mod hostile;
+#[allow(dead_code, reason = "not all of it is needed here")]
+#[path = "../server/log.rs"]
+mod log;
 mod messages;
 mod overrides;
 #[allow(dead_code, reason = "shared with the tests of HTTP")]

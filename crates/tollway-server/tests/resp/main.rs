@@ -7,6 +7,9 @@ mod auth;
 mod client;
 mod exact;
 mod like_redis;
+#[allow(dead_code, reason = "not all of it is needed here")]
+#[path = "../server/log.rs"]
+mod log;
 mod patience;
 mod pipeline;
 mod redis_client;
