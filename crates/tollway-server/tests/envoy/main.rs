@@ -10,6 +10,9 @@
 #[allow(dead_code, reason = "shared with the tests of HTTP")]
 #[path = "../server/client.rs"]
 mod client;
+#[allow(dead_code, reason = "shared with the tests of HTTP")]
+#[path = "../server/log.rs"]
+mod log;
 mod proxy;
 #[allow(dead_code, reason = "shared with the tests of HTTP")]
 #[path = "../server/running.rs"]
