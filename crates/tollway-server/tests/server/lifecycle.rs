@@ -18,9 +18,11 @@ fn a_stop_lets_requests_finish() {
     let mut idle = server.client();
     assert_eq!(idle.take(r#"{"policy":"api"}"#).status, 200);
     let mut running = server.client();
-    running.write("POST /v1/take HTTP/1.1\r\nhost: test\r\ncontent-length: 16\r\n\r\n{\"policy\"").unwrap();
+    let head = "POST /v1/take HTTP/1.1\r\nhost: test\r\ncontent-length: 16\r\nexpect: 100-continue\r\n\r\n";
+    running.write(head).unwrap();
     // Until it is known to be in the hands of a worker, it is not yet running.
-    assert_eq!(server.client().take(r#"{"policy":"api"}"#).status, 200);
+    assert_eq!(running.answer().unwrap().status, 100);
+    running.write("{\"policy\"").unwrap();
     server.tell_to_stop();
     idle.closed();
     while TcpStream::connect(address).is_ok() {
@@ -40,8 +42,10 @@ fn a_stop_waits_no_longer_than_its_grace() {
     setup.config.grace = std::time::Duration::from_millis(100);
     let server = setup.start();
     let mut slow = server.client();
-    slow.write("POST /v1/take HTTP/1.1\r\nhost: test\r\ncontent-length: 16\r\n\r\n{").unwrap();
-    assert_eq!(server.client().take(r#"{"policy":"api"}"#).status, 200);
+    let head = "POST /v1/take HTTP/1.1\r\nhost: test\r\ncontent-length: 16\r\nexpect: 100-continue\r\n\r\n";
+    slow.write(head).unwrap();
+    assert_eq!(slow.answer().unwrap().status, 100);
+    slow.write("{").unwrap();
     server.ended().unwrap();
     slow.closed();
 }
