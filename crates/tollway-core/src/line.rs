@@ -155,7 +155,7 @@ impl Line {
             });
             meters.push(meter.unwrap_or_else(|| limit.fresh_meter()));
         }
-        left.retain(|orphan| orphan.expires > as_of);
+        left.retain(|orphan| orphan.expires > as_of && !policy.forgets());
         // Those that would have counted longest are kept.
         left.sort_unstable_by_key(|orphan| std::cmp::Reverse(orphan.expires));
         left.truncate(ORPHANS_MAX);

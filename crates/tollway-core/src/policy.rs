@@ -50,6 +50,7 @@ pub struct Policy {
     max_wait: Span,
     edge: Span,
     shadow: bool,
+    forgets: bool,
     when_store_fails: WhenStoreFails,
     local_share: LocalShare,
     lease: Lease,
@@ -175,6 +176,7 @@ impl Policy {
             max_wait: WAIT_DEFAULT,
             edge: Span::ZERO,
             shadow: false,
+            forgets: false,
             when_store_fails: WhenStoreFails::default(),
             local_share: LocalShare::default(),
             lease: Lease::default(),
@@ -201,6 +203,14 @@ impl Policy {
     #[must_use]
     pub fn with_shadow(mut self, shadow: bool) -> Self {
         self.shadow = shadow;
+        self
+    }
+
+    /// As one that forgets: with a limit that it no longer has goes what was counted for it, at the next grant. Others keep
+    /// it, so that a limit that comes back in time has lost nothing.
+    #[must_use]
+    pub fn with_forgetting(mut self, forgets: bool) -> Self {
+        self.forgets = forgets;
         self
     }
 
@@ -232,6 +242,7 @@ impl Policy {
             max_wait: self.max_wait,
             edge: self.edge,
             shadow: self.shadow,
+            forgets: self.forgets,
             when_store_fails: self.when_store_fails,
             local_share: self.local_share,
             lease: self.lease,
@@ -287,6 +298,11 @@ impl Policy {
     /// Whether it only watches.
     pub fn shadow(&self) -> bool {
         self.shadow
+    }
+
+    /// Whether what was counted for a limit goes with the limit.
+    pub fn forgets(&self) -> bool {
+        self.forgets
     }
 
     /// What it does while the store does not answer.

@@ -40,6 +40,6 @@ mod tls;
 mod windows;
 
 pub use address::Address;
-pub use consumers::Period;
+pub use consumers::counter_key;
 pub use link::RedisLink;
 pub use store::RedisStore;

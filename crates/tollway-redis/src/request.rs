@@ -4,7 +4,7 @@
 //! ```text
 //! {grace, answer_kept, now?, policies: [policy], calls: [call]}
 //! call:      {writer, sequence, operations: [operation]}
-//! policy:    {shadow, edge, max_wait, may_book, holds_slots, limits: [limit]}
+//! policy:    {shadow, forgets, edge, max_wait, may_book, holds_slots, limits: [limit]}
 //! limit:     {kind, identity, amount, capacity, period, refill_time of a bucket, windows of a calendar}
 //! operation: see operation.rs
 //! ```
@@ -69,6 +69,7 @@ impl Requests {
 
     fn pack_policy(&self, fields: &mut Fields<'_>, policy: &Policy, times: &Times) {
         fields.boolean("shadow", policy.shadow());
+        fields.boolean("forgets", policy.forgets());
         fields.number("edge", policy.edge().as_micros());
         fields.number("max_wait", policy.max_wait().as_micros());
         fields.boolean("may_book", policy.may_book());

@@ -18,9 +18,10 @@ use std::sync::Arc;
 
 use asking::{SIX, minute, number, of, open, outlive, policy, terms};
 use tollway_core::{
-    Decision, Fault, Lease, Operation, Outcome, Party, Policy, Refusal, Span, Store, Subject, Timestamp, Verb,
+    Decision, Fault, Lease, Operation, Outcome, Party, Period, Policy, Refusal, Span, Store, Subject,
+    Timestamp, Verb,
 };
-use tollway_redis::{Period, RedisStore};
+use tollway_redis::{RedisStore, counter_key};
 use tollway_testkit::servers::RedisServer;
 use tollway_testkit::{ManualClock, wait_for};
 
@@ -91,7 +92,7 @@ fn a_window_ends_by_itself_and_when_it_says() {
 fn every_documented_command() {
     let server = RedisServer::start();
     let (store, policy) = (open(&server), policy(&SIX));
-    let keys = Period::ALL.map(|period| period.key(&Subject::new("consumer_abc123").unwrap()));
+    let keys = Period::ALL.map(|period| counter_key(period, &Subject::new("consumer_abc123").unwrap()));
     let with_keys = |word| [word].into_iter().chain(keys.iter().map(String::as_str)).collect::<Vec<_>>();
     let sorted = |listed: &str| {
         let mut listed: Vec<String> = listed.lines().map(str::to_owned).collect();
@@ -227,22 +228,24 @@ fn every_key_has_an_end() {
     );
 }
 
-/// A reset deletes the keys of the policy's periods; a period that became unlimited is forgotten by itself.
+/// C3: a reset deletes the keys of the policy's periods; under a policy that forgets, a period that became unlimited has no
+/// counter after the next take.
 #[test]
 fn what_is_reset_or_forgotten_is_deleted() {
     let server = RedisServer::start();
     let (store, six, some) = (open(&server), policy(&SIX), policy(&SIX[1..3]));
-    let subject = Subject::new("c").unwrap();
     of(&store, &six, "c").take();
     assert_eq!(of(&store, &some, "c").apply(Verb::Reset).unwrap(), Outcome::Reset);
     assert_eq!(server.command(&["EXISTS", "c_PER_MINUTE", "c_PER_HOUR"]), "0");
     assert_eq!(of(&store, &six, "c").used()[3..], [1, 1, 1]);
-    wait_for(store.forget(&subject, Period::Week)).unwrap();
-    wait_for(store.forget(&subject, Period::Week)).unwrap();
-    assert_eq!(of(&store, &six, "c").used()[3..], [1, 0, 1]);
-    let lines = RedisStore::open(&server.url()).unwrap();
-    assert_eq!(wait_for(lines.forget(&subject, Period::Day)).unwrap_err().fault, Fault::Caller);
-    assert_eq!(of(&store, &six, "c").used()[3..], [1, 0, 1]);
+    of(&store, &some, "c").take();
+    assert_eq!(of(&store, &six, "c").used()[1..], [1, 1, 1, 1, 1]);
+    let forgetful = some.with_forgetting(true);
+    assert_eq!(of(&store, &forgetful, "c").used(), [1, 1]);
+    assert_eq!(of(&store, &six, "c").used()[3..], [1, 1, 1], "who only looks deletes nothing");
+    of(&store, &forgetful, "c").take();
+    assert_eq!(server.command(&["EXISTS", "c_PER_DAY", "c_PER_WEEK", "c_PER_MONTH"]), "0");
+    assert_eq!(of(&store, &six, "c").used()[1..], [2, 2, 0, 0, 0]);
 }
 
 #[test]

@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use asking::{SIX, minute, number, of, open, outlive, policy, terms};
 use tollway_core::{
-    Begun, Booking, CallId, Decision, Grant, Operation, Outcome, Party, PermitId, Refusal, Settled, Span,
-    Store, Subject, Terms, Timestamp, Verb,
+    Begun, Booking, CallId, Decision, Grant, Operation, Outcome, Party, Period, PermitId, Refusal, Settled,
+    Span, Store, Subject, Terms, Timestamp, Verb,
 };
-use tollway_redis::{Period, RedisStore};
+use tollway_redis::{RedisStore, counter_key};
 use tollway_testkit::faults::{Fault as Toxic, FaultProxy};
 use tollway_testkit::servers::RedisServer;
 use tollway_testkit::{ManualClock, PlainStore, Random, wait_for};
@@ -29,7 +29,7 @@ fn six_limits_count_together_or_not_at_all() {
     let (store, policy) = (open(&server), policy(&SIX));
     for (index, period) in Period::ALL.into_iter().enumerate() {
         let subject = format!("together-{period}");
-        let key = period.key(&Subject::new(&subject).unwrap());
+        let key = counter_key(period, &Subject::new(&subject).unwrap());
         let full = policy.limits()[index].amount().to_string();
         // Longer than a second, for the one of a second must not end under us.
         server.command(&["SET", &key, &full, "EX", "3600"]);

@@ -30,6 +30,7 @@ mod random;
 mod rig;
 #[cfg(unix)]
 pub mod servers;
+pub mod takes;
 mod wait;
 
 pub use clock::ManualClock;

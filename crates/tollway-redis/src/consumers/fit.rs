@@ -1,9 +1,9 @@
 //! What fits the keys: requests of a subject, in windows from the first call, of six lengths. Anything else is refused
 //! before it is combined with what others ask, so that it cannot fail theirs.
 
-use tollway_core::{Algorithm, Limit, Operation, Party, Policy, REQUESTS, StoreError, Subject};
+use tollway_core::{Algorithm, Limit, Operation, Party, Period, Policy, REQUESTS, StoreError, Subject};
 
-use super::period::{JOINT, Period};
+use super::period::{JOINT, key};
 use crate::error::wrong;
 
 /// Whether every limit of the operation has a key of its own, and every subject can be part of one.
@@ -18,7 +18,7 @@ pub(crate) fn check(operation: &Operation<'_>) -> Result<(), StoreError> {
             if let Some((other, _)) = seen.iter().find(same)
                 && (std::ptr::eq(*other, party) || other.policy.name() != party.policy.name())
             {
-                let key = period.key(party.subject);
+                let key = key(period, party.subject);
                 let why = format!("{key:?} is counted by a limit of policy {} already", other.policy.name());
                 return Err(unfit(party.policy, limit, &why));
             }

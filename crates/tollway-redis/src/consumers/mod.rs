@@ -15,7 +15,6 @@
 //! The companions stand under the store's prefix, so that `KEYS SUBJECT_*` lists counters and nothing else.
 
 mod fit;
-mod forget;
 mod link;
 mod period;
 mod refusal;
@@ -24,5 +23,5 @@ mod script;
 
 pub(crate) use fit::check;
 pub(crate) use link::ConsumersLink;
-pub use period::Period;
+pub use period::key as counter_key;
 pub(crate) use refusal::refuse;

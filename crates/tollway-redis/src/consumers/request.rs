@@ -11,22 +11,22 @@
 //! `counter` counts from 1, `party` and `limit` from 0. Times are microseconds, but `answer_kept` and periods, which are
 //! milliseconds, as keys live. Permits are 16 bytes and `asked` is 8: they are only ever compared.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use tollway_core::{
-    Booking, CallId, Cost, Fingerprint, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb, StoreError,
+    Booking, CallId, Cost, Fingerprint, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb, Period, StoreError,
 };
 use tollway_remote::{ANSWER_KEPT, Call};
 
 use super::fit::periods;
-use super::period::Period;
+use super::period::key;
 use crate::keys::Keys;
 use crate::pack::{Fields, Packer};
 
 /// A call, ready to be sent.
 #[derive(Default)]
 pub(super) struct Request {
-    /// The writer's key, those of ids and refunds, then those of the counters.
+    /// The writer's key, those of ids and refunds, those of the counters, then those of counters to forget.
     pub(super) keys: Vec<String>,
     /// The rest, packed.
     pub(super) packed: Vec<u8>,
@@ -52,7 +52,9 @@ impl Request {
         let line = companions.line(call.tag.line());
         let mut keys =
             vec![companions.writer(call.tag.line()), format!("{line}:ids"), format!("{line}:refunds")];
+        let forgotten = counters.forgotten(call);
         keys.append(&mut counters.keys);
+        keys.extend(forgotten);
         Ok(Self { keys, packed: packer.finish() })
     }
 }
@@ -94,7 +96,7 @@ impl Counters {
     }
 
     fn find(&mut self, party: &OwnedParty, period: Period) -> usize {
-        let key = period.key(&party.subject);
+        let key = key(period, &party.subject);
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
@@ -103,6 +105,16 @@ impl Counters {
         self.periods.push(period);
         self.known.insert(key, new);
         new
+    }
+
+    /// The keys of periods that takes are no longer limited in, where their policies forget.
+    fn forgotten(&self, call: &Call) -> BTreeSet<String> {
+        let takes = call.operations.iter().filter(|operation| matches!(operation.verb, OwnedVerb::Take(_)));
+        let parties = takes
+            .flat_map(|take| &take.parties)
+            .filter(|party| party.policy.forgets() && party.policy.limits().len() < Period::ALL.len());
+        let keys = parties.flat_map(|party| Period::ALL.map(|period| key(period, &party.subject)));
+        keys.filter(|key| !self.known.contains_key(key)).collect()
     }
 
     /// What was asked, however the caller orders it: the same id with another cost is noticed.

@@ -28,7 +28,7 @@ parts.change = function()
   end
 
   -- Makes the meters those of `policy`, in its order; what it does not name is kept as orphans until as good as
-  -- new.
+  -- new, unless the policy forgets.
   function change.refit(line, policy)
     local as_of, extra = engine.line.as_of(line), change.extra(line)
     local left = {}
@@ -50,7 +50,7 @@ parts.change = function()
     end
     local orphans = {}
     for _, orphan in pairs(left) do
-      if orphan.expires > as_of then orphans[#orphans + 1] = orphan end
+      if orphan.expires > as_of and not policy.forgets then orphans[#orphans + 1] = orphan end
     end
     -- Those that would have counted longest are kept.
     table.sort(orphans, function(one, other) return one.expires > other.expires end)

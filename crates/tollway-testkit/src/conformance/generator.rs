@@ -237,7 +237,8 @@ fn versions(random: &mut Random) -> Vec<Policy> {
     let edge = Span::from_millis(if random.percent(20) { 250 } else { 0 });
     let max_wait = Span::from_secs(*random.pick(&[600, 30]));
     let policy = Policy::of_limits(Name::new(&fresh_name()).unwrap(), first.clone()).unwrap();
-    let policy = policy.with_edge(edge).with_shadow(random.percent(12)).with_max_wait(max_wait).unwrap();
+    let policy = policy.with_edge(edge).with_shadow(random.percent(12)).with_forgetting(random.percent(12));
+    let policy = policy.with_max_wait(max_wait).unwrap();
     let mut versions = vec![policy.clone()];
     let amounts: Vec<Limit> = first.iter().map(|limit| other_amount(random, limit)).collect();
     versions.push(policy.with_limits(amounts).unwrap());

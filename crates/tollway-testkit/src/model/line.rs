@@ -64,6 +64,9 @@ impl Line {
         if self.identities != identities {
             self.undo = None;
             self.frontier_limit = 0;
+            if policy.forgets() {
+                self.logs.retain(|identity, _| identities.contains(identity));
+            }
             self.identities = identities;
         }
         for limit in policy.limits() {

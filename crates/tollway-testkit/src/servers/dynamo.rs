@@ -1,4 +1,5 @@
-//! A DynamoDB of a test's own: an emulator inside the test's process, reached over loopback like the real one.
+//! A DynamoDB of a test's own, reached over loopback like the real one: an emulator inside the test's process, or
+//! DynamoDB Local where the environment names it.
 
 use std::io::BufReader;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -11,18 +12,31 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+use super::dynamo_local::DynamoLocal;
 use crate::http::Message;
 
 /// A running DynamoDB without tables.
 pub struct DynamoServer {
     addr: SocketAddr,
     /// Dropped, it ends the server.
-    _stop: oneshot::Sender<()>,
+    _running: Running,
+}
+
+enum Running {
+    Inside { _stop: oneshot::Sender<()> },
+    Local { _server: DynamoLocal },
 }
 
 impl DynamoServer {
-    /// Starts one.
+    /// Starts one: DynamoDB Local if `$TOLLWAY_DYNAMODB_LOCAL` is the folder of its jar.
     pub fn start() -> Self {
+        match DynamoLocal::if_wanted() {
+            Some(server) => Self { addr: server.addr(), _running: Running::Local { _server: server } },
+            None => Self::start_inside(),
+        }
+    }
+
+    fn start_inside() -> Self {
         let (told, addr) = sync_channel(1);
         let (stop, stopped) = oneshot::channel::<()>();
         let serve = async move {
@@ -37,7 +51,7 @@ impl DynamoServer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let thread = thread::Builder::new().name("dynamodb".to_owned());
         thread.spawn(move || runtime.block_on(serve)).expect("a thread for the server");
-        Self { addr: addr.recv().expect("the server is there"), _stop: stop }
+        Self { addr: addr.recv().expect("the server is there"), _running: Running::Inside { _stop: stop } }
     }
 
     /// The one that all tests of this process may share, for those that leave it as they found it.

@@ -17,6 +17,8 @@
 mod cluster;
 #[cfg(feature = "dynamodb")]
 mod dynamo;
+#[cfg(feature = "dynamodb")]
+mod dynamo_local;
 mod family;
 mod log;
 mod ministack;

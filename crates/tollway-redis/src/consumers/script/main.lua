@@ -1,7 +1,7 @@
 -- One call: its counters are read once, its operations applied in order, and what has changed is written in the end.
 --
--- KEYS[1] is the writer's key for the call's tag, KEYS[2] and KEYS[3] keep its ids and refunds, the others are
--- counters. ARGV[1] is the request: see request.rs. Answers the outcomes, packed; or, with nothing changed, the number
+-- KEYS[1] is the writer's key for the call's tag, KEYS[2] and KEYS[3] keep its ids and refunds, then come the counters,
+-- and in the end those that are to be forgotten. ARGV[1] is the request: see request.rs. Answers the outcomes, packed; or, with nothing changed, the number
 -- of a key that holds no count.
 
 local PARTIES_PER_TAKE_MAX = 16
@@ -38,6 +38,9 @@ end
 local answer, changed = pack(outcomes), memory_changed
 for i, counter in ipairs(counters) do
   if write_counter(i, counter) then changed = true end
+end
+for i = KEYS_BEFORE + #counters + 1, #KEYS do
+  if values[i] then redis.call("DEL", KEYS[i]) end
 end
 if changed then redis.call("SET", KEYS[1], pack(request.sequence, answer), "PX", request.answer_kept) end
 return answer

@@ -11,6 +11,7 @@ super::list![
     a_changed_rate_drains_what_is_used,
     an_added_limit_starts_empty_and_the_others_stay,
     a_removed_limit_is_there_when_it_comes_back,
+    a_policy_that_forgets_starts_a_limit_that_comes_back_anew,
     the_order_of_limits_does_not_matter,
     two_configs_side_by_side_share_their_meters,
     a_denial_under_another_config_takes_no_place_away,
@@ -72,6 +73,17 @@ fn a_removed_limit_is_there_when_it_comes_back(lab: &Lab<'_>) {
     assert_eq!(lab.drain(&fewer, 2), 2);
     assert_eq!(lab.used(&policy), [5, 3]);
     lab.ask(&policy).denied();
+}
+
+/// C3: a period that becomes unlimited loses its counter; the others keep theirs.
+fn a_policy_that_forgets_starts_a_limit_that_comes_back_anew(lab: &Lab<'_>) {
+    let policy = lab.policy(["9 / minute from first call", "3 / hour from first call"]).with_forgetting(true);
+    assert_eq!(lab.drain(&policy, 9), 3);
+    let fewer = changed(&policy, ["9 / minute from first call"]);
+    lab.take(&fewer);
+    assert_eq!(lab.used(&policy), [4, 0]);
+    lab.take(&policy);
+    assert_eq!(lab.used(&policy), [5, 1]);
 }
 
 fn the_order_of_limits_does_not_matter(lab: &Lab<'_>) {

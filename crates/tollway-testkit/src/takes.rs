@@ -1,0 +1,78 @@
+//! Short words for what tests of a store do most: take, look, and keep out of each other's way.
+
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollway_core::{
+    Decision, Grant, Operation, Outcome, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb, Party, PermitId,
+    Policy, Reading, Span, Store, StoreError, Subject, Verb,
+};
+
+use crate::wait_for;
+
+/// A number that this process has not used before.
+fn fresh_number() -> u64 {
+    static USED: AtomicU64 = AtomicU64::new(0);
+    USED.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// A name for a table or schema that no other test has, in this process or another.
+pub fn fresh_name() -> String {
+    format!("t{}_{}", process::id(), fresh_number())
+}
+
+/// A permit that no other take has.
+pub fn fresh_permit() -> PermitId {
+    PermitId(u128::from(process::id()) << 64 | u128::from(fresh_number()))
+}
+
+/// The policy `p` with this one limit.
+pub fn policy(limit: &str) -> Policy {
+    Policy::new("p", [limit]).unwrap()
+}
+
+/// The subject of this name.
+pub fn subject(name: &str) -> Subject {
+    Subject::new(name).unwrap()
+}
+
+/// A take under all of these policies, of what each costs by default, that does not wait.
+pub fn take_operation(policies: &[&Policy], subject: &Subject) -> OwnedOperation {
+    let party = |policy: &&Policy| OwnedParty {
+        policy: (*policy).clone(),
+        subject: subject.clone(),
+        cost: policy.default_cost().clone(),
+    };
+    let terms = OwnedTerms { permit: fresh_permit(), max_wait: Span::ZERO, call: None, readings: false };
+    OwnedOperation { parties: policies.iter().map(party).collect(), verb: OwnedVerb::Take(terms) }
+}
+
+/// Takes under all of these policies; the grant, if it was granted.
+pub fn take(store: &dyn Store, policies: &[&Policy], subject: &Subject) -> Result<Option<Grant>, StoreError> {
+    let answer = take_operation(policies, subject).lend(|operation| store.apply(&[*operation]));
+    match wait_for(answer)?.into_iter().next() {
+        Some(Outcome::Decided(Decision::Granted(grant))) => Ok(Some(grant)),
+        Some(Outcome::Decided(Decision::Denied(_))) => Ok(None),
+        other => panic!("a take is answered with {other:?}"),
+    }
+}
+
+/// Whether a take was granted by a store that answers.
+pub fn try_take(store: &dyn Store, policy: &Policy, subject: &Subject) -> bool {
+    take(store, &[policy], subject).unwrap().is_some()
+}
+
+/// How all meters of a line stand.
+pub fn readings(store: &dyn Store, policy: &Policy, subject: &Subject) -> Vec<Reading> {
+    let party = Party { policy, subject, cost: policy.default_cost() };
+    let outcomes = wait_for(store.apply(&[Operation { parties: &[party], verb: Verb::Peek }])).unwrap();
+    match outcomes.into_iter().next() {
+        Some(Outcome::Peeked(readings)) => readings,
+        other => panic!("a peek is answered with {other:?}"),
+    }
+}
+
+/// How much of the first limit is used.
+pub fn used(store: &dyn Store, policy: &Policy, subject: &Subject) -> u64 {
+    readings(store, policy, subject)[0].used
+}
