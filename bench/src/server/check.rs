@@ -50,10 +50,10 @@ impl<'a> Judge<'a> {
         Self { who, take: Box::new(take) }
     }
 
-    /// Before the load: the third of two is denied.
-    pub(super) fn before(&mut self) -> Result<()> {
+    /// Before the load: the third of two is denied. Protocols of one server share its meters, so each has a key of its own.
+    pub(super) fn before(&mut self, protocol: &str) -> Result<()> {
         for granted in [true, true, false] {
-            self.expect(Limit::Two, "checked", granted)?;
+            self.expect(Limit::Two, &format!("checked:{protocol}"), granted)?;
         }
         Ok(())
     }

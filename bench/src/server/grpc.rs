@@ -40,7 +40,7 @@ pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut Report) 
         Judge::new("limitador", |limit, key| ask_envoys(&runtime, limitador.grpc, limit, key)),
         Judge::new("throttlecrab", |limit, key| ask_throttlecrab(&runtime, throttlecrab.grpc, limit, key)),
     ];
-    judges.iter_mut().try_for_each(Judge::before)?;
+    judges.iter_mut().try_for_each(|judge| judge.before("grpc"))?;
     let envoys = envoys_request(Limit::Plenty, KEY).encode_to_vec();
     let theirs = ThrottleRequest::new(Limit::Plenty, KEY).encode_to_vec();
     for (clients, streams) in SHAPES {

@@ -30,7 +30,7 @@ pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut Report) 
             granted(theirs.http, THEIRS, &their_body(limit, key), "allowed")
         }),
     ];
-    judges.iter_mut().try_for_each(Judge::before)?;
+    judges.iter_mut().try_for_each(|judge| judge.before("http"))?;
     let load = |port, path, body: String| Posts::new(url(port, path), &body, KEYS).map(Box::new);
     let parts = [
         Part {

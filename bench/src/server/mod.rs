@@ -44,6 +44,7 @@ pub(crate) fn measure(quick: bool) -> Result<Report> {
     grpc::measure(&entrants, effort, &mut report)?;
     resp::measure(&entrants, effort, &mut report)?;
     neighbour::measure(&entrants, ours.per_second, effort, &mut report)?;
+    crate::stores::redis::measure_consumers(quick, &mut report)?;
     Ok(report)
 }
 

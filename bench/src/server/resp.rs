@@ -28,7 +28,7 @@ pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut Report) 
         Judge::new("tollway", |limit, key| Ok(ask(ours.resp, &our_words(limit, key))? == 0)),
         Judge::new("throttlecrab", |limit, key| Ok(ask(throttlecrab.resp, &their_words(limit, key))? == 1)),
     ];
-    judges.iter_mut().try_for_each(Judge::before)?;
+    judges.iter_mut().try_for_each(|judge| judge.before("resp"))?;
     for pipelined in PIPELINED {
         let part = |name, pid, port, words: &str, wanted| {
             let load = Box::new(Commands::new(port, words, KEYS, pipelined));

@@ -48,6 +48,16 @@ impl fmt::Debug for Access {
     }
 }
 
+/// Nobody says which region is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no region; set AWS_REGION, or write region=eu-central-1 behind the question mark of the URL")]
+pub struct NoRegion;
+
+/// Whether a request can be sent at all: the SDK only notices when it is too late to say so in words.
+pub fn check_region(config: &SdkConfig) -> Result<(), NoRegion> {
+    config.region().map(drop).ok_or(NoRegion)
+}
+
 /// What every client of AWS is made of. Nothing is sent yet, but to find the region and the credentials.
 pub async fn connect(to: &Connect) -> SdkConfig {
     let client = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();

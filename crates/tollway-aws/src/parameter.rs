@@ -6,12 +6,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use aws_sdk_ssm::Client;
-use aws_sdk_ssm::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_ssm::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_ssm::operation::get_parameter::GetParameterError;
 use tokio::sync::OnceCell;
 use tollway_core::nearest;
 
-use crate::{Access, Connect, connect};
+use crate::causes::with_causes;
+use crate::{Access, Connect, check_region, connect};
 
 /// The environment variable that names the parameter where an address does not.
 pub const PARAMETER_VARIABLE: &str = "ADOBE_API_RPM_PARAM";
@@ -131,13 +132,18 @@ impl Parameters {
     }
 
     /// The client, connected.
-    pub(crate) async fn client(&self) -> &Client {
-        self.client.get_or_init(|| async { Client::new(&connect(&self.address.connect).await) }).await
+    pub(crate) async fn client(&self) -> Result<&Client, ParameterError> {
+        let connect = || async {
+            let config = connect(&self.address.connect).await;
+            check_region(&config).map_err(|error| ParameterError(format!("SSM: {error}")))?;
+            Ok(Client::new(&config))
+        };
+        self.client.get_or_try_init(connect).await
     }
 
     /// The value of the parameter itself; nothing if there is none.
     pub async fn only(&self) -> Result<Option<String>, ParameterError> {
-        let client = self.client().await;
+        let client = self.client().await?;
         let got = client.get_parameter().name(&self.address.name).with_decryption(true).send().await;
         match got {
             Ok(got) => Ok(got.parameter.and_then(|parameter| parameter.value)),
@@ -150,7 +156,7 @@ impl Parameters {
 
     /// The values of the parameters of these names below it, in order; nothing where there is none.
     pub async fn each(&self, names: &[String]) -> Result<Vec<Option<String>>, ParameterError> {
-        let client = self.client().await;
+        let client = self.client().await?;
         let mut values = HashMap::new();
         let mut next = None;
         for _ in 0..PAGES_MAX {
@@ -172,14 +178,14 @@ impl Parameters {
 pub(crate) fn failed<E, R>(what: &str, name: &str, error: &SdkError<E, R>) -> ParameterError
 where
     E: std::error::Error + ProvideErrorMetadata + 'static,
-    R: fmt::Debug,
+    R: fmt::Debug + 'static,
 {
     ParameterError(match (error.code(), error.message()) {
         (Some(code), message) => {
             let message = message.unwrap_or("no more was said");
             format!("SSM did not {what} {name:?}: {code}: {message}")
         }
-        (None, _) => format!("SSM could not be asked to {what} {name:?}: {}", DisplayErrorContext(error)),
+        (None, _) => format!("SSM could not be asked to {what} {name:?}: {}", with_causes(error)),
     })
 }
 

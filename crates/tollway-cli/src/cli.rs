@@ -6,14 +6,15 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use tollway::StoreUrl;
 
 use crate::{
-    completions, demo, limit, man, plan, policy, provision, reset, run, serve, simulate, take, usage, why,
+    completions, demo, doctor, limit, man, plan, policy, provision, reset, run, serve, simulate, take, usage,
+    why,
 };
 
 /// Exit codes, as `--help` and the man page tell them.
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done; of take: granted
-  1    failed for a reason that is none of the following
+  1    failed for a reason that is none of the following; of doctor: it has found something
   2    wrong arguments
   65   wrong data in an input file
   69   the store cannot be used
@@ -79,6 +80,7 @@ pub(crate) enum Command {
     Policy(policy::Arguments),
     Plan(plan::Arguments),
     Simulate(simulate::Arguments),
+    Doctor(doctor::Arguments),
     Provision(provision::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),

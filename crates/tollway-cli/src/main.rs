@@ -11,6 +11,7 @@ mod cli;
 mod completions;
 mod context;
 mod demo;
+mod doctor;
 mod failure;
 mod limit;
 mod man;
@@ -66,6 +67,7 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Policy(arguments) => policy::run(&arguments, context),
         Command::Plan(arguments) => plan::run(&arguments, context),
         Command::Simulate(arguments) => simulate::run(&arguments, context),
+        Command::Doctor(arguments) => doctor::run(&arguments, context),
         Command::Provision(arguments) => provision::run(&arguments, context),
         Command::Completions(arguments) => completions::run(&arguments, context),
         Command::Man(arguments) => man::run(&arguments, context),

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use home::Home;
 
-const COMMANDS: [&str; 10] =
-    ["demo", "take", "run", "usage", "why", "limit", "policy", "plan", "simulate", "provision"];
+const COMMANDS: [&str; 11] =
+    ["demo", "take", "run", "usage", "why", "limit", "policy", "plan", "simulate", "doctor", "provision"];
 
 #[test]
 fn help_lists_every_command_and_the_exit_codes() {

@@ -8,9 +8,9 @@
 
 mod home;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use home::Home;
@@ -22,6 +22,7 @@ const LONG: Duration = Duration::from_secs(30);
 struct Serving {
     process: Child,
     lines: Vec<String>,
+    more: Lines<BufReader<ChildStdout>>,
 }
 
 impl Serving {
@@ -30,16 +31,21 @@ impl Serving {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollway"));
         command.current_dir(home.path()).env_remove("TOLLWAY_CONFIG").arg("serve").args(arguments);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let said = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut more = BufReader::new(process.stdout.take().unwrap()).lines();
         let mut lines = Vec::new();
-        for line in said {
+        for line in more.by_ref().map(Result::unwrap) {
             let last = line.starts_with("try ");
             lines.push(line);
             if last {
                 break;
             }
         }
-        Self { process, lines }
+        Self { process, lines, more }
+    }
+
+    /// What it says after that.
+    fn next_line(&mut self) -> String {
+        self.more.next().unwrap().unwrap()
     }
 
     fn line(&self, beginning: &str) -> &str {
@@ -109,6 +115,37 @@ fn without_a_config_it_serves_an_example() {
     assert!(serving.line("try").ends_with(&curl), "{:?}", serving.lines);
     assert_eq!([(); 6].map(|()| serving.take("example")), [200, 200, 200, 200, 200, 429]);
     assert_eq!(serving.stop(), (Some(0), String::new()));
+}
+
+/// Every address that the config asks for is named, each with a command to try, and the commands work as they stand.
+#[test]
+fn every_address_is_named_with_a_command_to_try() {
+    let home = Home::new();
+    home.write("resp.token", "0123456789abcdef");
+    let doors =
+        "listen = '127.0.0.1:0'\ngrpc = '127.0.0.1:0'\nresp = 'unix:resp.sock'\nadmin = '127.0.0.1:0'";
+    for tokens in ["", "[server.tokens]\nresp = 'file:resp.token'"] {
+        let config = format!("[policies.api]\nlimits = ['9 / hour']\n[server]\n{doors}\n{tokens}");
+        home.write("tollway.toml", config);
+        let mut serving = Serving::start(&home, &[]);
+        for what in ["decisions", "gRPC", "Redis protocol", "administration", "store"] {
+            serving.line(what);
+        }
+        let try_line = serving.line("try").to_owned();
+        let commands = [try_line, serving.next_line(), serving.next_line()].map(|line| line[15..].to_owned());
+        let answers = commands.map(|command| run_in_shell(&home, &command));
+        assert!(answers[0].contains("\"granted\":true"), "{answers:?}");
+        // A message of two bytes, which says that it serves.
+        assert!(answers[1].contains("\\0  \\0  \\0  \\0 002  \\b 001"), "{answers:?}");
+        assert_eq!(answers[2], "0\n5\n4\n-1\n12\n");
+        assert_eq!(serving.stop(), (Some(0), String::new()));
+    }
+}
+
+fn run_in_shell(home: &Home, command: &str) -> String {
+    let ran = Command::new("sh").args(["-c", command]).current_dir(home.path()).output().unwrap();
+    assert!(ran.status.success(), "{command}: {}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap()
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::bounds::SEARCH_STEPS_MAX;
 use crate::decision::{Decision, Denial, DenyNow, Grant, Reading, Refusal, above_limit};
 use crate::line::Undo;
 use crate::store::{Party, Terms};
-use crate::{Cost, Line, PermitId, Policy, Span, Timestamp};
+use crate::{Cost, Limit, Line, PermitId, Policy, Span, Timestamp};
 
 /// Decides a take: all costs of all parties, or nothing.
 ///
@@ -290,15 +290,17 @@ pub(crate) fn read_all(parties: &[Party<'_>], lines: &[Line], now: Timestamp) ->
 fn read_line(policy: &Policy, line: &Line, now: Timestamp, readings: &mut Vec<Reading>) {
     let at = now.max(line.as_of());
     for (limit, meter) in policy.limits().iter().zip(&*line.meters) {
-        let capacity = limit.capacity();
-        let used = limit.used(meter, line.as_of(), at);
-        readings.push(Reading {
-            capacity,
-            used,
-            remaining: capacity.saturating_sub(used),
-            resets_at: limit.resets_at(meter, line.as_of(), at),
-            as_of: at,
-        });
+        readings.push(limit.read(meter, line.as_of(), at));
+    }
+}
+
+impl Limit {
+    /// What a meter, as of one time, shows at another.
+    #[inline]
+    pub(crate) fn read(&self, meter: &Meter, as_of: Timestamp, at: Timestamp) -> Reading {
+        let (capacity, used) = (self.capacity(), self.used(meter, as_of, at));
+        let remaining = capacity.saturating_sub(used);
+        Reading { capacity, used, remaining, resets_at: self.resets_at(meter, as_of, at), as_of: at }
     }
 }
 

@@ -4,6 +4,7 @@ use std::error::Error;
 
 use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use tollway_aws::NoRegion;
 use tollway_core::{Fault, Retry, StoreError};
 
 /// What a request was to do.
@@ -37,7 +38,8 @@ where
         return useless("DynamoDB: no credentials", ADVICE_CREDENTIALS);
     }
     if let SdkError::ConstructionFailure(_) = error {
-        return useless(&format!("DynamoDB: {}", last(&causes)), ADVICE_REGION);
+        let message = format!("DynamoDB: {}", last(&causes));
+        return StoreError { fault: Fault::Store, retry: Retry::Useless, message };
     }
     let not_sent = causes.iter().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
     let mut not_sent = not_sent.filter(|io| io.kind() == std::io::ErrorKind::ConnectionRefused);
@@ -51,10 +53,8 @@ where
 
 const ADVICE_CREDENTIALS: &str =
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine a role";
-const ADVICE_REGION: &str = "set AWS_REGION, or write region=eu-central-1 into the store's URL";
 const ADVICE_ACCESS: &str = "give the role the policy that `tollway provision aws --plan` prints";
-const ADVICE_TABLE: &str =
-    "make the table with `tollway provision aws --apply`, or write create=yes into the store's URL";
+const ADVICE_TABLE: &str = "make the table with `tollway provision aws --apply`";
 
 fn refused(code: &str, said: Option<&str>, server_failed: bool, kind: Kind) -> StoreError {
     let message = format!("DynamoDB: {code}: {}", said.unwrap_or("it gives no reason"));
@@ -90,6 +90,11 @@ pub(crate) fn is_throttle(code: &str) -> bool {
 
 fn useless(message: &str, advice: &str) -> StoreError {
     StoreError { fault: Fault::Store, retry: Retry::Useless, message: format!("{message}; {advice}") }
+}
+
+/// Nobody can be asked, and asking again does not help.
+pub(crate) fn no_region(error: NoRegion) -> StoreError {
+    StoreError { fault: Fault::Store, retry: Retry::Useless, message: format!("DynamoDB: {error}") }
 }
 
 /// What is stored is not what this program writes.

@@ -5,7 +5,8 @@
 //! The engine runs here, on the state that was last seen of a line, and what it leaves is written on condition that the
 //! item still has the version that was seen: one write, and no read before it. Whoever loses a race is told the state
 //! that won in the same reply, and decides again from it. Takes of one process on one subject go together. A call on
-//! several lines is one transaction with a condition for each. Processes that write one item take turns.
+//! several lines is one transaction with a condition for each. Processes that write one item take turns. Why it is so is in
+//! `docs/decisions/0020-on-dynamodb-a-process-writes-from-what-it-last-knew.md`.
 //!
 //! # What may be answered from a state that is only remembered
 //!

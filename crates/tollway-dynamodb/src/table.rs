@@ -12,12 +12,12 @@ use aws_sdk_dynamodb::types::{
 };
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
-use tollway_aws::{ClockCheck, connect};
+use tollway_aws::{ClockCheck, check_region, connect};
 use tollway_core::{Fault, Retry, StoreError};
 
 use crate::counters::{Counters, count};
 use crate::create::create_if_missing;
-use crate::error::{Kind, is_throttle, meaning, unreadable};
+use crate::error::{Kind, is_throttle, meaning, no_region, unreadable};
 use crate::item::{Attributes, KEY, VERSION};
 use crate::options::DynamoOptions;
 
@@ -63,6 +63,7 @@ impl Table {
     async fn client(&self) -> Result<&Client, StoreError> {
         let connect = async {
             let config = connect(&self.options.connect).await;
+            check_region(&config).map_err(no_region)?;
             let config = aws_sdk_dynamodb::config::Builder::from(&config).interceptor(self.check.clone());
             let client = Client::from_conf(config.build());
             if self.options.create {

@@ -6,7 +6,7 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use support::{fresh_table, url};
+use support::{fresh_table, store_with_clock, url_without_ttl};
 use tollway_core::{Answer, Operation, Store, Timestamp};
 use tollway_dynamodb::DynamoStore;
 use tollway_testkit::conformance::{Effort, run_with};
@@ -50,13 +50,13 @@ fn conforms(make: impl FnOnce(Arc<ManualClock>) -> Arc<dyn Store>) {
 /// What it remembers is right as long as nobody else writes.
 #[test]
 fn one_process_conforms() {
-    conforms(|clock| Arc::new(DynamoStore::with_clock(&url(&fresh_table()), clock).unwrap()));
+    conforms(|clock| Arc::new(store_with_clock(&fresh_table(), clock)));
 }
 
 /// The suite knows no denial that is a second old: each is read.
 #[test]
 fn two_processes_conform() {
-    let url = format!("{}&denials=0s", url(&fresh_table()));
+    let url = format!("{}&denials=0s", url_without_ttl(&fresh_table()));
     conforms(|clock| {
         let open = || DynamoStore::with_clock(&url, clock.clone()).unwrap();
         Arc::new(TwoStores { stores: [open(), open()], turn: AtomicUsize::new(0) })

@@ -41,23 +41,33 @@ fn a_role_that_may_not_says_what_it_needs() {
     assert!(error.message.contains("`tollway provision aws --plan`"), "{error}");
 }
 
-/// Not a test: asks without credentials, in a process whose environment has none.
+/// Not a test: asks in a process whose environment says nothing of AWS.
 #[test]
-fn without_credentials() {
+fn in_a_bare_environment() {
     if let Ok(url) = std::env::var("TOLLWAY_TEST_URL") {
         let error = error_of(&url);
         println!("{:?} {:?} {error}", error.fault, error.retry);
     }
 }
 
+/// What a caller is told in such a process.
+fn told_in_a_bare_environment(url: &str) -> String {
+    let mut asks = Command::new(std::env::current_exe().unwrap());
+    asks.args(["in_a_bare_environment", "--exact", "--nocapture"]).env_clear();
+    asks.env("AWS_EC2_METADATA_DISABLED", "true").env("HOME", "/nonexistent").env("TOLLWAY_TEST_URL", url);
+    String::from_utf8(asks.output().unwrap().stdout).unwrap()
+}
+
 #[test]
 fn no_credentials_says_where_they_come_from() {
-    let mut asks = Command::new(std::env::current_exe().unwrap());
-    asks.args(["without_credentials", "--exact", "--nocapture"]).env_clear();
-    asks.env("AWS_EC2_METADATA_DISABLED", "true").env("HOME", "/nonexistent");
-    asks.env("TOLLWAY_TEST_URL", url(&fresh_table()).replace("test:test@", ""));
-    let output = String::from_utf8(asks.output().unwrap().stdout).unwrap();
-    assert!(output.contains("Store Useless") && output.contains("AWS_ACCESS_KEY_ID"), "{output}");
+    let told = told_in_a_bare_environment(&url(&fresh_table()).replace("test:test@", ""));
+    assert!(told.contains("Store Useless") && told.contains("AWS_ACCESS_KEY_ID"), "{told}");
+}
+
+#[test]
+fn no_region_says_where_to_name_one() {
+    let told = told_in_a_bare_environment("dynamodb://test:test@tollway?deadline=20s");
+    assert!(told.contains("Store Useless") && told.contains("AWS_REGION"), "{told}");
 }
 
 /// G8: five retries, and then it is told.

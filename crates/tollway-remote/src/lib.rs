@@ -1,7 +1,8 @@
 //! What stores across a network share: operations of concurrent callers are combined into calls, every caller hears
 //! within a deadline, and a call whose answer was lost is sent again and counts once.
 //!
-//! A store implements [`Link`], which sends calls; [`Remote`] makes a [`Store`](tollway_core::Store) of it.
+//! A store implements [`Link`], which sends calls; [`Remote`] makes a [`Store`](tollway_core::Store) of it. Where it keeps
+//! limits as data is a [`SettingsTable`], asked through a [`SettingsDesk`].
 //!
 //! # Tags
 //!
@@ -28,10 +29,12 @@ mod driver;
 mod lane;
 mod link;
 mod lost;
+mod settings;
 mod store;
 
 pub use call::{Call, Tag};
 pub use link::Link;
+pub use settings::{SettingsDesk, SettingsTable};
 pub use store::{Options, Remote};
 
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use tollway::core::{Reading, Refusal};
 use tollway::{Denied, Limit, Permit, Span, Take, TakeError, Taken, Timestamp};
 use tollway_inbound::headers::Shown;
@@ -27,13 +27,6 @@ pub(crate) struct Party<'a> {
     pub(crate) subject: &'a str,
     /// What is taken of each unit; one request if nothing is said.
     pub(crate) cost: SmallVec<[(&'a str, u64); 2]>,
-}
-
-impl<'a> Question<'a> {
-    /// One request under one policy, now.
-    pub(crate) fn request(policy: &'a str, subject: &'a str) -> Self {
-        Self { parties: smallvec![Party { policy, subject, cost: SmallVec::new() }], wait: None, id: None }
-    }
 }
 
 /// What was decided.

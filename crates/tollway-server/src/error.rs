@@ -8,6 +8,9 @@ use tollway::{ListenAddress, Token};
 /// Why a server does not start. Each says what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
+    /// What `[consumers]` says cannot be.
+    #[error("[consumers]: {0}")]
+    Consumers(String),
     /// Somebody else has the address.
     #[error(
         "{0} is taken: another process listens there; end it, or listen elsewhere (`listen` and `admin` of [server])"

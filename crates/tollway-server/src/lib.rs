@@ -6,14 +6,17 @@
 //!   one client's time with it, `socket` its bytes
 //! - the answer: `http` and `resp` read and write, `decide` is the one way from every protocol to the limiter, `known` what a
 //!   worker has looked up, `permit` what callers hold
-//! - beside it: `admin` for those with a token, `rules` for what a reload can change, `bounds` for every bound
+//! - beside it: `admin` for those with a token, `consumers` for callers with limits of their own, `rules` for what a reload can change, `bounds` for every bound
 
 mod accept;
 mod admin;
 mod bounds;
 mod connection;
+mod consumers;
 mod decide;
 mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod grpc;
 mod http;
 mod known;
@@ -24,6 +27,7 @@ mod resp;
 mod rules;
 mod server;
 mod socket;
+mod store_kind;
 mod store_watch;
 #[cfg(feature = "tls")]
 mod tls;

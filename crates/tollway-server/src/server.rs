@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tollway::{Limiter, ListenAddress, ServerConfig};
+use tollway::{ConsumersConfig, Limiter, ListenAddress, ServerConfig, StoreUrl};
+use tollway_consumers::Records;
 
 use crate::accept::{Entrance, accept};
 use crate::bounds::Patience;
+use crate::consumers::Consumers;
 use crate::permit::Seal;
 use crate::places::Places;
 use crate::rules::Rules;
+use crate::store_kind::StoreKind;
 use crate::worker::Crew;
 use crate::{Door, Listeners, ServeError, store_watch};
 
@@ -32,21 +35,28 @@ use crate::{Door, Listeners, ServeError, store_watch};
 pub struct Server {
     shared: Arc<Shared>,
     config: ServerConfig,
-    store: String,
+    records: Option<Arc<dyn Records>>,
 }
 
 /// What all workers share.
 pub(crate) struct Shared {
     pub(crate) limiter: Limiter,
     pub(crate) seal: Seal,
+    pub(crate) store: StoreKind,
     pub(crate) patience: Patience,
     rules: ArcSwap<Rules>,
+    consumers: ArcSwapOption<Consumers>,
     stopping: AtomicBool,
 }
 
 impl Shared {
     pub(crate) fn rules(&self) -> Guard<Arc<Rules>> {
         self.rules.load()
+    }
+
+    /// What is known of consumers, if there are any.
+    pub(crate) fn consumers(&self) -> Option<Arc<Consumers>> {
+        self.consumers.load_full()
     }
 
     /// Whether the server is about to end.
@@ -62,9 +72,36 @@ impl Server {
         config.admin.iter().try_for_each(|admin| check_administration(admin, &rules))?;
         let rules = ArcSwap::from_pointee(rules);
         let seal = Seal::new(&limiter).await?;
-        let shared =
-            Shared { limiter, seal, patience: Patience::default(), rules, stopping: AtomicBool::new(false) };
-        Ok(Self { shared: Arc::new(shared), config: config.clone(), store: "store".to_owned() })
+        let shared = Shared {
+            limiter,
+            seal,
+            store: StoreKind::of(&StoreUrl::default()),
+            patience: Patience::default(),
+            rules,
+            consumers: ArcSwapOption::empty(),
+            stopping: AtomicBool::new(false),
+        };
+        Ok(Self { shared: Arc::new(shared), config: config.clone(), records: None })
+    }
+
+    /// With consumers, by these records. Reads the tokens that the config names.
+    pub fn with_consumers(
+        mut self,
+        records: Arc<dyn Records>,
+        config: &ConsumersConfig,
+    ) -> Result<Self, ServeError> {
+        self.records = Some(records);
+        self.reload_consumers(config)?;
+        Ok(self)
+    }
+
+    /// Takes over what a changed config says of consumers. Where their records are stays until a restart.
+    pub fn reload_consumers(&self, config: &ConsumersConfig) -> Result<(), ServeError> {
+        if let Some(records) = &self.records {
+            let consumers = Consumers::new(&self.shared.limiter, records, config)?;
+            self.shared.consumers.store(Some(Arc::new(consumers)));
+        }
+        Ok(())
     }
 
     /// With another patience for its clients.
@@ -77,10 +114,13 @@ impl Server {
         self
     }
 
-    /// With this name for the store in the log, as in `Redis issue: ...`.
+    /// With a limiter that counts in this store: the log and the administration name it, as in `Redis issue: ...`.
     #[must_use]
-    pub fn with_store_named(mut self, store: &str) -> Self {
-        store.clone_into(&mut self.store);
+    pub fn with_store_at(mut self, store: &StoreUrl) -> Self {
+        // Nobody else has it before the server serves.
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.store = StoreKind::of(store);
+        }
         self
     }
 
@@ -118,7 +158,7 @@ impl Server {
         }
         tokio::select! {
             () = shutdown => {}
-            () = store_watch::report(&self.shared.limiter, &self.store) => {}
+            () = store_watch::report(&self.shared.limiter, self.shared.store.in_log) => {}
             () = self.shared.seal.settle(&self.shared.limiter) => {}
         }
         self.shared.stopping.store(true, Ordering::Relaxed);

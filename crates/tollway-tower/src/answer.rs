@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{Response, StatusCode};
 use tollway::{Denied, Span};
-use tollway_inbound::headers::{Shown, most_telling, too_many_requests};
+use tollway_inbound::headers::{most_telling, too_many_requests};
 
 use crate::body::LimitedBody;
 use crate::decide::Decided;
@@ -15,22 +15,20 @@ use crate::problem::Problem;
 
 /// Statuses of gRPC.
 const INVALID_ARGUMENT: u16 = 3;
+const PERMISSION_DENIED: u16 = 7;
 const RESOURCE_EXHAUSTED: u16 = 8;
 const INTERNAL: u16 = 13;
 const UNAVAILABLE: u16 = 14;
+const UNAUTHENTICATED: u16 = 16;
 
 /// When a gRPC client may try again, in milliseconds.
 const RETRY_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
 /// The answer to a request that was denied.
-pub(crate) fn denied<B>(
-    request: &Parts,
-    denial: &Denied,
-    decided: &Decided,
-    shown: &[Shown<'_>],
-) -> Response<LimitedBody<B>> {
-    let limit = most_telling(shown).map(|shown| shown.limit).or(denial.limit());
-    let message = limit.map(|limit| too_many_requests(limit, false)).unwrap_or_default();
+pub(crate) fn denied<B>(request: &Parts, denial: &Denied, decided: &Decided) -> Response<LimitedBody<B>> {
+    let shown = decided.shown();
+    let limit = most_telling(&shown).map(|shown| shown.limit).or(denial.limit());
+    let message = limit.map(|limit| too_many_requests(limit, decided.anonymous)).unwrap_or_default();
     let retry_after_ms = whole_ms(denial.retry_after().into());
     let mut response = if is_grpc(request) {
         let mut response = grpc(RESOURCE_EXHAUSTED, &message);
@@ -51,7 +49,7 @@ pub(crate) fn denied<B>(
         let seconds = retry_after_ms.div_ceil(1_000).max(1);
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     } else {
-        decided.put_headers(shown, response.headers_mut());
+        decided.put_headers(&shown, response.headers_mut());
     }
     response
 }
@@ -62,6 +60,8 @@ pub(crate) fn failed<B>(request: &Parts, problem: &Problem) -> Response<LimitedB
     let mut response = if is_grpc(request) {
         let code = match status {
             StatusCode::SERVICE_UNAVAILABLE => UNAVAILABLE,
+            StatusCode::UNAUTHORIZED => UNAUTHENTICATED,
+            StatusCode::FORBIDDEN => PERMISSION_DENIED,
             _ if status.is_server_error() => INTERNAL,
             _ => INVALID_ARGUMENT,
         };
@@ -69,8 +69,14 @@ pub(crate) fn failed<B>(request: &Parts, problem: &Problem) -> Response<LimitedB
     } else {
         json(status, "application/problem+json", &problem.to_json())
     };
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
+    match status {
+        StatusCode::SERVICE_UNAVAILABLE => {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
+        }
+        StatusCode::UNAUTHORIZED => {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        _ => {}
     }
     response
 }

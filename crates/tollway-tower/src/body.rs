@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 use tollway::Permit;
 
 pin_project! {
-    /// The body of an answer that has passed a [`RateLimitLayer`](crate::RateLimitLayer).
+    /// The body of an answer that has passed a layer of this crate.
     ///
     /// Under a policy with a concurrency limit it holds the request's slot until it ends or is dropped.
     pub struct LimitedBody<B> {

@@ -1,13 +1,15 @@
 //! From a request to a decision, and from a decision to what its caller is told.
 
+use std::sync::Arc;
+
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use smallvec::SmallVec;
 use tollway::core::Reading;
 use tollway::{Denied, Limit, Permit, Policy, Span, Taken, Timestamp};
-use tollway_inbound::headers::{self, Shown};
+use tollway_inbound::headers::{self, HeaderChoice, Shown};
 
-use crate::layer::Rules;
+use crate::call::{Call, Counted, Rules};
 use crate::problem::Problem;
 
 /// Granted or denied.
@@ -19,46 +21,55 @@ pub(crate) enum Verdict {
 /// What was decided of a request.
 pub(crate) struct Decided {
     pub(crate) verdict: Verdict,
+    /// Whether it showed no credentials although there are some to show.
+    pub(crate) anonymous: bool,
+    policy: Arc<Policy>,
+    headers: HeaderChoice,
     /// What it was to take of each limit that shows how much is left.
     charges: SmallVec<[u64; 4]>,
 }
 
-/// Takes what the request costs, now or not at all.
-pub(crate) async fn decide(rules: &Rules, request: &Parts) -> Result<Decided, Problem> {
-    let subject = rules.subject.as_ref().map_or(Ok(String::new()), |from| from.find(request))?;
-    let costs: SmallVec<[(&str, u64); 2]> =
-        rules.costs.iter().map(|(unit, read)| (unit.as_str(), read(request))).collect();
-    let policy = rules.handle.policy();
+/// Takes what the request costs, now or not at all. Nothing is decided of a request that is free.
+pub(crate) async fn decide(rules: &Rules, request: &Parts) -> Result<Option<Decided>, Problem> {
+    let Call::Counted(counted) = rules.call(request).await? else { return Ok(None) };
+    let Counted { handle, subject, costs, headers, anonymous } = counted;
+    let policy = handle.policy();
     let cost = policy.cost(costs.iter().copied()).map_err(tollway::TakeError::from)?;
     let charges = policy.charges(&cost).map(|(_, charge)| charge).collect();
-    let take = costs
-        .iter()
-        .fold(rules.handle.try_take().subject(&subject), |take, (unit, amount)| take.cost(unit, *amount));
+    let take = handle.try_take().subject(&subject);
+    let take = costs.iter().fold(take, |take, (unit, amount)| take.cost(unit, *amount));
     // Units of a lease are spent without asking the store, which alone knows what is left.
     let take = if policy.leases() { take } else { take.with_readings() };
     let verdict = match take.await? {
         Taken::Granted(granted) => Verdict::Granted(granted.permit()),
         Taken::Denied(denied) => Verdict::Denied(denied),
     };
-    Ok(Decided { verdict, charges })
+    Ok(Some(Decided { verdict, anonymous, policy, headers, charges }))
 }
 
 impl Decided {
     /// Every limit with what is left of it; none where nobody could tell: without the store, or from a lease.
-    pub(crate) fn shown<'a>(&self, policy: &'a Policy, rules: &Rules) -> SmallVec<[Shown<'a>; 4]> {
-        let limits = policy.limits().iter().zip(self.readings()).zip(&self.charges);
-        let shown = |((limit, reading), charge): ((&'a Limit, &Reading), &u64)| {
-            let refuses = match &self.verdict {
-                Verdict::Granted(_) => false,
-                // The one that would say no longest, and those that have no room either.
-                Verdict::Denied(denied) => {
-                    denied.limit().is_some_and(|longest| longest.name() == limit.name())
-                        || *charge > reading.remaining
-                }
-            };
-            Shown { policy: None, limit, reading: *reading, refuses, choice: rules.headers }
+    pub(crate) fn shown(&self) -> SmallVec<[Shown<'_>; 4]> {
+        let limits = self.policy.limits().iter().zip(self.readings()).zip(&self.charges);
+        let shown = |((limit, reading), charge): ((_, &Reading), &u64)| {
+            let refuses = self.is_refused_by(limit, reading, *charge);
+            Shown { policy: None, limit, reading: *reading, refuses, choice: self.headers }
         };
         limits.map(shown).collect()
+    }
+
+    /// Whether a limit is why it was denied: the one that would say no longest, and those that have no room either.
+    fn is_refused_by(&self, limit: &Limit, reading: &Reading, charge: u64) -> bool {
+        let Verdict::Denied(denied) = &self.verdict else { return false };
+        denied.limit().is_some_and(|longest| longest.name() == limit.name()) || charge > reading.remaining
+    }
+
+    /// The permit, if it holds a slot: units stay spent whatever becomes of it.
+    pub(crate) fn slot(self) -> Option<Permit> {
+        match self.verdict {
+            Verdict::Granted(permit) if self.policy.holds_slots() => Some(permit),
+            _ => None,
+        }
     }
 
     fn readings(&self) -> &[Reading] {

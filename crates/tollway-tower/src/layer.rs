@@ -1,5 +1,6 @@
 //! The layer: what it limits, for whom, and what it tells.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::request::Parts;
@@ -7,6 +8,8 @@ use tollway::PolicyHandle;
 use tollway_inbound::headers::HeaderChoice;
 use tower_layer::Layer;
 
+use crate::call::{Counted, Rules};
+use crate::problem::Problem;
 use crate::{RateLimit, SubjectFrom};
 
 /// Limits requests before they reach a service.
@@ -27,26 +30,26 @@ use crate::{RateLimit, SubjectFrom};
 /// answered with `RESOURCE_EXHAUSTED` or `UNAVAILABLE` instead.
 #[derive(Clone)]
 pub struct RateLimitLayer {
-    rules: Arc<Rules>,
+    rules: PolicyRules,
 }
 
-/// What a layer and its services share.
+/// What the layer and its services share.
 #[derive(Clone)]
-pub(crate) struct Rules {
-    pub(crate) handle: PolicyHandle,
+pub(crate) struct PolicyRules {
+    handle: PolicyHandle,
     /// None: everybody shares the policy's one subject.
-    pub(crate) subject: Option<SubjectFrom>,
-    pub(crate) costs: Vec<(String, Arc<ReadCost>)>,
-    pub(crate) headers: HeaderChoice,
+    subject: Option<SubjectFrom>,
+    costs: Vec<(String, Arc<ReadCost>)>,
+    headers: HeaderChoice,
 }
 
-pub(crate) type ReadCost = dyn Fn(&Parts) -> u64 + Send + Sync;
+type ReadCost = dyn Fn(&Parts) -> u64 + Send + Sync;
 
 impl RateLimitLayer {
     /// Limits all requests together by a policy.
     pub fn new(handle: PolicyHandle) -> Self {
-        let rules = Rules { handle, subject: None, costs: Vec::new(), headers: HeaderChoice::ALL };
-        Self { rules: Arc::new(rules) }
+        let rules = PolicyRules { handle, subject: None, costs: Vec::new(), headers: HeaderChoice::ALL };
+        Self { rules }
     }
 
     /// Limits each subject by itself.
@@ -76,8 +79,8 @@ impl RateLimitLayer {
         self.with(|rules| rules.headers = choice)
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Rules)) -> Self {
-        change(Arc::make_mut(&mut self.rules));
+    fn with(mut self, change: impl FnOnce(&mut PolicyRules)) -> Self {
+        change(&mut self.rules);
         self
     }
 }
@@ -86,6 +89,15 @@ impl<S> Layer<S> for RateLimitLayer {
     type Service = RateLimit<S>;
 
     fn layer(&self, inner: S) -> RateLimit<S> {
-        RateLimit::new(inner, Arc::clone(&self.rules))
+        RateLimit::new(inner, Arc::new(Rules::Policy(self.rules.clone())))
+    }
+}
+
+impl PolicyRules {
+    pub(crate) fn call(&self, request: &Parts) -> Result<Counted<'_>, Problem> {
+        let subject = self.subject.as_ref().map_or(Ok(String::new()), |from| from.find(request))?;
+        let costs = self.costs.iter().map(|(unit, read)| (unit.as_str(), read(request))).collect();
+        let (handle, headers) = (Cow::Borrowed(&self.handle), self.headers);
+        Ok(Counted { handle, subject, costs, headers, anonymous: false })
     }
 }

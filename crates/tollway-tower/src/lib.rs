@@ -1,7 +1,8 @@
 //! Rate limits for servers made of `tower` services: axum, hyper, tonic.
 //!
 //! [`RateLimitLayer`] limits requests by a policy, [`SubjectFrom`] says whom each is counted for. Answers say what is left
-//! in the headers that `tollway serve` writes, and a request that is denied gets 429 with the time to come back.
+//! in the headers that `tollway serve` writes, and a request that is denied gets 429 with the time to come back. With the
+//! feature `consumers`, `ConsumersLayer` limits each caller by records of its own.
 //!
 //! ```
 //! use tollway::Limiter;
@@ -15,6 +16,9 @@
 
 mod answer;
 mod body;
+mod call;
+#[cfg(feature = "consumers")]
+mod consumers;
 mod decide;
 mod layer;
 mod problem;
@@ -22,6 +26,8 @@ mod service;
 mod subject;
 
 pub use body::LimitedBody;
+#[cfg(feature = "consumers")]
+pub use consumers::ConsumersLayer;
 pub use layer::RateLimitLayer;
 pub use service::RateLimit;
 pub use subject::SubjectFrom;

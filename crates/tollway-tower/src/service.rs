@@ -12,10 +12,10 @@ use tower_service::Service;
 
 use crate::answer::{denied, failed};
 use crate::body::LimitedBody;
+use crate::call::Rules;
 use crate::decide::{Verdict, decide};
-use crate::layer::Rules;
 
-/// A service behind a limit; made by [`RateLimitLayer`](crate::RateLimitLayer).
+/// A service behind a limit; made by a layer of this crate.
 #[derive(Clone)]
 pub struct RateLimit<S> {
     inner: S,
@@ -64,17 +64,16 @@ where
         Ok(decided) => decided,
         Err(problem) => return Ok(failed(&head, &problem)),
     };
-    let policy = rules.handle.policy();
-    let shown = decided.shown(&policy, &rules);
+    let Some(decided) = decided else {
+        let response = inner.call(Request::from_parts(head, body)).await?;
+        return Ok(response.map(|body| LimitedBody::served(body, None)));
+    };
     if let Verdict::Denied(denial) = &decided.verdict {
-        return Ok(denied(&head, denial, &decided, &shown));
+        return Ok(denied(&head, denial, &decided));
     }
     let mut response = inner.call(Request::from_parts(head, body)).await?;
-    decided.put_headers(&shown, response.headers_mut());
-    // Units stay spent whatever becomes of the permit; slots are held until the answer has gone out.
-    let permit = match decided.verdict {
-        Verdict::Granted(permit) if policy.holds_slots() => Some(permit),
-        _ => None,
-    };
-    Ok(response.map(|body| LimitedBody::served(body, permit)))
+    decided.put_headers(&decided.shown(), response.headers_mut());
+    // A slot is held until the answer has gone out.
+    let slot = decided.slot();
+    Ok(response.map(|body| LimitedBody::served(body, slot)))
 }

@@ -35,7 +35,7 @@ enum Way {
 }
 
 type Read = dyn Fn(&Parts) -> Option<String> + Send + Sync;
-type ReadPeer = dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync;
+pub(crate) type ReadPeer = dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync;
 
 /// What a way has come to.
 enum Found {
@@ -127,7 +127,12 @@ impl Way {
     fn find(&self, request: &Parts) -> Found {
         let found = match self {
             Self::Header(name) => return header(name, request),
-            Self::Address(rules, peer) => return address(rules, peer(request), request),
+            Self::Address(rules, peer) => {
+                return match client_address(rules, peer(request), request) {
+                    Ok(address) => Found::Subject(format!("address:{address}")),
+                    Err(problem) => Found::Problem(problem),
+                };
+            }
             Self::PathSegment(index) => {
                 path_segment(*index, request.uri.path()).map(|part| format!("path:{part}"))
             }
@@ -165,16 +170,18 @@ fn path_segment(index: usize, path: &str) -> Option<&str> {
     segment.filter(|segment| !segment.is_empty())
 }
 
-/// A server that does not know who is at the other end was put together wrong: no client can do anything about it.
-fn address(rules: &AddressRules, peer: Option<IpAddr>, request: &Parts) -> Found {
-    let Some(peer) = peer else { return Found::Problem(Problem::unknown_peer()) };
+/// Where a request comes from. A server that does not know who is at the other end was put together wrong: no client can
+/// do anything about it.
+pub(crate) fn client_address(
+    rules: &AddressRules,
+    peer: Option<IpAddr>,
+    request: &Parts,
+) -> Result<String, Problem> {
     let lines = request.headers.get_all(rules.header.name()).iter();
     // A line that is not text has no address in it.
     let lines = lines.map(|line| line.to_str().unwrap_or_default());
-    match rules.client(Peer::Address(peer), lines) {
-        Some(client) => Found::Subject(format!("address:{}", rules.subject(client))),
-        None => Found::Problem(Problem::unknown_peer()),
-    }
+    let client = peer.and_then(|peer| rules.client(Peer::Address(peer), lines));
+    client.map(|client| rules.subject(client).to_string()).ok_or_else(Problem::unknown_peer)
 }
 
 #[cfg(test)]

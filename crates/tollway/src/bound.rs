@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 
 use tollway_core::{
-    Answer, Clock, Cost, DecideNow, Grant, Name, Operation, Party, PermitId, Policy, Store, StoreResult,
-    Subject, Verb,
+    Answer, Clock, Cost, DecideNow, Grant, Name, Operation, Party, PermitId, Policy, Reading, Store,
+    StoreResult, Subject, Verb,
 };
 use tollway_memory::MemoryStore;
 
@@ -174,13 +174,30 @@ impl Bound {
             Some(memory) => memory.decide_now(policy, subject, cost),
             None => self.spend_lease(subject, cost),
         };
-        if let (Some(counts), Some(decided)) = (&self.counts, &decided) {
+        self.count(decided.as_ref(), subject, cost);
+        decided
+    }
+
+    /// The same, where the store can also tell at once what every limit shows afterwards: in memory.
+    pub(crate) fn decide_and_read(
+        &self,
+        subject: &str,
+        cost: &Cost,
+        see: impl FnMut(Reading),
+    ) -> Option<DecideNow> {
+        let decided = self.shared.memory.as_ref()?.decide_and_read(&self.policy, subject, cost, see);
+        self.count(decided.as_ref(), subject, cost);
+        decided
+    }
+
+    #[inline(always)]
+    fn count(&self, decided: Option<&DecideNow>, subject: &str, cost: &Cost) {
+        if let (Some(counts), Some(decided)) = (&self.counts, decided) {
             match decided {
                 DecideNow::Granted(_) => counts.granted(subject, cost),
                 DecideNow::Denied(denied) => counts.denied(denied.limit),
             }
         }
-        decided
     }
 
     fn spend_lease(&self, subject: &str, cost: &Cost) -> Option<DecideNow> {

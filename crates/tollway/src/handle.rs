@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tollway_core::Policy;
+use tollway_core::{Cost, DecideNow, Policy, Reading};
 
 use crate::bound::{Ask, Bound, BoundRef};
-use crate::usage::{Inquiry, Usage, usage};
+use crate::usage::{Inquiry, Usage, reset, usage};
 use crate::{Limiter, Take, Tries, Waits};
 
 impl Limiter {
@@ -55,6 +55,19 @@ impl PolicyHandle {
         Take::new(&self.limiter, Ok(self.bound()))
     }
 
+    /// The shortest way to a decision and what every limit shows after it, for one who asks very often and keeps no permit:
+    /// a take of `cost`, or of the policy's default, and a reading of each limit in its order. Where the store is not in this
+    /// process, or anything else makes it longer, nothing has happened; then [`try_take`](Self::try_take) is to be asked.
+    pub fn decide_and_read(
+        &self,
+        subject: &str,
+        cost: Option<&Cost>,
+        see: impl FnMut(Reading),
+    ) -> Option<DecideNow> {
+        let bound = self.bound();
+        bound.decide_and_read(subject, cost.unwrap_or(bound.policy.default_cost()), see)
+    }
+
     /// The policy as it is in force.
     pub fn policy(&self) -> Arc<Policy> {
         Arc::clone(&self.bound().policy)
@@ -63,6 +76,11 @@ impl PolicyHandle {
     /// Like [`Limiter::usage`].
     pub fn usage(&self) -> Inquiry<Usage> {
         usage(Ok(Ask::new(self.bound().to_arc())))
+    }
+
+    /// Like [`Limiter::reset`].
+    pub fn reset(&self) -> Inquiry<()> {
+        reset(Ok(Ask::new(self.bound().to_arc())))
     }
 
     #[inline(always)]

@@ -51,11 +51,12 @@ mod waiting;
 pub use adhoc::BindError;
 pub use breaker::StoreStatus;
 pub use config::{
-    ANONYMOUS_POLICY, Api, ApiRate, CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, CONNECTIONS_DEFAULT,
-    CONNECTIONS_PER_ADDRESS_DEFAULT, Config, ConfigError, ConfigFile, ConfigProblem, ConfigWatch,
-    DescriptorRule, DescriptorTarget, ENTRIES_PER_RULE_MAX, EntryPattern, GRACE_DEFAULT, ListenAddress,
-    MEMORY_LINES_MAX, Millionths, PROBLEMS_MAX, RateSettings, RemoteUrl, ServerConfig, StoreUrl,
-    StoreUrlError, SubjectPiece, SubjectTemplate, TlsFiles, Token, ValuePattern, WATCH_INTERVAL,
+    ANONYMOUS_PER_HOUR_DEFAULT, ANONYMOUS_POLICY, Api, ApiRate, CONFIG_BYTES_MAX, CONFIG_FILE,
+    CONFIG_VARIABLE, CONNECTIONS_DEFAULT, CONNECTIONS_PER_ADDRESS_DEFAULT, CONSUMERS_POLICY, Config,
+    ConfigError, ConfigFile, ConfigProblem, ConfigWatch, ConsumerTokens, ConsumersConfig, DescriptorRule,
+    DescriptorTarget, ENTRIES_PER_RULE_MAX, EntryPattern, GRACE_DEFAULT, ListenAddress, MEMORY_LINES_MAX,
+    Millionths, PROBLEMS_MAX, RateSettings, RecordsUrl, RemoteUrl, ServerConfig, StoreUrl, StoreUrlError,
+    SubjectPiece, SubjectTemplate, TlsFiles, Token, ValuePattern, WATCH_INTERVAL, WhoCalls,
 };
 pub use denied::Denied;
 pub use durations::Durations;

@@ -142,6 +142,11 @@ impl Limiter {
         Ok(PolicyHandle::new(self.clone(), &bound))
     }
 
+    /// The clock that waiting goes by.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.inner.registry.shared().clock
+    }
+
     /// The policies in force, sorted by name.
     pub fn policies(&self) -> Vec<Arc<Policy>> {
         self.inner.registry.policies()

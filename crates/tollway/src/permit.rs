@@ -73,6 +73,11 @@ impl Permit {
         Self { asks, booking, unbooked: false, remember: false, leased, over: true, more: None, _held: held }
     }
 
+    pub(crate) fn with_readings(mut self, readings: Vec<Reading>) -> Self {
+        self.more.get_or_insert_default().readings = readings;
+        self
+    }
+
     pub(crate) fn new(
         mut asks: Asks,
         grant: Grant,

@@ -45,6 +45,7 @@ pub struct Take<'l, Mode> {
     /// Checked when the take leaves the short way: a subject that is not valid has no line to be found.
     subject: &'l str,
     cost: Option<Cost>,
+    readings: bool,
     /// What most takes leave as it is.
     more: Option<Box<More>>,
     mode: PhantomData<Mode>,
@@ -60,7 +61,7 @@ struct More {
 impl<'l, Mode> Take<'l, Mode> {
     #[inline(always)]
     pub(crate) fn new(limiter: &'l Limiter, bound: Result<BoundRef<'l>, Box<TakeError>>) -> Self {
-        Self { limiter, bound, subject: "", cost: None, more: None, mode: PhantomData }
+        Self { limiter, bound, subject: "", cost: None, readings: false, more: None, mode: PhantomData }
     }
 
     /// For whom the policy named last counts; without it, the policy's one shared subject.
@@ -117,7 +118,7 @@ impl<'l, Mode> Take<'l, Mode> {
 
     /// Answer with a reading of every limit.
     pub fn with_readings(mut self) -> Self {
-        self.more.get_or_insert_default().options.readings = true;
+        self.readings = true;
         self
     }
 
@@ -149,9 +150,12 @@ impl<'l, Mode> Take<'l, Mode> {
         };
         let first = Ask { bound, subject: Subject::new(self.subject)?, cost: self.cost };
         let registry = Arc::clone(self.limiter.registry());
+        let readings = self.readings;
         Ok(match self.more {
-            None => Request::new(Asks::One(first), Options::default(), registry),
-            Some(more) => Request::new(Asks::new(first, more.asks), more.options, registry),
+            None => Request::new(Asks::One(first), Options { readings, ..Options::default() }, registry),
+            Some(more) => {
+                Request::new(Asks::new(first, more.asks), Options { readings, ..more.options }, registry)
+            }
         })
     }
 }
@@ -185,14 +189,14 @@ impl<'l> Take<'l, Tries> {
     /// Decides on this thread. With a store in process this neither blocks nor allocates.
     #[inline(always)]
     pub fn now(self) -> Result<Taken<'l>, TakeError> {
-        let Self { limiter, bound, subject, cost, more, mode } = self;
-        if let (Ok(BoundRef::Lent(lent)), None, None) = (&bound, &cost, &more) {
+        let Self { limiter, bound, subject, cost, readings, more, mode } = self;
+        if let (Ok(BoundRef::Lent(lent)), None, false, None) = (&bound, &cost, readings, &more) {
             let lent = *lent;
             // They own nothing then, which the compiler does not see: it would keep them in memory to drop them.
             std::mem::forget((bound, cost, more));
             return Self::lent_now(limiter, lent, subject);
         }
-        Self { limiter, bound, subject, cost, more, mode }.own_now()
+        Self { limiter, bound, subject, cost, readings, more, mode }.own_now()
     }
 
     fn own_now(self) -> Result<Taken<'l>, TakeError> {
@@ -228,6 +232,9 @@ impl<'l> Take<'l, Tries> {
     /// The short way, where there is one: nothing has happened otherwise.
     fn decide_now(&self) -> Option<Taken<'l>> {
         let (Ok(bound), None) = (&self.bound, &self.more) else { return None };
+        if self.readings {
+            return self.decide_and_read(bound);
+        }
         Some(match (bound.decide_now(self.subject, self.cost.as_ref())?, bound, &self.cost) {
             (DecideNow::Granted(granted), BoundRef::Lent(bound), None) => {
                 Taken::Granted(Granted::lent(bound, self.subject, granted))
@@ -237,12 +244,33 @@ impl<'l> Take<'l, Tries> {
         })
     }
 
+    /// The same, with a reading of every limit.
+    fn decide_and_read(&self, bound: &BoundRef<'_>) -> Option<Taken<'l>> {
+        let cost = self.cost.as_ref().unwrap_or(bound.policy.default_cost());
+        let mut readings = Vec::new();
+        Some(match bound.decide_and_read(self.subject, cost, |reading| readings.push(reading))? {
+            DecideNow::Granted(granted) => {
+                let permit = self.own_permit(bound, granted);
+                Taken::Granted(Granted::owned(permit.with_readings(readings)))
+            }
+            DecideNow::Denied(denied) => {
+                let mut denied = Denied::now(bound.to_arc(), denied);
+                denied.denial.readings = readings;
+                Taken::Denied(denied)
+            }
+        })
+    }
+
     /// A grant that cannot borrow all it needs: the policy was looked up for this take, or a cost was named.
     fn own_grant(&self, bound: &BoundRef<'_>, granted: GrantNow) -> Granted<'l> {
+        Granted::owned(self.own_permit(bound, granted))
+    }
+
+    fn own_permit(&self, bound: &BoundRef<'_>, granted: GrantNow) -> Permit {
         // The line was found under this subject, so it is a valid one.
         let subject = Subject::new(self.subject).unwrap_or_default();
         let ask = Ask { bound: bound.to_arc(), subject, cost: self.cost.clone() };
-        Granted::owned(Permit::of_booking(Asks::One(ask), granted.booking(next_permit())))
+        Permit::of_booking(Asks::One(ask), granted.booking(next_permit()))
     }
 }
 

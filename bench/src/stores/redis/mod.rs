@@ -1,6 +1,7 @@
 //! Group redis: six limits of a subject in one Redis, taken from by fifty callers.
 
 mod connection;
+mod consumers;
 mod documented;
 mod limitador_commands;
 mod pipeline;
@@ -36,6 +37,10 @@ const WANTED_OF_MEMORY: f64 = 0.667;
 const WANTED_COMMANDS: f64 = 1.0;
 const WANTED_COMMANDS_LEASED: f64 = 0.05;
 
+/// Consumers that call at the same time, and how many checks ours makes of those that the documented commands make.
+const CONSUMERS: u32 = 1_000;
+const WANTED_OF_DOCUMENTED: f64 = 5.0;
+
 /// What sends a script, by its hash or whole.
 const SCRIPT: &[&str] = &["evalsha", "eval"];
 
@@ -59,6 +64,22 @@ fn in_process() -> Vec<Part> {
             .per_second(WANTED_OF_MEMORY)
             .commands(WANTED_COMMANDS_LEASED),
     ]
+}
+
+/// One row for the group server: whether a consumer may call, its six counters in the documented keys.
+pub(crate) fn measure_consumers(quick: bool, report: &mut Report) -> Result<()> {
+    let (rounds, round) = if quick { (3, 400) } else { (9, 1_000) };
+    let effort = Effort { rounds, warm_up: Duration::from_millis(200), round: Duration::from_millis(round) };
+    let server = RedisServer::start();
+    let keys = Keys::new(CONSUMERS, VISITS);
+    let stage = Stage { url: server.url(), periods: &SIX, callers: CALLERS, keys };
+    let parts = [
+        Part::new("tollway", SCRIPT, play::<consumers::Consumers>),
+        Part::new("GET, TTL, INCR in turn", documented::SENDS, play::<documented::Documented>)
+            .per_second(WANTED_OF_DOCUMENTED)
+            .commands(WANTED_COMMANDS),
+    ];
+    contest(&server, &stage, &parts, effort, "six periods of a consumer, 50 callers, 1k consumers", report)
 }
 
 pub(crate) fn measure(quick: bool) -> Result<Report> {

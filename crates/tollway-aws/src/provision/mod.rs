@@ -8,6 +8,8 @@ mod table;
 pub use parameter::{ParameterFound, ParameterWanted};
 pub use table::{TableFound, TableWanted, Tables};
 
+use crate::causes::with_causes;
+
 /// Why something could not be looked at or made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -22,9 +24,9 @@ pub struct ProvisionError {
 fn failed<E, R>(what: &str, error: &aws_sdk_dynamodb::error::SdkError<E, R>) -> ProvisionError
 where
     E: std::error::Error + aws_sdk_dynamodb::error::ProvideErrorMetadata + 'static,
-    R: std::fmt::Debug,
+    R: std::fmt::Debug + 'static,
 {
-    use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata};
+    use aws_sdk_dynamodb::error::ProvideErrorMetadata;
     let (message, advice) = match error.code() {
         Some(code) => {
             let said = error.message().unwrap_or("it gives no reason");
@@ -34,7 +36,7 @@ where
             (format!("{what}: {code}: {said}"), advice)
         }
         None => (
-            format!("{what}: AWS could not be asked: {}", DisplayErrorContext(error)),
+            format!("{what}: AWS could not be asked: {}", with_causes(error)),
             "set AWS_REGION and your credentials, as for every AWS tool",
         ),
     };

@@ -3,7 +3,7 @@
 use aws_sdk_ssm::types::ParameterType;
 
 use super::ProvisionError;
-use crate::{ParameterAddress, Parameters};
+use crate::{ParameterAddress, ParameterError, Parameters};
 
 /// A parameter that is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,10 +34,7 @@ impl ParameterWanted {
         match Parameters::new(self.address.clone()).only().await {
             Ok(Some(value)) => Ok(ParameterFound::Ready { value }),
             Ok(None) => Ok(ParameterFound::Missing),
-            Err(error) => Err(ProvisionError {
-                message: error.to_string(),
-                advice: "give your role the policy `operator` that --plan prints".to_owned(),
-            }),
+            Err(error) => Err(unreadable(&error)),
         }
     }
 
@@ -47,7 +44,8 @@ impl ParameterWanted {
             return Ok(());
         }
         let parameters = Parameters::new(self.address.clone());
-        let request = parameters.client().await.put_parameter().name(&self.address.name).value(&self.value);
+        let client = parameters.client().await.map_err(|error| unreadable(&error))?;
+        let request = client.put_parameter().name(&self.address.name).value(&self.value);
         let request = request.description(&self.description).r#type(ParameterType::String).overwrite(false);
         match request.send().await {
             Ok(_) => Ok(()),
@@ -60,4 +58,9 @@ impl ParameterWanted {
             }
         }
     }
+}
+
+fn unreadable(error: &ParameterError) -> ProvisionError {
+    let advice = "give your role the policy `operator` that --plan prints".to_owned();
+    ProvisionError { message: error.to_string(), advice }
 }

@@ -9,7 +9,8 @@ mod setup;
 mod welcome;
 
 use tokio::signal::unix::{SignalKind, signal};
-use tollway::{ListenAddress, StoreUrl};
+use tollway::ListenAddress;
+use tollway_consumers::{RecordsError, open_records};
 use tollway_server::{Listeners, ServeError, Server};
 
 use crate::context::Context;
@@ -47,8 +48,11 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
 }
 
 async fn serve(setup: Setup, context: &Context) -> Result<Exit, Failure> {
-    let Setup { config, file, limiter, store, policy, follows } = setup;
-    let server = Server::new(limiter, &config).await?.with_store_named(name_of(&store));
+    let Setup { config, consumers, file, limiter, store, policy, follows } = setup;
+    let mut server = Server::new(limiter, &config).await?.with_store_at(&store);
+    if let Some(consumers) = &consumers {
+        server = server.with_consumers(open_records(&consumers.records.expose())?, consumers)?;
+    }
     let listeners = Listeners::bind(&config).await?;
     welcome::say(&listeners, &config, &store, policy.as_deref(), context)?;
     let ended = signals([SignalKind::terminate(), SignalKind::interrupt()])?;
@@ -66,14 +70,6 @@ async fn serve(setup: Setup, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::DONE)
 }
 
-/// What the log calls the store when it fails.
-fn name_of(store: &StoreUrl) -> &'static str {
-    match store {
-        StoreUrl::Redis(_) => "Redis",
-        _ => "store",
-    }
-}
-
 /// Ready when one of these signals has come.
 fn signals(kinds: [SignalKind; 2]) -> Result<impl Future<Output = ()>, Failure> {
     let mut waiting = kinds.into_iter().map(signal).collect::<Result<Vec<_>, _>>().map_err(no_signals)?;
@@ -85,6 +81,13 @@ fn signals(kinds: [SignalKind; 2]) -> Result<impl Future<Output = ()>, Failure> 
 
 fn no_signals(error: std::io::Error) -> Failure {
     Failure::new(Exit::FAILED, format!("signals cannot be received: {error}"))
+}
+
+impl From<RecordsError> for Failure {
+    fn from(error: RecordsError) -> Self {
+        Self::new(Exit::FAILED, format!("the records of consumers: {error}"))
+            .advise("see `records` of [consumers] in the config")
+    }
 }
 
 impl From<ServeError> for Failure {

@@ -1,6 +1,6 @@
 //! What is served: by the config file and the command line, or an example where there is neither.
 
-use tollway::{ConfigFile, Limiter, ServerConfig, StoreUrl};
+use tollway::{ConfigFile, ConsumersConfig, Limiter, ServerConfig, StoreUrl};
 
 use super::Arguments;
 use crate::context::Context;
@@ -13,6 +13,7 @@ const EXAMPLE_LIMIT: &str = "5 requests / minute";
 /// What is served.
 pub(super) struct Setup {
     pub(super) config: ServerConfig,
+    pub(super) consumers: Option<ConsumersConfig>,
     /// The file to follow.
     pub(super) file: Option<ConfigFile>,
     pub(super) limiter: Limiter,
@@ -46,12 +47,14 @@ impl Setup {
         let builder = Limiter::builder().metrics().policy(EXAMPLE_POLICY, [EXAMPLE_LIMIT])?;
         let limiter = builder.store_at(&store)?.build();
         let (config, policy) = (ServerConfig::default(), Some(EXAMPLE_POLICY.to_owned()));
-        Ok(Self { config, file: None, limiter, store, policy, follows: Follows::Limiter })
+        let follows = Follows::Limiter;
+        Ok(Self { config, consumers: None, file: None, limiter, store, policy, follows })
     }
 
     fn of_file(file: ConfigFile, context: &Context) -> Result<Self, Failure> {
         let in_file = file.config();
         let config = in_file.server().cloned().unwrap_or_default();
+        let consumers = in_file.consumers().cloned();
         let policy = in_file.policies().first().map(|policy| policy.name().to_string());
         let (limiter, store, follows) = match context.named_store() {
             None => {
@@ -66,7 +69,7 @@ impl Setup {
                 (builder.store_at(store)?.build(), store.clone(), Follows::Command)
             }
         };
-        Ok(Self { config, file: Some(file), limiter, store, policy, follows })
+        Ok(Self { config, consumers, file: Some(file), limiter, store, policy, follows })
     }
 
     /// The command line beats the file.

@@ -42,7 +42,7 @@ pub(super) fn write_limit(limit: &Limit, f: &mut fmt::Formatter<'_>) -> fmt::Res
         write!(f, "{amount} concurrent")?;
         return if *expires == SLOT_EXPIRES_DEFAULT { Ok(()) } else { write!(f, " expires {expires}") };
     }
-    write!(f, "{amount} {} / {}", limit.unit(), period_words(limit.algorithm()))?;
+    write!(f, "{amount} {} / {}", limit.unit(), written_period(limit.algorithm()))?;
     match limit.algorithm() {
         Algorithm::Window(Calendar::Day(zone) | Calendar::Week(zone) | Calendar::Month(zone)) => {
             if zone.name() == "UTC" { Ok(()) } else { write!(f, " in {zone}") }
@@ -75,6 +75,18 @@ fn period_words(algorithm: &Algorithm) -> String {
         | Algorithm::Bucket { period, .. }
         | Algorithm::Paced(period)
         | Algorithm::Concurrency { expires: period } => span_words(*period),
+    }
+}
+
+/// The period so that it is read again as it is: in a window, whole days are those of the calendar, and others are hours.
+fn written_period(algorithm: &Algorithm) -> String {
+    let whole_days = |period: &Span| period.as_micros().is_multiple_of(Span::from_days(1).as_micros());
+    match algorithm {
+        Algorithm::Window(Calendar::Every(period)) if whole_days(period) => {
+            let hours = period.as_micros().checked_div(Span::from_hours(1).as_micros()).unwrap_or(0);
+            format!("{hours} hours")
+        }
+        _ => period_words(algorithm),
     }
 }
 

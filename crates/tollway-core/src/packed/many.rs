@@ -4,7 +4,7 @@ use super::Expiry;
 use super::meter::{Charge, PackedMeter};
 use crate::algorithm::Meter;
 use crate::decide::deny_meters;
-use crate::decision::{DecideNow, GrantNow};
+use crate::decision::{DecideNow, GrantNow, Reading};
 use crate::{Cost, Line, Policy, PolicyKey, Span, Timestamp};
 
 /// How many meters fit.
@@ -50,6 +50,13 @@ impl PackedMany {
     /// When the line may be forgotten.
     pub fn expires(&self) -> Timestamp {
         self.expires.time()
+    }
+
+    /// What its meters show, one after the other; given the key that it was packed with, which must be of the policy's limits.
+    pub fn readings(&self, policy: &Policy, now: Timestamp) -> impl Iterator<Item = Reading> {
+        let meters = self.meters(policy.key().identities());
+        let (seen, at) = (self.seen, now.max(self.seen));
+        policy.limits().iter().zip(meters).map(move |(limit, meter)| limit.read(&meter, seen, at))
     }
 
     /// What [`decide_now`](crate::decide_now) does, where the line lies; given the key that it was packed with.
@@ -113,8 +120,9 @@ impl PackedMany {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::read_all;
     use crate::decision::{Decision, DenyNow};
-    use crate::{PermitId, decide_now};
+    use crate::{Party, PermitId, Subject, decide_now};
     use proptest::prelude::*;
 
     const LIMITS: [&str; 6] = [
@@ -156,6 +164,9 @@ mod tests {
                 let unpacked = packed.unpack(policy.key());
                 prop_assert_eq!(&unpacked.meters, &line.meters);
                 prop_assert!(unpacked.expires >= line.expires);
+                let readings: Vec<Reading> = packed.readings(&policy, now).collect();
+                let party = Party { policy: &policy, subject: &Subject::SHARED, cost: &cost };
+                prop_assert_eq!(readings, read_all(&[party], std::slice::from_ref(&line), now));
             }
         }
     }

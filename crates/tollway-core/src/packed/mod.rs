@@ -10,7 +10,7 @@ pub use many::PackedMany;
 use meter::{Charge, PackedMeter};
 
 use crate::algorithm::Meter;
-use crate::decision::{DecideNow, DenyNow, GrantNow};
+use crate::decision::{DecideNow, DenyNow, GrantNow, Reading};
 use crate::{Cost, Line, Policy, Timestamp};
 
 /// A line of one window or bucket and nothing else.
@@ -45,6 +45,14 @@ impl Packed {
     /// When the line may be forgotten.
     pub fn expires(self) -> Timestamp {
         self.expires.time()
+    }
+
+    /// What its meter shows, if it is that of the policy's only limit.
+    #[inline]
+    pub fn reading(self, policy: &Policy, now: Timestamp) -> Option<Reading> {
+        let [limit] = policy.limits() else { return None };
+        let meter = Meter { identity: self.identity.get(), state: self.meter.unpack() };
+        (limit.identity() == meter.identity).then(|| limit.read(&meter, self.seen, now.max(self.seen)))
     }
 
     /// What [`decide_now`](crate::decide_now) does, where the line lies.

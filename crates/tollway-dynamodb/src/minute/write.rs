@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
-use tollway_aws::{ClockCheck, Connect, connect};
+use tollway_aws::{ClockCheck, Connect, check_region, connect};
 use tollway_core::{Fault, StoreError, Timestamp};
 
 use super::counter::Counter;
@@ -15,7 +15,7 @@ use super::plan::Plan;
 use super::proof::{Mark, PUSHED_OUT, Slot, attribute, seconds, stale_before};
 use super::seen::{COUNT, Seen, count_of};
 use crate::counters::{Counters, count};
-use crate::error::{Kind, meaning};
+use crate::error::{Kind, meaning, no_region};
 
 /// The items of a table. It connects when it is first used.
 pub(super) struct Items {
@@ -47,18 +47,19 @@ pub(super) enum Written {
 }
 
 impl Items {
-    async fn client(&self) -> &Client {
+    async fn client(&self) -> Result<&Client, StoreError> {
         let connect = || async {
             let config = connect(&self.connect).await;
+            check_region(&config).map_err(no_region)?;
             let config = aws_sdk_dynamodb::config::Builder::from(&config).interceptor(self.check.clone());
-            Client::from_conf(config.build())
+            Ok(Client::from_conf(config.build()))
         };
-        self.client.get_or_init(connect).await
+        self.client.get_or_try_init(connect).await
     }
 
     /// The item as it is now.
     pub(super) async fn read(&self, counter: &Counter) -> Result<Seen, StoreError> {
-        let request = self.client().await.get_item().table_name(&self.table).consistent_read(true);
+        let request = self.client().await?.get_item().table_name(&self.table).consistent_read(true);
         let begun = Instant::now();
         count(&self.counters.reads);
         let reply = request.set_key(Some(counter.key())).send().await;
@@ -69,7 +70,7 @@ impl Items {
 
     /// Changes the count as planned, if the plan holds for it.
     pub(super) async fn write(&self, update: &Update<'_>) -> Result<Written, StoreError> {
-        let client = self.client().await;
+        let client = self.client().await?;
         let begun = Instant::now();
         count(&self.counters.writes);
         let reply = request(client, &self.table, update).send().await;

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::json;
 use tokio::runtime::Runtime;
 use tollway_aws::provision::{TableFound, TableWanted, Tables};
 use tollway_aws::{Access, Connect, connect};
@@ -57,6 +58,9 @@ impl Table {
             Tables::new(&to).await.make(&wanted, &TableFound::Missing).await.unwrap();
             Client::new(&connect(&to).await)
         });
+        // The minutes of these tests are long past, and a server that keeps to `ttl` would delete them.
+        let keep = json!({ "AttributeName": "ttl", "Enabled": false });
+        server.ask("UpdateTimeToLive", &json!({ "TableName": "minutes", "TimeToLiveSpecification": keep }));
         Self { server, layout, runtime, client }
     }
 

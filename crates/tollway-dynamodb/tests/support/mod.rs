@@ -1,28 +1,21 @@
-//! What tests of the store share: a server, tables of their own, and short words for takes.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(dead_code, reason = "no test uses all of it")]
+//! What tests of the store share: a server, tables of their own, and what an item says.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(dead_code, unused_imports, reason = "no test uses all of it")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollway_core::{
-    Clock, Cost, Decision, Grant, Operation, Outcome, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb,
-    Party, PermitId, Policy, Reading, Span, Store, StoreError, Subject, Terms, Verb,
-};
+use serde_json::json;
+use tollway_core::Clock;
 use tollway_dynamodb::DynamoStore;
 use tollway_testkit::servers::DynamoServer;
-use tollway_testkit::wait_for;
-
-static COUNT: AtomicU64 = AtomicU64::new(1);
+pub(crate) use tollway_testkit::takes::{
+    fresh_name as fresh_table, fresh_permit, policy, subject, take, take_operation, try_take, used,
+};
 
 pub(crate) fn server() -> &'static DynamoServer {
     DynamoServer::shared()
-}
-
-/// A table that nobody else has.
-pub(crate) fn fresh_table() -> String {
-    format!("t{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::SeqCst))
 }
 
 /// Busy machines are slow; no test is about how fast an answer comes.
@@ -34,68 +27,26 @@ pub(crate) fn url_through(proxy: SocketAddr, table: &str) -> String {
     format!("{}&deadline=20s", DynamoServer::url_through(proxy, table))
 }
 
+/// The URL of a new table for a clock in the test's hand. Its items stay: what is still to come by that clock may be long
+/// past by the server's, and a server that keeps to `ttl` would delete it.
+pub(crate) fn url_without_ttl(table: &str) -> String {
+    let request = json!({
+        "TableName": table,
+        "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [{ "AttributeName": "key", "KeyType": "HASH" }],
+        "AttributeDefinitions": [{ "AttributeName": "key", "AttributeType": "S" }],
+    });
+    server().ask("CreateTable", &request);
+    url(table).replace("create=yes", "create=no")
+}
+
 pub(crate) fn store(table: &str) -> DynamoStore {
     DynamoStore::connect(&url(table)).unwrap()
 }
 
+/// A store over a new table whose time is this clock's.
 pub(crate) fn store_with_clock(table: &str, clock: Arc<dyn Clock>) -> DynamoStore {
-    DynamoStore::with_clock(&url(table), clock).unwrap()
-}
-
-pub(crate) fn policy(limit: &str) -> Policy {
-    Policy::new("p", [limit]).unwrap()
-}
-
-pub(crate) fn subject(name: &str) -> Subject {
-    Subject::new(name).unwrap()
-}
-
-pub(crate) fn fresh_permit() -> PermitId {
-    PermitId(u128::from(std::process::id()) << 64 | u128::from(COUNT.fetch_add(1, Ordering::SeqCst)))
-}
-
-/// A take of one request that does not wait.
-pub(crate) fn take_operation(policies: &[&Policy], subject: &Subject) -> OwnedOperation {
-    let party = |policy: &&Policy| {
-        let cost: Cost = policy.default_cost().clone();
-        OwnedParty { policy: (*policy).clone(), subject: subject.clone(), cost }
-    };
-    let terms = OwnedTerms { permit: fresh_permit(), max_wait: Span::ZERO, call: None, readings: false };
-    OwnedOperation { parties: policies.iter().map(party).collect(), verb: OwnedVerb::Take(terms) }
-}
-
-/// Takes under all of these policies; the grant, if it was granted.
-pub(crate) fn take(
-    store: &dyn Store,
-    policies: &[&Policy],
-    subject: &Subject,
-) -> Result<Option<Grant>, StoreError> {
-    let parties: Vec<Party<'_>> =
-        policies.iter().map(|&policy| Party { policy, subject, cost: policy.default_cost() }).collect();
-    let terms = Terms { permit: fresh_permit(), max_wait: Span::ZERO, call: None, readings: false };
-    let outcomes = wait_for(store.apply(&[Operation { parties: &parties, verb: Verb::Take(terms) }]))?;
-    match outcomes.into_iter().next() {
-        Some(Outcome::Decided(Decision::Granted(grant))) => Ok(Some(grant)),
-        Some(Outcome::Decided(Decision::Denied(_))) => Ok(None),
-        other => panic!("a take is answered with {other:?}"),
-    }
-}
-
-pub(crate) fn try_take(store: &dyn Store, policy: &Policy, subject: &Subject) -> bool {
-    take(store, &[policy], subject).unwrap().is_some()
-}
-
-pub(crate) fn readings(store: &dyn Store, policy: &Policy, subject: &Subject) -> Vec<Reading> {
-    let party = Party { policy, subject, cost: policy.default_cost() };
-    let outcomes = wait_for(store.apply(&[Operation { parties: &[party], verb: Verb::Peek }])).unwrap();
-    match outcomes.into_iter().next() {
-        Some(Outcome::Peeked(readings)) => readings,
-        other => panic!("a peek is answered with {other:?}"),
-    }
-}
-
-pub(crate) fn used(store: &dyn Store, policy: &Policy, subject: &Subject) -> u64 {
-    readings(store, policy, subject)[0].used
+    DynamoStore::with_clock(&url_without_ttl(table), clock).unwrap()
 }
 
 pub(crate) fn count(counter: &AtomicU64) -> u64 {

@@ -15,8 +15,8 @@ use table::Found;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
 use tollway_core::{
     Answer, Applied, Clock, Cost, DecideNow, Decision, Denial, DenyNow, Fault, Grant, GrantNow, Invariant,
-    Line, Operation, Outcome, Outcomes, Party, PermitId, Policy, Retry, Settings, Span, Store, StoreError,
-    StoreResult, Subject, Timestamp, Verb, apply, decide_now,
+    Line, Operation, Outcome, Outcomes, Party, PermitId, Policy, Reading, Retry, Settings, Span, Store,
+    StoreError, StoreResult, Subject, Timestamp, Verb, apply, decide_now,
 };
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
@@ -134,6 +134,33 @@ impl MemoryStore {
             return None;
         }
         self.decide_at(policy, subject, cost, NOBODY, self.clock.now())
+    }
+
+    /// The same, and what every limit shows afterwards, one after the other.
+    #[inline]
+    pub fn decide_and_read(
+        &self,
+        policy: &Policy,
+        subject: &str,
+        cost: &Cost,
+        see: impl FnMut(Reading),
+    ) -> Option<DecideNow> {
+        let now = self.clock.now();
+        let hash = entries::hash(&self.hasher, policy.key(), subject);
+        let mut shard = self.lock(shard_of(hash));
+        match shard.own(hash, policy, subject)? {
+            Found::Packed(packed) => {
+                let decided = packed.decide_now(policy, cost, now)?;
+                packed.reading(policy, now).into_iter().for_each(see);
+                Some(decided)
+            }
+            Found::Many(packed, key) => {
+                let decided = packed.decide_now(key, policy, cost, now)?;
+                packed.readings(policy, now).for_each(see);
+                Some(decided)
+            }
+            Found::Whole(_) => None,
+        }
     }
 
     #[inline(always)]

@@ -2,6 +2,8 @@
 
 mod access;
 mod answers;
+mod consumers;
+mod store;
 mod tokens;
 
 pub(crate) use access::may_enter;
@@ -9,4 +11,9 @@ pub(crate) use answers::{
     HealthAnswer, LimitsAnswer, PoliciesAnswer, UsageAnswer, clear_limit, health, metrics, policies, ready,
     reset, set_limit, usage,
 };
+pub(crate) use consumers::{
+    ActiveAnswer, BlockedBody, CallLimitsAnswer, CountersAnswer, Management, RateLimitingAnswer,
+    RecordAnswer, RecordQuestion, RecordsAnswer, manage,
+};
+pub(crate) use store::{RedisHealthAnswer, redis_health};
 pub(crate) use tokens::Tokens;

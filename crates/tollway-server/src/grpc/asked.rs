@@ -3,8 +3,9 @@
 use std::rc::Rc;
 
 use smallvec::SmallVec;
-use tollway::DescriptorTarget;
 use tollway::core::REQUESTS;
+use tollway::{CONSUMERS_POLICY, DescriptorTarget};
+use tollway_consumers::ConsumerId;
 
 use super::Grpc;
 use super::lookup::Node;
@@ -12,6 +13,7 @@ use super::message::{RateLimitDescriptor, RateLimitRequest};
 use super::status::{Code, Failure};
 use super::subject;
 use crate::bounds::{DESCRIPTORS_MAX, ENTRIES_PER_DESCRIPTOR_MAX};
+use crate::consumers::Call;
 use crate::known::Known;
 use crate::worker::Worker;
 
@@ -72,7 +74,7 @@ impl Count {
 }
 
 impl Asked {
-    pub(super) fn new(worker: &Worker, request: &RateLimitRequest) -> Result<Self, Failure> {
+    pub(super) async fn new(worker: &Worker, request: &RateLimitRequest) -> Result<Self, Failure> {
         check(request)?;
         let rules = worker.shared.rules();
         // Like Envoy's own service: whoever speaks of a domain that nobody has configured is let through.
@@ -81,7 +83,7 @@ impl Asked {
         for descriptor in &request.descriptors {
             let place = match domain {
                 None => Place::Unlimited,
-                Some(domain) => asked.place(worker, request, domain, descriptor)?,
+                Some(domain) => asked.place(worker, request, domain, descriptor).await?,
             };
             asked.places.push(place);
         }
@@ -96,7 +98,7 @@ impl Asked {
         Ok(asked)
     }
 
-    fn place(
+    async fn place(
         &mut self,
         worker: &Worker,
         request: &RateLimitRequest,
@@ -117,6 +119,9 @@ impl Asked {
         Ok(match domain.find(entries) {
             None | Some(DescriptorTarget::Unlimited) => Place::Unlimited,
             Some(DescriptorTarget::Blocked) => Place::Blocked,
+            Some(DescriptorTarget::Policy { policy, subject, .. }) if policy == CONSUMERS_POLICY => {
+                self.consumer(worker, subject::of_template(subject, entries), hits).await?
+            }
             Some(DescriptorTarget::Policy { policy, subject, unit }) => {
                 let known = worker.policies.find(&worker.shared, policy)?;
                 self.count(known, subject::of_template(subject, entries), unit.clone(), hits)
@@ -124,9 +129,28 @@ impl Asked {
         })
     }
 
+    /// Counted under the limits of a consumer. One that cannot exist has no credentials, and nothing says where it is.
+    async fn consumer(&mut self, worker: &Worker, id: String, hits: u64) -> Result<Place, Failure> {
+        let Some(consumers) = worker.shared.consumers() else { return Ok(Place::Unlimited) };
+        let consumer =
+            ConsumerId::new(&id).map_err(|error| Failure::new(Code::InvalidArgument, error.to_string()))?;
+        let call = consumers.call(&worker.shared, &consumer).await;
+        Ok(match call.map_err(|error| Failure::new(Code::Unavailable, error.to_string()))? {
+            Call::Free => Place::Unlimited,
+            Call::Blocked => Place::Blocked,
+            Call::Counted(known) => self.count(known, id, None, hits),
+        })
+    }
+
     /// Two descriptors may count in one place; then both count.
     fn count(&mut self, known: Rc<Known>, subject: String, unit: Option<String>, hits: u64) -> Place {
-        let same = |count: &Count| Rc::ptr_eq(&count.known, &known) && count.subject == subject;
+        // A consumer's policy is made for each call.
+        let of_consumers = known.policy.name().as_str() == CONSUMERS_POLICY;
+        let same_policy = |count: &Count| {
+            Rc::ptr_eq(&count.known, &known)
+                || (of_consumers && count.known.policy.name() == known.policy.name())
+        };
+        let same = |count: &Count| same_policy(count) && count.subject == subject;
         if let Some(index) = self.counts.iter().position(same) {
             let counted = &mut self.counts[index].hits;
             match counted.iter_mut().find(|(known, _)| *known == unit) {
@@ -145,7 +169,7 @@ impl Asked {
     }
 }
 
-fn check(request: &RateLimitRequest) -> Result<(), Failure> {
+pub(super) fn check(request: &RateLimitRequest) -> Result<(), Failure> {
     let bad = |message: String| Err(Failure::new(Code::InvalidArgument, message));
     let descriptors = &request.descriptors;
     if request.domain.is_empty() {

@@ -23,7 +23,7 @@ pub(super) async fn answer(
     worker: &Worker,
     request: &RateLimitRequest,
 ) -> Result<RateLimitResponse, Failure> {
-    let asked = Asked::new(worker, request)?;
+    let asked = Asked::new(worker, request).await?;
     let mut told = Told::new(asked.counts.len());
     for (index, count) in asked.counts.iter().enumerate().filter(|(_, count)| count.is_look()) {
         look(index, count, &mut told).await?;

@@ -9,6 +9,7 @@ mod asked;
 mod chosen;
 mod decision;
 mod frame;
+pub(crate) mod fuzz;
 mod health;
 mod lookup;
 mod message;

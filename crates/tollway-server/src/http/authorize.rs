@@ -1,11 +1,15 @@
 //! `/v1/authorize`: yes or no for a request that a proxy holds: nginx's `auth_request`, forward-auth of others.
 //!
 //! The policy stands in the query, the subject in the headers: what the request's caller shows, or where it comes from.
+//! Without a policy, it is the limits of consumers that count.
+
+use std::rc::Rc;
 
 use hyper::body::Incoming;
 use hyper::header::HeaderMap;
 use hyper::{Request, StatusCode};
-use tollway::ANONYMOUS_POLICY;
+use smallvec::{SmallVec, smallvec};
+use tollway::{ANONYMOUS_POLICY, CONSUMERS_POLICY};
 use tollway_inbound::headers::{most_telling, too_many_requests};
 
 use super::answer::{TooManyRequests, whole_ms};
@@ -14,7 +18,9 @@ use super::problem::Problem;
 use super::query::Query;
 use super::take::put_headers;
 use crate::connection::Caller;
-use crate::decide::{Decided, Question, Verdict, decide};
+use crate::consumers::{Call, Consumers};
+use crate::decide::{Decided, Parties, Party, Verdict, decide_under};
+use crate::known::Known;
 use crate::rules::Rules;
 use crate::worker::Worker;
 
@@ -28,30 +34,121 @@ pub(super) async fn answer(
 ) -> Result<Response, Problem> {
     let query = Query::read(request.uri().query(), &["policy", "deny"])?;
     let denied_with = read_denial(query.get("deny"))?;
-    let policy = query.required("policy")?;
-    let who = Who::of_request(&worker.shared.rules(), caller, request.headers())?;
-    let policy = if who.anonymous { ANONYMOUS_POLICY } else { policy };
-    if worker.policies.find(&worker.shared, policy)?.policy.holds_slots() {
-        return Err(Problem::never_waits(policy));
-    }
-    let Decided { parties, verdict } = decide(worker, Question::request(policy, &who.subject)).await?;
-    let shown = parties.shown(&verdict);
-    let mut response = match &verdict {
-        Verdict::Granted(_) => no_content(StatusCode::OK),
-        Verdict::Denied(denied) => {
-            let limit = most_telling(&shown).map(|shown| shown.limit).or(denied.limit());
-            let told = TooManyRequests {
-                code: denied_with.as_u16(),
-                message: limit.map(|limit| too_many_requests(limit, who.anonymous)).unwrap_or_default(),
-                policy: denied.policy().name().as_str(),
-                limit: limit.map(|limit| limit.name().as_str()),
-                retry_after_ms: whole_ms(denied.retry_after().into()),
-            };
-            json(denied_with, &told)
+    let consumers = worker.shared.consumers();
+    let called = match (query.get("policy"), consumers) {
+        (None | Some(CONSUMERS_POLICY), Some(consumers)) => {
+            Called::of_consumers(worker, &consumers, caller, request.headers()).await?
         }
+        _ => Called::under_policy(worker, query.required("policy")?, caller, request.headers())?,
     };
-    put_headers(&mut response, &shown, verdict.now(), verdict.retry_after());
-    Ok(response)
+    match called {
+        Called::Free => Ok(no_content(StatusCode::OK)),
+        Called::Counted(counted) => counted.answer(denied_with).await,
+    }
+}
+
+/// What a request comes to.
+enum Called {
+    /// It is let through, and nothing is counted.
+    Free,
+    Counted(Counted),
+}
+
+/// A request that is counted.
+struct Counted {
+    known: Rc<Known>,
+    subject: String,
+    /// Whether it shows no credentials although there are some to show.
+    anonymous: bool,
+}
+
+impl Called {
+    /// Counted under the policy that is asked for, for whomever the configured headers name.
+    fn under_policy(
+        worker: &Worker,
+        policy: &str,
+        caller: &Caller,
+        headers: &HeaderMap,
+    ) -> Result<Self, Problem> {
+        let rules = worker.shared.rules();
+        let shown = rules.subject_headers.iter().find_map(|name| Some((name, headers.get(name)?)));
+        // What it was made of, and its value: a caller's key can never be taken for an address.
+        let (subject, anonymous) = match shown {
+            Some((name, value)) => {
+                let not_text = |_| Problem::bad_request(format!("the header {name} is not text"));
+                (format!("{name}:{}", std::str::from_utf8(value.as_bytes()).map_err(not_text)?), false)
+            }
+            None => (
+                format!("{ADDRESS}:{}", address(&rules, caller, headers)?),
+                !rules.subject_headers.is_empty(),
+            ),
+        };
+        let policy = if anonymous { ANONYMOUS_POLICY } else { policy };
+        let known = worker.policies.find(&worker.shared, policy)?;
+        if known.policy.holds_slots() {
+            return Err(Problem::never_waits(policy));
+        }
+        Ok(Self::Counted(Counted { known, subject, anonymous }))
+    }
+
+    /// Counted under the limits of its consumer, or by address if it names none.
+    async fn of_consumers(
+        worker: &Worker,
+        consumers: &Consumers,
+        caller: &Caller,
+        headers: &HeaderMap,
+    ) -> Result<Self, Problem> {
+        let shown = consumers.who.calls(|name| Some(headers.get(name)?.as_bytes()));
+        let Some(consumer) = shown.map_err(|error| Problem::unknown_consumer(&error))? else {
+            // Without such a policy, nothing limits them.
+            let known = worker.policies.find(&worker.shared, ANONYMOUS_POLICY).ok();
+            let Some(known) = known.filter(|_| consumers.gate.is_enabled()) else { return Ok(Self::Free) };
+            let subject = address(&worker.shared.rules(), caller, headers)?;
+            return Ok(Self::Counted(Counted { known, subject, anonymous: true }));
+        };
+        match consumers.call(&worker.shared, &consumer).await.map_err(|error| Problem::of_records(&error))? {
+            Call::Free => Ok(Self::Free),
+            Call::Blocked => Err(Problem::blocked()),
+            Call::Counted(known) => {
+                Ok(Self::Counted(Counted { known, subject: consumer.to_string(), anonymous: false }))
+            }
+        }
+    }
+}
+
+impl Counted {
+    async fn answer(&self, denied_with: StatusCode) -> Result<Response, Problem> {
+        let Self { known, subject, anonymous } = self;
+        let party = Party { policy: known.policy.name().as_str(), subject, cost: SmallVec::new() };
+        let parties = Parties::new(smallvec![(party, Rc::clone(known))]);
+        let Decided { parties, verdict } = decide_under(parties, None, None).await?;
+        let shown = parties.shown(&verdict);
+        let mut response = match &verdict {
+            Verdict::Granted(_) => no_content(StatusCode::OK),
+            Verdict::Denied(denied) => {
+                let limit = most_telling(&shown).map(|shown| shown.limit).or(denied.limit());
+                let told = TooManyRequests {
+                    code: denied_with.as_u16(),
+                    message: limit.map(|limit| too_many_requests(limit, *anonymous)).unwrap_or_default(),
+                    policy: denied.policy().name().as_str(),
+                    limit: limit.map(|limit| limit.name().as_str()),
+                    retry_after_ms: whole_ms(denied.retry_after().into()),
+                };
+                json(denied_with, &told)
+            }
+        };
+        put_headers(&mut response, &shown, verdict.now(), verdict.retry_after());
+        Ok(response)
+    }
+}
+
+/// Where a request comes from.
+fn address(rules: &Rules, caller: &Caller, headers: &HeaderMap) -> Result<String, Problem> {
+    let lines = headers.get_all(rules.address.header.name()).iter();
+    // A line that is not text has no address in it.
+    let lines = lines.map(|line| line.to_str().unwrap_or_default());
+    let client = rules.address.client(caller.peer, lines).ok_or_else(Problem::unknown_client)?;
+    Ok(rules.address.subject(client).to_string())
 }
 
 /// nginx takes 401 and 403 for a denial and everything else for a failure; others pass 429 on.
@@ -61,30 +158,5 @@ fn read_denial(deny: Option<&str>) -> Result<StatusCode, Problem> {
         Some("401") => Ok(StatusCode::UNAUTHORIZED),
         Some("403") => Ok(StatusCode::FORBIDDEN),
         Some(_) => Err(Problem::bad_request("the parameter deny may be 401, 403 or 429")),
-    }
-}
-
-/// Whom a request is counted for.
-struct Who {
-    /// What it was made of, and its value: a caller's key can never be taken for an address.
-    subject: String,
-    /// Whether it shows no credentials although there are some to show.
-    anonymous: bool,
-}
-
-impl Who {
-    fn of_request(rules: &Rules, caller: &Caller, headers: &HeaderMap) -> Result<Self, Problem> {
-        let shown = rules.subject_headers.iter().find_map(|name| Some((name, headers.get(name)?)));
-        if let Some((name, value)) = shown {
-            let not_text = |_| Problem::bad_request(format!("the header {name} is not text"));
-            let value = std::str::from_utf8(value.as_bytes()).map_err(not_text)?;
-            return Ok(Self { subject: format!("{name}:{value}"), anonymous: false });
-        }
-        let lines = headers.get_all(rules.address.header.name()).iter();
-        // A line that is not text has no address in it.
-        let lines = lines.map(|line| line.to_str().unwrap_or_default());
-        let client = rules.address.client(caller.peer, lines).ok_or_else(Problem::unknown_client)?;
-        let subject = format!("{ADDRESS}:{}", rules.address.subject(client));
-        Ok(Self { subject, anonymous: !rules.subject_headers.is_empty() })
     }
 }

@@ -8,6 +8,7 @@ mod answer;
 mod authorize;
 mod begun;
 mod body;
+pub(crate) mod fuzz;
 mod openapi;
 mod permit;
 mod problem;
@@ -155,5 +156,7 @@ async fn operate(
         Operation::Reset => admin::reset(worker, caller, request).await,
         Operation::SetLimit => admin::set_limit(worker, caller, parameters, request).await,
         Operation::ClearLimit => admin::clear_limit(worker, parameters).await,
+        Operation::RedisHealth => admin::redis_health(worker).await,
+        Operation::Manage(what) => admin::manage(what, worker, caller, parameters, request).await,
     }
 }

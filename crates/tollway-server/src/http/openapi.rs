@@ -1,5 +1,7 @@
 //! `/openapi.json`: all of a door's routes with their bodies, made of the routes and the types that answer them.
 
+mod consumers;
+
 use std::sync::OnceLock;
 
 use bytes::Bytes;
@@ -13,10 +15,12 @@ use super::answer::{
 };
 use super::body::Response;
 use super::problem::Problem;
-use super::question::{LimitQuestion, PermitQuestion, ResetQuestion, SettleQuestion, TakeQuestion};
+use super::question::{
+    LimitQuestion, PermitQuestion, ResetQuestion, SettleQuestion, TakeQuestion, WITHOUT_NUL,
+};
 use super::route::{Access, Operation, ROUTES, Route};
 use super::whole::Body;
-use crate::admin::{HealthAnswer, LimitsAnswer, PoliciesAnswer, UsageAnswer};
+use crate::admin::{HealthAnswer, LimitsAnswer, PoliciesAnswer, RedisHealthAnswer, UsageAnswer};
 use crate::bounds::TAKES_PER_BATCH_MAX;
 use crate::listener::Door;
 
@@ -64,11 +68,17 @@ pub(super) fn document(door: Door) -> Value {
 fn describe(route: &Route, schemas: &mut SchemaGenerator) -> Value {
     let Description { summary, query, body, answers } = Description::of(route.operation, schemas);
     let in_path = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    let in_path = in_path.map(|name| parameter(name, "path", true, "Its name."));
-    let in_query = query.iter().map(|(name, required, about)| parameter(name, "query", *required, about));
+    let in_path = in_path.map(|name| parameter(name, "path", true, about_path(name), &text()));
+    let in_query = query.iter().map(QueryParameter::described);
     let problem = schemas.subschema_for::<Problem>();
     let mut responses: Map<String, Value> = answers.into_iter().map(|answer| answer.described()).collect();
     responses.insert("default".to_owned(), content("It was not done.", "application/problem+json", &problem));
+    if route.operation == Operation::Authorize {
+        // A token that nobody was given, and a consumer that is blocked.
+        for status in ["401", "403"] {
+            responses[status]["content"]["application/problem+json"] = json!({ "schema": &problem });
+        }
+    }
     let method = route.method.as_str().to_lowercase();
     let mut described = json!({
         "operationId": format!("{method}{}", operation_name(route.operation)),
@@ -86,12 +96,29 @@ fn describe(route: &Route, schemas: &mut SchemaGenerator) -> Value {
     described
 }
 
-fn operation_name(operation: Operation) -> String {
-    format!("{operation:?}")
+fn about_path(name: &str) -> &'static str {
+    match name {
+        "consumer_id" => "The consumer.",
+        "rate_limiting_id" => "The record.",
+        "hour" => "An hour of UTC, as YYYY-MM-DD-HH.",
+        _ => "Its name.",
+    }
 }
 
-fn parameter(name: &str, place: &str, required: bool, about: &str) -> Value {
-    json!({ "name": name, "in": place, "required": required, "description": about, "schema": { "type": "string" } })
+fn operation_name(operation: Operation) -> String {
+    match operation {
+        Operation::Manage(what) => format!("{what:?}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn parameter(name: &str, place: &str, required: bool, about: &str, schema: &Value) -> Value {
+    json!({ "name": name, "in": place, "required": required, "description": about, "schema": schema })
+}
+
+/// Text that may be a name or a subject.
+fn text() -> Value {
+    json!({ "type": "string", "pattern": WITHOUT_NUL })
 }
 
 fn content(about: &str, media_type: &str, schema: &Schema) -> Value {
@@ -101,8 +128,7 @@ fn content(about: &str, media_type: &str, schema: &Schema) -> Value {
 /// What an operation is for programs.
 struct Description {
     summary: &'static str,
-    /// Name, whether it must be there, what it is.
-    query: &'static [(&'static str, bool, &'static str)],
+    query: &'static [QueryParameter],
     body: Option<Value>,
     answers: Vec<Answer>,
 }
@@ -126,11 +152,43 @@ impl Answer {
     }
 }
 
-const POLICY: (&str, bool, &str) = ("policy", true, "The policy.");
-const SUBJECT: (&str, bool, &str) =
-    ("subject", false, "For whom it counts; left out: the policy's one shared subject.");
-const DENY: (&str, bool, &str) =
-    ("deny", false, "The status of a denial: 429 if left out, 401 or 403 for nginx.");
+/// What may stand behind the question mark.
+struct QueryParameter {
+    name: &'static str,
+    required: bool,
+    about: &'static str,
+    /// What it may be; none named: any text.
+    choices: &'static [&'static str],
+}
+
+impl QueryParameter {
+    fn described(&self) -> Value {
+        let Self { name, required, about, choices } = self;
+        let schema = if choices.is_empty() { text() } else { json!({ "enum": choices }) };
+        parameter(name, "query", *required, about, &schema)
+    }
+}
+
+const POLICY: QueryParameter =
+    QueryParameter { name: "policy", required: true, about: "The policy.", choices: &[] };
+const POLICY_OR_CONSUMERS: QueryParameter = QueryParameter {
+    name: "policy",
+    required: false,
+    about: "The policy; left out: the limits of consumers, if the config has [consumers].",
+    choices: &[],
+};
+const SUBJECT: QueryParameter = QueryParameter {
+    name: "subject",
+    required: false,
+    about: "For whom it counts; left out: the policy's one shared subject.",
+    choices: &[],
+};
+const DENY: QueryParameter = QueryParameter {
+    name: "deny",
+    required: false,
+    about: "The status of a denial: 429 if left out, 401 or 403 for nginx.",
+    choices: &["429", "401", "403"],
+};
 
 impl Description {
     fn of(operation: Operation, schemas: &mut SchemaGenerator) -> Self {
@@ -156,7 +214,7 @@ impl Description {
                 let denied = schema::<TooManyRequests<'_>>(schemas);
                 let answering = |all: Self, status| all.answering(status, "Denied.", denied.clone());
                 let open = Self {
-                    query: &[POLICY, DENY],
+                    query: &[POLICY_OR_CONSUMERS, DENY],
                     ..Self::new("Yes or no for a request that a proxy holds.")
                 };
                 [429, 401, 403].into_iter().fold(open.empty(200, "Granted."), answering)
@@ -189,6 +247,12 @@ impl Description {
                 "The limit in force.",
                 schema::<LimitsAnswer>(schemas),
             ),
+            Operation::RedisHealth => Self::new("Whether Redis answers, if it is the store.").answering(
+                200,
+                "Where it is, and whether.",
+                schema::<RedisHealthAnswer>(schemas),
+            ),
+            Operation::Manage(what) => consumers::describe(what, schemas),
         }
     }
 

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tollway::core::{Fault, Refusal, Retry};
 use tollway::{SetLimitError, StoreError, TakeError};
+use tollway_consumers::{RecordsError, RecordsFault, WhoError};
 
 use super::body::{Response, of_type};
 use super::query::shortened;
@@ -100,6 +101,58 @@ impl Problem {
             "the policy holds slots",
             detail,
         )
+    }
+
+    /// Who calls cannot be told, although something was shown.
+    pub(super) fn unknown_consumer(error: &WhoError) -> Self {
+        let (kind, title) = ("urn:tollway:unknown-consumer", "the consumer is not known");
+        match error {
+            WhoError::UnknownToken(_) => Self::new(StatusCode::UNAUTHORIZED, kind, title, error.to_string())
+                .with_header(WWW_AUTHENTICATE, "Bearer"),
+            _ => Self::new(StatusCode::BAD_REQUEST, kind, title, error.to_string()),
+        }
+    }
+
+    pub(super) fn blocked() -> Self {
+        let detail = "this consumer is blocked, whatever its limits; ask those who run the API";
+        Self::new(StatusCode::FORBIDDEN, "urn:tollway:blocked", "this consumer is blocked", detail)
+    }
+
+    /// Consumers are managed where there are none.
+    pub(crate) fn no_consumers() -> Self {
+        let detail = "this server knows no consumers; give its config a section [consumers], as in `[consumers]` and \
+                      `header = \"x-consumer-id\"`, and start it again (docs/guide/consumers.md)";
+        Self::new(StatusCode::NOT_FOUND, "urn:tollway:no-consumers", "no consumers are configured", detail)
+    }
+
+    /// Redis is asked for where it is not the store.
+    pub(crate) fn no_redis(technology: &str) -> Self {
+        let detail = format!(
+            "the store is {technology}, not Redis; ask /ready how it is, or name a Redis in the config, as in \
+             `[store]` and `url = \"redis://127.0.0.1:6379\"`"
+        );
+        Self::new(StatusCode::NOT_FOUND, "urn:tollway:no-redis", "the store is not Redis", detail)
+    }
+
+    /// A record that cannot be. Nothing has changed.
+    pub(crate) fn bad_record(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "urn:tollway:bad-record", "the record cannot be kept", detail)
+    }
+
+    /// The records of consumers cannot be read or changed as asked.
+    pub(crate) fn of_records(error: &RecordsError) -> Self {
+        let (status, kind, title) = match error.fault {
+            RecordsFault::Storage | RecordsFault::Network | RecordsFault::Busy => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "urn:tollway:records-unavailable",
+                "the records of consumers cannot be reached",
+            ),
+            RecordsFault::NotFound => (StatusCode::NOT_FOUND, "urn:tollway:no-such-record", "no such record"),
+            RecordsFault::Conflict | RecordsFault::TooMany => {
+                (StatusCode::BAD_REQUEST, "urn:tollway:bad-record", "the record cannot be kept")
+            }
+        };
+        Self::new(status, kind, title, error.to_string())
     }
 
     pub(super) fn unknown_client() -> Self {
@@ -229,6 +282,12 @@ impl From<TakeError> for Problem {
                 )
             }
         }
+    }
+}
+
+impl From<RecordsError> for Problem {
+    fn from(error: RecordsError) -> Self {
+        Self::of_records(&error)
     }
 }
 

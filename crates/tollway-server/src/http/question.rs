@@ -6,21 +6,25 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::json;
 use tollway::core::bounds::{AMOUNT_MAX, CALL_ID_BYTES_MAX, PARTIES_PER_TAKE_MAX, SUBJECT_BYTES_MAX};
 
 use crate::bounds::UNITS_PER_COST_MAX;
 
+/// Subjects and ids may have any sign but this one.
+pub(super) const WITHOUT_NUL: &str = r"^[^\u0000]*$";
+
 /// One take: under one policy, or under `all` of several at once.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("oneOf" = [{"required": ["policy"]}, {"required": ["all"]}]))]
+#[schemars(extend("oneOf" = either_policy_or_all()))]
 pub(crate) struct TakeQuestion<'a> {
     /// The policy.
     #[serde(borrow)]
     pub(crate) policy: Option<Cow<'a, str>>,
     /// For whom it counts; left out: the policy's one shared subject.
     #[serde(borrow, default)]
-    #[schemars(length(max = SUBJECT_BYTES_MAX))]
+    #[schemars(length(max = SUBJECT_BYTES_MAX), regex(pattern = WITHOUT_NUL))]
     pub(crate) subject: Option<Cow<'a, str>>,
     /// What is taken of each unit; left out: one request.
     #[serde(borrow, default)]
@@ -35,8 +39,17 @@ pub(crate) struct TakeQuestion<'a> {
     pub(crate) wait_ms: Option<u64>,
     /// An id of the caller's: the same take repeated with it within ten minutes counts once.
     #[serde(borrow, default)]
-    #[schemars(length(min = 1, max = CALL_ID_BYTES_MAX))]
+    #[schemars(length(min = 1, max = CALL_ID_BYTES_MAX), regex(pattern = WITHOUT_NUL))]
     pub(crate) id: Option<Cow<'a, str>>,
+}
+
+/// With `all` there is nothing of what stands in its entries; without it there is a policy.
+fn either_policy_or_all() -> serde_json::Value {
+    let (text, list, none) = (json!({"type": "string"}), json!({"type": "array"}), json!({"type": "null"}));
+    json!([
+        {"required": ["policy"], "properties": {"policy": text, "all": none}},
+        {"required": ["all"], "properties": {"all": list, "policy": none, "subject": none, "cost": none}},
+    ])
 }
 
 /// One policy of a take of several.
@@ -48,7 +61,7 @@ pub(crate) struct PartyQuestion<'a> {
     pub(crate) policy: Cow<'a, str>,
     /// For whom it counts; left out: the policy's one shared subject.
     #[serde(borrow, default)]
-    #[schemars(length(max = SUBJECT_BYTES_MAX))]
+    #[schemars(length(max = SUBJECT_BYTES_MAX), regex(pattern = WITHOUT_NUL))]
     pub(crate) subject: Option<Cow<'a, str>>,
     /// What is taken of each unit; left out: one request.
     #[serde(borrow, default)]
@@ -85,6 +98,7 @@ pub(crate) struct ResetQuestion<'a> {
     pub(crate) policy: Cow<'a, str>,
     /// The subject; left out: the policy's one shared subject.
     #[serde(borrow, default)]
+    #[schemars(length(max = SUBJECT_BYTES_MAX), regex(pattern = WITHOUT_NUL))]
     pub(crate) subject: Option<Cow<'a, str>>,
 }
 

@@ -3,6 +3,7 @@
 use hyper::Method;
 
 use super::problem::Problem;
+use crate::admin::Management;
 use crate::listener::Door;
 
 /// What is done.
@@ -24,6 +25,9 @@ pub(crate) enum Operation {
     Reset,
     SetLimit,
     ClearLimit,
+    RedisHealth,
+    /// Of consumers.
+    Manage(Management),
 }
 
 /// What a caller must show.
@@ -56,8 +60,13 @@ const fn administration(method: Method, path: &'static str, operation: Operation
     Route { door: Door::Administration, method, path, operation, access }
 }
 
+/// Of one consumer.
+const fn consumer(method: Method, path: &'static str, what: Management, access: Access) -> Route {
+    administration(method, path, Operation::Manage(what), access)
+}
+
 /// All there are. What is asked for most comes first.
-pub(crate) static ROUTES: [Route; 18] = [
+pub(crate) static ROUTES: [Route; 31] = [
     decision(Method::POST, "/v1/take", Operation::Take),
     decision(Method::GET, "/v1/authorize", Operation::Authorize),
     decision(Method::POST, "/v1/authorize", Operation::Authorize),
@@ -81,7 +90,30 @@ pub(crate) static ROUTES: [Route; 18] = [
         Operation::ClearLimit,
         Access::Write,
     ),
+    administration(Method::GET, "/health/redis", Operation::RedisHealth, Access::Open),
+    consumer(Method::GET, RATE_LIMITING, Management::RateLimiting, Access::Read),
+    consumer(Method::GET, CALL_LIMITS, Management::CallLimits, Access::Read),
+    consumer(Method::GET, RECORDS, Management::Records, Access::Read),
+    consumer(Method::POST, RECORDS, Management::CreateRecord, Access::Write),
+    consumer(Method::PUT, RECORD, Management::ChangeRecord, Access::Write),
+    consumer(Method::DELETE, RECORD, Management::DeleteRecord, Access::Write),
+    consumer(Method::GET, ACTIVE, Management::ActiveNow, Access::Read),
+    consumer(Method::GET, ACTIVE_IN_HOUR, Management::ActiveInHour, Access::Read),
+    consumer(Method::GET, COUNTERS, Management::Counters, Access::Read),
+    consumer(Method::DELETE, COUNTERS, Management::ResetCounters, Access::Write),
+    consumer(Method::GET, BLOCKED, Management::Blocked, Access::Read),
+    consumer(Method::PUT, BLOCKED, Management::SetBlocked, Access::Write),
 ];
+
+// The paths of consumers, as systems know them that did this before.
+const RATE_LIMITING: &str = "/obp/v3.1.0/management/rate-limiting";
+const CALL_LIMITS: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/consumer/call-limits";
+const RECORDS: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/consumer/rate-limits";
+const RECORD: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/consumer/rate-limits/{rate_limiting_id}";
+const ACTIVE: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/active-rate-limits";
+const ACTIVE_IN_HOUR: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/active-rate-limits/{hour}";
+const COUNTERS: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/call-counters";
+const BLOCKED: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/blocked";
 
 /// A route with what stood in the place of its parameters.
 pub(crate) struct Found {
@@ -103,7 +135,8 @@ pub(crate) fn find(door: Door, method: &Method, path: &str) -> Result<Found, Pro
         allowed.push(route.method.as_str());
     }
     if allowed.is_empty() {
-        let known: Vec<&str> = here().map(|route| route.path).collect();
+        let mut known: Vec<&str> = here().map(|route| route.path).collect();
+        known.dedup();
         return Err(Problem::no_such_path(path, &known));
     }
     Err(Problem::wrong_method(&allowed))
@@ -133,12 +166,16 @@ mod tests {
     #[test]
     fn every_route_is_found_and_no_two_are_the_same() {
         for route in &ROUTES {
-            let path = route.path.replace("{policy}", "a%2Fb").replace("{limit}", "c");
+            let given = |part: &str| match part {
+                "{policy}" | "{consumer_id}" => "a%2Fb".to_owned(),
+                "{limit}" | "{rate_limiting_id}" | "{hour}" => "c".to_owned(),
+                word => word.to_owned(),
+            };
+            let path = route.path.split('/').map(given).collect::<Vec<_>>().join("/");
             let found = find(route.door, &route.method, &path).ok().unwrap();
             assert!(std::ptr::eq(found.route, route), "{} {}", route.method, route.path);
-            if route.path.contains('{') {
-                assert_eq!(found.parameters, ["a/b", "c"]);
-            }
+            let parameters = route.path.matches('{').count();
+            assert_eq!(found.parameters, ["a/b", "c"][..parameters]);
         }
     }
 

@@ -74,7 +74,7 @@ async fn entry(worker: &Worker, question: &TakeQuestion<'_>) -> Vec<u8> {
 
 impl TakeQuestion<'_> {
     /// The question, if it is one.
-    fn understood(&self) -> Result<Question<'_>, Problem> {
+    pub(super) fn understood(&self) -> Result<Question<'_>, Problem> {
         let parties = match (&self.policy, &self.all) {
             (Some(policy), None) => {
                 std::iter::once(party(policy, self.subject.as_deref(), self.cost.as_ref())).collect()

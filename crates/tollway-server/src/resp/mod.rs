@@ -6,6 +6,7 @@
 
 mod chosen;
 mod command;
+pub(crate) mod fuzz;
 mod hello;
 mod inline;
 mod outbox;

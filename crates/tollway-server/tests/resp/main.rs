@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod auth;
+#[cfg(feature = "tls")]
+#[path = "../server/certificate.rs"]
+mod certificate;
 #[allow(dead_code, reason = "the HTTP client of the server that these tests share with others")]
 #[path = "../server/client.rs"]
 mod client;
@@ -17,6 +20,8 @@ mod redis_client;
 #[path = "../server/running.rs"]
 mod running;
 mod throttle;
+#[cfg(feature = "tls")]
+mod tls;
 mod tools;
 
 use running::{Running, Setup};

@@ -18,7 +18,10 @@ impl RedisClient {
     }
 
     pub(crate) fn at(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
+        Self::over(TcpStream::connect(address).unwrap())
+    }
+
+    pub(crate) fn over(stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
         stream.set_write_timeout(Some(LONG)).unwrap();

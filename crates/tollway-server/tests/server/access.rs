@@ -7,12 +7,18 @@ use tollway_server::ServeError;
 
 use crate::running::{Running, Setup};
 
-const POLICIES: &str = "[policies.api]\nlimits = [\"5 requests / hour\"]";
+const POLICIES: &str = r#"
+    [policies.api]
+    limits = ["5 requests / hour"]
+    [consumers]
+    records = "sqlite::memory:"
+    anonymous_per_hour = -1
+"#;
 const READ: &str = "read-read-read-read";
 const WRITE: &str = "write-write-write-write";
 
 /// Every route behind the door of administration, with what it takes and its status for whoever may.
-const ROUTES: [(&str, &str, &str, Needs, u16); 9] = [
+const ROUTES: [(&str, &str, &str, Needs, u16); 22] = [
     ("GET", "/health", "", Needs::Nothing, 200),
     ("GET", "/ready", "", Needs::Nothing, 200),
     ("GET", "/openapi.json", "", Needs::Nothing, 200),
@@ -22,7 +28,26 @@ const ROUTES: [(&str, &str, &str, Needs, u16); 9] = [
     ("POST", "/v1/reset", r#"{"policy":"api"}"#, Needs::Write, 204),
     ("PUT", "/v1/policies/api/limits/requests_per_hour", r#"{"to":"9 requests / hour"}"#, Needs::Write, 200),
     ("DELETE", "/v1/policies/api/limits/requests_per_hour", "", Needs::Write, 200),
+    ("GET", "/health/redis", "", Needs::Nothing, 404),
+    ("GET", "/obp/v3.1.0/management/rate-limiting", "", Needs::Read, 200),
+    ("GET", "/obp/v6.0.0/management/consumers/c/consumer/call-limits", "", Needs::Read, 200),
+    ("GET", "/obp/v6.0.0/management/consumers/c/consumer/rate-limits", "", Needs::Read, 200),
+    ("POST", "/obp/v6.0.0/management/consumers/c/consumer/rate-limits", RECORD, Needs::Write, 201),
+    ("PUT", NO_SUCH_RECORD, RECORD, Needs::Write, 404),
+    ("DELETE", NO_SUCH_RECORD, "", Needs::Write, 404),
+    ("GET", "/obp/v6.0.0/management/consumers/c/active-rate-limits", "", Needs::Read, 200),
+    ("GET", "/obp/v6.0.0/management/consumers/c/active-rate-limits/2026-06-01-12", "", Needs::Read, 200),
+    ("GET", "/obp/v6.0.0/management/consumers/c/call-counters", "", Needs::Read, 200),
+    ("DELETE", "/obp/v6.0.0/management/consumers/c/call-counters", "", Needs::Write, 204),
+    ("GET", "/obp/v6.0.0/management/consumers/c/blocked", "", Needs::Read, 200),
+    ("PUT", "/obp/v6.0.0/management/consumers/c/blocked", r#"{"blocked": true}"#, Needs::Write, 200),
 ];
+
+const RECORD: &str = r#"{"from_date": "2020-01-01T00:00:00Z", "to_date": "2099-12-31T23:59:59Z",
+    "per_second_call_limit": "-1", "per_minute_call_limit": "100", "per_hour_call_limit": "-1",
+    "per_day_call_limit": "-1", "per_week_call_limit": "-1", "per_month_call_limit": "-1"}"#;
+const NO_SUCH_RECORD: &str =
+    "/obp/v6.0.0/management/consumers/c/consumer/rate-limits/67e55044-10b1-426f-9247-bb680e5fe0c8";
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Needs {
@@ -83,6 +108,15 @@ fn every_route_asks_for_what_it_needs() {
             }
         }
     }
+}
+
+/// T22: a route that nobody thought of above is found.
+#[test]
+fn no_route_is_left_out() {
+    let document = server(false, false).admin().get("/openapi.json", "").json();
+    let paths = document["paths"].as_object().unwrap().values();
+    let routes: usize = paths.map(|methods| methods.as_object().unwrap().len()).sum();
+    assert_eq!(routes, ROUTES.len(), "add the new route to the ones above");
 }
 
 /// T22: nothing of the administration is behind the other door, and no decision behind this one.

@@ -1,74 +1,17 @@
 //! HTTP/2 floods: each ends with the connection of whoever sends it, while a good client is served.
 
-use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
 use tollway_server::{Door, Patience};
 
-use crate::running::{LONG, Running, Setup};
+use crate::http2::{
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, GET, HEADERS, PING, POST, RST_STREAM, Raw, SETTINGS,
+    WINDOW_UPDATE, frame, stream,
+};
+use crate::running::{Running, Setup};
 
 const POLICIES: &str = "[policies.api]\nlimits = [\"1000000 requests / hour\"]";
-
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const WINDOW_UPDATE: u8 = 8;
-const CONTINUATION: u8 = 9;
-
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-
-/// `GET /` and `POST /` over http, by the static table of HPACK.
-const GET: &[u8] = &[0x82, 0x86, 0x84];
-const POST: &[u8] = &[0x83, 0x86, 0x84];
-
-/// A connection that speaks HTTP/2 frame by frame.
-struct Raw(TcpStream);
-
-impl Raw {
-    fn new(server: &Running) -> Self {
-        let mut stream = TcpStream::connect(server.tcp(Door::Decisions)).unwrap();
-        stream.set_read_timeout(Some(LONG)).unwrap();
-        stream.set_write_timeout(Some(LONG)).unwrap();
-        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
-        let mut raw = Self(stream);
-        raw.frames(&[frame(SETTINGS, 0, 0, &[])]).unwrap();
-        raw
-    }
-
-    fn frames(&mut self, frames: &[Vec<u8>]) -> std::io::Result<()> {
-        self.0.write_all(&frames.concat())
-    }
-
-    /// Sends the frames of each round until the server has had enough. Reads meanwhile, so that it is not cut off for
-    /// not reading.
-    fn flood(mut self, mut round: impl FnMut(u32) -> Vec<Vec<u8>>) {
-        let mut reading = self.0.try_clone().unwrap();
-        let reader = std::thread::spawn(move || {
-            let mut sink = [0; 65_536];
-            while reading.read(&mut sink).is_ok_and(|read| read > 0) {}
-        });
-        for number in 0.. {
-            if self.frames(&round(number)).is_err() || reader.is_finished() {
-                break;
-            }
-        }
-        reader.join().unwrap();
-    }
-}
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
-/// The id of the n-th stream of a client.
-fn stream(number: u32) -> u32 {
-    number * 2 + 1
-}
 
 fn server() -> Running {
     let mut setup = Setup::of(POLICIES);
@@ -81,7 +24,7 @@ fn server() -> Running {
 fn is_survived(flood: impl FnOnce(Raw) + Send) {
     let server = server();
     std::thread::scope(|scope| {
-        let raw = Raw::new(&server);
+        let raw = Raw::over(TcpStream::connect(server.tcp(Door::Decisions)).unwrap()).unwrap();
         let flooding = scope.spawn(move || flood(raw));
         let mut served = 0;
         while !flooding.is_finished() || served == 0 {

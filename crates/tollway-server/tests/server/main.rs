@@ -10,8 +10,11 @@
 mod access;
 mod authorize;
 mod bounds;
+#[cfg(feature = "tls")]
+mod certificate;
 mod client;
 mod floods;
+mod http2;
 mod lifecycle;
 mod log;
 mod logs;

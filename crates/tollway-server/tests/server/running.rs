@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tollway::{Config, Limiter, ListenAddress, ServerConfig};
+use tollway::{Config, ConsumersConfig, Limiter, ListenAddress, ServerConfig, StoreUrl};
+use tollway_consumers::open_records;
 use tollway_server::{Door, Listeners, Patience, ServeError, Server};
 
 use crate::client::Client;
@@ -28,6 +29,8 @@ pub(crate) struct Running {
 pub(crate) struct Setup {
     pub(crate) config: ServerConfig,
     pub(crate) limiter: Limiter,
+    pub(crate) store: StoreUrl,
+    pub(crate) consumers: Option<ConsumersConfig>,
     pub(crate) patience: Patience,
     /// Where the thread that accepts is to log, if not nowhere.
     pub(crate) log: Option<Log>,
@@ -44,7 +47,8 @@ impl Setup {
         }
         server.admin = Some(any());
         let limiter = Limiter::builder().metrics().config(&config).unwrap().build();
-        Self { config: server, limiter, patience: Patience::default(), log: None }
+        let (store, consumers) = (config.store().cloned().unwrap_or_default(), config.consumers().cloned());
+        Self { config: server, limiter, store, consumers, patience: Patience::default(), log: None }
     }
 
     pub(crate) fn start(self) -> Running {
@@ -59,10 +63,14 @@ impl Setup {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async move {
                 let started = async {
-                    let server = Server::new(self.limiter, &self.config)
+                    let mut server = Server::new(self.limiter, &self.config)
                         .await?
                         .with_patience(self.patience)
-                        .with_store_named("Redis");
+                        .with_store_at(&self.store);
+                    if let Some(consumers) = &self.consumers {
+                        let records = open_records(&consumers.records.expose()).unwrap();
+                        server = server.with_consumers(records, consumers)?;
+                    }
                     Ok((Arc::new(server), Listeners::bind(&self.config).await?))
                 };
                 let (server, listeners) = match started.await {

@@ -2,8 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 
 use tokio_rustls::rustls::crypto::ring;
@@ -13,21 +11,11 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Stream
 use tollway::TlsFiles;
 use tollway_server::{Door, Patience, ServeError};
 
+use crate::certificate::certificate;
 use crate::client::Client;
 use crate::running::{Running, Setup};
 
 const POLICIES: &str = "[policies.api]\nlimits = [\"100 / hour\"]";
-
-fn certificate(folder: &Path) -> TlsFiles {
-    let arguments = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
-                     -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE \
-                     -keyout server.key -out server.pem";
-    let made = Command::new("openssl").args(arguments.split_whitespace()).current_dir(folder).output();
-    let made =
-        made.unwrap_or_else(|error| panic!("openssl is needed (Debian: apt-get install openssl): {error}"));
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    TlsFiles { certificate: folder.join("server.pem"), key: folder.join("server.key") }
-}
 
 fn client(server: &Running, door: Door, files: &TlsFiles) -> Client {
     let mut roots = RootCertStore::empty();

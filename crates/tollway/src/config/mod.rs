@@ -8,10 +8,11 @@
 //! limits = ["200 requests / minute"]
 //! ```
 //!
-//! Where to look: `file` finds and reads the text, `section` walks over its tables, `policy`, `limits`, `api`, `store` and
-//! `server` know what stands in them, `report` collects what is wrong, `error` and `excerpt` show it, `watch` sees changes.
+//! Where to look: `file` finds and reads the text, `section` walks over its tables, `policy`, `limits`, `api`, `store`,
+//! `server` and `consumers` know what stands in them, `report` collects what is wrong, `error` and `excerpt` show it, `watch` sees changes.
 
 mod api;
+mod consumers;
 mod error;
 mod excerpt;
 mod file;
@@ -33,6 +34,9 @@ use std::sync::Arc;
 use tollway_core::Policy;
 
 pub use api::{Api, ApiRate, RateSettings};
+pub use consumers::{
+    ANONYMOUS_PER_HOUR_DEFAULT, CONSUMERS_POLICY, ConsumerTokens, ConsumersConfig, RecordsUrl, WhoCalls,
+};
 pub use error::{ConfigError, ConfigProblem, PROBLEMS_MAX};
 pub use file::{CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, ConfigFile};
 pub use millionths::Millionths;
@@ -51,7 +55,7 @@ use section::Section;
 use crate::source::PolicySource;
 
 /// Sections that the format has and this version does not.
-const SECTIONS_TO_COME: [&str; 3] = ["consumers", "pipelines", "alarms"];
+const SECTIONS_TO_COME: [&str; 2] = ["pipelines", "alarms"];
 
 /// What a config file says.
 ///
@@ -74,6 +78,7 @@ pub struct Config {
     /// Sorted by name.
     apis: Vec<Api>,
     server: Option<ServerConfig>,
+    consumers: Option<ConsumersConfig>,
 }
 
 impl Config {
@@ -125,12 +130,20 @@ impl Config {
         if let Some(server) = &mut self.server {
             server.in_folder(folder);
         }
+        if let Some(consumers) = &mut self.consumers {
+            consumers.in_folder(folder);
+        }
         self
     }
 
     /// How `tollway serve` is to serve, if it says so.
     pub fn server(&self) -> Option<&ServerConfig> {
         self.server.as_ref()
+    }
+
+    /// How consumers are limited, if it says so.
+    pub fn consumers(&self) -> Option<&ConsumersConfig> {
+        self.consumers.as_ref()
     }
 
     /// The policies, sorted by name.
@@ -165,7 +178,12 @@ impl Config {
         let store = root.section("store").and_then(store::read);
         let policies = root.named_sections("policies");
         // Also those with something wrong in them: an api that names one is not wrong, too.
-        let names: Vec<&str> = policies.iter().map(|(name, _)| *name.get_ref()).collect();
+        let mut names: Vec<&str> = policies.iter().map(|(name, _)| *name.get_ref()).collect();
+        let named = |name: &str| policies.iter().find(|(known, _)| *known.get_ref() == name);
+        if let Some((name, _)) = named(CONSUMERS_POLICY).filter(|_| root.has("consumers")) {
+            let message = "with [consumers], the policy of this name is made of records";
+            root.report().problem(name.span(), message, "give this one another name");
+        }
         let apis = root.named_sections("apis").into_iter();
         let mut apis: Vec<Api> =
             apis.filter_map(|(name, section)| api::read(&name, section, &names)).collect();
@@ -179,6 +197,11 @@ impl Config {
         let mut policies: Vec<_> = policies.into_iter().map(|(_, policy)| policy).collect();
         let mut sources: Vec<_> = sources.into_iter().flatten().collect();
         sources.sort_by(|one, other| one.policy().cmp(other.policy()));
+        let consumers = root.section("consumers").map(consumers::read);
+        policies.extend(consumers.as_ref().and_then(|consumers| consumers.missing_policy(&policies)));
+        if consumers.is_some() {
+            names.extend([CONSUMERS_POLICY, ANONYMOUS_POLICY]);
+        }
         let server = root.section("server").map(|section| server::read(section, &names, &policies));
         policies.extend(server.as_ref().and_then(|server| server.missing_policy(&policies)));
         policies.sort_by(|one, other| one.name().cmp(other.name()));
@@ -186,6 +209,6 @@ impl Config {
             root.not_yet(key);
         }
         root.finish();
-        Self { store, policies, sources, apis, server }
+        Self { store, policies, sources, apis, server, consumers }
     }
 }

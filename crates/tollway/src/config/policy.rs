@@ -12,7 +12,7 @@ use crate::source::{
     PolicySource, SOURCE_EVERY_DEFAULT, SOURCE_EVERY_MAX, SOURCE_EVERY_MIN, SourceUrl, SourceUrlError,
 };
 
-const WHEN_STORE_FAILS: [(&str, WhenStoreFails); 3] =
+pub(super) const WHEN_STORE_FAILS: [(&str, WhenStoreFails); 3] =
     [("local", WhenStoreFails::Local), ("open", WhenStoreFails::Open), ("closed", WhenStoreFails::Closed)];
 
 const LEASE: [(&str, Lease); 3] = [("off", Lease::Off), ("on", Lease::On), ("auto", Lease::Auto)];

@@ -2,13 +2,14 @@
 
 local verbs = {}
 
--- What every limit shows now: used, resets_at, as_of of each.
+-- What every limit shows now: used, resets_at, as_of of each. A window that begins now has its whole period left, as the
+-- key's TTL says, and not also what the key lives on in its last millisecond.
 local function read_all(operation)
   local readings, n = {}, 0
   for _, meter in ipairs(operation.meters) do
     local counter = counters[meter.counter]
     readings[n + 1] = counter.count
-    readings[n + 2] = counter.last and ends(counter) or now
+    readings[n + 2] = counter.last and max(counter.last * 1000, now) or now
     readings[n + 3] = now
     n = n + 3
   end

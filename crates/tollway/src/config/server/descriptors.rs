@@ -7,6 +7,7 @@ use toml::Spanned;
 
 use super::inbound::words;
 use super::subject_template::SubjectTemplate;
+use crate::config::consumers::CONSUMERS_POLICY;
 use crate::config::section::{Section, type_words};
 use crate::config::suggest;
 
@@ -146,7 +147,8 @@ fn read_target(
     let policy = section.string("policy", "per_ip");
     let unlimited = section.bool("unlimited").unwrap_or_default();
     let blocked = section.bool("blocked").unwrap_or_default();
-    let subject = read_subject(section, entries);
+    let of_consumers = policy.as_ref().is_some_and(|policy| *policy.get_ref() == CONSUMERS_POLICY);
+    let subject = read_subject(section, entries, of_consumers);
     let unit = section.string("unit", "tokens");
     match (policy, unlimited, blocked) {
         (Some(policy), false, false) => {
@@ -165,10 +167,16 @@ fn read_target(
     }
 }
 
-fn read_subject(section: &mut Section<'_>, entries: &[EntryPattern]) -> Option<SubjectTemplate> {
+/// Whom it counts for: by all entries, unless it says so; a consumer by the last one, which is its id.
+fn read_subject(
+    section: &mut Section<'_>,
+    entries: &[EntryPattern],
+    of_consumers: bool,
+) -> Option<SubjectTemplate> {
     let keys: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
     match section.string("subject", "{remote_address}") {
         None if section.has("subject") => None,
+        None if of_consumers => SubjectTemplate::read(&format!("{{{}}}", keys.last()?), &keys).ok(),
         None => Some(SubjectTemplate::of_entries(keys)),
         // What is wrong with the keys was said; the subject cannot be judged by them.
         Some(_) if keys.is_empty() => None,

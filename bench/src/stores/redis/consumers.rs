@@ -1,0 +1,54 @@
+//! Ours for consumers: where one stands is looked up, and its six limits are taken from in the documented keys.
+
+use std::sync::Arc;
+
+use anyhow::{Result, bail, ensure};
+use tollway::core::WhenStoreFails;
+use tollway::{ConsumersConfig, Limiter, Taken};
+use tollway_consumers::{ConsumerId, Gate, Standing, open_records};
+
+use crate::stores::callers::{Caller, Entrant, Stage};
+use crate::stores::periods::PLENTY;
+
+pub(super) struct Consumers(Arc<Gate>);
+
+pub(super) struct Client(Arc<Gate>);
+
+impl Entrant for Consumers {
+    type Caller = Client;
+
+    async fn start(stage: &Stage) -> Result<Self> {
+        let url = format!("{}?layout=consumers&deadline=10s", stage.url);
+        let limiter = Limiter::builder().store_at(&url.parse()?)?.build();
+        let defaults = [i64::try_from(PLENTY)?; 6];
+        // A grant that nobody counted would be no decision.
+        let when_store_fails = WhenStoreFails::Closed;
+        let config = ConsumersConfig { defaults, when_store_fails, ..ConsumersConfig::default() };
+        Ok(Self(Arc::new(Gate::new(limiter, open_records("sqlite::memory:")?, &config)?)))
+    }
+
+    fn caller(&self, _number: usize) -> Client {
+        Client(Arc::clone(&self.0))
+    }
+
+    async fn check(&self, subject: &str, takes: u64) -> Result<()> {
+        let consumer = ConsumerId::new(subject)?;
+        let limits = self.0.active(&consumer).await?.limits;
+        let counters = self.0.counters(&consumer, limits).await?;
+        // That of the longest period: shorter ones may have ended meanwhile.
+        let counted = counters.last().map_or(0, |counter| counter.calls_made);
+        ensure!(counted == takes, "{takes} calls were granted and {counted} counted");
+        Ok(())
+    }
+}
+
+impl Caller for Client {
+    async fn take(&mut self, subject: &str) -> Result<bool> {
+        let Standing::Limited(handle) = self.0.standing(&ConsumerId::new(subject)?).await? else {
+            bail!("{subject} is not limited");
+        };
+        // What is left is told with every answer.
+        let taken = handle.try_take().subject(subject).with_readings().await?;
+        Ok(matches!(taken, Taken::Granted(_)))
+    }
+}

@@ -1,0 +1,96 @@
+//! As much of HTTP as it takes to ask a server how it is.
+
+use std::io;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// How long a server is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The longest answer that is read; those asked for have a few hundred bytes.
+const ANSWER_BYTES_MAX: u64 = 64 << 10;
+
+/// Where a server is administered: `http://HOST:PORT`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Server(String);
+
+/// An answer, if it is JSON.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) body: Value,
+}
+
+impl FromStr for Server {
+    type Err = &'static str;
+
+    fn from_str(url: &str) -> Result<Self, &'static str> {
+        if url.starts_with("https://") {
+            return Err("a server with TLS is not asked; compare its config instead: --compare CONFIG");
+        }
+        let host = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
+        match host.rsplit_once(':') {
+            Some((name, port)) if !name.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok() => {
+                Ok(Self(host.to_owned()))
+            }
+            _ => Err("write where the server is administered, as in http://127.0.0.1:9090"),
+        }
+    }
+}
+
+impl std::fmt::Display for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "http://{}", self.0)
+    }
+}
+
+impl Server {
+    pub(super) async fn get(&self, path: &str, token: Option<&str>) -> io::Result<Answer> {
+        match tokio::time::timeout(PATIENCE, self.ask(path, token)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+
+    async fn ask(&self, path: &str, token: Option<&str>) -> io::Result<Answer> {
+        let mut stream = TcpStream::connect(&self.0).await?;
+        let token = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
+        let question = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{token}\r\n", self.0);
+        stream.write_all(question.as_bytes()).await?;
+        let mut answer = Vec::new();
+        stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await?;
+        read(&String::from_utf8_lossy(&answer)).ok_or_else(|| io::Error::other("it does not answer in HTTP"))
+    }
+}
+
+fn read(answer: &str) -> Option<Answer> {
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()?;
+    Some(Answer { status, body: serde_json::from_str(body).unwrap_or_default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_a_host_and_a_port() {
+        for url in ["http://127.0.0.1:9090", "http://127.0.0.1:9090/", "127.0.0.1:9090"] {
+            assert_eq!(url.parse::<Server>().unwrap().to_string(), "http://127.0.0.1:9090");
+        }
+        assert!("http://[::1]:9090".parse::<Server>().is_ok());
+        for url in ["", "http://", "http://host", "http://host:x", "http://host:1/path", "https://host:1"] {
+            assert!(url.parse::<Server>().is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_a_status_and_json() {
+        let answer = read("HTTP/1.1 200 OK\r\nx: y\r\n\r\n{\"a\": 1}").unwrap();
+        assert_eq!((answer.status, &answer.body["a"]), (200, &1.into()));
+        assert!(read("hello").is_none() && read("HTTP/1.1 x\r\n\r\n").is_none());
+    }
+}

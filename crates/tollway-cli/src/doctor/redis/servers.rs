@@ -1,0 +1,185 @@
+//! The servers behind a URL: one, the nodes of a Cluster that it names, or the master that Sentinels know.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult};
+
+/// How long a server is waited for, to connect and for each answer: it is asked by a person.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a URL says. It is known to be right.
+#[derive(Clone)]
+pub(super) struct Url {
+    pub(super) kind: Kind,
+    pub(super) tls: bool,
+    /// With its colon and `@`, or empty.
+    user: String,
+    /// With their ports, in lower case.
+    pub(super) hosts: Vec<String>,
+    pub(super) database: String,
+    pub(super) prefix: String,
+    options: Vec<(String, String)>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum Kind {
+    One,
+    Cluster,
+    Sentinel { master: String },
+}
+
+impl Url {
+    pub(super) fn read(url: &str) -> Option<Self> {
+        let (scheme, rest) = url.split_once("://")?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (user, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let (transport, kind) = scheme.split_once('+').unwrap_or((scheme, ""));
+        let (kind, database, port) = match kind {
+            "cluster" => (Kind::Cluster, path, 6_379),
+            "sentinel" => {
+                let (master, database) = path.split_once('/').unwrap_or((path, ""));
+                (Kind::Sentinel { master: master.to_owned() }, database, 26_379)
+            }
+            _ => (Kind::One, path, 6_379),
+        };
+        // A library reads the options, with all that may be encoded in them.
+        let options = redis::parse_redis_url(&format!("redis://h?{query}"))?;
+        let options: Vec<(String, String)> =
+            options.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
+        let prefix = options.iter().find(|(name, _)| name == "prefix").map(|(_, prefix)| prefix.clone());
+        Some(Self {
+            kind,
+            tls: transport == "rediss",
+            user: if user.is_empty() { String::new() } else { format!("{user}@") },
+            hosts: hosts.split(',').map(|host| with_port(host, port)).collect(),
+            database: if database.is_empty() { "0".to_owned() } else { database.to_owned() },
+            prefix: prefix.unwrap_or_else(|| "tollway:".to_owned()),
+            options,
+        })
+    }
+
+    /// The same user and options at another server.
+    pub(super) fn at(&self, host: &str, port: u16) -> Self {
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        Self { kind: Kind::One, hosts: vec![format!("{host}:{port}")], ..self.clone() }
+    }
+
+    pub(super) fn option(&self, name: &str) -> Option<&str> {
+        self.options.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(super) fn has_consumers_layout(&self) -> bool {
+        self.option("layout") == Some("consumers")
+    }
+
+    fn of_host(&self, host: &str, user: &str, database: &str) -> String {
+        let scheme = if self.tls { "rediss" } else { "redis" };
+        format!("{scheme}://{user}{host}/{database}")
+    }
+}
+
+fn with_port(host: &str, port: u16) -> String {
+    let host = host.to_ascii_lowercase();
+    let behind = host.rsplit(']').next().unwrap_or_default();
+    if behind.contains(':') { host } else { format!("{host}:{port}") }
+}
+
+/// A server that answers.
+pub(super) struct Server {
+    connection: MultiplexedConnection,
+}
+
+impl Server {
+    pub(super) async fn ask<T: FromRedisValue>(&mut self, words: &[&str]) -> RedisResult<T> {
+        let mut command = Cmd::new();
+        words.iter().for_each(|word| {
+            command.arg(*word);
+        });
+        command.query_async(&mut self.connection).await
+    }
+
+    pub(super) fn connection(&mut self) -> &mut MultiplexedConnection {
+        &mut self.connection
+    }
+}
+
+/// Those that can be reached; that the store answers at all was found out before.
+pub(super) async fn connect(url: &Url) -> Vec<Server> {
+    let hosts = match &url.kind {
+        Kind::One | Kind::Cluster => url.hosts.clone(),
+        Kind::Sentinel { master } => master_of(url, master).await.into_iter().collect(),
+    };
+    let mut servers = Vec::new();
+    for host in hosts {
+        if let Ok(connection) = open(url, &host, &url.user, &url.database).await {
+            servers.push(Server { connection });
+        }
+    }
+    servers
+}
+
+/// The first Sentinel that knows it is believed.
+async fn master_of(url: &Url, master: &str) -> Option<String> {
+    for host in &url.hosts {
+        // Sentinels have one database, and a user of their own or none.
+        let Ok(connection) = open(url, host, "", "0").await else { continue };
+        let question = ["SENTINEL", "get-master-addr-by-name", master];
+        let known: RedisResult<Vec<String>> = Server { connection }.ask(&question).await;
+        if let Ok([host, port]) = known.as_deref() {
+            return Some(with_port(&format!("{host}:{port}"), 6_379));
+        }
+    }
+    None
+}
+
+async fn open(url: &Url, host: &str, user: &str, database: &str) -> RedisResult<MultiplexedConnection> {
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(PATIENCE));
+    client(url, url.of_host(host, user, database))?
+        .get_multiplexed_async_connection_with_config(&config)
+        .await
+}
+
+#[cfg(feature = "redis-tls")]
+fn client(url: &Url, at: String) -> RedisResult<Client> {
+    use redis::{ClientTlsConfig, TlsCertificates};
+    if !url.tls {
+        return Client::open(at);
+    }
+    let read = |name| url.option(name).map(std::fs::read).transpose();
+    let client_tls = match (read("cert")?, read("key")?) {
+        (Some(client_cert), Some(client_key)) => Some(ClientTlsConfig { client_cert, client_key }),
+        _ => None,
+    };
+    Client::build_with_tls(at, TlsCertificates { client_tls, root_cert: read("ca")? })
+}
+
+#[cfg(not(feature = "redis-tls"))]
+fn client(_: &Url, at: String) -> RedisResult<Client> {
+    Client::open(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_read_as_the_store_reads_it() {
+        let url = Url::read("redis://:p%40ss@Cache:7000/3?prefix=%7Bone%7D:&layout=consumers").unwrap();
+        assert_eq!(
+            (url.hosts.as_slice(), &*url.database, &*url.prefix),
+            (&["cache:7000".to_owned()][..], "3", "{one}:")
+        );
+        assert_eq!(url.of_host(&url.hosts[0], &url.user, &url.database), "redis://:p%40ss@cache:7000/3");
+        assert!(url.has_consumers_layout());
+        let cluster = Url::read("rediss+cluster://a,b:7001,[::1]").unwrap();
+        assert_eq!(cluster.hosts, ["a:6379", "b:7001", "[::1]:6379"]);
+        assert_eq!(cluster.of_host("a:6379", "", "0"), "rediss://a:6379/0");
+        let sentinel = Url::read("redis+sentinel://me:x@a,b/main/2").unwrap();
+        assert!(sentinel.kind == Kind::Sentinel { master: "main".to_owned() });
+        assert_eq!((sentinel.hosts[1].as_str(), sentinel.database.as_str()), ("b:26379", "2"));
+    }
+}

@@ -1,0 +1,226 @@
+//! What is in force for each consumer now, without asking for it again on every call.
+//!
+//! An entry is good for its hour, as documented, and for the generation of the records that it was read in: a change by
+//! anybody moves the generation, and with it everything read before is asked for again. So a hit compares two numbers.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use futures_util::FutureExt;
+use futures_util::future::Shared;
+use tokio::sync::watch;
+use tollway_core::Timestamp;
+
+use crate::active::Active;
+use crate::amounts::Amounts;
+use crate::consumer_id::ConsumerId;
+use crate::hour::Hour;
+use crate::records::{Generation, Records, RecordsError};
+
+/// How many consumers are remembered. One takes a few hundred bytes, and at most 16 for each of its records.
+pub const CACHED_CONSUMERS_MAX: usize = 65_536;
+
+/// Parts that are locked apart, so that threads seldom meet. A power of two.
+const SHARDS: usize = 64;
+
+const PER_SHARD_MAX: usize = CACHED_CONSUMERS_MAX / SHARDS;
+
+/// Knows what is in force for a consumer, and asks the records only when it must.
+pub struct ActiveCache(Arc<Inner>);
+
+struct Inner {
+    records: Arc<dyn Records>,
+    changes: watch::Receiver<Generation>,
+    defaults: Amounts,
+    shards: Vec<Mutex<Shard>>,
+    hasher: foldhash::fast::RandomState,
+    /// Whether the last read failed: a failure that lasts is logged once, not with every call.
+    failing: AtomicBool,
+}
+
+type Shard = HashMap<ConsumerId, Entry, foldhash::fast::RandomState>;
+
+#[derive(Default)]
+struct Entry {
+    /// What was read last, and in which generation.
+    known: Option<(u64, Arc<Active>)>,
+    /// A read that is under way: whoever needs the same waits for it.
+    reading: Option<(u64, Hour, Read)>,
+}
+
+type ReadResult = Result<Arc<Active>, RecordsError>;
+
+/// Any of those who wait drives it on, so it does not matter who gives up.
+type Read = Shared<Pin<Box<dyn Future<Output = ReadResult> + Send>>>;
+
+impl ActiveCache {
+    /// A cache over these records. The defaults are in force where a consumer has no record for the hour.
+    pub fn new(records: Arc<dyn Records>, defaults: Amounts) -> Self {
+        let changes = records.changes();
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        let (hasher, failing) = (foldhash::fast::RandomState::default(), AtomicBool::new(false));
+        Self(Arc::new(Inner { records, changes, defaults, shards, hasher, failing }))
+    }
+
+    /// What is in force for a consumer now. What is known is answered at once, without an allocation.
+    ///
+    /// If the records cannot be read, what was last known of the consumer is answered; its `hour` says since when.
+    pub async fn active(&self, consumer: &ConsumerId, now: Timestamp) -> ReadResult {
+        let hour = Hour::of(now);
+        let generation = *self.0.changes.borrow();
+        let read = match self.0.look_up(consumer, hour, generation) {
+            Found::Known(active) => return Ok(active),
+            Found::Reading(read) => read,
+        };
+        match read.await {
+            Ok(active) => Ok(active),
+            Err(error) => self.0.last_known(consumer, hour, error),
+        }
+    }
+}
+
+enum Found {
+    Known(Arc<Active>),
+    Reading(Read),
+}
+
+impl Inner {
+    fn look_up(self: &Arc<Self>, consumer: &ConsumerId, hour: Hour, generation: Generation) -> Found {
+        // While changes are not followed, also a read under way may be older than a change: everybody reads anew.
+        if !generation.followed {
+            return Found::Reading(self.read(consumer, hour, generation.number));
+        }
+        let mut shard = self.shard(consumer);
+        if let Some(entry) = shard.get(consumer.as_str()) {
+            if let Some((number, active)) = &entry.known
+                && (*number, active.hour) == (generation.number, hour)
+            {
+                return Found::Known(Arc::clone(active));
+            }
+            if let Some((number, of, read)) = &entry.reading
+                && (*number, *of) == (generation.number, hour)
+            {
+                return Found::Reading(read.clone());
+            }
+        } else {
+            make_room(&mut shard, hour);
+        }
+        let read = self.read(consumer, hour, generation.number);
+        shard.entry(consumer.clone()).or_default().reading = Some((generation.number, hour, read.clone()));
+        Found::Reading(read)
+    }
+
+    /// Asks the records. The read is kept in the cache while it is under way, so it must not keep the cache.
+    fn read(self: &Arc<Self>, consumer: &ConsumerId, hour: Hour, number: u64) -> Read {
+        let cache: Weak<Self> = Arc::downgrade(self);
+        let (consumer, defaults) = (consumer.clone(), self.defaults);
+        let answer = self.records.consumer(&consumer);
+        let read = async move {
+            let found = answer.await;
+            let read =
+                found.map(|found| Arc::new(Active::of(&found.records, hour, &defaults, found.blocked)));
+            if let Some(cache) = cache.upgrade() {
+                cache.keep(&consumer, number, hour, &read);
+            }
+            read
+        };
+        let read: Pin<Box<dyn Future<Output = ReadResult> + Send>> = Box::pin(read);
+        read.shared()
+    }
+
+    fn keep(&self, consumer: &ConsumerId, number: u64, hour: Hour, read: &ReadResult) {
+        self.tell_of(read.as_ref().err());
+        let mut shard = self.shard(consumer);
+        if !shard.contains_key(consumer.as_str()) {
+            if read.is_err() {
+                return;
+            }
+            make_room(&mut shard, hour);
+        }
+        let entry = shard.entry(consumer.clone()).or_default();
+        entry.reading.take_if(|(of, at, _)| (*of, *at) == (number, hour));
+        if let Ok(active) = read {
+            let is_newer = |(of, known): &(u64, Arc<Active>)| (*of, known.hour) > (number, hour);
+            if !entry.known.as_ref().is_some_and(is_newer) {
+                entry.known = Some((number, Arc::clone(active)));
+            }
+        } else if entry.known.is_none() && entry.reading.is_none() {
+            shard.remove(consumer.as_str());
+        }
+    }
+
+    /// The first failure and the first success after it.
+    fn tell_of(&self, error: Option<&RecordsError>) {
+        match error {
+            Some(error) if !self.failing.swap(true, Ordering::Relaxed) => {
+                tracing::warn!(%error, "records cannot be read: what was last known of a consumer is used");
+            }
+            None if self.failing.swap(false, Ordering::Relaxed) => {
+                tracing::info!("records can be read again")
+            }
+            _ => {}
+        }
+    }
+
+    fn last_known(&self, consumer: &ConsumerId, hour: Hour, error: RecordsError) -> ReadResult {
+        match self.shard(consumer).get(consumer.as_str()).and_then(|entry| entry.known.as_ref()) {
+            Some((_, active)) if active.hour <= hour => {
+                tracing::debug!(%consumer, %error, hour = %active.hour, "using what was last known");
+                Ok(Arc::clone(active))
+            }
+            _ => Err(error),
+        }
+    }
+
+    fn shard(&self, consumer: &ConsumerId) -> MutexGuard<'_, Shard> {
+        use std::hash::BuildHasher;
+        // The low bits choose the shard; a map uses others, with a seed of its own.
+        let index = usize::try_from(self.hasher.hash_one(consumer.as_str()) % SHARDS as u64).unwrap_or(0);
+        self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Forgets what hours gone by have left, then anything: what is missed is asked for again.
+fn make_room(shard: &mut Shard, hour: Hour) {
+    if shard.len() < PER_SHARD_MAX {
+        return;
+    }
+    let is_of_this_hour = |entry: &Entry| {
+        entry.reading.is_some() || entry.known.as_ref().is_some_and(|(_, active)| active.hour >= hour)
+    };
+    shard.retain(|_, entry| is_of_this_hour(entry));
+    while shard.len() >= PER_SHARD_MAX {
+        let Some(any) = shard.keys().next().cloned() else { return };
+        shard.remove(any.as_str());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(hour: Hour) -> Entry {
+        let active = Active::of(&[], hour, &Amounts::NONE, false);
+        Entry { known: Some((1, Arc::new(active))), reading: None }
+    }
+
+    fn shard_of(hours: impl IntoIterator<Item = Hour>) -> Shard {
+        let entry = |(number, hour)| (ConsumerId::new(&format!("c{number}")).unwrap(), known(hour));
+        hours.into_iter().enumerate().map(entry).collect()
+    }
+
+    #[test]
+    fn a_full_cache_forgets_old_hours_first_and_then_anything() {
+        let (old, now) = ("2026-06-01-11".parse().unwrap(), "2026-06-01-12".parse().unwrap());
+        let mut shard = shard_of((0..PER_SHARD_MAX).map(|number| if number < 10 { now } else { old }));
+        make_room(&mut shard, now);
+        assert_eq!(shard.len(), 10);
+        let mut shard = shard_of((0..PER_SHARD_MAX).map(|_| now));
+        make_room(&mut shard, now);
+        assert_eq!(shard.len(), PER_SHARD_MAX - 1);
+        make_room(&mut shard, now);
+        assert_eq!(shard.len(), PER_SHARD_MAX - 1, "there is room");
+    }
+}

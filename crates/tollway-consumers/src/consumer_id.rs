@@ -1,0 +1,119 @@
+//! Who calls: the id that a consumer is known by.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::shown::shown;
+
+/// The longest id of a consumer, in bytes: it is part of a key in Redis, and of an index in SQL.
+pub const CONSUMER_BYTES_MAX: usize = 255;
+
+/// What stands between a consumer and a period in the keys of counters.
+const KEY_WORD: &str = "_PER_";
+
+/// The id of a consumer: 1 to 255 bytes of visible characters, without `_PER_`.
+///
+/// A clone shares the text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConsumerId(Arc<str>);
+
+/// Why a text is not the id of a consumer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConsumerIdError {
+    /// Nothing was given.
+    #[error("the consumer's id is empty")]
+    Empty,
+    /// Over the bound.
+    #[error("the consumer's id has {0} bytes, more than the {CONSUMER_BYTES_MAX} allowed")]
+    TooLong(usize),
+    /// A space, or something that nobody sees.
+    #[error("the consumer's id contains {0:?}: use visible characters only")]
+    Invisible(char),
+    /// Its counters could be taken for somebody else's.
+    #[error("the consumer's id {0} contains {KEY_WORD}, which separates ids and periods in keys of counters")]
+    KeyWord(String),
+}
+
+impl ConsumerId {
+    /// Checks the text and keeps it.
+    pub fn new(text: &str) -> Result<Self, ConsumerIdError> {
+        if text.is_empty() {
+            return Err(ConsumerIdError::Empty);
+        }
+        if text.len() > CONSUMER_BYTES_MAX {
+            return Err(ConsumerIdError::TooLong(text.len()));
+        }
+        if let Some(character) = text.chars().find(|c| is_invisible(*c)) {
+            return Err(ConsumerIdError::Invisible(character));
+        }
+        if text.contains(KEY_WORD) {
+            return Err(ConsumerIdError::KeyWord(shown(text)));
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Spaces, control characters, and those that only change how others are shown: two ids that look the same are one.
+pub(crate) fn is_invisible(c: char) -> bool {
+    let formats = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+    formats || c.is_whitespace() || c.is_control()
+}
+
+impl FromStr for ConsumerId {
+    type Err = ConsumerIdError;
+
+    fn from_str(text: &str) -> Result<Self, ConsumerIdError> {
+        Self::new(text)
+    }
+}
+
+impl fmt::Display for ConsumerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// So that maps of consumers are searched by text.
+impl Borrow<str> for ConsumerId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_visible_characters() {
+        for text in ["consumer_abc123", "e3b0c442-98fc", "größe", "a_per_b", "_PER", &"x".repeat(255)] {
+            assert_eq!(ConsumerId::new(text).unwrap().as_str(), text);
+        }
+    }
+
+    /// C2: an id becomes part of a key.
+    #[test]
+    fn what_is_wrong_with_an_id_is_named() {
+        use ConsumerIdError::{Empty, Invisible, KeyWord, TooLong};
+        for (text, error) in [
+            ("", Empty),
+            (&"x".repeat(256), TooLong(256)),
+            ("a b", Invisible(' ')),
+            ("a\n", Invisible('\n')),
+            ("a\0", Invisible('\0')),
+            ("a\u{200b}", Invisible('\u{200b}')),
+            ("a\u{202e}b", Invisible('\u{202e}')),
+            ("a_PER_MINUTE", KeyWord("\"a_PER_MINUTE\"".to_owned())),
+        ] {
+            assert_eq!(ConsumerId::new(text), Err(error));
+        }
+    }
+}

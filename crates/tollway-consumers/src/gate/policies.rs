@@ -1,0 +1,74 @@
+//! Policies of limits: made once, and found again by what they limit.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use tollway::core::{Limit, Name, Period, Policy, WhenStoreFails};
+use tollway::{CONSUMERS_POLICY, Limiter, PolicyHandle};
+
+use crate::CallLimits;
+
+/// The most sets of limits that are known at the same time: consumers have one of a few plans, as a rule. What is
+/// forgotten is made again when it is needed; meters are the store's.
+const POLICIES_MAX: usize = 10_000;
+
+pub(super) struct Policies {
+    when_store_fails: WhenStoreFails,
+    known: RwLock<HashMap<CallLimits, PolicyHandle>>,
+}
+
+impl Policies {
+    pub(super) fn new(when_store_fails: WhenStoreFails) -> Self {
+        Self { when_store_fails, known: RwLock::default() }
+    }
+
+    /// The policy of these limits; none if nothing is limited.
+    pub(super) fn find(&self, limiter: &Limiter, limits: CallLimits) -> Option<PolicyHandle> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = known.get(&limits) {
+            return Some(handle.clone());
+        }
+        drop(known);
+        let handle = limiter.bind(self.policy(limits)?).ok()?;
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= POLICIES_MAX {
+            known.clear();
+        }
+        known.insert(limits, handle.clone());
+        Some(handle)
+    }
+
+    /// One limit for each period that is limited, the shortest first.
+    fn policy(&self, limits: CallLimits) -> Option<Policy> {
+        let limits = limits.limited().map(|(period, amount)| limit(period, amount.get()));
+        let limits = limits.collect::<Option<Vec<Limit>>>()?;
+        let policy = Policy::of_limits(Name::new(CONSUMERS_POLICY).ok()?, limits).ok()?;
+        Some(policy.with_when_store_fails(self.when_store_fails).with_forgetting(true))
+    }
+}
+
+fn limit(period: Period, amount: u64) -> Option<Limit> {
+    let limit: Limit = format!("{amount} requests / {period} from first call").parse().ok()?;
+    Some(limit.named(Name::new(&format!("per_{period}")).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Amounts;
+
+    /// C1: six limits, each from the first call, under names of their periods.
+    #[test]
+    fn six_amounts_are_six_limits_of_one_policy() {
+        let limiter = Limiter::builder().build();
+        let policies = Policies::new(WhenStoreFails::Open);
+        let limits = CallLimits::sum([&Amounts::new([1, 2, 3, 4, 5, 6]).unwrap()]);
+        let policy = policies.find(&limiter, limits).unwrap().policy();
+        let shown: Vec<String> = policy.limits().iter().map(ToString::to_string).collect();
+        assert_eq!(shown.len(), 6);
+        assert!(shown[1].starts_with("per_minute: 2 requests / minute from first call"), "{shown:?}");
+        assert!(policy.forgets());
+        assert_eq!(policy.when_store_fails(), WhenStoreFails::Open);
+        assert!(policies.find(&limiter, CallLimits::UNLIMITED).is_none());
+    }
+}

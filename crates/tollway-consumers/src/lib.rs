@@ -1,0 +1,51 @@
+//! Consumers: callers of an API, each with dated records of six limits, added up to what is in force now.
+//!
+//! A [`Record`] says how often a consumer may call in each of six periods, and from when to when. Records are kept
+//! behind [`Records`], where several servers may share them. [`Active`] is what comes of them in one [`Hour`]:
+//!
+//! ```
+//! use tollway_consumers::{Active, Amounts, CallLimits};
+//! use tollway_core::Period;
+//!
+//! let hundred: Amounts = Amounts::new([-1, 100, -1, -1, -1, -1])?;
+//! let fifty = Amounts::new([-1, 50, -1, -1, -1, -1])?;
+//! let limits = CallLimits::sum([&hundred, &fifty]);
+//! assert_eq!(limits.of(Period::Minute).map(|amount| amount.get()), Some(150));
+//! assert_eq!(limits.of(Period::Second), None, "unlimited");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Records of one consumer may overlap, and are added up. Only a record of the same dates and the same scope as another
+//! is refused: it would be the same record twice.
+
+mod active;
+mod amounts;
+mod cache;
+mod consumer_id;
+mod date;
+mod gate;
+mod hour;
+mod record;
+mod records;
+mod scope;
+mod shown;
+mod validity;
+mod who;
+
+pub use active::Active;
+pub use amounts::{AMOUNT_MAX, AmountError, AmountProblem, Amounts, CallLimits, read_amount};
+pub use cache::{ActiveCache, CACHED_CONSUMERS_MAX};
+pub use consumer_id::{CONSUMER_BYTES_MAX, ConsumerId, ConsumerIdError};
+pub use date::{DateError, read_date, write_date};
+pub use gate::{Counter, Gate, Standing};
+pub use hour::{Hour, HourError};
+pub use record::{Draft, Record, RecordId, RecordIdError};
+#[cfg(feature = "postgres")]
+pub use records::PostgresRecords;
+pub use records::{
+    Consumer, Generation, PAGE_MAX, RECORDS_PER_CONSUMER_MAX, Records, RecordsAnswer, RecordsError,
+    RecordsFault, SqliteRecords, open_records,
+};
+pub use scope::{SCOPE_BYTES_MAX, Scope, ScopeError, ScopeProblem};
+pub use validity::{Reversed, Validity};
+pub use who::{TokensError, Who, WhoError, token_line};

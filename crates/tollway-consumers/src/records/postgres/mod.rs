@@ -1,0 +1,157 @@
+//! Records in Postgres, for servers on any number of machines.
+//!
+//! One thread and one connection serve a process. Every question is one statement, and statements of many callers are
+//! under way at the same time. The same connection listens for changes: while it is there, so is the news of whatever
+//! anybody commits; when it is lost, nothing can be read either, and nothing that was read before is trusted.
+//!
+//! The URL is Postgres's own (`postgres://user:password@host/database`), with two parameters of ours: `schema`
+//! (`tollway` unless given; made if it is not there) and `sslrootcert`, a file with the certificates to trust where
+//! `sslmode=require`. A pooler between must keep sessions apart, or nobody can listen.
+
+mod error;
+mod link;
+mod place;
+mod schema;
+mod session;
+mod table;
+#[cfg(feature = "postgres-tls")]
+mod tls;
+mod transport;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::{Semaphore, oneshot, watch};
+use tollway_core::Retry;
+
+use self::link::Link;
+use self::place::Place;
+use self::session::Session;
+use super::changes::Changes;
+use super::{Consumer, Generation, Records, RecordsAnswer, RecordsError, RecordsFault};
+use crate::consumer_id::ConsumerId;
+use crate::record::{Draft, Record, RecordId};
+
+/// How many questions may wait. One more is an error, never a block.
+const WAITING_MAX: usize = 1_024;
+
+/// How many questions are under way on the connection at the same time.
+const UNDER_WAY_MAX: usize = 256;
+
+/// A question, once there is a session to ask, or none.
+type Question = Box<dyn FnOnce(Result<Arc<Session>, RecordsError>) -> Answering + Send>;
+
+type Answering = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Records in Postgres.
+pub struct PostgresRecords {
+    queue: Sender<Question>,
+    changes: Changes,
+}
+
+impl PostgresRecords {
+    /// Records at this URL. It connects in the background: whoever asks before waits for the first attempt.
+    pub fn connect(url: &str) -> Result<Self, RecordsError> {
+        let place: Place = url.parse()?;
+        let changes = Changes::new(false);
+        let (queue, questions) = channel(WAITING_MAX);
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
+        let served = serve(place, changes.clone(), questions);
+        let thread = std::thread::Builder::new().name("tollway-records".to_owned());
+        thread.spawn(move || runtime.block_on(served)).map_err(no_thread)?;
+        Ok(Self { queue, changes })
+    }
+
+    fn ask<T: Send + 'static, A: Future<Output = Result<T, RecordsError>> + Send + 'static>(
+        &self,
+        question: impl FnOnce(Arc<Session>) -> A + Send + 'static,
+    ) -> RecordsAnswer<T> {
+        let (answer, answered) = oneshot::channel();
+        let question: Question = Box::new(move |session| {
+            Box::pin(async move {
+                let result = match session {
+                    Ok(session) => question(session).await,
+                    Err(error) => Err(error),
+                };
+                // Whoever has left need not know.
+                let _ = answer.send(result);
+            })
+        });
+        let asked = self.queue.try_send(question).map_err(|_| RecordsError::busy(WAITING_MAX));
+        Box::pin(async move {
+            asked?;
+            answered.await.unwrap_or_else(|_| Err(RecordsError::closed()))
+        })
+    }
+
+    /// Changes something, and tells all who watch here before whoever asked.
+    fn write<T: Send + 'static, A: Future<Output = Result<T, RecordsError>> + Send + 'static>(
+        &self,
+        change: impl FnOnce(Arc<Session>) -> A + Send + 'static,
+    ) -> RecordsAnswer<T> {
+        let changes = self.changes.clone();
+        self.ask(move |session| async move {
+            let changed = change(session).await;
+            // A caller's error has changed nothing; of another one cannot always be sure.
+            if !changed.as_ref().is_err_and(RecordsError::is_callers) {
+                changes.moved();
+            }
+            changed
+        })
+    }
+}
+
+/// Answers until the records are dropped; then the connection ends with the runtime.
+async fn serve(place: Place, changes: Changes, mut questions: Receiver<Question>) {
+    let link = Link::keep(place, changes);
+    let room = Arc::new(Semaphore::new(UNDER_WAY_MAX));
+    while let Some(question) = questions.recv().await {
+        let Ok(room) = Arc::clone(&room).acquire_owned().await else { return };
+        let link = link.clone();
+        tokio::spawn(async move {
+            question(link.session().await).await;
+            drop(room);
+        });
+    }
+}
+
+fn no_thread(error: std::io::Error) -> RecordsError {
+    let message = format!("no thread for records: {error}");
+    RecordsError { fault: RecordsFault::Storage, retry: Retry::Safe, message }
+}
+
+impl Records for PostgresRecords {
+    fn consumer(&self, consumer: &ConsumerId) -> RecordsAnswer<Consumer> {
+        let consumer = consumer.clone();
+        self.ask(move |session| async move { table::consumer(&session, &consumer).await })
+    }
+
+    fn consumers(&self, after: Option<&ConsumerId>, limit: usize) -> RecordsAnswer<Vec<ConsumerId>> {
+        let after = after.cloned();
+        self.ask(move |session| async move { table::consumers(&session, after.as_ref(), limit).await })
+    }
+
+    fn create(&self, draft: Draft) -> RecordsAnswer<Record> {
+        self.write(move |session| async move { table::create(&session, draft).await })
+    }
+
+    fn change(&self, id: RecordId, draft: Draft) -> RecordsAnswer<Record> {
+        self.write(move |session| async move { table::change(&session, id, draft).await })
+    }
+
+    fn delete(&self, consumer: &ConsumerId, id: RecordId) -> RecordsAnswer<()> {
+        let consumer = consumer.clone();
+        self.write(move |session| async move { table::delete(&session, &consumer, id).await })
+    }
+
+    fn set_blocked(&self, consumer: &ConsumerId, blocked: bool) -> RecordsAnswer<()> {
+        let consumer = consumer.clone();
+        self.write(move |session| async move { table::set_blocked(&session, &consumer, blocked).await })
+    }
+
+    fn changes(&self) -> watch::Receiver<Generation> {
+        self.changes.watch()
+    }
+}

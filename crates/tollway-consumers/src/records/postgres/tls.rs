@@ -1,0 +1,48 @@
+//! TLS with the ring provider. The server's certificate is always verified.
+
+use std::fmt::Display;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tollway_core::Retry;
+
+use crate::records::{RecordsError, RecordsFault};
+
+/// Trusts the certificates in the file, or else those of the system.
+pub(super) fn connector(roots: Option<&Path>) -> Result<MakeRustlsConnect, RecordsError> {
+    let ring = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(ring).with_safe_default_protocol_versions();
+    let roots = match roots {
+        None => of_system(),
+        Some(file) => of_file(file)?,
+    };
+    if roots.is_empty() {
+        return Err(useless("no certificate to trust", &"name a file by sslrootcert in the URL of records"));
+    }
+    let config = builder.map_err(|error| useless("TLS", &error))?.with_root_certificates(roots);
+    Ok(MakeRustlsConnect::new(config.with_no_client_auth()))
+}
+
+fn of_system() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
+}
+
+fn of_file(file: &Path) -> Result<RootCertStore, RecordsError> {
+    let what = format!("sslrootcert {}", file.display());
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| useless(&what, &error))? {
+        let certificate = certificate.map_err(|error| useless(&what, &error))?;
+        roots.add(certificate).map_err(|error| useless(&what, &error))?;
+    }
+    Ok(roots)
+}
+
+fn useless(what: &str, why: &dyn Display) -> RecordsError {
+    RecordsError { fault: RecordsFault::Storage, retry: Retry::Useless, message: format!("{what}: {why}") }
+}

@@ -1,0 +1,68 @@
+//! Opening the file, so that what was answered survives whatever is killed.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use tollway_core::Retry;
+
+use super::error::{opening, storage};
+use super::schema;
+use crate::records::{RecordsError, RecordsFault};
+
+/// How long a change waits for other processes that write. A commit takes as long as the disk takes, a few times.
+pub(super) const WRITE_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a read waits for a process that is just committing. Shorter: calls of consumers may wait for it, and what
+/// was last known of them can be used instead.
+pub(super) const READ_WITHIN: Duration = Duration::from_secs(1);
+
+/// A commit is on the disk when it is answered, and so is the removal of its journal (`EXTRA`): after a power cut a
+/// journal that is still there would undo it.
+const DURABLE: &str = "PRAGMA synchronous = EXTRA; PRAGMA trusted_schema = OFF;";
+
+/// Opens a file, or makes it, with its tables. From then on it waits for others as long as it is told here.
+pub(super) fn open(path: &str, others_within: Duration) -> Result<Connection, RecordsError> {
+    if path.is_empty() {
+        return Err(wrong("the URL names no file: write sqlite:PATH, or sqlite::memory:".to_owned()));
+    }
+    let folder = Path::new(path).parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        let folder = folder.display();
+        return Err(wrong(format!(
+            "records cannot be kept in {path}: there is no folder {folder}, make it first"
+        )));
+    }
+    // No URI: a path is a path, whatever its name.
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(|error| opening(path, &error))?;
+    set_up(&mut connection)
+        .map_err(|error| RecordsError { message: format!("{} ({path})", error.message), ..error })?;
+    connection.busy_timeout(others_within).map_err(|error| storage(&error))?;
+    Ok(connection)
+}
+
+/// A database that is gone with its connection.
+pub(super) fn open_memory() -> Result<Connection, RecordsError> {
+    let mut connection = Connection::open_in_memory().map_err(|error| storage(&error))?;
+    schema::prepare(&mut connection)?;
+    Ok(connection)
+}
+
+fn set_up(connection: &mut Connection) -> Result<(), RecordsError> {
+    connection.busy_timeout(WRITE_WITHIN).map_err(|error| storage(&error))?;
+    // Somebody may have set the file to WAL; all who open it afterwards would follow.
+    let journal: String = connection
+        .query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))
+        .map_err(|error| storage(&error))?;
+    if journal != "delete" {
+        return Err(wrong(format!("the journal of the file is {journal} and cannot be set to delete")));
+    }
+    connection.execute_batch(DURABLE).map_err(|error| storage(&error))?;
+    schema::prepare(connection)
+}
+
+fn wrong(message: String) -> RecordsError {
+    RecordsError { fault: RecordsFault::Storage, retry: Retry::Useless, message }
+}

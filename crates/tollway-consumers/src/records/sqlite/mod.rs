@@ -1,0 +1,100 @@
+//! Records in a SQLite file, for the servers of one machine, or in memory.
+//!
+//! Two threads serve a file: one writes, one reads and watches for changes by other processes. In memory one does both.
+//!
+//! # Why not WAL
+//!
+//! The SQLite that is linked in (3.49) has an error in its write-ahead log that can lose what was committed, if one
+//! process writes while another copies the log back into the file; it was mended in 3.51.3. The old journal does not
+//! have it. Records are written by people and read from a cache, so the speed of a log is not missed.
+
+mod desk;
+mod error;
+mod file;
+mod schema;
+mod table;
+
+use rusqlite::Connection;
+use tokio::sync::watch;
+
+use self::desk::{Desk, Others};
+use super::changes::Changes;
+use super::{Consumer, Generation, Records, RecordsAnswer, RecordsError};
+use crate::consumer_id::ConsumerId;
+use crate::record::{Draft, Record, RecordId};
+
+/// Records in SQLite.
+pub struct SqliteRecords {
+    writer: Desk,
+    reader: Desk,
+    changes: Changes,
+}
+
+impl SqliteRecords {
+    /// Opens `sqlite:PATH`, or makes it; or `sqlite::memory:`, which is gone with this value.
+    pub fn open(url: &str) -> Result<Self, RecordsError> {
+        let changes = Changes::new(true);
+        let place = url.strip_prefix("sqlite:").unwrap_or(url);
+        if place == ":memory:" {
+            let desk = Desk::start("tollway-records", file::open_memory()?, None)?;
+            return Ok(Self { writer: desk.clone(), reader: desk, changes });
+        }
+        let writer = Desk::start("tollway-records-write", file::open(place, file::WRITE_WITHIN)?, None)?;
+        let connection = file::open(place, file::READ_WITHIN)?;
+        let others = Others::new(changes.clone(), &connection)?;
+        let reader = Desk::start("tollway-records-read", connection, Some(others))?;
+        Ok(Self { writer, reader, changes })
+    }
+
+    /// Changes something, and tells all who watch before whoever asked.
+    fn write<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut Connection) -> Result<T, RecordsError> + Send + 'static,
+    ) -> RecordsAnswer<T> {
+        let changes = self.changes.clone();
+        self.writer.ask(move |connection| {
+            let changed = change(connection);
+            // A caller's error has changed nothing; of another one cannot always be sure.
+            if !changed.as_ref().is_err_and(RecordsError::is_callers) {
+                changes.moved();
+            }
+            changed
+        })
+    }
+}
+
+impl Records for SqliteRecords {
+    fn consumer(&self, consumer: &ConsumerId) -> RecordsAnswer<Consumer> {
+        let consumer = consumer.clone();
+        self.reader.ask(move |connection| table::consumer(connection, &consumer))
+    }
+
+    fn consumers(&self, after: Option<&ConsumerId>, limit: usize) -> RecordsAnswer<Vec<ConsumerId>> {
+        let after = after.cloned();
+        self.reader.ask(move |connection| table::consumers(connection, after.as_ref(), limit))
+    }
+
+    fn create(&self, draft: Draft) -> RecordsAnswer<Record> {
+        self.write(move |connection| table::create(connection, draft))
+    }
+
+    fn change(&self, id: RecordId, draft: Draft) -> RecordsAnswer<Record> {
+        self.write(move |connection| table::change(connection, id, draft))
+    }
+
+    fn delete(&self, consumer: &ConsumerId, id: RecordId) -> RecordsAnswer<()> {
+        let consumer = consumer.clone();
+        self.write(move |connection| table::delete(connection, &consumer, id))
+    }
+
+    fn set_blocked(&self, consumer: &ConsumerId, blocked: bool) -> RecordsAnswer<()> {
+        let consumer = consumer.clone();
+        self.write(move |connection| table::set_blocked(connection, &consumer, blocked))
+    }
+
+    fn changes(&self) -> watch::Receiver<Generation> {
+        let watch = self.changes.watch();
+        self.reader.wake();
+        watch
+    }
+}

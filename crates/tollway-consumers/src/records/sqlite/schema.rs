@@ -1,0 +1,62 @@
+//! The tables, made and brought up to date by whoever comes first.
+
+use rusqlite::{Connection, TransactionBehavior};
+use tollway_core::Retry;
+
+use super::error::storage;
+use crate::records::{RecordsError, RecordsFault};
+
+/// Each brings the tables from the version of its index to the next. What was released is never changed.
+const MIGRATIONS: [&str; 1] = [include_str!("migrations/1.sql")];
+
+/// Makes sure that the tables are of the version that this program knows.
+pub(super) fn prepare(connection: &mut Connection) -> Result<(), RecordsError> {
+    if version(connection)? == MIGRATIONS.len() {
+        return Ok(());
+    }
+    // Several processes may come at once: one migrates, the others wait here and find it done.
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(|error| storage(&error))?;
+    let found = version(&transaction)?;
+    if found > MIGRATIONS.len() {
+        return Err(newer(found));
+    }
+    if found == 0 && !is_empty(&transaction)? {
+        return Err(foreign());
+    }
+    for migration in MIGRATIONS.iter().skip(found) {
+        transaction.execute_batch(migration).map_err(|error| storage(&error))?;
+    }
+    let count = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    transaction.pragma_update(None, "user_version", count).map_err(|error| storage(&error))?;
+    transaction.commit().map_err(|error| storage(&error))
+}
+
+fn version(connection: &Connection) -> Result<usize, RecordsError> {
+    let version: i64 =
+        connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(|error| storage(&error))?;
+    Ok(usize::try_from(version).unwrap_or(usize::MAX))
+}
+
+fn is_empty(connection: &Connection) -> Result<bool, RecordsError> {
+    connection
+        .query_row("SELECT NOT EXISTS (SELECT * FROM sqlite_schema)", [], |row| row.get(0))
+        .map_err(|error| storage(&error))
+}
+
+fn newer(found: usize) -> RecordsError {
+    let known = MIGRATIONS.len();
+    useless(format!(
+        "the tables of records are of version {found}, made by a newer Tollway; this one knows version {known}: update \
+         it, or name another file"
+    ))
+}
+
+fn foreign() -> RecordsError {
+    useless("the file holds tables of another program: name another file".to_owned())
+}
+
+fn useless(message: String) -> RecordsError {
+    RecordsError { fault: RecordsFault::Storage, retry: Retry::Useless, message }
+}

@@ -1,0 +1,209 @@
+//! Records in a real Postgres that several servers share.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use support::{consumer, draft, soon, until, writer};
+use tollway_consumers::{ActiveCache, Amounts, PostgresRecords, Records, RecordsFault};
+use tollway_core::{Retry, Timestamp};
+use tollway_testkit::faults::{Fault, FaultProxy};
+use tollway_testkit::servers::PostgresServer;
+
+/// Some time in 2026.
+const NOW: Timestamp = Timestamp::from_secs(1_780_000_000);
+
+fn server() -> &'static PostgresServer {
+    PostgresServer::shared()
+}
+
+/// A schema that nobody else has.
+fn fresh_schema() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(1);
+    format!("c{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::SeqCst))
+}
+
+fn url(schema: &str) -> String {
+    format!("{}?schema={schema}", server().url())
+}
+
+fn open_at(schema: &str) -> PostgresRecords {
+    PostgresRecords::connect(&url(schema)).unwrap()
+}
+
+fn open() -> ((), PostgresRecords) {
+    ((), open_at(&fresh_schema()))
+}
+
+support::scenarios::holds_for!(open());
+
+/// C3: a change is in force on every server that shares the records.
+#[test]
+fn what_one_server_changes_the_other_sees_and_its_cache_forgets() {
+    let schema = fresh_schema();
+    let (one, other) = (open_at(&schema), Arc::new(open_at(&schema)));
+    let cache = ActiveCache::new(Arc::<PostgresRecords>::clone(&other), Amounts::NONE);
+    let blocked = || soon(cache.active(&consumer("c"), NOW)).unwrap().blocked;
+    let mut watch = other.changes();
+    until(&mut watch, |generation| generation.followed);
+    for flag in [true, false, true] {
+        assert_eq!(blocked(), !flag);
+        let before = watch.borrow().number;
+        soon(one.set_blocked(&consumer("c"), flag)).unwrap();
+        until(&mut watch, |generation| generation.number > before);
+        assert_eq!(blocked(), flag);
+    }
+}
+
+#[test]
+fn a_change_by_hand_is_seen_and_one_elsewhere_is_not() {
+    let (schema, elsewhere) = (fresh_schema(), fresh_schema());
+    let (records, apart) = (open_at(&schema), open_at(&elsewhere));
+    let made = soon(records.create(draft("c", 100))).unwrap();
+    soon(apart.create(draft("c", 100))).unwrap();
+    let (mut watch, still) = (records.changes(), apart.changes());
+    let (before, of_apart) = (watch.borrow().number, still.borrow().number);
+    let now = format!("UPDATE {schema}.consumer_records SET per_minute = 7 WHERE id = '{}'", made.id);
+    server().query(&now);
+    until(&mut watch, |generation| generation.number > before);
+    let found = soon(records.consumer(&consumer("c"))).unwrap();
+    assert_eq!(found.records[0].draft.amounts.all()[1], 7);
+    // News come in order: after its own change the other schema has heard all that came before.
+    soon(apart.set_blocked(&consumer("c"), true)).unwrap();
+    soon(apart.consumers(None, 1)).unwrap();
+    assert!(still.borrow().number - of_apart <= 2, "its own change, and the news of it");
+}
+
+#[test]
+fn a_lost_connection_is_told_at_once_and_made_again() {
+    let schema = fresh_schema();
+    let proxy = FaultProxy::to(server().addr());
+    let through = format!("postgres://postgres@{}/postgres?schema={schema}", proxy.addr());
+    let (direct, records) = (open_at(&schema), Arc::new(PostgresRecords::connect(&through).unwrap()));
+    let cache = ActiveCache::new(Arc::<PostgresRecords>::clone(&records), Amounts::NONE);
+    let blocked = || soon(cache.active(&consumer("c"), NOW)).unwrap().blocked;
+    let mut watch = records.changes();
+    until(&mut watch, |generation| generation.followed);
+    assert!(!blocked());
+    let before = watch.borrow().number;
+    proxy.set(Fault::Reset);
+    until(&mut watch, |generation| !generation.followed && generation.number > before);
+    soon(direct.set_blocked(&consumer("c"), true)).unwrap();
+    assert!(!blocked(), "what was last known");
+    let error = soon(records.consumer(&consumer("c"))).unwrap_err();
+    assert_eq!((error.fault, error.retry), (RecordsFault::Network, Retry::Safe), "{error}");
+    let before = watch.borrow().number;
+    proxy.clear();
+    until(&mut watch, |generation| generation.followed && generation.number > before);
+    assert!(blocked(), "what was changed meanwhile");
+}
+
+/// A network that loses everything says nothing: news would be missed, and nobody would know.
+#[test]
+fn a_connection_that_has_fallen_silent_is_found_out() {
+    let proxy = FaultProxy::to(server().addr());
+    let url = format!("postgres://postgres@{}/postgres?schema={}", proxy.addr(), fresh_schema());
+    let records = PostgresRecords::connect(&url).unwrap();
+    let mut watch = records.changes();
+    until(&mut watch, |generation| generation.followed);
+    proxy.set(Fault::Blackhole);
+    until(&mut watch, |generation| !generation.followed);
+    proxy.clear();
+    until(&mut watch, |generation| generation.followed);
+    soon(records.create(draft("c", 1))).unwrap();
+}
+
+/// The server did it and the answer is lost: the error says that nobody knows.
+#[test]
+fn a_lost_answer_to_a_change_is_unclear() {
+    let schema = fresh_schema();
+    let proxy = FaultProxy::to(server().addr());
+    let url = format!("postgres://postgres@{}/postgres?schema={schema}", proxy.addr());
+    let records = PostgresRecords::connect(&url).unwrap();
+    until(&mut records.changes(), |generation| generation.followed);
+    proxy.set(Fault::LoseReplies { times: Some(1) });
+    let error = soon(records.create(draft("c", 1))).unwrap_err();
+    assert_eq!(error.fault, RecordsFault::Network, "{error}");
+    // It may have been the question whether the server is there that lost its answer, before this was sent.
+    let kept = soon(open_at(&schema).consumer(&consumer("c"))).unwrap().is_known();
+    assert!(
+        error.retry == Retry::Unclear || (error.retry == Retry::Safe && !kept),
+        "{error:?}, kept: {kept}"
+    );
+}
+
+#[test]
+fn a_server_that_is_not_there_is_an_error_and_later_it_is() {
+    let server = PostgresServer::start();
+    server.kill();
+    let records = PostgresRecords::connect(&server.url()).unwrap();
+    let error = soon(records.create(draft("c", 1))).unwrap_err();
+    assert_eq!((error.fault, error.retry), (RecordsFault::Network, Retry::Safe), "{error}");
+    server.restart();
+    until(&mut records.changes(), |generation| generation.followed);
+    soon(records.create(draft("c", 1))).unwrap();
+    server.restart();
+    let mut watch = records.changes();
+    until(&mut watch, |generation| generation.followed);
+    assert!(soon(open_again(&server).consumer(&consumer("c"))).unwrap().is_known());
+}
+
+fn open_again(server: &PostgresServer) -> PostgresRecords {
+    let records = PostgresRecords::connect(&server.url()).unwrap();
+    until(&mut records.changes(), |generation| generation.followed);
+    records
+}
+
+#[test]
+fn several_that_come_at_once_make_the_tables_once() {
+    for _ in 0..3 {
+        let schema = fresh_schema();
+        let barrier = Barrier::new(8);
+        thread::scope(|scope| {
+            for number in 0..8 {
+                let (schema, barrier) = (&schema, &barrier);
+                scope.spawn(move || {
+                    let records = open_at(schema);
+                    barrier.wait();
+                    soon(records.create(draft(&format!("c{number}"), 1))).unwrap();
+                });
+            }
+        });
+        assert_eq!(soon(open_at(&schema).consumers(None, 100)).unwrap().len(), 8);
+        assert_eq!(server().query(&format!("SELECT count(*) FROM {schema}.consumer_schema_version")), "1");
+    }
+}
+
+#[test]
+fn tables_of_a_newer_program_are_left_alone() {
+    let schema = fresh_schema();
+    soon(open_at(&schema).create(draft("c", 1))).unwrap();
+    server().query(&format!("UPDATE {schema}.consumer_schema_version SET version = 99"));
+    let error = soon(open_at(&schema).consumer(&consumer("c"))).unwrap_err();
+    assert_eq!((error.fault, error.retry), (RecordsFault::Storage, Retry::Useless));
+    assert!(error.message.contains("version 99") && error.message.contains("newer Tollway"), "{error}");
+}
+
+/// Not a test of its own: what the other process does.
+#[test]
+fn child_writes_until_killed() {
+    writer::write_until_killed();
+}
+
+#[test]
+fn a_killed_process_loses_nothing_that_was_answered_and_others_see_it() {
+    let schema = fresh_schema();
+    let records = open_at(&schema);
+    let mut watch = records.changes();
+    until(&mut watch, |generation| generation.followed);
+    let before = watch.borrow().number;
+    let child = writer::spawn("child_writes_until_killed", &url(&schema));
+    until(&mut watch, |generation| generation.number > before);
+    let names = writer::kill_after(child, 20);
+    for name in &names {
+        assert_eq!(soon(records.consumer(&consumer(name))).unwrap().records.len(), 1, "{name}");
+    }
+}

@@ -1,0 +1,228 @@
+//! Records in a file that several processes share.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use futures_util::FutureExt;
+use rusqlite::Connection;
+use support::{consumer, draft, soon, until, writer};
+use tempfile::TempDir;
+use tollway_consumers::{ActiveCache, Amounts, Records, RecordsFault, SqliteRecords};
+use tollway_core::{Retry, Timestamp};
+
+/// Some time in 2026.
+const NOW: Timestamp = Timestamp::from_secs(1_780_000_000);
+
+fn place() -> (TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("records.db").to_str().unwrap().to_owned();
+    (folder, path)
+}
+
+fn open_at(path: &str) -> SqliteRecords {
+    SqliteRecords::open(&format!("sqlite:{path}")).unwrap()
+}
+
+fn open() -> (TempDir, SqliteRecords) {
+    let (folder, path) = place();
+    (folder, open_at(&path))
+}
+
+support::scenarios::holds_for!(open());
+
+#[test]
+fn what_is_kept_is_there_when_the_file_is_opened_again() {
+    let (_folder, path) = place();
+    let made = soon(open_at(&path).create(draft("c", 100))).unwrap();
+    assert_eq!(soon(open_at(&path).consumer(&consumer("c"))).unwrap().records, [made]);
+}
+
+/// C3: a change is in force on every server that shares the records.
+#[test]
+fn what_one_handle_changes_the_other_sees_and_its_cache_forgets() {
+    let (_folder, path) = place();
+    let (one, other) = (open_at(&path), Arc::new(open_at(&path)));
+    let cache = ActiveCache::new(Arc::<SqliteRecords>::clone(&other), Amounts::NONE);
+    let blocked = || soon(cache.active(&consumer("c"), NOW)).unwrap().blocked;
+    let mut watch = other.changes();
+    for flag in [true, false, true] {
+        assert_eq!(blocked(), !flag);
+        let before = watch.borrow().number;
+        soon(one.set_blocked(&consumer("c"), flag)).unwrap();
+        until(&mut watch, |generation| generation.number > before);
+        assert_eq!(blocked(), flag);
+    }
+}
+
+#[test]
+fn several_that_come_at_once_make_the_tables_once() {
+    for _ in 0..5 {
+        let (_folder, path) = place();
+        let barrier = Barrier::new(8);
+        thread::scope(|scope| {
+            for number in 0..8 {
+                let (path, barrier) = (&path, &barrier);
+                scope.spawn(move || {
+                    barrier.wait();
+                    soon(open_at(path).create(draft(&format!("c{number}"), 1))).unwrap();
+                });
+            }
+        });
+        assert_eq!(soon(open_at(&path).consumers(None, 100)).unwrap().len(), 8);
+    }
+}
+
+/// Writes of several processes at the same time wait for each other; none is lost, none fails.
+#[test]
+fn writers_of_several_handles_wait_for_each_other() {
+    let (_folder, path) = place();
+    let handles: Vec<SqliteRecords> = (0..4).map(|_| open_at(&path)).collect();
+    thread::scope(|scope| {
+        for (number, records) in handles.iter().enumerate() {
+            scope.spawn(move || {
+                for round in 0..20 {
+                    soon(records.create(draft(&format!("c{number}-{round}"), 1))).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(soon(handles[0].consumers(None, 100)).unwrap().len(), 80);
+}
+
+fn refused(path: &str) -> String {
+    let error = SqliteRecords::open(&format!("sqlite:{path}")).err().unwrap();
+    assert_eq!((error.fault, error.retry), (RecordsFault::Storage, Retry::Useless), "{error}");
+    error.message
+}
+
+#[test]
+fn a_file_of_a_newer_program_is_left_alone() {
+    let (_folder, path) = place();
+    drop(open_at(&path));
+    let connection = Connection::open(&path).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    let message = refused(&path);
+    assert!(message.contains("version 99") && message.contains("newer Tollway"), "{message}");
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    assert_eq!(version, 99);
+}
+
+#[test]
+fn files_of_others_are_left_alone() {
+    let (_folder, path) = place();
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE mine (n)").unwrap();
+    assert!(refused(&path).contains("tables of another program"));
+    let (_folder, path) = place();
+    std::fs::write(&path, "dear diary, ".repeat(1_000)).unwrap();
+    assert!(refused(&path).contains("name another file"));
+    assert!(std::fs::read_to_string(&path).unwrap().starts_with("dear diary"));
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    let (folder, _) = place();
+    let path = folder.path().join("missing").join("records.db");
+    let message = refused(path.to_str().unwrap());
+    assert!(message.contains("there is no folder") && message.contains("make it first"), "{message}");
+}
+
+/// The journal that can lose commits is never used, also if somebody has set the file to it.
+#[test]
+fn a_file_in_wal_mode_is_set_back() {
+    let (_folder, path) = place();
+    drop(open_at(&path));
+    let mode = |sql: &str| -> String {
+        Connection::open(&path).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    // The threads of the handle above may need a moment to let go of the file.
+    while mode("PRAGMA journal_mode = WAL") != "wal" {}
+    let records = open_at(&path);
+    soon(records.create(draft("c", 1))).unwrap();
+    assert_eq!(mode("PRAGMA journal_mode"), "delete");
+}
+
+#[test]
+fn a_record_that_was_changed_by_hand_is_named_and_others_are_read() {
+    let (_folder, path) = place();
+    let records = open_at(&path);
+    for name in ["good", "bad"] {
+        soon(records.create(draft(name, 1))).unwrap();
+    }
+    let spoil = "UPDATE records SET per_minute = -5 WHERE consumer = 'bad'";
+    Connection::open(&path).unwrap().execute_batch(spoil).unwrap();
+    let error = soon(records.consumer(&consumer("bad"))).unwrap_err();
+    assert_eq!((error.fault, error.retry), (RecordsFault::Storage, Retry::Useless));
+    assert!(error.message.contains("per_minute_call_limit is -5"), "{error}");
+    assert_eq!(soon(records.consumer(&consumer("good"))).unwrap().records.len(), 1);
+}
+
+/// A process that stands still in the middle of its commit holds nobody up for ever.
+#[test]
+fn a_file_that_another_process_holds_is_an_error_until_it_lets_go() {
+    let (_folder, path) = place();
+    let records = open_at(&path);
+    let mut watch = records.changes();
+    let holder = Connection::open(&path).unwrap();
+    holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let error = soon(records.consumer(&consumer("c"))).unwrap_err();
+    assert_eq!((error.fault, error.retry), (RecordsFault::Busy, Retry::Safe), "{error}");
+    until(&mut watch, |generation| !generation.followed);
+    holder.execute_batch("COMMIT").unwrap();
+    until(&mut watch, |generation| generation.followed);
+    assert!(!soon(records.consumer(&consumer("c"))).unwrap().is_known());
+}
+
+#[test]
+fn more_questions_than_may_wait_are_refused_at_once() {
+    let (_folder, path) = place();
+    let records = open_at(&path);
+    let holder = Connection::open(&path).unwrap();
+    holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let mut answers: Vec<_> = (0..2_000).map(|_| records.consumer(&consumer("c"))).collect();
+    let last = answers.pop().unwrap().now_or_never();
+    assert_eq!(last.unwrap().unwrap_err().fault, RecordsFault::Busy);
+    holder.execute_batch("COMMIT").unwrap();
+    soon(answers.swap_remove(500)).unwrap();
+}
+
+/// Not a test of its own: what the other process does.
+#[test]
+fn child_writes_until_killed() {
+    writer::write_until_killed();
+}
+
+#[test]
+fn what_another_process_changes_is_seen() {
+    let (_folder, path) = place();
+    let records = open_at(&path);
+    let mut watch = records.changes();
+    let child = writer::spawn("child_writes_until_killed", &format!("sqlite:{path}"));
+    until(&mut watch, |generation| generation.number > 0);
+    let names = writer::kill_after(child, 1);
+    assert!(soon(records.consumer(&consumer(&names[0]))).unwrap().is_known());
+}
+
+/// What was answered is there, whoever is killed at whatever moment.
+#[test]
+fn killed_processes_lose_nothing_that_was_answered() {
+    let (_folder, path) = place();
+    drop(open_at(&path));
+    for round in 0..6 {
+        let children: Vec<_> =
+            (0..3).map(|_| writer::spawn("child_writes_until_killed", &format!("sqlite:{path}"))).collect();
+        let kill = |(number, child)| thread::spawn(move || writer::kill_after(child, 1 + 5 * number + round));
+        let threads: Vec<_> = children.into_iter().enumerate().map(kill).collect();
+        let names: Vec<String> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        let records = open_at(&path);
+        assert!(names.len() >= 3);
+        for name in names {
+            assert_eq!(soon(records.consumer(&consumer(&name))).unwrap().records.len(), 1, "{name}");
+        }
+        let check = "PRAGMA integrity_check";
+        let whole: String = Connection::open(&path).unwrap().query_row(check, [], |row| row.get(0)).unwrap();
+        assert_eq!(whole, "ok");
+    }
+}

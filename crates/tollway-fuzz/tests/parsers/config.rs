@@ -1,0 +1,44 @@
+//! The config file.
+
+use tollway::{CONFIG_BYTES_MAX, Config, ConfigError, PROBLEMS_MAX};
+
+use crate::limit::is_the_same_again;
+use crate::{fuzz, is_harmless, text};
+
+/// T20: the same text is the same config; its limits can be written again; what is wrong is shown where it stands.
+#[test]
+fn config() {
+    fuzz("config", |input| {
+        let text = text(input);
+        let read = Config::parse(&text);
+        assert_eq!(read.as_ref().ok(), Config::parse(&text).as_ref().ok());
+        match read {
+            Ok(config) => {
+                let limits = config.policies().iter().flat_map(|policy| policy.limits());
+                limits.for_each(is_the_same_again);
+                let server = config.server().is_some();
+                let (policies, apis) = (config.policies().len().min(4), config.apis().len().min(4));
+                format!("{:?} {policies} {apis} {server}", config.store().map(std::mem::discriminant))
+            }
+            Err(error) => {
+                is_shown(&text, &error);
+                tollway_fuzz::kind_of(error.message())
+            }
+        }
+    });
+}
+
+fn is_shown(text: &str, error: &ConfigError) {
+    let problems = error.problems();
+    assert!(!problems.is_empty() && problems.len() <= PROBLEMS_MAX);
+    assert!(text.len() <= CONFIG_BYTES_MAX || problems.len() == 1);
+    let lines = text.split('\n').count();
+    for problem in problems {
+        assert!(
+            problem.line().is_none_or(|line| (1..=lines).contains(&line)),
+            "{problem:?} of {lines} lines"
+        );
+        assert!(!problem.message().is_empty());
+    }
+    is_harmless(&error.to_string());
+}

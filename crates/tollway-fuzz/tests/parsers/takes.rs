@@ -1,0 +1,29 @@
+//! Bodies in JSON: takes, and what is said of permits.
+
+use tollway_server::fuzz::{permit_questions, takes};
+
+use crate::fuzz;
+
+/// T19: what was understood of a body and is written again is understood in the same way.
+#[test]
+fn bodies() {
+    fuzz("bodies", |input| {
+        let [alone, settled] = permit_questions(input);
+        assert!(alone.is_none() || settled.is_none(), "one of them has a cost");
+        if let Some(permit) = &alone {
+            let written = serde_json::json!({ "permit": permit }).to_string();
+            assert_eq!(permit_questions(written.as_bytes())[0].as_ref(), Some(permit));
+        }
+        match takes(input) {
+            Err(message) => {
+                format!("{} {} {}", alone.is_some(), settled.is_some(), tollway_fuzz::kind_of(&message))
+            }
+            Ok(understood) => {
+                assert_eq!(takes(understood.to_string().as_bytes()).as_ref(), Ok(&understood));
+                let takes = understood.as_array().unwrap();
+                let parties = takes.iter().map(|take| take["all"].as_array().unwrap().len()).max();
+                format!("{} takes of {:?}", takes.len().min(4), parties.map(|parties| parties.min(4)))
+            }
+        }
+    });
+}

@@ -1,0 +1,80 @@
+//! Which store the server counts in, as the log and the administration name it.
+
+use tollway::StoreUrl;
+
+/// The port of Redis, where a URL names none.
+const REDIS_PORT: u16 = 6_379;
+/// The port of its Sentinels.
+const SENTINEL_PORT: u16 = 26_379;
+
+/// What is told of the store.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct StoreKind {
+    /// In the log, as in `Redis issue: ...`.
+    pub(crate) in_log: &'static str,
+    /// In the administration.
+    pub(crate) technology: &'static str,
+    /// Where Redis is, if it is one.
+    pub(crate) redis: Option<RedisPlace>,
+}
+
+/// Where Redis is: the first server that the URL names.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct RedisPlace {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl StoreKind {
+    pub(crate) fn of(store: &StoreUrl) -> Self {
+        let (in_log, technology) = match store {
+            StoreUrl::Redis(_) => ("Redis", "REDIS"),
+            StoreUrl::Memory { .. } => ("store", "MEMORY"),
+            StoreUrl::File(_) => ("store", "FILE"),
+            StoreUrl::Postgres(_) => ("store", "POSTGRES"),
+            StoreUrl::DynamoDb(_) => ("store", "DYNAMODB"),
+        };
+        let redis = matches!(store, StoreUrl::Redis(_)).then(|| RedisPlace::in_url(&store.to_string()));
+        Self { in_log, technology, redis }
+    }
+}
+
+impl RedisPlace {
+    /// Out of a URL as it is shown, that is, without its password.
+    fn in_url(url: &str) -> Self {
+        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        let authority = rest.split('/').next().unwrap_or_default();
+        let hosts = authority.rsplit('@').next().unwrap_or_default();
+        let first = hosts.split(',').next().unwrap_or_default();
+        let default = if scheme.ends_with("+sentinel") { SENTINEL_PORT } else { REDIS_PORT };
+        let (host, port) = first
+            .rsplit_once(':')
+            .and_then(|(host, port)| Some((host, port.parse().ok()?)))
+            .unwrap_or((first, default));
+        Self { host: host.trim_matches(['[', ']']).to_owned(), port }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C8: where Redis is, and never its password.
+    #[test]
+    fn the_place_of_redis_is_in_its_url() {
+        for (url, host, port) in [
+            ("redis://127.0.0.1:6380/0?layout=consumers", "127.0.0.1", 6_380),
+            ("redis://me:secret@cache.internal", "cache.internal", 6_379),
+            ("redis://:se%2Fcret@cache:7/3", "cache", 7),
+            ("redis://[::1]:6380", "::1", 6_380),
+            ("redis://[::1]/0", "::1", 6_379),
+            ("redis+cluster://a:7000,b:7001", "a", 7_000),
+            ("redis+sentinel://a,b:26380/master/0", "a", 26_379),
+        ] {
+            let kind = StoreKind::of(&url.parse().unwrap());
+            assert_eq!(kind.redis, Some(RedisPlace { host: host.to_owned(), port }), "{url}");
+            assert_eq!((kind.in_log, kind.technology), ("Redis", "REDIS"));
+        }
+        assert_eq!(StoreKind::of(&StoreUrl::default()).redis, None);
+    }
+}

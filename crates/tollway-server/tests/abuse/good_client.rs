@@ -1,0 +1,58 @@
+//! Somebody who asks politely, over every protocol, and must be answered each time.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tollway_server::Door;
+
+use crate::client::Client;
+use crate::redis_client::RedisClient;
+use crate::running::Running;
+
+/// Between two rounds of questions.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// After so many rounds it comes through the door again.
+const ROUNDS_PER_CONNECTION: usize = 50;
+
+/// How it went.
+#[derive(Default)]
+pub(crate) struct Answered {
+    answers: usize,
+    slowest: Duration,
+}
+
+impl fmt::Display for Answered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the polite client had {} answers, the slowest after {:?}", self.answers, self.slowest)
+    }
+}
+
+/// Asks until it is over. Whatever is not the right answer fails the test.
+pub(crate) fn ask_until(server: &Running, over: &AtomicBool) -> Answered {
+    let mut answered = Answered::default();
+    while !over.load(Ordering::Relaxed) {
+        let mut http = Client::tcp(server.tcp(Door::Decisions));
+        let mut redis = RedisClient::of(server);
+        for _ in 0..ROUNDS_PER_CONNECTION {
+            answered.ask(|| assert_eq!(http.take(r#"{"policy": "api", "subject": "polite"}"#).status, 200));
+            answered.ask(|| assert_eq!(redis.throttle(&["polite", "999999999", "1", "60"])[0], 0));
+            if over.load(Ordering::Relaxed) {
+                break;
+            }
+            sleep(PAUSE);
+        }
+    }
+    answered
+}
+
+impl Answered {
+    fn ask(&mut self, question: impl FnOnce()) {
+        let begun = Instant::now();
+        question();
+        self.slowest = self.slowest.max(begun.elapsed());
+        self.answers += 1;
+    }
+}

@@ -1,0 +1,79 @@
+//! The server as a process of its own, so that its memory and its descriptors are nobody else's.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tollway_server::Door;
+
+/// Long enough for anything that should happen at all.
+pub(crate) const LONG: Duration = Duration::from_secs(30);
+
+/// A store that is soon full, so that a flood of subjects is over before the memory is looked at in earnest.
+const CONFIG: &str = r#"
+[store]
+url = "memory:?lines=20000"
+[policies.api]
+limits = ["1000000000 requests / hour"]
+[server]
+listen = "127.0.0.1:0"
+grpc = "127.0.0.1:0"
+resp = "127.0.0.1:0"
+connections = 2000
+connections_per_address = 150
+"#;
+
+/// A running `tollway serve`; ended with its value.
+pub(crate) struct Running {
+    process: Child,
+    addresses: Value,
+    _folder: tempfile::TempDir,
+}
+
+impl Running {
+    /// Starts the command that `TOLLWAY_BINARY` names.
+    pub(crate) fn start() -> Self {
+        let binary = std::env::var_os("TOLLWAY_BINARY")
+            .expect("TOLLWAY_BINARY names no command to abuse; scripts/abuse builds one");
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("tollway.toml");
+        std::fs::write(&config, CONFIG).unwrap();
+        let mut command = Command::new(binary);
+        command.args(["serve", "--json", "--config"]).arg(config).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        Self { process, addresses: serde_json::from_str(&said).unwrap(), _folder: folder }
+    }
+
+    pub(crate) fn tcp(&self, door: Door) -> SocketAddr {
+        let key = match door {
+            Door::Decisions => "listen",
+            Door::Grpc => "grpc",
+            Door::Resp => "resp",
+            Door::Administration => "admin",
+        };
+        self.addresses[key].as_str().unwrap().parse().unwrap()
+    }
+
+    /// What it holds of the machine's memory.
+    pub(crate) fn memory_kib(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the server lives");
+        resident.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// How many files and sockets it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.process.id())).unwrap().count()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

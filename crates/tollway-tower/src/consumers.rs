@@ -1,0 +1,158 @@
+//! The layer for consumers: each caller has limits of its own, out of records.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::StatusCode;
+use http::request::Parts;
+use smallvec::SmallVec;
+use tollway::PolicyHandle;
+use tollway_consumers::{ConsumerId, Gate, RecordsError, Standing, Who, WhoError};
+use tollway_inbound::address::AddressRules;
+use tollway_inbound::headers::HeaderChoice;
+use tower_layer::Layer;
+
+use crate::RateLimit;
+use crate::call::{Call, Counted, Rules};
+use crate::problem::Problem;
+use crate::subject::{ReadPeer, client_address};
+
+/// Limits each consumer by its records before its requests reach a service.
+///
+/// ```
+/// # use std::net::SocketAddr;
+/// # use std::sync::Arc;
+/// # use axum::extract::ConnectInfo;
+/// use axum::{Router, routing::get};
+/// use tollway::{ANONYMOUS_POLICY, Config, Limiter};
+/// use tollway_consumers::{Gate, Who, open_records};
+/// use tollway_tower::ConsumersLayer;
+/// use tollway_tower::address::AddressRules;
+///
+/// let config = Config::parse("[consumers]\nheader = 'x-consumer-id'\nrecords = 'sqlite::memory:'")?;
+/// let limiter = Limiter::builder().config(&config)?.build();
+/// let consumers = config.consumers().cloned().unwrap_or_default();
+/// let records = open_records(&consumers.records.expose())?;
+/// let gate = Arc::new(Gate::new(limiter.clone(), records, &consumers)?);
+///
+/// let limits = ConsumersLayer::new(gate, Who::new(&consumers.who)?)
+///     .anonymous(limiter.policy(ANONYMOUS_POLICY)?, AddressRules::default(), |request| {
+///         request.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip())
+///     });
+/// let app: Router = Router::new().route("/accounts", get(async || "yours")).layer(limits);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A consumer whose limit is reached is answered with 429 and the limit that said no, one that is blocked with 403. Who
+/// shows a token that nobody was given is answered with 401, what cannot be a consumer with 400. Who shows nothing is
+/// anonymous. While the store or the records do not answer, `when_store_fails` of `[consumers]` decides.
+#[derive(Clone)]
+pub struct ConsumersLayer {
+    rules: ConsumerRules,
+}
+
+/// What the layer and its services share.
+#[derive(Clone)]
+pub(crate) struct ConsumerRules {
+    gate: Arc<Gate>,
+    who: Arc<Who>,
+    /// None: nothing limits those who show nothing.
+    anonymous: Option<Anonymous>,
+    headers: HeaderChoice,
+}
+
+/// How those are limited who show nothing.
+#[derive(Clone)]
+struct Anonymous {
+    handle: PolicyHandle,
+    rules: AddressRules,
+    peer: Arc<ReadPeer>,
+}
+
+impl ConsumersLayer {
+    /// Limits consumers; `who` knows them by what a request shows.
+    pub fn new(gate: Arc<Gate>, who: Who) -> Self {
+        let who = Arc::new(who);
+        Self { rules: ConsumerRules { gate, who, anonymous: None, headers: HeaderChoice::ALL } }
+    }
+
+    /// Limits those who show nothing by their address. The rules say whose forwarding headers are believed, and `peer` who
+    /// is at the other end of the connection, as in [`SubjectFrom::address`](crate::SubjectFrom::address).
+    #[must_use]
+    pub fn anonymous(
+        mut self,
+        handle: PolicyHandle,
+        rules: AddressRules,
+        peer: impl Fn(&Parts) -> Option<IpAddr> + Send + Sync + 'static,
+    ) -> Self {
+        self.rules.anonymous = Some(Anonymous { handle, rules, peer: Arc::new(peer) });
+        self
+    }
+
+    /// Which headers an answer has besides `Retry-After`; all of them unless said otherwise.
+    #[must_use]
+    pub fn headers(mut self, headers: HeaderChoice) -> Self {
+        self.rules.headers = headers;
+        self
+    }
+}
+
+impl<S> Layer<S> for ConsumersLayer {
+    type Service = RateLimit<S>;
+
+    fn layer(&self, inner: S) -> RateLimit<S> {
+        RateLimit::new(inner, Arc::new(Rules::Consumers(self.rules.clone())))
+    }
+}
+
+impl ConsumerRules {
+    pub(crate) async fn call(&self, request: &Parts) -> Result<Call<'_>, Problem> {
+        let shown = self.who.calls(|name| Some(request.headers.get(name)?.as_bytes()));
+        match shown.map_err(|error| unknown_consumer(&error))? {
+            Some(consumer) => self.call_of(&consumer).await,
+            None => self.anonymous_call(request),
+        }
+    }
+
+    async fn call_of(&self, consumer: &ConsumerId) -> Result<Call<'_>, Problem> {
+        match self.gate.standing(consumer).await.map_err(|error| no_records(&error))? {
+            Standing::Unlimited => Ok(Call::Free),
+            Standing::Blocked => Err(blocked()),
+            Standing::Limited(handle) => Ok(self.counted(Cow::Owned(handle), consumer.to_string(), false)),
+        }
+    }
+
+    fn anonymous_call(&self, request: &Parts) -> Result<Call<'_>, Problem> {
+        let Some(Anonymous { handle, rules, peer }) = &self.anonymous else { return Ok(Call::Free) };
+        if !self.gate.is_enabled() {
+            return Ok(Call::Free);
+        }
+        // The address and nothing else, as in the keys of systems that did this before.
+        let address = client_address(rules, peer(request), request)?;
+        Ok(self.counted(Cow::Borrowed(handle), address, true))
+    }
+
+    fn counted<'r>(&'r self, handle: Cow<'r, PolicyHandle>, subject: String, anonymous: bool) -> Call<'r> {
+        let (costs, headers) = (SmallVec::new(), self.headers);
+        Call::Counted(Counted { handle, subject, costs, headers, anonymous })
+    }
+}
+
+fn unknown_consumer(error: &WhoError) -> Problem {
+    let status = match error {
+        WhoError::UnknownToken(_) => StatusCode::UNAUTHORIZED,
+        WhoError::NotText(_) | WhoError::NotAConsumer { .. } => StatusCode::BAD_REQUEST,
+    };
+    Problem::new(status, "unknown-consumer", "the consumer is not known", error.to_string())
+}
+
+fn blocked() -> Problem {
+    let detail = "this consumer is blocked, whatever its limits; ask those who run the API".to_owned();
+    Problem::new(StatusCode::FORBIDDEN, "blocked", "this consumer is blocked", detail)
+}
+
+fn no_records(error: &RecordsError) -> Problem {
+    let title = "the records of consumers cannot be reached";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "records-unavailable", title, error.to_string())
+}

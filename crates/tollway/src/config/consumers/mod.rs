@@ -1,0 +1,116 @@
+//! `[consumers]`: callers of an API with six limits each, out of records that are kept apart from the config.
+//!
+//! `records` knows where they are kept, `who` how a request shows its consumer.
+
+mod records;
+mod who;
+
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::sync::Arc;
+
+use tollway_core::bounds::AMOUNT_MAX;
+use tollway_core::{Period, Policy, WhenStoreFails};
+use toml::de::DeValue;
+
+pub use records::RecordsUrl;
+pub use who::{ConsumerTokens, WhoCalls};
+
+use super::policy::WHEN_STORE_FAILS;
+use super::section::{Section, type_words};
+use super::server::ANONYMOUS_POLICY;
+
+/// The policy of consumers: made of their records, so that a config cannot have it.
+pub const CONSUMERS_POLICY: &str = "consumers";
+
+/// What callers without credentials may do in an hour, by address, unless the file says otherwise.
+pub const ANONYMOUS_PER_HOUR_DEFAULT: u64 = 1_000;
+
+/// The keys of the system's defaults, the shortest period first.
+const DEFAULTS: [&str; 6] = ["per_second", "per_minute", "per_hour", "per_day", "per_week", "per_month"];
+
+/// What `[consumers]` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsumersConfig {
+    /// The master switch. Off: nobody is limited or counted, and records can still be managed.
+    pub enabled: bool,
+    /// Where the records are.
+    pub records: RecordsUrl,
+    /// How a request shows who calls.
+    pub who: WhoCalls,
+    /// What callers without credentials may do in an hour, by address; none: anything.
+    pub anonymous_per_hour: Option<NonZeroU64>,
+    /// What a consumer without a record may do in each period, the shortest first; -1 is anything.
+    pub defaults: [i64; 6],
+    /// What happens while the store, or the records, cannot be asked.
+    pub when_store_fails: WhenStoreFails,
+}
+
+impl Default for ConsumersConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            records: RecordsUrl::default(),
+            who: WhoCalls::default(),
+            anonymous_per_hour: NonZeroU64::new(ANONYMOUS_PER_HOUR_DEFAULT),
+            defaults: [-1; 6],
+            // An API stays up when its counters are away.
+            when_store_fails: WhenStoreFails::Open,
+        }
+    }
+}
+
+impl ConsumersConfig {
+    /// Relative paths are meant from the file's folder.
+    pub(super) fn in_folder(&mut self, folder: &Path) {
+        let paths = self.records.path_mut().into_iter().chain(self.who.path_mut());
+        paths.for_each(|path| *path = folder.join(&*path));
+    }
+
+    /// The policy of callers without credentials, where the file has none of that name.
+    pub(super) fn missing_policy(&self, policies: &[Arc<Policy>]) -> Option<Arc<Policy>> {
+        if policies.iter().any(|policy| policy.name().as_str() == ANONYMOUS_POLICY) {
+            return None;
+        }
+        let limit = format!("{} requests / {} from first call", self.anonymous_per_hour?, Period::Hour);
+        let policy = Policy::new(ANONYMOUS_POLICY, [limit.as_str()]).ok()?;
+        Some(Arc::new(policy.with_when_store_fails(self.when_store_fails)))
+    }
+}
+
+/// What the section says; what is wrong with it is in the report.
+pub(super) fn read(mut section: Section<'_>) -> ConsumersConfig {
+    let base = ConsumersConfig::default();
+    let enabled = section.bool("enabled").unwrap_or(base.enabled);
+    let records = records::read(&mut section).unwrap_or(base.records);
+    let who = who::read(&mut section);
+    let anonymous_per_hour = match amount(&mut section, "anonymous_per_hour") {
+        None => base.anonymous_per_hour,
+        Some(amount) => u64::try_from(amount).ok().and_then(NonZeroU64::new),
+    };
+    let defaults = DEFAULTS.map(|key| amount(&mut section, key).unwrap_or(-1));
+    let when_store_fails =
+        section.choice("when_store_fails", &WHEN_STORE_FAILS).unwrap_or(base.when_store_fails);
+    section.finish();
+    ConsumersConfig { enabled, records, who, anonymous_per_hour, defaults, when_store_fails }
+}
+
+/// A number of calls, or -1 (or 0, as in records) for any number.
+fn amount(section: &mut Section<'_>, key: &'static str) -> Option<i64> {
+    let value = section.value(key)?;
+    let number = match value.get_ref() {
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok(),
+        other => {
+            let message = format!("`{key}` must be a whole number, not {}", type_words(other));
+            section.problem(key, message, &format!("write it like `{key} = 100`, or -1 for no limit"));
+            return None;
+        }
+    };
+    let most = i64::try_from(AMOUNT_MAX).unwrap_or(i64::MAX);
+    let amount = number.filter(|number| (-1..=most).contains(number));
+    if amount.is_none() {
+        let message = format!("`{key}` must be a number of calls up to {most}, or -1 for no limit");
+        section.problem(key, message, "");
+    }
+    amount
+}

@@ -1,0 +1,74 @@
+//! Where the records of consumers are kept, as a URL.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::config::remote::RemoteUrl;
+use crate::config::section::Section;
+
+/// The file of records, where the config does not name one.
+const FILE_DEFAULT: &str = "tollway.db";
+
+/// Where the records of consumers are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordsUrl {
+    /// `sqlite:PATH`: a file that the processes of one machine share. In a config file, a relative path is meant from the
+    /// file's folder.
+    Sqlite(PathBuf),
+    /// `sqlite::memory:`: in this process, gone with it.
+    Memory,
+    /// `postgres://...`: shared by every machine.
+    Postgres(RemoteUrl),
+}
+
+impl Default for RecordsUrl {
+    fn default() -> Self {
+        Self::Sqlite(FILE_DEFAULT.into())
+    }
+}
+
+impl RecordsUrl {
+    /// The whole URL, for whoever connects. It may hold a password; [`Display`](fmt::Display) does not show it.
+    pub fn expose(&self) -> String {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => url.expose().to_owned(),
+            _ => self.to_string(),
+        }
+    }
+
+    pub(super) fn path_mut(&mut self) -> Option<&mut PathBuf> {
+        match self {
+            Self::Sqlite(path) => Some(path),
+            Self::Memory | Self::Postgres(_) => None,
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some(("sqlite", ":memory:")) => Ok(Self::Memory),
+            Some(("sqlite", path)) if !path.is_empty() && !path.starts_with("//") => {
+                Ok(Self::Sqlite(path.into()))
+            }
+            Some(("postgres" | "postgresql", _)) => RemoteUrl::postgres(text).map(Self::Postgres),
+            // Not shown: it may hold a password.
+            _ => Err("records are kept in sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for RecordsUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Self::Memory => f.write_str("sqlite::memory:"),
+            Self::Postgres(url) => write!(f, "{url}"),
+        }
+    }
+}
+
+pub(super) fn read(section: &mut Section<'_>) -> Option<RecordsUrl> {
+    let text = section.string("records", "sqlite:tollway.db")?;
+    let wrong = |message: String| section.report().problem(text.span(), message, "");
+    RecordsUrl::parse(text.get_ref()).map_err(wrong).ok()
+}

@@ -1,0 +1,82 @@
+//! `[consumers]` in the config file.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+use tollway::core::WhenStoreFails;
+use tollway::{ANONYMOUS_POLICY, Config, ConsumersConfig, DescriptorTarget, RecordsUrl};
+
+fn consumers(text: &str) -> ConsumersConfig {
+    Config::parse(text).unwrap().consumers().unwrap().clone()
+}
+
+/// C6: every property has a place, and the default that is documented for it.
+#[test]
+fn what_is_not_said_is_as_documented() {
+    assert_eq!(Config::parse("").unwrap().consumers(), None, "off");
+    let bare = consumers("[consumers]");
+    assert_eq!(bare, ConsumersConfig::default());
+    assert_eq!(bare.anonymous_per_hour, NonZeroU64::new(1_000));
+    assert_eq!(bare.defaults, [-1; 6]);
+    assert_eq!(bare.when_store_fails, WhenStoreFails::Open);
+    assert_eq!(bare.records.to_string(), "sqlite:tollway.db");
+}
+
+/// C6: and each can be said.
+#[test]
+fn what_is_said_is_read() {
+    let all = consumers(
+        r#"
+        [consumers]
+        enabled = false
+        records = "sqlite:/var/lib/tollway/consumers.db"
+        header = "X-Consumer-Id"
+        anonymous_per_hour = 50
+        per_second = 1
+        per_minute = 2
+        per_hour = 3
+        per_day = 4
+        per_week = 5
+        per_month = 6
+        when_store_fails = "closed"
+        [consumers.tokens]
+        file = "tokens"
+        "#,
+    );
+    assert!(!all.enabled);
+    assert_eq!(all.records, RecordsUrl::Sqlite("/var/lib/tollway/consumers.db".into()));
+    assert_eq!(all.who.header.as_deref(), Some("x-consumer-id"));
+    let tokens = all.who.tokens.unwrap();
+    assert_eq!((tokens.header.as_str(), tokens.file), ("authorization", PathBuf::from("tokens")));
+    assert_eq!(all.anonymous_per_hour, NonZeroU64::new(50));
+    assert_eq!(all.defaults, [1, 2, 3, 4, 5, 6]);
+    assert_eq!(all.when_store_fails, WhenStoreFails::Closed);
+}
+
+/// C4: callers without credentials have a policy, unless it says that nothing limits them, or there is one already.
+#[test]
+fn anonymous_callers_have_a_policy() {
+    let of = |text: &str| {
+        let config = Config::parse(text).unwrap();
+        config.policy(ANONYMOUS_POLICY).map(|policy| policy.limits()[0].amount())
+    };
+    assert_eq!(of("[consumers]"), Some(1_000));
+    assert_eq!(of("[consumers]\nanonymous_per_hour = 7"), Some(7));
+    assert_eq!(of("[consumers]\nanonymous_per_hour = -1"), None);
+    assert_eq!(of("[policies.anonymous]\nlimits = [\"3 / minute\"]\n[consumers]"), Some(3));
+}
+
+/// A descriptor that names the policy of consumers names one by its last entry.
+#[test]
+fn descriptors_name_consumers_by_their_last_entry() {
+    let rule = "[[server.descriptors]]\ndomain = \"edge\"\nkeys = [\"kind=api\", \"consumer_id\"]\npolicy = \"consumers\"";
+    assert!(Config::parse(rule).is_err(), "there is no such policy without [consumers]");
+    let config = Config::parse(&format!("[consumers]\n{rule}")).unwrap();
+    let DescriptorTarget::Policy { policy, subject, .. } = &config.server().unwrap().descriptors[0].target
+    else {
+        panic!("it counts");
+    };
+    assert_eq!(policy, "consumers");
+    assert!(format!("{subject:?}").contains("[Value(1)]"), "the second entry and nothing else: {subject:?}");
+}

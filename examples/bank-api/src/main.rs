@@ -1,0 +1,60 @@
+//! The API of a bank, with limits for each consumer and for anonymous callers: `cargo run -p bank-api`
+//!
+//! `people` are its consumers and their records, `show` the calls that show every header and message.
+
+mod people;
+mod show;
+
+use std::error::Error;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::http::request::Parts;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tollway::{ANONYMOUS_POLICY, Config, Limiter};
+use tollway_consumers::{Gate, Who, open_records};
+use tollway_tower::ConsumersLayer;
+use tollway_tower::address::AddressRules;
+
+/// Beside this example, wherever it is started.
+const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tollway.toml");
+
+/// Where it listens, unless its only argument says otherwise.
+const LISTEN: &str = "127.0.0.1:3000";
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let limits = limits(&Config::load(CONFIG)?).await?;
+    let app = Router::new()
+        .route("/accounts", get(async || "your accounts\n"))
+        .route("/branches", get(async || "all branches\n"))
+        .layer(limits);
+    let address = std::env::args().nth(1);
+    let listener = TcpListener::bind(address.as_deref().unwrap_or(LISTEN)).await?;
+    show::print(listener.local_addr()?)?;
+    axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await?;
+    Ok(())
+}
+
+/// The layer that limits all of it: consumers by their records, everybody else by address.
+async fn limits(config: &Config) -> Result<ConsumersLayer, Box<dyn Error>> {
+    let consumers = config.consumers().ok_or("the config has no section [consumers]")?;
+    let records = open_records(&consumers.records.expose())?;
+    people::fill(&*records).await?;
+    let limiter = Limiter::builder().config(config)?.build();
+    let gate = Arc::new(Gate::new(limiter.clone(), records, consumers)?);
+    let anonymous = limiter.policy(ANONYMOUS_POLICY)?;
+    Ok(ConsumersLayer::new(gate, Who::new(&consumers.who)?).anonymous(
+        anonymous,
+        AddressRules::default(),
+        peer,
+    ))
+}
+
+/// Who is at the other end of the connection, as axum keeps it.
+fn peer(request: &Parts) -> Option<IpAddr> {
+    request.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip())
+}
