@@ -30,8 +30,10 @@ pub(super) fn measure(entrants: &Entrants, capacity: f64, effort: Effort, report
         Calls::posts(url(entrants.ours.http, OURS), &body, clients, per_second)
     };
     let each = capacity / 2.0 / FLOOD_CLIENTS as f64;
-    let (quiet, flood) =
-        (calls("quiet", QUIET_CLIENTS, QUIET_PER_SECOND)?, calls("flood", FLOOD_CLIENTS, each as u64)?);
+    let (quiet, flood) = (
+        calls("quiet", QUIET_CLIENTS, QUIET_PER_SECOND)?,
+        calls("flood", FLOOD_CLIENTS, each as u64)?.giving_way(),
+    );
     let (mut alone, mut beside, mut flooded) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=effort.rounds {
         eprintln!("a quiet subject, round {round}");
@@ -52,7 +54,8 @@ pub(super) fn measure(entrants: &Entrants, capacity: f64, effort: Effort, report
     report.push(row.wanted(Some(Wanted::Ratio(WANTED_OF_ALONE))));
     report.note(format!(
         "The quiet subject asks {} times a second over {QUIET_CLIENTS} connections. The flood is for another subject: half of \
-         what was reached in the rows above would be {:.0} requests a second, and {:.0} came.",
+         what was reached in the rows above would be {:.0} requests a second, and {:.0} came. The program that makes it has the \
+         lowest priority: else the quiet one would wait for a core that it has, and not for the server.",
         QUIET_PER_SECOND * QUIET_CLIENTS as u64,
         capacity / 2.0,
         median(flooded)

@@ -168,18 +168,37 @@ fn a_foreign_writer_shares_the_budget() {
 #[test]
 fn a_key_without_an_end_is_healed() {
     let server = RedisServer::start();
-    let (store, policy, key) = (open(&server), minute(3), "endless_PER_MINUTE");
-    let consumer = of(&store, &policy, "endless");
-    for (count, granted) in [("2", true), ("3", false)] {
-        server.command(&["SET", key, count]);
+    let (store, policy) = (open(&server), minute(3));
+    for (subject, count, granted) in [("endless", "2", true), ("denied", "3", false)] {
+        let (consumer, key) = (of(&store, &policy, subject), format!("{subject}_PER_MINUTE"));
+        server.command(&["SET", &key, count]);
         assert_eq!(consumer.used(), [count.parse::<u64>().unwrap()]);
-        assert_eq!(number(&server, &["TTL", key]), -1, "looking changes nothing");
+        assert_eq!(number(&server, &["TTL", &key]), -1, "looking changes nothing");
         let decision = consumer.decide(None);
         assert_eq!(matches!(decision, Decision::Granted(_)), granted);
-        assert_eq!(server.command(&["GET", key]), "3");
-        let left = number(&server, &["PTTL", key]);
+        assert_eq!(server.command(&["GET", &key]), "3");
+        let left = number(&server, &["PTTL", &key]);
         assert!(left > 0 && left <= 60_000, "{left} ms");
     }
+}
+
+/// A window that we have seen is not asked for again. If somebody takes its end away meanwhile, it gets one when the window
+/// would have ended; if somebody deletes it, a new one begins at once.
+#[test]
+fn a_window_that_was_seen_ends_all_the_same() {
+    let server = RedisServer::start();
+    let (store, policy) = (open(&server), policy(&["3 / second from first call"]));
+    let (consumer, key) = (of(&store, &policy, "seen"), "seen_PER_SECOND");
+    consumer.take();
+    server.command(&["PERSIST", key]);
+    let decides = || matches!(consumer.decide(None), Decision::Granted(_));
+    assert_eq!([decides(), decides(), decides()], [true, true, false]);
+    while !decides() {}
+    assert_eq!(server.command(&["GET", key]), "1");
+    server.command(&["DEL", key]);
+    consumer.take();
+    assert_eq!(server.command(&["GET", key]), "1");
+    assert!(number(&server, &["PTTL", key]) > 0);
 }
 
 /// What is no count is left alone, named, and counts nothing elsewhere.

@@ -22,6 +22,7 @@ pub(in crate::server) struct Calls {
     /// Of each client; none is as fast as it can.
     per_second: Option<u64>,
     protocol: Protocol,
+    gives_way: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,17 +41,25 @@ impl Calls {
     ) -> Result<Self> {
         let length = u32::try_from(message.len())?.to_be_bytes();
         let body = file_of(&[&[0], &length[..], message].concat())?;
-        Ok(Self { url, body, clients, streams, per_second: None, protocol: Protocol::Grpc })
+        let (per_second, protocol) = (None, Protocol::Grpc);
+        Ok(Self { url, body, clients, streams, per_second, protocol, gives_way: false })
     }
 
     /// POSTs over HTTP/1, so many a second of each client.
     pub(in crate::server) fn posts(url: String, body: &str, clients: usize, per_second: u64) -> Result<Self> {
         let body = file_of(body.as_bytes())?;
-        Ok(Self { url, body, clients, streams: 1, per_second: Some(per_second), protocol: Protocol::Http1 })
+        let (per_second, protocol) = (Some(per_second), Protocol::Http1);
+        Ok(Self { url, body, clients, streams: 1, per_second, protocol, gives_way: false })
+    }
+
+    /// From a program that gives way to all others, as one on another machine would.
+    pub(in crate::server) fn giving_way(self) -> Self {
+        Self { gives_way: true, ..self }
     }
 
     fn command(&self, lasts: Duration, log: &Path) -> Command {
-        let mut command = Command::new("h2load");
+        let mut command = Command::new(if self.gives_way { "nice" } else { "h2load" });
+        command.args(if self.gives_way { &["-n", "19", "h2load"][..] } else { &[] });
         command.arg(format!("-c{}", self.clients)).arg(format!("-m{}", self.streams));
         command.arg(format!("-D{}ms", lasts.as_millis())).arg("-d").arg(self.body.path());
         command.arg(format!("--log-file={}", log.display()));

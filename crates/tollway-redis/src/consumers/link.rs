@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use redis::{Cmd, RedisResult, Value};
 use tollway_core::{Fault, Outcomes, Retry, StoreError};
-use tollway_remote::{Call, Link};
+use tollway_remote::{Call, Link, OPERATIONS_PER_CALL_MAX};
 
 use super::request::Request;
 use super::script;
@@ -44,11 +44,12 @@ impl ConsumersLink {
             Ok(connection) => connection,
             Err(error) => return open.iter_mut().for_each(|try_| try_.result = Some(Err(error.clone()))),
         };
-        let answers = connection.send(open.iter().map(|try_| try_.command()).collect()).await;
+        let bundles = bundled(open, connection.has_nodes());
+        let answers = connection.send(bundles.iter().map(|bundle| command(bundle)).collect()).await;
         if answers.iter().any(is_broken) {
             self.connections.give_up(&connection).await;
         }
-        open.into_iter().zip(answers).for_each(|(try_, answer)| try_.hear(answer));
+        bundles.into_iter().zip(answers).for_each(|(bundle, answer)| hear(bundle, answer));
     }
 }
 
@@ -60,6 +61,47 @@ impl Link for ConsumersLink {
         }
         let unknown = || Err(not_understood("it does not know the script that it was sent"));
         tries.into_iter().map(|try_| try_.result.unwrap_or_else(unknown)).collect()
+    }
+}
+
+/// Calls that go as one command; on a Cluster each goes by itself, to the node that has its slot. The script holds up everybody
+/// else, so together they are no longer than one call may be.
+fn bundled(open: Vec<&mut Try>, apart: bool) -> Vec<Vec<&mut Try>> {
+    let mut bundles: Vec<(usize, Vec<&mut Try>)> = Vec::new();
+    for one in open {
+        let count = one.call.operations.len();
+        match bundles.last_mut() {
+            Some((sum, bundle)) if !apart && *sum + count <= OPERATIONS_PER_CALL_MAX => {
+                *sum += count;
+                bundle.push(one);
+            }
+            _ => bundles.push((count, vec![one])),
+        }
+    }
+    bundles.into_iter().map(|(_, bundle)| bundle).collect()
+}
+
+fn command(bundle: &[&mut Try]) -> Cmd {
+    let by_text = bundle.iter().any(|one| one.by_text);
+    let mut command = redis::cmd(if by_text { "EVAL" } else { "EVALSHA" });
+    command.arg(if by_text { script::TEXT } else { &**script::HASH });
+    command.arg(bundle.iter().map(|one| one.request.keys.len()).sum::<usize>());
+    for one in bundle {
+        command.arg(&one.request.keys);
+    }
+    for Request { keys, packed } in bundle.iter().map(|one| &one.request) {
+        command.arg(keys.len()).arg(packed);
+    }
+    command
+}
+
+/// Tells each call what came back for it.
+fn hear(bundle: Vec<&mut Try>, answer: RedisResult<Value>) {
+    match answer {
+        Ok(Value::Array(answers)) if answers.len() == bundle.len() => {
+            bundle.into_iter().zip(answers).for_each(|(one, answer)| one.hear(Ok(answer)));
+        }
+        answer => bundle.into_iter().for_each(|one| one.hear(answer.clone())),
     }
 }
 
@@ -79,14 +121,6 @@ impl Try {
             Err(error) => (Request::default(), Some(Err(error))),
         };
         Self { call, request, by_text: false, result }
-    }
-
-    fn command(&self) -> Cmd {
-        let Request { keys, packed } = &self.request;
-        let mut command = redis::cmd(if self.by_text { "EVAL" } else { "EVALSHA" });
-        command.arg(if self.by_text { script::TEXT } else { &**script::HASH });
-        command.arg(keys.len()).arg(keys).arg(packed);
-        command
     }
 
     /// Takes in what came back: a result, or that the script must be sent.

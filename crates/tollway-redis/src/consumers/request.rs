@@ -1,9 +1,9 @@
 //! A call as the layout's script reads it.
 //!
 //! ```text
-//! {sequence, answer_kept, periods: [period of each counter], operations: [operation]}
+//! {sequence, answer_kept, one_subject, periods: [period of each counter], operations: [operation]}
 //! operation: {verb, parties: how many, meters: [meter], and what the verb needs}
-//! meter:     {counter, party, limit, amount, charge, actual}
+//! meter:     [counter, party, limit, amount, charge, actual]
 //! take, preview, begin: {permit, readings; call and asked, if it has an id}
 //! begin, settle, give_back: {booking: {permit, at, good_until}}
 //! settle, give_back: {remember}
@@ -42,6 +42,8 @@ impl Request {
         packer.map(|fields| {
             fields.number("sequence", call.sequence);
             fields.number("answer_kept", u64::try_from(ANSWER_KEPT.as_millis()).unwrap_or(u64::MAX));
+            fields
+                .boolean("one_subject", call.operations.iter().all(|operation| operation.parties.len() == 1));
             fields.list("periods", &counters.periods, |packer, period| {
                 packer.number(period.span().as_micros() / 1_000);
             });
@@ -147,7 +149,9 @@ fn pack_operation(
 ) {
     fields.text("verb", verb(&operation.verb));
     fields.number("parties", number(operation.parties.len()));
-    fields.list("meters", meters, |packer, meter| packer.map(|fields| meter.pack(fields)));
+    fields.list("meters", meters, |packer, meter| {
+        packer.list(&meter.all(), |packer, number| packer.number(*number))
+    });
     let mut pack_terms = |terms: &OwnedTerms, call: Option<&CallId>| {
         fields.text("permit", terms.permit.0.to_be_bytes());
         fields.boolean("readings", terms.readings);
@@ -185,13 +189,11 @@ fn verb(verb: &OwnedVerb) -> &'static str {
 }
 
 impl Meter {
-    fn pack(&self, fields: &mut Fields<'_>) {
-        fields.number("counter", number(self.counter).saturating_add(1));
-        fields.number("party", number(self.party));
-        fields.number("limit", number(self.limit));
-        fields.number("amount", self.amount);
-        fields.number("charge", self.charge);
-        fields.number("actual", self.actual);
+    /// In the order in which the script knows them.
+    fn all(&self) -> [u64; 6] {
+        let (counter, party, limit) =
+            (number(self.counter).saturating_add(1), number(self.party), number(self.limit));
+        [counter, party, limit, self.amount, self.charge, self.actual]
     }
 }
 

@@ -44,7 +44,7 @@ use crate::bounds::{
 };
 use crate::connection::Caller;
 use crate::grpc;
-use crate::worker::Worker;
+use crate::worker::{self, Worker};
 use begun::Begun;
 use route::{Found, find};
 
@@ -87,6 +87,7 @@ pub(crate) async fn serve(
         let (worker, caller) = (Rc::clone(worker), caller.clone());
         async move {
             let _busy = caller.pulse.begin(request.version() == Version::HTTP_2);
+            worker::gather(true);
             Ok::<_, Infallible>(answer(&worker, &caller, request).await)
         }
     });

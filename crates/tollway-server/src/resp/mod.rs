@@ -26,7 +26,7 @@ use tokio::task::yield_now;
 
 use crate::bounds::RESP_READ_BYTES;
 use crate::connection::Caller;
-use crate::worker::Worker;
+use crate::worker::{self, Worker};
 use chosen::ChosenLimits;
 use outbox::Outbox;
 use reply::Reply;
@@ -129,6 +129,7 @@ impl Conversation<'_> {
 
     /// Answers the requests that `arrived` begins with; how many bytes they were.
     fn answer(&mut self, arrived: &[u8], outbox: &mut Outbox) -> usize {
+        worker::gather(false);
         let mut answered = 0;
         let mut unquoted = Vec::new();
         self.behind = false;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, oneshot};
 
-use super::run;
+use super::{rest, run};
 use crate::ServeError;
 use crate::bounds::INBOX_MAX;
 use crate::connection::Arrival;
@@ -71,8 +71,9 @@ fn start_one(number: usize, shared: Arc<Shared>, grace: Duration) -> Result<Memb
     let (tell_started, started) = std::sync::mpsc::sync_channel(1);
     let (tell_ended, ended) = oneshot::channel();
     let work = move || {
+        let mut builder = Builder::new_current_thread();
         let runtime =
-            Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default());
+            builder.enable_io().enable_time().on_thread_park(rest).build_local(LocalOptions::default());
         match runtime {
             Ok(runtime) => {
                 let _ = tell_started.send(Ok(()));

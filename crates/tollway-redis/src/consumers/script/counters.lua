@@ -15,7 +15,8 @@ local READ_TRIES_MAX = 3
 
 -- The time in microseconds, and in whole milliseconds, which is how long keys live.
 local now, now_millis
-local counters = {}
+-- Of the call in hand.
+local keys, counters = {}, {}
 
 local function look_at_clock()
   local time = redis.call("TIME")
@@ -23,46 +24,75 @@ local function look_at_clock()
   now_millis = floor(now / 1000)
 end
 
--- As the server's own INCR reads and writes it, and as exact as a number is here.
+-- As the server's own INCR writes it, and as exact as a number is here.
 local function whole(number)
+  if number == 1 then return "1" end
   return string.format("%.0f", number)
 end
 
+-- As the server's own INCR reads it.
 local function read_count(value)
-  local count = value and string.find(value, "^%d+$") and tonumber(value)
-  return count and count <= MAX and whole(count) == value and count or nil
+  if not value or not (value == "0" or string.find(value, "^[1-9]%d*$")) or #value > 16 then return nil end
+  local count = tonumber(value)
+  return count <= MAX and count or nil
 end
 
--- What each key has left to live: -1 is for ever, -2 there is none. All within one millisecond of the clock, so that
--- the end of each is known to the millisecond.
-local function read_lifetimes(count)
+-- What each of these keys has left to live: -1 is for ever, -2 there is none. All within one millisecond of the clock, so
+-- that the end of each is known to the millisecond.
+local function read_lifetimes(of)
   local left = {}
-  for _ = 1, READ_TRIES_MAX do
-    look_at_clock()
+  for _ = 1, #of > 0 and READ_TRIES_MAX or 0 do
     local begun = now_millis
-    for i = 1, count do left[i] = redis.call("PTTL", KEYS[KEYS_BEFORE + i]) end
+    for i, key in ipairs(of) do left[i] = redis.call("PTTL", key) end
     look_at_clock()
     if now_millis == begun then break end
   end
   return left
 end
 
+-- The last millisecond of a window that this writer has seen before, with its count then. It is still the same while it has not
+-- passed and its count has not gone down; to ask again would cost more than to count. Where somebody has set the key anew
+-- meanwhile, to more than that and without an end, it gets one when this one has passed.
+local function still_runs(windows, at, count)
+  if not at or not count or count < windows[at + 2] or now_millis > windows[at + 1] then return nil end
+  return windows[at + 1]
+end
+
 -- Reads every counter: `count`, and in milliseconds its `period` and the `last` in which its window runs; without
--- that, no window does. Answers the number of a key that holds no count, if one does.
-local function read_counters(periods, values)
-  local left = read_lifetimes(#periods)
+-- that, no window does. `windows` are those that this writer has seen: period, last and count of each. Answers the number of a
+-- key that holds no count, if one does.
+local function read_counters(periods, values, windows)
+  look_at_clock()
+  local unknown, asked, seen = {}, {}, {}
+  for at = 1, #windows, 3 do seen[windows[at]] = at end
   for i, period in ipairs(periods) do
-    local number, counter = KEYS_BEFORE + i, { period = period, count = 0 }
-    if left[i] ~= -2 then
-      counter.was = read_count(values[number])
-      if not counter.was then return number end
-      counter.count = counter.was
-      -- Somebody's INCR came between the end of a window and the key's new one: its window begins now.
-      counter.endless = left[i] == -1
-      counter.last = now_millis + (counter.endless and period or left[i])
-    end
-    counters[i] = counter
+    local key, was = keys[KEYS_BEFORE + i], read_count(values[KEYS_BEFORE + i])
+    counters[i] = { period = period, count = was or 0, was = was, last = still_runs(windows, seen[period], was) }
+    if not counters[i].last then unknown[#unknown + 1], asked[#asked + 1] = key, i end
   end
+  for n, left in ipairs(read_lifetimes(unknown)) do
+    local counter = counters[asked[n]]
+    if left == -2 then
+      counter.count, counter.was = 0, nil
+    else
+      if not counter.was then return KEYS_BEFORE + asked[n] end
+      -- Somebody's INCR came between the end of a window and the key's new one: its window begins now.
+      counter.endless = left == -1
+      counter.last = now_millis + (counter.endless and counter.period or left)
+    end
+  end
+end
+
+-- What is worth knowing of windows the next time.
+local function seen_windows()
+  local windows, n = {}, 0
+  for _, counter in ipairs(counters) do
+    if counter.last then
+      windows[n + 1], windows[n + 2], windows[n + 3] = counter.period, counter.last, counter.count
+      n = n + 3
+    end
+  end
+  return windows
 end
 
 -- The first moment after the window. Keys still live in their last millisecond.
@@ -90,12 +120,11 @@ end
 
 -- Writes what has changed; says whether a count has.
 local function write_counter(i, counter)
-  local key, changed = KEYS[KEYS_BEFORE + i], true
+  local key, changed = keys[KEYS_BEFORE + i], true
   if not counter.last then
     changed = counter.was and redis.call("DEL", key)
   elseif counter.opened then
-    redis.call("SET", key, whole(counter.count))
-    redis.call("PEXPIREAT", key, whole(counter.last))
+    redis.call("SET", key, whole(counter.count), "PXAT", whole(counter.last))
   elseif counter.count ~= counter.was then
     redis.call("INCRBY", key, whole(counter.count - counter.was))
   else

@@ -1,7 +1,7 @@
 -- What is remembered beside the counters, for the tag of the call: callers' ids that count once, and permits that were
 -- refunded.
 
-local IDS, REFUNDS = KEYS[2], KEYS[3]
+local IDS, REFUNDS
 local CALL_IDS_MAX, REFUNDS_MAX = 1024, 1024
 local CALL_ID_REMEMBERED = 600000000
 local REFUND_REMEMBERED = 600000000

@@ -2,12 +2,15 @@
 
 local verbs = {}
 
+-- A meter: its counter, whose it is, what it allows, what is taken from it, and what a settle makes of that.
+local COUNTER, PARTY, LIMIT, AMOUNT, CHARGE, ACTUAL = 1, 2, 3, 4, 5, 6
+
 -- What every limit shows now: used, resets_at, as_of of each. A window that begins now has its whole period left, as the
 -- key's TTL says, and not also what the key lives on in its last millisecond.
 local function read_all(operation)
   local readings, n = {}, 0
   for _, meter in ipairs(operation.meters) do
-    local counter = counters[meter.counter]
+    local counter = counters[meter[COUNTER]]
     readings[n + 1] = counter.count
     readings[n + 2] = counter.last and max(counter.last * 1000, now) or now
     readings[n + 3] = now
@@ -24,10 +27,10 @@ end
 local function search(meters)
   local at, denying = now, nil
   for _, meter in ipairs(meters) do
-    local counter = counters[meter.counter]
+    local counter = counters[meter[COUNTER]]
     -- A key without an end gets one also when it denies: else it would for ever.
     counter.asked = true
-    if meter.charge > 0 and counter.count + meter.charge > meter.amount and ends(counter) > at then
+    if meter[CHARGE] > 0 and counter.count + meter[CHARGE] > meter[AMOUNT] and ends(counter) > at then
       at, denying = ends(counter), meter
     end
   end
@@ -36,15 +39,15 @@ end
 
 local function decide(operation)
   for _, meter in ipairs(operation.meters) do
-    if meter.charge > meter.amount then return { "refused", "above_limit", meter.party, meter.limit } end
+    if meter[CHARGE] > meter[AMOUNT] then return { "refused", "above_limit", meter[PARTY], meter[LIMIT] } end
   end
   local at, denying = search(operation.meters)
-  if denying then return { "denied", now, at, denying.party, denying.limit, readings(operation) } end
+  if denying then return { "denied", now, at, denying[PARTY], denying[LIMIT], readings(operation) } end
   local good_until = MAX
   for _, meter in ipairs(operation.meters) do
-    if meter.charge > 0 then
-      local counter = counters[meter.counter]
-      debit(counter, meter.charge)
+    if meter[CHARGE] > 0 then
+      local counter = counters[meter[COUNTER]]
+      debit(counter, meter[CHARGE])
       good_until = min(good_until, ends(counter))
     end
   end
@@ -92,8 +95,8 @@ end
 local function correct(operation)
   local booking, whole_of_it = operation.booking, true
   for _, meter in ipairs(operation.meters) do
-    if meter.actual ~= meter.charge then
-      local here = settle(counters[meter.counter], booking.at, meter.charge, meter.actual)
+    if meter[ACTUAL] ~= meter[CHARGE] then
+      local here = settle(counters[meter[COUNTER]], booking.at, meter[CHARGE], meter[ACTUAL])
       whole_of_it = whole_of_it and here
     end
   end
@@ -104,7 +107,7 @@ end
 local function known_refund(operation)
   if not operation.remember then return nil end
   local longest = 0
-  for _, meter in ipairs(operation.meters) do longest = max(longest, counters[meter.counter].period) end
+  for _, meter in ipairs(operation.meters) do longest = max(longest, counters[meter[COUNTER]].period) end
   return remember_refund(operation.booking, longest)
 end
 
@@ -133,6 +136,6 @@ function verbs.peek(operation)
 end
 
 function verbs.reset(operation)
-  for _, meter in ipairs(operation.meters) do clear(counters[meter.counter]) end
+  for _, meter in ipairs(operation.meters) do clear(counters[meter[COUNTER]]) end
   return { "reset" }
 end
