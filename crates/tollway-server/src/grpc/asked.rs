@@ -120,7 +120,7 @@ impl Asked {
             None | Some(DescriptorTarget::Unlimited) => Place::Unlimited,
             Some(DescriptorTarget::Blocked) => Place::Blocked,
             Some(DescriptorTarget::Policy { policy, subject, .. }) if policy == CONSUMERS_POLICY => {
-                self.consumer(worker, subject::of_template(subject, entries), hits).await?
+                Box::pin(self.consumer(worker, subject::of_template(subject, entries), hits)).await?
             }
             Some(DescriptorTarget::Policy { policy, subject, unit }) => {
                 let known = worker.policies.find(&worker.shared, policy)?;

@@ -26,7 +26,7 @@ pub(super) async fn answer(
     let asked = Asked::new(worker, request).await?;
     let mut told = Told::new(asked.counts.len());
     for (index, count) in asked.counts.iter().enumerate().filter(|(_, count)| count.is_look()) {
-        look(index, count, &mut told).await?;
+        Box::pin(look(index, count, &mut told)).await?;
     }
     if !asked.is_blocked() && !told.over {
         take(worker, &asked, &mut told).await?;

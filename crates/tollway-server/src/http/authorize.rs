@@ -37,7 +37,8 @@ pub(super) async fn answer(
     let consumers = worker.shared.consumers();
     let called = match (query.get("policy"), consumers) {
         (None | Some(CONSUMERS_POLICY), Some(consumers)) => {
-            Called::of_consumers(worker, &consumers, caller, request.headers()).await?
+            // Boxed, as is all that only some requests need: see `operate`.
+            Box::pin(Called::of_consumers(worker, &consumers, caller, request.headers())).await?
         }
         _ => Called::under_policy(worker, query.required("policy")?, caller, request.headers())?,
     };

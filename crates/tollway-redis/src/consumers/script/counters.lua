@@ -30,11 +30,15 @@ local function whole(number)
   return string.format("%.0f", number)
 end
 
--- As the server's own INCR reads it.
+-- The least number of so many digits.
+local LEAST = { 0, 10, 100 }
+for digits = 4, 17 do LEAST[digits] = LEAST[digits - 1] * 10 end
+
+-- As the server's own INCR reads it: a whole number with as many digits as it needs, and nothing else.
 local function read_count(value)
-  if not value or not (value == "0" or string.find(value, "^[1-9]%d*$")) or #value > 16 then return nil end
-  local count = tonumber(value)
-  return count <= MAX and count or nil
+  local count, digits = value and tonumber(value), value and #value
+  if not count or digits > 16 or count < LEAST[digits] or count >= LEAST[digits + 1] then return nil end
+  return count <= MAX and count % 1 == 0 and count or nil
 end
 
 -- What each of these keys has left to live: -1 is for ever, -2 there is none. All within one millisecond of the clock, so
