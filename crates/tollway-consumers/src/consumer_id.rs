@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ pub const CONSUMER_BYTES_MAX: usize = 255;
 /// What stands between a consumer and a period in the keys of counters.
 const KEY_WORD: &str = "_PER_";
 
-/// The id of a consumer: 1 to 255 bytes of visible characters, without `_PER_`.
+/// The id of a consumer: 1 to 255 bytes of visible characters, without `_PER_`, and no address.
 ///
 /// A clone shares the text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +32,11 @@ pub enum ConsumerIdError {
     /// A space, or something that nobody sees.
     #[error("the consumer's id contains {0:?}: use visible characters only")]
     Invisible(char),
+    /// Callers without credentials are counted under their addresses.
+    #[error(
+        "the consumer's id {0} is an address: its counters would be those of anonymous callers from there"
+    )]
+    Address(String),
     /// Its counters could be taken for somebody else's.
     #[error("the consumer's id {0} contains {KEY_WORD}, which separates ids and periods in keys of counters")]
     KeyWord(String),
@@ -50,6 +56,10 @@ impl ConsumerId {
         }
         if text.contains(KEY_WORD) {
             return Err(ConsumerIdError::KeyWord(shown(text)));
+        }
+        let network = text.split('/').next().unwrap_or(text);
+        if network.parse::<IpAddr>().is_ok() {
+            return Err(ConsumerIdError::Address(shown(text)));
         }
         Ok(Self(text.into()))
     }
@@ -99,10 +109,10 @@ mod tests {
         }
     }
 
-    /// C2: an id becomes part of a key.
+    /// C2, C4: an id becomes part of a key, and so does an address.
     #[test]
     fn what_is_wrong_with_an_id_is_named() {
-        use ConsumerIdError::{Empty, Invisible, KeyWord, TooLong};
+        use ConsumerIdError::{Address, Empty, Invisible, KeyWord, TooLong};
         for (text, error) in [
             ("", Empty),
             (&"x".repeat(256), TooLong(256)),
@@ -112,6 +122,8 @@ mod tests {
             ("a\u{200b}", Invisible('\u{200b}')),
             ("a\u{202e}b", Invisible('\u{202e}')),
             ("a_PER_MINUTE", KeyWord("\"a_PER_MINUTE\"".to_owned())),
+            ("192.0.2.7", Address("\"192.0.2.7\"".to_owned())),
+            ("2001:db8::/64", Address("\"2001:db8::/64\"".to_owned())),
         ] {
             assert_eq!(ConsumerId::new(text), Err(error));
         }

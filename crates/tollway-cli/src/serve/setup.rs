@@ -1,6 +1,6 @@
 //! What is served: by the config file and the command line, or an example where there is neither.
 
-use tollway::{ConfigFile, ConsumersConfig, Limiter, ServerConfig, StoreUrl};
+use tollway::{ANONYMOUS_POLICY, ConfigFile, ConsumersConfig, Limiter, ServerConfig, StoreUrl};
 
 use super::Arguments;
 use crate::context::Context;
@@ -55,7 +55,9 @@ impl Setup {
         let in_file = file.config();
         let config = in_file.server().cloned().unwrap_or_default();
         let consumers = in_file.consumers().cloned();
-        let policy = in_file.policies().first().map(|policy| policy.name().to_string());
+        // Not that of callers without credentials, which is asked for by `/v1/authorize`.
+        let mut policies = in_file.policies().iter().map(|policy| policy.name().as_str());
+        let policy = policies.find(|name| *name != ANONYMOUS_POLICY).map(str::to_owned);
         let (limiter, store, follows) = match context.named_store() {
             None => {
                 let store = in_file.store().cloned().unwrap_or_default();

@@ -54,6 +54,9 @@ impl ConsumersLink {
 }
 
 impl Link for ConsumersLink {
+    /// Fewer than others: each check is long, and the more go together, the less each costs.
+    const GROUPS_OUT_MAX: usize = 2;
+
     async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
         let mut tries: Vec<Try> = calls.into_iter().map(|call| Try::new(call, &self.companions)).collect();
         for _ in 0..ROUNDS_MAX {

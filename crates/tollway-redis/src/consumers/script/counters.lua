@@ -10,6 +10,9 @@ local MAX = 9007199254740991
 -- The keys before the counters': the writer's, and those of ids and refunds.
 local KEYS_BEFORE = 3
 
+-- Their values that are read with those of the counters: the writer's.
+local VALUES_BEFORE = 1
+
 -- How often the clock may tick while the counters are read.
 local READ_TRIES_MAX = 3
 
@@ -46,6 +49,7 @@ end
 local function read_lifetimes(of)
   local left = {}
   for _ = 1, #of > 0 and READ_TRIES_MAX or 0 do
+    look_at_clock()
     local begun = now_millis
     for i, key in ipairs(of) do left[i] = redis.call("PTTL", key) end
     look_at_clock()
@@ -66,11 +70,11 @@ end
 -- that, no window does. `windows` are those that this writer has seen: period, last and count of each. Answers the number of a
 -- key that holds no count, if one does.
 local function read_counters(periods, values, windows)
-  look_at_clock()
+  if not now then look_at_clock() end
   local unknown, asked, seen = {}, {}, {}
   for at = 1, #windows, 3 do seen[windows[at]] = at end
   for i, period in ipairs(periods) do
-    local key, was = keys[KEYS_BEFORE + i], read_count(values[KEYS_BEFORE + i])
+    local key, was = keys[KEYS_BEFORE + i], read_count(values[VALUES_BEFORE + i])
     counters[i] = { period = period, count = was or 0, was = was, last = still_runs(windows, seen[period], was) }
     if not counters[i].last then unknown[#unknown + 1], asked[#asked + 1] = key, i end
   end

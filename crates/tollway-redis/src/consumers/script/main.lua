@@ -19,7 +19,7 @@ local function refuse_parties(operation)
 end
 
 local function answer_to(request)
-  local values, windows = redis.call("MGET", unpack(keys)), {}
+  local values, windows = redis.call("MGET", keys[1], unpack(keys, KEYS_BEFORE + 1)), {}
   -- A call that was applied before, and whose answer was lost, counts once (I5); so does one that was overtaken on
   -- its way.
   if values[1] then
@@ -39,8 +39,8 @@ local function answer_to(request)
   for i, counter in ipairs(counters) do
     if write_counter(i, counter) then changed = true end
   end
-  for i = KEYS_BEFORE + #counters + 1, #keys do
-    if values[i] then redis.call("DEL", keys[i]) end
+  for i = #counters + 1, #keys - KEYS_BEFORE do
+    if values[VALUES_BEFORE + i] then redis.call("DEL", keys[KEYS_BEFORE + i]) end
   end
   if changed then
     redis.call("SET", keys[1], pack(request.sequence, answer, request.one_subject and seen_windows() or {}), "PX", request.answer_kept)
