@@ -182,25 +182,6 @@ fn a_key_without_an_end_is_healed() {
     }
 }
 
-/// A window that we have seen is not asked for again. If somebody takes its end away meanwhile, it gets one when the window
-/// would have ended; if somebody deletes it, a new one begins at once.
-#[test]
-fn a_window_that_was_seen_ends_all_the_same() {
-    let server = RedisServer::start();
-    let (store, policy) = (open(&server), policy(&["3 / second from first call"]));
-    let (consumer, key) = (of(&store, &policy, "seen"), "seen_PER_SECOND");
-    consumer.take();
-    server.command(&["PERSIST", key]);
-    let decides = || matches!(consumer.decide(None), Decision::Granted(_));
-    assert_eq!([decides(), decides(), decides()], [true, true, false]);
-    while !decides() {}
-    assert_eq!(server.command(&["GET", key]), "1");
-    server.command(&["DEL", key]);
-    consumer.take();
-    assert_eq!(server.command(&["GET", key]), "1");
-    assert!(number(&server, &["PTTL", key]) > 0);
-}
-
 /// What is no count is left alone, named, and counts nothing elsewhere.
 #[test]
 fn a_key_that_holds_no_count_is_named() {

@@ -10,7 +10,7 @@
 //! | `SUBJECT_PER_MINUTE` | a count, as `INCR` writes it | until the window ends |
 //! | `tollway:1:{s:SUBJECT}:POLICY:ids` | callers' ids, a hash | 10 minutes |
 //! | `tollway:1:{s:SUBJECT}:POLICY:refunds` | permits that were settled or returned and could be again, a sorted set | until that cannot matter |
-//! | `tollway:1:{s:SUBJECT}:POLICY:WRITER` | the last call of one process, its answer, and when the windows it saw end | 60 s |
+//! | `tollway:1:{s:SUBJECT}:POLICY:WRITER` | the last call of one process, and its answer | 60 s |
 //!
 //! The companions stand under the store's prefix, so that `KEYS SUBJECT_*` lists counters and nothing else.
 

@@ -1,7 +1,7 @@
 //! A call as the layout's script reads it.
 //!
 //! ```text
-//! {sequence, answer_kept, one_subject, periods: [period of each counter], operations: [operation]}
+//! {sequence, answer_kept, periods: [period of each counter], operations: [operation]}
 //! operation: {verb, parties: how many, meters: [meter], and what the verb needs}
 //! meter:     [counter, party, limit, amount, charge, actual]
 //! take, preview, begin: {permit, readings; call and asked, if it has an id}
@@ -42,8 +42,6 @@ impl Request {
         packer.map(|fields| {
             fields.number("sequence", call.sequence);
             fields.number("answer_kept", u64::try_from(ANSWER_KEPT.as_millis()).unwrap_or(u64::MAX));
-            fields
-                .boolean("one_subject", call.operations.iter().all(|operation| operation.parties.len() == 1));
             fields.list("periods", &counters.periods, |packer, period| {
                 packer.number(period.span().as_micros() / 1_000);
             });

@@ -44,63 +44,36 @@ local function read_count(value)
   return count <= MAX and count % 1 == 0 and count or nil
 end
 
--- What each of these keys has left to live: -1 is for ever, -2 there is none. All within one millisecond of the clock, so
--- that the end of each is known to the millisecond.
-local function read_lifetimes(of)
+-- What each key has left to live: -1 is for ever, -2 there is none. All within one millisecond of the clock, so that
+-- the end of each is known to the millisecond.
+local function read_lifetimes(count)
   local left = {}
-  for _ = 1, #of > 0 and READ_TRIES_MAX or 0 do
+  for _ = 1, READ_TRIES_MAX do
     look_at_clock()
     local begun = now_millis
-    for i, key in ipairs(of) do left[i] = redis.call("PTTL", key) end
+    for i = 1, count do left[i] = redis.call("PTTL", keys[KEYS_BEFORE + i]) end
     look_at_clock()
     if now_millis == begun then break end
   end
   return left
 end
 
--- The last millisecond of a window that this writer has seen before, with its count then. It is still the same while it has not
--- passed and its count has not gone down; to ask again would cost more than to count. Where somebody has set the key anew
--- meanwhile, to more than that and without an end, it gets one when this one has passed.
-local function still_runs(windows, at, count)
-  if not at or not count or count < windows[at + 2] or now_millis > windows[at + 1] then return nil end
-  return windows[at + 1]
-end
-
 -- Reads every counter: `count`, and in milliseconds its `period` and the `last` in which its window runs; without
--- that, no window does. `windows` are those that this writer has seen: period, last and count of each. Answers the number of a
--- key that holds no count, if one does.
-local function read_counters(periods, values, windows)
-  if not now then look_at_clock() end
-  local unknown, asked, seen = {}, {}, {}
-  for at = 1, #windows, 3 do seen[windows[at]] = at end
+-- that, no window does. Answers the number of a key that holds no count, if one does.
+local function read_counters(periods, values)
+  local left = read_lifetimes(#periods)
   for i, period in ipairs(periods) do
-    local key, was = keys[KEYS_BEFORE + i], read_count(values[VALUES_BEFORE + i])
-    counters[i] = { period = period, count = was or 0, was = was, last = still_runs(windows, seen[period], was) }
-    if not counters[i].last then unknown[#unknown + 1], asked[#asked + 1] = key, i end
-  end
-  for n, left in ipairs(read_lifetimes(unknown)) do
-    local counter = counters[asked[n]]
-    if left == -2 then
-      counter.count, counter.was = 0, nil
-    else
-      if not counter.was then return KEYS_BEFORE + asked[n] end
+    local counter = { period = period, count = 0 }
+    if left[i] ~= -2 then
+      counter.was = read_count(values[VALUES_BEFORE + i])
+      if not counter.was then return KEYS_BEFORE + i end
+      counter.count = counter.was
       -- Somebody's INCR came between the end of a window and the key's new one: its window begins now.
-      counter.endless = left == -1
-      counter.last = now_millis + (counter.endless and counter.period or left)
+      counter.endless = left[i] == -1
+      counter.last = now_millis + (counter.endless and period or left[i])
     end
+    counters[i] = counter
   end
-end
-
--- What is worth knowing of windows the next time.
-local function seen_windows()
-  local windows, n = {}, 0
-  for _, counter in ipairs(counters) do
-    if counter.last then
-      windows[n + 1], windows[n + 2], windows[n + 3] = counter.period, counter.last, counter.count
-      n = n + 3
-    end
-  end
-  return windows
 end
 
 -- The first moment after the window. Keys still live in their last millisecond.

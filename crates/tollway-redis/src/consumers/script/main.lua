@@ -19,17 +19,15 @@ local function refuse_parties(operation)
 end
 
 local function answer_to(request)
-  local values, windows = redis.call("MGET", keys[1], unpack(keys, KEYS_BEFORE + 1)), {}
+  local values = redis.call("MGET", keys[1], unpack(keys, KEYS_BEFORE + 1))
   -- A call that was applied before, and whose answer was lost, counts once (I5); so does one that was overtaken on
   -- its way.
   if values[1] then
-    local last, answer, known = unpack_text(values[1])
+    local last, answer = unpack_text(values[1])
     if last == request.sequence then return answer end
     if last > request.sequence then return redis.error_reply("OVERTAKEN by a later call of the same writer") end
-    -- One subject has one window in each period.
-    if request.one_subject then windows = known end
   end
-  local no_count = read_counters(request.periods, values, windows)
+  local no_count = read_counters(request.periods, values)
   if no_count then return no_count end
   local outcomes = {}
   for number, operation in ipairs(request.operations) do
@@ -42,9 +40,7 @@ local function answer_to(request)
   for i = #counters + 1, #keys - KEYS_BEFORE do
     if values[VALUES_BEFORE + i] then redis.call("DEL", keys[KEYS_BEFORE + i]) end
   end
-  if changed then
-    redis.call("SET", keys[1], pack(request.sequence, answer, request.one_subject and seen_windows() or {}), "PX", request.answer_kept)
-  end
+  if changed then redis.call("SET", keys[1], pack(request.sequence, answer), "PX", request.answer_kept) end
   return answer
 end
 
