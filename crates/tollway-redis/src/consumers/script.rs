@@ -7,6 +7,7 @@ pub(super) const TEXT: &str = concat!(
     include_str!("script/counters.lua"),
     include_str!("script/memory.lua"),
     include_str!("script/verbs.lua"),
+    include_str!("script/short.lua"),
     include_str!("script/main.lua"),
 );
 

@@ -18,6 +18,22 @@ local function refuse_parties(operation)
   end
 end
 
+-- Applies all operations: answers their outcomes, and whether anything has changed; or nothing and the number of a key that
+-- holds no count.
+local function apply_all(request, values)
+  local no_count = read_counters(request.periods, values)
+  if no_count then return nil, no_count end
+  local outcomes = {}
+  for number, operation in ipairs(request.operations) do
+    outcomes[number] = refuse_parties(operation) or verbs[operation.verb](operation)
+  end
+  local changed = memory_changed
+  for i, counter in ipairs(counters) do
+    if write_counter(i, counter) then changed = true end
+  end
+  return outcomes, changed
+end
+
 local function answer_to(request)
   local values = redis.call("MGET", keys[1], unpack(keys, KEYS_BEFORE + 1))
   -- A call that was applied before, and whose answer was lost, counts once (I5); so does one that was overtaken on
@@ -27,17 +43,16 @@ local function answer_to(request)
     if last == request.sequence then return answer end
     if last > request.sequence then return redis.error_reply("OVERTAKEN by a later call of the same writer") end
   end
-  local no_count = read_counters(request.periods, values)
-  if no_count then return no_count end
-  local outcomes = {}
-  for number, operation in ipairs(request.operations) do
-    outcomes[number] = refuse_parties(operation) or verbs[operation.verb](operation)
+  local outcomes, changed
+  if is_short(request) then
+    local outcome, counted = take_shortly(request, values)
+    outcomes, changed = outcome and { outcome }, counted
+  else
+    outcomes, changed = apply_all(request, values)
   end
-  local answer, changed = pack(outcomes), memory_changed
-  for i, counter in ipairs(counters) do
-    if write_counter(i, counter) then changed = true end
-  end
-  for i = #counters + 1, #keys - KEYS_BEFORE do
+  if not outcomes then return changed end
+  local answer = pack(outcomes)
+  for i = #request.periods + 1, #keys - KEYS_BEFORE do
     if values[VALUES_BEFORE + i] then redis.call("DEL", keys[KEYS_BEFORE + i]) end
   end
   if changed then redis.call("SET", keys[1], pack(request.sequence, answer), "PX", request.answer_kept) end
