@@ -52,7 +52,8 @@ fn amount(limiter: &Limiter) -> u64 {
 }
 
 fn wait_for(limiter: &Limiter, what: impl Fn(&SourceStatus) -> bool) {
-    while !what(&limiter.sources()[0]) {
+    // While a reload takes over, there may be none.
+    while !limiter.sources().first().is_some_and(&what) {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
