@@ -127,3 +127,10 @@ fn mean(results: &[(Cost, usize)]) -> (Cost, usize) {
     };
     (Cost { cpu: of(|cost| cost.cpu), wall: of(|cost| cost.wall) }, results.iter().map(|(_, n)| n).sum())
 }
+
+/// The one in the middle: a round in which something else ran does not count.
+pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.into_iter().collect();
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::load::Ran;
 use crate::report::{Better, Report, Row, Wanted};
+use crate::rounds::median;
 
 #[derive(Clone, Copy)]
 pub(super) struct Figures {
@@ -35,7 +36,7 @@ impl Figures {
 
     /// Of each figure the one in the middle: a round in which something else ran does not count.
     pub(super) fn median(rounds: &[Self]) -> Self {
-        let of = |figure: fn(&Self) -> f64| median(rounds.iter().map(figure).collect());
+        let of = |figure: fn(&Self) -> f64| median(rounds.iter().map(figure));
         Self {
             per_second: of(|figures| figures.per_second),
             cpu_micros: of(|figures| figures.cpu_micros),
@@ -64,11 +65,6 @@ impl Figures {
         row("cores", Higher, None, |figures| figures.cores);
         row("threads", Higher, Some(Wanted::Ours(WANTED_THREADS)), |figures| figures.threads);
     }
-}
-
-pub(super) fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
 }
 
 /// How many threads shared the work between two looks at them, in ticks by thread.

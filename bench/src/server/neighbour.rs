@@ -7,11 +7,11 @@ use anyhow::{Context, Result};
 use super::check::Limit;
 use super::contest::Effort;
 use super::entrants::Entrants;
-use super::figures::median;
 use super::http::{OURS, our_body, url};
 use super::load::Load;
 use super::load::h2load::Calls;
 use crate::report::{Better, Report, Row, Wanted};
+use crate::rounds::median;
 
 /// The quiet one waits at most so many times as long.
 const WANTED_OF_ALONE: f64 = 2.0;

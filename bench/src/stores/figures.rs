@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::callers::Ran;
 use crate::report::{Better, Report, Row, Wanted};
+use crate::rounds::median;
 
 /// Each per decision, but for the first.
 #[derive(Clone, Copy)]
@@ -44,11 +45,7 @@ impl Figures {
 
     /// Of each figure the one in the middle: a round in which something else ran does not count.
     pub(super) fn median(rounds: &[Self]) -> Self {
-        let of = |figure: fn(&Self) -> f64| {
-            let mut figures: Vec<f64> = rounds.iter().map(figure).collect();
-            figures.sort_by(f64::total_cmp);
-            figures[figures.len() / 2]
-        };
+        let of = |figure: fn(&Self) -> f64| median(rounds.iter().map(figure));
         Self {
             per_second: of(|figures| figures.per_second),
             cpu_micros: of(|figures| figures.cpu_micros),

@@ -7,6 +7,7 @@ use tokio::runtime::Builder;
 use tollway_testkit::faults::AwsFront;
 use tollway_testkit::servers::DynamoServer;
 
+use crate::rounds::median;
 use crate::stores::callers::{Entrant, Ran, Stage, run};
 use crate::stores::round::Effort;
 
@@ -75,11 +76,7 @@ impl Figures {
 
     /// Of each figure the one in the middle.
     pub(super) fn median(rounds: &[Self]) -> Self {
-        let of = |figure: fn(&Self) -> f64| {
-            let mut figures: Vec<f64> = rounds.iter().map(figure).collect();
-            figures.sort_by(f64::total_cmp);
-            figures[figures.len() / 2]
-        };
+        let of = |figure: fn(&Self) -> f64| median(rounds.iter().map(figure));
         Self {
             per_second: of(|figures| figures.per_second),
             middle_micros: of(|figures| figures.middle_micros),

@@ -31,7 +31,7 @@ pub(super) async fn look_at(
         }
     };
     let their_store = theirs.store();
-    if let Some(part) = difference(store, written, their_store, &Written::in_config(other)).await {
+    if let Some(part) = difference(store, written, their_store, &Written::of(their_store)).await {
         let [ours, theirs] = [store, their_store].map(|store| store.cloned().unwrap_or_default().to_string());
         findings.add(different(part, &ours, &theirs, &other.display().to_string()));
     }

@@ -3,7 +3,7 @@
 //! `finding` is what it tells and `report` how. One file for each thing that it looks at: `consumers` the switch and who
 //! calls, `records` what limits them, `store` whether it answers and by which clock, `file` whether it can be written,
 //! `redis` its keys and its memory, `dynamodb` its table, `policies` whether anybody uses them, `compare` another config,
-//! `server` a running server, by `http`. `place` is where a store is, as somebody wrote it.
+//! `server` a running server, by `http`. `place` is where a store is, whoever opens it.
 
 mod compare;
 mod consumers;
@@ -69,18 +69,17 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let mut findings = Findings::default();
-    if let Some((path, config)) = config(context, &mut findings) {
-        let written = Written::find(context, &path);
+    if let Some(config) = config(context, &mut findings) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::new(Exit::FAILED, format!("no runtime: {error}")))?;
-        runtime.block_on(look(arguments, context, &config, &written, &mut findings));
+        runtime.block_on(look(arguments, context, &config, &mut findings));
     }
     report::write(&findings, context.output())?;
     Ok(if findings.problems() == 0 { Exit::DONE } else { Exit::FAILED })
 }
 
 /// The config, or what is wrong with it.
-fn config(context: &Context, findings: &mut Findings) -> Option<(PathBuf, Config)> {
+fn config(context: &Context, findings: &mut Findings) -> Option<Config> {
     let loaded = context.config_path().and_then(|path| {
         let config = Config::load(&path)?;
         Ok((path, config))
@@ -88,7 +87,7 @@ fn config(context: &Context, findings: &mut Findings) -> Option<(PathBuf, Config
     match loaded {
         Ok((path, config)) => {
             findings.looked_at(format!("config {}", path.display()));
-            Some((path, config))
+            Some(config)
         }
         Err(failure) => {
             let why = "without its config, a process refuses to start or keeps to limits that it read before";
@@ -99,15 +98,10 @@ fn config(context: &Context, findings: &mut Findings) -> Option<(PathBuf, Config
     }
 }
 
-async fn look(
-    arguments: &Arguments,
-    context: &Context,
-    config: &Config,
-    written: &Written,
-    findings: &mut Findings,
-) {
+async fn look(arguments: &Arguments, context: &Context, config: &Config, findings: &mut Findings) {
     let now = context.now();
     let store = context.named_store().or(config.store());
+    let written = &Written::of(store);
     consumers::look_at(config, written, arguments.consumer.as_ref(), findings);
     if let Some(consumers) = config.consumers() {
         records::look_at(consumers, arguments.consumer.as_ref(), now, findings).await;

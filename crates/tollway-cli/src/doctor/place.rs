@@ -1,29 +1,15 @@
-//! Where a store is, as somebody wrote it: with its password and all that stands behind the `?`.
-//!
-//! What is read of a config never gives its password away, so it is read once more here.
+//! Where a store is, whoever opens it.
 
 use std::path::{Path, PathBuf};
 
-use crate::context::Context;
+use tollway::StoreUrl;
 
-/// The URL of the store as it was written, if there is one.
+/// The whole URL of the store, if there is one: with its password and all that stands behind the `?`. Never shown.
 pub(super) struct Written(Option<String>);
 
 impl Written {
-    /// The one that the command line names, else the config's.
-    pub(super) fn find(context: &Context, config: &Path) -> Self {
-        match context.named_store() {
-            Some(_) => Self(on_command_line(std::env::args())),
-            None => Self::in_config(config),
-        }
-    }
-
-    /// The one of a config that is known to be right.
-    pub(super) fn in_config(path: &Path) -> Self {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        let config: toml::Table = toml::from_str(&text).unwrap_or_default();
-        let url = config.get("store").and_then(|store| store.get("url")).and_then(|url| url.as_str());
-        Self(url.map(str::to_owned))
+    pub(super) fn of(store: Option<&StoreUrl>) -> Self {
+        Self(store.map(StoreUrl::expose))
     }
 
     /// If it is one of Redis.
@@ -60,27 +46,9 @@ pub(super) fn real(path: &Path) -> PathBuf {
     whole.canonicalize().ok().or_else(in_folder).unwrap_or_else(|| whole.clone())
 }
 
-/// `--store URL` or `--store=URL`: the command line was understood, so it is one of them.
-fn on_command_line(words: impl Iterator<Item = String>) -> Option<String> {
-    let mut words = words.skip_while(|word| word != "--store" && !word.starts_with("--store="));
-    let word = words.next()?;
-    match word.strip_prefix("--store=") {
-        Some(url) => Some(url.to_owned()),
-        None => words.next(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_command_line_has_it_in_two_ways() {
-        let find = |words: &[&str]| on_command_line(words.iter().map(|word| (*word).to_owned()));
-        assert_eq!(find(&["tollway", "--store", "redis://h", "doctor"]).as_deref(), Some("redis://h"));
-        assert_eq!(find(&["tollway", "doctor", "--store=redis://h?a=b"]).as_deref(), Some("redis://h?a=b"));
-        assert_eq!(find(&["tollway", "doctor"]), None);
-    }
 
     #[test]
     fn who_opens_a_store_is_no_part_of_its_place() {

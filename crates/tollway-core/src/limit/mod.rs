@@ -174,6 +174,21 @@ impl Limit {
         self.identity
     }
 
+    /// How long its amount lasts, as people say it: a month is 30 days. Slots have no period.
+    pub fn period(&self) -> Option<Span> {
+        match &self.algorithm {
+            Algorithm::Window(Calendar::Every(period))
+            | Algorithm::FromFirstCall(period)
+            | Algorithm::Sliding(period)
+            | Algorithm::Bucket { period, .. }
+            | Algorithm::Paced(period) => Some(*period),
+            Algorithm::Window(Calendar::Day(_)) => Some(Span::from_days(1)),
+            Algorithm::Window(Calendar::Week(_)) => Some(Span::from_days(7)),
+            Algorithm::Window(Calendar::Month(_)) => Some(Span::from_days(30)),
+            Algorithm::Concurrency { .. } => None,
+        }
+    }
+
     /// How long a take may matter to this limit at the most.
     pub fn longest_memory(&self) -> Span {
         match &self.algorithm {

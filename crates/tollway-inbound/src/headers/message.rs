@@ -1,8 +1,6 @@
 //! What a caller who was denied is told, in the words that callers of such APIs know.
 
-use tollway_core::{Algorithm, Limit, Span};
-
-use super::period;
+use tollway_core::{Algorithm, Limit, Period, Span};
 
 /// The sentence of a 429: which limit, and whether it is that of callers without credentials.
 ///
@@ -19,7 +17,7 @@ use super::period;
 pub fn too_many_requests(limit: &Limit, anonymous: bool) -> String {
     let whose = if anonymous { "anonymous access" } else { "this Consumer" };
     let (amount, unit) = (limit.amount(), limit.unit());
-    match (limit.algorithm(), period(limit)) {
+    match (limit.algorithm(), limit.period()) {
         (Algorithm::Concurrency { .. }, _) | (_, None) => {
             format!("Too Many Requests. We only allow {amount} requests at the same time for {whose}.")
         }
@@ -29,18 +27,10 @@ pub fn too_many_requests(limit: &Limit, anonymous: bool) -> String {
     }
 }
 
-fn per(period: Span) -> String {
-    const NAMED: [(Span, &str); 6] = [
-        (Span::from_secs(1), "second"),
-        (Span::from_mins(1), "minute"),
-        (Span::from_hours(1), "hour"),
-        (Span::from_days(1), "day"),
-        (Span::from_days(7), "week"),
-        (Span::from_days(30), "month"),
-    ];
-    match NAMED.iter().find(|(length, _)| *length == period) {
-        Some((_, name)) => format!("per {name}"),
-        None => format!("in {period}"),
+fn per(span: Span) -> String {
+    match Period::of(span) {
+        Some(period) => format!("per {period}"),
+        None => format!("in {span}"),
     }
 }
 

@@ -25,7 +25,7 @@ mod structured;
 
 use std::fmt;
 
-use tollway_core::{Algorithm, Calendar, Limit, Name, Reading, Span, Timestamp};
+use tollway_core::{Limit, Name, Reading, Span, Timestamp};
 
 pub use message::too_many_requests;
 
@@ -108,22 +108,7 @@ pub fn most_telling<'s, 'a>(shown: impl IntoIterator<Item = &'s Shown<'a>>) -> O
 where
     'a: 's,
 {
-    shown.into_iter().min_by_key(|one| (!one.refuses, period(one.limit).unwrap_or(Span::MAX)))
-}
-
-/// How long its amount lasts; nothing for slots, which have no period.
-fn period(limit: &Limit) -> Option<Span> {
-    match limit.algorithm() {
-        Algorithm::Window(Calendar::Every(period))
-        | Algorithm::FromFirstCall(period)
-        | Algorithm::Sliding(period)
-        | Algorithm::Bucket { period, .. }
-        | Algorithm::Paced(period) => Some(*period),
-        Algorithm::Window(Calendar::Day(_)) => Some(Span::from_days(1)),
-        Algorithm::Window(Calendar::Week(_)) => Some(Span::from_days(7)),
-        Algorithm::Window(Calendar::Month(_)) => Some(Span::from_days(30)),
-        Algorithm::Concurrency { .. } => None,
-    }
+    shown.into_iter().min_by_key(|one| (!one.refuses, one.limit.period().unwrap_or(Span::MAX)))
 }
 
 /// Rounded up: whoever waits that long has waited enough.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tollway_core::{Algorithm, Span, Timestamp};
 
-use super::{Shown, period, whole_seconds};
+use super::{Shown, whole_seconds};
 
 /// The largest integer of a structured field: fifteen digits.
 const INTEGER_MAX: u64 = 999_999_999_999_999;
@@ -20,7 +20,7 @@ pub(super) fn policies<'a>(shown: impl Iterator<Item = &'a Shown<'a>>) -> String
             string(one.limit.unit().as_str(), text);
         }
         // A window of less than a second cannot be said.
-        if let Some(period) = period(one.limit).filter(|period| *period >= Span::from_secs(1)) {
+        if let Some(period) = one.limit.period().filter(|period| *period >= Span::from_secs(1)) {
             let _ = write!(text, ";w={}", whole_seconds(period));
         }
     })

@@ -143,36 +143,23 @@ async fn operate(
     match operation {
         Operation::Take => take::answer(worker, caller, request).await,
         Operation::Authorize => authorize::answer(worker, caller, &request).await,
-        // Boxed, so that what is asked for now and then makes no other request's future larger: those are moved about.
-        _ => Box::pin(operate_seldom(operation, parameters, worker, caller, request)).await,
-    }
-}
-
-async fn operate_seldom(
-    operation: Operation,
-    parameters: Vec<String>,
-    worker: &Rc<Worker>,
-    caller: &Caller,
-    request: Request<Incoming>,
-) -> Result<Response, Problem> {
-    match operation {
-        Operation::Take => take::answer(worker, caller, request).await,
-        Operation::Authorize => authorize::answer(worker, caller, &request).await,
-        Operation::Begin => permit::begin(worker, caller, request).await,
-        Operation::Settle => permit::settle(worker, caller, request).await,
-        Operation::Done => permit::done(worker, caller, request).await,
-        Operation::Return => permit::give_back(worker, caller, request).await,
-        Operation::Renew => permit::renew(worker, caller, request).await,
+        // The others are boxed, so that what is asked for now and then makes no other request's future larger: those are
+        // moved about.
+        Operation::Begin => Box::pin(permit::begin(worker, caller, request)).await,
+        Operation::Settle => Box::pin(permit::settle(worker, caller, request)).await,
+        Operation::Done => Box::pin(permit::done(worker, caller, request)).await,
+        Operation::Return => Box::pin(permit::give_back(worker, caller, request)).await,
+        Operation::Renew => Box::pin(permit::renew(worker, caller, request)).await,
         Operation::OpenApi => Ok(openapi::answer(caller.door)),
         Operation::Health => Ok(admin::health()),
         Operation::Ready => Ok(admin::ready(worker)),
-        Operation::Metrics => Ok(admin::metrics(worker).await),
+        Operation::Metrics => Ok(Box::pin(admin::metrics(worker)).await),
         Operation::Policies => Ok(admin::policies(worker)),
-        Operation::Usage => admin::usage(worker, &request).await,
-        Operation::Reset => admin::reset(worker, caller, request).await,
-        Operation::SetLimit => admin::set_limit(worker, caller, parameters, request).await,
-        Operation::ClearLimit => admin::clear_limit(worker, parameters).await,
-        Operation::RedisHealth => admin::redis_health(worker).await,
-        Operation::Manage(what) => admin::manage(what, worker, caller, parameters, request).await,
+        Operation::Usage => Box::pin(admin::usage(worker, &request)).await,
+        Operation::Reset => Box::pin(admin::reset(worker, caller, request)).await,
+        Operation::SetLimit => Box::pin(admin::set_limit(worker, caller, parameters, request)).await,
+        Operation::ClearLimit => Box::pin(admin::clear_limit(worker, parameters)).await,
+        Operation::RedisHealth => Box::pin(admin::redis_health(worker)).await,
+        Operation::Manage(what) => Box::pin(admin::manage(what, worker, caller, parameters, request)).await,
     }
 }

@@ -66,7 +66,12 @@ impl RedisSentinel {
                 .iter()
                 .all(|line| master.contains(line))
         };
-        let follows = || self.master().command(&["INFO", "replication"]).contains(",state=online,");
+        // By the replica's word: its master calls it online before it has loaded what it was sent.
+        let follows = || {
+            let master = self.master().port();
+            let followed = format!("slave\n127.0.0.1\n{master}\nconnected\n");
+            self.servers.iter().any(|server| server.command(&["ROLE"]).starts_with(&followed))
+        };
         until(PATIENCE, || (self.sentinels.iter().all(whole) && follows()).then_some(()))
             .expect("the sentinels find the replica and each other");
     }

@@ -50,8 +50,7 @@ impl RemoteUrl {
     }
 
     /// All of it, for whoever connects.
-    #[cfg(any(feature = "redis", feature = "postgres", feature = "dynamodb"))]
-    pub(crate) fn expose(&self) -> &str {
+    pub fn expose(&self) -> &str {
         &self.0
     }
 }

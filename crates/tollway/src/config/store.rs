@@ -40,6 +40,14 @@ pub enum StoreUrl {
 }
 
 impl StoreUrl {
+    /// The whole URL, for whoever connects. It may hold a password; [`Display`](fmt::Display) does not show it.
+    pub fn expose(&self) -> String {
+        match self {
+            Self::Redis(url) | Self::Postgres(url) | Self::DynamoDb(url) => url.expose().to_owned(),
+            Self::Memory { .. } | Self::File(_) => self.to_string(),
+        }
+    }
+
     /// What it says of a table in DynamoDB, if it is one.
     #[cfg(feature = "dynamodb")]
     pub fn dynamodb(&self) -> Option<tollway_dynamodb::DynamoOptions> {

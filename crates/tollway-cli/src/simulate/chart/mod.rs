@@ -6,8 +6,8 @@ mod panel;
 
 use std::fmt::Write;
 
-use tollway::core::{Algorithm, Calendar, REQUESTS};
-use tollway::{Limit, Span, Timestamp};
+use tollway::core::REQUESTS;
+use tollway::{Span, Timestamp};
 
 use super::replay::{Timeline, Trial};
 use super::summary::Summary;
@@ -147,23 +147,9 @@ fn lines(trial: &Trial) -> Vec<Line> {
     let of_requests = trial.policy.limits().iter().filter(|limit| limit.unit().as_str() == REQUESTS);
     of_requests
         .filter_map(|limit| {
-            Some(Line { text: limit.to_string(), amount: limit.amount(), period: period(limit)? })
+            Some(Line { text: limit.to_string(), amount: limit.amount(), period: limit.period()? })
         })
         .collect()
-}
-
-fn period(limit: &Limit) -> Option<Span> {
-    match limit.algorithm() {
-        Algorithm::Window(Calendar::Every(period))
-        | Algorithm::FromFirstCall(period)
-        | Algorithm::Sliding(period)
-        | Algorithm::Bucket { period, .. }
-        | Algorithm::Paced(period) => Some(*period),
-        Algorithm::Window(Calendar::Day(_)) => Some(Span::from_days(1)),
-        Algorithm::Window(Calendar::Week(_)) => Some(Span::from_days(7)),
-        Algorithm::Window(Calendar::Month(_)) => Some(Span::from_days(30)),
-        Algorithm::Concurrency { .. } => None,
-    }
 }
 
 /// Text that means itself in XML, whatever is in it. What XML has no place for is left out.

@@ -31,9 +31,8 @@ impl RecordsUrl {
     /// The whole URL, for whoever connects. It may hold a password; [`Display`](fmt::Display) does not show it.
     pub fn expose(&self) -> String {
         match self {
-            #[cfg(feature = "postgres")]
             Self::Postgres(url) => url.expose().to_owned(),
-            _ => self.to_string(),
+            Self::Sqlite(_) | Self::Memory => self.to_string(),
         }
     }
 
