@@ -1,10 +1,10 @@
 //! The machine's clocks. The only place in Tollway that reads them.
 #![allow(clippy::disallowed_methods, reason = "this module is where the machine's clock comes in")]
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use tollway_core::{Clock, Span, Timestamp};
+use tollway_core::{Clock, Timestamp};
 
 /// How long the processor's counter is trusted before it is set by the system's clock again: the two drift apart by some
 /// microseconds in this time, and by seconds in a day.
@@ -20,9 +20,9 @@ pub struct SystemClock {
     started_raw: u64,
     started: Instant,
     started_at: Timestamp,
-    /// What the counter's elapsed nanoseconds lack, as of the last setting.
-    lacking: AtomicI64,
-    /// The counter's elapsed nanoseconds at which it is due to be set again.
+    /// When the counter began to count, as of its last setting: nanoseconds since the epoch, which fit for five centuries.
+    counts_from: AtomicU64,
+    /// The counted nanoseconds at which it is due to be set again.
     next_setting: AtomicU64,
 }
 
@@ -35,15 +35,16 @@ impl SystemClock {
             started: Instant::now(),
             started_at: wall_time(),
             counter,
-            lacking: AtomicI64::new(0),
+            counts_from: AtomicU64::new(0),
             next_setting: AtomicU64::new(0),
         }
     }
 
     #[cold]
     fn set(&self, counted: u64) {
-        let elapsed = i64::try_from(self.started.elapsed().as_nanos()).unwrap_or(i64::MAX);
-        self.lacking.store(elapsed.saturating_sub_unsigned(counted), Ordering::Relaxed);
+        let elapsed = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let now = self.started_at.as_micros().saturating_mul(1_000).saturating_add(elapsed);
+        self.counts_from.store(now.saturating_sub(counted), Ordering::Relaxed);
         self.next_setting.store(counted.saturating_add(TRUSTED_NANOS), Ordering::Relaxed);
     }
 }
@@ -61,8 +62,7 @@ impl Clock for SystemClock {
         if counted >= self.next_setting.load(Ordering::Relaxed) {
             self.set(counted);
         }
-        let elapsed = counted.saturating_add_signed(self.lacking.load(Ordering::Relaxed));
-        self.started_at.plus(Span::from_micros(elapsed / 1_000))
+        Timestamp::from_micros(counted.saturating_add(self.counts_from.load(Ordering::Relaxed)) / 1_000)
     }
 }
 

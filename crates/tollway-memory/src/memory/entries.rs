@@ -33,7 +33,7 @@ pub(super) struct Entry<K> {
 impl<K> Entry<K> {
     #[inline]
     fn is(&self, key: Key<'_>) -> bool {
-        self.subject.as_str() == key.subject
+        same(self.subject.as_str().as_bytes(), key.subject.as_bytes())
             && (Arc::ptr_eq(&self.policy, key.policy) || self.is_of_same_name(key.policy))
     }
 
@@ -46,6 +46,18 @@ impl<K> Entry<K> {
     fn hash(&self, hasher: &RandomState) -> u64 {
         hash(hasher, &self.policy, self.subject.as_str())
     }
+}
+
+/// Whether two subjects are one. Those of a usual length are compared in two words that overlap, which takes less than the
+/// call that compares any others.
+#[inline(always)]
+fn same(one: &[u8], other: &[u8]) -> bool {
+    let ends = |bytes: &[u8]| {
+        let (first, last) = (bytes.first_chunk()?, bytes.last_chunk()?);
+        Some((u64::from_ne_bytes(*first), u64::from_ne_bytes(*last)))
+    };
+    one.len() == other.len()
+        && if (8..=16).contains(&one.len()) { ends(one) == ends(other) } else { one == other }
 }
 
 /// A table that can be walked.
@@ -110,6 +122,25 @@ impl<K> Entries<K> {
         let length = self.0.len();
         if self.0.capacity() > WORTH_IT && length < self.0.capacity() / 4 {
             self.0.shrink_to(length * 2, |entry| entry.hash(hasher));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_that_differ_in_one_byte_are_two() {
+        for length in 0..40 {
+            let one = vec![b'a'; length];
+            assert!(same(&one, &one.clone()));
+            assert!(!same(&one, &vec![b'a'; length + 1]));
+            for place in 0..length {
+                let mut other = one.clone();
+                other[place] = b'b';
+                assert!(!same(&one, &other), "{length} bytes, the one at {place}");
+            }
         }
     }
 }

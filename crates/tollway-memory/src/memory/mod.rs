@@ -133,7 +133,7 @@ impl MemoryStore {
         if policy.holds_slots() {
             return None;
         }
-        self.decide_at(policy, subject, cost, NOBODY, self.clock.now())
+        self.decide_at(policy, subject, cost, NOBODY)
     }
 
     /// The same, and what every limit shows afterwards, one after the other.
@@ -145,10 +145,10 @@ impl MemoryStore {
         cost: &Cost,
         see: impl FnMut(Reading),
     ) -> Option<DecideNow> {
-        let now = self.clock.now();
         let hash = entries::hash(&self.hasher, policy.key(), subject);
+        let now = self.clock.now();
         let mut shard = self.lock(shard_of(hash));
-        match shard.own(hash, policy, subject)? {
+        match shard.own_soon(hash, policy, subject)? {
             Found::Packed(packed) => {
                 let decided = packed.decide_now(policy, cost, now)?;
                 packed.reading(policy, now).into_iter().for_each(see);
@@ -164,17 +164,12 @@ impl MemoryStore {
     }
 
     #[inline(always)]
-    fn decide_at(
-        &self,
-        policy: &Policy,
-        subject: &str,
-        cost: &Cost,
-        permit: PermitId,
-        now: Timestamp,
-    ) -> Option<DecideNow> {
+    fn decide_at(&self, policy: &Policy, subject: &str, cost: &Cost, permit: PermitId) -> Option<DecideNow> {
+        // In this order: the clock is read while the subject comes from memory.
         let hash = entries::hash(&self.hasher, policy.key(), subject);
+        let now = self.clock.now();
         let mut shard = self.lock(shard_of(hash));
-        let decided = match shard.own(hash, policy, subject)? {
+        let decided = match shard.own_soon(hash, policy, subject)? {
             Found::Packed(packed) => packed.decide_now(policy, cost, now)?,
             Found::Many(packed, key) => packed.decide_now(key, policy, cost, now)?,
             Found::Whole(line) => self.decide_whole(policy, cost, line, permit, now)?,
@@ -296,11 +291,10 @@ impl Store for MemoryStore {
         if batch.len() > OPERATIONS_PER_BATCH_MAX {
             return Answer::now(Err(too_many(batch.len())));
         }
-        let now = self.clock.now();
         if let [Operation { parties: [party], verb: Verb::Take(terms) }] = batch
             && let (None, false, Span::ZERO) = (terms.call, terms.readings, terms.max_wait)
             && let Some(decided) =
-                self.decide_at(party.policy, party.subject.as_str(), party.cost, terms.permit, now)
+                self.decide_at(party.policy, party.subject.as_str(), party.cost, terms.permit)
         {
             let decision = match decided {
                 DecideNow::Granted(granted) => Decision::Granted(granted.of_permit(terms.permit)),
@@ -308,6 +302,7 @@ impl Store for MemoryStore {
             };
             return Answer::now(Ok(Outcomes::from_buf([Outcome::Decided(decision)])));
         }
+        let now = self.clock.now();
         Answer::now(batch.iter().map(|operation| self.apply_one(operation, now)).collect::<StoreResult>())
     }
 

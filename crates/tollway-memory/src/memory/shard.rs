@@ -63,8 +63,13 @@ impl Shard {
         self.overflow.len()
     }
 
-    /// The line of its own that a subject has, where it lies.
+    /// The line of its own that a subject has, where it lies, if it is found at the first look: nearly all are.
     #[inline(always)]
+    pub(super) fn own_soon(&mut self, hash: u64, policy: &Policy, subject: &str) -> Option<Found<'_>> {
+        self.own.find_soon(hash, policy.key(), subject)
+    }
+
+    /// The line of its own that a subject has, where it lies.
     pub(super) fn own(&mut self, hash: u64, policy: &Policy, subject: &str) -> Option<Found<'_>> {
         self.own.find(hash, policy.key(), subject)
     }

@@ -60,15 +60,31 @@ impl LineTable {
         self.one.len() + self.many.len()
     }
 
+    /// The line of a key, if it is where the number of limits says. Elsewhere it would wait or remember something, or that
+    /// number was another once.
     #[inline(always)]
+    pub(super) fn find_soon(
+        &mut self,
+        hash: u64,
+        policy: &Arc<PolicyKey>,
+        subject: &str,
+    ) -> Option<Found<'_>> {
+        let key = Key { hash, policy, subject };
+        if policy.limits() > 1 {
+            find_many(&mut self.many, key)
+        } else {
+            find_one(&mut self.one, &mut self.whole, key)
+        }
+    }
+
+    /// The line of a key, wherever it is.
     pub(super) fn find(&mut self, hash: u64, policy: &Arc<PolicyKey>, subject: &str) -> Option<Found<'_>> {
         let Self { one, many, whole, .. } = self;
         let key = Key { hash, policy, subject };
-        // Not where the number of limits says: it waits or remembers something, or that number was another once.
         if policy.limits() > 1 {
-            find_many(many, key).or_else(|| rarely(|| find_one(one, whole, key)))
+            find_many(many, key).or_else(|| find_one(one, whole, key))
         } else {
-            find_one(one, whole, key).or_else(|| rarely(|| find_many(many, key)))
+            find_one(one, whole, key).or_else(|| find_many(many, key))
         }
     }
 
@@ -134,13 +150,6 @@ fn find_one<'a>(one: &'a mut Entries<Kept>, whole: &'a mut Slab<Line>, key: Key<
 #[inline(always)]
 fn find_many<'a>(many: &'a mut Entries<PackedMany>, key: Key<'_>) -> Option<Found<'a>> {
     many.find_mut(key).map(|(packed, policy)| Found::Many(packed, policy))
-}
-
-/// Keeps what is rarely done out of the way of what is done with every take.
-#[cold]
-#[inline(never)]
-fn rarely<T>(work: impl FnOnce() -> T) -> T {
-    work()
 }
 
 impl Kept {

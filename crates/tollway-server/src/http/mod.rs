@@ -44,7 +44,7 @@ use crate::bounds::{
 };
 use crate::connection::Caller;
 use crate::grpc;
-use crate::worker::{self, Worker};
+use crate::worker::{Rest, Worker};
 use begun::Begun;
 use route::{Found, find};
 
@@ -86,8 +86,9 @@ pub(crate) async fn serve(
     let service = service_fn(|request: Request<Incoming>| {
         let (worker, caller) = (Rc::clone(worker), caller.clone());
         async move {
-            let _busy = caller.pulse.begin(request.version() == Version::HTTP_2);
-            worker::gather(true);
+            let multiplexed = request.version() == Version::HTTP_2;
+            let _busy = caller.pulse.begin(multiplexed);
+            if multiplexed { Rest::GiveWay } else { Rest::Moment }.after_answer();
             Ok::<_, Infallible>(answer(&worker, &caller, request).await)
         }
     });

@@ -26,7 +26,7 @@ use tokio::task::yield_now;
 
 use crate::bounds::RESP_READ_BYTES;
 use crate::connection::Caller;
-use crate::worker::{self, Worker};
+use crate::worker::{Rest, Worker};
 use chosen::ChosenLimits;
 use outbox::Outbox;
 use reply::Reply;
@@ -129,7 +129,7 @@ impl Conversation<'_> {
 
     /// Answers the requests that `arrived` begins with; how many bytes they were.
     fn answer(&mut self, arrived: &[u8], outbox: &mut Outbox) -> usize {
-        worker::gather(false);
+        Rest::UntilCalled.after_answer();
         let mut answered = 0;
         let mut unquoted = Vec::new();
         self.behind = false;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{rest, run};
+use super::{Rest, run};
 use crate::ServeError;
 use crate::bounds::INBOX_MAX;
 use crate::connection::Arrival;
@@ -73,7 +73,7 @@ fn start_one(number: usize, shared: Arc<Shared>, grace: Duration) -> Result<Memb
     let work = move || {
         let mut builder = Builder::new_current_thread();
         let runtime =
-            builder.enable_io().enable_time().on_thread_park(rest).build_local(LocalOptions::default());
+            builder.enable_io().enable_time().on_thread_park(Rest::take).build_local(LocalOptions::default());
         match runtime {
             Ok(runtime) => {
                 let _ = tell_started.send(Ok(()));

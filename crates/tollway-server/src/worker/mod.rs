@@ -5,6 +5,7 @@
 
 mod crew;
 mod pulse;
+mod rest;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 pub(crate) use crew::{Crew, Load};
 pub(crate) use pulse::Pulse;
+pub(crate) use rest::Rest;
 
 use crate::bounds::LOOK_INTERVAL;
 use crate::connection::{self, Arrival};
@@ -27,26 +29,6 @@ use crate::listener::Door;
 use crate::resp::Resp;
 use crate::server::Shared;
 use pulse::CoarseClock;
-
-thread_local! {
-    /// See [`gather`].
-    static GATHERS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Says whether this worker's clients are better served after a moment. What HTTP and gRPC clients do to make a request takes
-/// long, so where they share the worker's core it lets them go first before it sleeps: what they send meanwhile is then read in
-/// one go, and neither sleep nor waking is paid for. Clients of the Redis protocol are quick, and would only wait longer. Both
-/// as the bench's group server measures it.
-pub(crate) fn gather(gathers: bool) {
-    GATHERS.set(gathers);
-}
-
-/// What a worker does before it sleeps.
-fn rest() {
-    if GATHERS.get() {
-        std::thread::yield_now();
-    }
-}
 
 /// What a worker has at hand.
 pub(crate) struct Worker {
