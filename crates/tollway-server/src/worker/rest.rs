@@ -20,8 +20,9 @@ pub(crate) enum Rest {
 /// How many answers are worth a moment's rest.
 const WORTH_A_MOMENT: u32 = 4;
 
-/// The shortest there is: the system makes some fifty microseconds of it.
-const MOMENT: Duration = Duration::from_micros(1);
+/// The system makes about twice as long of it. In a shorter one too few requests come for what it costs, and a longer one
+/// is felt.
+const MOMENT: Duration = Duration::from_micros(60);
 
 thread_local! {
     static NEXT: Cell<Rest> = const { Cell::new(Rest::UntilCalled) };
