@@ -14,7 +14,7 @@ local KEYS_BEFORE = 3
 local VALUES_BEFORE = 1
 
 -- How often the clock may tick while the counters are read.
-local READ_TRIES_MAX = 3
+local READ_TRIES_MAX = 4
 
 -- The time in microseconds, and in whole milliseconds, which is how long keys live.
 local now, now_millis
@@ -45,11 +45,10 @@ local function read_count(value)
 end
 
 -- What each key has left to live: -1 is for ever, -2 there is none. All within one millisecond of the clock, so that
--- the end of each is known to the millisecond.
+-- the end of each is known to the millisecond. The clock was looked at before: by the call before, or as the first thing.
 local function read_lifetimes(count)
   local left = {}
   for _ = 1, READ_TRIES_MAX do
-    look_at_clock()
     local begun = now_millis
     for i = 1, count do left[i] = redis.call("PTTL", keys[KEYS_BEFORE + i]) end
     look_at_clock()

@@ -65,6 +65,7 @@ local function problem_of(problem)
   return redis.error_reply(string.find(said, "^%u+ ") and said or "ERR " .. said)
 end
 
+look_at_clock()
 local answers, before = {}, 0
 for number = 1, #ARGV / 2 do
   local count = tonumber(ARGV[2 * number - 1])

@@ -55,7 +55,9 @@ local function take_shortly(request, values)
     local charge, key = meter[CHARGE], keys[KEYS_BEFORE + i]
     if charge > 0 then
       counted, counts[i] = true, counts[i] + charge
-      if lasts[i] then
+      if lasts[i] and charge == 1 then
+        redis.call("INCR", key)
+      elseif lasts[i] then
         redis.call("INCRBY", key, whole(charge))
       else
         lasts[i] = now_millis + periods[i]
