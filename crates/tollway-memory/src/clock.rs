@@ -29,13 +29,14 @@ pub struct SystemClock {
 impl SystemClock {
     /// Anchors the clock to wall time now.
     pub fn new() -> Self {
-        let counter = quanta::Clock::new();
+        let (counter, started_at) = (quanta::Clock::new(), wall_time());
         Self {
             started_raw: counter.raw(),
             started: Instant::now(),
-            started_at: wall_time(),
+            started_at,
             counter,
-            counts_from: AtomicU64::new(0),
+            // Right from the first: of two threads that ask at once, one may see that the clock was set and not yet to what.
+            counts_from: AtomicU64::new(nanos(started_at)),
             next_setting: AtomicU64::new(0),
         }
     }
@@ -43,7 +44,7 @@ impl SystemClock {
     #[cold]
     fn set(&self, counted: u64) {
         let elapsed = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let now = self.started_at.as_micros().saturating_mul(1_000).saturating_add(elapsed);
+        let now = nanos(self.started_at).saturating_add(elapsed);
         self.counts_from.store(now.saturating_sub(counted), Ordering::Relaxed);
         self.next_setting.store(counted.saturating_add(TRUSTED_NANOS), Ordering::Relaxed);
     }
@@ -76,8 +77,26 @@ impl Clock for WallClock {
     }
 }
 
+fn nanos(time: Timestamp) -> u64 {
+    time.as_micros().saturating_mul(1_000)
+}
+
 /// A machine whose date lies before 1970 is at the epoch.
 fn wall_time() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clock that counted from the epoch until somebody had set it would give new subjects windows of 1970.
+    #[test]
+    fn it_counts_from_now_before_it_was_first_set() {
+        let before = wall_time();
+        let clock = SystemClock::new();
+        let counts_from = Timestamp::from_micros(clock.counts_from.load(Ordering::Relaxed) / 1_000);
+        assert!(before <= counts_from && counts_from <= wall_time());
+    }
 }

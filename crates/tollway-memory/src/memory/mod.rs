@@ -133,7 +133,7 @@ impl MemoryStore {
         if policy.holds_slots() {
             return None;
         }
-        self.decide_at(policy, subject, cost, NOBODY)
+        self.decide_shortly(policy, subject, cost, NOBODY)
     }
 
     /// The same, and what every limit shows afterwards, one after the other.
@@ -164,7 +164,13 @@ impl MemoryStore {
     }
 
     #[inline(always)]
-    fn decide_at(&self, policy: &Policy, subject: &str, cost: &Cost, permit: PermitId) -> Option<DecideNow> {
+    fn decide_shortly(
+        &self,
+        policy: &Policy,
+        subject: &str,
+        cost: &Cost,
+        permit: PermitId,
+    ) -> Option<DecideNow> {
         // In this order: the clock is read while the subject comes from memory.
         let hash = entries::hash(&self.hasher, policy.key(), subject);
         let now = self.clock.now();
@@ -294,7 +300,7 @@ impl Store for MemoryStore {
         if let [Operation { parties: [party], verb: Verb::Take(terms) }] = batch
             && let (None, false, Span::ZERO) = (terms.call, terms.readings, terms.max_wait)
             && let Some(decided) =
-                self.decide_at(party.policy, party.subject.as_str(), party.cost, terms.permit)
+                self.decide_shortly(party.policy, party.subject.as_str(), party.cost, terms.permit)
         {
             let decision = match decided {
                 DecideNow::Granted(granted) => Decision::Granted(granted.of_permit(terms.permit)),

@@ -88,8 +88,9 @@ pub(crate) async fn serve(
         async move {
             let multiplexed = request.version() == Version::HTTP_2;
             let _busy = caller.pulse.begin(multiplexed);
+            let response = answer(&worker, &caller, request).await;
             if multiplexed { Rest::GiveWay } else { Rest::Moment }.after_answer();
-            Ok::<_, Infallible>(answer(&worker, &caller, request).await)
+            Ok::<_, Infallible>(response)
         }
     });
     let mut connection = pin!(worker.http.builder.serve_connection(TokioIo::new(stream), service));
