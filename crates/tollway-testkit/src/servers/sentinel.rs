@@ -3,7 +3,14 @@
 use super::patience::PATIENCE;
 use super::{RedisServer, until};
 
-/// A master and a replica, and three sentinels that make the one the other when it is gone for a second.
+/// When the sentinels think that a master is gone, in milliseconds: on a busy machine one that lives may be silent for a
+/// second, and is not to be replaced by a server that has just started and knows nothing.
+const GONE_AFTER_MS: &str = "60000";
+
+/// The same while a test has taken the master away.
+const GONE_AT_ONCE_MS: &str = "1000";
+
+/// A master and a replica, and three sentinels that make the one the other when a test takes the master away.
 pub struct RedisSentinel {
     servers: [RedisServer; 2],
     sentinels: [RedisServer; 3],
@@ -21,10 +28,10 @@ impl RedisSentinel {
         let sentinels = [(); 3].map(|()| RedisServer::start_with(&["--sentinel"]));
         for sentinel in &sentinels {
             sentinel.expect_ok(&["SENTINEL", "MONITOR", Self::NAME, "127.0.0.1", &port, "2"]);
-            let haste = ["down-after-milliseconds", "1000", "failover-timeout", "5000"];
-            sentinel.expect_ok(&[&["SENTINEL", "SET", Self::NAME], &haste[..]].concat());
+            sentinel.expect_ok(&["SENTINEL", "SET", Self::NAME, "failover-timeout", "5000"]);
         }
         let group = Self { servers, sentinels };
+        group.think_it_gone_after(GONE_AFTER_MS);
         group.wait_until_whole();
         group
     }
@@ -46,16 +53,26 @@ impl RedisSentinel {
         self.servers.iter().find(is_master).expect("a sentinel knows a master")
     }
 
-    /// Waits until all sentinels name another master than this, and it takes writes.
-    pub fn wait_for_other_master(&self, former: &RedisServer) -> &RedisServer {
+    /// Kills the master, and waits until all sentinels name the other server and it takes writes. Answers with the one
+    /// that was and the one that is.
+    pub fn replace_master(&self) -> (&RedisServer, &RedisServer) {
+        let former = self.master();
         let other = self.servers.iter().find(|server| server.port() != former.port()).expect("two servers");
+        former.kill();
+        self.think_it_gone_after(GONE_AT_ONCE_MS);
         let place = format!("127.0.0.1\n{}", other.port());
         let named = |sentinel: &RedisServer| {
             sentinel.command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", Self::NAME]) == place
         };
         let is_master = || self.sentinels.iter().all(named) && other.command(&["ROLE"]).starts_with("master");
         until(PATIENCE, || is_master().then_some(())).expect("sentinels make the replica a master");
-        other
+        self.think_it_gone_after(GONE_AFTER_MS);
+        (former, other)
+    }
+
+    fn think_it_gone_after(&self, milliseconds: &str) {
+        let patience = ["SENTINEL", "SET", Self::NAME, "down-after-milliseconds", milliseconds];
+        self.sentinels.iter().for_each(|sentinel| sentinel.expect_ok(&patience));
     }
 
     /// Waits until the replica follows, and the sentinels know it and each other.
