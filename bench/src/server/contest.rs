@@ -35,8 +35,9 @@ pub(super) fn contest(case: &str, parts: &[Part], effort: Effort, report: &mut R
     let mut figures = vec![Vec::new(); parts.len()];
     for round in 1..=effort.rounds {
         for (part, figures) in parts.iter().zip(&mut figures) {
-            eprintln!("{case}, round {round}: {}", part.name);
-            figures.push(play(part, effort.round).with_context(|| format!("{case}, {}", part.name))?);
+            let played = play(part, effort.round).with_context(|| format!("{case}, {}", part.name))?;
+            eprintln!("{case}, round {round}: {}, {:.2} us", part.name, played.cpu_micros);
+            figures.push(played);
         }
     }
     let medians: Vec<Figures> = figures.iter().map(|rounds| Figures::median(rounds)).collect();

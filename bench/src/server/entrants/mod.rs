@@ -8,6 +8,7 @@ mod throttlecrab;
 use anyhow::Result;
 use clap::ValueEnum;
 use tollway_testkit::servers::RedisServer;
+use tracing_subscriber::filter::LevelFilter;
 
 use limitador::Limitador;
 use ours::Ours;
@@ -21,7 +22,11 @@ pub(crate) enum Served {
 }
 
 /// Serves until killed. Says its ports on one line first.
+///
+/// Warnings are written as `tollway serve` and other servers write them: if nobody listened, libraries would format every
+/// span for a log that nobody has.
 pub(crate) fn serve(who: Served) -> Result<()> {
+    tracing_subscriber::fmt().with_max_level(LevelFilter::WARN).with_writer(std::io::stderr).init();
     match who {
         Served::Tollway => ours::serve(),
         Served::Limitador => limitador::serve(),

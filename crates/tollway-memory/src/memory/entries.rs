@@ -52,12 +52,28 @@ impl<K> Entry<K> {
 /// call that compares any others.
 #[inline(always)]
 fn same(one: &[u8], other: &[u8]) -> bool {
-    let ends = |bytes: &[u8]| {
-        let (first, last) = (bytes.first_chunk()?, bytes.last_chunk()?);
-        Some((u64::from_ne_bytes(*first), u64::from_ne_bytes(*last)))
-    };
     one.len() == other.len()
-        && if (8..=16).contains(&one.len()) { ends(one) == ends(other) } else { one == other }
+        && match one.len() {
+            8..=16 => ends(one).map(short) == ends(other).map(short),
+            17..=32 => ends(one).map(long) == ends(other).map(long),
+            _ => one == other,
+        }
+}
+
+/// The first and the last so many bytes.
+#[inline(always)]
+fn ends<const N: usize>(bytes: &[u8]) -> Option<[&[u8; N]; 2]> {
+    Some([bytes.first_chunk()?, bytes.last_chunk()?])
+}
+
+#[inline(always)]
+fn short(ends: [&[u8; 8]; 2]) -> [u64; 2] {
+    ends.map(|end| u64::from_ne_bytes(*end))
+}
+
+#[inline(always)]
+fn long(ends: [&[u8; 16]; 2]) -> [u128; 2] {
+    ends.map(|end| u128::from_ne_bytes(*end))
 }
 
 /// A table that can be walked.

@@ -74,15 +74,15 @@ impl Conversation<'_> {
         caller: &Caller,
     ) -> io::Result<()> {
         loop {
-            let mut outbox = Outbox::reusing(self.worker.resp.written.take());
+            let mut outbox = Outbox::default();
             let heard = poll_fn(|context| self.poll_hear(stream, &mut outbox, context)).await?;
             if !outbox.is_empty() {
                 let _busy = caller.pulse.begin(false);
                 outbox.fill_gaps().await;
                 stream.write_all(&outbox.written).await?;
+                Rest::Moment.after_answer();
             }
-            outbox.written.clear();
-            self.worker.resp.written.set(outbox.written);
+            self.worker.resp.written.set(outbox.into_memory());
             if heard == Heard::All || self.session.has_ended() {
                 return stream.shutdown().await;
             }
@@ -129,7 +129,7 @@ impl Conversation<'_> {
 
     /// Answers the requests that `arrived` begins with; how many bytes they were.
     fn answer(&mut self, arrived: &[u8], outbox: &mut Outbox) -> usize {
-        Rest::UntilCalled.after_answer();
+        outbox.written = self.worker.resp.written.take();
         let mut answered = 0;
         let mut unquoted = Vec::new();
         self.behind = false;

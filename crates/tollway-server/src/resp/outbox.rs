@@ -8,7 +8,7 @@ use crate::bounds::{RESP_LATER_MAX, RESP_OUT_BYTES_MAX};
 /// Replies that go out together.
 #[derive(Default)]
 pub(super) struct Outbox {
-    /// Those that are there.
+    /// Those that are there, in memory that another outbox has done with.
     pub(super) written: Vec<u8>,
     /// Those that are not, each by where it belongs.
     gaps: Vec<(usize, Later)>,
@@ -17,9 +17,10 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// With memory that another outbox has done with.
-    pub(super) fn reusing(written: Vec<u8>) -> Self {
-        Self { written, ..Self::default() }
+    /// Memory for another outbox, once everything is sent.
+    pub(super) fn into_memory(mut self) -> Vec<u8> {
+        self.written.clear();
+        self.written
     }
 
     /// Leaves a gap for a reply that comes later.
