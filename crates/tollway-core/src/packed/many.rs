@@ -1,4 +1,4 @@
-//! A line of several windows and buckets in 128 bytes.
+//! A line of several windows and buckets in 96 bytes: with its key it takes two cache lines.
 
 use super::Expiry;
 use super::meter::{Charge, PackedMeter};
@@ -8,9 +8,9 @@ use crate::decision::{DecideNow, GrantNow, Reading};
 use crate::{Cost, Line, Policy, PolicyKey, Span, Timestamp};
 
 /// How many meters fit.
-const METERS_MAX: usize = 7;
+const METERS_MAX: usize = 6;
 
-/// A line of up to seven windows and buckets and nothing else.
+/// A line of up to six windows and buckets and nothing else.
 ///
 /// Whose meters they are it does not say: they are those of the policy that it was packed for, in its order. Whoever keeps
 /// it must know that policy's key.
@@ -18,27 +18,60 @@ const METERS_MAX: usize = 7;
 pub struct PackedMany {
     seen: Timestamp,
     expires: Expiry,
-    /// As many as the policy has limits; the others are not used.
-    meters: [PackedMeter; METERS_MAX],
+    /// Of each meter the second number, and of the first the lower and the higher bits; 48 are enough for nearly all. As many
+    /// as the policy has limits; the others are not used.
+    seconds: [u64; METERS_MAX],
+    lows: [u32; METERS_MAX],
+    highs: [u16; METERS_MAX],
+}
+
+/// Where a meter lies.
+struct Place<'a> {
+    second: &'a mut u64,
+    low: &'a mut u32,
+    high: &'a mut u16,
 }
 
 /// One of the meters has no room.
 struct Full;
 
-const _: () = assert!(size_of::<PackedMany>() == 128, "as it says");
+const _: () = assert!(size_of::<PackedMany>() == 96, "as it says");
+
+impl Place<'_> {
+    #[inline(always)]
+    fn meter(&self) -> PackedMeter {
+        meter_of(*self.second, *self.low, *self.high)
+    }
+
+    /// Puts a meter here, if it fits.
+    #[inline(always)]
+    fn put(self, meter: PackedMeter) -> Option<()> {
+        let (first, second) = meter.numbers();
+        *self.high = u16::try_from(first >> 32).ok()?;
+        *self.low = first as u32;
+        *self.second = second;
+        Some(())
+    }
+}
+
+#[inline(always)]
+fn meter_of(second: u64, low: u32, high: u16) -> PackedMeter {
+    PackedMeter::of_numbers(u64::from(high) << 32 | u64::from(low), second)
+}
 
 impl PackedMany {
-    /// The line in 128 bytes, if it fits and its meters are those of the policy with this key.
+    /// The line in 96 bytes, if it fits and its meters are those of the policy with this key.
     pub fn pack(line: &Line, key: &PolicyKey) -> Option<Self> {
         let whose = line.meters.iter().map(|meter| meter.identity);
-        if line.extra.is_some() || !whose.eq(key.identities().iter().copied()) {
+        let fits = line.extra.is_none() && line.meters.len() <= METERS_MAX;
+        if !fits || !whose.eq(key.identities().iter().copied()) {
             return None;
         }
-        let mut meters = [PackedMeter::default(); METERS_MAX];
-        for (index, meter) in line.meters.iter().enumerate() {
-            *meters.get_mut(index)? = PackedMeter::pack(&meter.state)?;
+        let mut packed = Self { seen: line.seen, expires: Expiry::new(line.expires)?, ..Self::default() };
+        for (meter, place) in line.meters.iter().zip(packed.places()) {
+            place.put(PackedMeter::pack(&meter.state)?)?;
         }
-        Some(Self { seen: line.seen, expires: Expiry::new(line.expires)?, meters })
+        Some(packed)
     }
 
     /// The line again, given the key that it was packed with. It may live a second longer than it did.
@@ -87,10 +120,12 @@ impl PackedMany {
     fn take(&mut self, policy: &Policy, cost: &Cost, now: Timestamp) -> Option<Result<Timestamp, Full>> {
         let (elapsed, edge) = (now.since(self.seen), policy.edge());
         let (mut new_in, mut good_until) = (Span::ZERO, Timestamp::MAX);
-        for ((limit, amount), meter) in policy.charges(cost).zip(&mut self.meters) {
+        for ((limit, amount), place) in policy.charges(cost).zip(self.places()) {
+            let mut meter = place.meter();
             let Ok(debited) = meter.take(limit, Charge { amount, elapsed, now, edge })? else {
                 return Some(Err(Full));
             };
+            place.put(meter)?;
             new_in = new_in.max(debited.new_in);
             if amount > 0 {
                 good_until = good_until.min(debited.good_until);
@@ -103,7 +138,7 @@ impl PackedMany {
 
     #[cold]
     fn deny_now(&mut self, policy: &Policy, cost: &Cost, now: Timestamp) -> Option<DecideNow> {
-        for (limit, meter) in policy.limits().iter().zip(&self.meters) {
+        for (limit, meter) in policy.limits().iter().zip(self.packed_meters()) {
             self.expires.not_before(meter.refilled_at(limit, self.seen));
         }
         let meters = self.meters(policy.key().identities());
@@ -112,8 +147,19 @@ impl PackedMany {
 
     fn meters(&self, identities: &[u32]) -> impl Iterator<Item = Meter> + Clone {
         let meter =
-            |(identity, meter): (&u32, &PackedMeter)| Meter { identity: *identity, state: meter.unpack() };
-        identities.iter().zip(&self.meters).map(meter)
+            |(identity, meter): (&u32, PackedMeter)| Meter { identity: *identity, state: meter.unpack() };
+        identities.iter().zip(self.packed_meters()).map(meter)
+    }
+
+    fn packed_meters(&self) -> impl Iterator<Item = PackedMeter> + Clone + use<> {
+        let numbers = self.seconds.into_iter().zip(self.lows).zip(self.highs);
+        numbers.map(|((second, low), high)| meter_of(second, low, high))
+    }
+
+    #[inline(always)]
+    fn places(&mut self) -> impl Iterator<Item = Place<'_>> {
+        let numbers = self.seconds.iter_mut().zip(&mut self.lows).zip(&mut self.highs);
+        numbers.map(|((second, low), high)| Place { second, low, high })
     }
 }
 
@@ -133,6 +179,22 @@ mod tests {
         "11 / 7 seconds bucket burst 13",
         "2M bytes / second bucket",
     ];
+
+    /// What does not fit is left as it was, for whoever keeps whole lines.
+    #[test]
+    fn counts_that_are_too_large_are_not_packed() {
+        const LARGE: u64 = 1 << 48;
+        let limits = [format!("{} / day", 2 * LARGE), format!("{} / hour bucket", 2 * LARGE)];
+        let policy = Policy::new("p", limits.iter().map(String::as_str)).unwrap();
+        let (mut line, now) = (Line::new(&policy), Timestamp::from_secs(1_700_000_000));
+        let mut packed = PackedMany::pack(&line, policy.key()).unwrap();
+        let cost = policy.cost([("requests", LARGE)]).unwrap();
+        let before = packed;
+        assert_eq!(packed.decide_now(policy.key(), &policy, &cost, now), None);
+        assert_eq!(packed, before);
+        decide_now(&policy, &cost, &mut line, PermitId(0), now).unwrap();
+        assert_eq!(PackedMany::pack(&line, policy.key()), None);
+    }
 
     proptest! {
         /// Packed or not, the same takes come to the same answers, and leave the same meters.

@@ -3,7 +3,7 @@
 use crate::algorithm::{Bucket, Refill, Room, State, Window};
 use crate::{Algorithm, Limit, Span, Timestamp};
 
-/// Set in `first` if the meter is a window's; counts and times end far below.
+/// Set in `second` if the meter is a window's; times end far below.
 const IS_WINDOW: u64 = 1 << 63;
 
 /// What a meter of a window or a bucket holds. Whose it is must be known otherwise.
@@ -41,6 +41,17 @@ impl PackedMeter {
             State::Bucket(bucket) => Some(Self::of_bucket(*bucket)),
             State::Sliding(_) | State::Slots(_) => None,
         }
+    }
+
+    /// The two numbers that it is; the first is below 2^53.
+    #[inline]
+    pub(super) fn numbers(self) -> (u64, u64) {
+        (self.first, self.second)
+    }
+
+    #[inline]
+    pub(super) fn of_numbers(first: u64, second: u64) -> Self {
+        Self { first, second }
     }
 
     pub(super) fn unpack(self) -> State {
@@ -89,17 +100,17 @@ impl PackedMeter {
 
     #[inline]
     fn is_window(self) -> bool {
-        self.first & IS_WINDOW != 0
+        self.second & IS_WINDOW != 0
     }
 
     #[inline]
     fn of_window(window: Window) -> Self {
-        Self { first: window.count | IS_WINDOW, second: window.end.as_micros() }
+        Self { first: window.count, second: window.end.as_micros() | IS_WINDOW }
     }
 
     #[inline]
     fn window(self) -> Window {
-        Window { end: Timestamp::from_micros(self.second), count: self.first & !IS_WINDOW }
+        Window { end: Timestamp::from_micros(self.second & !IS_WINDOW), count: self.first }
     }
 
     #[inline]

@@ -23,7 +23,7 @@ pub(super) struct LineTable {
 }
 
 const _: () = assert!(size_of::<Entry<Kept>>() == 64, "one cache line");
-const _: () = assert!(size_of::<Entry<PackedMany>>() == 192, "three side by side");
+const _: () = assert!(size_of::<Entry<PackedMany>>() == 128, "two side by side");
 
 /// How a line is kept that is not one of several limits and nothing else.
 enum Kept {
