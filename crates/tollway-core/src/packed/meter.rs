@@ -3,7 +3,7 @@
 use crate::algorithm::{Bucket, Refill, Room, State, Window};
 use crate::{Algorithm, Limit, Span, Timestamp};
 
-/// Set in `second` if the meter is a window's; times end far below.
+/// Set in `second` if the meter is a window's; times, and the parts of a bucket's unit, end far below.
 const IS_WINDOW: u64 = 1 << 63;
 
 /// What a meter of a window or a bucket holds. Whose it is must be known otherwise.

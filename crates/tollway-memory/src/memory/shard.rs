@@ -11,7 +11,7 @@ use super::{OVERFLOW_LINES, SHARDS, full};
 const SWEEP_AHEAD: usize = 4;
 /// How long past its expiry a line is kept while there is room: subjects that come again and again are not forgotten and
 /// found anew each time, and a clock that steps back a little finds every line still there.
-const GRACE: Span = Span::from_secs(5);
+const GRACE: Span = Span::from_secs(3);
 /// How many it looks at when there is none left.
 const SWEEP_WHEN_FULL: usize = 64;
 /// The most overflow lines of one shard: those of 256 policies.

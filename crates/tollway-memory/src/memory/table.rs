@@ -60,8 +60,8 @@ impl LineTable {
         self.one.len() + self.many.len()
     }
 
-    /// The line of a key, if it is where the number of limits says. Elsewhere it would wait or remember something, or that
-    /// number was another once.
+    /// The line of a key, if it is where the number of limits says. Elsewhere it would wait or remember something, have more
+    /// than is packed, or that number was another once.
     #[inline(always)]
     pub(super) fn find_soon(
         &mut self,

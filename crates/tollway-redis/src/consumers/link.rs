@@ -92,8 +92,8 @@ fn command(bundle: &[&mut Try]) -> Cmd {
     for one in bundle {
         command.arg(&one.request.keys);
     }
-    for Request { keys, packed } in bundle.iter().map(|one| &one.request) {
-        command.arg(keys.len()).arg(packed);
+    for Request { keys, sequence, permits, packed } in bundle.iter().map(|one| &one.request) {
+        command.arg(keys.len()).arg(*sequence).arg(permits).arg(packed);
     }
     command
 }

@@ -1,15 +1,18 @@
 //! A call as the layout's script reads it.
 //!
 //! ```text
-//! {sequence, answer_kept, periods: [period of each counter], operations: [operation]}
+//! {answer_kept, periods: [period of each counter], operations: [operation]}
 //! operation: {verb, parties: how many, meters: [meter], and what the verb needs}
 //! meter:     [counter, party, limit, amount, charge, actual]
-//! take, preview, begin: {permit, readings; call and asked, if it has an id}
+//! take, preview, begin: {readings; call and asked, if it has an id}
 //! begin, settle, give_back: {booking: {permit, at, good_until}}
 //! settle, give_back: {remember}
 //! ```
 //! `counter` counts from 1, `party` and `limit` from 0. Times are microseconds, but `answer_kept` and periods, which are
 //! milliseconds, as keys live. Permits are 16 bytes and `asked` is 8: they are only ever compared.
+//!
+//! What no two calls have in common is sent apart, the sequence and the permits of takes: so calls that ask for the same are
+//! the same text, which the script reads once.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -28,6 +31,9 @@ use crate::pack::{Fields, Packer};
 pub(super) struct Request {
     /// The writer's key, those of ids and refunds, those of the counters, then those of counters to forget.
     pub(super) keys: Vec<String>,
+    pub(super) sequence: u64,
+    /// 16 bytes for each operation; zeros where it asks for no permit.
+    pub(super) permits: Vec<u8>,
     /// The rest, packed.
     pub(super) packed: Vec<u8>,
 }
@@ -40,7 +46,6 @@ impl Request {
         let operations: Vec<_> = call.operations.iter().zip(&meters).collect();
         let mut packer = Packer::default();
         packer.map(|fields| {
-            fields.number("sequence", call.sequence);
             fields.number("answer_kept", u64::try_from(ANSWER_KEPT.as_millis()).unwrap_or(u64::MAX));
             fields.list("periods", &counters.periods, |packer, period| {
                 packer.number(period.span().as_micros() / 1_000);
@@ -55,7 +60,8 @@ impl Request {
         let forgotten = counters.forgotten(call);
         keys.append(&mut counters.keys);
         keys.extend(forgotten);
-        Ok(Self { keys, packed: packer.finish() })
+        let permits = call.operations.iter().flat_map(|operation| permit(&operation.verb)).collect();
+        Ok(Self { keys, sequence: call.sequence, permits, packed: packer.finish() })
     }
 }
 
@@ -151,7 +157,6 @@ fn pack_operation(
         packer.list(&meter.all(), |packer, number| packer.number(*number))
     });
     let mut pack_terms = |terms: &OwnedTerms, call: Option<&CallId>| {
-        fields.text("permit", terms.permit.0.to_be_bytes());
         fields.boolean("readings", terms.readings);
         if let Some(call) = call {
             fields.text("call", call.as_str());
@@ -169,6 +174,15 @@ fn pack_operation(
             fields.boolean("remember", *remember);
         }
         OwnedVerb::Done(_) | OwnedVerb::Renew(_) | OwnedVerb::Peek | OwnedVerb::Reset => {}
+    }
+}
+
+fn permit(verb: &OwnedVerb) -> [u8; 16] {
+    match verb {
+        OwnedVerb::Take(terms) | OwnedVerb::Preview(terms) | OwnedVerb::Begin(_, terms) => {
+            terms.permit.0.to_be_bytes()
+        }
+        _ => [0; 16],
     }
 }
 

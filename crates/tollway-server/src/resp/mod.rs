@@ -82,7 +82,9 @@ impl Conversation<'_> {
                 stream.write_all(&outbox.written).await?;
                 Rest::Moment.after_answer();
             }
-            self.worker.resp.written.set(outbox.into_memory());
+            if let Some(memory) = outbox.into_memory() {
+                self.worker.resp.written.set(memory);
+            }
             if heard == Heard::All || self.session.has_ended() {
                 return stream.shutdown().await;
             }

@@ -17,10 +17,10 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// Memory for another outbox, once everything is sent.
-    pub(super) fn into_memory(mut self) -> Vec<u8> {
+    /// Memory for another outbox, once everything is sent; none if there was nothing to write.
+    pub(super) fn into_memory(mut self) -> Option<Vec<u8>> {
         self.written.clear();
-        self.written
+        (self.written.capacity() > 0).then_some(self.written)
     }
 
     /// Leaves a gap for a reply that comes later.

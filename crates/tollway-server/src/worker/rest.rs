@@ -32,7 +32,7 @@ thread_local! {
 }
 
 impl Rest {
-    /// Says with each answer of this thread how it rests after it.
+    /// Says with each answer of this thread, or with those that go out together, how it rests after it.
     pub(crate) fn after_answer(self) {
         NEXT.set(self);
         ANSWERS.set(ANSWERS.get().saturating_add(1));

@@ -1,12 +1,13 @@
 -- Calls that came together, one after the other: the counters of each are read once, its operations applied in order, and what
 -- has changed is written in the end.
 --
--- Each call has two arguments: how many of KEYS are its own, which follow those of the one before, and its request: see
--- request.rs. Its first key is the writer's for its tag, the second and third keep its ids and refunds, then come the counters,
--- and in the end those that are to be forgotten. Answers for each its outcomes, packed; or, with nothing changed, the number of
--- a key of its own that holds no count; or an error.
+-- Each call has four arguments: how many of KEYS are its own, which follow those of the one before, its sequence, the
+-- permits of its operations, and its request: see request.rs. Its first key is the writer's for its tag, the second and third
+-- keep its ids and refunds, then come the counters, and in the end those that are to be forgotten. Answers for each its
+-- outcomes, packed; or, with nothing changed, the number of a key of its own that holds no count; or an error.
 
 local PARTIES_PER_TAKE_MAX = 16
+local PERMIT_BYTES = 16
 
 -- What is wrong with the parties, if anything is. Two of them have one counter only if they are the same.
 local function refuse_parties(operation)
@@ -34,14 +35,24 @@ local function apply_all(request, values)
   return outcomes, changed
 end
 
-local function answer_to(request)
+-- Those that come together mostly ask for the same: it is unpacked once.
+local unpacked, packed
+local function request_of(permits, text)
+  if text ~= packed then unpacked, packed = unpack_text(text), text end
+  for number, operation in ipairs(unpacked.operations) do
+    operation.permit = string.sub(permits, PERMIT_BYTES * (number - 1) + 1, PERMIT_BYTES * number)
+  end
+  return unpacked
+end
+
+local function answer_to(sequence, request)
   local values = redis.call("MGET", keys[1], unpack(keys, KEYS_BEFORE + 1))
   -- A call that was applied before, and whose answer was lost, counts once (I5); so does one that was overtaken on
   -- its way.
   if values[1] then
     local last, answer = unpack_text(values[1])
-    if last == request.sequence then return answer end
-    if last > request.sequence then return redis.error_reply("OVERTAKEN by a later call of the same writer") end
+    if last == sequence then return answer end
+    if last > sequence then return redis.error_reply("OVERTAKEN by a later call of the same writer") end
   end
   local outcomes, changed
   if is_short(request) then
@@ -55,7 +66,7 @@ local function answer_to(request)
   for i = #request.periods + 1, #keys - KEYS_BEFORE do
     if values[VALUES_BEFORE + i] then redis.call("DEL", keys[KEYS_BEFORE + i]) end
   end
-  if changed then redis.call("SET", keys[1], pack(request.sequence, answer), "PX", request.answer_kept) end
+  if changed then redis.call("SET", keys[1], pack(sequence, answer), "PX", request.answer_kept) end
   return answer
 end
 
@@ -67,11 +78,11 @@ end
 
 look_at_clock()
 local answers, before = {}, 0
-for number = 1, #ARGV / 2 do
-  local count = tonumber(ARGV[2 * number - 1])
+for number = 1, #ARGV / 4 do
+  local count, sequence, permits, text = unpack(ARGV, 4 * number - 3, 4 * number)
   keys, counters, memory_changed = { unpack(KEYS, before + 1, before + count) }, {}, false
   IDS, REFUNDS, before = keys[2], keys[3], before + count
-  local ok, answer = pcall(answer_to, unpack_text(ARGV[2 * number]))
+  local ok, answer = pcall(answer_to, tonumber(sequence), request_of(permits, text))
   answers[number] = ok and answer or problem_of(answer)
 end
 return answers
