@@ -129,7 +129,7 @@ fn number_line(
 
 /// A number as Redis writes it: nothing before its first digit but a minus, and no zero that means nothing.
 #[inline]
-fn number(text: &[u8]) -> Option<i64> {
+pub(super) fn number(text: &[u8]) -> Option<i64> {
     match text {
         [b'0'] => Some(0),
         [b'-', digits @ ..] => positive(digits)?.checked_neg(),

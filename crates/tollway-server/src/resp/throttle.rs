@@ -3,7 +3,6 @@
 //! Five numbers: whether it was limited, the size of the bucket, what is left of it, and in how many seconds to come back
 //! and the bucket is full. Where redis-cell has words for a mistake, they are its own.
 
-use std::ops::RangeInclusive;
 use std::pin::Pin;
 
 use tollway::core::{DecideNow, Reading};
@@ -12,6 +11,7 @@ use tollway::{Span, TakeError, Taken};
 use super::chosen::{COUNT_MAX, Choice, Chosen, PERIOD_SECONDS_MAX};
 use super::outbox::Outbox;
 use super::reply::Reply;
+use super::request;
 use crate::worker::Worker;
 
 /// An answer that is on its way from the store.
@@ -110,14 +110,9 @@ fn amount(what: &str, text: &[u8], most: u64) -> Result<u64, String> {
     fits.ok_or_else(|| format!("ERR {what} is {number}; it must be from 0 to {most}"))
 }
 
-/// A number as redis-cell reads it. Nearly all are a few digits and nothing else, for which this is the short way.
-#[inline]
+/// A number as redis-cell reads it: also one with a plus or zeros before it, which the protocol's own have not.
 fn number(text: &[u8]) -> Option<i64> {
-    const SHORT: RangeInclusive<usize> = 1..=18;
-    if SHORT.contains(&text.len()) && text.iter().all(u8::is_ascii_digit) {
-        return Some(text.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')));
-    }
-    std::str::from_utf8(text).ok()?.parse().ok()
+    request::number(text).or_else(|| std::str::from_utf8(text).ok()?.parse().ok())
 }
 
 impl Chosen {
