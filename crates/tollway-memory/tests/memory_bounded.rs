@@ -73,7 +73,7 @@ fn empties_itself_again(store: &MemoryStore, clock: &ManualClock, policy: &Polic
     // A line looks at four places when it comes: so many takes have looked at every place twice.
     for number in 0..2 * LINES {
         assert!(take(store, &passing, &stranger(number)), "there is room again");
-        clock.advance(Span::from_millis(1));
+        clock.advance(Span::from_micros(500));
     }
     let stats = store.stats();
     assert!(stats.lines < LINES / 4, "{stats:?}");

@@ -35,10 +35,11 @@ const NOBODY: PermitId = PermitId(0);
 
 /// Lines in this process.
 ///
-/// Bounded: a line of a policy with one limit and a subject of up to 24 bytes takes less than 200 bytes, one of two to six
-/// limits less than 400. A line that does not fit its entry (more limits, slots, a place in line) takes less than 400, and 48
-/// more for each limit, besides the ids and slots it holds. Only lines that are as good as new are forgotten. Full of live ones, new subjects share 1,024
-/// lines per policy: a flood of subjects neither resets one that was denied nor shuts others out.
+/// Bounded: a line of a policy with one limit and a subject of up to 24 bytes takes less than 200 bytes, one of two to
+/// six limits less than 400. A line that does not fit its entry (more limits, slots, a place in line) takes less than
+/// 400, and 48 more for each limit, besides the ids and slots it holds. Only lines that are as good as new are
+/// forgotten. Full of live ones, new subjects share 1,024 lines per policy: a flood of subjects neither resets one that
+/// was denied nor shuts others out.
 ///
 /// ```
 /// use std::sync::Arc;
