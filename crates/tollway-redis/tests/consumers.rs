@@ -189,7 +189,9 @@ fn a_key_that_holds_no_count_is_named() {
     let (store, policy) = (open(&server), policy(&SIX));
     let consumer = of(&store, &policy, "garbage");
     let key = "garbage_PER_HOUR";
-    for value in ["", "many", "-1", "1.5", "1e3", "007", " 7", "9007199254740992", "99999999999999999999"] {
+    for value in
+        ["", "many", "-1", "1.5", "1e3", "1e2", "007", " 7", "9007199254740992", "99999999999999999999"]
+    {
         server.command(&["SET", key, value, "EX", "3600"]);
         let error = consumer.apply(Verb::Take(terms(None))).unwrap_err();
         assert!(error.message.contains(key) && error.fault == Fault::Store, "{value:?}: {error}");
@@ -243,6 +245,9 @@ fn what_is_reset_or_forgotten_is_deleted() {
     let forgetful = some.with_forgetting(true);
     assert_eq!(of(&store, &forgetful, "c").used(), [1, 1]);
     assert_eq!(of(&store, &six, "c").used()[3..], [1, 1, 1], "who only looks deletes nothing");
+    let no_room = policy(&["1 / minute from first call"]).with_forgetting(true);
+    of(&store, &no_room, "c").denied();
+    assert_eq!(of(&store, &six, "c").used()[3..], [1, 1, 1], "nor does one who is denied");
     of(&store, &forgetful, "c").take();
     assert_eq!(server.command(&["EXISTS", "c_PER_DAY", "c_PER_WEEK", "c_PER_MONTH"]), "0");
     assert_eq!(of(&store, &six, "c").used()[1..], [2, 2, 0, 0, 0]);

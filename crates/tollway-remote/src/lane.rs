@@ -99,9 +99,11 @@ impl Flight {
         self.call.operations.iter().any(gives_back)
     }
 
-    /// Tells a caller whose time is up. If it is sent again, it may yet be applied.
+    /// Tells a caller whose time is up. If the call is sent again, for others or for what it gives back, it may yet be
+    /// applied.
     fn expire(&mut self, id: u64) {
-        let unclear = self.out || self.unclear || self.call.operations.iter().any(gives_back);
+        let for_others = self.replies.iter().any(|(known, reply)| *known != id && reply.is_awaited());
+        let unclear = self.out || self.unclear || for_others || self.gives_back();
         let retry = if unclear { Retry::Unclear } else { Retry::Safe };
         if let Some((_, reply)) = self.replies.iter_mut().find(|(known, _)| *known == id) {
             reply.fail(match &self.last_error {
@@ -161,4 +163,40 @@ impl Lane {
 
 fn too_late(retry: Retry, message: &str) -> StoreError {
     StoreError { fault: Fault::Network, retry, message: message.to_owned() }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use tollway_core::{OwnedParty, OwnedTerms, PermitId, Policy, Span, Subject};
+
+    use super::*;
+    use crate::Tag;
+
+    fn take(permit: u128) -> OwnedOperation {
+        let policy = Policy::new("p", ["1 / minute"]).unwrap();
+        let cost = policy.default_cost().clone();
+        let terms =
+            OwnedTerms { permit: PermitId(permit), max_wait: Span::ZERO, call: None, readings: false };
+        OwnedOperation {
+            parties: vec![OwnedParty { policy, subject: Subject::SHARED, cost }],
+            verb: OwnedVerb::Take(terms),
+        }
+    }
+
+    /// Only the last who waits can be told that nothing was applied: for anybody else the call is sent once more, and with
+    /// it all of its operations.
+    #[test]
+    fn a_take_that_goes_again_with_another_is_unclear() {
+        let operations = vec![take(1), take(2)];
+        let call = Call { tag: Tag::of(&operations[0]).unwrap(), sequence: 1, again: false, operations };
+        let ((first, mut first_told), (second, mut second_told)) = (oneshot::channel(), oneshot::channel());
+        let replies = vec![(1, Reply::new(first)), (2, Reply::new(second))];
+        let mut flight = Flight::new(Arc::new(call), replies, Instant::now());
+        flight.out = false;
+        flight.expire(1);
+        flight.expire(2);
+        assert_eq!(first_told.try_recv().unwrap().unwrap_err().retry, Retry::Unclear);
+        assert_eq!(second_told.try_recv().unwrap().unwrap_err().retry, Retry::Safe);
+    }
 }

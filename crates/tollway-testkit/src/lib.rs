@@ -20,6 +20,7 @@ mod clock;
 pub mod conformance;
 #[cfg(unix)]
 pub mod faults;
+mod heed;
 pub mod history;
 #[cfg(unix)]
 mod http;
@@ -34,6 +35,7 @@ pub mod takes;
 mod wait;
 
 pub use clock::ManualClock;
+pub use heed::heed_every_line;
 pub use model::Model;
 pub use plain::PlainStore;
 pub use random::Random;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use tollway::{Clock, Config, Limiter, Span, Timestamp};
 use tollway_dynamodb::minute::{Layout, MinuteStore};
-use tollway_testkit::ManualClock;
 use tollway_testkit::servers::{DynamoServer, python_tool};
+use tollway_testkit::{ManualClock, heed_every_line};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -18,6 +18,7 @@ const NOW: Timestamp = Timestamp::from_secs(1_739_961_020);
 
 /// Makes the table as the system has it that already runs, with boto3.
 fn make_table(server: &DynamoServer) {
+    heed_every_line();
     let mut python = Command::new(python_tool("python3"))
         .arg("-")
         .env("AWS_ENDPOINT_URL", format!("http://{}", server.addr()))

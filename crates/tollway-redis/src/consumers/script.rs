@@ -15,9 +15,68 @@ pub(super) const TEXT: &str = concat!(
 pub(super) static HASH: LazyLock<String> = LazyLock::new(|| redis::Script::new(TEXT).get_hash().to_owned());
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 mod tests {
+    use tollway_core::{
+        Decision, Outcome, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb, PermitId, Policy, Span,
+        Subject, bounds,
+    };
+    use tollway_remote::{Call, Tag};
+    use tollway_testkit::servers::RedisServer;
+
+    use super::super::request::Request;
     use super::*;
-    use tollway_core::bounds;
+    use crate::keys::Keys;
+    use crate::reply;
+
+    /// Holds the script up until the first counter's window is over; but not for ever on a server whose clock stands still
+    /// while a script runs.
+    const LATE: &str = "
+        local ends, tries = redis.call('PEXPIRETIME', KEYS[4]), 0
+        repeat
+          local time = redis.call('TIME')
+          tries = tries + 1
+        until time[1] * 1000 + time[2] / 1000 > ends + 1 or tries == 1000000
+    ";
+
+    fn takes(count: u128, subject: &str) -> Call {
+        let policy = Policy::new("consumers", ["5 / second from first call"]).unwrap();
+        let (cost, subject) = (policy.default_cost().clone(), Subject::new(subject).unwrap());
+        let party = OwnedParty { policy: policy.into(), subject, cost };
+        let take = |permit| {
+            let terms =
+                OwnedTerms { permit: PermitId(permit), max_wait: Span::ZERO, call: None, readings: false };
+            OwnedOperation { parties: vec![party.clone()], verb: OwnedVerb::Take(terms) }
+        };
+        let operations: Vec<_> = (1..=count).map(take).collect();
+        Call { tag: Tag::of(&operations[0]).unwrap(), sequence: 1, again: false, operations }
+    }
+
+    /// A server decides once, before a script begins, which keys have ended. A take that comes to its turn after its
+    /// window's end counts in a new one: in the old one it would vanish with the key (M1).
+    #[tokio::test]
+    async fn a_window_that_ends_while_the_script_runs_is_over() {
+        let server = RedisServer::start();
+        let client = redis::Client::open(server.url()).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        // By the short way, and by the long one.
+        for count in [1, 2] {
+            let subject = format!("late-{count}");
+            let (call, key) = (takes(count, &subject), format!("{subject}_PER_SECOND"));
+            let request = Request::of(&call, &Keys::new("test:", 1)).unwrap();
+            server.command(&["SET", &key, "2", "PX", "100"]);
+            let ended: u64 = server.command(&["PEXPIRETIME", &key]).parse().unwrap();
+            let mut command = redis::cmd("EVAL");
+            command.arg(format!("{LATE}{TEXT}")).arg(request.keys.len()).arg(&request.keys);
+            command.arg(request.keys.len()).arg(request.sequence).arg(&request.permits).arg(&request.packed);
+            let answers: Vec<Vec<u8>> = command.query_async(&mut connection).await.unwrap();
+            let outcomes = reply::outcomes(&answers[0], &call.operations).unwrap();
+            let Outcome::Decided(Decision::Granted(grant)) = &outcomes[0] else { panic!("{outcomes:?}") };
+            if grant.at.as_micros() / 1_000 > ended {
+                assert_eq!(server.command(&["GET", &key]), count.to_string());
+            }
+        }
+    }
 
     /// The bounds are the engine's.
     #[test]

@@ -39,6 +39,7 @@ pub(crate) struct Setup {
 impl Setup {
     /// Of a config file's text; all listens on free ports.
     pub(crate) fn of(text: &str) -> Self {
+        tollway_testkit::heed_every_line();
         let config = Config::parse(text).unwrap();
         let mut server = config.server().cloned().unwrap_or_default();
         let any = || ListenAddress::Tcp("127.0.0.1:0".parse().unwrap());
@@ -93,6 +94,7 @@ impl Setup {
 impl Running {
     /// A server of this config.
     pub(crate) fn of(text: &str) -> Self {
+        tollway_testkit::heed_every_line();
         Setup::of(text).start()
     }
 

@@ -13,19 +13,12 @@ local KEYS_BEFORE = 3
 -- Their values that are read with those of the counters: the writer's.
 local VALUES_BEFORE = 1
 
--- How often the clock may tick while the counters are read.
-local READ_TRIES_MAX = 4
-
--- The time in microseconds, and in whole milliseconds, which is how long keys live.
-local now, now_millis
+-- The time in microseconds, and in whole milliseconds, which is how long keys live. One moment for all calls.
+local time = redis.call("TIME")
+local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local now_millis = floor(now / 1000)
 -- Of the call in hand.
 local keys, counters = {}, {}
-
-local function look_at_clock()
-  local time = redis.call("TIME")
-  now = tonumber(time[1]) * 1000000 + tonumber(time[2])
-  now_millis = floor(now / 1000)
-end
 
 -- As the server's own INCR writes it, and as exact as a number is here.
 local function whole(number)
@@ -41,35 +34,30 @@ for digits = 4, 17 do LEAST[digits] = LEAST[digits - 1] * 10 end
 local function read_count(value)
   local count, digits = value and tonumber(value), value and #value
   if not count or digits > 16 or count < LEAST[digits] or count >= LEAST[digits + 1] then return nil end
-  return count <= MAX and count % 1 == 0 and count or nil
+  return count <= MAX and not string.find(value, "%D") and count or nil
 end
 
--- What each key has left to live: -1 is for ever, -2 there is none. All within one millisecond of the clock, so that
--- the end of each is known to the millisecond. The clock was looked at before: by the call before, or as the first thing.
-local function read_lifetimes(count)
-  local left = {}
-  for _ = 1, READ_TRIES_MAX do
-    local begun = now_millis
-    for i = 1, count do left[i] = redis.call("PTTL", keys[KEYS_BEFORE + i]) end
-    look_at_clock()
-    if now_millis == begun then break end
-  end
-  return left
+-- The last millisecond in which a counter's window runs, and whether its key has no end; nothing if no window runs. A key
+-- that had not ended when the script began is there until the script ends, even if it has by the clock: what was added to
+-- it then would be gone with it.
+local function window_of(i, period)
+  local last = redis.call("PEXPIRETIME", keys[KEYS_BEFORE + i])
+  -- Somebody's INCR came between the end of a window and the key's new one: its window begins now.
+  if last == -1 then return now_millis + period, true end
+  if last < now_millis then return nil end
+  return last, false
 end
 
 -- Reads every counter: `count`, and in milliseconds its `period` and the `last` in which its window runs; without
 -- that, no window does. Answers the number of a key that holds no count, if one does.
 local function read_counters(periods, values)
-  local left = read_lifetimes(#periods)
   for i, period in ipairs(periods) do
     local counter = { period = period, count = 0 }
-    if left[i] ~= -2 then
+    counter.last, counter.endless = window_of(i, period)
+    if counter.last then
       counter.was = read_count(values[VALUES_BEFORE + i])
       if not counter.was then return KEYS_BEFORE + i end
       counter.count = counter.was
-      -- Somebody's INCR came between the end of a window and the key's new one: its window begins now.
-      counter.endless = left[i] == -1
-      counter.last = now_millis + (counter.endless and period or left[i])
     end
     counters[i] = counter
   end

@@ -63,10 +63,12 @@ local function answer_to(sequence, request)
   end
   if not outcomes then return changed end
   local answer = pack(outcomes)
-  for i = #request.periods + 1, #keys - KEYS_BEFORE do
-    if values[VALUES_BEFORE + i] then redis.call("DEL", keys[KEYS_BEFORE + i]) end
+  if changed then
+    for i = #request.periods + 1, #keys - KEYS_BEFORE do
+      if values[VALUES_BEFORE + i] then redis.call("DEL", keys[KEYS_BEFORE + i]) end
+    end
+    redis.call("SET", keys[1], pack(sequence, answer), "PX", request.answer_kept)
   end
-  if changed then redis.call("SET", keys[1], pack(sequence, answer), "PX", request.answer_kept) end
   return answer
 end
 
@@ -76,7 +78,6 @@ local function problem_of(problem)
   return redis.error_reply(string.find(said, "^%u+ ") and said or "ERR " .. said)
 end
 
-look_at_clock()
 local answers, before = {}, 0
 for number = 1, #ARGV / 4 do
   local count, sequence, permits, text = unpack(ARGV, 4 * number - 3, 4 * number)

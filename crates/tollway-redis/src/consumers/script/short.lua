@@ -9,12 +9,12 @@ end
 -- What each counter counts, the last millisecond of its window if one runs, and whether its key has no end.
 local function read_plainly(periods, values)
   local counts, lasts, endless = {}, {}, {}
-  for i, left in ipairs(read_lifetimes(#periods)) do
-    counts[i], lasts[i], endless[i] = 0, false, left == -1
-    if left ~= -2 then
+  for i, period in ipairs(periods) do
+    local last, has_no_end = window_of(i, period)
+    counts[i], lasts[i], endless[i] = 0, last or false, has_no_end
+    if last then
       counts[i] = read_count(values[VALUES_BEFORE + i])
       if not counts[i] then return nil, KEYS_BEFORE + i end
-      lasts[i] = now_millis + (left == -1 and periods[i] or left)
     end
   end
   return counts, lasts, endless
