@@ -53,7 +53,7 @@ mod tests {
     }
 
     /// A server decides once, before a script begins, which keys have ended. A take that comes to its turn after its
-    /// window's end counts in a new one: in the old one it would vanish with the key (M1).
+    /// window's end counts in a new one: in the old one it would vanish with the key.
     #[tokio::test]
     async fn a_window_that_ends_while_the_script_runs_is_over() {
         let server = RedisServer::start();
