@@ -105,6 +105,35 @@ fn a_shadow_is_told_to_the_service_and_the_log() {
     assert_eq!(would_deny, 2, "{log}");
 }
 
+/// B10: a route may count as several hits.
+#[test]
+fn a_descriptor_counts_as_many_hits_as_its_route_says() {
+    let tollway = tollway(&[(PER_ADDRESS, "25 requests / hour from first call")]);
+    let service = Service::start();
+    let envoy = Envoy::start(tollway.tcp(Door::Grpc), service.address(), &[]);
+    let mut client = envoy.client();
+    let exports: Vec<u16> = (0..3).map(|_| get(&mut client, "/export", "").status).collect();
+    assert_eq!(exports, [200, 200, 429]);
+    let others: Vec<u16> = (0..6).map(|_| get(&mut client, "/", "").status).collect();
+    assert_eq!(others, [200, 200, 200, 200, 200, 429], "what ten did not fit into is left for one");
+}
+
+/// B10: a limit that Envoy sends along is in force, with meters of its own.
+#[test]
+fn a_limit_that_envoy_names_is_in_force() {
+    let tollway = tollway(&[(PER_ADDRESS, "2 requests / hour from first call")]);
+    let service = Service::start();
+    let changes = [("requests_per_unit: 10", "requests_per_unit: 3")];
+    let envoy = Envoy::start(tollway.tcp(Door::Grpc), service.address(), &changes);
+    let mut client = envoy.client();
+    let first = get(&mut client, "/beta", "");
+    let limit = first.header("x-ratelimit-limit");
+    assert!(limit.is_some_and(|limit| limit.starts_with("3, 3;w=3600")), "{limit:?}");
+    let more: Vec<u16> = (0..4).map(|_| get(&mut client, "/beta", "").status).collect();
+    assert_eq!(more, [200, 200, 429, 429]);
+    assert_eq!(get(&mut client, "/", "").status, 200);
+}
+
 /// T18: a header that is not text counts, and does not get round the limit by making the question fail.
 #[test]
 fn a_header_that_is_not_text_counts() {
