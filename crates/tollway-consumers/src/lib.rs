@@ -48,4 +48,4 @@ pub use records::{
 };
 pub use scope::{SCOPE_BYTES_MAX, Scope, ScopeError, ScopeProblem};
 pub use validity::{Reversed, Validity};
-pub use who::{TokensError, Who, WhoError, token_line};
+pub use who::{TokensError, Who, WhoError, count_tokens, token_line};

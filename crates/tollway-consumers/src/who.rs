@@ -152,6 +152,11 @@ fn read_digest(hex: &str) -> Option<[u8; 32]> {
     hex.iter().all(u8::is_ascii_hexdigit).then_some(digest)
 }
 
+/// How many tokens the text of a file names, or what is wrong with it.
+pub fn count_tokens(text: &str) -> Result<usize, String> {
+    read_lines(text).map(|consumers| consumers.len())
+}
+
 /// The line of a token in the file.
 pub fn token_line(consumer: &ConsumerId, token: &str) -> String {
     let mut line = format!("{consumer} ");

@@ -1,6 +1,7 @@
 //! The parsers of what strangers send, for the fuzz targets and nobody else. Each answers in plain values, so that the types
 //! behind them stay the server's own.
 
+pub use crate::admin::consumers::fuzz::record;
 pub use crate::grpc::fuzz::envoy_question;
 pub use crate::http::fuzz::{permit_questions, query, takes};
 pub use crate::permit::fuzz::ticket;

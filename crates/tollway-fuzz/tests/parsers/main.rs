@@ -11,9 +11,11 @@
 
 mod addresses;
 mod config;
+mod consumers;
 mod envoy;
 mod import;
 mod limit;
+mod obp;
 mod permits;
 mod query;
 mod resp;

@@ -2,7 +2,7 @@
 
 mod access;
 mod answers;
-mod consumers;
+pub(crate) mod consumers;
 mod store;
 mod tokens;
 

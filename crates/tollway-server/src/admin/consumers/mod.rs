@@ -5,6 +5,7 @@
 
 mod blocked;
 mod counters;
+pub(crate) mod fuzz;
 mod info;
 mod limits;
 mod record;

@@ -122,7 +122,7 @@ fn left_out(Property { line, key, .. }: &Property) -> String {
     } else {
         "it has no counterpart here"
     };
-    format!("line {line}: {key} is left out: {why}")
+    format!("line {line}: {} is left out: {why}", key.escape_debug())
 }
 
 /// `null` is what the properties' own table calls a text that is not set.

@@ -1,0 +1,93 @@
+//! What is said of consumers: records, dates, and who calls.
+
+use std::fs;
+
+use tollway::{ConsumerTokens, WhoCalls};
+use tollway_consumers::{ConsumerId, Hour, Who, count_tokens, read_date, token_line, write_date};
+use tollway_server::fuzz::record;
+
+use crate::{fuzz, is_harmless, text};
+
+/// C8: a record that was understood ends after it begins, and its dates are the same when they are written again.
+#[test]
+fn records() {
+    fuzz("records", |input| match record(input) {
+        Err(message) => {
+            is_harmless(&message);
+            tollway_fuzz::kind_of(&message)
+        }
+        Ok(draft) => {
+            assert!(draft.validity.from() <= draft.validity.to());
+            for date in [draft.validity.from(), draft.validity.to()] {
+                assert_eq!(read_date(&write_date(date)), Ok(date));
+            }
+            format!("{:?}", draft.scope.api_name().is_some())
+        }
+    });
+}
+
+/// C3: a date or an hour that was understood is the same when it is written again.
+#[test]
+fn dates() {
+    fuzz("dates", |input| {
+        let input = text(input);
+        let hour: Result<Hour, _> = input.parse();
+        if let Ok(hour) = &hour {
+            assert_eq!(hour.to_string().parse().as_ref(), Ok(hour));
+        }
+        match read_date(&input) {
+            Ok(date) => {
+                assert_eq!(read_date(&write_date(date)), Ok(date), "{input}");
+                "a date".to_owned()
+            }
+            Err(error) => {
+                is_harmless(&error.to_string());
+                format!("{} {}", hour.is_ok(), tollway_fuzz::kind_of(&error.to_string()))
+            }
+        }
+    });
+}
+
+const TOKEN: &str = "b3f1";
+
+fn who(folder: &tempfile::TempDir) -> Who {
+    let file = folder.path().join("tokens");
+    fs::write(&file, token_line(&ConsumerId::new("c").unwrap(), TOKEN)).unwrap();
+    let tokens = Some(ConsumerTokens { header: "authorization".to_owned(), file });
+    Who::new(&WhoCalls { header: Some("x-consumer-id".to_owned()), tokens }).unwrap()
+}
+
+/// C5: nobody is taken for a consumer who does not show its token.
+#[test]
+fn callers() {
+    let folder = tempfile::tempdir().unwrap();
+    let who = who(&folder);
+    fuzz("callers", |input| {
+        let by_token = who.calls(|header| (header == "authorization").then_some(input));
+        if by_token.is_ok() {
+            assert!(input.windows(TOKEN.len()).any(|part| part == TOKEN.as_bytes()), "{:?}", text(input));
+        }
+        match who.calls(|header| (header == "x-consumer-id").then_some(input)) {
+            Err(error) => {
+                is_harmless(&error.to_string());
+                format!("{} {}", by_token.is_ok(), tollway_fuzz::kind_of(&error.to_string()))
+            }
+            Ok(consumer) => {
+                assert_eq!(consumer.unwrap().as_str().as_bytes(), input);
+                format!("{} a consumer", by_token.is_ok())
+            }
+        }
+    });
+}
+
+/// T20: a wrong file of tokens is told with its line.
+#[test]
+fn token_files() {
+    fuzz("token_files", |input| match count_tokens(&text(input)) {
+        Ok(count) => format!("{} tokens", count.min(3)),
+        Err(problem) => {
+            is_harmless(&problem);
+            tollway_fuzz::kind_of(&problem)
+        }
+    });
+}
