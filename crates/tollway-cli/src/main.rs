@@ -43,7 +43,10 @@ use output::Output;
 fn main() -> ExitCode {
     let Cli { global, command } = Cli::parse();
     let output = Output::new(global.json, global.quiet, global.color);
-    report_warnings(global.quiet);
+    // A server logs more than that, as it is told.
+    if !matches!(command, Command::Serve(_)) {
+        report_warnings(global.quiet);
+    }
     let context = Context::new(global, output);
     match dispatch(command, &context).and_then(|exit| context.output().flush().map(|()| exit)) {
         Ok(exit) => exit.into(),

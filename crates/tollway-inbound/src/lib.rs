@@ -4,7 +4,9 @@
 //! are told what to answer.
 //!
 //! - [`address`]: the client's address out of forwarding headers, trusting none of them unless told to
+//! - [`escapes`]: the text that a part of a URL means
 //! - [`headers`]: `X-Rate-Limit-*`, `RateLimit`, `RateLimit-Policy` and `Retry-After` of a decision
 
 pub mod address;
+pub mod escapes;
 pub mod headers;

@@ -18,6 +18,8 @@ use crate::worker::Crew;
 pub(crate) struct Entrance {
     pub(crate) shared: Arc<Shared>,
     pub(crate) places: Arc<Places>,
+    /// Those of administration, which nobody else can take.
+    pub(crate) administration: Arc<Places>,
     pub(crate) crew: Crew,
 }
 
@@ -47,8 +49,9 @@ pub(crate) async fn accept(
 impl Entrance {
     /// Waits for room: those who come after wait in the kernel meanwhile.
     async fn let_in(&self, socket: Accepted, peer: Peer, door: Door) {
-        let Some(room) = self.places.room().await else { return };
-        match self.place(room, peer) {
+        let places = self.places_at(door);
+        let Some(room) = places.room().await else { return };
+        match self.place(places, room, peer) {
             Some(place) => {
                 let arrive = |load| Arrival { socket, peer, door, _place: place, _load: load };
                 self.crew.hand_over(arrive).await;
@@ -57,9 +60,13 @@ impl Entrance {
         }
     }
 
-    fn place(&self, room: Room, peer: Peer) -> Option<Place> {
-        let proxy = self.shared.rules().address.trusts(peer);
-        if proxy { Some(Places::take_for_proxy(room)) } else { self.places.take(room, peer) }
+    fn places_at(&self, door: Door) -> &Arc<Places> {
+        if door == Door::Administration { &self.administration } else { &self.places }
+    }
+
+    fn place(&self, places: &Arc<Places>, room: Room, peer: Peer) -> Option<Place> {
+        let proxy = self.shared.rules().address.names(peer);
+        if proxy { Some(Places::take_for_proxy(room)) } else { places.take(room, peer) }
     }
 }
 

@@ -53,6 +53,13 @@ impl Patience {
     }
 }
 
+/// Connections for administration at the same time. They have places of their own: whoever takes all others must not keep
+/// `/health` from being asked, nor those away who could do something about it.
+pub const ADMINISTRATION_CONNECTIONS_MAX: usize = 256;
+
+/// How many of them one client address may have: half, so that no single one can take them all.
+pub(crate) const ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX: usize = 128;
+
 /// How often a worker looks whether its clients try its patience, so that a request need not set a timer.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 

@@ -33,7 +33,10 @@ mod store_watch;
 mod tls;
 mod worker;
 
-pub use bounds::{BODY_BYTES_MAX, HEAD_BYTES_MAX, Patience, TAKES_PER_BATCH_MAX, UNITS_PER_COST_MAX};
+pub use bounds::{
+    ADMINISTRATION_CONNECTIONS_MAX, BODY_BYTES_MAX, HEAD_BYTES_MAX, Patience, TAKES_PER_BATCH_MAX,
+    UNITS_PER_COST_MAX,
+};
 pub use error::ServeError;
 pub use listener::{Door, Listeners};
 pub use server::Server;

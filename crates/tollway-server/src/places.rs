@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tollway_inbound::address::{IPV6_PREFIX_DEFAULT, Network, Peer};
 
-/// The places of a server.
+/// The places of some doors of a server.
 pub(crate) struct Places {
     room: Arc<Semaphore>,
     /// Connections of each client: an IPv4 address or a network of IPv6. No more entries than places.

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tollway::{ConsumersConfig, Limiter, ListenAddress, ServerConfig, StoreUrl};
+use tollway::{Config, ConsumersConfig, Limiter, ListenAddress, ServerConfig, StoreUrl};
 use tollway_consumers::Records;
 
 use crate::accept::{Entrance, accept};
-use crate::bounds::Patience;
+use crate::bounds::{ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX, Patience};
 use crate::consumers::Consumers;
 use crate::permit::Seal;
 use crate::places::Places;
@@ -90,18 +90,10 @@ impl Server {
         records: Arc<dyn Records>,
         config: &ConsumersConfig,
     ) -> Result<Self, ServeError> {
+        let consumers = Consumers::new(&self.shared.limiter, &records, config)?;
+        self.shared.consumers.store(Some(Arc::new(consumers)));
         self.records = Some(records);
-        self.reload_consumers(config)?;
         Ok(self)
-    }
-
-    /// Takes over what a changed config says of consumers. Where their records are stays until a restart.
-    pub fn reload_consumers(&self, config: &ConsumersConfig) -> Result<(), ServeError> {
-        if let Some(records) = &self.records {
-            let consumers = Consumers::new(&self.shared.limiter, records, config)?;
-            self.shared.consumers.store(Some(Arc::new(consumers)));
-        }
-        Ok(())
     }
 
     /// With another patience for its clients.
@@ -129,12 +121,23 @@ impl Server {
         &self.shared.limiter
     }
 
-    /// Takes over what a changed config says of answering. Where and with how many workers it listens, and how many
+    /// Takes over a changed config: policies, how it answers, and consumers. All of it, or nothing where anything is
+    /// wrong. Its store, where the records of consumers are, where and with how many workers it listens, and how many
     /// connections there may be, stays until a restart.
-    pub fn reload(&self, config: &ServerConfig) -> Result<(), ServeError> {
-        let rules = Rules::new(config)?;
+    pub fn reload(&self, config: &Config) -> Result<(), ServeError> {
+        let default = ServerConfig::default();
+        let rules = Rules::new(config.server().unwrap_or(&default))?;
         self.config.admin.iter().try_for_each(|admin| check_administration(admin, &rules))?;
+        let consumers = match (&self.records, config.consumers()) {
+            (Some(records), Some(config)) => Some(Consumers::new(&self.shared.limiter, records, config)?),
+            _ => None,
+        };
+        // Nothing can fail from here on.
+        self.shared.limiter.replace_config(config);
         self.shared.rules.store(Arc::new(rules));
+        if let Some(consumers) = consumers {
+            self.shared.consumers.store(Some(Arc::new(consumers)));
+        }
         Ok(())
     }
 
@@ -150,7 +153,9 @@ impl Server {
         }
         let crew = Crew::start(&self.shared, self.workers(), self.config.grace)?;
         let places = Arc::new(Places::new(self.config.connections, self.config.connections_per_address));
-        let entrance = Arc::new(Entrance { shared: Arc::clone(&self.shared), places, crew });
+        let administration =
+            Arc::new(Places::new(ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX));
+        let entrance = Arc::new(Entrance { shared: Arc::clone(&self.shared), places, administration, crew });
         let (stop, stopped) = watch::channel(false);
         let mut loops = JoinSet::new();
         for (door, listener) in listeners.0 {

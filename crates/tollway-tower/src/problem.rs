@@ -18,6 +18,10 @@ impl Problem {
         Self { status, kind, title, detail }
     }
 
+    pub(crate) fn not_a_subject(detail: String) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad-name", "not a subject", detail)
+    }
+
     pub(crate) fn unknown_subject(looked_for: &str) -> Self {
         let detail = format!("nobody can tell whom this request counts for: it needs {looked_for}");
         Self::new(StatusCode::BAD_REQUEST, "unknown-client", "the client is not known", detail)
@@ -53,7 +57,7 @@ impl From<TakeError> for Problem {
     fn from(error: TakeError) -> Self {
         let detail = error.to_string();
         match &error {
-            TakeError::Name(_) => Self::new(StatusCode::BAD_REQUEST, "bad-name", "not a subject", detail),
+            TakeError::Name(_) => Self::not_a_subject(detail),
             TakeError::Store(error) if error.fault != Fault::Caller => {
                 let title = "the store does not decide";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", title, detail)

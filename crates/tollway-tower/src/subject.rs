@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::StatusCode;
 use http::request::Parts;
 use tollway_inbound::address::{AddressRules, Peer};
+use tollway_inbound::escapes::replaced;
 
 use crate::problem::Problem;
 
@@ -14,10 +14,13 @@ use crate::problem::Problem;
 /// Subjects of different origins never meet: a key that somebody shows cannot be another's address. Those of headers and
 /// addresses are the same that `tollway serve` counts for, so both may share a store.
 ///
+/// Text that differs is another subject, unless [`normalised`](Self::normalised) says what is the same.
+///
 /// ```
 /// use tollway_tower::SubjectFrom;
 ///
-/// let key_or_path = SubjectFrom::header("x-api-key").or(SubjectFrom::path_segment(1));
+/// let tenant = SubjectFrom::path_segment(1).normalised(str::to_lowercase);
+/// let key_or_tenant = SubjectFrom::header("x-api-key").or(tenant);
 /// ```
 #[derive(Clone)]
 pub struct SubjectFrom {
@@ -25,8 +28,15 @@ pub struct SubjectFrom {
     ways: Vec<Way>,
 }
 
+/// One place to look, and what is done to what is found there, in this order.
 #[derive(Clone)]
-enum Way {
+struct Way {
+    place: Place,
+    normalisers: Vec<Arc<Normalise>>,
+}
+
+#[derive(Clone)]
+enum Place {
     Header(String),
     PathSegment(usize),
     Function(Arc<Read>),
@@ -34,26 +44,21 @@ enum Way {
     Fixed(String),
 }
 
+type Normalise = dyn Fn(&str) -> String + Send + Sync;
 type Read = dyn Fn(&Parts) -> Option<String> + Send + Sync;
 pub(crate) type ReadPeer = dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync;
-
-/// What a way has come to.
-enum Found {
-    Subject(String),
-    /// The request does not show it.
-    Not,
-    Problem(Problem),
-}
 
 impl SubjectFrom {
     /// What a header says, like an API key. The first line counts, if there are several.
     pub fn header(name: &str) -> Self {
-        Self::of(Way::Header(name.to_ascii_lowercase()))
+        Self::of(Place::Header(name.to_ascii_lowercase()))
     }
 
-    /// A part of the path, the first being 0: of `/tenants/anna/orders`, `anna` is 1.
+    /// A part of the path, the first being 0: of `/tenants/anna/orders`, `anna` is 1. Its %-escapes are replaced, as by
+    /// those who route by it: `/tenants/%61nna` is `anna`, too. A request with wrong ones, or with what is no UTF-8 behind
+    /// them, is answered with 400.
     pub fn path_segment(index: usize) -> Self {
-        Self::of(Way::PathSegment(index))
+        Self::of(Place::PathSegment(index))
     }
 
     /// What another layer has put into the request, like the user that it has authenticated.
@@ -70,7 +75,7 @@ impl SubjectFrom {
 
     /// Whatever can be read of the head of a request.
     pub fn function(read: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static) -> Self {
-        Self::of(Way::Function(Arc::new(read)))
+        Self::of(Place::Function(Arc::new(read)))
     }
 
     /// The client's address, by rules that say whose forwarding headers are believed. `peer` tells who is at the other end
@@ -91,12 +96,12 @@ impl SubjectFrom {
         rules: AddressRules,
         peer: impl Fn(&Parts) -> Option<IpAddr> + Send + Sync + 'static,
     ) -> Self {
-        Self::of(Way::Address(rules, Arc::new(peer)))
+        Self::of(Place::Address(rules, Arc::new(peer)))
     }
 
     /// The same for everybody: what is left where nothing else was found.
     pub fn fixed(subject: &str) -> Self {
-        Self::of(Way::Fixed(subject.to_owned()))
+        Self::of(Place::Fixed(subject.to_owned()))
     }
 
     /// Another way, where this one finds nothing.
@@ -106,40 +111,58 @@ impl SubjectFrom {
         self
     }
 
-    fn of(way: Way) -> Self {
-        Self { ways: vec![way] }
+    /// What is the same although it is written differently, like names without regard to case: `by` makes one of all
+    /// ways to write what was found. For the places named so far.
+    ///
+    /// ```
+    /// use tollway_tower::SubjectFrom;
+    ///
+    /// let user = SubjectFrom::header("x-user").normalised(|name| name.trim().to_lowercase());
+    /// ```
+    #[must_use]
+    pub fn normalised(mut self, by: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        let by: Arc<Normalise> = Arc::new(by);
+        self.ways.iter_mut().for_each(|way| way.normalisers.push(Arc::clone(&by)));
+        self
+    }
+
+    fn of(place: Place) -> Self {
+        Self { ways: vec![Way { place, normalisers: Vec::new() }] }
     }
 
     pub(crate) fn find(&self, request: &Parts) -> Result<String, Problem> {
-        for way in &self.ways {
-            match way.find(request) {
-                Found::Subject(subject) => return Ok(subject),
-                Found::Problem(problem) => return Err(problem),
-                Found::Not => {}
+        for Way { place, normalisers } in &self.ways {
+            if let Some(found) = place.find(request)? {
+                let normal = normalisers.iter().fold(found, |found, normalise| normalise(&found));
+                return Ok(format!("{}:{normal}", place.origin()));
             }
         }
-        let looked_for: Vec<String> = self.ways.iter().map(Way::describe).collect();
+        let looked_for: Vec<String> = self.ways.iter().map(|way| way.place.describe()).collect();
         Err(Problem::unknown_subject(&looked_for.join(" or ")))
     }
 }
 
-impl Way {
-    fn find(&self, request: &Parts) -> Found {
-        let found = match self {
-            Self::Header(name) => return header(name, request),
-            Self::Address(rules, peer) => {
-                return match client_address(rules, peer(request), request) {
-                    Ok(address) => Found::Subject(format!("address:{address}")),
-                    Err(problem) => Found::Problem(problem),
-                };
-            }
-            Self::PathSegment(index) => {
-                path_segment(*index, request.uri.path()).map(|part| format!("path:{part}"))
-            }
-            Self::Function(read) => read(request).map(|subject| format!("by:{subject}")),
-            Self::Fixed(subject) => Some(format!("all:{subject}")),
-        };
-        found.map_or(Found::Not, Found::Subject)
+impl Place {
+    /// What the request shows here, if anything.
+    fn find(&self, request: &Parts) -> Result<Option<String>, Problem> {
+        match self {
+            Self::Header(name) => header(name, request),
+            Self::PathSegment(index) => path_segment(*index, request.uri.path()),
+            Self::Function(read) => Ok(read(request)),
+            Self::Address(rules, peer) => client_address(rules, peer(request), request).map(Some),
+            Self::Fixed(subject) => Ok(Some(subject.clone())),
+        }
+    }
+
+    /// What subjects of here begin with, so that those of elsewhere are others.
+    fn origin(&self) -> &str {
+        match self {
+            Self::Header(name) => name,
+            Self::PathSegment(_) => "path",
+            Self::Function(_) => "by",
+            Self::Address(..) => "address",
+            Self::Fixed(_) => "all",
+        }
     }
 
     fn describe(&self) -> String {
@@ -153,21 +176,22 @@ impl Way {
     }
 }
 
-fn header(name: &str, request: &Parts) -> Found {
-    let Some(value) = request.headers.get(name) else { return Found::Not };
+fn header(name: &str, request: &Parts) -> Result<Option<String>, Problem> {
+    let Some(value) = request.headers.get(name) else { return Ok(None) };
     match std::str::from_utf8(value.as_bytes()) {
-        Ok(value) => Found::Subject(format!("{name}:{value}")),
-        Err(_) => {
-            let detail = format!("the header {name} is not text");
-            Found::Problem(Problem::new(StatusCode::BAD_REQUEST, "bad-name", "not a subject", detail))
-        }
+        Ok(value) => Ok(Some(value.to_owned())),
+        Err(_) => Err(Problem::not_a_subject(format!("the header {name} is not text"))),
     }
 }
 
-/// An empty part is none.
-fn path_segment(index: usize, path: &str) -> Option<&str> {
-    let segment = path.split('/').skip(1).nth(index);
-    segment.filter(|segment| !segment.is_empty())
+/// An empty part is none. Wrong escapes are nobody's: what they are taken for differs from one server to the next.
+fn path_segment(index: usize, path: &str) -> Result<Option<String>, Problem> {
+    let segment = path.split('/').skip(1).nth(index).filter(|segment| !segment.is_empty());
+    let wrong = || {
+        let detail = format!("part number {index} of the path is not UTF-8 text with %-escapes");
+        Problem::not_a_subject(detail)
+    };
+    segment.map(|segment| replaced(segment).ok_or_else(wrong)).transpose()
 }
 
 /// Where a request comes from. A server that does not know who is at the other end was put together wrong: no client can
@@ -186,6 +210,8 @@ pub(crate) fn client_address(
 
 #[cfg(test)]
 mod tests {
+    use http::StatusCode;
+
     use super::*;
 
     fn found(from: &SubjectFrom, request: http::request::Builder) -> Result<String, StatusCode> {
@@ -226,5 +252,34 @@ mod tests {
         assert_eq!(found(&SubjectFrom::header("k"), get("/").header("k", &b"\xff"[..])), Err(missing));
         let nobody = SubjectFrom::address(AddressRules::default(), |_| None);
         assert_eq!(found(&nobody, get("/")), Err(StatusCode::INTERNAL_SERVER_ERROR));
+    }
+    /// T18: what is the same to those who route by it is the same here, and what is nothing to them is nobody.
+    #[test]
+    fn a_part_of_the_path_is_one_subject_however_it_is_written() {
+        let tenant = SubjectFrom::path_segment(1);
+        for path in
+            ["/tenants/anna", "/tenants/%61nna/orders", "/tenants/%61%6E%6e%61", "/tenants/anna?x=%62"]
+        {
+            assert_eq!(found(&tenant, get(path)).as_deref(), Ok("path:anna"), "{path}");
+        }
+        // Once is enough: the second time it would be somebody else.
+        assert_eq!(found(&tenant, get("/tenants/%2561nna")).as_deref(), Ok("path:%61nna"));
+        assert_eq!(found(&tenant, get("/tenants/a%2Fb")).as_deref(), Ok("path:a/b"));
+        let or_all = tenant.or(SubjectFrom::fixed("all"));
+        for path in ["/tenants/anna%", "/tenants/%zz", "/tenants/%ff", "/tenants/%c3"] {
+            assert_eq!(found(&or_all, get(path)), Err(StatusCode::BAD_REQUEST), "{path}");
+        }
+    }
+
+    /// T18: each part has normalisers of its own, in their order.
+    #[test]
+    fn what_is_declared_the_same_is_one_subject() {
+        let trimmed = |text: &str| text.trim_matches('-').to_owned();
+        let key = SubjectFrom::header("k").normalised(str::to_lowercase).normalised(trimmed);
+        let from = key.or(SubjectFrom::path_segment(0));
+        for key in ["anna", "ANNA", "-Anna--"] {
+            assert_eq!(found(&from, get("/").header("k", key)).as_deref(), Ok("k:anna"));
+        }
+        assert_eq!(found(&from, get("/Anna-")).as_deref(), Ok("path:Anna-"));
     }
 }

@@ -110,6 +110,8 @@ async fn a_user_that_another_layer_knows_and_a_part_of_the_path_count_apart() {
         ("/tenants/a", 200),
         ("/tenants/b", 200),
         ("/tenants/a", 429),
+        ("/tenants/%61", 429),
+        ("/tenants/%zz", 400),
         ("/tenants/", 400),
     ] {
         let answer = ask(address, path, "").await;

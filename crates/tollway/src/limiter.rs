@@ -96,10 +96,7 @@ impl Limiter {
                     status.error = Some(error.to_owned());
                 }
                 Ok(config) => {
-                    registry.replace(config.policies().iter().cloned());
-                    followed.replace(config.sources(), &registry);
-                    status.reloads += 1;
-                    status.error = None;
+                    put_in_force(&config, &registry, &followed, &mut status);
                     tracing::info!(policies = config.policies().len(), "config file reloaded");
                 }
                 Err(error) => {
@@ -158,6 +155,19 @@ impl Limiter {
         check_names(&policies)?;
         self.inner.registry.replace(policies);
         Ok(())
+    }
+
+    /// Puts the policies of another config in force, with their sources; its store is not looked at. What is used stays
+    /// used. For programs that follow their config file themselves, because it says more than a limiter needs to know;
+    /// [`Limiter::from_config`] needs none of this.
+    pub fn replace_config(&self, config: &Config) {
+        put_in_force(config, &self.inner.registry, &self.inner.followed, &mut self.reload_lock());
+    }
+
+    /// Tells those who watch why the config file as it is now is not in force: [`Limiter::reload_status`]. The other end
+    /// of [`Limiter::replace_config`].
+    pub fn config_is_wrong(&self, why: impl Into<String>) {
+        self.reload_lock().error = Some(why.into());
     }
 
     /// How the last reload of the config file went.
@@ -332,6 +342,13 @@ impl LimiterBuilder {
         let inner = Inner { registry, reload: Arc::default(), followed, watch: Mutex::new(None) };
         Limiter { inner: Arc::new(inner) }
     }
+}
+
+fn put_in_force(config: &Config, registry: &Arc<Registry>, followed: &Followed, status: &mut ReloadStatus) {
+    registry.replace(config.policies().iter().cloned());
+    followed.replace(config.sources(), registry);
+    status.reloads += 1;
+    status.error = None;
 }
 
 fn check_names(policies: &[Arc<Policy>]) -> Result<(), BuildError> {

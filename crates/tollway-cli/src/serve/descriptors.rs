@@ -1,13 +1,15 @@
 //! Room for connections: each needs a descriptor, and a process is given few unless it asks for more.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tollway_server::ADMINISTRATION_CONNECTIONS_MAX;
 
-/// Descriptors that are not connections: stores, files, sockets that are listened at.
-const BESIDE_CONNECTIONS: u64 = 128;
+/// Descriptors besides the connections for decisions: those for administration, stores, files, sockets that are listened
+/// at.
+const BESIDE_CONNECTIONS: usize = ADMINISTRATION_CONNECTIONS_MAX + 128;
 
 /// Raises the limit of descriptors as far as the machine allows, and says if that is not enough.
 pub(super) fn make_room(connections: usize) {
-    let needed = u64::try_from(connections).unwrap_or(u64::MAX).saturating_add(BESIDE_CONNECTIONS);
+    let needed = u64::try_from(connections.saturating_add(BESIDE_CONNECTIONS)).unwrap_or(u64::MAX);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.map_or(needed, |maximum| maximum.min(needed));
     if current.is_some_and(|current| current < wanted) {

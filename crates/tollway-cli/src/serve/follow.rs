@@ -1,31 +1,54 @@
 //! Changes while the server runs: of the config file, seen by themselves or announced with SIGHUP.
 
-use std::sync::Arc;
-
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
-use tollway::{Config, ConfigError, ConfigFile, Policy, RecordsUrl, StoreUrl, WATCH_INTERVAL};
+use tollway::{Config, ConfigFile, RecordsUrl, StoreUrl, WATCH_INTERVAL};
 use tollway_server::Server;
-
-use super::setup::Follows;
 
 /// Readings of the file that wait to be taken over: the watch is slower than that.
 const READINGS_MAX: usize = 4;
 
 /// Takes over what changes. Never ends.
-pub(super) async fn follow(server: &Server, file: ConfigFile, follows: Follows, asked: &mut Signal) {
+pub(super) async fn follow(server: &Server, file: Option<ConfigFile>, asked: &mut Signal) {
+    match file {
+        Some(file) => follow_file(server, file, asked).await,
+        None => loop {
+            // Unheard, it would end the process.
+            asked.recv().await;
+            tracing::warn!("SIGHUP: there is no config file, so nothing is read again");
+        },
+    }
+}
+
+async fn follow_file(server: &Server, file: ConfigFile, asked: &mut Signal) {
     let path = file.path().to_owned();
     let fixed = Fixed::of(file.config());
     let (send, mut readings) = mpsc::channel(READINGS_MAX);
     // The watch has a thread of its own, and ends when it is dropped.
     let _watch = file.watch(WATCH_INTERVAL, move |reading| drop(send.try_send(reading)));
     loop {
-        let (reading, at_once) = tokio::select! {
-            Some(reading) = readings.recv() => (reading, false),
-            _ = asked.recv() => (Config::load(&path), true),
+        let reading = tokio::select! {
+            Some(reading) = readings.recv() => reading,
+            // Also where the file is as it was: what it names may have changed, like a token or a certificate.
+            _ = asked.recv() => Config::load(&path),
         };
-        take_over(server, reading, &fixed, follows == Follows::Command || at_once);
+        let taken = reading.map_err(|error| error.to_string());
+        match taken.and_then(|config| take_over(server, &config, &fixed)) {
+            Ok(()) => tracing::info!("the config file was read again and is in force"),
+            Err(why) => {
+                tracing::error!("the config file cannot be used, and the old one stays in force: {why}");
+                server.limiter().config_is_wrong(why);
+            }
+        }
     }
+}
+
+/// All of it, or nothing.
+fn take_over(server: &Server, config: &Config, fixed: &Fixed) -> Result<(), String> {
+    if Fixed::of(config) != *fixed {
+        return Err("the store or the records of consumers have changed, which needs a restart".to_owned());
+    }
+    server.reload(config).map_err(|error| error.to_string())
 }
 
 /// What a change of the file cannot change.
@@ -39,30 +62,5 @@ impl Fixed {
     fn of(config: &Config) -> Self {
         let records = config.consumers().map(|consumers| consumers.records.clone());
         Self { store: config.store().cloned(), records }
-    }
-}
-
-/// A file that is wrong changes nothing.
-fn take_over(server: &Server, reading: Result<Config, ConfigError>, fixed: &Fixed, policies: bool) {
-    let config = match reading {
-        Ok(config) => config,
-        Err(error) => {
-            return tracing::error!("the config file is wrong, and the old one stays in force: {error}");
-        }
-    };
-    if Fixed::of(&config) != *fixed {
-        return tracing::error!(
-            "the store or the records of consumers have changed; that needs a restart, the old file stays in force"
-        );
-    }
-    if let Some(Err(error)) = config.consumers().map(|consumers| server.reload_consumers(consumers)) {
-        return tracing::error!("{error}; it stays as it was");
-    }
-    if let Err(error) = server.reload(&config.server().cloned().unwrap_or_default()) {
-        return tracing::error!("[server] stays as it was: {error}");
-    }
-    let given = config.policies().iter().map(|policy: &Arc<Policy>| Policy::clone(policy));
-    if policies && let Err(error) = server.limiter().replace_policies(given) {
-        tracing::error!("the policies stay as they were: {error}");
     }
 }

@@ -1,10 +1,11 @@
 //! `tollway serve`: decisions for programs in any language.
 //!
 //! `setup` finds out what to serve, `follow` takes over changes while it runs, `descriptors` makes room for connections,
-//! `welcome` says where it listens.
+//! `welcome` says where it listens, `log` what happens meanwhile.
 
 mod descriptors;
 mod follow;
+mod log;
 mod setup;
 mod welcome;
 
@@ -21,7 +22,8 @@ use setup::Setup;
 ///
 /// Listens on 127.0.0.1:8080 unless the config or --listen says otherwise. Meters live in the config's store, or in
 /// memory. Without a config file it serves one policy, `example`, to try. Stops on SIGTERM and SIGINT once running
-/// requests are answered; reads the config again when it changes and on SIGHUP.
+/// requests are answered; reads the config again when it changes, and on SIGHUP also what it names: tokens and
+/// certificates.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tollway serve
@@ -37,9 +39,13 @@ pub(crate) struct Arguments {
     /// How many threads decide [default: the config's, else one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
     workers: Option<u16>,
+    /// What is logged to standard error, and all that matters more [default: $TOLLWAY_LOG_LEVEL, else info]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<log::Level>,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    log::begin(arguments.log_level, context.output().is_quiet())?;
     let setup = Setup::new(arguments, context)?;
     descriptors::make_room(setup.config.connections);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -48,24 +54,19 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
 }
 
 async fn serve(setup: Setup, context: &Context) -> Result<Exit, Failure> {
-    let Setup { config, consumers, file, limiter, store, policy, follows } = setup;
+    let Setup { config, consumers, file, limiter, store, policy } = setup;
     let mut server = Server::new(limiter, &config).await?.with_store_at(&store);
     if let Some(consumers) = &consumers {
         server = server.with_consumers(open_records(&consumers.records.expose())?, consumers)?;
     }
     let listeners = Listeners::bind(&config).await?;
-    welcome::say(&listeners, &config, &store, policy.as_deref(), context)?;
+    // Before anybody can know that it is there.
     let ended = signals([SignalKind::terminate(), SignalKind::interrupt()])?;
-    match file {
-        None => server.serve(listeners, ended).await?,
-        Some(file) => {
-            let mut asked = signal(SignalKind::hangup()).map_err(no_signals)?;
-            let following = follow::follow(&server, file, follows, &mut asked);
-            tokio::select! {
-                served = server.serve(listeners, ended) => served?,
-                () = following => {}
-            }
-        }
+    let mut asked = signal(SignalKind::hangup()).map_err(no_signals)?;
+    welcome::say(&listeners, &config, &store, policy.as_deref(), context)?;
+    tokio::select! {
+        served = server.serve(listeners, ended) => served?,
+        () = follow::follow(&server, file, &mut asked) => {}
     }
     Ok(Exit::DONE)
 }

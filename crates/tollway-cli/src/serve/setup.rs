@@ -1,6 +1,6 @@
 //! What is served: by the config file and the command line, or an example where there is neither.
 
-use tollway::{ANONYMOUS_POLICY, ConfigFile, ConsumersConfig, Limiter, ServerConfig, StoreUrl};
+use tollway::{ANONYMOUS_POLICY, Config, ConfigFile, ConsumersConfig, Limiter, ServerConfig, StoreUrl};
 
 use super::Arguments;
 use crate::context::Context;
@@ -20,17 +20,6 @@ pub(super) struct Setup {
     pub(super) store: StoreUrl,
     /// A policy to try.
     pub(super) policy: Option<String>,
-    /// Who takes over policies that change in the file.
-    pub(super) follows: Follows,
-}
-
-/// Who takes over policies that change in the file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Follows {
-    /// The limiter, by itself.
-    Limiter,
-    /// The command: it was told to use another store than the file's, and made the limiter by hand.
-    Command,
 }
 
 impl Setup {
@@ -47,8 +36,7 @@ impl Setup {
         let builder = Limiter::builder().metrics().policy(EXAMPLE_POLICY, [EXAMPLE_LIMIT])?;
         let limiter = builder.store_at(&store)?.build();
         let (config, policy) = (ServerConfig::default(), Some(EXAMPLE_POLICY.to_owned()));
-        let follows = Follows::Limiter;
-        Ok(Self { config, consumers: None, file: None, limiter, store, policy, follows })
+        Ok(Self { config, consumers: None, file: None, limiter, store, policy })
     }
 
     fn of_file(file: ConfigFile, context: &Context) -> Result<Self, Failure> {
@@ -58,20 +46,9 @@ impl Setup {
         // Not that of callers without credentials, which is asked for by `/v1/authorize`.
         let mut policies = in_file.policies().iter().map(|policy| policy.name().as_str());
         let policy = policies.find(|name| *name != ANONYMOUS_POLICY).map(str::to_owned);
-        let (limiter, store, follows) = match context.named_store() {
-            None => {
-                let store = in_file.store().cloned().unwrap_or_default();
-                (Limiter::builder().metrics().file_blocking(file.path())?, store, Follows::Limiter)
-            }
-            Some(store) => {
-                let policies = in_file.policies().iter().cloned();
-                let builder = policies
-                    .into_iter()
-                    .try_fold(Limiter::builder().metrics(), |all, policy| all.with_policy(policy))?;
-                (builder.store_at(store)?.build(), store.clone(), Follows::Command)
-            }
-        };
-        Ok(Self { config, consumers, file: Some(file), limiter, store, policy, follows })
+        let store = context.named_store().or(in_file.store()).cloned().unwrap_or_default();
+        let limiter = limiter(in_file, &store)?;
+        Ok(Self { config, consumers, file: Some(file), limiter, store, policy })
     }
 
     /// The command line beats the file.
@@ -87,4 +64,18 @@ impl Setup {
         }
         self
     }
+}
+
+/// A limiter that leaves it to the command to follow the file, which says more than a limiter knows of.
+fn limiter(config: &Config, store: &StoreUrl) -> Result<Limiter, Failure> {
+    let policies = config.policies().iter().cloned();
+    let builder = policies.into_iter().try_fold(Limiter::builder(), |all, policy| all.with_policy(policy))?;
+    let limiter = builder.sources(config.sources()).metrics().store_at(store)?.build();
+    // A store that does not answer must not keep the server from starting; it is asked again in the background.
+    for read in [limiter.follow_settings().now(), limiter.sources_read().now()] {
+        if let Err(error) = read {
+            tracing::warn!(%error, "the limits that are set could not be read; the config file's are in force");
+        }
+    }
+    Ok(limiter)
 }

@@ -113,19 +113,19 @@ impl AddressRules {
         match &self.trust {
             Trust::Nobody | Trust::Hops(0) => nearest,
             Trust::Hops(hops) => nth_from_right(&self.entries(lines), *hops, nearest),
-            Trust::Networks { .. } if !self.trusts(peer) => nearest,
+            Trust::Networks { .. } if !self.names(peer) => nearest,
             Trust::Networks { .. } => {
-                let trusted = |address: &IpAddr| self.trusts(Peer::Address(*address));
+                let trusted = |address: &IpAddr| self.names(Peer::Address(*address));
                 first_stranger(&self.entries(lines), trusted, nearest)
             }
         }
     }
 
-    /// Whether somebody at the other end is a proxy whose word counts, and who speaks for many clients.
-    pub fn trusts(&self, peer: Peer) -> bool {
+    /// Whether somebody at the other end is named as a proxy, who speaks for many clients. A number of hops names nobody:
+    /// whoever reaches the server past the proxies looks like the last of them.
+    pub fn names(&self, peer: Peer) -> bool {
         match (&self.trust, peer) {
-            (Trust::Nobody, _) => false,
-            (Trust::Hops(hops), _) => *hops > 0,
+            (Trust::Nobody | Trust::Hops(_), _) => false,
             (Trust::Networks { unix, .. }, Peer::Unix) => *unix,
             (Trust::Networks { networks, .. }, Peer::Address(address)) => {
                 networks.iter().any(|network| network.contains(address))

@@ -1,5 +1,7 @@
 //! The part of a URL behind the question mark.
 
+use tollway_inbound::escapes::replaced;
+
 use super::problem::Problem;
 
 /// Names and values, decoded.
@@ -13,7 +15,7 @@ impl Query {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let not_text = || Problem::bad_request("the query is not UTF-8 text with %-escapes");
             let spaced = |text: &str| text.replace('+', " ");
-            let (name, value) = decoded(&spaced(name)).zip(decoded(&spaced(value))).ok_or_else(not_text)?;
+            let (name, value) = replaced(&spaced(name)).zip(replaced(&spaced(value))).ok_or_else(not_text)?;
             if !known.contains(&name.as_str()) {
                 let message =
                     format!("{:?} is not a parameter here; there are {}", shortened(&name), known.join(", "));
@@ -38,25 +40,6 @@ impl Query {
     }
 }
 
-/// With its %-escapes replaced; nothing if they are wrong or the result is not text.
-pub(super) fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        rest = after;
-        if *byte != b'%' {
-            bytes.push(*byte);
-            continue;
-        }
-        let (digits, after) = rest.split_first_chunk::<2>()?;
-        rest = after;
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        let [high, low] = digits.map(digit);
-        bytes.push(high? << 4 | low?);
-    }
-    String::from_utf8(bytes).ok()
-}
-
 /// What a stranger sent, for a message.
 pub(super) fn shortened(text: &str) -> String {
     text.chars().take(80).collect()
@@ -65,14 +48,6 @@ pub(super) fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn escapes_are_replaced_and_wrong_ones_refused() {
-        assert_eq!(decoded("a%2Fb%c3%a4"), Some("a/bä".to_owned()));
-        for wrong in ["%", "%2", "%zz", "%ff", "%+1"] {
-            assert_eq!(decoded(wrong), None, "{wrong}");
-        }
-    }
 
     #[test]
     fn what_is_unknown_or_stands_twice_is_refused() {

@@ -1,6 +1,7 @@
 //! Every route, in one table: what is answered where, and who may ask.
 
 use hyper::Method;
+use tollway_inbound::escapes::replaced;
 
 use super::problem::Problem;
 use crate::admin::Management;
@@ -151,7 +152,7 @@ fn matches(form: &str, path: &str) -> Option<Vec<String>> {
     for part in form.split('/') {
         let given = parts.next()?;
         if part.starts_with('{') {
-            parameters.push(super::query::decoded(given)?);
+            parameters.push(replaced(given)?);
         } else if part != given {
             return None;
         }

@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use tollway_server::{BODY_BYTES_MAX, HEAD_BYTES_MAX, TAKES_PER_BATCH_MAX, UNITS_PER_COST_MAX};
+use tollway_server::{
+    ADMINISTRATION_CONNECTIONS_MAX, BODY_BYTES_MAX, HEAD_BYTES_MAX, TAKES_PER_BATCH_MAX, UNITS_PER_COST_MAX,
+};
 
 use crate::client::{Answer, Client};
 use crate::running::{LONG, Running, Setup};
@@ -110,6 +112,8 @@ fn a_head_has_a_bound() {
         let about = &head[..head.len().min(80)];
         let answer = client.answer().unwrap_or_else(|error| panic!("{error}: {about:?}"));
         assert_eq!(answer.status, status, "{about:?}");
+        // What is no request is not answered like one.
+        assert_eq!(answer.body.is_empty(), status != 404, "{about:?}: {answer:?}");
     }
     assert_eq!(server.client().take(r#"{"policy":"api"}"#).status, 200);
 }
@@ -128,10 +132,16 @@ fn paths_and_methods_are_told_what_there_is() {
 }
 
 fn served(client: &mut Client) -> bool {
-    client
-        .write("POST /v1/take HTTP/1.1\r\nhost: test\r\ncontent-length: 16\r\n\r\n{\"policy\":\"api\"}")
-        .is_ok()
-        && client.answer().is_ok_and(|answer| answer.status == 200)
+    succeeds(client, "POST /v1/take HTTP/1.1\r\nhost: test\r\ncontent-length: 16\r\n\r\n{\"policy\":\"api\"}")
+}
+
+fn administered(client: &mut Client) -> bool {
+    succeeds(client, "GET /health HTTP/1.1\r\nhost: test\r\n\r\n")
+}
+
+/// Not if it is turned away.
+fn succeeds(client: &mut Client, request: &str) -> bool {
+    client.write(request).is_ok() && client.answer().is_ok_and(|answer| answer.status == 200)
 }
 
 /// T19, T21: one client has so many connections and no more; the next is closed at once, and room comes back.
@@ -140,8 +150,7 @@ fn one_address_has_so_many_connections() {
     let server = Running::of(POLICIES);
     let mut held: Vec<Client> = (0..4).map(|_| server.client()).collect();
     assert!(held.iter_mut().all(served));
-    let mut surplus = server.client();
-    surplus.closed();
+    assert!(!served(&mut server.client()));
     held.pop();
     let begun = Instant::now();
     while !served(&mut server.client()) {
@@ -163,4 +172,43 @@ fn beyond_all_connections_others_wait() {
         .unwrap();
     held.pop();
     assert_eq!(waiting.answer().unwrap().status, 200);
+}
+
+/// T21: whoever has taken all places for decisions has taken none of administration's.
+#[test]
+fn administration_is_reached_while_decisions_are_full() {
+    let mut setup = Setup::of(POLICIES);
+    setup.config.connections_per_address = 100;
+    let server = setup.start();
+    let mut held: Vec<Client> = (0..6).map(|_| server.client()).collect();
+    assert!(held.iter_mut().all(served));
+    // One more is accepted, and waits for a place.
+    let _waiting = server.client();
+    for path in ["/health", "/ready", "/v1/policies"] {
+        assert_eq!(server.admin().get(path, "").status, 200, "{path}");
+    }
+}
+
+/// T21: administration has an end as well, and one client cannot reach it.
+#[test]
+fn one_address_has_half_of_administration() {
+    let server = Running::of(POLICIES);
+    let mut held: Vec<Client> = (0..ADMINISTRATION_CONNECTIONS_MAX / 2).map(|_| server.admin()).collect();
+    assert!(held.iter_mut().all(administered));
+    assert!(!administered(&mut server.admin()));
+    assert!(served(&mut server.client()));
+}
+
+/// T17, T21: a proxy that is named has more connections than one client; a number of hops names nobody, since whoever
+/// comes past the proxies looks like one.
+#[test]
+fn only_a_proxy_that_is_named_has_more_connections() {
+    let of = |trust: &str| Running::of(&format!("{POLICIES}\n[server.address]\n{trust}"));
+    let named = of("trusted_networks = ['127.0.0.0/8']");
+    let mut held: Vec<Client> = (0..5).map(|_| named.client()).collect();
+    assert!(held.iter_mut().all(served));
+    let hops = of("trusted_hops = 1");
+    let mut held: Vec<Client> = (0..4).map(|_| hops.client()).collect();
+    assert!(held.iter_mut().all(served));
+    assert!(!served(&mut hops.client()));
 }

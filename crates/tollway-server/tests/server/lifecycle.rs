@@ -2,8 +2,7 @@
 
 use std::net::TcpStream;
 
-use tollway::{Config, ServerConfig};
-use tollway_inbound::headers::HeaderChoice;
+use tollway::Config;
 use tollway_server::Door;
 
 use crate::running::{Running, Setup};
@@ -73,12 +72,12 @@ fn rules_are_followed_after_a_reload() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     assert!(client.take(r#"{"policy":"api"}"#).header("ratelimit").is_some());
-    let changed = ServerConfig { headers: HeaderChoice::NONE, ..ServerConfig::default() };
-    server.server.reload(&changed).unwrap();
+    let reload = |server_says: &str| {
+        server.server.reload(&Config::parse(&format!("{POLICIES}\n{server_says}")).unwrap())
+    };
+    reload("[server]\nheaders = []").unwrap();
     assert!(client.take(r#"{"policy":"api"}"#).header("ratelimit").is_none());
-    let wrong =
-        ServerConfig { read_token: Some("env:TOLLWAY_NO_SUCH".parse().unwrap()), ..ServerConfig::default() };
-    assert!(server.server.reload(&wrong).is_err());
+    assert!(reload("[server.tokens]\nread = 'env:TOLLWAY_NO_SUCH'").is_err());
     assert!(
         client.take(r#"{"policy":"api"}"#).header("ratelimit").is_none(),
         "what was wrong changed nothing"

@@ -67,9 +67,9 @@ pub struct ServerConfig {
     pub descriptors: Vec<DescriptorRule>,
     /// How many threads decide; none said: as many as there are cores.
     pub workers: Option<usize>,
-    /// How many connections there may be at the same time.
+    /// How many connections for decisions there may be at the same time; administration has places of its own.
     pub connections: usize,
-    /// How many of them one client address may have.
+    /// How many of them one client address may have, unless it is that of a proxy which is named.
     pub connections_per_address: usize,
     /// How long requests may take to end once the server is told to stop.
     pub grace: Duration,
