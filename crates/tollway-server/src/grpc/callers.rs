@@ -5,7 +5,8 @@
 use tollway::{ANONYMOUS_POLICY, CONSUMERS_POLICY, SubjectTemplate};
 use tollway_consumers::RecordsFault;
 
-use super::asked::{Asked, Count, Place};
+use super::asked::{Asked, Place};
+use super::count::Count;
 use super::message::Entry;
 use super::refusal::Refusal;
 use super::status::{Code, Failure};

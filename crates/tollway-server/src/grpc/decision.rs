@@ -11,8 +11,9 @@ use tollway::core::{Fault, Reading, WhenStoreFails};
 use tollway::{Limit, Span, TakeError};
 use tollway_inbound::headers::{HeaderChoice, Shown};
 
-use super::asked::{Asked, Count};
+use super::asked::Asked;
 use super::callers::Whose;
+use super::count::Count;
 use super::message::{RateLimitRequest, RateLimitResponse};
 use super::refusal::Refusal;
 use super::status::Failure;
