@@ -17,7 +17,7 @@ use crate::active::Active;
 use crate::amounts::Amounts;
 use crate::consumer_id::ConsumerId;
 use crate::hour::Hour;
-use crate::records::{Generation, Records, RecordsError};
+use crate::records::{Generation, Records, RecordsError, RecordsFault};
 
 /// How many consumers are remembered. One takes a few hundred bytes, and at most 16 for each of its records.
 pub const CACHED_CONSUMERS_MAX: usize = 65_536;
@@ -38,6 +38,8 @@ struct Inner {
     hasher: foldhash::fast::RandomState,
     /// Whether the last read failed: a failure that lasts is logged once, not with every call.
     failing: AtomicBool,
+    /// The last hour in which more was asked for than could be read: that comes and goes with every call, and is logged once.
+    overloaded: Mutex<Option<Hour>>,
 }
 
 type Shard = HashMap<ConsumerId, Entry, foldhash::fast::RandomState>;
@@ -61,7 +63,8 @@ impl ActiveCache {
         let changes = records.changes();
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
         let (hasher, failing) = (foldhash::fast::RandomState::default(), AtomicBool::new(false));
-        Self(Arc::new(Inner { records, changes, defaults, shards, hasher, failing }))
+        let overloaded = Mutex::default();
+        Self(Arc::new(Inner { records, changes, defaults, shards, hasher, failing, overloaded }))
     }
 
     /// What is in force for a consumer now. What is known is answered at once, without an allocation.
@@ -131,7 +134,7 @@ impl Inner {
     }
 
     fn keep(&self, consumer: &ConsumerId, number: u64, hour: Hour, read: &ReadResult) {
-        self.tell_of(read.as_ref().err());
+        self.tell_of(read.as_ref().err(), hour);
         let mut shard = self.shard(consumer);
         if !shard.contains_key(consumer.as_str()) {
             if read.is_err() {
@@ -152,8 +155,14 @@ impl Inner {
     }
 
     /// The first failure and the first success after it.
-    fn tell_of(&self, error: Option<&RecordsError>) {
+    fn tell_of(&self, error: Option<&RecordsError>, hour: Hour) {
         match error {
+            Some(error) if error.fault == RecordsFault::Busy => {
+                let mut overloaded = self.overloaded.lock().unwrap_or_else(PoisonError::into_inner);
+                if overloaded.replace(hour) != Some(hour) {
+                    tracing::warn!(%error, "more consumers are asked for than can be looked up; somebody may be making them up");
+                }
+            }
             Some(error) if !self.failing.swap(true, Ordering::Relaxed) => {
                 tracing::warn!(%error, "records cannot be read: what was last known of a consumer is used");
             }
@@ -182,15 +191,21 @@ impl Inner {
     }
 }
 
-/// Forgets what hours gone by have left, then anything: what is missed is asked for again.
+/// Forgets those whom nothing but the defaults limits, then what hours gone by have left, then anything: what is missed is
+/// asked for again. Whoever calls under names that it makes up makes nobody else forgotten, as far as there is room.
 fn make_room(shard: &mut Shard, hour: Hour) {
-    if shard.len() < PER_SHARD_MAX {
-        return;
+    let is_of_this_hour = |active: &Active| active.hour >= hour;
+    let is_somebody = |active: &Active| active.blocked || !active.considered.is_empty();
+    let worth: [&dyn Fn(&Active) -> bool; 3] =
+        [&|active| is_of_this_hour(active) || is_somebody(active), &is_somebody, &is_of_this_hour];
+    for is_worth_it in worth {
+        if shard.len() < PER_SHARD_MAX {
+            return;
+        }
+        shard.retain(|_, entry| {
+            entry.reading.is_some() || entry.known.as_ref().is_some_and(|(_, active)| is_worth_it(active))
+        });
     }
-    let is_of_this_hour = |entry: &Entry| {
-        entry.reading.is_some() || entry.known.as_ref().is_some_and(|(_, active)| active.hour >= hour)
-    };
-    shard.retain(|_, entry| is_of_this_hour(entry));
     while shard.len() >= PER_SHARD_MAX {
         let Some(any) = shard.keys().next().cloned() else { return };
         shard.remove(any.as_str());
@@ -201,26 +216,37 @@ fn make_room(shard: &mut Shard, hour: Hour) {
 mod tests {
     use super::*;
 
-    fn known(hour: Hour) -> Entry {
-        let active = Active::of(&[], hour, &Amounts::NONE, false);
-        Entry { known: Some((1, Arc::new(active))), reading: None }
+    const OLD: &str = "2026-06-01-11";
+    const NOW: &str = "2026-06-01-12";
+
+    /// A full shard, of so many in this hour or the one before; of some of them something is kept.
+    fn full(kinds: &[(usize, &str, bool)]) -> Shard {
+        let kinds = kinds.iter().flat_map(|kind| std::iter::repeat_n(kind, kind.0));
+        let entry = |(number, (_, hour, somebody)): (usize, &(usize, &str, bool))| {
+            let active = Active::of(&[], hour.parse().unwrap(), &Amounts::NONE, *somebody);
+            let entry = Entry { known: Some((1, Arc::new(active))), reading: None };
+            (ConsumerId::new(&format!("c{number}")).unwrap(), entry)
+        };
+        let shard: Shard = kinds.enumerate().map(entry).collect();
+        assert_eq!(shard.len(), PER_SHARD_MAX);
+        shard
     }
 
-    fn shard_of(hours: impl IntoIterator<Item = Hour>) -> Shard {
-        let entry = |(number, hour)| (ConsumerId::new(&format!("c{number}")).unwrap(), known(hour));
-        hours.into_iter().enumerate().map(entry).collect()
-    }
-
+    /// C3: names that somebody makes up displace nobody of whom something is kept, in this hour or the one before.
     #[test]
-    fn a_full_cache_forgets_old_hours_first_and_then_anything() {
-        let (old, now) = ("2026-06-01-11".parse().unwrap(), "2026-06-01-12".parse().unwrap());
-        let mut shard = shard_of((0..PER_SHARD_MAX).map(|number| if number < 10 { now } else { old }));
-        make_room(&mut shard, now);
-        assert_eq!(shard.len(), 10);
-        let mut shard = shard_of((0..PER_SHARD_MAX).map(|_| now));
-        make_room(&mut shard, now);
-        assert_eq!(shard.len(), PER_SHARD_MAX - 1);
-        make_room(&mut shard, now);
-        assert_eq!(shard.len(), PER_SHARD_MAX - 1, "there is room");
+    fn a_full_cache_forgets_strangers_first_then_old_hours_and_then_anything() {
+        const MANY: usize = PER_SHARD_MAX - 30;
+        for (kinds, left) in [
+            (&[(10, NOW, true), (10, OLD, true), (10, NOW, false), (MANY, OLD, false)][..], 30),
+            (&[(10, NOW, true), (20, OLD, true), (MANY, NOW, false)], 30),
+            (&[(10, NOW, true), (20, OLD, true), (MANY, OLD, true)], 10),
+            (&[(30, NOW, true), (MANY, NOW, true)], PER_SHARD_MAX - 1),
+        ] {
+            let mut shard = full(kinds);
+            for _ in 0..2 {
+                make_room(&mut shard, NOW.parse().unwrap());
+                assert_eq!(shard.len(), left, "{kinds:?}");
+            }
+        }
     }
 }

@@ -168,7 +168,7 @@ fn a_file_that_another_process_holds_is_an_error_until_it_lets_go() {
     let holder = Connection::open(&path).unwrap();
     holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let error = soon(records.consumer(&consumer("c"))).unwrap_err();
-    assert_eq!((error.fault, error.retry), (RecordsFault::Busy, Retry::Safe), "{error}");
+    assert_eq!((error.fault, error.retry), (RecordsFault::Storage, Retry::Safe), "{error}");
     until(&mut watch, |generation| !generation.followed);
     holder.execute_batch("COMMIT").unwrap();
     until(&mut watch, |generation| generation.followed);

@@ -10,6 +10,7 @@ use tollway::{Config, ConsumersConfig, Limiter, ListenAddress, ServerConfig, Sto
 use tollway_consumers::Records;
 
 use crate::accept::{Entrance, accept};
+use crate::admin::StoreHealth;
 use crate::bounds::{ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX, Patience};
 use crate::consumers::Consumers;
 use crate::permit::Seal;
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) limiter: Limiter,
     pub(crate) seal: Seal,
     pub(crate) store: StoreKind,
+    pub(crate) store_health: StoreHealth,
     pub(crate) patience: Patience,
     rules: ArcSwap<Rules>,
     consumers: ArcSwapOption<Consumers>,
@@ -76,6 +78,7 @@ impl Server {
             limiter,
             seal,
             store: StoreKind::of(&StoreUrl::default()),
+            store_health: StoreHealth::default(),
             patience: Patience::default(),
             rules,
             consumers: ArcSwapOption::empty(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tollway_core::{Name, Policy};
 
 use crate::bound::{Ask, Bound};
+use crate::metrics::{Metrics, PolicyCounts};
 use crate::{Limiter, PolicyHandle, Take};
 
 /// Why a policy was not bound.
@@ -32,11 +33,28 @@ impl Limiter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn bind(&self, policy: Policy) -> Result<PolicyHandle, BindError> {
+        self.bind_with(policy, Metrics::of_callers)
+    }
+
+    /// Like [`bind`](Self::bind), and counted under the policy's own name and limits in the [metrics](Self::samples), where
+    /// others share `of_callers`. For names that the program chooses: each makes series that stay.
+    pub fn bind_counted(&self, policy: Policy) -> Result<PolicyHandle, BindError> {
+        let counted = policy.clone();
+        self.bind_with(policy, |metrics| metrics.of(&counted))
+    }
+
+    fn bind_with(
+        &self,
+        policy: Policy,
+        counts: impl FnOnce(&Metrics) -> Arc<PolicyCounts>,
+    ) -> Result<PolicyHandle, BindError> {
         let registry = self.registry();
         if registry.find(policy.name().as_str()).is_ok() {
             return Err(BindError::Configured(policy.name().clone()));
         }
-        let bound = Bound::of_caller(Arc::clone(registry.shared()), Arc::new(policy), registry.generation());
+        let shared = Arc::clone(registry.shared());
+        let counts = shared.metrics.as_ref().map(counts);
+        let bound = Bound::of_caller(shared, Arc::new(policy), registry.generation(), counts);
         Ok(PolicyHandle::bound_by_caller(self.clone(), &bound))
     }
 }

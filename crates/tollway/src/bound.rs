@@ -147,9 +147,13 @@ impl Bound {
     }
 
     /// One whose policy is the caller's own.
-    pub(crate) fn of_caller(shared: Arc<Shared>, policy: Arc<Policy>, generation: u64) -> Self {
+    pub(crate) fn of_caller(
+        shared: Arc<Shared>,
+        policy: Arc<Policy>,
+        generation: u64,
+        counts: Option<Arc<PolicyCounts>>,
+    ) -> Self {
         let leases = shared.leases_of(&policy);
-        let counts = shared.metrics.as_ref().map(Metrics::of_callers);
         Self { shared, policy, generation, leases, counts, journal: None }
     }
 

@@ -80,3 +80,29 @@ fn descriptors_name_consumers_by_their_last_entry() {
     assert_eq!(policy, "consumers");
     assert!(format!("{subject:?}").contains("[Value(1)]"), "the second entry and nothing else: {subject:?}");
 }
+
+/// C4: with consumers, a caller without credentials is its address in descriptors, too.
+#[test]
+fn descriptors_name_anonymous_callers_by_their_last_entry() {
+    let rule = "[[server.descriptors]]\ndomain = \"edge\"\nkeys = [\"kind=api\", \"address\"]\npolicy = \"anonymous\"";
+    let of = |text: &str| match &Config::parse(text).unwrap().server().unwrap().descriptors[0].target {
+        DescriptorTarget::Policy { subject, .. } => format!("{subject:?}").contains("[Value(1)]"),
+        other => panic!("it counts: {other:?}"),
+    };
+    assert!(of(&format!("[consumers]\n{rule}")));
+    assert!(
+        !of(&format!("[policies.anonymous]\nlimits = [\"3 / minute\"]\n{rule}")),
+        "a policy like any other"
+    );
+}
+
+/// C4: nobody would say when a call without credentials is done, whichever way they are counted.
+#[test]
+fn anonymous_callers_hold_no_slots() {
+    let slots = "[policies.anonymous]\nlimits = [\"5 concurrent\"]\n";
+    assert!(Config::parse(slots).is_ok(), "a policy like any other");
+    for section in ["[consumers]", "[server.authorize]\nsubject_headers = [\"x-api-key\"]"] {
+        let error = Config::parse(&format!("{slots}{section}")).unwrap_err();
+        assert!(error.to_string().contains("cannot have a concurrency limit"), "{error}");
+    }
+}

@@ -123,6 +123,19 @@ async fn subjects_and_policies_of_callers_make_no_series() {
     assert!(!text.contains("chosen-") && !text.contains('\u{1b}') && !text.contains('\r'), "{text}");
 }
 
+/// T23: a program that binds policies under a name of its own sees them counted under it, whatever their amounts.
+#[tokio::test]
+async fn a_policy_that_the_program_names_is_counted_by_its_name() {
+    let limiter = Limiter::builder().metrics().build();
+    for limit in ["each: 1 / hour", "each: 2 / hour"] {
+        let handle = limiter.bind_counted(Policy::new("plans", [limit]).unwrap()).unwrap();
+        while handle.try_take().subject(limit).now().unwrap().is_granted() {}
+    }
+    assert_eq!(number(&limiter, "tollway_decisions_total", &["plans", "granted"]).await, Some(3));
+    assert_eq!(number(&limiter, "RateLimiterAcquisitionFailures", &["plans", "each"]).await, Some(2));
+    assert_eq!(number(&limiter, "tollway_decisions_total", &["of_callers", "granted"]).await, None);
+}
+
 #[tokio::test]
 async fn every_series_is_one_of_the_catalogue_with_all_its_labels() {
     let limiter = Limiter::builder().policy("adobe", ["9 / hour"]).unwrap().metrics().build();

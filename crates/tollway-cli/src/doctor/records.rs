@@ -13,6 +13,9 @@ use super::finding::{Finding, Findings};
 const MAKE_ONE: &str = "make a record that is valid now: POST \
      /obp/v6.0.0/management/consumers/ID/consumer/rate-limits; or set the defaults, as in `per_minute = 100` of [consumers]";
 
+/// How many consumers are looked at before it is said that none of them is limited: a few seconds' worth.
+const LOOKED_AT_MAX: usize = 100_000;
+
 /// What limits consumers in this hour.
 struct InForce {
     records: Arc<dyn Records>,
@@ -35,7 +38,7 @@ pub(super) async fn look_at(
             let in_force = InForce { records, defaults, hour: Hour::of(now) };
             match consumer {
                 Some(consumer) => in_force.look_at_one(consumer).await,
-                None => in_force.look_at_all().await,
+                None => in_force.look_at_all(LOOKED_AT_MAX).await,
             }
         }
         Err(error) => Err(error),
@@ -107,19 +110,32 @@ impl InForce {
         Ok(Some(no_record(consumer, active.limits.is_unlimited(), &which)))
     }
 
-    /// Whether anybody is limited by a record; as many are asked for as fit on a page.
-    async fn look_at_all(&self) -> Result<Option<Finding>, RecordsError> {
+    /// Whether anybody is limited by a record, page by page until somebody is, or as many were looked at as may be.
+    async fn look_at_all(&self, most: usize) -> Result<Option<Finding>, RecordsError> {
         if !CallLimits::sum([&self.defaults]).is_unlimited() {
             return Ok(None);
         }
-        for consumer in self.records.consumers(None, PAGE_MAX).await? {
-            let kept = self.records.consumer(&consumer).await?;
-            let active = Active::of(&kept.records, self.hour, &self.defaults, kept.blocked);
-            if active.blocked || !active.limits.is_unlimited() {
-                return Ok(None);
+        let (mut last, mut looked_at) = (None, 0);
+        while looked_at < most {
+            let page = self.records.consumers(last.as_ref(), PAGE_MAX.min(most - looked_at)).await?;
+            for consumer in &page {
+                if self.is_limited(consumer).await? {
+                    return Ok(None);
+                }
+            }
+            looked_at += page.len();
+            last = page.into_iter().next_back();
+            if last.is_none() {
+                return Ok(Some(no_records()));
             }
         }
-        Ok(Some(no_records()))
+        Ok(Some(no_records_of(&format!("none of the first {looked_at} consumers"))))
+    }
+
+    async fn is_limited(&self, consumer: &ConsumerId) -> Result<bool, RecordsError> {
+        let kept = self.records.consumer(consumer).await?;
+        let active = Active::of(&kept.records, self.hour, &self.defaults, kept.blocked);
+        Ok(active.blocked || !active.limits.is_unlimited())
     }
 }
 
@@ -134,10 +150,49 @@ fn no_record(consumer: &ConsumerId, unlimited: bool, which: &str) -> Finding {
 }
 
 fn no_records() -> Finding {
+    no_records_of("no consumer")
+}
+
+fn no_records_of(whom: &str) -> Finding {
     Finding::problem(
         "no-records",
-        "no consumer has a record that limits it now, and the defaults limit nothing",
+        format!("{whom} has a record that limits it now, and the defaults limit nothing"),
         "every consumer may call as often as it likes; only anonymous callers are limited",
         MAKE_ONE,
     )
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+    use tollway_consumers::{Draft, Scope, SqliteRecords, Validity, read_date};
+
+    async fn record(records: &dyn Records, consumer: &str, per_minute: i64) {
+        let date = |text| read_date(text).unwrap();
+        let draft = Draft {
+            consumer: ConsumerId::new(consumer).unwrap(),
+            scope: Scope::default(),
+            validity: Validity::new(date("2020-01-01T00:00:00Z"), date("2099-01-01T00:00:00Z")).unwrap(),
+            amounts: Amounts::new([-1, per_minute, -1, -1, -1, -1]).unwrap(),
+        };
+        records.create(draft).await.unwrap();
+    }
+
+    /// The only one who is limited may stand on the second page, or behind all that are looked at.
+    #[tokio::test]
+    async fn all_consumers_are_looked_at_or_it_is_said_how_many() {
+        let records: Arc<dyn Records> = Arc::new(SqliteRecords::open("sqlite::memory:").unwrap());
+        for number in 0..=PAGE_MAX {
+            record(&*records, &format!("c{number}"), -1).await;
+        }
+        let hour = "2026-06-01-12".parse().unwrap();
+        let in_force = InForce { records: Arc::clone(&records), defaults: Amounts::NONE, hour };
+        let all = in_force.look_at_all(LOOKED_AT_MAX).await.unwrap().unwrap();
+        assert!(all.what.starts_with("no consumer has"), "{}", all.what);
+        record(&*records, "z", 100).await;
+        assert!(in_force.look_at_all(LOOKED_AT_MAX).await.unwrap().is_none());
+        let some = in_force.look_at_all(PAGE_MAX + 1).await.unwrap().unwrap();
+        assert!(some.what.starts_with("none of the first 1001 consumers has"), "{}", some.what);
+    }
 }

@@ -87,7 +87,10 @@ impl Place {
     }
 
     async fn ask(server: &Server, config: &Config) -> io::Result<Self> {
-        let health = server.get(REDIS, None).await?;
+        let token = token(config);
+        // Where a Redis is, and what it is if it is none, only those with a token are told.
+        let shown = token.as_ref().and_then(|token| token.as_deref().ok());
+        let health = server.get(REDIS, shown).await?;
         if let (200, Some(host), Some(port)) =
             (health.status, health.body["url"].as_str(), health.body["port"].as_u64())
         {
@@ -95,8 +98,7 @@ impl Place {
             let ready = health.body["redis_ready"].as_bool();
             return Ok(Self { technology: "REDIS".to_owned(), redis, ready });
         }
-        // It is no Redis then; what it is, only those with a token are told.
-        let token = token(config).transpose()?;
+        let token = token.transpose()?;
         let info = server.get(RATE_LIMITING, token.as_deref()).await?;
         match (info.status, info.body["technology"].as_str()) {
             (200, Some(technology)) => {

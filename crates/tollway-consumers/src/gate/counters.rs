@@ -43,6 +43,6 @@ impl Gate {
 }
 
 /// Limits of all periods: to reset under them is to reset every counter there may be, whatever limits it was made by.
-fn every_period() -> CallLimits {
+pub(super) fn every_period() -> CallLimits {
     Amounts::new([1; 6]).map_or(CallLimits::UNLIMITED, |ones| CallLimits::sum([&ones]))
 }

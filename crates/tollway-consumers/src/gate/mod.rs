@@ -16,7 +16,7 @@ pub use counters::Counter;
 
 use crate::{
     Active, ActiveCache, AmountError, Amounts, CallLimits, ConsumerId, Generation, Hour, Records,
-    RecordsError,
+    RecordsError, RecordsFault,
 };
 use policies::Policies;
 use swept::Swept;
@@ -53,10 +53,13 @@ impl Gate {
         config: &ConsumersConfig,
     ) -> Result<Self, AmountError> {
         let defaults = Amounts::new(config.defaults)?;
+        let policies = Policies::new(config.when_store_fails);
+        // Whoever watches sees all six periods from the first moment, and not each with its first denial.
+        policies.find(&limiter, counters::every_period());
         Ok(Self {
             changes: records.changes(),
             active: ActiveCache::new(Arc::clone(&records), defaults),
-            policies: Policies::new(config.when_store_fails),
+            policies,
             swept: Swept::default(),
             when_store_fails: config.when_store_fails,
             enabled: config.enabled,
@@ -89,6 +92,9 @@ impl Gate {
 
     /// Where a consumer stands. While nobody can tell, what the config says for a store that fails decides: with `open` it
     /// is unlimited, with `local` the defaults are in force, and with `closed` this is an error.
+    ///
+    /// When more consumers are asked for than can be looked up, that is nobody's failure but perhaps somebody's intention:
+    /// then the defaults are in force with `open`, too, and where they limit nothing this is an error.
     pub async fn standing(&self, consumer: &ConsumerId) -> Result<Standing, RecordsError> {
         if !self.enabled {
             return Ok(Standing::Unlimited);
@@ -107,10 +113,13 @@ impl Gate {
     }
 
     fn without_records(&self, error: RecordsError) -> Result<Standing, RecordsError> {
+        let (busy, defaults) = (error.fault == RecordsFault::Busy, CallLimits::sum([&self.defaults]));
         match self.when_store_fails {
             WhenStoreFails::Closed => Err(error),
-            WhenStoreFails::Open => Ok(Standing::Unlimited),
-            WhenStoreFails::Local => Ok(self.limited(CallLimits::sum([&self.defaults]))),
+            // A flood of names must not turn limits off.
+            _ if busy && defaults.is_unlimited() => Err(error),
+            WhenStoreFails::Open if !busy => Ok(Standing::Unlimited),
+            WhenStoreFails::Open | WhenStoreFails::Local => Ok(self.limited(defaults)),
         }
     }
 

@@ -29,7 +29,7 @@ impl Policies {
             return Some(handle.clone());
         }
         drop(known);
-        let handle = limiter.bind(self.policy(limits)?).ok()?;
+        let handle = limiter.bind_counted(self.policy(limits)?).ok()?;
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= POLICIES_MAX {
             known.clear();

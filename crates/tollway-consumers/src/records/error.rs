@@ -26,7 +26,7 @@ pub enum RecordsFault {
     Conflict,
     /// The consumer has as many records as it may have.
     TooMany,
-    /// More is asked than can be answered in time.
+    /// More is asked at once than may wait: an overload, and no failure of what keeps the records.
     Busy,
     /// What keeps the records is there but cannot do it.
     Storage,

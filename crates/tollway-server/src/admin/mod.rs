@@ -15,5 +15,5 @@ pub(crate) use consumers::{
     ActiveAnswer, BlockedBody, CallLimitsAnswer, CountersAnswer, Management, RateLimitingAnswer,
     RecordAnswer, RecordQuestion, RecordsAnswer, manage,
 };
-pub(crate) use store::{RedisHealthAnswer, redis_health};
+pub(crate) use store::{RedisHealthAnswer, StoreHealth, redis_health};
 pub(crate) use tokens::Tokens;

@@ -1,12 +1,14 @@
-//! Whether the store answers: asked now, not remembered.
+//! Whether the store answers: asked now, but of those who show nothing only once a second.
 
-use hyper::StatusCode;
+use hyper::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio::sync::Mutex;
 use tollway::core::Policy;
-use tollway::{CONSUMERS_POLICY, Limiter};
+use tollway::{CONSUMERS_POLICY, Limiter, Span, Timestamp};
 
-use crate::http::{Problem, Response, json};
+use super::access::may_enter;
+use crate::http::{Access, Problem, Response, json};
 use crate::worker::Worker;
 
 /// What the store is asked for: to look at a meter. It fits every layout, and to look changes nothing.
@@ -24,21 +26,63 @@ pub(super) async fn answers(limiter: &Limiter) -> bool {
     }
 }
 
+/// How long it is remembered whether the store answers: everybody may ask, and that must not be a way to it.
+const REMEMBERED_FOR: Span = Span::from_secs(1);
+
+/// What the store was last found to do, and when.
+#[derive(Default)]
+pub(crate) struct StoreHealth(Mutex<Option<(Timestamp, bool)>>);
+
+impl StoreHealth {
+    /// Whether the store answers, or did a moment ago. Whoever comes while it is asked waits for that.
+    async fn answers(&self, limiter: &Limiter) -> bool {
+        let mut found = self.0.lock().await;
+        let now = limiter.clock().now();
+        if let Some((then, answered)) = *found
+            // A clock that was set back makes nothing last.
+            && then <= now
+            && now.since(then) < REMEMBERED_FOR
+        {
+            return answered;
+        }
+        let answered = answers(limiter).await;
+        *found = Some((limiter.clock().now(), answered));
+        answered
+    }
+}
+
 /// How Redis is.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RedisHealthAnswer {
-    /// Whether it answers.
+    /// Whether it answers; without a token, whether it did a second ago.
     redis_ready: bool,
+    /// Where it is, for those who may read.
+    #[serde(flatten)]
+    place: Option<RedisPlaceAnswer>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct RedisPlaceAnswer {
     /// Its host, or the first of them.
     url: String,
     port: u16,
 }
 
 /// How the configured Redis is. The status is 200 either way: the server lives, and every policy says what to do.
-pub(crate) async fn redis_health(worker: &Worker) -> Result<Response, Problem> {
+pub(crate) async fn redis_health(worker: &Worker, headers: &HeaderMap) -> Result<Response, Problem> {
     let store = &worker.shared.store;
     let Some(place) = &store.redis else { return Err(Problem::no_redis(store.technology)) };
-    let redis_ready = answers(&worker.shared.limiter).await;
-    let answer = RedisHealthAnswer { redis_ready, url: place.host.clone(), port: place.port };
+    let limiter = &worker.shared.limiter;
+    // Probes come without a token. They need not know where it is.
+    let answer = match may_enter(Access::Read, worker, headers) {
+        Ok(()) => {
+            let place = RedisPlaceAnswer { url: place.host.clone(), port: place.port };
+            RedisHealthAnswer { redis_ready: answers(limiter).await, place: Some(place) }
+        }
+        Err(_) => {
+            let redis_ready = worker.shared.store_health.answers(limiter).await;
+            RedisHealthAnswer { redis_ready, place: None }
+        }
+    };
     Ok(json(StatusCode::OK, &answer))
 }

@@ -1,20 +1,17 @@
 //! A question as the limiter understands it: which descriptors count, under which policies, for whom and how much.
 
-use std::rc::Rc;
-
 use smallvec::SmallVec;
-use tollway::core::REQUESTS;
-use tollway::{CONSUMERS_POLICY, DescriptorTarget};
-use tollway_consumers::ConsumerId;
+use tollway::DescriptorTarget;
 
 use super::Grpc;
+use super::callers::{CallerRule, Whose};
+use super::count::Count;
 use super::lookup::Node;
 use super::message::{RateLimitDescriptor, RateLimitRequest};
+use super::refusal::Refusal;
 use super::status::{Code, Failure};
 use super::subject;
 use crate::bounds::{DESCRIPTORS_MAX, ENTRIES_PER_DESCRIPTOR_MAX};
-use crate::consumers::Call;
-use crate::known::Known;
 use crate::worker::Worker;
 
 /// What is asked.
@@ -23,6 +20,8 @@ pub(super) struct Asked {
     pub(super) places: SmallVec<[Place; 4]>,
     /// No two have the same policy and subject.
     pub(super) counts: SmallVec<[Count; 4]>,
+    /// What is said to a caller who is refused before anything is counted.
+    pub(super) refusal: Option<Refusal>,
 }
 
 /// What a descriptor comes to.
@@ -36,50 +35,13 @@ pub(super) enum Place {
     Counted(usize),
 }
 
-/// What is counted under one policy for one subject.
-pub(super) struct Count {
-    pub(super) known: Rc<Known>,
-    pub(super) subject: String,
-    /// By unit; none named: requests. All zero: it is only looked at.
-    pub(super) hits: SmallVec<[(Option<String>, u64); 1]>,
-}
-
-impl Count {
-    /// Whether it is only looked at.
-    pub(super) fn is_look(&self) -> bool {
-        self.hits.iter().all(|(_, hits)| *hits == 0)
-    }
-
-    /// The cost, where it is not just one request.
-    pub(super) fn cost(&self) -> SmallVec<[(&str, u64); 2]> {
-        match self.hits.as_slice() {
-            [(None, 1)] => SmallVec::new(),
-            hits => hits.iter().map(|(unit, hits)| (unit.as_deref().unwrap_or(REQUESTS), *hits)).collect(),
-        }
-    }
-
-    /// Whether it only watches.
-    pub(super) fn is_shadow(&self) -> bool {
-        self.known.policy.shadow()
-    }
-
-    /// Whether more is asked than one of its limits could ever grant.
-    pub(super) fn is_above_limit(&self) -> bool {
-        let above = |(unit, hits): (&str, u64)| {
-            let limits = self.known.policy.limits().iter().filter(|limit| limit.unit().as_str() == unit);
-            limits.into_iter().any(|limit| hits > limit.capacity())
-        };
-        self.cost().into_iter().any(above)
-    }
-}
-
 impl Asked {
     pub(super) async fn new(worker: &Worker, request: &RateLimitRequest) -> Result<Self, Failure> {
         check(request)?;
         let rules = worker.shared.rules();
         // Like Envoy's own service: whoever speaks of a domain that nobody has configured is let through.
         let domain = rules.descriptors.domain(&request.domain);
-        let mut asked = Self { places: SmallVec::new(), counts: SmallVec::new() };
+        let mut asked = Self { places: SmallVec::new(), counts: SmallVec::new(), refusal: None };
         for descriptor in &request.descriptors {
             let place = match domain {
                 None => Place::Unlimited,
@@ -114,52 +76,37 @@ impl Asked {
             let Grpc { chosen, .. } = &worker.grpc;
             let known = chosen.find(&worker.shared, limit)?;
             let subject = subject::of_descriptor(&request.domain, entries);
-            return Ok(self.count(known, subject, None, hits));
+            return Ok(self.count(Count::new(known, subject, None, hits)));
         }
         Ok(match domain.find(entries) {
             None | Some(DescriptorTarget::Unlimited) => Place::Unlimited,
             Some(DescriptorTarget::Blocked) => Place::Blocked,
-            Some(DescriptorTarget::Policy { policy, subject, .. }) if policy == CONSUMERS_POLICY => {
-                Box::pin(self.consumer(worker, subject::of_template(subject, entries), hits)).await?
-            }
             Some(DescriptorTarget::Policy { policy, subject, unit }) => {
+                if let Some(whose) = Whose::of(policy)
+                    && let Some(consumers) = worker.shared.consumers()
+                {
+                    let rule = CallerRule { whose, subject, unit: unit.as_deref() };
+                    return Box::pin(self.caller(worker, &consumers, rule, entries, hits)).await;
+                }
                 let known = worker.policies.find(&worker.shared, policy)?;
-                self.count(known, subject::of_template(subject, entries), unit.clone(), hits)
+                self.count(Count::new(known, subject::of_template(subject, entries), unit.clone(), hits))
             }
-        })
-    }
-
-    /// Counted under the limits of a consumer. One that cannot exist has no credentials, and nothing says where it is.
-    async fn consumer(&mut self, worker: &Worker, id: String, hits: u64) -> Result<Place, Failure> {
-        let Some(consumers) = worker.shared.consumers() else { return Ok(Place::Unlimited) };
-        let consumer =
-            ConsumerId::new(&id).map_err(|error| Failure::new(Code::InvalidArgument, error.to_string()))?;
-        let call = consumers.call(&worker.shared, &consumer).await;
-        Ok(match call.map_err(|error| Failure::new(Code::Unavailable, error.to_string()))? {
-            Call::Free => Place::Unlimited,
-            Call::Blocked => Place::Blocked,
-            Call::Counted(known) => self.count(known, id, None, hits),
         })
     }
 
     /// Two descriptors may count in one place; then both count.
-    fn count(&mut self, known: Rc<Known>, subject: String, unit: Option<String>, hits: u64) -> Place {
-        // A consumer's policy is made for each call.
-        let of_consumers = known.policy.name().as_str() == CONSUMERS_POLICY;
-        let same_policy = |count: &Count| {
-            Rc::ptr_eq(&count.known, &known)
-                || (of_consumers && count.known.policy.name() == known.policy.name())
-        };
-        let same = |count: &Count| same_policy(count) && count.subject == subject;
-        if let Some(index) = self.counts.iter().position(same) {
+    pub(super) fn count(&mut self, count: Count) -> Place {
+        if let Some(index) = self.counts.iter().position(|known| known.is_same(&count)) {
             let counted = &mut self.counts[index].hits;
-            match counted.iter_mut().find(|(known, _)| *known == unit) {
-                Some((_, counted)) => *counted = counted.saturating_add(hits),
-                None => counted.push((unit, hits)),
+            for (unit, hits) in count.hits {
+                match counted.iter_mut().find(|(known, _)| *known == unit) {
+                    Some((_, counted)) => *counted = counted.saturating_add(hits),
+                    None => counted.push((unit, hits)),
+                }
             }
             return Place::Counted(index);
         }
-        self.counts.push(Count { known, subject, hits: SmallVec::from_iter([(unit, hits)]) });
+        self.counts.push(count);
         Place::Counted(self.counts.len() - 1)
     }
 

@@ -7,15 +7,19 @@
 use std::rc::Rc;
 
 use smallvec::SmallVec;
-use tollway::TakeError;
-use tollway::core::{Reading, WhenStoreFails};
+use tollway::core::{Fault, Reading, WhenStoreFails};
+use tollway::{Limit, Span, TakeError};
 use tollway_inbound::headers::{HeaderChoice, Shown};
 
-use super::asked::{Asked, Count};
+use super::asked::Asked;
+use super::callers::Whose;
+use super::count::Count;
 use super::message::{RateLimitRequest, RateLimitResponse};
+use super::refusal::Refusal;
 use super::status::Failure;
 use super::told::Told;
 use crate::decide::{Decided, Parties, Party, Verdict, decide_under};
+use crate::http::{Problem, TooManyRequests};
 use crate::worker::Worker;
 
 /// Decides a question.
@@ -25,17 +29,30 @@ pub(super) async fn answer(
 ) -> Result<RateLimitResponse, Failure> {
     let asked = Asked::new(worker, request).await?;
     let mut told = Told::new(asked.counts.len());
+    match decide(worker, &asked, &mut told).await {
+        Ok(()) => {}
+        // A subject that the store cannot count for, say: its values are the client's, who must not get through by it.
+        Err(TakeError::Store(error)) if error.fault == Fault::Caller => {
+            told.refuse_all(Refusal::of_problem(&Problem::from(TakeError::Store(error))));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(told.into_response(asked))
+}
+
+/// Looks at what is only looked at, and takes the rest.
+async fn decide(worker: &Worker, asked: &Asked, told: &mut Told) -> Result<(), TakeError> {
     for (index, count) in asked.counts.iter().enumerate().filter(|(_, count)| count.is_look()) {
-        Box::pin(look(index, count, &mut told)).await?;
+        Box::pin(look(index, count, told)).await?;
     }
-    if !asked.is_blocked() && !told.over {
-        take(worker, &asked, &mut told).await?;
+    if asked.is_blocked() || told.over {
+        return Ok(());
     }
-    Ok(told.into_response(&asked))
+    take(worker, asked, told).await
 }
 
 /// Takes everything, or nothing.
-async fn take(worker: &Worker, asked: &Asked, told: &mut Told) -> Result<(), Failure> {
+async fn take(worker: &Worker, asked: &Asked, told: &mut Told) -> Result<(), TakeError> {
     let mut taken: SmallVec<[(usize, &Count); 4]> = SmallVec::new();
     for (index, count) in asked.counts.iter().enumerate().filter(|(_, count)| !count.is_look()) {
         if count.is_shadow() && count.is_above_limit() {
@@ -68,9 +85,15 @@ async fn take(worker: &Worker, asked: &Asked, told: &mut Told) -> Result<(), Fai
             Verdict::Denied(denied) if mine.is_empty() => denied.policy().name() == policy.name(),
             Verdict::Denied(_) => !count.is_shadow() && mine.iter().any(|shown| shown.refuses),
         };
-        told.tell(*index, mine, verdict.now(), over);
-        // Envoy makes headers of its own from the status. Others are there for who asks for them.
-        if !rules.names_headers_of(policy.name().as_str()) {
+        told.tell(*index, count.most(mine), verdict.now(), over);
+        if let (true, Some(whose), Verdict::Denied(denied)) = (over, count.whose, &verdict) {
+            let limit = count.most(mine).map(|shown| shown.limit).or(denied.limit());
+            let refusal = || refusal(count, whose, limit, denied.retry_after().into());
+            told.refusal.get_or_insert_with(refusal);
+        }
+        // Envoy makes headers of its own from the status. Others are there for who asks for them, and for callers, who know
+        // them from everywhere else.
+        if count.whose.is_none() && !rules.names_headers_of(policy.name().as_str()) {
             mine.iter_mut().for_each(|shown| shown.choice = HeaderChoice::NONE);
         }
     }
@@ -79,18 +102,28 @@ async fn take(worker: &Worker, asked: &Asked, told: &mut Told) -> Result<(), Fai
     Ok(())
 }
 
+/// What a caller is told whom this limit refuses.
+fn refusal(count: &Count, whose: Whose, limit: Option<&Limit>, retry_after: Span) -> Refusal {
+    let anonymous = whose == Whose::Anonymous;
+    Refusal::of_limit(&TooManyRequests::new(&count.known.policy, limit, anonymous, retry_after))
+}
+
 fn party(count: &Count) -> Party<'_> {
     Party { policy: count.known.policy.name().as_str(), subject: &count.subject, cost: count.cost() }
 }
 
 /// A descriptor that adds no hits is over its limit when nothing is left. Nothing is counted.
-async fn look(index: usize, count: &Count, told: &mut Told) -> Result<(), Failure> {
+async fn look(index: usize, count: &Count, told: &mut Told) -> Result<(), TakeError> {
     let policy = &count.known.policy;
     let usage = match count.known.handle.usage().subject(&count.subject).await {
         Ok(usage) => usage,
         // As a take would be: without the store, most policies let through.
-        Err(TakeError::Store(_)) if policy.when_store_fails() != WhenStoreFails::Closed => return Ok(()),
-        Err(error) => return Err(error.into()),
+        Err(TakeError::Store(error))
+            if error.fault != Fault::Caller && policy.when_store_fails() != WhenStoreFails::Closed =>
+        {
+            return Ok(());
+        }
+        Err(error) => return Err(error),
     };
     let shown = policy.limits().iter().zip(&usage.limits).map(|(limit, usage)| {
         let reading = Reading {
@@ -109,7 +142,12 @@ async fn look(index: usize, count: &Count, told: &mut Told) -> Result<(), Failur
     if spent && !over {
         told.would_deny.push(index);
     }
-    told.tell(index, &shown, now, over);
+    let most = count.most(&shown);
+    told.tell(index, most, now, over);
+    if let (true, Some(whose), Some(most)) = (over, count.whose, most) {
+        let refusal = || refusal(count, whose, Some(most.limit), most.reading.resets_at.since(now));
+        told.refusal.get_or_insert_with(refusal);
+    }
     told.over |= over;
     Ok(())
 }

@@ -84,6 +84,9 @@ pub(super) struct RateLimitResponse {
     /// For whomever the proxy sends it on to.
     #[prost(message, repeated, tag = "4")]
     pub(super) request_headers_to_add: Vec<HeaderValue>,
+    /// What the proxy answers in place of the service, if the request is not let through.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub(super) raw_body: Bytes,
     /// For the proxy's own log and filters.
     #[prost(message, optional, tag = "6")]
     pub(super) dynamic_metadata: Option<Struct>,

@@ -3,16 +3,20 @@
 //! Both have nothing but calls with one message in and one out, which over HTTP/2 are a request with five bytes before its
 //! body and an answer with trailers: no framework is needed for that. `frame` knows the five bytes, `message` the messages,
 //! `status` how a call ends that is not answered; `lookup` finds the rule of a descriptor, `subject` whom it counts for,
-//! `chosen` limits that a proxy brings; `asked` is the question, `decision` decides it, `told` is the answer.
+//! `chosen` limits that a proxy brings; `asked` is the question, with what it asks for `callers`, as a list of what to
+//! `count`; `decision` decides it, `told` is the answer, with a `refusal` for callers who are told why.
 
 mod asked;
+mod callers;
 mod chosen;
+mod count;
 mod decision;
 mod frame;
 pub(crate) mod fuzz;
 mod health;
 mod lookup;
 mod message;
+mod refusal;
 mod status;
 mod subject;
 mod told;

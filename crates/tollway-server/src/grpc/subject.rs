@@ -4,6 +4,7 @@
 use sha2::{Digest, Sha256};
 use tollway::core::bounds::SUBJECT_BYTES_MAX;
 use tollway::{SubjectPiece, SubjectTemplate};
+use tollway_consumers::ConsumerId;
 
 use super::message::Entry;
 
@@ -12,6 +13,17 @@ const SUBJECT_BYTES_USUAL: usize = 64;
 
 /// The subject that a rule makes of a descriptor.
 pub(super) fn of_template(template: &SubjectTemplate, entries: &[Entry]) -> String {
+    subject(written(template, entries))
+}
+
+/// The consumer that a rule makes of a descriptor, or why it is none. A digest would be one, of a name that nobody has.
+pub(super) fn consumer(template: &SubjectTemplate, entries: &[Entry]) -> Result<ConsumerId, String> {
+    let text = String::from_utf8(written(template, entries));
+    let text = text.map_err(|_| "the consumer's id is not text".to_owned())?;
+    ConsumerId::new(&text).map_err(|error| error.to_string())
+}
+
+fn written(template: &SubjectTemplate, entries: &[Entry]) -> Vec<u8> {
     let mut text = Vec::with_capacity(SUBJECT_BYTES_USUAL);
     for piece in template.pieces() {
         match piece {
@@ -22,7 +34,7 @@ pub(super) fn of_template(template: &SubjectTemplate, entries: &[Entry]) -> Stri
             }
         }
     }
-    subject(text)
+    text
 }
 
 /// The subject of a descriptor that no rule speaks of: all that it says.

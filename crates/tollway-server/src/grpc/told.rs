@@ -11,6 +11,7 @@ use super::asked::{Asked, Place};
 use super::message::{
     Code, DescriptorStatus, Duration, HeaderValue, RateLimit, RateLimitResponse, Struct, Unit, Value,
 };
+use super::refusal::Refusal;
 use crate::decide::Verdict;
 
 /// Names the policies that would have denied a request if they did more than watch: to the service behind the proxy.
@@ -28,19 +29,21 @@ pub(super) struct Told {
     /// One for each count.
     statuses: SmallVec<[DescriptorStatus; 4]>,
     headers: Vec<HeaderValue>,
+    /// What is said to whoever is not let through, if there are words for it. Those of the first count that says no.
+    pub(super) refusal: Option<Refusal>,
 }
 
 impl Told {
     pub(super) fn new(counts: usize) -> Self {
         let statuses = smallvec![status(Code::Ok); counts];
-        Self { over: false, would_deny: SmallVec::new(), statuses, headers: Vec::new() }
+        Self { over: false, would_deny: SmallVec::new(), statuses, headers: Vec::new(), refusal: None }
     }
 
-    /// What became of one count, and what its limits show; of several, the one that matters most.
-    pub(super) fn tell(&mut self, count: usize, shown: &[Shown<'_>], now: Timestamp, over: bool) {
+    /// What became of one count, and what the one of its limits shows that matters most.
+    pub(super) fn tell(&mut self, count: usize, most: Option<&Shown<'_>>, now: Timestamp, over: bool) {
         let Some(told) = self.statuses.get_mut(count) else { return };
         *told = status(if over { Code::OverLimit } else { Code::Ok });
-        let Some(most) = shown.iter().min_by_key(|one| (!one.refuses, one.reading.remaining)) else { return };
+        let Some(most) = most else { return };
         told.current_limit = Some(RateLimit {
             requests_per_unit: u32::try_from(most.limit.amount()).unwrap_or(u32::MAX),
             unit: unit(most.limit).into(),
@@ -59,7 +62,14 @@ impl Told {
         });
     }
 
-    pub(super) fn into_response(self, asked: &Asked) -> RateLimitResponse {
+    /// Nobody is let through, because of what the values of the descriptors are.
+    pub(super) fn refuse_all(&mut self, refusal: Refusal) {
+        self.over = true;
+        self.statuses.fill(status(Code::OverLimit));
+        self.refusal = Some(refusal);
+    }
+
+    pub(super) fn into_response(self, asked: Asked) -> RateLimitResponse {
         let of_place = |place: &Place| match place {
             Place::Unlimited => status(Code::Ok),
             Place::Blocked => status(Code::OverLimit),
@@ -81,6 +91,9 @@ impl Told {
             response.request_headers_to_add =
                 vec![HeaderValue { key: WOULD_DENY_HEADER.to_owned(), value: names }];
             response.dynamic_metadata = Some(Struct { fields });
+        }
+        if let Some(refusal) = asked.refusal.or(self.refusal).filter(|_| over) {
+            refusal.put_into(&mut response);
         }
         response
     }

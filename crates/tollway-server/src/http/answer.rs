@@ -1,11 +1,12 @@
 //! What callers are answered, as typed bodies.
 
+use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use smallvec::SmallVec;
 use tollway::core::Algorithm;
-use tollway::{Settled, Span, Timestamp};
-use tollway_inbound::headers::Shown;
+use tollway::{Limit, Policy, Settled, Span, Timestamp};
+use tollway_inbound::headers::{Shown, too_many_requests};
 
 use super::problem::Problem;
 
@@ -171,6 +172,24 @@ pub(crate) struct TooManyRequests<'a> {
     pub(crate) limit: Option<&'a str>,
     /// When to come back.
     pub(crate) retry_after_ms: u64,
+}
+
+impl<'a> TooManyRequests<'a> {
+    /// Under this policy, because of this limit, until so much time has passed.
+    pub(crate) fn new(
+        policy: &'a Policy,
+        limit: Option<&'a Limit>,
+        anonymous: bool,
+        retry_after: Span,
+    ) -> Self {
+        Self {
+            code: StatusCode::TOO_MANY_REQUESTS.as_u16(),
+            message: limit.map(|limit| too_many_requests(limit, anonymous)).unwrap_or_default(),
+            policy: policy.name().as_str(),
+            limit: limit.map(|limit| limit.name().as_str()),
+            retry_after_ms: whole_ms(retry_after),
+        }
+    }
 }
 
 /// Rounded up: whoever waits that long has waited enough.

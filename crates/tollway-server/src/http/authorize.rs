@@ -10,10 +10,11 @@ use hyper::header::HeaderMap;
 use hyper::{Request, StatusCode};
 use smallvec::{SmallVec, smallvec};
 use tollway::{ANONYMOUS_POLICY, CONSUMERS_POLICY};
-use tollway_inbound::headers::{most_telling, too_many_requests};
+use tollway_inbound::headers::most_telling;
 
-use super::answer::{TooManyRequests, whole_ms};
+use super::answer::TooManyRequests;
 use super::body::{Response, json, no_content};
+use super::for_proxy::refused_with;
 use super::problem::Problem;
 use super::query::Query;
 use super::take::put_headers;
@@ -44,6 +45,7 @@ pub(super) async fn answer(
     };
     match called {
         Called::Free => Ok(no_content(StatusCode::OK)),
+        Called::Refused(problem) => Ok(refused_with(denied_with, problem.into_response())),
         Called::Counted(counted) => counted.answer(denied_with).await,
     }
 }
@@ -52,6 +54,8 @@ pub(super) async fn answer(
 enum Called {
     /// It is let through, and nothing is counted.
     Free,
+    /// Whoever sent it is not let through, whatever was counted.
+    Refused(Problem),
     Counted(Counted),
 }
 
@@ -86,10 +90,7 @@ impl Called {
         };
         let policy = if anonymous { ANONYMOUS_POLICY } else { policy };
         let known = worker.policies.find(&worker.shared, policy)?;
-        if known.policy.holds_slots() {
-            return Err(Problem::never_waits(policy));
-        }
-        Ok(Self::Counted(Counted { known, subject, anonymous }))
+        Self::counted(known, subject, anonymous)
     }
 
     /// Counted under the limits of its consumer, or by address if it names none.
@@ -100,20 +101,28 @@ impl Called {
         headers: &HeaderMap,
     ) -> Result<Self, Problem> {
         let shown = consumers.who.calls(|name| Some(headers.get(name)?.as_bytes()));
-        let Some(consumer) = shown.map_err(|error| Problem::unknown_consumer(&error))? else {
+        let shown = match shown {
+            Ok(shown) => shown,
+            Err(error) => return Ok(Self::Refused(Problem::unknown_consumer(&error))),
+        };
+        let Some(consumer) = shown else {
             // Without such a policy, nothing limits them.
             let known = worker.policies.find(&worker.shared, ANONYMOUS_POLICY).ok();
             let Some(known) = known.filter(|_| consumers.gate.is_enabled()) else { return Ok(Self::Free) };
-            let subject = address(&worker.shared.rules(), caller, headers)?;
-            return Ok(Self::Counted(Counted { known, subject, anonymous: true }));
+            return Self::counted(known, address(&worker.shared.rules(), caller, headers)?, true);
         };
         match consumers.call(&worker.shared, &consumer).await.map_err(|error| Problem::of_records(&error))? {
             Call::Free => Ok(Self::Free),
-            Call::Blocked => Err(Problem::blocked()),
-            Call::Counted(known) => {
-                Ok(Self::Counted(Counted { known, subject: consumer.to_string(), anonymous: false }))
-            }
+            Call::Blocked => Ok(Self::Refused(Problem::blocked())),
+            Call::Counted(known) => Self::counted(known, consumer.to_string(), false),
         }
+    }
+
+    fn counted(known: Rc<Known>, subject: String, anonymous: bool) -> Result<Self, Problem> {
+        if known.policy.holds_slots() {
+            return Err(Problem::never_waits(known.policy.name().as_str()));
+        }
+        Ok(Self::Counted(Counted { known, subject, anonymous }))
     }
 }
 
@@ -128,14 +137,9 @@ impl Counted {
             Verdict::Granted(_) => no_content(StatusCode::OK),
             Verdict::Denied(denied) => {
                 let limit = most_telling(&shown).map(|shown| shown.limit).or(denied.limit());
-                let told = TooManyRequests {
-                    code: denied_with.as_u16(),
-                    message: limit.map(|limit| too_many_requests(limit, *anonymous)).unwrap_or_default(),
-                    policy: denied.policy().name().as_str(),
-                    limit: limit.map(|limit| limit.name().as_str()),
-                    retry_after_ms: whole_ms(denied.retry_after().into()),
-                };
-                json(denied_with, &told)
+                let retry_after = denied.retry_after().into();
+                let told = TooManyRequests::new(&known.policy, limit, *anonymous, retry_after);
+                refused_with(denied_with, json(StatusCode::TOO_MANY_REQUESTS, &told))
             }
         };
         put_headers(&mut response, &shown, verdict.now(), verdict.retry_after());

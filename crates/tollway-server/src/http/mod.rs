@@ -1,13 +1,14 @@
 //! HTTP: requests in, answers out, on HTTP/1 and HTTP/2 alike.
 //!
 //! `route` knows every path, `body` reads what comes and writes what goes, `question` and `answer` are the bodies with
-//! their types, `problem` is what goes wrong, `openapi` tells all of it to programs. `take`, `permit` and `authorize`
+//! their types, `for_proxy` puts some into headers, `problem` is what goes wrong, `openapi` tells all of it to programs. `take`, `permit` and `authorize`
 //! answer.
 
 mod answer;
 mod authorize;
 mod begun;
 mod body;
+mod for_proxy;
 pub(crate) mod fuzz;
 mod openapi;
 mod permit;
@@ -30,6 +31,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+pub(crate) use answer::TooManyRequests;
 pub(crate) use body::{Response, json, metrics_text, no_content, read};
 pub(crate) use problem::Problem;
 pub(crate) use query::Query;
@@ -161,7 +163,7 @@ async fn operate(
         Operation::Reset => Box::pin(admin::reset(worker, caller, request)).await,
         Operation::SetLimit => Box::pin(admin::set_limit(worker, caller, parameters, request)).await,
         Operation::ClearLimit => Box::pin(admin::clear_limit(worker, parameters)).await,
-        Operation::RedisHealth => Box::pin(admin::redis_health(worker)).await,
+        Operation::RedisHealth => Box::pin(admin::redis_health(worker, request.headers())).await,
         Operation::Manage(what) => Box::pin(admin::manage(what, worker, caller, parameters, request)).await,
     }
 }

@@ -186,7 +186,8 @@ const SUBJECT: QueryParameter = QueryParameter {
 const DENY: QueryParameter = QueryParameter {
     name: "deny",
     required: false,
-    about: "The status of a denial: 429 if left out, 401 or 403 for nginx.",
+    about: "The status of a denial: 429 if left out, 401 or 403 for nginx, with what the caller should see in \
+            x-tollway-status and x-tollway-body.",
     choices: &["429", "401", "403"],
 };
 
@@ -249,7 +250,7 @@ impl Description {
             ),
             Operation::RedisHealth => Self::new("Whether Redis answers, if it is the store.").answering(
                 200,
-                "Where it is, and whether.",
+                "Whether; and where it is, with a token that may read.",
                 schema::<RedisHealthAnswer>(schemas),
             ),
             Operation::Manage(what) => consumers::describe(what, schemas),

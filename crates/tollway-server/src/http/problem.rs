@@ -105,15 +105,23 @@ impl Problem {
 
     /// Who calls cannot be told, although something was shown.
     pub(super) fn unknown_consumer(error: &WhoError) -> Self {
-        let (kind, title) = ("urn:tollway:unknown-consumer", "the consumer is not known");
         match error {
-            WhoError::UnknownToken(_) => Self::new(StatusCode::UNAUTHORIZED, kind, title, error.to_string())
+            WhoError::UnknownToken(_) => Self::no_consumer(StatusCode::UNAUTHORIZED, error.to_string())
                 .with_header(WWW_AUTHENTICATE, "Bearer"),
-            _ => Self::new(StatusCode::BAD_REQUEST, kind, title, error.to_string()),
+            _ => Self::not_a_consumer(error.to_string()),
         }
     }
 
-    pub(super) fn blocked() -> Self {
+    /// What was shown cannot be the id of a consumer.
+    pub(crate) fn not_a_consumer(detail: String) -> Self {
+        Self::no_consumer(StatusCode::BAD_REQUEST, detail)
+    }
+
+    fn no_consumer(status: StatusCode, detail: String) -> Self {
+        Self::new(status, "urn:tollway:unknown-consumer", "the consumer is not known", detail)
+    }
+
+    pub(crate) fn blocked() -> Self {
         let detail = "this consumer is blocked, whatever its limits; ask those who run the API";
         Self::new(StatusCode::FORBIDDEN, "urn:tollway:blocked", "this consumer is blocked", detail)
     }
@@ -142,11 +150,12 @@ impl Problem {
     /// The records of consumers cannot be read or changed as asked.
     pub(crate) fn of_records(error: &RecordsError) -> Self {
         let (status, kind, title) = match error.fault {
-            RecordsFault::Storage | RecordsFault::Network | RecordsFault::Busy => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "urn:tollway:records-unavailable",
-                "the records of consumers cannot be reached",
-            ),
+            RecordsFault::Storage | RecordsFault::Network | RecordsFault::Busy => {
+                let kind = "urn:tollway:records-unavailable";
+                let title = "the records of consumers cannot be reached";
+                return Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, title, error.to_string())
+                    .with_header(RETRY_AFTER, "1");
+            }
             RecordsFault::NotFound => (StatusCode::NOT_FOUND, "urn:tollway:no-such-record", "no such record"),
             RecordsFault::Conflict | RecordsFault::TooMany => {
                 (StatusCode::BAD_REQUEST, "urn:tollway:bad-record", "the record cannot be kept")

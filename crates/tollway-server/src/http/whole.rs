@@ -21,6 +21,11 @@ impl Body {
         Self { data, trailers: None }
     }
 
+    /// All of it.
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.data
+    }
+
     pub(crate) fn with_trailers(data: Bytes, trailers: HeaderMap) -> Self {
         Self { data, trailers: Some(Box::new(trailers)) }
     }

@@ -109,7 +109,8 @@ impl<'a> Plan<'a> {
         let mut setup = Setup::of(&text);
         if let Place::Memory(clock) = place {
             let config = Config::parse(&text).unwrap();
-            setup.limiter = Limiter::builder().clock(clock.clone()).config(&config).unwrap().build();
+            setup.limiter =
+                Limiter::builder().metrics().clock(clock.clone()).config(&config).unwrap().build();
         }
         setup
     }

@@ -22,7 +22,7 @@ fn rate_limiting_is_told_of() {
     assert_eq!((&info["enabled"], &info["currently_active"]), (&json!(false), &json!(false)));
 }
 
-/// C8: `/health/redis` needs no token, tells where Redis is, and never its password.
+/// C8: `/health/redis` tells who may read where Redis is, and never its password.
 #[test]
 fn redis_is_told_of_without_its_password() {
     let redis = RedisServer::start_with(&["--requirepass", "hush-hush"]);
@@ -34,6 +34,29 @@ fn redis_is_told_of_without_its_password() {
     let health = server.admin().get("/health/redis", "");
     assert_eq!((health.status, &health.json()["redis_ready"]), (200, &json!(false)));
     assert!(!health.body.contains("hush"), "{health:?}");
+}
+
+/// C8: without a token, probes are told whether it answers and not where it is, and however many ask, Redis is asked now and
+/// then.
+#[test]
+fn whoever_has_no_token_is_told_little_and_seldom() {
+    let mut bank = Bank::at(Place::redis(), "", "");
+    let full = bank.manage("GET", "/health/redis", "").json();
+    let expected = json!({"redis_ready": true, "url": "127.0.0.1", "port": bank.redis().port()});
+    assert_eq!(full, expected);
+    let scripts = |bank: &Bank| -> u64 {
+        let stats = bank.redis().command(&["INFO", "commandstats"]);
+        let calls = stats.lines().filter_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+        calls.filter_map(|line| line.split(',').next()?.parse::<u64>().ok()).sum()
+    };
+    let before = scripts(&bank);
+    let mut probe = bank.running.admin();
+    for token in ["", "authorization: Bearer of-nobody-at-all\r\n"].repeat(100) {
+        let health = probe.get("/health/redis", token);
+        assert_eq!((health.status, health.json()), (200, json!({"redis_ready": true})));
+    }
+    let asked = scripts(&bank) - before;
+    assert!((1..100).contains(&asked), "{asked} times for 200 probes");
 }
 
 /// C8: to look at Redis leaves nothing in it.

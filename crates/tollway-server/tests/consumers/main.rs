@@ -19,6 +19,7 @@ mod call;
 mod client;
 mod counters;
 mod examples;
+mod flood;
 mod forgetting;
 mod headers;
 mod health;
@@ -29,6 +30,10 @@ mod management;
 #[allow(dead_code, reason = "shared with the tests of gRPC")]
 #[path = "../grpc/messages.rs"]
 mod messages;
+mod metrics;
+mod nginx;
+#[path = "../server/nginx_process.rs"]
+mod nginx_process;
 mod one_command;
 mod redis_cli;
 mod rls;

@@ -151,6 +151,62 @@ fn a_header_that_is_not_text_counts() {
     assert_eq!(statuses, [200, 200, 429, 429]);
 }
 
+/// C4, C5, B10: a consumer behind a real Envoy is told by its headers and in JSON which limit refuses, and a name that cannot be
+/// one does not get round anything, although Envoy lets through what it cannot ask about.
+#[test]
+fn a_consumer_is_told_why_behind_envoy() {
+    const CONSUMERS: &str = r#"
+        [consumers]
+        records = "sqlite::memory:"
+        per_hour = 2
+        per_day = 9
+        anonymous_per_hour = 1
+        [[server.descriptors]]
+        domain = "edge"
+        keys = ["consumer"]
+        policy = "consumers"
+        [[server.descriptors]]
+        domain = "edge"
+        keys = ["header_match=anonymous", "remote_address"]
+        policy = "anonymous"
+    "#;
+    // As the guide has it, but for the name of the header.
+    const ACTIONS: &str = "header_name: x-user, descriptor_key: consumer }
+                              - actions:
+                                  - header_value_match:
+                                      descriptor_value: anonymous
+                                      expect_match: false
+                                      headers: [{ name: x-user, present_match: true }]
+                                  - remote_address: {}";
+    let tollway = tollway(&[("[policies.login]", &format!("{CONSUMERS}\n[policies.login]"))]);
+    let service = Service::start();
+    let changes = [
+        ("header_name: x-user, descriptor_key: user }", ACTIONS),
+        ("failure_mode_deny: true", "failure_mode_deny: false"),
+    ];
+    let envoy = Envoy::start(tollway.tcp(Door::Grpc), service.address(), &changes);
+    let mut client = envoy.client();
+    for remaining in ["1", "0"] {
+        let granted = get(&mut client, "/", "x-user: abc\r\n");
+        assert_eq!((granted.status, granted.header("x-rate-limit-remaining")), (200, Some(remaining)));
+    }
+    let refused = get(&mut client, "/", "x-user: abc\r\n");
+    let message = "Too Many Requests. We only allow 2 requests per hour for this Consumer.";
+    assert_eq!((refused.status, &refused.json()["message"]), (429, &message.into()));
+    assert_eq!(refused.header("content-type"), Some("application/json"));
+    assert_eq!(refused.header("x-rate-limit-limit"), Some("2"));
+    let long = "x".repeat(300);
+    for id in ["a b", "c_PER_MINUTE", "192.0.2.7", &long] {
+        let refused = get(&mut client, "/", &format!("x-user: {id}\r\n"));
+        assert_eq!((refused.status, &refused.json()["type"]), (429, &"urn:tollway:unknown-consumer".into()));
+    }
+    assert_eq!(get(&mut client, "/", "").status, 200);
+    let refused = get(&mut client, "/", "");
+    let message = "Too Many Requests. We only allow 1 requests per hour for anonymous access.";
+    assert_eq!((refused.status, &refused.json()["message"]), (429, &message.into()));
+    assert_eq!(service.served(), 3);
+}
+
 /// B10: while nobody decides, Envoy does what its configuration says.
 #[test]
 fn without_tollway_envoy_does_what_it_is_told() {

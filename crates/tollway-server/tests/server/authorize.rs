@@ -97,9 +97,13 @@ fn a_denial_has_the_status_that_was_asked_for() {
     let server = Running::of(BY_ADDRESS);
     let mut client = server.client();
     assert_eq!([200, 200], [(); 2].map(|()| ask(&mut client, "policy=api&deny=403", "")));
-    assert_eq!(ask(&mut client, "policy=api&deny=403", ""), 403);
+    let denied = client.get("/v1/authorize?policy=api&deny=403", "");
+    assert_eq!((denied.status, denied.header("x-tollway-status")), (403, Some("429")));
+    assert_eq!(denied.header("x-tollway-body"), Some(denied.body.as_str()));
+    assert_eq!(denied.json()["code"], 429, "what it means");
     assert_eq!(ask(&mut client, "deny=401&policy=api", ""), 401);
-    assert_eq!(client.post("/v1/authorize?policy=api&deny=429", "a body that nobody reads").status, 429);
+    let plain = client.post("/v1/authorize?policy=api&deny=429", "a body that nobody reads");
+    assert_eq!((plain.status, plain.header("x-tollway-body")), (429, None));
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod log;
 mod logs;
 mod metrics;
 mod nginx;
+mod nginx_process;
 mod patience;
 mod permits;
 mod running;

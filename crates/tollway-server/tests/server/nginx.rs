@@ -1,71 +1,11 @@
-//! Real nginx in front, with the configuration of `examples/nginx`.
-
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+//! Real nginx in front, with the configuration of `examples/nginx/nginx.conf`.
 
 use tollway_server::Door;
 
-use crate::client::Client;
-use crate::running::{LONG, Running, Setup};
+use crate::nginx_process::Nginx;
+use crate::running::{Running, Setup};
 
-/// A running nginx, ended with its value.
-struct Nginx {
-    process: Child,
-    address: SocketAddr,
-    _folder: tempfile::TempDir,
-}
-
-impl Nginx {
-    /// With the example's configuration, on free ports and in front of this server.
-    fn start(tollway: SocketAddr) -> Self {
-        let example = include_str!("../../../../examples/nginx/nginx.conf");
-        let [front, application] = [(); 2].map(|()| free_port());
-        let moved = [("127.0.0.1:8080", tollway), ("127.0.0.1:8000", front), ("127.0.0.1:8001", application)];
-        let config = moved.iter().fold(example.to_owned(), |config, (from, to)| {
-            assert!(config.contains(from), "the example has no {from}");
-            config.replace(from, &to.to_string())
-        });
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("nginx.conf"), config).unwrap();
-        let process = spawn(folder.path());
-        let nginx = Self { process, address: front, _folder: folder };
-        let begun = Instant::now();
-        while TcpStream::connect(front).is_err() {
-            assert!(begun.elapsed() < LONG, "nginx does not listen");
-            std::thread::yield_now();
-        }
-        nginx
-    }
-
-    fn client(&self) -> Client {
-        Client::tcp(self.address)
-    }
-}
-
-fn spawn(folder: &Path) -> Child {
-    let own_files = "daemon off; pid nginx.pid;";
-    let mut nginx = Command::new("nginx");
-    nginx.args(["-e", "stderr", "-c", "nginx.conf", "-g", own_files, "-p"]).arg(folder);
-    nginx.env("PATH", format!("{}:/usr/sbin", std::env::var("PATH").unwrap_or_default()));
-    let spawned = nginx.stdout(Stdio::null()).spawn();
-    spawned.unwrap_or_else(|error| {
-        panic!("this test needs nginx; install it: apt-get install nginx-light: {error}")
-    })
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        // Its workers end with it only if it is asked to.
-        let _ = Command::new("kill").arg(self.process.id().to_string()).status();
-        let _ = self.process.wait();
-    }
-}
-
-fn free_port() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
-}
+const EXAMPLE: &str = include_str!("../../../../examples/nginx/nginx.conf");
 
 fn tollway(limit: &str) -> Running {
     let example = include_str!("../../../../examples/nginx/tollway.toml");
@@ -77,7 +17,7 @@ fn tollway(limit: &str) -> Running {
 #[test]
 fn a_limit_holds_exactly_behind_nginx() {
     let tollway = tollway("50 requests / hour from first call");
-    let nginx = Nginx::start(tollway.tcp(Door::Decisions));
+    let nginx = Nginx::start(EXAMPLE, tollway.tcp(Door::Decisions));
     let counts: Vec<(usize, usize)> = std::thread::scope(|scope| {
         let ask = |thread: usize| {
             let mut client = nginx.client();
@@ -103,7 +43,7 @@ fn a_limit_holds_exactly_behind_nginx() {
 #[test]
 fn nginx_passes_on_what_was_said() {
     let tollway = tollway("2 requests / hour from first call");
-    let nginx = Nginx::start(tollway.tcp(Door::Decisions));
+    let nginx = Nginx::start(EXAMPLE, tollway.tcp(Door::Decisions));
     let mut client = nginx.client();
     let granted = client.get("/", "");
     assert_eq!((granted.status, granted.body.as_str()), (200, "hello\n"));

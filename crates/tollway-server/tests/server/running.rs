@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tollway::{Config, ConsumersConfig, Limiter, ListenAddress, ServerConfig, StoreUrl};
-use tollway_consumers::open_records;
+use tollway_consumers::{Records, open_records};
 use tollway_server::{Door, Listeners, Patience, ServeError, Server};
 
 use crate::client::Client;
@@ -31,6 +31,8 @@ pub(crate) struct Setup {
     pub(crate) limiter: Limiter,
     pub(crate) store: StoreUrl,
     pub(crate) consumers: Option<ConsumersConfig>,
+    /// Instead of those that the config names.
+    pub(crate) records: Option<Arc<dyn Records>>,
     pub(crate) patience: Patience,
     /// Where the thread that accepts is to log, if not nowhere.
     pub(crate) log: Option<Log>,
@@ -49,7 +51,8 @@ impl Setup {
         server.admin = Some(any());
         let limiter = Limiter::builder().metrics().config(&config).unwrap().build();
         let (store, consumers) = (config.store().cloned().unwrap_or_default(), config.consumers().cloned());
-        Self { config: server, limiter, store, consumers, patience: Patience::default(), log: None }
+        let (records, patience) = (None, Patience::default());
+        Self { config: server, limiter, store, consumers, records, patience, log: None }
     }
 
     pub(crate) fn start(self) -> Running {
@@ -69,7 +72,8 @@ impl Setup {
                         .with_patience(self.patience)
                         .with_store_at(&self.store);
                     if let Some(consumers) = &self.consumers {
-                        let records = open_records(&consumers.records.expose()).unwrap();
+                        let named = || open_records(&consumers.records.expose()).unwrap();
+                        let records = self.records.unwrap_or_else(named);
                         server = server.with_consumers(records, consumers)?;
                     }
                     Ok((Arc::new(server), Listeners::bind(&self.config).await?))

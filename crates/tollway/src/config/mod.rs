@@ -194,6 +194,8 @@ impl Config {
         });
         let (policies, sources): (Vec<_>, Vec<_>) = read.unzip();
         layout::check(store.as_ref(), &policies, root.report());
+        let anonymous = policies.iter().find(|(name, _)| *name.get_ref() == ANONYMOUS_POLICY);
+        let anonymous = anonymous.map(|(name, policy)| (name.span(), policy.holds_slots()));
         let mut policies: Vec<_> = policies.into_iter().map(|(_, policy)| policy).collect();
         let mut sources: Vec<_> = sources.into_iter().flatten().collect();
         sources.sort_by(|one, other| one.policy().cmp(other.policy()));
@@ -205,6 +207,15 @@ impl Config {
         let server = root.section("server").map(|section| server::read(section, &names, &policies));
         policies.extend(server.as_ref().and_then(|server| server.missing_policy(&policies)));
         policies.sort_by(|one, other| one.name().cmp(other.name()));
+        let by_address = server.as_ref().is_some_and(|server| !server.subject_headers.is_empty());
+        if let Some((place, true)) = anonymous.filter(|_| consumers.is_some() || by_address) {
+            let message = "callers without credentials cannot have a concurrency limit: nobody says when their calls are done";
+            root.report().problem(
+                place,
+                message,
+                "limit them by time, as in `limits = [\"1000 requests / hour\"]`",
+            );
+        }
         for key in SECTIONS_TO_COME {
             root.not_yet(key);
         }

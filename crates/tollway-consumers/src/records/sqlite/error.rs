@@ -10,7 +10,7 @@ use crate::records::{RecordsError, RecordsFault};
 pub(super) fn storage(error: &Error) -> RecordsError {
     let (fault, retry, advice) = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            (RecordsFault::Busy, Retry::Safe, "; another process holds the file")
+            (RecordsFault::Storage, Retry::Safe, "; another process holds the file")
         }
         Some(ErrorCode::DiskFull) => (RecordsFault::Storage, Retry::Safe, "; make room on the disk"),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tollway_core::{Name, Policy, REQUESTS};
 use toml::Spanned;
 
+use super::ANONYMOUS_POLICY;
 use super::inbound::words;
 use super::subject_template::SubjectTemplate;
 use crate::config::consumers::CONSUMERS_POLICY;
@@ -147,8 +148,10 @@ fn read_target(
     let policy = section.string("policy", "per_ip");
     let unlimited = section.bool("unlimited").unwrap_or_default();
     let blocked = section.bool("blocked").unwrap_or_default();
-    let of_consumers = policy.as_ref().is_some_and(|policy| *policy.get_ref() == CONSUMERS_POLICY);
-    let subject = read_subject(section, entries, of_consumers);
+    let consumers = names.contains(&CONSUMERS_POLICY);
+    let of_caller = |name: &str| name == CONSUMERS_POLICY || (name == ANONYMOUS_POLICY && consumers);
+    let of_caller = policy.as_ref().is_some_and(|policy| of_caller(policy.get_ref()));
+    let subject = read_subject(section, entries, of_caller);
     let unit = section.string("unit", "tokens");
     match (policy, unlimited, blocked) {
         (Some(policy), false, false) => {
@@ -167,16 +170,17 @@ fn read_target(
     }
 }
 
-/// Whom it counts for: by all entries, unless it says so; a consumer by the last one, which is its id.
+/// Whom it counts for: by all entries, unless it says so; a consumer by the last one, which is its id, and with consumers also
+/// a caller without credentials, whose address it is.
 fn read_subject(
     section: &mut Section<'_>,
     entries: &[EntryPattern],
-    of_consumers: bool,
+    of_caller: bool,
 ) -> Option<SubjectTemplate> {
     let keys: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
     match section.string("subject", "{remote_address}") {
         None if section.has("subject") => None,
-        None if of_consumers => SubjectTemplate::read(&format!("{{{}}}", keys.last()?), &keys).ok(),
+        None if of_caller => SubjectTemplate::read(&format!("{{{}}}", keys.last()?), &keys).ok(),
         None => Some(SubjectTemplate::of_entries(keys)),
         // What is wrong with the keys was said; the subject cannot be judged by them.
         Some(_) if keys.is_empty() => None,

@@ -1,0 +1,70 @@
+//! A refusal for nginx's `auth_request`, which takes 401 and 403 for one, anything else for a failure, and reads no body:
+//! what was said stands in headers, too.
+
+use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue};
+
+use super::body::Response;
+
+/// The status that the caller should see.
+const STATUS: HeaderName = HeaderName::from_static("x-tollway-status");
+
+/// The body that the caller should see.
+const BODY: HeaderName = HeaderName::from_static("x-tollway-body");
+
+/// Makes a refusal one that such a proxy understands. The status that others are given by default needs nothing.
+pub(super) fn refused_with(status: StatusCode, mut response: Response) -> Response {
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        return response;
+    }
+    let meant = response.status();
+    let body = in_ascii(response.body().bytes());
+    response.headers_mut().insert(STATUS, HeaderValue::from(meant.as_u16()));
+    if let Some(body) = body {
+        response.headers_mut().insert(BODY, body);
+    }
+    if !matches!(meant, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        *response.status_mut() = status;
+    }
+    response
+}
+
+/// JSON with escapes for all that a header cannot hold. It means the same.
+fn in_ascii(json: &[u8]) -> Option<HeaderValue> {
+    use std::fmt::Write;
+    let json = std::str::from_utf8(json).ok()?;
+    let mut text = String::with_capacity(json.len());
+    for sign in json.chars() {
+        if matches!(sign, ' '..='~') {
+            text.push(sign);
+            continue;
+        }
+        for unit in sign.encode_utf16(&mut [0; 2]) {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\\u{unit:04x}");
+        }
+    }
+    HeaderValue::try_from(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::json;
+
+    #[test]
+    fn a_refusal_is_told_in_headers_where_nobody_reads_its_body() {
+        let refusal = || json(StatusCode::TOO_MANY_REQUESTS, &"größe \u{1f600}\u{7f}");
+        let plain = refused_with(StatusCode::TOO_MANY_REQUESTS, refusal());
+        assert_eq!((plain.status(), plain.headers().get(BODY)), (StatusCode::TOO_MANY_REQUESTS, None));
+        let told = refused_with(StatusCode::FORBIDDEN, refusal());
+        assert_eq!(told.status(), StatusCode::FORBIDDEN);
+        assert_eq!(told.headers()[STATUS], "429");
+        let header = told.headers()[BODY].to_str().unwrap();
+        assert_eq!(header, r#""gr\u00f6\u00dfe \ud83d\ude00\u007f""#);
+        assert_eq!(serde_json::from_str::<String>(header).unwrap(), "größe \u{1f600}\u{7f}");
+        let blocked = refused_with(StatusCode::UNAUTHORIZED, json(StatusCode::FORBIDDEN, &""));
+        assert_eq!(blocked.status(), StatusCode::FORBIDDEN, "it stays what it is");
+        assert_eq!(blocked.headers()[STATUS], "403");
+    }
+}
