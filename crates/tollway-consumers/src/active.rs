@@ -15,6 +15,8 @@ pub struct Active {
     pub blocked: bool,
     /// In which hour.
     pub hour: Hour,
+    /// Whether the records say so. If not, they cannot be read, and said so when they could.
+    pub current: bool,
 }
 
 impl Active {
@@ -30,7 +32,7 @@ impl Active {
         } else {
             CallLimits::sum(counting().map(|record| &record.draft.amounts))
         };
-        Self { limits, considered, blocked, hour }
+        Self { limits, considered, blocked, hour, current: true }
     }
 }
 

@@ -46,8 +46,8 @@ type Shard = HashMap<ConsumerId, Entry, foldhash::fast::RandomState>;
 
 #[derive(Default)]
 struct Entry {
-    /// What was read last, and in which generation.
-    known: Option<(u64, Arc<Active>)>,
+    /// What was read last, and in which generation; none if it was under other defaults.
+    known: Option<(Option<u64>, Arc<Active>)>,
     /// A read that is under way: whoever needs the same waits for it.
     reading: Option<(u64, Hour, Read)>,
 }
@@ -67,9 +67,32 @@ impl ActiveCache {
         Self(Arc::new(Inner { records, changes, defaults, shards, hasher, failing, overloaded }))
     }
 
+    /// The same cache under these defaults. If they are others, everything is read again; but while the records cannot be
+    /// read, what was last known stays in force.
+    #[must_use]
+    pub fn under(&self, defaults: Amounts) -> Self {
+        if defaults == self.0.defaults {
+            return Self(Arc::clone(&self.0));
+        }
+        let under = Self::new(Arc::clone(&self.0.records), defaults);
+        for shard in &self.0.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            for (consumer, (_, active)) in
+                shard.iter().filter_map(|(consumer, entry)| Some((consumer, entry.known.as_ref()?)))
+            {
+                let entry = Entry { known: Some((None, Arc::clone(active))), reading: None };
+                let mut shard = under.0.shard(consumer);
+                make_room(&mut shard, active.hour);
+                shard.insert(consumer.clone(), entry);
+            }
+        }
+        under
+    }
+
     /// What is in force for a consumer now. What is known is answered at once, without an allocation.
     ///
-    /// If the records cannot be read, what was last known of the consumer is answered; its `hour` says since when.
+    /// If the records cannot be read, what was last known of the consumer is answered; it is not `current`, and its `hour`
+    /// says since when.
     pub async fn active(&self, consumer: &ConsumerId, now: Timestamp) -> ReadResult {
         let hour = Hour::of(now);
         let generation = *self.0.changes.borrow();
@@ -98,7 +121,7 @@ impl Inner {
         let mut shard = self.shard(consumer);
         if let Some(entry) = shard.get(consumer.as_str()) {
             if let Some((number, active)) = &entry.known
-                && (*number, active.hour) == (generation.number, hour)
+                && (*number, active.hour) == (Some(generation.number), hour)
             {
                 return Found::Known(Arc::clone(active));
             }
@@ -145,9 +168,10 @@ impl Inner {
         let entry = shard.entry(consumer.clone()).or_default();
         entry.reading.take_if(|(of, at, _)| (*of, *at) == (number, hour));
         if let Ok(active) = read {
-            let is_newer = |(of, known): &(u64, Arc<Active>)| (*of, known.hour) > (number, hour);
+            let is_newer =
+                |(of, known): &(Option<u64>, Arc<Active>)| (*of, known.hour) > (Some(number), hour);
             if !entry.known.as_ref().is_some_and(is_newer) {
-                entry.known = Some((number, Arc::clone(active)));
+                entry.known = Some((Some(number), Arc::clone(active)));
             }
         } else if entry.known.is_none() && entry.reading.is_none() {
             shard.remove(consumer.as_str());
@@ -177,7 +201,7 @@ impl Inner {
         match self.shard(consumer).get(consumer.as_str()).and_then(|entry| entry.known.as_ref()) {
             Some((_, active)) if active.hour <= hour => {
                 tracing::debug!(%consumer, %error, hour = %active.hour, "using what was last known");
-                Ok(Arc::clone(active))
+                Ok(Arc::new(Active { current: false, ..Active::clone(active) }))
             }
             _ => Err(error),
         }
@@ -224,7 +248,7 @@ mod tests {
         let kinds = kinds.iter().flat_map(|kind| std::iter::repeat_n(kind, kind.0));
         let entry = |(number, (_, hour, somebody)): (usize, &(usize, &str, bool))| {
             let active = Active::of(&[], hour.parse().unwrap(), &Amounts::NONE, *somebody);
-            let entry = Entry { known: Some((1, Arc::new(active))), reading: None };
+            let entry = Entry { known: Some((Some(1), Arc::new(active))), reading: None };
             (ConsumerId::new(&format!("c{number}")).unwrap(), entry)
         };
         let shard: Shard = kinds.enumerate().map(entry).collect();

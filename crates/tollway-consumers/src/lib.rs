@@ -37,7 +37,7 @@ pub use amounts::{AMOUNT_MAX, AmountError, AmountProblem, Amounts, CallLimits, r
 pub use cache::{ActiveCache, CACHED_CONSUMERS_MAX};
 pub use consumer_id::{CONSUMER_BYTES_MAX, ConsumerId, ConsumerIdError};
 pub use date::{DateError, read_date, write_date};
-pub use gate::{Counter, Gate, Standing};
+pub use gate::{Counter, Gate, GateError, Standing};
 pub use hour::{Hour, HourError};
 pub use record::{Draft, Record, RecordId, RecordIdError};
 #[cfg(feature = "postgres")]

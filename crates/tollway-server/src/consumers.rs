@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tollway::{CONSUMERS_POLICY, ConsumersConfig, Limiter};
-use tollway_consumers::{ConsumerId, Gate, Records, RecordsError, Standing, Who};
+use tollway_consumers::{ConsumerId, Gate, GateError, Records, RecordsError, Standing, Who};
 
 use crate::ServeError;
 use crate::known::Known;
@@ -33,7 +33,15 @@ impl Consumers {
         records: &Arc<dyn Records>,
         config: &ConsumersConfig,
     ) -> Result<Self, ServeError> {
-        let gate = Gate::new(limiter.clone(), Arc::clone(records), config);
+        Self::with(Gate::new(limiter.clone(), Arc::clone(records), config), config)
+    }
+
+    /// What follows these when the config has changed. What is known of consumers stays known.
+    pub(crate) fn under(&self, config: &ConsumersConfig) -> Result<Self, ServeError> {
+        Self::with(self.gate.under(config), config)
+    }
+
+    fn with(gate: Result<Gate, GateError>, config: &ConsumersConfig) -> Result<Self, ServeError> {
         let gate = gate.map_err(|error| ServeError::Consumers(error.to_string()))?;
         let who = Who::new(&config.who).map_err(|error| ServeError::Consumers(error.to_string()))?;
         Ok(Self { gate, who })

@@ -36,7 +36,6 @@ use crate::{Door, Listeners, ServeError, store_watch};
 pub struct Server {
     shared: Arc<Shared>,
     config: ServerConfig,
-    records: Option<Arc<dyn Records>>,
 }
 
 /// What all workers share.
@@ -84,18 +83,17 @@ impl Server {
             consumers: ArcSwapOption::empty(),
             stopping: AtomicBool::new(false),
         };
-        Ok(Self { shared: Arc::new(shared), config: config.clone(), records: None })
+        Ok(Self { shared: Arc::new(shared), config: config.clone() })
     }
 
     /// With consumers, by these records. Reads the tokens that the config names.
     pub fn with_consumers(
-        mut self,
+        self,
         records: Arc<dyn Records>,
         config: &ConsumersConfig,
     ) -> Result<Self, ServeError> {
         let consumers = Consumers::new(&self.shared.limiter, &records, config)?;
         self.shared.consumers.store(Some(Arc::new(consumers)));
-        self.records = Some(records);
         Ok(self)
     }
 
@@ -131,8 +129,8 @@ impl Server {
         let default = ServerConfig::default();
         let rules = Rules::new(config.server().unwrap_or(&default))?;
         self.config.admin.iter().try_for_each(|admin| check_administration(admin, &rules))?;
-        let consumers = match (&self.records, config.consumers()) {
-            (Some(records), Some(config)) => Some(Consumers::new(&self.shared.limiter, records, config)?),
+        let consumers = match (&*self.shared.consumers.load(), config.consumers()) {
+            (Some(known), Some(config)) => Some(known.under(config)?),
             _ => None,
         };
         // Nothing can fail from here on.

@@ -3,7 +3,7 @@
 use tollway::core::{Period, Span};
 use tollway::{LimitUsage, TakeError};
 
-use super::{Gate, Standing};
+use super::Gate;
 use crate::{Amounts, CallLimits, ConsumerId};
 
 /// What was counted in one period.
@@ -25,7 +25,9 @@ impl Gate {
         consumer: &ConsumerId,
         limits: CallLimits,
     ) -> Result<Vec<Counter>, TakeError> {
-        let Standing::Limited(handle) = self.limited(limits) else { return Ok(Vec::new()) };
+        let Ok(Some(handle)) = self.policies.find(&self.limiter, limits, false) else {
+            return Ok(Vec::new());
+        };
         let usage = handle.usage().subject(consumer.as_str()).await?;
         let counter = |(period, usage): (Period, &LimitUsage)| {
             let (calls_made, resets_in) = (usage.used, usage.resets_in);
@@ -37,7 +39,7 @@ impl Gate {
 
     /// Makes all counters of a consumer new.
     pub async fn reset(&self, consumer: &ConsumerId) -> Result<(), TakeError> {
-        let Standing::Limited(handle) = self.limited(every_period()) else { return Ok(()) };
+        let Ok(Some(handle)) = self.policies.find(&self.limiter, every_period(), true) else { return Ok(()) };
         handle.reset().subject(consumer.as_str()).await
     }
 }

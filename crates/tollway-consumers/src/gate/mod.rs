@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use tollway::core::WhenStoreFails;
-use tollway::{ConsumersConfig, Limiter, PolicyHandle};
+use tollway::{BindError, ConsumersConfig, Limiter, PolicyHandle};
 
 pub use counters::Counter;
 
@@ -45,20 +45,48 @@ pub struct Gate {
     enabled: bool,
 }
 
+/// Why there is no gate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GateError {
+    /// A default is wrong.
+    #[error(transparent)]
+    Default(#[from] AmountError),
+    /// The limiter has a policy of the name that those of consumers have.
+    #[error(transparent)]
+    Policy(#[from] BindError),
+}
+
 impl Gate {
     /// A gate to what `limiter` counts, by these records.
     pub fn new(
         limiter: Limiter,
         records: Arc<dyn Records>,
         config: &ConsumersConfig,
-    ) -> Result<Self, AmountError> {
+    ) -> Result<Self, GateError> {
+        let defaults = Amounts::new(config.defaults)?;
+        let active = ActiveCache::new(Arc::clone(&records), defaults);
+        Self::with(limiter, records, active, config)
+    }
+
+    /// The gate that follows this one when the config has changed: it knows of every consumer what this one does.
+    pub fn under(&self, config: &ConsumersConfig) -> Result<Self, GateError> {
+        let active = self.active.under(Amounts::new(config.defaults)?);
+        Self::with(self.limiter.clone(), Arc::clone(&self.records), active, config)
+    }
+
+    fn with(
+        limiter: Limiter,
+        records: Arc<dyn Records>,
+        active: ActiveCache,
+        config: &ConsumersConfig,
+    ) -> Result<Self, GateError> {
         let defaults = Amounts::new(config.defaults)?;
         let policies = Policies::new(config.when_store_fails);
         // Whoever watches sees all six periods from the first moment, and not each with its first denial.
-        policies.find(&limiter, counters::every_period());
+        policies.find(&limiter, counters::every_period(), true)?;
         Ok(Self {
             changes: records.changes(),
-            active: ActiveCache::new(Arc::clone(&records), defaults),
+            active,
             policies,
             swept: Swept::default(),
             when_store_fails: config.when_store_fails,
@@ -104,10 +132,12 @@ impl Gate {
         match self.active(consumer).await {
             Ok(active) if active.blocked => Ok(Standing::Blocked),
             Ok(active) if active.limits.is_unlimited() => {
-                self.sweep(consumer, active.hour, generation).await;
+                if active.current {
+                    self.sweep(consumer, active.hour, generation).await;
+                }
                 Ok(Standing::Unlimited)
             }
-            Ok(active) => Ok(self.limited(active.limits)),
+            Ok(active) => self.limited(active.limits, active.current),
             Err(error) => self.without_records(error),
         }
     }
@@ -119,12 +149,15 @@ impl Gate {
             // A flood of names must not turn limits off.
             _ if busy && defaults.is_unlimited() => Err(error),
             WhenStoreFails::Open if !busy => Ok(Standing::Unlimited),
-            WhenStoreFails::Open | WhenStoreFails::Local => Ok(self.limited(defaults)),
+            WhenStoreFails::Open | WhenStoreFails::Local => self.limited(defaults, false),
         }
     }
 
-    fn limited(&self, limits: CallLimits) -> Standing {
-        self.policies.find(&self.limiter, limits).map_or(Standing::Unlimited, Standing::Limited)
+    /// Who does not know what the records say now forgets no counter: others may go by them.
+    fn limited(&self, limits: CallLimits, current: bool) -> Result<Standing, RecordsError> {
+        let policy = self.policies.find(&self.limiter, limits, current);
+        let policy = policy.map_err(|error| RecordsError::no_policy(&error))?;
+        Ok(policy.map_or(Standing::Unlimited, Standing::Limited))
     }
 
     /// With the last limit of a consumer goes its last counter (C3). Those of single periods go with its takes.

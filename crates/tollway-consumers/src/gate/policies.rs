@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
 use tollway::core::{Limit, Name, Period, Policy, WhenStoreFails};
-use tollway::{CONSUMERS_POLICY, Limiter, PolicyHandle};
+use tollway::{BindError, CONSUMERS_POLICY, Limiter, PolicyHandle};
 
 use crate::CallLimits;
 
@@ -14,7 +14,7 @@ const POLICIES_MAX: usize = 10_000;
 
 pub(super) struct Policies {
     when_store_fails: WhenStoreFails,
-    known: RwLock<HashMap<CallLimits, PolicyHandle>>,
+    known: RwLock<HashMap<(CallLimits, bool), PolicyHandle>>,
 }
 
 impl Policies {
@@ -22,20 +22,27 @@ impl Policies {
         Self { when_store_fails, known: RwLock::default() }
     }
 
-    /// The policy of these limits; none if nothing is limited.
-    pub(super) fn find(&self, limiter: &Limiter, limits: CallLimits) -> Option<PolicyHandle> {
+    /// The policy of these limits; none if nothing is limited. Under one that `forgets`, a period that has no limit any more
+    /// loses its counter: only for those who are sure of it.
+    pub(super) fn find(
+        &self,
+        limiter: &Limiter,
+        limits: CallLimits,
+        forgets: bool,
+    ) -> Result<Option<PolicyHandle>, BindError> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(handle) = known.get(&limits) {
-            return Some(handle.clone());
+        if let Some(handle) = known.get(&(limits, forgets)) {
+            return Ok(Some(handle.clone()));
         }
         drop(known);
-        let handle = limiter.bind_counted(self.policy(limits)?).ok()?;
+        let Some(policy) = self.policy(limits) else { return Ok(None) };
+        let handle = limiter.bind_counted(policy.with_forgetting(forgets))?;
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= POLICIES_MAX {
             known.clear();
         }
-        known.insert(limits, handle.clone());
-        Some(handle)
+        known.insert((limits, forgets), handle.clone());
+        Ok(Some(handle))
     }
 
     /// One limit for each period that is limited, the shortest first.
@@ -43,7 +50,7 @@ impl Policies {
         let limits = limits.limited().map(|(period, amount)| limit(period, amount.get()));
         let limits = limits.collect::<Option<Vec<Limit>>>()?;
         let policy = Policy::of_limits(Name::new(CONSUMERS_POLICY).ok()?, limits).ok()?;
-        Some(policy.with_when_store_fails(self.when_store_fails).with_forgetting(true))
+        Some(policy.with_when_store_fails(self.when_store_fails))
     }
 }
 
@@ -63,12 +70,13 @@ mod tests {
         let limiter = Limiter::builder().build();
         let policies = Policies::new(WhenStoreFails::Open);
         let limits = CallLimits::sum([&Amounts::new([1, 2, 3, 4, 5, 6]).unwrap()]);
-        let policy = policies.find(&limiter, limits).unwrap().policy();
+        let policy = policies.find(&limiter, limits, true).unwrap().unwrap().policy();
         let shown: Vec<String> = policy.limits().iter().map(ToString::to_string).collect();
         assert_eq!(shown.len(), 6);
         assert!(shown[1].starts_with("per_minute: 2 requests / minute from first call"), "{shown:?}");
         assert!(policy.forgets());
         assert_eq!(policy.when_store_fails(), WhenStoreFails::Open);
-        assert!(policies.find(&limiter, CallLimits::UNLIMITED).is_none());
+        assert!(!policies.find(&limiter, limits, false).unwrap().unwrap().policy().forgets());
+        assert!(policies.find(&limiter, CallLimits::UNLIMITED, true).unwrap().is_none());
     }
 }

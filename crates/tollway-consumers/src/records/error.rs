@@ -1,5 +1,6 @@
 //! Why records were not read or changed: who is at fault, and whether to try again.
 
+use tollway::BindError;
 use tollway_core::Retry;
 
 use crate::consumer_id::ConsumerId;
@@ -38,6 +39,11 @@ impl RecordsError {
     /// Whether whoever asked is at fault.
     pub fn is_callers(&self) -> bool {
         matches!(self.fault, RecordsFault::NotFound | RecordsFault::Conflict | RecordsFault::TooMany)
+    }
+
+    /// Somebody has given the limiter a policy under the name of the consumers' own, since the gate was made.
+    pub(crate) fn no_policy(error: &BindError) -> Self {
+        Self { fault: RecordsFault::Storage, retry: Retry::Useless, message: error.to_string() }
     }
 
     pub(crate) fn not_found(consumer: &ConsumerId, id: RecordId) -> Self {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(dead_code, unused_macros, unused_imports, reason = "no test uses all of it")]
 
+pub(crate) mod counted;
 pub(crate) mod scenarios;
 pub(crate) mod writer;
 
