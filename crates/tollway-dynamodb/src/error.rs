@@ -70,7 +70,9 @@ fn refused(code: &str, said: Option<&str>, server_failed: bool, kind: Kind) -> S
         | "MissingAuthenticationTokenException"
         | "ExpiredTokenException" => useless(&message, ADVICE_CREDENTIALS),
         _ if server_failed => failed(Fault::Store, kind.unclear()),
-        // Whatever else it says of a request of ours, it would say again.
+        "ItemCollectionSizeLimitExceededException" => failed(Fault::Line, Retry::Useless),
+        "ValidationException" if message.contains("Item size") => failed(Fault::Line, Retry::Useless),
+        // Whatever else it says of a request of ours, it would say again, and of others, too.
         _ => failed(Fault::Store, Retry::Useless),
     }
 }
@@ -100,7 +102,7 @@ pub(crate) fn no_region(error: NoRegion) -> StoreError {
 /// What is stored is not what this program writes.
 pub(crate) fn unreadable(what: &str, why: &dyn std::fmt::Display) -> StoreError {
     let message = format!("`{what}` of an item in DynamoDB cannot be read: {why}");
-    StoreError { fault: Fault::Store, retry: Retry::Useless, message }
+    StoreError { fault: Fault::Line, retry: Retry::Useless, message }
 }
 
 /// Why an error came about, the first cause last.
