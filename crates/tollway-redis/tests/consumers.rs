@@ -192,7 +192,7 @@ fn a_key_that_holds_no_count_is_named() {
     for value in ["", "many", "-1", "1.5", "1e3", "007", " 7", "9007199254740992", "99999999999999999999"] {
         server.command(&["SET", key, value, "EX", "3600"]);
         let error = consumer.apply(Verb::Take(terms(None))).unwrap_err();
-        assert!(error.message.contains(key) && error.fault == Fault::Store, "{value:?}: {error}");
+        assert!(error.message.contains(key) && error.fault == Fault::Line, "{value:?}: {error}");
         assert_eq!(server.command(&["GET", key]), value);
     }
     server.command(&["DEL", key]);
