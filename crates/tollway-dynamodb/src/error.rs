@@ -113,3 +113,25 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> Vec<&'a (dyn Error + 'static)
 fn last(causes: &[&(dyn Error + 'static)]) -> String {
     causes.last().map_or_else(String::new, ToString::to_string)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// G7: what concerns everybody is told from what concerns one item.
+    #[test]
+    fn an_item_that_is_refused_is_told_from_a_table_that_does_not_let_us() {
+        let size = "Item size has exceeded the maximum allowed size";
+        for (code, said, fault) in [
+            ("AccessDeniedException", "", Fault::Store),
+            ("ExpiredTokenException", "", Fault::Store),
+            ("ResourceNotFoundException", "", Fault::Store),
+            ("ValidationException", "The provided key element does not match the schema", Fault::Store),
+            ("ValidationException", size, Fault::Line),
+            ("ItemCollectionSizeLimitExceededException", "", Fault::Line),
+        ] {
+            let error = refused(code, Some(said), false, Kind::Write);
+            assert_eq!((error.fault, error.retry), (fault, Retry::Useless), "{code}: {said}");
+        }
+    }
+}

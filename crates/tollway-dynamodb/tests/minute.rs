@@ -300,5 +300,5 @@ fn an_item_of_somebody_elses_is_left_alone() {
     );
     let store = table.store(clock());
     let error = table.runtime.block_on(ask(&store, &policy("5 / minute"), "", 1, Verb::Peek)).unwrap_err();
-    assert!(error.message.contains("delete the item"), "{error}");
+    assert!(error.fault == Fault::Line && error.message.contains("delete the item"), "{error}");
 }
