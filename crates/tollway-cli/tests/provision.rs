@@ -75,6 +75,56 @@ fn the_policies_of_roles_are_printed() {
     assert_eq!(answer["steps"][0]["state"], "missing");
 }
 
+/// A table of lines is written whole and together, and the parameters of several limits are read by their path.
+#[test]
+fn the_policies_for_lines_and_several_limits_are_printed() {
+    let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
+    let text = config(&tables, parameters, "/provision/lines");
+    let text = text.replace("@?layout=minute&", "@tollway?");
+    let home = Home::with_config(&text.replace("/ minute\"]", "/ minute\", \"9k requests / day\"]"));
+    let (exit, answer, said) = home.run(&["provision", "aws", "--json"]);
+    assert_eq!(exit, 0, "{said}");
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    let below = ["", "/*"].map(|end| format!("arn:aws:ssm:eu-west-1:*:parameter/provision/lines{end}"));
+    let worker = serde_json::json!([
+        {
+            "Effect": "Allow",
+            "Action": ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:ConditionCheckItem"],
+            "Resource": ["arn:aws:dynamodb:eu-west-1:*:table/tollway"],
+        },
+        { "Effect": "Allow", "Action": ["ssm:GetParametersByPath"], "Resource": below },
+    ]);
+    assert_eq!(answer["iam"]["worker"]["Statement"], worker, "one statement for both parameters");
+    let operator = &answer["iam"]["operator"]["Statement"][1];
+    let actions = ["ssm:GetParametersByPath", "ssm:GetParameter", "ssm:PutParameter"];
+    assert_eq!((&operator["Action"], &operator["Resource"]), (&actions.into(), &below.to_vec().into()));
+    assert_eq!(answer["steps"].as_array().unwrap().len(), 3, "a table and two parameters");
+}
+
+/// A6: a table that somebody made without TTL is told of, and gets it.
+#[test]
+fn a_table_whose_items_do_not_vanish_is_mended() {
+    let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
+    let table = serde_json::json!({ "TableName": "adobe-api-rate-limit" });
+    let mut made = table.clone();
+    made["BillingMode"] = "PAY_PER_REQUEST".into();
+    made["KeySchema"] = serde_json::json!([{ "AttributeName": "minute_key", "KeyType": "HASH" }]);
+    made["AttributeDefinitions"] =
+        serde_json::json!([{ "AttributeName": "minute_key", "AttributeType": "S" }]);
+    tables.ask("CreateTable", &made);
+    let ttl = || tables.ask("DescribeTimeToLive", &table)["TimeToLiveDescription"].clone();
+    let home = Home::with_config(&config(&tables, parameters, "/provision/mended"));
+    let (exit, plan, said) = home.run(&["provision", "aws", "--plan"]);
+    assert_eq!((exit, states(&plan)[0]), (0, "incomplete"), "{plan}{said}");
+    assert!(plan.contains("old items do not vanish yet"), "{plan}");
+    assert_ne!(ttl()["AttributeName"], "ttl", "a plan changes nothing");
+    let (exit, report, said) = home.run(&["provision", "aws", "--apply"]);
+    assert_eq!((exit, states(&report)[0]), (0, "made"), "{report}{said}");
+    assert_eq!(ttl()["AttributeName"], "ttl");
+    let (_, report, _) = home.run(&["provision", "aws", "--plan"]);
+    assert_eq!(states(&report)[0], "there", "{report}");
+}
+
 /// A table with another key is refused with what to do, and nothing else is made.
 #[test]
 fn a_table_with_another_key_is_refused() {

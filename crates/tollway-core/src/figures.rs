@@ -1,4 +1,4 @@
-//! Figures for those who watch: how long things took, and what a store tells of itself.
+//! Figures for those who watch: how long things took, how many there were, and what a store tells of itself.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -43,6 +43,44 @@ impl Histogram {
     }
 }
 
+/// The upper bounds of the buckets of a [`Tally`]; one more bucket holds all that were more.
+pub const TALLY_BOUNDS: [u64; 8] = [0, 1, 2, 3, 5, 10, 20, 50];
+
+/// How often there were how many of something.
+#[derive(Debug, Default)]
+pub struct Tally {
+    buckets: [AtomicU64; TALLY_BOUNDS.len() + 1],
+    sum: AtomicU64,
+}
+
+/// A [`Tally`] as it was when it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tallies {
+    /// How many fell into each bucket, in the order of [`TALLY_BOUNDS`], and beyond.
+    pub counts: [u64; TALLY_BOUNDS.len() + 1],
+    /// How many there were altogether.
+    pub sum: u64,
+}
+
+impl Tally {
+    /// Notes that there were so many.
+    pub fn note(&self, many: u64) {
+        let bucket = TALLY_BOUNDS.partition_point(|bound| *bound < many);
+        if let Some(bucket) = self.buckets.get(bucket) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+        self.sum.fetch_add(many, Ordering::Relaxed);
+    }
+
+    /// What was noted so far.
+    pub fn read(&self) -> Tallies {
+        Tallies {
+            counts: self.buckets.each_ref().map(|bucket| bucket.load(Ordering::Relaxed)),
+            sum: self.sum.load(Ordering::Relaxed),
+        }
+    }
+}
+
 /// What a store tells of itself. Names are words for a label: `reads`, `conditional_failures`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreFigures {
@@ -50,6 +88,8 @@ pub struct StoreFigures {
     pub counts: Vec<(&'static str, u64)>,
     /// How long something took.
     pub latencies: Vec<(&'static str, Latencies)>,
+    /// How many of something there were in each call.
+    pub tallies: Vec<(&'static str, Tallies)>,
 }
 
 #[cfg(test)]
@@ -65,5 +105,14 @@ mod tests {
         let Latencies { counts, sum } = histogram.read();
         assert_eq!(counts, [2, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 2]);
         assert_eq!(sum, Duration::from_micros(101_102_003));
+    }
+
+    #[test]
+    fn each_number_falls_into_the_bucket_of_its_upper_bound() {
+        let tally = Tally::default();
+        for many in [0, 0, 1, 3, 4, 5, 50, 51, 1_000] {
+            tally.note(many);
+        }
+        assert_eq!(tally.read(), Tallies { counts: [2, 1, 0, 1, 2, 0, 0, 1, 2], sum: 1_114 });
     }
 }

@@ -63,7 +63,7 @@ pub use apply::{Applied, apply};
 pub use cost::{Cost, CostError, REQUESTS};
 pub use decide::{decide, decide_now};
 pub use decision::{DecideNow, Decision, Denial, DenyNow, Grant, GrantNow, Reading, Refusal};
-pub use figures::{Histogram, LATENCY_BOUNDS_MS, Latencies, StoreFigures};
+pub use figures::{Histogram, LATENCY_BOUNDS_MS, Latencies, StoreFigures, TALLY_BOUNDS, Tallies, Tally};
 pub use fingerprint::Fingerprint;
 pub use invariant::{Invariant, Transition, Violation, never_over};
 pub use key::{KEY_VERSION, KeyError, LineKey};

@@ -155,8 +155,10 @@ pub struct StoreError {
 pub enum Fault {
     /// The operations were wrong.
     Caller,
-    /// The store is there but cannot do it.
+    /// The store is there but cannot do it: for nobody, as far as it tells.
     Store,
+    /// The store does well, but one of these lines cannot be used: what is kept of it is not understood, or too large.
+    Line,
     /// The store is there and refuses because too much is asked of it.
     Throttled,
     /// The store could not be reached, or did not answer in time.
@@ -168,6 +170,7 @@ impl std::fmt::Display for Fault {
         f.write_str(match self {
             Self::Caller => "wrong operation",
             Self::Store => "store failed",
+            Self::Line => "line unusable",
             Self::Throttled => "store throttled",
             Self::Network => "store out of reach",
         })

@@ -70,7 +70,9 @@ fn refused(code: &str, said: Option<&str>, server_failed: bool, kind: Kind) -> S
         | "MissingAuthenticationTokenException"
         | "ExpiredTokenException" => useless(&message, ADVICE_CREDENTIALS),
         _ if server_failed => failed(Fault::Store, kind.unclear()),
-        // Whatever else it says of a request of ours, it would say again.
+        "ItemCollectionSizeLimitExceededException" => failed(Fault::Line, Retry::Useless),
+        "ValidationException" if message.contains("Item size") => failed(Fault::Line, Retry::Useless),
+        // Whatever else it says of a request of ours, it would say again, and of others, too.
         _ => failed(Fault::Store, Retry::Useless),
     }
 }
@@ -100,7 +102,7 @@ pub(crate) fn no_region(error: NoRegion) -> StoreError {
 /// What is stored is not what this program writes.
 pub(crate) fn unreadable(what: &str, why: &dyn std::fmt::Display) -> StoreError {
     let message = format!("`{what}` of an item in DynamoDB cannot be read: {why}");
-    StoreError { fault: Fault::Store, retry: Retry::Useless, message }
+    StoreError { fault: Fault::Line, retry: Retry::Useless, message }
 }
 
 /// Why an error came about, the first cause last.
@@ -110,4 +112,26 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> Vec<&'a (dyn Error + 'static)
 
 fn last(causes: &[&(dyn Error + 'static)]) -> String {
     causes.last().map_or_else(String::new, ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// G7: what concerns everybody is told from what concerns one item.
+    #[test]
+    fn an_item_that_is_refused_is_told_from_a_table_that_does_not_let_us() {
+        let size = "Item size has exceeded the maximum allowed size";
+        for (code, said, fault) in [
+            ("AccessDeniedException", "", Fault::Store),
+            ("ExpiredTokenException", "", Fault::Store),
+            ("ResourceNotFoundException", "", Fault::Store),
+            ("ValidationException", "The provided key element does not match the schema", Fault::Store),
+            ("ValidationException", size, Fault::Line),
+            ("ItemCollectionSizeLimitExceededException", "", Fault::Line),
+        ] {
+            let error = refused(code, Some(said), false, Kind::Write);
+            assert_eq!((error.fault, error.retry), (fault, Retry::Useless), "{code}: {said}");
+        }
+    }
 }

@@ -3,23 +3,16 @@
 //! The item only remembers which attempt of which sequence was the writer's last; what was answered then is kept here,
 //! from before the attempt is sent until its outcome is certain.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-
-use tokio::time::Instant;
 use tollway_core::{Fault, Outcomes, Retry, StoreError, Timestamp};
-use tollway_remote::{Call, RETRY_FOR, Tag};
+use tollway_remote::Call;
 
+use crate::aside::Aside;
 use crate::cache::Known;
-
-/// How many calls of unclear outcome are kept; more are given up, and count as spent.
-const JOURNEYS_MAX: usize = 16_384;
 
 /// What came of one call so far.
 #[derive(Debug)]
 pub(crate) struct Journey {
     sequence: u64,
-    begun: Instant,
     /// Of the operations that are done, in order.
     pub(crate) outcomes: Outcomes,
     /// Attempts at the next ones that may have been applied.
@@ -39,13 +32,7 @@ struct Attempt {
 
 impl Journey {
     fn new(call: &Call) -> Self {
-        Self {
-            sequence: call.sequence,
-            begun: Instant::now(),
-            outcomes: Outcomes::new(),
-            attempts: Vec::new(),
-            last_attempt: 0,
-        }
+        Self { sequence: call.sequence, outcomes: Outcomes::new(), attempts: Vec::new(), last_attempt: 0 }
     }
 
     /// Whether an attempt may have been applied.
@@ -107,35 +94,27 @@ impl Journey {
 /// It may have been applied, and nobody can tell any more: it counts as spent, and is not taken again.
 fn spent(why: &str) -> StoreError {
     let message = format!("whether the call was applied cannot be told: {why}; it counts as spent");
-    StoreError { fault: Fault::Store, retry: Retry::Useless, message }
+    StoreError { fault: Fault::Line, retry: Retry::Useless, message }
 }
 
-/// Calls that were not answered yet, by tag: of each tag at most one is on its way.
+/// Calls that were not answered yet.
 #[derive(Debug, Default)]
-pub(crate) struct Journeys(Mutex<HashMap<Tag, Journey>>);
+pub(crate) struct Journeys(Aside<Journey>);
 
 impl Journeys {
     /// The journey of this call: the one that was laid aside, or a new one.
     pub(crate) fn resume(&self, call: &Call) -> Result<Journey, StoreError> {
-        let mut journeys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match journeys.remove(&call.tag) {
-            Some(journey) if journey.sequence == call.sequence => Ok(journey),
-            _ if call.again => Err(spent("there were too many of its kind")),
-            _ => Ok(Journey::new(call)),
+        match self.0.take(call) {
+            Some(journey) => Ok(journey),
+            None if call.again => Err(spent("there were too many of its kind")),
+            None => Ok(Journey::new(call)),
         }
     }
 
     /// Lays it aside until the call is sent again. One of which nothing is known yet need not be kept.
     pub(crate) fn lay_aside(&self, call: &Call, journey: Journey) {
-        if !journey.is_unclear() && journey.outcomes.is_empty() {
-            return;
-        }
-        let mut journeys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if journeys.len() >= JOURNEYS_MAX {
-            journeys.retain(|_, journey| journey.begun.elapsed() < RETRY_FOR);
-        }
-        if journeys.len() < JOURNEYS_MAX {
-            journeys.insert(call.tag.clone(), journey);
+        if journey.is_unclear() || !journey.outcomes.is_empty() {
+            self.0.lay(call, journey);
         }
     }
 }

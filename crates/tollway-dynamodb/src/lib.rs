@@ -31,6 +31,7 @@
 //! The process's clock, never below what a line has seen, checked against the `Date` of every reply. If it is off by
 //! more than two seconds nothing is decided here, and the policy's failure mode answers.
 
+mod aside;
 mod cache;
 mod chunk;
 mod counters;

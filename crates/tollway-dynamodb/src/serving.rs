@@ -10,7 +10,7 @@ use tollway_remote::Call;
 
 use crate::cache::Known;
 use crate::chunk::{Chunk, Decided, Found};
-use crate::counters::count;
+use crate::counters::Effort;
 use crate::item::{Attributes, Item};
 use crate::journey::Journey;
 use crate::link::DynamoLink;
@@ -26,10 +26,11 @@ impl DynamoLink {
         journey: &mut Journey,
     ) -> Result<Outcomes, StoreError> {
         let begun = Instant::now();
+        let mut effort = Effort::new(&self.table.counters);
         let mut found = self.remembered(chunk);
         let mut contended = self.is_contended(chunk, &found);
         if journey.is_unclear() {
-            count(&self.table.counters.retries);
+            effort.retried();
             found.remove(&chunk.tag);
         }
         while begun.elapsed() <= self.patience {
@@ -55,10 +56,13 @@ impl DynamoLink {
             let sent = Instant::now();
             match self.write(call, chunk, &decided, &found, journey, now).await? {
                 Written::Yes => return Ok(decided.outcomes),
-                Written::Lost(items) => self.lost(chunk, &mut found, items, sent).await?,
+                Written::Lost(items) => {
+                    effort.lost();
+                    self.lost(chunk, &mut found, items, sent).await?;
+                }
                 Written::Conflict => tokio::time::sleep(self.turns.jitter()).await,
             }
-            count(&self.table.counters.retries);
+            effort.retried();
         }
         Err(others_were_faster())
     }

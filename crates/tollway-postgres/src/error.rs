@@ -35,7 +35,7 @@ pub(crate) fn silent(retry: Retry) -> StoreError {
 /// What is stored is not what this program writes.
 pub(crate) fn unreadable(what: &str, why: &dyn std::fmt::Display) -> StoreError {
     let message = format!("{what} in the database cannot be read: {why}");
-    StoreError { fault: Fault::Store, retry: Retry::Useless, message }
+    StoreError { fault: Fault::Line, retry: Retry::Useless, message }
 }
 
 /// Whether bytes did not come through. That they were understood and are wrong, as a certificate that is not trusted,
@@ -53,9 +53,15 @@ fn is_lost(error: &Error) -> bool {
 
 fn refused(said: &DbError) -> StoreError {
     let (retry, advice) = meaning(said.code());
+    let fault = if is_of_line(said.code()) { Fault::Line } else { Fault::Store };
     let detail = said.detail().map(|detail| format!(" ({detail})")).unwrap_or_default();
     let message = format!("Postgres: {}{detail}, {}{advice}", said.message(), said.code().code());
-    StoreError { fault: Fault::Store, retry, message }
+    StoreError { fault, retry, message }
+}
+
+/// Whether it is the data that was refused, or its size: others have other data.
+fn is_of_line(code: &SqlState) -> bool {
+    matches!(code.code().get(..2), Some("22" | "23" | "54"))
 }
 
 /// Whether the same could succeed later, and what somebody should do.
@@ -78,5 +84,27 @@ fn meaning(code: &SqlState) -> (Retry, &'static str) {
             Some("22" | "23" | "42" | "54") => (Retry::Useless, ""),
             _ => (Retry::Safe, ""),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// G7: who may not ask, and tables that are gone, concern everybody; data that is refused concerns its line.
+    #[test]
+    fn data_that_is_refused_is_told_from_a_server_that_does_not_let_us() {
+        for (code, of_line) in [
+            ("28P01", false),
+            ("42501", false),
+            ("42P01", false),
+            ("3D000", false),
+            ("22003", true),
+            ("23502", true),
+            ("54000", true),
+        ] {
+            assert_eq!(is_of_line(&SqlState::from_code(code)), of_line, "{code}");
+            assert_eq!(meaning(&SqlState::from_code(code)).0, Retry::Useless, "{code}");
+        }
     }
 }

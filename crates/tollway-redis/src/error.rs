@@ -46,6 +46,12 @@ pub(crate) fn answered(code: &str, detail: &str) -> StoreError {
                           prefix with a hash tag, as in prefix={shared}:";
             said(Fault::Caller, Retry::Useless, advice)
         }
+        // LINE is our script's word for what it stumbled over.
+        "LINE" | "WRONGTYPE" => {
+            let advice = "; a key of this line holds what Tollway did not write: DEL it to begin anew";
+            said(Fault::Line, Retry::Useless, advice)
+        }
+        "OVERTAKEN" => said(Fault::Line, Retry::Useless, ""),
         _ => said(Fault::Store, Retry::Useless, ""),
     }
 }
@@ -82,5 +88,24 @@ mod tests {
             assert_eq!(answered(code, "").retry, retry, "{code}");
         }
         assert_eq!(answered("CROSSSLOT", "").fault, Fault::Caller);
+    }
+
+    /// G7: who may not ask at all is not told apart by what it asks for; a line that cannot be read says nothing of others.
+    #[test]
+    fn a_line_that_cannot_be_used_is_told_from_a_server_that_does_not_let_us() {
+        for (code, fault) in [
+            ("NOAUTH", Fault::Store),
+            ("WRONGPASS", Fault::Store),
+            ("NOPERM", Fault::Store),
+            ("ERR", Fault::Store),
+            ("LINE", Fault::Line),
+            ("WRONGTYPE", Fault::Line),
+        ] {
+            assert_eq!(
+                (answered(code, "").fault, answered(code, "").retry),
+                (fault, Retry::Useless),
+                "{code}"
+            );
+        }
     }
 }

@@ -7,19 +7,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 
 use tollway_core::{
-    Answer, Clock, Cost, DecideNow, Grant, Name, Operation, Party, PermitId, Policy, Reading, Store,
-    StoreResult, Subject, Verb,
+    Answer, Clock, Cost, DecideNow, Fault, Grant, Name, Operation, Party, PermitId, Policy, Reading, Store,
+    StoreError, StoreResult, Subject, Timestamp, Verb,
 };
 use tollway_memory::MemoryStore;
 
 use crate::TakeError;
+use crate::alarm::Alarms;
 use crate::breaker::{Breaker, Led};
 use crate::fallback::Fallback;
 use crate::incident::Incidents;
 use crate::journal::Journal;
 use crate::lease::{Leases, give_back_all, sweep_in_background};
 use crate::metrics::{Metrics, PolicyCounts};
-use crate::probe::{probe_in_background, settle_up_in_background};
+use crate::probe::{first_wait, probe_in_background, settle_up_in_background};
 use crate::queue::Queues;
 use crate::timer::Timers;
 
@@ -33,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) timers: Timers,
     pub(crate) fallback: Fallback,
     pub(crate) breaker: Breaker,
+    pub(crate) alarms: Alarms,
     /// What is counted, if anything is.
     pub(crate) metrics: Option<Metrics>,
     /// Permits whose units could not be given back.
@@ -64,6 +66,7 @@ impl Shared {
             timers: Timers::default(),
             fallback: Fallback::new(Arc::clone(&clock)),
             breaker: Breaker::default(),
+            alarms: Alarms::default(),
             metrics,
             permits_lost: AtomicU64::new(0),
             fixed_limits,
@@ -102,6 +105,13 @@ impl Shared {
                 sweep_in_background(&shared);
             }
         });
+    }
+
+    /// Raises an alarm if this is throttling that lasts.
+    pub(crate) fn note_throttling(&self, error: Option<&StoreError>, now: Timestamp) {
+        if error.is_some_and(|error| error.fault == Fault::Throttled) {
+            self.alarms.throttled(now);
+        }
     }
 
     /// Whether the store's time is the limiter's own.
@@ -365,8 +375,10 @@ fn noted(shared: &Arc<Shared>, answer: Answer) -> Answer {
 }
 
 fn note(shared: &Arc<Shared>, result: &StoreResult) {
-    match shared.breaker.note(result, shared.clock.now()) {
-        Led::ToProbing => probe_in_background(shared),
+    let now = shared.clock.now();
+    shared.note_throttling(result.as_ref().err(), now);
+    match shared.breaker.note(result, now) {
+        Led::ToProbing => probe_in_background(shared, first_wait(result)),
         // A failure here and there opens nothing, and leaves something owed all the same.
         Led::Nowhere if result.is_ok() && shared.fallback.owes() => settle_up_in_background(shared),
         Led::Nowhere => {}

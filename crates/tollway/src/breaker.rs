@@ -3,10 +3,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use tollway_core::{Fault, Retry, StoreError, StoreResult, Timestamp};
+use tollway_core::{Fault, Retry, Span, StoreError, StoreResult, Timestamp};
 
 /// So many failures in a row, and the store is left alone (G7).
 const FAILURES_MAX: u32 = 3;
+
+/// Lines that cannot be used are told of no more often: there may be many, and many takes of each.
+const TELL_OF_LINES_EVERY: Span = Span::from_secs(60);
 
 /// How the store has been doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +38,8 @@ struct State {
     phase: Phase,
     fallbacks: u64,
     last_error: Option<String>,
+    /// When a line that cannot be used was last told of.
+    told_of_line: Option<Timestamp>,
 }
 
 enum Phase {
@@ -78,8 +83,8 @@ impl Breaker {
             // Whoever asked for what cannot be does not tell that the store is ill.
             Ok(_) => self.succeeded(),
             Err(error) if error.fault == Fault::Caller => self.succeeded(),
-            // It answers, if only to say that it cannot do this one thing: others must not suffer for it.
-            Err(error) if error.retry == Retry::Useless => Led::Nowhere,
+            // It answers, if only to say that it cannot use this one line: others must not suffer for it.
+            Err(error) if error.fault == Fault::Line => self.line_failed(error, now),
             Err(error) => self.failed(error, now),
         }
     }
@@ -88,6 +93,16 @@ impl Breaker {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Phase::Closed { failures } = &mut state.phase {
             *failures = 0;
+        }
+        Led::Nowhere
+    }
+
+    /// Somebody must look at it, and need not be told with every take.
+    fn line_failed(&self, error: &StoreError, now: Timestamp) -> Led {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.told_of_line.is_none_or(|told| now.since(told) >= TELL_OF_LINES_EVERY) {
+            state.told_of_line = Some(now);
+            tracing::warn!(%error, "a line cannot be used; its takes are decided without the store");
         }
         Led::Nowhere
     }
@@ -170,10 +185,27 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_question_is_not_the_stores_fault() {
+    fn a_wrong_question_and_an_unusable_line_are_not_the_stores_fault() {
         let breaker = Breaker::default();
         for _ in 0..10 {
             assert_eq!(breaker.note(&failure(Fault::Caller), Timestamp::EPOCH), Led::Nowhere);
+            assert_eq!(breaker.note(&failure(Fault::Line), Timestamp::EPOCH), Led::Nowhere);
         }
+    }
+
+    /// G7: a store that will not let us is as good as away, however well it answers.
+    #[test]
+    fn a_store_that_refuses_us_is_left_alone() {
+        let breaker = Breaker::default();
+        let denied = || -> StoreResult {
+            Err(StoreError {
+                fault: Fault::Store,
+                retry: Retry::Useless,
+                message: "access denied".to_owned(),
+            })
+        };
+        let led: Vec<Led> = (0..3).map(|_| breaker.note(&denied(), Timestamp::EPOCH)).collect();
+        assert_eq!(led, [Led::Nowhere, Led::Nowhere, Led::ToProbing]);
+        assert!(breaker.status().last_error.is_some_and(|error| error.contains("access denied")));
     }
 }

@@ -45,6 +45,7 @@ async fn take(shared: &Shared, party: Party<'_>) -> Result<bool, StoreError> {
 
 /// Past the breaker and the leases, straight to the store.
 pub(crate) async fn send(shared: &Shared, party: Party<'_>, verb: Verb<'_>) -> Result<Outcome, StoreError> {
-    let answer = shared.store.apply(&[Operation { parties: &[party], verb }]);
-    answer.await?.pop().ok_or_else(wrong_answer)
+    let answer = shared.store.apply(&[Operation { parties: &[party], verb }]).await;
+    shared.note_throttling(answer.as_ref().err(), shared.clock.now());
+    answer?.pop().ok_or_else(wrong_answer)
 }

@@ -15,6 +15,7 @@
 //! answer no. What limits, policies and meters are is told in [`tollway_core`].
 
 mod adhoc;
+mod alarm;
 mod background;
 mod book;
 mod bound;

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tollway_core::{Fault, Party, Policy, Retry, Subject, Verb};
+use tollway_core::{Fault, Party, Policy, Retry, StoreError, StoreResult, Subject, Verb};
 
 use crate::bound::Shared;
 use crate::debit::{debit, send};
@@ -15,11 +15,19 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 /// No wait is longer: so long after the store is back, it is asked again.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
+/// How long to wait before the first probe after this answer. What does not pass by itself is not worth hurrying for: a
+/// store that may be read and not written would be tried three times more after each.
+pub(crate) fn first_wait(result: &StoreResult) -> Duration {
+    match result {
+        Err(error) if error.retry == Retry::Useless => LONGEST_WAIT,
+        _ => FIRST_WAIT,
+    }
+}
+
 /// Probes the store until it answers, or until the limiter is gone.
-pub(crate) fn probe_in_background(shared: &Arc<Shared>) {
+pub(crate) fn probe_in_background(shared: &Arc<Shared>, mut wait: Duration) {
     let weak = Arc::downgrade(shared);
     shared.timers.spawn_own(async move {
-        let mut wait = FIRST_WAIT;
         loop {
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(LONGEST_WAIT);
@@ -65,12 +73,12 @@ async fn answers(shared: &Shared) -> bool {
     let party = Party { policy: &policy, subject: &Subject::SHARED, cost: policy.default_cost() };
     match send(shared, party, Verb::Peek).await {
         Ok(_) => true,
-        Err(error) => error.retry == Retry::Useless,
+        Err(error) => matches!(error.fault, Fault::Caller | Fault::Line),
     }
 }
 
-/// Tells the store all that was granted without it, also meanwhile; whether it could be reached for that. What it refuses
-/// to be told stays owed, and holds nobody up.
+/// Tells the store all that was granted without it, also meanwhile; whether it could be reached for that, and lets us. What
+/// it refuses to be told of one line stays owed, and holds nobody up.
 async fn settle_up(shared: &Shared) -> bool {
     loop {
         let mut told = false;
@@ -80,12 +88,21 @@ async fn settle_up(shared: &Shared) -> bool {
                     shared.fallback.settled(&owed);
                     told = true;
                 }
-                Err(error) if matches!(error.fault, Fault::Network | Fault::Throttled) => return false,
+                Err(error) if keeps_away(&error) => return false,
                 Err(error) => tracing::debug!(%error, "what was granted without the store stays owed"),
             }
         }
         if !told {
             return true;
         }
+    }
+}
+
+/// Whether an error says that nobody is served: a store that may be read and not written answers probes all the same.
+fn keeps_away(error: &StoreError) -> bool {
+    match error.fault {
+        Fault::Network | Fault::Throttled => true,
+        Fault::Store => error.retry == Retry::Useless,
+        Fault::Caller | Fault::Line => false,
     }
 }

@@ -12,6 +12,10 @@ use tollway_core::LineKey;
 use crate::Denied;
 use crate::bound::{Ask, Asks};
 
+/// How many may stand in the queues of a limiter. Each is a future that somebody holds, of a kilobyte or so; one more is
+/// answered at once, as if it would not wait.
+const STANDING_MAX: usize = 65_536;
+
 /// The queues that somebody stands in.
 #[derive(Default)]
 pub(crate) struct Queues {
@@ -25,6 +29,8 @@ struct Waiting {
     alone: HashMap<LineKey, Arc<Queue>>,
     /// Takes under several: they may wait for any of their lines.
     together: HashMap<LineKey, Arc<Queue>>,
+    /// How many stand in all of them.
+    standing: usize,
 }
 
 impl Waiting {
@@ -62,11 +68,16 @@ pub(crate) struct InQueue {
 }
 
 impl Queues {
-    pub(crate) fn join(&self, asks: &Asks) -> InQueue {
+    /// Nothing if there are too many already.
+    pub(crate) fn join(&self, asks: &Asks) -> Option<InQueue> {
         let (key, several) = (line_key(asks.first()), asks.len() > 1);
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.standing >= STANDING_MAX {
+            return None;
+        }
+        waiting.standing += 1;
         let queue = Arc::clone(waiting.queues(several).entry(key.clone()).or_default());
-        InQueue { waiting: Arc::clone(&self.waiting), key, several, queue }
+        Some(InQueue { waiting: Arc::clone(&self.waiting), key, several, queue })
     }
 
     /// Something of these lines came back: whoever's turn it is should ask again.
@@ -91,6 +102,7 @@ impl Queues {
 impl Drop for InQueue {
     fn drop(&mut self) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.standing = waiting.standing.saturating_sub(1);
         // The map's and ours: nobody else stands here.
         if Arc::strong_count(&self.queue) <= 2 {
             waiting.queues(self.several).remove(&self.key);

@@ -141,8 +141,8 @@ impl Request {
 
     /// Makes a permit or a denial of the store's answer.
     pub(crate) fn conclude(self, sent: Sent, result: StoreResult) -> Result<Taken<'static>, TakeError> {
-        if let (Some(counts), Some(at)) = (self.counts(), sent.at) {
-            counts.latency.note(self.shared().clock.now().since(at).into());
+        if let Some(at) = sent.at {
+            self.note_latency(at, result.is_ok());
         }
         match result {
             Ok(mut outcomes) => match outcomes.pop() {
@@ -151,6 +151,19 @@ impl Request {
                 _ => Err(wrong_answer().into()),
             },
             Err(error) => self.fall_back(sent, error),
+        }
+    }
+
+    fn note_latency(&self, sent_at: Timestamp, answered: bool) {
+        let shared = self.shared();
+        let now = shared.clock.now();
+        let took = now.since(sent_at);
+        if let Some(counts) = self.counts() {
+            counts.latency.note(took.into());
+        }
+        // A store that is left alone is not quick.
+        if answered {
+            shared.alarms.took(took, now);
         }
     }
 

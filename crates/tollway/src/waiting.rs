@@ -46,7 +46,12 @@ async fn wait_in_line(request: Request) -> Result<Permit, TakeError> {
 async fn wait_for_turn(mut request: Request) -> Result<Permit, TakeError> {
     let shared = request.shared().clone();
     let deadline = shared.clock.now().plus(request.longest_wait());
-    let standing = shared.queues.join(&request.asks);
+    let Some(standing) = shared.queues.join(&request.asks) else {
+        return match request.ask(Span::ZERO).await? {
+            Taken::Granted(granted) => Ok(granted.permit()),
+            Taken::Denied(denied) => Err(TakeError::Denied(denied)),
+        };
+    };
     let turn = tokio::select! {
         biased;
         turn = standing.queue.turn.lock() => Some(turn),

@@ -12,6 +12,7 @@ async fn number(limiter: &Limiter, name: &str, labels: &[&str]) -> Option<u64> {
     found.map(|sample| match &sample.figure {
         Figure::Number(number) => *number,
         Figure::Latencies(latencies) => latencies.counts.iter().sum(),
+        Figure::Tallies(tallies) => tallies.counts.iter().sum(),
     })
 }
 
@@ -97,7 +98,10 @@ async fn a_store_that_fails_shows() {
     assert_eq!(number(&limiter, "RateLimiterFallbackActivated", &[]).await, Some(1));
     assert_eq!(number(&limiter, "tollway_store_degraded", &[]).await, Some(1));
     assert_eq!(number(&limiter, "tollway_degraded_decisions_total", &[]).await, Some(8));
-    assert_eq!(number(&limiter, "RateLimiterAcquisitionLatency", &["local"]).await, Some(4));
+    assert_eq!(
+        number(&limiter, "RateLimiterAcquisitionLatency", &["local", "requests_per_hour"]).await,
+        Some(4)
+    );
     // What is left is not known, and nothing is made up.
     assert_eq!(number(&limiter, "RateLimiterTokensAvailable", &["local", "requests_per_hour"]).await, None);
 }

@@ -3,9 +3,12 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use tollway::{Clock, Config, Limiter, Span, Timestamp};
+use tollway::core::{Answer, Operation};
+use tollway::{Clock, Config, Limiter, Span, Store, Timestamp};
 use tollway_dynamodb::minute::{Layout, MinuteStore};
 use tollway_testkit::servers::{DynamoServer, python_tool};
 use tollway_testkit::{ManualClock, heed_every_line};
@@ -129,38 +132,56 @@ fn usage_reports_count_limit_and_time_to_reset() {
     assert_eq!(usage.resets_in, Span::from_secs(40));
 }
 
-/// A2: many wait for the next minute, and nobody asks until it begins.
+/// Counts what the store is asked.
+struct Counted(Arc<MinuteStore>, AtomicU64);
+
+impl Store for Counted {
+    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.apply(batch)
+    }
+}
+
+/// A2: many wait for the next minute, and nobody asks until it begins. They have 40 seconds to wait, of which 25 pass: a timer
+/// that comes round meanwhile is a poll.
 #[test]
 fn whoever_waits_does_not_poll() {
     let server = DynamoServer::start();
     make_table(&server);
-    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_739_961_059)));
-    let (limiter, store) = limiter(&server, &clock, "2 requests / minute");
-    let asked = || {
-        let counters = store.counters();
-        let load =
-            |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
-        load(&counters.reads) + load(&counters.writes)
-    };
+    let clock = Arc::new(ManualClock::at(NOW));
+    let (_, store) = limiter(&server, &clock, "2 requests / minute");
+    let counted = Arc::new(Counted(store, AtomicU64::new(0)));
+    let builder = Limiter::builder().policy("adobe", ["2 requests / minute"]).unwrap();
+    let limiter = builder.store(counted.clone()).clock(clock.clone()).build();
+    let asked = || counted.1.load(Ordering::SeqCst);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let wait = |limiter: &Limiter| {
+        let limiter = limiter.clone();
+        tokio::spawn(async move { limiter.take("adobe").await.map(drop) })
+    };
     runtime.block_on(async {
         for _ in 0..2 {
             drop(limiter.take("adobe").await.unwrap());
         }
-        let before = asked();
-        let waiting: Vec<_> = (0..2)
-            .map(|_| {
-                let limiter = limiter.clone();
-                tokio::spawn(async move { limiter.take("adobe").await.map(drop) })
-            })
-            .collect();
-        // The clock stands still for as long as the timers take to come round once.
-        tokio::time::sleep(std::time::Duration::from_millis(1_200)).await;
-        assert!(asked() - before <= 4, "{} requests while nobody could be granted", asked() - before);
-        clock.set(Timestamp::from_secs(1_739_961_060));
-        for waiting in waiting {
-            waiting.await.unwrap().unwrap();
+        let (before, waiting) = (asked(), [(); 4].map(|()| wait(&limiter)));
+        // Each asks once, and whoever's turn it is once more.
+        while asked() - before < 5 {
+            tokio::task::yield_now().await;
         }
+        for _ in 0..25 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            clock.advance(Span::from_secs(1));
+        }
+        assert_eq!(asked() - before, 5, "somebody asked while nobody could be granted");
+        waiting.iter().for_each(tokio::task::JoinHandle::abort);
+        // One who has little to wait for has it when the minute begins.
+        clock.set(Timestamp::from_millis(1_739_961_059_900));
+        let (before, waits) = (asked(), wait(&limiter));
+        while asked() - before < 2 {
+            tokio::task::yield_now().await;
+        }
+        clock.set(Timestamp::from_secs(1_739_961_060));
+        waits.await.unwrap().unwrap();
     });
 }
 

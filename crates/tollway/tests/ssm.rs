@@ -1,11 +1,15 @@
 //! AWS SSM as a limit source (A3), against a server that answers as it does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod heard;
+
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use tollway::{Limiter, Origin, SourceStatus};
+use heard::Heard;
+use tollway::{Limiter, Origin, SourceStatus, Span};
 use tollway_testkit::servers::{Ministack, python_tool};
 
 /// Has boto3 do something with a client of SSM, `ssm`.
@@ -51,21 +55,43 @@ fn amount(limiter: &Limiter) -> u64 {
     limiter.policies()[0].limits()[0].amount()
 }
 
-fn wait_for(limiter: &Limiter, what: impl Fn(&SourceStatus) -> bool) {
-    // While a reload takes over, there may be none.
-    while !limiter.sources().first().is_some_and(&what) {
+/// Waits for what comes within seconds, on a machine that may be busy.
+fn until(what: &str, reached: impl Fn() -> bool) {
+    for _ in 0..3_000 {
+        if reached() {
+            return;
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
+    panic!("never {what}");
+}
+
+fn wait_for(limiter: &Limiter, what: impl Fn(&SourceStatus) -> bool) {
+    // While a reload takes over, there may be none.
+    until("read", || limiter.sources().first().is_some_and(&what));
+}
+
+/// What all tests here are warned of: sources are read in the background.
+fn heard() -> &'static Heard {
+    static HEARD: OnceLock<Heard> = OnceLock::new();
+    HEARD.get_or_init(|| {
+        let heard = Heard::default();
+        tracing::subscriber::set_global_default(heard.clone()).unwrap();
+        heard
+    })
 }
 
 /// A3, A4: no parameter is the file's 200; one that is put is followed; one that is no number, and SSM away, leave the
-/// last good value.
+/// last good value; each with a warning.
 #[test]
 fn a_parameter_is_followed_and_its_last_good_value_kept() {
+    let heard = heard();
     let (server, folder) = (Ministack::start(), tempfile::tempdir().unwrap());
     let name = "/pdf-processing/adobe-api-rpm";
     let limiter = configured(&server, &folder, ADOBE);
     assert_eq!((amount(&limiter), limiter.origin("adobe", "requests_per_minute")), (200, Origin::Config));
+    let source = format!("ssm:{name} ");
+    assert!(heard.said(&[&source, "nothing is kept", "the config's amounts are in force"]));
     put(&server, name, "250");
     wait_for(&limiter, |status| status.problem.is_none());
     assert_eq!(amount(&limiter), 250);
@@ -74,9 +100,11 @@ fn a_parameter_is_followed_and_its_last_good_value_kept() {
     put(&server, name, "two hundred");
     wait_for(&limiter, |status| status.problem.as_deref().is_some_and(|said| said.contains("two hundred")));
     assert_eq!(amount(&limiter), 250);
+    assert!(heard.said(&[&source, "two hundred", "what was last read stays in force"]));
     server.kill();
     wait_for(&limiter, |status| status.problem.as_deref().is_some_and(|said| said.contains("could not be")));
     assert_eq!(amount(&limiter), 250);
+    assert!(heard.said(&[&source, "could not be", "what was last read stays in force"]));
     server.restart_empty();
     put(&server, name, "100");
     wait_for(&limiter, |status| status.problem.is_none());
@@ -96,7 +124,8 @@ fn what_is_set_in_the_store_beats_the_parameter() {
     assert_eq!(amount(&limiter), 250);
 }
 
-/// With several limits each has a parameter below the name, more than fit on a page.
+/// With several limits each has a parameter below the name, more than fit on a page. A3: read every five minutes where the
+/// config does not say how often.
 #[test]
 fn several_limits_have_a_parameter_each() {
     let (server, folder) = (Ministack::shared(), tempfile::tempdir().unwrap());
@@ -110,6 +139,7 @@ fn several_limits_have_a_parameter_each() {
     let mut expected: Vec<u64> = (17..32).collect();
     expected.push(5);
     assert_eq!(amounts, expected, "{:?}", limiter.sources());
+    assert_eq!(limiter.sources()[0].every, Span::from_secs(5 * 60));
     assert_eq!(limiter.sources()[0].problem.as_deref(), Some("l25: nothing is kept for it"));
 }
 
@@ -129,7 +159,5 @@ fn a_reload_follows_the_source_that_the_file_names_now() {
     assert_eq!(amount(&limiter), 22);
     let without: Vec<&str> = now.lines().filter(|line| !line.contains("source")).collect();
     std::fs::write(&path, without.join("\n")).unwrap();
-    while !limiter.sources().is_empty() || amount(&limiter) != 200 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("without a source", || limiter.sources().is_empty() && amount(&limiter) == 200);
 }

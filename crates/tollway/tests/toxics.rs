@@ -15,10 +15,12 @@ const LIMIT: u64 = 100;
 /// Nothing here takes so long unless it hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(90);
 
-fn faults() -> [Fault; 8] {
+fn faults() -> [Fault; 9] {
     let (fixed, jitter) = (Duration::from_millis(5), Duration::from_millis(5));
     [
         Fault::Latency { fixed, jitter },
+        // Above every deadline here.
+        Fault::Latency { fixed: Duration::from_secs(3), jitter },
         Fault::Blackhole,
         Fault::Refuse,
         Fault::Reset,
@@ -29,10 +31,20 @@ fn faults() -> [Fault; 8] {
     ]
 }
 
+/// Whether calls get through all the same, only later.
+fn is_bearable(fault: Fault) -> bool {
+    match fault {
+        Fault::Latency { fixed, .. } => fixed < Duration::from_secs(1),
+        // Connections that are there live on.
+        Fault::Slow { .. } | Fault::Refuse => true,
+        _ => false,
+    }
+}
+
 const MODES: [WhenStoreFails; 3] = [WhenStoreFails::Open, WhenStoreFails::Local, WhenStoreFails::Closed];
 
 /// What the callers of one limiter were told.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Told {
     by_store: u64,
     without: u64,
@@ -93,8 +105,12 @@ impl Case {
         self.until("reached the store", || self.through.usage(&self.name).now().is_ok());
         self.takes(10);
         proxy.set(fault);
+        let before = self.told;
         self.takes(8);
         self.allowed();
+        if !is_bearable(fault) {
+            self.all_failed(before);
+        }
         proxy.clear();
         self.until("returned", || {
             self.through.store_status().degraded_since.is_none()
@@ -110,6 +126,19 @@ impl Case {
 
     fn used(&self) -> Option<u64> {
         Some(self.direct.usage(&self.name).now().ok()?.limits[0].used)
+    }
+
+    /// Since then the store has decided nothing, and every caller heard what its policy says instead.
+    fn all_failed(&self, before: Told) {
+        let Told { by_store, without, errors } = self.told;
+        let told = format!("{}: {before:?}, then {:?}", self.name, self.told);
+        assert_eq!(by_store, before.by_store, "{told}");
+        match self.mode {
+            WhenStoreFails::Open => assert_eq!(without - before.without, 8, "{told}"),
+            WhenStoreFails::Closed => assert_eq!(errors - before.errors, 8, "{told}"),
+            // A tenth of the hundred, of which a busy machine may have spent some before.
+            WhenStoreFails::Local => assert_eq!(without, 10.min(before.without + 8), "{told}"),
+        }
     }
 
     fn allowed(&self) {

@@ -3,7 +3,10 @@
 
 mod paused;
 
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 
 use paused::{limiter, limiter_of, settle_down, used};
 use tokio::time::sleep;
@@ -146,4 +149,27 @@ async fn a_wait_for_a_slot_ends_at_its_time_with_a_denial() {
     let error = limiter.take("api").max_wait(7.seconds()).await.unwrap_err();
     assert!(error.denied().is_some(), "{error}");
     assert_eq!(clock.millis(), 7_000);
+}
+
+/// Whoever comes when too many wait already is answered at once; those who wait go on waiting.
+#[tokio::test(start_paused = true)]
+async fn one_more_than_may_wait_is_denied_at_once() {
+    let (limiter, _clock) = limiter([("api", "1 concurrent"), ("other", "1 concurrent")]);
+    let _holding = (limiter.take("api").await.unwrap(), limiter.take("other").await.unwrap());
+    let mut context = Context::from_waker(Waker::noop());
+    let mut wait = |policy| {
+        let mut waiting = limiter.take(policy).into_future();
+        let answer = Pin::new(&mut waiting).poll(&mut context);
+        (waiting, answer)
+    };
+    let mut waiting = Vec::new();
+    for _ in 0..65_536 {
+        let (one, answer) = wait("api");
+        assert!(answer.is_pending());
+        waiting.push(one);
+    }
+    let Poll::Ready(Err(error)) = wait("other").1 else { panic!("one more than may wait") };
+    assert!(error.denied().is_some(), "{error}");
+    waiting.pop();
+    assert!(wait("other").1.is_pending(), "there is a place again");
 }

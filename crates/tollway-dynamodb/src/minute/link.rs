@@ -6,12 +6,12 @@
 //! the two through.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tollway_aws::ClockCheck;
 use tollway_core::{Clock, Fault, Outcomes, Retry, StoreError, Timestamp};
-use tollway_remote::{Call, Link, Tag};
+use tollway_remote::{Call, Link};
 
 use super::Layout;
 use super::counter::Counter;
@@ -20,6 +20,8 @@ use super::plan::{Needs, Plan};
 use super::proof::{ATTEMPTS_MAX, Mark, Number, Slot, choose, seconds};
 use super::seen::Seen;
 use super::write::{Items, Update, Written};
+use crate::aside::Aside;
+use crate::counters::Effort;
 
 /// How often a call is decided anew because others counted meanwhile. There is room for fewer and fewer, so that rarely
 /// happens twice; whoever is that unlucky is sent again after a pause.
@@ -37,8 +39,8 @@ pub(super) struct MinuteLink {
     pub(super) known: Known,
     /// The latest time that anything was decided at, in microseconds: minutes do not come back.
     pub(super) latest: AtomicU64,
-    /// Calls whose last write may have been applied. Of each tag there is at most one.
-    pub(super) stories: Mutex<HashMap<Tag, Story>>,
+    /// Calls whose last write may have been applied.
+    pub(super) stories: Aside<Story>,
 }
 
 /// What was tried of one call, as far as it may have been applied.
@@ -71,20 +73,18 @@ impl MinuteLink {
     async fn apply(&self, call: &Call) -> Result<Outcomes, StoreError> {
         let mut story = self.resume(call)?;
         let result = self.see_through(call, &mut story).await;
-        if result.is_ok() || story.unclear.is_empty() {
-            return result;
+        let Err(mut error) = result else { return result };
+        // What would fail again is not sent again, and nobody asks for it.
+        if !story.unclear.is_empty() && error.retry != Retry::Useless {
+            self.stories.lay(call, story);
+            // Whatever stopped it now, an earlier write may have been applied.
+            error.retry = Retry::Unclear;
         }
-        self.stories().insert(call.tag.clone(), story);
-        // Whatever stopped it now, an earlier write may have been applied.
-        result.map_err(|error| match error.retry {
-            Retry::Safe => StoreError { retry: Retry::Unclear, ..error },
-            Retry::Unclear | Retry::Useless => error,
-        })
+        Err(error)
     }
 
     fn resume(&self, call: &Call) -> Result<Story, StoreError> {
-        let known = self.stories().remove(&call.tag).filter(|story| story.sequence == call.sequence);
-        match known {
+        match self.stories.take(call) {
             Some(story) => Ok(story),
             None if call.again => Err(unproven()),
             None => Ok(Story { sequence: call.sequence, attempts: 0, unclear: Vec::new() }),
@@ -93,7 +93,11 @@ impl MinuteLink {
 
     async fn see_through(&self, call: &Call, story: &mut Story) -> Result<Outcomes, StoreError> {
         let writer = format!("{}/{}", self.writer, call.tag.line().policy);
+        let mut effort = Effort::new(&self.items.counters);
         let mut look = None;
+        if !story.unclear.is_empty() {
+            effort.retried();
+        }
         for _ in 0..RACES_MAX {
             let now = self.now();
             let counter = Counter::at(self.layout, call.tag.line(), now);
@@ -120,6 +124,8 @@ impl MinuteLink {
                     return Ok(Plan::of(&call.operations, before, attempt.counter.end(), now).outcomes);
                 }
                 Ok(Written::No(seen)) => {
+                    effort.lost();
+                    effort.retried();
                     self.known.note(&attempt.counter, seen.count, now);
                     look = Some(Look { counter: attempt.counter, seen });
                 }
@@ -220,10 +226,6 @@ impl MinuteLink {
             }
         }
     }
-
-    fn stories(&self) -> MutexGuard<'_, HashMap<Tag, Story>> {
-        self.stories.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// How old a count is.
@@ -275,7 +277,7 @@ impl Story {
 fn unproven() -> StoreError {
     let message =
         "whether a write was applied cannot be proven any more; what it took counts as spent".to_owned();
-    StoreError { fault: Fault::Store, retry: Retry::Useless, message }
+    StoreError { fault: Fault::Line, retry: Retry::Useless, message }
 }
 
 impl Link for MinuteLink {

@@ -7,7 +7,7 @@ use super::counter::minute_key;
 /// What a take is called in the log, and whether its caller waits.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
-    /// The take's subject; without one, its policy.
+    /// The take's subject; without one, its policy. Without signs that could end the line or colour it.
     api_type: String,
     amount: u64,
     waits: bool,
@@ -24,7 +24,7 @@ impl Asked {
         let subject = party.subject.as_str();
         let name = if subject.is_empty() { party.policy.name().as_str() } else { subject };
         Some(Self {
-            api_type: name.to_owned(),
+            api_type: one_line(name),
             amount: party.policy.limits().first().map_or(0, |limit| limit.amount()),
             waits: terms.max_wait > Span::ZERO,
             readings: terms.readings,
@@ -62,5 +62,26 @@ impl Asked {
         let seconds = wait.as_micros().div_ceil(1_000_000);
         tracing::info!("Rate limit reached ({}/min), waiting for next minute window...", self.amount);
         tracing::info!("Waiting {seconds} seconds for next minute window...");
+    }
+}
+
+/// The text as it is, but for what a caller could forge lines with (T23).
+fn one_line(text: &str) -> String {
+    let breaks = |sign: char| sign.is_control() || matches!(sign, '\u{2028}' | '\u{2029}');
+    let escaped =
+        |sign: char| if breaks(sign) { sign.escape_default().to_string() } else { sign.to_string() };
+    text.chars().map(escaped).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// T23: a subject cannot make a line of its own, nor colour one; what people write stays as they wrote it.
+    #[test]
+    fn a_subject_stays_in_its_line() {
+        assert_eq!(one_line("autotag O'Brien \"é\" \\"), "autotag O'Brien \"é\" \\");
+        assert_eq!(one_line("a\r\nRate limit reached"), r"a\r\nRate limit reached");
+        assert_eq!(one_line("\u{1b}[31mred\u{9b}m\u{7f}\u{2028}"), r"\u{1b}[31mred\u{9b}m\u{7f}\u{2028}");
     }
 }

@@ -35,6 +35,6 @@ mod store;
 mod write;
 
 pub use counter::{Layout, RATE_TABLE_API_MINUTE, RATE_TABLE_MINUTE, RATE_TABLE_VARIABLE};
-pub use environment::{REQUESTS_PER_MINUTE_DEFAULT, policy_of_environment, table_of_environment};
+pub use environment::table_of_environment;
 pub use fit::check_policy;
 pub use store::MinuteStore;

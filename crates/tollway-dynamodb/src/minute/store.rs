@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicU64;
 use tokio::sync::OnceCell;
 use tollway_aws::{ClockCheck, SystemClock};
 use tollway_core::{
-    Answer, Clock, Operation, Outcome, Outcomes, Party, Policy, Span, Store, StoreError, StoreResult,
-    Subject, Terms, Verb,
+    Answer, Clock, Operation, Outcome, Outcomes, Party, Policy, Span, Store, StoreError, StoreFigures,
+    StoreResult, Subject, Terms, Verb,
 };
 use tollway_remote::{Options, Remote};
 
@@ -101,6 +101,10 @@ impl Store for MinuteStore {
     fn apply(&self, batch: &[Operation<'_>]) -> Answer {
         let sent: Vec<_> = batch.iter().map(|operation| self.send(operation)).collect();
         Answer::Later(Box::pin(answers(sent)))
+    }
+
+    fn figures(&self) -> StoreFigures {
+        self.counters.figures()
     }
 }
 

@@ -109,6 +109,9 @@ impl FileError {
     /// As an answer to operations. None of them was applied: what is not in the file has not happened.
     pub(super) fn answer(&self) -> StoreError {
         let retry = if matches!(self, Self::Io { .. }) { Retry::Safe } else { Retry::Useless };
-        StoreError { fault: Fault::Store, retry, message: self.to_string() }
+        // Those who are in go on.
+        let of_line = matches!(self, Self::Full(_) | Self::RecordTooLarge { .. });
+        let fault = if of_line { Fault::Line } else { Fault::Store };
+        StoreError { fault, retry, message: self.to_string() }
     }
 }

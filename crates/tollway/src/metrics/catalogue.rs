@@ -7,7 +7,7 @@ pub enum MetricKind {
     Counter,
     /// Goes up and down.
     Gauge,
-    /// How often something took how long.
+    /// How often something took how long, or there were how many of it.
     Histogram,
 }
 
@@ -74,8 +74,9 @@ pub(super) static ACQUISITION_LATENCY: Metric = metric(
     "RateLimiterAcquisitionLatency",
     Histogram,
     "seconds",
-    &["policy"],
-    "from sending a take to a store outside the process until its answer",
+    &["policy", "limit"],
+    "from sending a take to a store outside the process until its answer; a take shows under every limit of its policy, \
+     which are checked together, so limits must not be added up",
 );
 pub(super) static FALLBACK_ACTIVATED: Metric = metric(
     "RateLimiterFallbackActivated",
@@ -135,6 +136,27 @@ pub(super) static STORE_LATENCY: Metric = metric(
     &["operation"],
     "how long single requests to the store took, by what the store calls them: read, write",
 );
+pub(super) static STORE_PER_CALL: Metric = metric(
+    "tollway_store_per_call",
+    Histogram,
+    "times",
+    &["event"],
+    "how often it happened in one call to the store: conditional_failures, retries",
+);
+pub(super) static STORE_THROTTLED: Metric = metric(
+    "tollway_store_throttled",
+    Gauge,
+    "",
+    &[],
+    "1 while the store has been throttling for 30 s and still does, else 0",
+);
+pub(super) static ACQUISITION_SLOW: Metric = metric(
+    "tollway_acquisition_slow",
+    Gauge,
+    "",
+    &[],
+    "1 if the 99th percentile of acquisitions was above 50 ms over the last minute that was judged, else 0",
+);
 pub(super) static CONFIG_RELOADS: Metric = metric(
     "tollway_config_reloads_total",
     Counter,
@@ -151,7 +173,7 @@ pub(super) static CONFIG_WRONG: Metric = metric(
 );
 
 /// All of them, in the order in which they are told.
-pub static METRICS: [&Metric; 15] = [
+pub static METRICS: [&Metric; 18] = [
     &TOKENS_ACQUIRED,
     &TOKENS_AVAILABLE,
     &ACQUISITION_FAILURES,
@@ -165,6 +187,9 @@ pub static METRICS: [&Metric; 15] = [
     &STORE_DEGRADED,
     &STORE_EVENTS,
     &STORE_LATENCY,
+    &STORE_PER_CALL,
+    &STORE_THROTTLED,
+    &ACQUISITION_SLOW,
     &CONFIG_RELOADS,
     &CONFIG_WRONG,
 ];

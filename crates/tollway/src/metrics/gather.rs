@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use tollway_core::{Latencies, StoreFigures};
+use tollway_core::{Latencies, StoreFigures, Tallies};
 
 use super::catalogue::{
-    ACQUISITION_FAILURES, ACQUISITION_LATENCY, CONFIG_RELOADS, CONFIG_WRONG, DECISIONS, DEGRADED_DECISIONS,
-    FALLBACK_ACTIVATED, Metric, NEVER_OVER, PERMITS_LOST, STORE_DEGRADED, STORE_EVENTS, STORE_LATENCY,
-    TOKENS_ACQUIRED, TOKENS_AVAILABLE, WOULD_DENY,
+    ACQUISITION_FAILURES, ACQUISITION_LATENCY, ACQUISITION_SLOW, CONFIG_RELOADS, CONFIG_WRONG, DECISIONS,
+    DEGRADED_DECISIONS, FALLBACK_ACTIVATED, Metric, NEVER_OVER, PERMITS_LOST, STORE_DEGRADED, STORE_EVENTS,
+    STORE_LATENCY, STORE_PER_CALL, STORE_THROTTLED, TOKENS_ACQUIRED, TOKENS_AVAILABLE, WOULD_DENY,
 };
 use super::{Metrics, PolicyCounts};
 use crate::Limiter;
@@ -29,8 +29,10 @@ pub struct Sample {
 pub enum Figure {
     /// Of a counter or a gauge.
     Number(u64),
-    /// Of a histogram.
+    /// Of a histogram of seconds.
     Latencies(Box<Latencies>),
+    /// Of a histogram of numbers.
+    Tallies(Box<Tallies>),
 }
 
 impl Limiter {
@@ -82,6 +84,9 @@ impl Limiter {
         gathered.set(&FALLBACK_ACTIVATED, &[], status.fallbacks);
         gathered.set(&DEGRADED_DECISIONS, &[], status.degraded_decisions);
         gathered.set(&STORE_DEGRADED, &[], status.degraded_since.is_some().into());
+        let (alarms, now) = (&self.registry().shared().alarms, self.registry().shared().clock.now());
+        gathered.set(&STORE_THROTTLED, &[], alarms.is_throttled(now).into());
+        gathered.set(&ACQUISITION_SLOW, &[], alarms.is_slow(now).into());
         gathered.set(&PERMITS_LOST, &[], self.permits_lost());
         gathered.set(&NEVER_OVER, &[], metrics.never_over.load(Ordering::Relaxed));
         let reload = self.reload_status();
@@ -118,7 +123,18 @@ impl Gathered {
         self.add(&DECISIONS, &[policy, "denied"], denied);
         self.add(&DECISIONS, &[policy, "failed"], counts.failed.load(Ordering::Relaxed));
         self.add(&WOULD_DENY, &[policy], counts.would_deny.load(Ordering::Relaxed));
-        self.add_latencies(&ACQUISITION_LATENCY, &[policy], counts.latency.read());
+        self.add_acquisition_latency(counts);
+    }
+
+    /// Limits are checked together, so each of them took as long.
+    fn add_acquisition_latency(&mut self, counts: &PolicyCounts) {
+        let latencies = counts.latency.read();
+        let names = counts.limits.iter().map(|(limit, _)| limit.as_str());
+        // Those of callers have no names that could be told.
+        let nameless = counts.limits.is_empty().then_some(super::OF_CALLERS);
+        for limit in names.chain(nameless) {
+            self.add_latencies(&ACQUISITION_LATENCY, &[counts.policy.as_str(), limit], latencies.clone());
+        }
     }
 
     fn add_store(&mut self, figures: StoreFigures) {
@@ -127,6 +143,10 @@ impl Gathered {
         }
         for (operation, latencies) in figures.latencies {
             self.add_latencies(&STORE_LATENCY, &[operation], latencies);
+        }
+        for (event, tallies) in figures.tallies {
+            let figure = Figure::Tallies(Box::new(tallies));
+            self.0.insert(key(&STORE_PER_CALL, &[event]), (&STORE_PER_CALL, figure));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tollway_core::{LATENCY_BOUNDS_MS, Latencies};
+use tollway_core::{LATENCY_BOUNDS_MS, Latencies, TALLY_BOUNDS, Tallies};
 
 use super::{Figure, Sample};
 
@@ -27,22 +27,39 @@ pub fn prometheus_text(samples: &[Sample]) -> String {
         match &sample.figure {
             Figure::Number(number) => write_line(&mut text, metric.name, &labels, number),
             Figure::Latencies(latencies) => write_latencies(&mut text, metric.name, labels, latencies),
+            Figure::Tallies(tallies) => write_tallies(&mut text, metric.name, labels, tallies),
         }
     }
     text
 }
 
-fn write_latencies(text: &mut String, name: &str, mut labels: Vec<String>, latencies: &Latencies) {
-    let (mut sum, bucket) = (0u64, format!("{name}_bucket"));
+fn write_latencies(text: &mut String, name: &str, labels: Vec<String>, latencies: &Latencies) {
     let bounds = LATENCY_BOUNDS_MS.iter().map(|millis| seconds(u128::from(*millis) * 1_000));
-    for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(latencies.counts) {
-        sum = sum.wrapping_add(count);
+    write_buckets(text, name, labels, bounds, &latencies.counts, &seconds(latencies.sum.as_micros()));
+}
+
+fn write_tallies(text: &mut String, name: &str, labels: Vec<String>, tallies: &Tallies) {
+    let bounds = TALLY_BOUNDS.iter().map(ToString::to_string);
+    write_buckets(text, name, labels, bounds, &tallies.counts, &tallies.sum.to_string());
+}
+
+fn write_buckets(
+    text: &mut String,
+    name: &str,
+    mut labels: Vec<String>,
+    bounds: impl Iterator<Item = String>,
+    counts: &[u64],
+    sum: &str,
+) {
+    let (mut all, bucket) = (0u64, format!("{name}_bucket"));
+    for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(counts) {
+        all = all.wrapping_add(*count);
         labels.push(format!("le=\"{bound}\""));
-        write_line(text, &bucket, &labels, &sum);
+        write_line(text, &bucket, &labels, &all);
         labels.pop();
     }
-    write_line(text, &format!("{name}_sum"), &labels, &seconds(latencies.sum.as_micros()));
-    write_line(text, &format!("{name}_count"), &labels, &sum);
+    write_line(text, &format!("{name}_sum"), &labels, &sum);
+    write_line(text, &format!("{name}_count"), &labels, &all);
 }
 
 fn write_line(text: &mut String, name: &str, labels: &[String], value: &dyn std::fmt::Display) {
@@ -87,6 +104,17 @@ mod tests {
         assert_eq!(lines[7], r#"t_bucket{p="a\"\n\\",le="0.05"} 3"#);
         assert_eq!(lines[13], r#"t_bucket{p="a\"\n\\",le="+Inf"} 4"#);
         assert_eq!(lines[14..], [r#"t_sum{p="a\"\n\\"} 1.250001"#, r#"t_count{p="a\"\n\\"} 4"#]);
+    }
+
+    #[test]
+    fn a_histogram_of_numbers_has_numbers_for_bounds() {
+        let tallies = Tallies { counts: [4, 2, 0, 0, 0, 0, 0, 0, 1], sum: 73 };
+        let figure = Figure::Tallies(Box::new(tallies));
+        let text = prometheus_text(&[Sample { metric: &TIMES, labels: vec!["a".to_owned()], figure }]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[2..4], [r#"t_bucket{p="a",le="0"} 4"#, r#"t_bucket{p="a",le="1"} 6"#]);
+        assert_eq!(lines[9..11], [r#"t_bucket{p="a",le="50"} 6"#, r#"t_bucket{p="a",le="+Inf"} 7"#]);
+        assert_eq!(lines[11..], [r#"t_sum{p="a"} 73"#, r#"t_count{p="a"} 7"#]);
     }
 
     #[test]

@@ -72,10 +72,12 @@ local function answer_to(sequence, request)
   return answer
 end
 
--- What went wrong, as an error of the server's: those have a code in front.
+-- What went wrong, as an error of the server's: those have a code in front, and older servers an @ before it. What else
+-- stops a script is a line that it does not understand.
 local function problem_of(problem)
   local said = type(problem) == "table" and problem.err or tostring(problem)
-  return redis.error_reply(string.find(said, "^%u+ ") and said or "ERR " .. said)
+  if string.find(said, "^%u+ ") then return redis.error_reply(said) end
+  return redis.error_reply((string.find(said, "^@") and "ERR " or "LINE ") .. said)
 end
 
 local answers, before = {}, 0

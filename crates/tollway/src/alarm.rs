@@ -1,0 +1,177 @@
+//! What somebody should look at although takes are still decided: a store that keeps throttling (G8), and one that takes
+//! too long to answer (G12). Each is told once in the log when it begins, and shows in the metrics while it lasts.
+//!
+//! Time is the caller's: nothing here reads a clock.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tollway_core::{Span, Timestamp};
+
+/// Throttling that has gone on for so long does not pass by itself.
+const THROTTLED_FOR: Span = Span::from_secs(30);
+
+/// So long after the last throttled answer it is over. As long as callers may stay away between two.
+const QUIET_FOR: Span = Span::from_secs(60);
+
+/// An acquisition that takes longer is slow (G12).
+const SLOW: Span = Span::from_millis(50);
+
+/// Of this many acquisitions one may be slow: the 99th percentile.
+const SLOW_ONE_IN: u64 = 100;
+
+/// So long are acquisitions counted before they are judged.
+const JUDGED_EVERY: Span = Span::from_secs(60);
+
+/// The alarms of one limiter.
+#[derive(Debug, Default)]
+pub(crate) struct Alarms(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    throttling: Option<Throttling>,
+    counted: Counted,
+    /// Whether the last acquisitions that were judged were slow.
+    slow: bool,
+}
+
+/// The store throttles.
+#[derive(Clone, Copy, Debug)]
+struct Throttling {
+    since: Timestamp,
+    last: Timestamp,
+    told: bool,
+}
+
+/// Acquisitions that are not judged yet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    since: Timestamp,
+    all: u64,
+    slow: u64,
+}
+
+impl Throttling {
+    fn is_over(&self, now: Timestamp) -> bool {
+        now.since(self.last) > QUIET_FOR
+    }
+
+    fn lasts(&self) -> bool {
+        self.last.since(self.since) >= THROTTLED_FOR
+    }
+}
+
+impl Counted {
+    /// One that was slow is an accident.
+    fn are_slow(&self) -> bool {
+        self.slow > 1 && self.slow.saturating_mul(SLOW_ONE_IN) > self.all
+    }
+}
+
+impl Alarms {
+    /// A call or a probe was throttled, after all retries.
+    pub(crate) fn throttled(&self, now: Timestamp) {
+        let mut state = self.state();
+        let new = Throttling { since: now, last: now, told: false };
+        let mut throttling = state.throttling.filter(|before| !before.is_over(now)).unwrap_or(new);
+        throttling.last = throttling.last.max(now);
+        if throttling.lasts() && !throttling.told {
+            throttling.told = true;
+            tracing::warn!(
+                event = "RateLimiterStoreThrottled",
+                since = %throttling.since,
+                "the store throttles on and on: raise its capacity, or lease units (`lease = \"on\"`)"
+            );
+        }
+        state.throttling = Some(throttling);
+    }
+
+    /// The store has decided a take within this time.
+    pub(crate) fn took(&self, time: Span, now: Timestamp) {
+        let mut state = self.state();
+        state.judge(now);
+        state.counted.all += 1;
+        state.counted.slow += u64::from(time > SLOW);
+    }
+
+    /// Whether the store has been throttling for long, and still does.
+    pub(crate) fn is_throttled(&self, now: Timestamp) -> bool {
+        self.state().throttling.is_some_and(|throttling| throttling.lasts() && !throttling.is_over(now))
+    }
+
+    /// Whether acquisitions are slow.
+    pub(crate) fn is_slow(&self, now: Timestamp) -> bool {
+        let mut state = self.state();
+        state.judge(now);
+        state.slow
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Judges what was counted, if that is a minute's; what came long before now says nothing any more.
+    fn judge(&mut self, now: Timestamp) {
+        let lasted = now.since(self.counted.since);
+        if lasted < JUDGED_EVERY {
+            return;
+        }
+        let Counted { all, slow, .. } = self.counted;
+        let are_slow = self.counted.are_slow() && lasted.as_micros() < 2 * JUDGED_EVERY.as_micros();
+        if are_slow && !self.slow {
+            tracing::warn!(
+                event = "RateLimiterAcquisitionSlow",
+                takes = all,
+                slow,
+                "the 99th percentile of an acquisition is above 50 ms: look at the store, and at the way to it"
+            );
+        }
+        self.slow = are_slow;
+        self.counted = Counted { since: now, all: 0, slow: 0 };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_secs(1_000_000 + seconds)
+    }
+
+    /// G8.
+    #[test]
+    fn throttling_is_raised_when_it_lasts_and_ends_when_it_is_quiet() {
+        let alarms = Alarms::default();
+        alarms.throttled(at(0));
+        alarms.throttled(at(29));
+        assert!(!alarms.is_throttled(at(40)), "it may pass");
+        alarms.throttled(at(30));
+        assert!(alarms.is_throttled(at(30)) && alarms.is_throttled(at(90)));
+        assert!(!alarms.is_throttled(at(91)), "nobody was throttled for a minute");
+        alarms.throttled(at(100));
+        assert!(!alarms.is_throttled(at(100)), "a new one begins anew");
+    }
+
+    fn minute(alarms: &Alarms, from: u64, quick: u64, slow: u64) {
+        (0..quick).for_each(|_| alarms.took(SLOW, at(from)));
+        (0..slow).for_each(|_| alarms.took(SLOW.plus(Span::from_micros(1)), at(from + 59)));
+    }
+
+    /// G12: above 50 ms for more than one of a hundred.
+    #[test]
+    fn slow_acquisitions_are_raised_by_the_minute() {
+        let alarms = Alarms::default();
+        alarms.took(Span::ZERO, at(0));
+        minute(&alarms, 0, 197, 2);
+        assert!(!alarms.is_slow(at(60)), "two of two hundred are one of a hundred");
+        minute(&alarms, 60, 198, 3);
+        assert!(!alarms.is_slow(at(119)), "the minute is not over");
+        assert!(alarms.is_slow(at(120)), "three of two hundred and one");
+        minute(&alarms, 120, 1, 1);
+        assert!(!alarms.is_slow(at(180)), "one is an accident");
+        minute(&alarms, 180, 0, 5);
+        assert!(!alarms.is_slow(at(1_000)), "long ago");
+    }
+}
