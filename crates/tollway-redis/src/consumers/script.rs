@@ -42,7 +42,7 @@ mod tests {
     fn takes(count: u128, subject: &str) -> Call {
         let policy = Policy::new("consumers", ["5 / second from first call"]).unwrap();
         let (cost, subject) = (policy.default_cost().clone(), Subject::new(subject).unwrap());
-        let party = OwnedParty { policy: policy.into(), subject, cost };
+        let party = OwnedParty { policy, subject, cost };
         let take = |permit| {
             let terms =
                 OwnedTerms { permit: PermitId(permit), max_wait: Span::ZERO, call: None, readings: false };
