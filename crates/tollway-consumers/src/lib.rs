@@ -15,8 +15,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Records of one consumer may overlap, and are added up. Only a record of the same dates and the same scope as another
-//! is refused: it would be the same record twice.
+//! Records of one consumer and different scopes may be valid at the same time, and are added up. One that overlaps with
+//! another of the same scope is refused.
 
 mod active;
 mod amounts;

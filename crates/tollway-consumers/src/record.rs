@@ -27,8 +27,8 @@ pub struct Draft {
 
 /// A record that is kept.
 ///
-/// A consumer may have several at the same time; they are added up. Two of the same range *and* the same scope are not
-/// told apart by anything, so the second is taken for a mistake and refused.
+/// A consumer may have several at the same time, of different scopes; they are added up. A second one of the same scope whose
+/// range overlaps is taken for a mistake and refused: whoever wants another limit changes the one there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Its id, drawn by us.

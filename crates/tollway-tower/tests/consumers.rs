@@ -63,7 +63,7 @@ impl Api {
         let (from, to) = ("2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z");
         let draft = Draft {
             consumer: id(consumer),
-            // Two records of the same dates must be for something else each.
+            // Two records at the same time must be for something else each.
             scope: Scope::new(Some(format!("{amounts:?}")), None, None).unwrap(),
             validity: Validity::new(read_date(from).unwrap(), read_date(to).unwrap()).unwrap(),
             amounts: Amounts::new(amounts).unwrap(),

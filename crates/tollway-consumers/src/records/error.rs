@@ -23,7 +23,7 @@ pub struct RecordsError {
 pub enum RecordsFault {
     /// The consumer has no such record.
     NotFound,
-    /// The consumer has a record of the same range and scope.
+    /// The consumer has a record of the same scope that is valid at the same time.
     Conflict,
     /// The consumer has as many records as it may have.
     TooMany,
@@ -53,8 +53,8 @@ impl RecordsError {
 
     pub(crate) fn conflict(consumer: &ConsumerId) -> Self {
         let message = format!(
-            "consumer {consumer} has a record of the same dates, api_name, api_version and bank_id: change that one, \
-             or choose other dates"
+            "consumer {consumer} has a record for the same api_name, api_version and bank_id whose dates overlap with \
+             these: change that one, or choose other dates"
         );
         Self { fault: RecordsFault::Conflict, retry: Retry::Useless, message }
     }

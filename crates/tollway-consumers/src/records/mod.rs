@@ -80,7 +80,8 @@ pub trait Records: Send + Sync {
     /// ([`PAGE_MAX`] whatever is asked).
     fn consumers(&self, after: Option<&ConsumerId>, limit: usize) -> RecordsAnswer<Vec<ConsumerId>>;
 
-    /// Makes a record. At most [`RECORDS_PER_CONSUMER_MAX`] of a consumer, no two of the same range and scope.
+    /// Makes a record. At most [`RECORDS_PER_CONSUMER_MAX`] of a consumer, no two of the same scope that are
+    /// valid at the same time.
     fn create(&self, draft: Draft) -> RecordsAnswer<Record>;
 
     /// Makes a record say something else. Its consumer stays: a record of another consumer is not found.

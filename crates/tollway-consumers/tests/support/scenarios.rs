@@ -19,8 +19,8 @@ macro_rules! holds_for {
             records_come_by_where_they_begin
             a_change_keeps_id_and_creation
             a_record_of_another_consumer_is_not_found
-            the_same_range_and_scope_is_a_conflict
-            of_equal_records_made_at_once_one_is_kept
+            records_of_one_scope_do_not_overlap
+            of_overlapping_records_made_at_once_one_is_kept
             deleted_records_are_gone
             blocking_is_a_flag_of_its_own
             there_is_a_bound_to_the_records_of_a_consumer
@@ -64,7 +64,7 @@ pub(crate) fn a_record_is_kept_and_read_again(records: &dyn Records) {
 
 pub(crate) fn records_come_by_where_they_begin(records: &dyn Records) {
     let begin = |day: &str| {
-        let validity = validity(&format!("2026-{day}T00:00:00Z"), "2026-12-31T00:00:00Z");
+        let validity = validity(&format!("2026-{day}T00:00:00Z"), &format!("2026-{day}T23:59:59Z"));
         create(records, Draft { validity, ..draft("c", 1) }).id
     };
     let (second, third, first) = (begin("02-01"), begin("03-01"), begin("01-01"));
@@ -92,11 +92,25 @@ pub(crate) fn a_record_of_another_consumer_is_not_found(records: &dyn Records) {
     assert!(!read(records, "theirs").is_known());
 }
 
-/// C3: overlapping records are summed, so only one that is the same in range and scope is a mistake.
-pub(crate) fn the_same_range_and_scope_is_a_conflict(records: &dyn Records) {
+/// C8: of one scope no two records are valid at the same moment. One that ends before the other begins is none of its business.
+pub(crate) fn records_of_one_scope_do_not_overlap(records: &dyn Records) {
     let made = create(records, draft("c", 100));
-    let error = soon(records.create(draft("c", 50))).unwrap_err();
-    assert_eq!((error.fault, error.retry), (RecordsFault::Conflict, Retry::Useless));
+    let in_range = |from, to| Draft { validity: validity(from, to), ..draft("c", 50) };
+    for (from, to) in [
+        ("2026-01-01T00:00:00Z", "2026-12-31T23:59:59Z"),
+        ("2025-06-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+        ("2026-12-31T23:59:59Z", "2027-06-01T00:00:00Z"),
+        ("2026-06-01T00:00:00Z", "2026-06-02T00:00:00Z"),
+        ("2020-01-01T00:00:00Z", "2030-01-01T00:00:00Z"),
+    ] {
+        let error = soon(records.create(in_range(from, to))).unwrap_err();
+        assert_eq!((error.fault, error.retry), (RecordsFault::Conflict, Retry::Useless), "{from} to {to}");
+    }
+    let next = create(records, in_range("2027-01-01T00:00:00Z", "2027-12-31T23:59:59Z"));
+    let earlier = in_range("2026-12-31T00:00:00Z", "2027-12-31T23:59:59Z");
+    let error = soon(records.change(next.id, earlier)).unwrap_err();
+    assert_eq!(error.fault, RecordsFault::Conflict);
+    soon(records.delete(&consumer("c"), next.id)).unwrap();
     create(records, draft("another", 50));
     let other = create(records, for_api(draft("c", 50), "accounts"));
     let error = soon(records.create(for_api(draft("c", 1), "accounts"))).unwrap_err();
@@ -109,14 +123,17 @@ pub(crate) fn the_same_range_and_scope_is_a_conflict(records: &dyn Records) {
     soon(records.change(other.id, for_api(draft("c", 60), "accounts"))).unwrap();
 }
 
-pub(crate) fn of_equal_records_made_at_once_one_is_kept(records: &dyn Records) {
-    let barrier = Barrier::new(8);
+pub(crate) fn of_overlapping_records_made_at_once_one_is_kept(records: &dyn Records) {
+    let barrier = &Barrier::new(8);
     let made = thread::scope(|scope| {
-        let make = || {
-            barrier.wait();
-            soon(records.create(draft("c", 100)))
+        let make = |day: u32| {
+            let validity = validity(&format!("2026-01-0{day}T00:00:00Z"), "2026-12-31T00:00:00Z");
+            move || {
+                barrier.wait();
+                soon(records.create(Draft { validity, ..draft("c", 100) }))
+            }
         };
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
+        let threads: Vec<_> = (1..=8).map(|day| scope.spawn(make(day))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
     });
     assert_eq!(made.iter().filter(|made| made.is_ok()).count(), 1);

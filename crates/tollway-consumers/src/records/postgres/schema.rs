@@ -10,7 +10,7 @@ use super::error::failed;
 use crate::records::{RecordsError, RecordsFault};
 
 /// Each brings the tables from the version of its index to the next. What was released is never changed.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/1.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
 
 /// Makes sure that the tables are of the version that this program knows.
 pub(super) async fn prepare(client: &Client, schema: &str) -> Result<(), RecordsError> {

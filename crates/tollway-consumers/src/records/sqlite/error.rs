@@ -28,8 +28,9 @@ pub(super) fn storage(error: &Error) -> RecordsError {
 
 /// The meaning of an error of a statement that writes a record.
 pub(super) fn changing(consumer: &ConsumerId, error: &Error) -> RecordsError {
-    let same = error.sqlite_error().is_some_and(|said| said.extended_code == ffi::SQLITE_CONSTRAINT_UNIQUE);
-    if same { RecordsError::conflict(consumer) } else { storage(error) }
+    let conflicts = [ffi::SQLITE_CONSTRAINT_TRIGGER, ffi::SQLITE_CONSTRAINT_UNIQUE];
+    let conflicts = error.sqlite_error().is_some_and(|said| conflicts.contains(&said.extended_code));
+    if conflicts { RecordsError::conflict(consumer) } else { storage(error) }
 }
 
 /// The meaning of an error while a file is opened.
