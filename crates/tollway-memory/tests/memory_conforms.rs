@@ -34,6 +34,7 @@ fn random_sequences_agree_with_the_model() {
     let report = sequences(&rig(), seed, count).unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!(report.sequences, count);
     assert!(report.operations > 40 * count, "too few operations were clear enough to compare: {report}");
+    println!("{report}");
 }
 
 /// T3: 2 to 16 threads on few lines, judged by the history checker.
