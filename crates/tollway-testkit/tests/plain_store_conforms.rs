@@ -24,6 +24,7 @@ fn random_sequences_agree_with_the_model() {
         .unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!(report.sequences, count);
     assert!(report.operations > 40 * count, "too few operations were clear enough to compare: {report}");
+    println!("{report}");
 }
 
 #[test]
