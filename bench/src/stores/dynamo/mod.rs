@@ -85,9 +85,10 @@ fn notes(effort: Effort, report: &mut Report) {
          and a request takes less than on AWS. Load of the machine before the run: {load}."
     ));
     report.note(format!(
-        "{rounds} rounds of {} ms after {} ms to get going, in turn, each on an empty table (if quick, one round of 16 callers of \
-         each of 16 processes); of each figure the median round counts. A process is a limiter or a client of its own, as far as DynamoDB can tell. `writes` and `reads` are \
-         requests for a decision, failed ones counted. After each round the meter is read: it shows every grant, or more while leases are out.",
+        "{rounds} rounds of {} ms after {} ms to get going, in turn, each on an empty table (if quick, one round of 16 \
+         callers of each of 16 processes); of each figure the median round counts. A process is a limiter or a client of its \
+         own, as far as DynamoDB can tell. `writes` and `reads` are requests for a decision, failed ones counted. After each \
+         round the meter is read: it shows every grant, or more while leases are out.",
         round.as_millis(),
         warm_up.as_millis()
     ));

@@ -332,7 +332,7 @@ mod tests {
             assert_eq!(judge_with_error(rule.clone(), calls.clone(), 0), Some(wrong));
             assert_eq!(judge_with_error(rule, calls, 2), None);
         }
-        let early = vec![call(2, 61, 62, Told::Admitted), call(1, 100, 101, Told::Admitted)];
+        let early = vec![call(2, 64, 65, Told::Admitted), call(1, 100, 101, Told::Admitted)];
         assert_eq!(judge_with_error(window(), early, 2), Some("A-1"));
     }
 

@@ -37,8 +37,9 @@ impl Safety<'_> {
         Ok(())
     }
 
-    /// At each call that lies wholly in one window: it, those that were surely before it in that window, and of those wholly
-    /// in the window before the part that is covered even at the call's latest moment. What may have come back is left out.
+    /// At the latest moment of a call: all that lie wholly in its window and were answered by then, and of those wholly in the
+    /// window before the part that is still covered. One of them was the last to act, no later than that, and counted them
+    /// all. What may have come back is left out.
     fn sliding(&self, amount: u64, period: Span) -> Result<(), Fault> {
         for last in &self.admitted {
             let (start, end) = multiple_of(period, self.earliest(last));
@@ -48,8 +49,8 @@ impl Safety<'_> {
             let kept = |call: &Call| call.back.is_none_or(|back| back.invoke > last.when.complete);
             let wholly =
                 |call: &Call, from, to| from <= self.earliest(call) && self.latest(call) < to && kept(call);
-            let before = |call: &Call| call.when.complete < last.when.invoke && wholly(call, start, end);
-            let current = u128::from(last.costs[self.limit]) + self.sum(before);
+            let answered = |call: &Call| call.when.complete <= last.when.complete;
+            let current = self.sum(|call| answered(call) && wholly(call, start, end));
             let previous = self.sum(|call| wholly(call, start.minus(period), start));
             let covered = micros(end.since(self.latest(last)));
             let used = current * micros(period) + previous * covered;
