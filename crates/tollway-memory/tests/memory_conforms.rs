@@ -2,7 +2,11 @@
 //!
 //! `TOLLWAY_SEQUENCES=100000` makes it long, `TOLLWAY_SEED=7` starts it elsewhere.
 #![cfg(not(feature = "shuttle"))]
-#![allow(clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and says how much it compared"
+)]
 
 use tollway_memory::MemoryStore;
 use tollway_testkit::ManualRig;

@@ -1,4 +1,5 @@
 //! The whole suite on the simplest right store. `TOLLWAY_SEQUENCES=100000` makes it long.
+#![allow(clippy::print_stdout, reason = "it says how much it compared")]
 
 use tollway_testkit::conformance::{Effort, rounds, scenarios, sequences};
 use tollway_testkit::{ManualRig, PlainStore};

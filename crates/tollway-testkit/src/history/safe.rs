@@ -19,7 +19,7 @@ impl Safety<'_> {
         match rule {
             Rule::Window(amount, calendar) => self.window(*amount, calendar),
             Rule::Sliding(amount, period) => self.sliding(*amount, *period),
-            Rule::FromFirstCall(amount, period) => self.from_first_call(*amount, *period),
+            Rule::FromFirstCall(amount, period) => self.windows_from_first_call(*amount, *period),
             Rule::Bucket { amount, period, burst } => self.bucket(*amount, *period, *burst),
             Rule::Slots(amount) => self.slots(*amount),
         }
@@ -65,7 +65,7 @@ impl Safety<'_> {
 
     /// Windows one after the other. When one began is known as well as the calls that may have begun it; so is its end, and
     /// what lies wholly between two ends is within the amount.
-    fn from_first_call(&self, amount: u64, period: Span) -> Result<(), Fault> {
+    fn windows_from_first_call(&self, amount: u64, period: Span) -> Result<(), Fault> {
         let charged = |call: &&&Call| call.costs[self.limit] > 0;
         let admitted = || self.admitted.iter().filter(charged);
         let unknown = || self.unknown.iter().filter(charged);
