@@ -15,13 +15,17 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present_any = ["count_case", "serve"])]
     pub(crate) group: Option<Group>,
 
-    /// End within a minute: fewer and shorter rounds, rougher figures. Else it takes up to five minutes.
+    /// End within 45 seconds: fewer and shorter rounds, rougher figures. Else it takes up to five minutes.
     #[arg(long)]
     pub(crate) quick: bool,
 
-    /// Print one JSON object per row instead of a table.
+    /// Print one JSON object per row instead of a table. Notes go to stderr.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// End with code 3 if a figure is not what we hold ourselves to. Figures depend on the machine and on what else it does.
+    #[arg(long)]
+    pub(crate) strict: bool,
 
     /// Also write the table into this file, between its lines `<!-- GROUP begin -->` and `<!-- GROUP end -->`.
     #[arg(long, value_name = "FILE")]
@@ -43,7 +47,7 @@ Examples:
   cargo run --release -p tollway-bench -- redis --markdown docs/benchmarks.md
 
 A row has the figure of ours, that of the rival, and `ratio`, which is ours / theirs; `better` says whether lower or
-higher is better. Progress goes to stderr. A process that needs a core meanwhile makes the figures worse than they are:
+higher is better. Where a figure is held to something, `wanted` says what and `met` whether it is. Progress goes to stderr. A process that needs a core meanwhile makes the figures worse than they are:
 leave the machine alone. Instructions and allocations are counted by valgrind, and left out if it is not installed.";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

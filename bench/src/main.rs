@@ -35,6 +35,9 @@ use clap::Parser;
 /// Asked for something that this version cannot do; clap ends wrong arguments with the same code.
 const EXIT_USAGE: u8 = 2;
 
+/// Everything was measured, and with `--strict` a figure is not what it should be.
+const EXIT_MISSED: u8 = 3;
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(&arguments) {
@@ -75,5 +78,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         report.write_markdown(file, arguments.quick)?;
         eprintln!("wrote the table into {}", file.display());
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if arguments.strict && report.missed() > 0 {
+        eprintln!("error: {} of the wanted figures were missed", report.missed());
+        ExitCode::from(EXIT_MISSED)
+    } else {
+        ExitCode::SUCCESS
+    })
 }

@@ -40,7 +40,8 @@ fn instructions(case: &str, takes: u64) -> Result<u64> {
 }
 
 fn allocations(case: &str, takes: u64) -> Result<u64> {
-    let options = ["--tool=memcheck", "--leak-check=no", "--undef-value-errors=no"];
+    // Which functions were inlined into which takes it longer to read than the case takes to run.
+    let options = ["--tool=memcheck", "--leak-check=no", "--undef-value-errors=no", "--read-inline-info=no"];
     number_after("total heap usage:", &run(&options, case, takes)?)
 }
 

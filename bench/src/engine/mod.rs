@@ -18,7 +18,7 @@ pub(crate) const GROUP: &str = "engine";
 
 const RIVALS: &[&str] = &["governor", "leaky-bucket", "throttlecrab", "limitador"];
 
-/// Everything, in about three minutes, or in less than one if it is to be quick.
+/// Everything, in about three minutes, or in less than 45 seconds if it is to be quick.
 pub(crate) fn measure(quick: bool) -> Result<Report> {
     let (rounds, round_ms, wait_seconds) = if quick { (7, 10, 2) } else { (40, 15, 5) };
     let effort = Effort { rounds, round: Duration::from_millis(round_ms) };

@@ -32,8 +32,16 @@ impl Report {
         self.notes.push(note);
     }
 
-    /// One JSON object per row and line.
+    /// How many rows are not what they should be.
+    pub(crate) fn missed(&self) -> usize {
+        self.rows.iter().filter(|row| row.met() == Some(false)).count()
+    }
+
+    /// One JSON object per row and line. What there is to say besides is for people, and does not get in their way.
     pub(crate) fn print_json(&self) -> Result<()> {
+        for note in &self.notes {
+            eprintln!("{note}");
+        }
         for row in &self.rows {
             println!("{}", serde_json::to_string(&row.in_group(self.group))?);
         }

@@ -50,23 +50,27 @@ impl Row {
         (self.theirs != 0.0).then(|| self.ours / self.theirs)
     }
 
+    /// What is wanted, as text; nothing where nothing is, or where there is no ratio to judge.
+    fn wish(&self) -> Option<String> {
+        let sign = if self.better == Better::Lower { "<=" } else { ">=" };
+        match self.wanted? {
+            Wanted::Ratio(wanted) => self.ratio().map(|_| format!("{sign} {wanted:?}")),
+            Wanted::Ours(wanted) => Some(format!("ours {sign} {wanted:?}")),
+        }
+    }
+
+    /// Whether it is as wanted.
+    pub(crate) fn met(&self) -> Option<bool> {
+        let (figure, wanted) = match self.wanted? {
+            Wanted::Ratio(wanted) => (self.ratio()?, wanted),
+            Wanted::Ours(wanted) => (self.ours, wanted),
+        };
+        Some(if self.better == Better::Lower { figure <= wanted } else { figure >= wanted })
+    }
+
     /// For people: what is wanted, and whether it is so.
     pub(crate) fn verdict(&self) -> String {
-        let (wish, met) = match (self.wanted, self.ratio(), self.better) {
-            (Some(Wanted::Ratio(wanted)), Some(ratio), Better::Lower) => {
-                (format!("<= {wanted:?}"), ratio <= wanted)
-            }
-            (Some(Wanted::Ratio(wanted)), Some(ratio), Better::Higher) => {
-                (format!(">= {wanted:?}"), ratio >= wanted)
-            }
-            (Some(Wanted::Ours(wanted)), _, Better::Lower) => {
-                (format!("ours <= {wanted:?}"), self.ours <= wanted)
-            }
-            (Some(Wanted::Ours(wanted)), _, Better::Higher) => {
-                (format!("ours >= {wanted:?}"), self.ours >= wanted)
-            }
-            _ => return String::new(),
-        };
+        let Some((wish, met)) = self.wish().zip(self.met()) else { return String::new() };
         format!("{wish} {}", if met { "met" } else { "MISSED" })
     }
 
@@ -86,6 +90,8 @@ impl Row {
             ours: self.ours,
             theirs: self.theirs,
             ratio: self.ratio().map(rounded),
+            wanted: self.wish(),
+            met: self.met(),
         }
     }
 }
@@ -101,6 +107,11 @@ struct RowOfGroup<'a> {
     theirs: f64,
     /// Null where theirs is zero.
     ratio: Option<f64>,
+    /// What we hold ourselves to, if to anything: `<= 0.2` of the ratio, `ours <= 1.0` of our figure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wanted: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    met: Option<bool>,
 }
 
 /// Never minus zero, which the difference of two counts can round to.
@@ -143,14 +154,22 @@ mod tests {
     }
 
     #[test]
-    fn json_has_the_ratio_but_no_wish() {
-        let row =
-            Row::new("try", "rival", "ns CPU", Better::Lower, 1.0, 4.0).wanted(Some(Wanted::Ratio(0.2)));
-        let text = serde_json::to_string(&row.in_group("engine")).unwrap();
-        let wanted = r#"{"group":"engine","case":"try","rival":"rival","unit":"ns CPU","better":"lower","ours":1.0,"theirs":4.0,"ratio":0.25}"#;
-        assert_eq!(text, wanted);
+    fn json_has_the_ratio_and_the_wish_if_there_is_one() {
+        let row = Row::new("try", "rival", "ns CPU", Better::Lower, 1.0, 4.0);
+        let json = |row: &Row| serde_json::to_string(&row.in_group("engine")).unwrap();
+        let plain = r#"{"group":"engine","case":"try","rival":"rival","unit":"ns CPU","better":"lower","ours":1.0,"theirs":4.0,"ratio":0.25}"#;
+        assert_eq!(json(&row), plain);
+        let row = row.wanted(Some(Wanted::Ratio(0.2)));
+        let wish = r#","wanted":"<= 0.2","met":false}"#;
+        assert_eq!(json(&row), plain.replace('}', wish));
         assert_eq!(row.verdict(), "<= 0.2 MISSED");
-        assert_eq!(Row::new("try", "rival", "grants", Better::Higher, 1.0, 0.0).ratio_text(), "-");
+    }
+
+    #[test]
+    fn without_a_rivals_figure_there_is_no_ratio_to_judge() {
+        let row = Row::new("try", "rival", "grants", Better::Higher, 1.0, 0.0);
+        assert_eq!(row.ratio_text(), "-");
+        assert_eq!(row.wanted(Some(Wanted::Ratio(2.0))).met(), None);
     }
 
     #[test]

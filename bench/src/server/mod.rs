@@ -32,7 +32,7 @@ const RIVALS: &[&str] = &["limitador", "tonic", "throttlecrab"];
 const KEYS: u32 = 100_000;
 
 pub(crate) fn measure(quick: bool) -> Result<Report> {
-    let (rounds, warm_up_ms, round_ms) = if quick { (3, 200, 500) } else { (7, 1_000, 2_000) };
+    let (rounds, warm_up_ms, round_ms) = if quick { (3, 100, 350) } else { (7, 1_000, 2_000) };
     let effort =
         Effort { rounds, warm_up: Duration::from_millis(warm_up_ms), round: Duration::from_millis(round_ms) };
     load::check_installed()?;

@@ -81,12 +81,8 @@ impl Caller for PolicyHandle {
     }
 }
 
-/// A limiter of which every take asks the store.
-pub(super) fn plain(stage: &Stage) -> Result<Limiter> {
-    limiter(stage, Lease::Off)
-}
-
-fn limiter(stage: &Stage, lease: Lease) -> Result<Limiter> {
+/// A limiter with a store; leased, units are taken ahead from it.
+pub(super) fn limiter(stage: &Stage, lease: Lease) -> Result<Limiter> {
     let join = if stage.url.contains('?') { '&' } else { '?' };
     let url = format!("{}{join}{PATIENCE}", stage.url);
     Ok(builder(stage, lease)?.store_at(&url.parse()?)?.build())

@@ -58,7 +58,10 @@ fn try_apply(operation: &Operation<'_>, lines: &mut [Line], now: Timestamp) -> R
     let (outcome, changed) = match operation.verb {
         Verb::Take(terms) => {
             let decision = take(parties, lines, &terms, now)?;
-            let changed = changes(&decision) || keep_longer(parties, lines);
+            let changed = match &decision {
+                Decision::Granted(_) => changes(&decision),
+                Decision::Denied(_) => keep_longer(parties, lines),
+            };
             (Outcome::Decided(decision), changed)
         }
         Verb::Preview(terms) => {

@@ -2,10 +2,11 @@
 //!
 //! The same predicates judge the model, the tests of every store, and (I1) each grant in production.
 
+use crate::algorithm::Meter;
 use crate::decide::{decide, read_all};
 use crate::decision::{Decision, Denial};
 use crate::store::{Operation, Outcome, Party, Terms, Verb};
-use crate::{Line, PermitId, Span, Timestamp};
+use crate::{Limit, Line, PermitId, Span, Timestamp};
 
 /// The invariants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,7 +21,7 @@ pub enum Invariant {
     HonestAnswers,
     /// I5: a take repeated with the same id counts once.
     Once,
-    /// I6: a line expires when it is as good as new, not before.
+    /// I6: a line expires when it is as good as new, not before; of a bucket, at most a unit's refill later.
     LifeSpan,
     /// I7: time only moves forward for a line.
     TimeForward,
@@ -80,13 +81,15 @@ impl Transition<'_> {
     /// Judges the transition by every invariant. Lines are compared as those of the policies as they are now.
     pub fn check(&self) -> Result<(), Violation> {
         let (before, after) = (self.fitted(self.before), self.fitted(self.after));
-        Transition { before: &before, after: &after, ..*self }.check_fitted()
+        Transition { before: &before, after: &after, ..*self }.check_fitted(self.only_kept_longer())
     }
 
-    fn check_fitted(&self) -> Result<(), Violation> {
+    fn check_fitted(&self, only_kept_longer: bool) -> Result<(), Violation> {
         self.time_forward()?;
         match (self.operation.verb, self.outcome) {
-            (Verb::Take(terms), Outcome::Decided(decision)) => self.check_take(&terms, decision)?,
+            (Verb::Take(terms), Outcome::Decided(decision)) => {
+                self.check_take(&terms, decision, only_kept_longer)?;
+            }
             (Verb::Peek | Verb::Preview(_), _) | (_, Outcome::Refused(_)) => {
                 holds(Invariant::DenialsAreFree, self.unchanged(), || "an answer changed a line".into())?;
             }
@@ -95,7 +98,12 @@ impl Transition<'_> {
         self.life_span()
     }
 
-    fn check_take(&self, terms: &Terms<'_>, decision: &Decision) -> Result<(), Violation> {
+    fn check_take(
+        &self,
+        terms: &Terms<'_>,
+        decision: &Decision,
+        only_kept_longer: bool,
+    ) -> Result<(), Violation> {
         match decision {
             Decision::Granted(grant) if grant.repeated => {
                 holds(Invariant::Once, self.unchanged(), || "a repeated take was counted again".into())
@@ -109,14 +117,15 @@ impl Transition<'_> {
                 self.all_or_nothing(grant.at)
             }
             Decision::Denied(denial) => {
-                let kept = self.unchanged() || self.only_kept_longer();
+                let kept = self.unchanged() || only_kept_longer;
                 holds(Invariant::DenialsAreFree, kept, || "a denial changed a line".into())?;
                 self.honest_denial(terms, denial)
             }
         }
     }
 
-    /// Whether lines are as they were, but live longer: a rate was lowered since they were written (I6).
+    /// Whether lines are as they were, but live longer: a rate was lowered since they were written (I6). Asked of lines as they
+    /// are stored: made those of a policy that does not name all of their limits, they say it in several places.
     fn only_kept_longer(&self) -> bool {
         self.before.iter().zip(self.after).all(|(before, after)| {
             after.expires >= before.expires && Line { expires: after.expires, ..before.clone() } == *after
@@ -158,17 +167,21 @@ impl Transition<'_> {
         Ok(())
     }
 
-    /// At its expiry a line reads like a new one; a moment before, something still counts.
+    /// At its expiry a line reads like a new one. A moment before, something still counts: a meter, or what is remembered
+    /// besides. Lines that were not written are judged only if a take was denied, which lets a line live longer.
     fn life_span(&self) -> Result<(), Violation> {
-        for (party, line) in self.operation.parties.iter().zip(self.after) {
-            let at = line.expires.max(line.seen);
-            let fresh = Line { seen: line.seen, ..Line::new(party.policy) };
-            let read = |line: &Line| read_all(std::slice::from_ref(party), std::slice::from_ref(line), at);
-            let forgotten = |line: &Line| {
-                read(line).iter().map(|reading| (reading.used, reading.remaining)).collect::<Vec<_>>()
-            };
-            let as_new = forgotten(line) == forgotten(&fresh);
-            holds(Invariant::LifeSpan, as_new, || format!("{:?} would be forgotten at {at:?}", line.meters))?;
+        let denied = matches!(self.outcome, Outcome::Decided(Decision::Denied(_)));
+        let asked = denied && matches!(self.operation.verb, Verb::Take(_));
+        let lines = self.before.iter().zip(self.after);
+        for (party, (before, line)) in self.operation.parties.iter().zip(lines) {
+            let written = before != line;
+            let forgotten = !(written || asked) || reads_as_new(party, line, line.expires);
+            holds(Invariant::LifeSpan, forgotten, || {
+                format!("{:?} would be forgotten at {:?}", line.meters, line.expires)
+            })?;
+            holds(Invariant::LifeSpan, !written || counts_until_expiry(party, line), || {
+                format!("{:?} would be kept until {:?}", line.meters, line.expires)
+            })?;
         }
         Ok(())
     }
@@ -197,6 +210,32 @@ impl Transition<'_> {
 pub fn never_over(party: &Party<'_>, line: &Line, at: Timestamp) -> bool {
     let mut charges = party.policy.charges(party.cost).zip(&*line.meters);
     charges.all(|((limit, charge), meter)| charge == 0 || limit.used(meter, at, at) <= limit.capacity())
+}
+
+/// Whether nobody could tell a line from a new one at `at`.
+fn reads_as_new(party: &Party<'_>, line: &Line, at: Timestamp) -> bool {
+    let at = at.max(line.seen);
+    let new = Line { seen: line.seen, ..Line::new(party.policy) };
+    let read = |line: &Line| read_all(std::slice::from_ref(party), std::slice::from_ref(line), at);
+    let shown = |line: &Line| -> Vec<_> {
+        read(line).iter().map(|reading| (reading.used, reading.remaining, reading.resets_at)).collect()
+    };
+    shown(line) == shown(&new)
+}
+
+/// Whether a line still counts just before it expires. Of a bucket it is known when it is surely full: a part of a unit is taken
+/// for a whole one, and a microsecond is added for each. A line lives at least until what it has seen, and as long as something
+/// is remembered in it.
+fn counts_until_expiry(party: &Party<'_>, line: &Line) -> bool {
+    let meters = party.policy.limits().iter().zip(&*line.meters);
+    let rounded_up = |(limit, meter): (&Limit, &Meter)| {
+        let units = limit.used(meter, line.as_of(), line.as_of());
+        let one = limit.refill().map_or(Span::ZERO, |refill| refill.unit_time());
+        one.plus(Span::from_micros(units.saturating_add(1)))
+    };
+    let before = line.expires.minus(meters.map(rounded_up).max().unwrap_or_default());
+    let remembered = line.extra.as_ref().is_some_and(|extra| extra.forgettable_at() > before);
+    before < line.as_of() || remembered || !reads_as_new(party, line, before)
 }
 
 fn holds(invariant: Invariant, held: bool, detail: impl FnOnce() -> String) -> Result<(), Violation> {

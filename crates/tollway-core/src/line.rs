@@ -272,7 +272,8 @@ impl Extra {
         RefundMemory::First
     }
 
-    fn forgettable_at(&self) -> Timestamp {
+    /// When nothing of it matters any more.
+    pub(crate) fn forgettable_at(&self) -> Timestamp {
         let calls = self.calls.iter().map(|call| call.expires);
         let refunds = self.refunds.iter().map(|refund| refund.expires);
         let orphans = self.orphans.iter().map(|orphan| orphan.expires);

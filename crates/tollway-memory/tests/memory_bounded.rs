@@ -4,7 +4,7 @@
 
 mod memory_support;
 
-use memory_support::{START, party, peek, policy, store_of, subject, take};
+use memory_support::{START, party, peek, policy, resident, store_of, stranger, subject, take};
 use tollway_core::{Operation, PermitId, Policy, Span, Store, Subject, Terms, Verb};
 use tollway_memory::{MemoryStore, OVERFLOW_LINES, SHARDS};
 use tollway_testkit::{ManualClock, wait_for};
@@ -16,21 +16,9 @@ const BYTES_PER_LINE: u64 = 200;
 const LINES: usize = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
 const SUBJECTS: usize = 10 * LINES;
 
-/// Resident bytes of this process.
-fn resident() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: u64 = statm.split_whitespace().nth(1).unwrap().parse().unwrap();
-    pages * 4_096
-}
-
-/// A subject of the flood; 24 bytes at the most, as the bound is stated for.
-fn stranger(number: usize) -> Subject {
-    subject(&format!("stranger-{number}"))
-}
-
 /// T15, M10: LRU eviction would forget the victim; a store without a bound would grow for ever.
 #[test]
-fn a_flood_of_subjects_neither_grows_memory_nor_resets_a_denied_one() {
+fn m10_a_flood_of_subjects_neither_grows_memory_nor_resets_a_denied_one() {
     let (store, clock) = store_of(LINES);
     let policy = policy("api", "1 / hour");
     let victim = subject("victim");

@@ -2,7 +2,11 @@
 //!
 //! `TOLLWAY_SEQUENCES=100000` makes it long, `TOLLWAY_SEED=7` starts it elsewhere.
 #![cfg(not(feature = "shuttle"))]
-#![allow(clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and says how much it compared"
+)]
 
 use tollway_memory::MemoryStore;
 use tollway_testkit::ManualRig;
@@ -34,6 +38,7 @@ fn random_sequences_agree_with_the_model() {
     let report = sequences(&rig(), seed, count).unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!(report.sequences, count);
     assert!(report.operations > 40 * count, "too few operations were clear enough to compare: {report}");
+    println!("{report}");
 }
 
 /// T3: 2 to 16 threads on few lines, judged by the history checker.

@@ -1,4 +1,5 @@
 //! The whole suite on the simplest right store. `TOLLWAY_SEQUENCES=100000` makes it long.
+#![allow(clippy::print_stdout, reason = "it says how much it compared")]
 
 use tollway_testkit::conformance::{Effort, rounds, scenarios, sequences};
 use tollway_testkit::{ManualRig, PlainStore};
@@ -24,6 +25,7 @@ fn random_sequences_agree_with_the_model() {
         .unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!(report.sequences, count);
     assert!(report.operations > 40 * count, "too few operations were clear enough to compare: {report}");
+    println!("{report}");
 }
 
 #[test]

@@ -26,7 +26,12 @@ pub(crate) enum Served {
 /// Warnings are written as `tollway serve` and other servers write them: if nobody listened, libraries would format every
 /// span for a log that nobody has.
 pub(crate) fn serve(who: Served) -> Result<()> {
-    tracing_subscriber::fmt().with_max_level(LevelFilter::WARN).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::WARN)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .without_time()
+        .init();
     match who {
         Served::Tollway => ours::serve(),
         Served::Limitador => limitador::serve(),

@@ -3,36 +3,13 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result};
-use tollway::{Config, Limiter, ListenAddress};
+use tollway::{ConfigFile, Limiter, ListenAddress};
 use tollway_server::{Door, Listeners, Server};
 
 use super::process::Process;
 
-/// Under `plenty` whatever is asked is granted, under `two` only two a day. Envoy's domains are called like the policies.
-const CONFIG: &str = r#"
-[policies.plenty]
-limits = ["10000 requests / hour bucket burst 1000000000"]
-
-[policies.two]
-limits = ["2 requests / day bucket"]
-
-[server]
-listen = "127.0.0.1:0"
-grpc = "127.0.0.1:0"
-resp = "127.0.0.1:0"
-
-[[server.descriptors]]
-domain = "plenty"
-keys = ["user"]
-policy = "plenty"
-subject = "{user}"
-
-[[server.descriptors]]
-domain = "two"
-keys = ["user"]
-policy = "two"
-subject = "{user}"
-"#;
+/// A file, because `tollway serve` reads one and watches it.
+const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/server/entrants/ours.toml");
 
 /// Where each protocol is served, in the order in which the process says it.
 const DOORS: [Door; 3] = [Door::Decisions, Door::Grpc, Door::Resp];
@@ -56,24 +33,25 @@ impl Ours {
     }
 }
 
-/// What the process does: as the command, it accepts on one thread and decides on one for each core.
+/// What the process does, as the command with `--config`: a limiter of that file which counts what it decides and watches the
+/// file, one thread that accepts and one for each core that decides. Only what it says first is in other words.
 pub(in crate::server) fn serve() -> Result<()> {
+    let file = ConfigFile::load(CONFIG)?;
+    let limiter = Limiter::builder().metrics().file_blocking(CONFIG)?;
+    let settings = file.config().server().context("the file has this section")?;
+    let store = file.config().store().cloned().unwrap_or_default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let config = Config::parse(CONFIG)?;
-        let policies = config.policies().iter().map(|policy| policy.as_ref().clone());
-        let limiter =
-            policies.into_iter().try_fold(Limiter::builder(), |all, policy| all.with_policy(policy))?.build();
-        let settings = config.server().context("the text has this section")?;
+        let server = Server::new(limiter, settings).await?.with_store_at(&store);
         let listeners = Listeners::bind(settings).await?;
-        let ports = DOORS.map(|door| port_of(&listeners, door).map(|port| port.to_string()));
-        println!(
-            "{}",
-            ports.into_iter().collect::<Option<Vec<_>>>().context("a door without a port")?.join(" ")
-        );
-        let server = Server::new(limiter, settings).await?;
+        println!("{}", ports_of(&listeners).context("a door without a port")?.join(" "));
         Ok(server.serve(listeners, std::future::pending()).await?)
     })
+}
+
+/// In the order of [`DOORS`].
+fn ports_of(listeners: &Listeners) -> Option<Vec<String>> {
+    DOORS.iter().map(|door| Some(port_of(listeners, *door)?.to_string())).collect()
 }
 
 fn port_of(listeners: &Listeners, door: Door) -> Option<u16> {

@@ -83,7 +83,7 @@ pub(crate) fn measure_consumers(quick: bool, report: &mut Report) -> Result<()> 
 }
 
 pub(crate) fn measure(quick: bool) -> Result<Report> {
-    let (rounds, warm_up_ms, round_ms) = if quick { (5, 200, 450) } else { (9, 400, 1_000) };
+    let (rounds, warm_up_ms, round_ms) = if quick { (3, 200, 450) } else { (9, 400, 1_000) };
     let (warm_up, round) = (Duration::from_millis(warm_up_ms), Duration::from_millis(round_ms));
     let effort = Effort { rounds, warm_up, round };
     let mut report = Report::new(GROUP, &["limitador", "redis"]);

@@ -30,12 +30,16 @@ impl Refill {
         Self { rate, burst, unit_time: rate.time_of(1), full_time: rate.time_of(burst) }
     }
 
+    pub(crate) fn unit_time(&self) -> Span {
+        self.unit_time
+    }
+
     pub(crate) fn full_time(&self) -> Span {
         self.full_time
     }
 
-    /// In how long nothing of a bucket is used any more, or longer by less than a microsecond for each unit that is: good
-    /// enough to forget it by, and needs no division.
+    /// In how long nothing of a bucket is used any more. Or longer, by less than one unit takes and a microsecond for each: a
+    /// part of a unit counts as a whole one. Good enough to forget it by, and needs no division.
     pub(crate) fn surely_full_in(&self, bucket: Bucket) -> Span {
         let units = bucket.whole();
         if units > self.burst { bucket.wait_for(self.rate, 0, 0) } else { self.at_most_for(units) }

@@ -41,6 +41,11 @@ const NOBODY: PermitId = PermitId(0);
 /// forgotten. Full of live ones, new subjects share 1,024 lines per policy: a flood of subjects neither resets one that
 /// was denied nor shuts others out.
 ///
+/// Ids and slots are bounded for each line and not for the store: a line remembers at most 1,024 ids and as many refunds, which
+/// with ids of 128 bytes takes up to 640 KiB, and at most 10,000 slots for each limit, which take up to 700 KiB. In all that is up
+/// to 640 bytes for each take with an id in the last ten minutes, and 72 for each slot that is held. Where strangers choose ids
+/// or subjects, keep `lines` low, or share limits through a store outside of this process.
+///
 /// ```
 /// use std::sync::Arc;
 /// use tollway_memory::{MemoryStore, SystemClock};

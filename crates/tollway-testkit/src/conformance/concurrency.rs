@@ -14,37 +14,56 @@ use crate::history::{Call, History, Rule, Stretch, Told};
 use crate::{Random, Rig, wait_for};
 
 /// What threads hammer on: limits, and how much they take at the most.
-const TARGETS: [(&[&str], u64); 6] = [
+const TARGETS: [(&[&str], u64); 8] = [
     (&["50 / minute"], 1),
     (&["40 / second bucket burst 25"], 3),
     (&["7 concurrent"], 1),
     (&["60 / second", "90 / minute"], 2),
     (&["45 / minute", "200 / hour bucket burst 70"], 2),
     (&["9 / second paced"], 1),
+    (&["20 / second sliding"], 2),
+    (&["20 / second from first call"], 2),
 ];
+
+/// What the clock does in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// It stands still.
+    Still,
+    /// It steps while threads take.
+    Steps,
+    /// It steps, and shows more or less than the harness takes for the time.
+    Strays,
+}
+
+const PACES: [Pace; 3] = [Pace::Still, Pace::Steps, Pace::Strays];
+
+/// How far the clock of a store strays, and how in turn.
+const CLOCK_ERROR: Span = Span::from_millis(40);
+const STRAYS_MILLIS: [i64; 5] = [0, 40, -40, 25, -10];
 
 const THREADS: [u64; 4] = [2, 4, 8, 16];
 
 /// How often each thread asks in a round.
 const CALLS: u64 = 24;
 
-/// Runs so many rounds of threads on each kind of limit, with a clock that stands still and one that steps.
+/// Runs so many rounds of threads on each kind of limit, with a clock that stands still, one that steps, and one that strays.
 pub fn rounds(rig: &dyn Rig, count: u64) -> Result<Report, Failure> {
     let mut report = Report::default();
     for round in 0..count {
         for (limits, most) in TARGETS {
             let threads = THREADS[report.rounds as usize % THREADS.len()];
-            let stepping = round % 2 == 1;
-            let name =
-                format!("round {round} of {threads} threads on {limits:?}, stepping clock: {stepping}");
-            report.calls += attempt(&name, || Round::new(rig, limits, most, stepping).run(threads))?;
+            let pace = PACES[round as usize % PACES.len()];
+            let name = format!("round {round} of {threads} threads on {limits:?}, clock: {pace:?}");
+            report.calls += attempt(&name, || Round::new(rig, limits, most, pace).run(threads))?;
             report.rounds += 1;
         }
     }
     Ok(report)
 }
 
-/// The harness's time. The store's clock is set between the two, so it always lies between them.
+/// The harness's time. The store's clock is set between the two, so it always lies between them, or strays from there by no
+/// more than its error.
 struct Time<'r> {
     rig: &'r dyn Rig,
     surely: AtomicU64,
@@ -52,9 +71,10 @@ struct Time<'r> {
 }
 
 impl Time<'_> {
-    fn set(&self, now: Timestamp) {
+    fn set(&self, now: Timestamp, strays_millis: i64) {
+        let stray = Span::from_millis(strays_millis.unsigned_abs());
         self.at_most.store(now.as_micros(), Ordering::SeqCst);
-        self.rig.set_time(now);
+        self.rig.set_time(if strays_millis < 0 { now.minus(stray) } else { now.plus(stray) });
         self.surely.store(now.as_micros(), Ordering::SeqCst);
     }
 
@@ -72,22 +92,23 @@ struct Round<'r> {
     store: Arc<dyn Store>,
     policy: Policy,
     most: u64,
-    stepping: bool,
+    pace: Pace,
 }
 
 impl<'r> Round<'r> {
-    fn new(rig: &'r dyn Rig, limits: &[&str], most: u64, stepping: bool) -> Self {
+    fn new(rig: &'r dyn Rig, limits: &[&str], most: u64, pace: Pace) -> Self {
         let policy = Policy::new(&fresh_name(), limits.iter().copied()).expect("the targets are right");
         let time = Time { rig, surely: AtomicU64::new(0), at_most: AtomicU64::new(0) };
         let store = rig.store();
-        time.set(at(0));
-        Self { time, store, policy, most, stepping }
+        time.set(at(0), 0);
+        Self { time, store, policy, most, pace }
     }
 
     /// Answers how many calls were judged.
     fn run(&self, threads: u64) -> u64 {
         let barrier = Barrier::new(threads as usize);
-        let mut history = History { rules: self.rules(), clock_error: Span::ZERO, calls: Vec::new() };
+        let clock_error = if self.pace == Pace::Strays { CLOCK_ERROR } else { Span::ZERO };
+        let mut history = History { rules: self.rules(), clock_error, calls: Vec::new() };
         std::thread::scope(|scope| {
             let hammer = |thread| {
                 let barrier = &barrier;
@@ -113,8 +134,9 @@ impl<'r> Round<'r> {
         let mut random = Random::new(thread);
         let mut calls = Vec::new();
         for number in 0..CALLS {
-            if self.stepping && thread == 0 {
-                self.time.set(at(0).plus(Span::from_millis(number * 130)));
+            if self.pace != Pace::Still && thread == 0 {
+                let strays = if self.pace == Pace::Strays { STRAYS_MILLIS[number as usize % 5] } else { 0 };
+                self.time.set(at(0).plus(Span::from_millis(number * 130)), strays);
             }
             let key = random.below(2);
             let id = random.percent(20).then(|| key * 1_000 + number);
@@ -181,7 +203,7 @@ impl<'r> Round<'r> {
                 let kept =
                     |call: &&Call| call.key == key && call.told == Told::Admitted && call.back.is_none();
                 let kept: u64 = history.calls.iter().filter(kept).map(|call| call.costs[limit]).sum();
-                if !self.stepping {
+                if self.pace == Pace::Still {
                     assert_eq!(
                         reading.used, kept,
                         "A-3: limit {limit} of line {key}, granted and not given back"
@@ -206,8 +228,9 @@ impl<'r> Round<'r> {
             Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
                 Rule::Bucket { amount: limit.amount(), period: *period, burst: limit.capacity() }
             }
+            Algorithm::Sliding(period) => Rule::Sliding(limit.amount(), *period),
+            Algorithm::FromFirstCall(period) => Rule::FromFirstCall(limit.amount(), *period),
             Algorithm::Concurrency { .. } => Rule::Slots(limit.amount()),
-            other => panic!("the checker does not know {other:?}"),
         };
         self.policy.limits().iter().map(rule).collect()
     }

@@ -1,8 +1,8 @@
 //! What a random sequence does next: time, policies, takes, and what becomes of permits.
 
 use tollway_core::{
-    Begun, CallId, Cost, Decision, Limit, Name, Outcome, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb,
-    Policy, Span, Subject, Timestamp,
+    Algorithm, Begun, CallId, Cost, Decision, Limit, Name, Outcome, OwnedOperation, OwnedParty, OwnedTerms,
+    OwnedVerb, Policy, Span, Subject, Timestamp,
 };
 
 use super::lab::{Permit, at, fresh_name, fresh_permit};
@@ -259,17 +259,14 @@ fn limit(random: &mut Random, index: usize, text: &str) -> Limit {
     format!("l{index}: {}", text.replace('N', &amount)).parse().unwrap()
 }
 
-/// Another amount; of a bucket another burst, because the model presumes that rates stay.
+/// Another amount; of a bucket another rate, another burst, or both.
 fn other_amount(random: &mut Random, limit: &Limit) -> Limit {
-    use tollway_core::Algorithm::{Bucket, Paced};
     let amount = random.between(1, 8);
-    match limit.algorithm() {
-        Bucket { period, .. } => {
-            Limit::new(limit.amount(), limit.unit().clone(), Bucket { period: *period, burst: amount })
-                .unwrap()
-                .named(limit.name().clone())
-        }
-        Paced(_) => limit.clone(),
-        _ => limit.with_amount(amount).unwrap(),
-    }
+    let Algorithm::Bucket { period, burst } = *limit.algorithm() else {
+        return limit.with_amount(amount).unwrap();
+    };
+    let amount = if random.percent(70) { amount } else { limit.amount() };
+    let burst = if random.percent(50) { random.between(1, 8) } else { burst };
+    let algorithm = Algorithm::Bucket { period, burst };
+    Limit::new(amount, limit.unit().clone(), algorithm).unwrap().named(limit.name().clone())
 }

@@ -41,6 +41,8 @@ pub struct Report {
     pub sequences: u64,
     /// Their operations, each compared with the model.
     pub operations: u64,
+    /// Operations that were not asked, because two answers would be right ([`Model::unclear`](crate::Model::unclear)).
+    pub left_out: u64,
     /// Rounds of threads.
     pub rounds: u64,
     /// Their calls, each judged by the checker.
@@ -49,10 +51,17 @@ pub struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scenarios, sequences, operations, rounds, calls } = self;
+        let Self { scenarios, sequences, operations, left_out, rounds, calls } = self;
         write!(
             f,
-            "{scenarios} scenarios, {sequences} sequences of {operations} operations without a mismatch, "
+            "{scenarios} scenarios, {sequences} sequences of {operations} operations without a mismatch "
+        )?;
+        let permille = left_out * 1_000 / (operations + left_out).max(1);
+        write!(
+            f,
+            "({}.{} % more were left out, because two answers are right), ",
+            permille / 10,
+            permille % 10
         )?;
         write!(f, "{rounds} rounds of {calls} calls without one over or under")
     }
@@ -83,9 +92,9 @@ pub fn run(rig: &dyn Rig) -> Result<Report, Failure> {
 /// Runs the whole suite, with this effort.
 pub fn run_with(rig: &dyn Rig, effort: Effort) -> Result<Report, Failure> {
     let scenarios = scenarios(rig)?.scenarios;
-    let Report { sequences, operations, .. } = sequences(rig, effort.seed, effort.sequences)?;
+    let random = sequences(rig, effort.seed, effort.sequences)?;
     let Report { rounds, calls, .. } = rounds(rig, effort.rounds)?;
-    Ok(Report { scenarios, sequences, operations, rounds, calls })
+    Ok(Report { scenarios, rounds, calls, ..random })
 }
 
 /// Runs one part; a panic in it is its failure.

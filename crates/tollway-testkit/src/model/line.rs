@@ -28,7 +28,25 @@ pub(super) struct Line {
     /// The limits of the last change, by identity.
     identities: Vec<u32>,
     /// A log per limit, also of those that the policy does not name now.
-    logs: BTreeMap<u32, (Limit, Log)>,
+    logs: BTreeMap<u32, Kept>,
+    /// A denial at a lower rate has made the line live until then, at the least.
+    kept_until: Timestamp,
+}
+
+/// The log of one limit.
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    /// The limit as it was whenever the line changed since the log was brought along: a store may have reckoned the line's
+    /// life by any of them.
+    versions: Vec<Limit>,
+    log: Log,
+}
+
+impl Kept {
+    /// Whether nothing of it is used at `at`, by one of its versions.
+    fn unused(&self, at: Timestamp) -> bool {
+        self.versions.iter().any(|limit| self.log.used(limit, at) == 0)
+    }
 }
 
 /// What to go back to when the last booking is returned.
@@ -70,27 +88,49 @@ impl Line {
             self.identities = identities;
         }
         for limit in policy.limits() {
-            let (known, _) =
-                self.logs.entry(limit.identity()).or_insert_with(|| (limit.clone(), Log::default()));
-            *known = limit.clone();
+            let kept = self.logs.entry(limit.identity()).or_default();
+            if !kept.versions.contains(limit) {
+                kept.versions.push(limit.clone());
+            }
         }
     }
 
+    /// Notes a change at `now`: what has refilled until then has done so at the rates of `policy`.
+    pub(super) fn bring_along(&mut self, policy: &Policy, now: Timestamp, by: Option<PermitId>) {
+        self.seen = now;
+        self.kept_until = Timestamp::EPOCH;
+        let as_of = self.as_of();
+        for limit in policy.limits() {
+            let kept = self.logs.get_mut(&limit.identity()).expect("the line fits the policy");
+            kept.log.refilled(limit, as_of, by);
+            kept.versions = vec![limit.clone()];
+        }
+    }
+
+    /// Notes a denial: a line whose rate was lowered must live until it is as good as new at the lower one.
+    pub(super) fn denied(&mut self, policy: &Policy) {
+        let as_of = self.as_of();
+        let logs =
+            policy.limits().iter().filter_map(|limit| Some((limit, self.logs.get(&limit.identity())?)));
+        let refilled = logs.filter_map(|(limit, kept)| kept.log.refilled_at(limit, as_of)).max();
+        self.kept_until = self.kept_until.max(refilled.unwrap_or_default());
+    }
+
     pub(super) fn log(&self, limit: &Limit) -> &Log {
-        &self.logs[&limit.identity()].1
+        &self.logs[&limit.identity()].log
     }
 
     pub(super) fn log_mut(&mut self, limit: &Limit) -> &mut Log {
-        &mut self.logs.get_mut(&limit.identity()).expect("the line fits the policy").1
+        &mut self.logs.get_mut(&limit.identity()).expect("the line fits the policy").log
     }
 
     /// Takes the last booking back, if it was this permit's and nothing has changed since.
-    pub(super) fn undo(&mut self, permit: PermitId, now: Timestamp) -> bool {
+    pub(super) fn undo(&mut self, permit: PermitId, policy: &Policy, now: Timestamp) -> bool {
         let Some(undo) = self.undo.take_if(|undo| undo.permit == permit) else { return false };
         self.frontier = undo.frontier;
         self.frontier_limit = undo.frontier_limit;
-        self.seen = now;
-        self.logs.values_mut().for_each(|(_, log)| log.forget(permit));
+        self.logs.values_mut().for_each(|kept| kept.log.forget(permit));
+        self.bring_along(policy, now, None);
         true
     }
 
@@ -103,11 +143,25 @@ impl Line {
         *self = Self { seen, epoch: seen, epoch_matters_until, calls, ..Self::default() };
     }
 
-    /// Whether a line that was never touched would answer the same at `at` and later.
+    /// Whether a line that was never touched would answer the same at `at` and later, if nobody asks at another rate than the
+    /// last: then a store may have forgotten it.
     pub(super) fn good_as_new(&self, at: Timestamp) -> bool {
-        let unused = self.logs.values().all(|(limit, log)| log.used(limit, at) == 0);
+        let unused = self.kept_until <= at && self.logs.values().all(|kept| kept.unused(at));
         let nothing_remembered = self.calls.iter().all(|call| call.expires <= at)
             && self.refunds.iter().all(|(_, expires)| *expires <= at);
         unused && nothing_remembered && self.frontier.max(self.epoch_matters_until) <= at
+    }
+
+    /// Whether something that is as good as new counts again at the rates of `policy`, which are lower: a line that may have
+    /// been forgotten, or the meter of a limit that was not named meanwhile.
+    pub(super) fn counts_again(&self, policy: &Policy, clock: Timestamp, newest: Timestamp) -> bool {
+        let (as_of, forgotten) = (self.as_of().max(clock), self.good_as_new(newest));
+        policy.limits().iter().any(|limit| {
+            let gone = |kept: &&Kept| {
+                forgotten || (!self.identities.contains(&limit.identity()) && kept.unused(as_of.max(newest)))
+            };
+            let kept = self.logs.get(&limit.identity()).filter(gone);
+            kept.is_some_and(|kept| kept.log.used(limit, as_of) > 0)
+        })
     }
 }

@@ -1,12 +1,16 @@
 //! The log of one meter, and every question about it answered by replaying.
 
 use tollway_core::bounds::{COUNT_MAX, EDGE_PART_OF_PERIOD};
-use tollway_core::{Algorithm, Calendar, Limit, PermitId, Span, Timestamp};
+use tollway_core::{Algorithm, Limit, PermitId, Span, Timestamp};
+
+use crate::calendar::{Bounds, multiple_of, window_at};
 
 /// What happened to one meter, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log {
     pub(super) entries: Vec<Entry>,
+    /// Of a bucket: at which rates it refilled until now.
+    stretches: Vec<Stretch>,
     /// Of a concurrency limit: who holds a slot, and until when.
     pub(super) slots: Vec<(PermitId, Timestamp)>,
 }
@@ -23,12 +27,27 @@ pub(super) struct Entry {
     pub(super) plus: u64,
 }
 
-/// A window that holds a moment: from, to (the first moment after it).
-pub(super) type Bounds = (Timestamp, Timestamp);
+/// A bucket refilled at this rate until then, since the stretch before it. Each change of a line ends a stretch: what has refilled
+/// by then is settled at the rate of whoever makes the change, and another rate counts from then on.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    until: Timestamp,
+    amount: u64,
+    /// Whose change it was.
+    permit: Option<PermitId>,
+}
 
 impl Log {
     pub(super) fn forget(&mut self, permit: PermitId) {
         self.entries.retain(|entry| entry.permit != permit);
+        self.stretches.retain(|stretch| stretch.permit != Some(permit));
+    }
+
+    /// Until then it refilled at the rate of `limit`.
+    pub(super) fn refilled(&mut self, limit: &Limit, until: Timestamp, permit: Option<PermitId>) {
+        if matches!(limit.algorithm(), Algorithm::Bucket { .. } | Algorithm::Paced(_)) {
+            self.stretches.push(Stretch { until, amount: limit.amount(), permit });
+        }
     }
 
     /// What is used at `at`, rounded up.
@@ -46,7 +65,7 @@ impl Log {
     /// What is used at `at` as a fraction: so many parts, and how many parts are one unit.
     fn used_exactly(&self, limit: &Limit, at: Timestamp) -> (u128, u128) {
         match limit.algorithm() {
-            Algorithm::Window(calendar) => (self.count_in(calendar.window_at(at)), 1),
+            Algorithm::Window(calendar) => (self.count_in(window_at(calendar, at)), 1),
             Algorithm::FromFirstCall(period) => (self.running(*period, at).map_or(0, |(_, count)| count), 1),
             Algorithm::Sliding(period) => self.sliding(*period, at),
             Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
@@ -82,7 +101,7 @@ impl Log {
 
     /// The current window whole, the one before by the part of it that the last period still covers.
     fn sliding(&self, period: Span, at: Timestamp) -> (u128, u128) {
-        let (start, end) = Calendar::Every(period).window_at(at);
+        let (start, end) = multiple_of(period, at);
         let before = if start < Timestamp::EPOCH.plus(period) {
             0
         } else {
@@ -92,36 +111,54 @@ impl Log {
         (self.count_in((start, end)) * micros(period) + before * covered, micros(period))
     }
 
-    /// Replayed exactly, in units times microseconds of the period: each microsecond takes `amount` of them away.
+    /// Replayed exactly, in units times microseconds of the period: each microsecond takes `amount` of them away, that of
+    /// its stretch, and after the last stretch that of whoever asks.
     fn bucket(&self, period: Span, amount: u64, at: Timestamp) -> u128 {
         let mut used = 0u128;
         let mut as_of = Timestamp::EPOCH;
-        let drain = |used: u128, span: Span| used.saturating_sub(micros(span) * u128::from(amount));
         for entry in &self.entries {
-            used = drain(used, entry.when.since(as_of));
+            used = used.saturating_sub(self.drained(as_of, entry.when, amount));
             as_of = entry.when;
             used += u128::from(entry.plus.saturating_sub(entry.minus)) * micros(period);
             used = used.saturating_sub(u128::from(entry.minus.saturating_sub(entry.plus)) * micros(period));
         }
-        drain(used, at.since(as_of))
+        used.saturating_sub(self.drained(as_of, at, amount))
+    }
+
+    /// What has refilled from one moment to another, with `amount` for the time after the last stretch.
+    fn drained(&self, from: Timestamp, to: Timestamp, amount: u64) -> u128 {
+        let rest = [Stretch { until: to, amount, permit: None }];
+        let (mut drained, mut as_of) = (0, from);
+        for stretch in self.stretches.iter().chain(&rest) {
+            let until = stretch.until.min(to);
+            drained += micros(until.since(as_of)) * u128::from(stretch.amount);
+            as_of = as_of.max(until);
+        }
+        drained
     }
 
     /// The first moment from `from` on at which `charge` fits and no edge is touched, if nobody takes before.
     pub(super) fn earliest(&self, limit: &Limit, charge: u64, from: Timestamp, edge: Span) -> Timestamp {
         let fits = first_moment(from, |at| self.fits(limit, charge, at));
         let Algorithm::Window(calendar) = limit.algorithm() else { return fits };
-        let (start, end) = calendar.window_at(fits);
+        let (start, end) = window_at(calendar, fits);
         let own_edge = edge_of((start, end), edge);
         if fits >= end.minus(own_edge) {
-            return end.plus(edge_of(calendar.window_at(end), edge));
+            return end.plus(edge_of(window_at(calendar, end), edge));
         }
         fits.max(start.plus(own_edge))
+    }
+
+    /// When all of a bucket has refilled at the rate of `limit`, from `at` on.
+    pub(super) fn refilled_at(&self, limit: &Limit, at: Timestamp) -> Option<Timestamp> {
+        let refills = matches!(limit.algorithm(), Algorithm::Bucket { .. } | Algorithm::Paced(_));
+        refills.then(|| first_moment(at, |at| self.used(limit, at) == 0))
     }
 
     /// When the limit is whole again, from `at` on.
     pub(super) fn resets_at(&self, limit: &Limit, at: Timestamp) -> Timestamp {
         match limit.algorithm() {
-            Algorithm::Window(calendar) => calendar.window_at(at).1,
+            Algorithm::Window(calendar) => window_at(calendar, at).1,
             Algorithm::FromFirstCall(period) => self.running(*period, at).map_or(at, |((_, end), _)| end),
             _ => first_moment(at, |at| self.used(limit, at) == 0),
         }
@@ -131,7 +168,7 @@ impl Log {
     pub(super) fn good_until(&self, limit: &Limit, at: Timestamp, edge: Span) -> Timestamp {
         match limit.algorithm() {
             Algorithm::Window(calendar) => {
-                let window = calendar.window_at(at);
+                let window = window_at(calendar, at);
                 window.1.minus(edge_of(window, edge))
             }
             Algorithm::FromFirstCall(period) => {
@@ -204,11 +241,30 @@ mod tests {
         let limit: Limit = "10 / minute sliding".parse().unwrap();
         let at = Timestamp::from_secs(10);
         let entry = Entry { when: at, booked_at: at, permit: PermitId(1), minus: 0, plus: 9 };
-        let log = Log { entries: vec![entry], slots: Vec::new() };
+        let log = Log { entries: vec![entry], ..Log::default() };
         assert_eq!(log.used(&limit, Timestamp::from_secs(59)), 9);
         assert_eq!(log.used(&limit, Timestamp::from_secs(90)), 5);
         assert!(log.fits(&limit, 5, Timestamp::from_secs(90)));
         assert!(!log.fits(&limit, 6, Timestamp::from_secs(90)));
         assert_eq!(log.resets_at(&limit, Timestamp::from_secs(90)), Timestamp::from_secs(120));
+    }
+
+    /// Ten units: ten seconds at one a second give ten, of which five were settled at a tenth of that.
+    #[test]
+    fn a_bucket_refills_by_the_rate_of_each_stretch() {
+        let (slow, quick): (Limit, Limit) = (
+            "1 / 10 seconds bucket burst 20".parse().unwrap(),
+            "10 / 10 seconds bucket burst 20".parse().unwrap(),
+        );
+        let at = Timestamp::from_secs;
+        let entry = Entry { when: at(100), booked_at: at(100), permit: PermitId(1), minus: 0, plus: 10 };
+        let mut log = Log { entries: vec![entry], ..Log::default() };
+        log.refilled(&quick, at(100), None);
+        assert_eq!([log.used(&quick, at(110)), log.used(&slow, at(110))], [0, 9]);
+        log.refilled(&quick, at(105), Some(PermitId(2)));
+        assert_eq!([log.used(&quick, at(110)), log.used(&slow, at(110))], [0, 5]);
+        assert_eq!(log.used(&slow, at(115)), 4);
+        log.forget(PermitId(2));
+        assert_eq!(log.used(&slow, at(110)), 9);
     }
 }

@@ -4,7 +4,8 @@
 //! window is the sum of what was booked in it, a bucket a fraction replayed exactly, a time to come back is searched
 //! for by asking "does it fit then?". It shares the engine's public types, and none of its arithmetic.
 //!
-//! One presumption: the rate of a bucket does not change while something of it is used.
+//! What a new rate means: a line is brought along by each change, at the rates of whoever makes it. So the time since the last
+//! change counts at the rate of whoever asks, and the time before it stays as it was settled.
 
 mod line;
 mod log;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 
 use line::Line;
 use tollway_core::bounds::PARTIES_PER_TAKE_MAX;
-use tollway_core::{LineKey, Operation, Outcome, Party, Refusal, Settled, Timestamp, Verb};
+use tollway_core::{Decision, LineKey, Operation, Outcome, Party, Refusal, Settled, Timestamp, Verb};
 
 use crate::plain::key_of;
 
@@ -46,14 +47,17 @@ impl Model {
             .unwrap_or_else(|refusal| (Outcome::Refused(refusal), false));
         if changed {
             self.lines.extend(parties.iter().map(key_of).zip(lines));
+        } else if let (Verb::Take(_), Outcome::Decided(Decision::Denied(_))) = (&operation.verb, &outcome) {
+            self.note_denial(parties);
         }
         outcome
     }
 
     /// Whether the answer may depend on when the store forgets a line that is as good as new.
     ///
-    /// It may forget early or late. That shows when the clock then goes back, or when a permit comes back to a line
-    /// that could have undone its booking or known its reset. Both answers are right, so the suite does not ask.
+    /// It may forget early or late. That shows when the clock then goes back, when a permit comes back to a line
+    /// that could have undone its booking or known its reset, or when somebody asks at a lower rate, by which the line would
+    /// not be as good as new. Both answers are right, so the suite does not ask.
     pub fn unclear(&self, operation: &Operation<'_>, clock: Timestamp) -> bool {
         let newest = self.newest.max(clock);
         let refunded = match operation.verb {
@@ -66,8 +70,17 @@ impl Model {
             let could_undo = refunded.is_some() && line.undo.is_some();
             let from_before_reset = refunded.is_some_and(|booking| booking.granted_at <= line.epoch);
             (line.good_as_new(newest) && (went_back || could_undo))
+                || line.counts_again(party.policy, clock, newest)
                 || (from_before_reset && line.epoch_matters_until <= newest)
         })
+    }
+
+    fn note_denial(&mut self, parties: &[Party<'_>]) {
+        for party in parties {
+            if let Some(line) = self.lines.get_mut(&key_of(party)) {
+                line.denied(party.policy);
+            }
+        }
     }
 
     fn line_of(&self, party: &Party<'_>) -> Line {

@@ -1,13 +1,12 @@
 //! Settling, returning, done and renew, by the model.
 
 use tollway_core::bounds::{REFUND_REMEMBERED, REFUNDS_MAX};
-use tollway_core::{
-    Algorithm, Booking, Calendar, Cost, Limit, Party, PermitId, Refusal, Settled, Span, Timestamp,
-};
+use tollway_core::{Algorithm, Booking, Cost, Limit, Party, PermitId, Refusal, Settled, Span, Timestamp};
 
 use super::line::Line;
 use super::log::{Entry, Log, within};
 use super::take::first_in_key_order;
+use crate::calendar::{multiple_of, window_at};
 
 pub(super) fn settle(
     parties: &[Party<'_>],
@@ -43,7 +42,7 @@ pub(super) fn give_back(
     let mut whole = true;
     for (party, line) in parties.iter().zip(lines) {
         line.calls.retain(|call| call.grant.permit != booking.permit);
-        if !line.undo(booking.permit, now) {
+        if !line.undo(booking.permit, party.policy, now) {
             whole &= correct(party, line, booking, &Cost::default(), booking.at > now, now);
         }
     }
@@ -73,7 +72,7 @@ pub(super) fn renew(parties: &[Party<'_>], lines: &mut [Line], permit: PermitId,
             let Some((_, until)) = slots.find(|slot| holds(slot, permit, now)) else { return false };
             *until = now.plus(*expires).max(*until);
         }
-        line.seen = now;
+        line.bring_along(party.policy, now, None);
     }
     true
 }
@@ -143,7 +142,7 @@ fn correct(
         let permit = booking.permit;
         log.entries.push(Entry { when, booked_at: booking.at, permit, minus: reserved, plus: actual });
     }
-    line.seen = now;
+    line.bring_along(party.policy, now, None);
     line.undo = None;
     whole
 }
@@ -159,10 +158,9 @@ fn refilled_since(limit: &Limit, age: Span) -> bool {
 
 /// Whether the window that runs at `now` is the one of the booking.
 fn same_window(algorithm: &Algorithm, log: &Log, booked_at: Timestamp, now: Timestamp) -> bool {
-    let of_calendar = |calendar: &Calendar| within(calendar.window_at(now), booked_at);
     match algorithm {
-        Algorithm::Window(calendar) => of_calendar(calendar),
-        Algorithm::Sliding(period) => of_calendar(&Calendar::Every(*period)),
+        Algorithm::Window(calendar) => within(window_at(calendar, now), booked_at),
+        Algorithm::Sliding(period) => within(multiple_of(*period, now), booked_at),
         Algorithm::FromFirstCall(period) => {
             log.running(*period, now).is_some_and(|(window, _)| within(window, booked_at))
         }

@@ -55,7 +55,7 @@ pub(super) fn take(
     if let (Decision::Granted(grant), _) = &taken {
         let grant = Grant { readings: Vec::new(), ..grant.clone() };
         let expires = now.plus(CALL_ID_REMEMBERED);
-        lines[keeper].seen = now;
+        lines[keeper].bring_along(parties[keeper].policy, now, Some(terms.permit));
         lines[keeper].calls.push(Call { id: id.clone(), asked, grant, expires });
     }
     Ok(taken)
@@ -204,12 +204,12 @@ fn book(party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, place: &Place, no
         }
         good_until = good_until.min(log.good_until(limit, at, party.policy.edge()));
     }
-    line.seen = now;
     line.undo = None;
     if ahead {
         line.undo = Some(Undo { permit: terms.permit, frontier, frontier_limit });
         (line.frontier, line.frontier_limit) = (at, place.limit);
     }
+    line.bring_along(party.policy, now, Some(terms.permit));
     good_until
 }
 

@@ -4,7 +4,12 @@
 //! between. So a call counts against a stretch of time only if it lies wholly inside, and the checker never raises a
 //! false alarm; and a denial is wrong only if even with every call that might have come before it the cost fitted.
 
+mod safe;
+
 use tollway_core::{Calendar, Span, Timestamp};
+
+use crate::calendar::{multiple_of, window_at};
+use safe::Safety;
 
 /// One limit, as far as the checker must know it.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +25,10 @@ pub enum Rule {
         /// How much is saved up.
         burst: u64,
     },
+    /// At most this much in a period, the window before counting by the part of it that the period still covers.
+    Sliding(u64, Span),
+    /// At most this much in a period that begins with its first call.
+    FromFirstCall(u64, Span),
     /// At most this many held at once.
     Slots(u64),
 }
@@ -70,7 +79,7 @@ pub struct Call {
 pub struct History {
     /// The limits.
     pub rules: Vec<Rule>,
-    /// By how much the store's clock may differ from the harness's.
+    /// By how much the store's clock may show more or less than the harness's.
     pub clock_error: Span,
     /// The calls, in any order.
     pub calls: Vec<Call>,
@@ -103,15 +112,14 @@ impl History {
     }
 
     fn safe(&self, limit: usize, rule: &Rule, calls: &[&Call]) -> Result<(), Fault> {
-        let admitted: Vec<&Call> = calls.iter().copied().filter(|call| call.told == Told::Admitted).collect();
-        match rule {
-            Rule::Window(amount, calendar) => safe_window(limit, *amount, calendar, &admitted),
-            Rule::Bucket { amount, period, burst } => {
-                let rate = Rate { amount: *amount, period: *period, burst: *burst, error: self.clock_error };
-                safe_bucket(limit, rate, &admitted)
-            }
-            Rule::Slots(amount) => safe_slots(limit, *amount, &admitted),
+        let told = |told: Told| calls.iter().copied().filter(move |call| call.told == told).collect();
+        Safety {
+            limit,
+            error: self.clock_error,
+            admitted: told(Told::Admitted),
+            unknown: told(Told::Unknown),
         }
+        .check(rule)
     }
 
     /// a denial is wrong if the cost fitted all limits, whichever calls had come before.
@@ -130,17 +138,36 @@ impl History {
         let counts = |call: &&&Call| matches!(call.told, Told::Admitted | Told::Unknown);
         let before = || calls.iter().filter(counts).filter(|call| call.when.invoke <= denied.when.complete);
         let cost_of = |call: &&Call| u128::from(call.costs[limit]);
+        let error = self.clock_error;
+        // The denial lies in this window and in no other, whatever the store's clock showed.
+        let surely_in = |(start, end): (Timestamp, Timestamp)| {
+            denied.when.invoke.minus(error) >= start && denied.when.complete.plus(error) < end
+        };
+        // What may have counted since then.
+        let since = |start: Timestamp| before().filter(move |call| call.when.complete.plus(error) >= start);
+        let taken = |start: Timestamp| since(start).map(cost_of).sum::<u128>();
         match rule {
             _ if cost == 0 => true,
             Rule::Window(amount, calendar) => {
-                let (start, end) = calendar.window_at(denied.when.invoke);
-                let inside = before().filter(|call| call.when.complete >= start);
-                denied.when.complete < end && inside.map(cost_of).sum::<u128>() + cost <= u128::from(*amount)
+                let window = window_at(calendar, denied.when.invoke);
+                surely_in(window) && taken(window.0) + cost <= u128::from(*amount)
+            }
+            Rule::Sliding(amount, period) => {
+                let (start, end) = multiple_of(*period, denied.when.invoke);
+                let both = taken(start.minus(*period));
+                let covered = micros(end.since(denied.when.invoke.minus(error)));
+                let used = taken(start) * micros(*period) + (both - taken(start)) * covered;
+                surely_in((start, end))
+                    && used + cost * micros(*period) <= u128::from(*amount) * micros(*period)
+            }
+            Rule::FromFirstCall(amount, period) => {
+                taken(denied.when.invoke.minus(period.plus(error))) + cost <= u128::from(*amount)
             }
             Rule::Bucket { amount, period, burst } => before().map(|call| call.when.complete).all(|from| {
                 let late = before().filter(|call| call.when.complete >= from);
                 let used = late.map(cost_of).sum::<u128>() * micros(*period);
-                let drained = micros(denied.when.invoke.since(from)) * u128::from(*amount);
+                let elapsed = denied.when.invoke.minus(error.times(2)).since(from);
+                let drained = micros(elapsed) * u128::from(*amount);
                 used + cost * micros(*period) <= u128::from(*burst) * micros(*period) + drained
             }),
             Rule::Slots(amount) => {
@@ -150,69 +177,6 @@ impl History {
             }
         }
     }
-}
-
-/// A-1 for windows: what lies wholly in one window, less what may have come back in it, is within the amount.
-fn safe_window(limit: usize, amount: u64, calendar: &Calendar, calls: &[&Call]) -> Result<(), Fault> {
-    for first in calls {
-        let (start, end) = calendar.window_at(first.when.invoke);
-        let inside = |when: &Stretch| start <= when.invoke && when.complete < end;
-        let taken: u128 =
-            calls.iter().filter(|call| inside(&call.when)).map(|call| u128::from(call.costs[limit])).sum();
-        let back = calls.iter().filter(|call| call.back.is_some_and(|back| back.invoke < end));
-        let back: u128 = back.map(|call| u128::from(call.costs[limit])).sum();
-        if taken > u128::from(amount) + back {
-            return fault(
-                "A-1",
-                format!("limit {limit}: {taken} of {amount} granted in the window from {start:?}"),
-            );
-        }
-    }
-    Ok(())
-}
-
-/// A bucket's rate and by how much clocks may differ.
-#[derive(Clone, Copy)]
-struct Rate {
-    amount: u64,
-    period: Span,
-    burst: u64,
-    error: Span,
-}
-
-/// A-1 for buckets: between any start and any end, at most the burst and what refills meanwhile.
-fn safe_bucket(limit: usize, rate: Rate, calls: &[&Call]) -> Result<(), Fault> {
-    let mut by_end = calls.to_vec();
-    by_end.sort_by_key(|call| call.when.complete);
-    for start in calls.iter().map(|call| call.when.invoke) {
-        let mut granted = 0u128;
-        for call in by_end.iter().filter(|call| call.when.invoke >= start) {
-            granted += u128::from(call.costs[limit]);
-            let end = call.when.complete;
-            let back = calls.iter().filter(|call| call.back.is_some_and(|back| back.invoke <= end));
-            let back: u128 = back.map(|call| u128::from(call.costs[limit])).sum();
-            let refilled = micros(end.since(start).plus(rate.error)) * u128::from(rate.amount);
-            if granted * micros(rate.period)
-                > (u128::from(rate.burst) + back) * micros(rate.period) + refilled
-            {
-                return fault("A-1", format!("limit {limit}: {granted} granted from {start:?} to {end:?}"));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A-1 for slots: at no moment are more surely held than there are.
-fn safe_slots(limit: usize, amount: u64, calls: &[&Call]) -> Result<(), Fault> {
-    for moment in calls.iter().map(|call| call.when.complete) {
-        let held =
-            |call: &&&Call| call.when.complete <= moment && call.back.is_none_or(|back| moment < back.invoke);
-        let held = calls.iter().filter(held).count();
-        if held > amount as usize {
-            return fault("A-1", format!("limit {limit}: {held} of {amount} slots held at {moment:?}"));
-        }
-    }
-    Ok(())
 }
 
 /// of all calls with one id, one was counted.
@@ -248,7 +212,11 @@ mod tests {
     }
 
     fn judge(rule: Rule, calls: Vec<Call>) -> Option<&'static str> {
-        let history = History { rules: vec![rule], clock_error: Span::ZERO, calls };
+        judge_with_error(rule, calls, 0)
+    }
+
+    fn judge_with_error(rule: Rule, calls: Vec<Call>, error_secs: u64) -> Option<&'static str> {
+        let history = History { rules: vec![rule], clock_error: Span::from_secs(error_secs), calls };
         history.check().err().map(|fault| fault.rule)
     }
 
@@ -294,6 +262,78 @@ mod tests {
         assert_eq!(judge(bucket(), denied.clone()), None);
         denied.push(call(1, 112, 113, Told::Denied));
         assert_eq!(judge(bucket(), denied), Some("A-2"));
+    }
+
+    /// Ten in a minute of which 54 seconds still count are nine.
+    #[test]
+    fn a_sliding_window_counts_the_one_before_by_its_part() {
+        let sliding = || Rule::Sliding(10, Span::from_mins(1));
+        let then =
+            |cost, invoke, told| vec![call(10, 61, 62, Told::Admitted), call(cost, invoke, invoke + 1, told)];
+        assert_eq!(judge(sliding(), then(1, 63, Told::Admitted)), Some("A-1"));
+        assert_eq!(judge(sliding(), then(1, 125, Told::Admitted)), None);
+        assert_eq!(judge(sliding(), then(2, 125, Told::Admitted)), Some("A-1"));
+        assert_eq!(judge(sliding(), then(2, 125, Told::Denied)), None);
+        assert_eq!(judge(sliding(), then(1, 126, Told::Denied)), Some("A-2"));
+        assert_eq!(
+            judge(sliding(), then(2, 119, Told::Admitted)),
+            None,
+            "it may have acted in either window"
+        );
+        assert_eq!(judge(sliding(), then(10, 183, Told::Admitted)), None);
+    }
+
+    #[test]
+    fn a_window_from_first_call_is_followed_from_one_to_the_next() {
+        let from_first = || Rule::FromFirstCall(2, Span::from_mins(1));
+        let admitted = |invokes: &[u64]| {
+            invokes.iter().map(|invoke| call(1, *invoke, invoke + 1, Told::Admitted)).collect::<Vec<_>>()
+        };
+        assert_eq!(judge(from_first(), admitted(&[61, 100, 125, 126])), None);
+        assert_eq!(judge(from_first(), admitted(&[61, 100, 110])), Some("A-1"));
+        assert_eq!(judge(from_first(), admitted(&[61, 100, 125, 126, 180])), Some("A-1"));
+        assert_eq!(
+            judge(from_first(), admitted(&[61, 100, 120, 125, 126])),
+            None,
+            "one acted in either window"
+        );
+        let then_denied = |invoke| {
+            let mut calls = admitted(&[61, 62]);
+            calls.push(call(1, invoke, invoke + 1, Told::Denied));
+            judge(from_first(), calls)
+        };
+        assert_eq!([then_denied(63), then_denied(121), then_denied(125)], [None, None, Some("A-2")]);
+    }
+
+    /// A call that somebody gave back may have been the window: then nobody knows when the next began.
+    #[test]
+    fn a_window_from_first_call_may_go_with_what_came_back() {
+        let from_first = Rule::FromFirstCall(2, Span::from_mins(1));
+        let mut calls = vec![Call { back: Some(secs(63, 64)), ..call(1, 61, 62, Told::Admitted) }];
+        calls.extend([80, 81, 130, 139, 141].map(|invoke| call(1, invoke, invoke + 1, Told::Admitted)));
+        assert_eq!(judge(from_first.clone(), calls.clone()), None);
+        calls.extend([90, 91].map(|invoke| call(1, invoke, invoke + 1, Told::Admitted)));
+        assert_eq!(judge(from_first, calls), Some("A-1"));
+    }
+
+    /// Nothing is called wrong that a clock within its declared error explains, and beyond that it is.
+    #[test]
+    fn a_clock_error_is_allowed_for() {
+        let late = vec![call(2, 61, 62, Told::Admitted), call(1, 118, 119, Told::Admitted)];
+        let quick = vec![call(2, 99, 100, Told::Admitted), call(1, 104, 105, Told::Admitted)];
+        let denied = vec![call(2, 58, 58, Told::Admitted), call(1, 61, 62, Told::Denied)];
+        let refilled = vec![call(2, 99, 100, Told::Admitted), call(1, 112, 113, Told::Denied)];
+        for (rule, calls, wrong) in [
+            (window(), late, "A-1"),
+            (bucket(), quick, "A-1"),
+            (window(), denied, "A-2"),
+            (bucket(), refilled, "A-2"),
+        ] {
+            assert_eq!(judge_with_error(rule.clone(), calls.clone(), 0), Some(wrong));
+            assert_eq!(judge_with_error(rule, calls, 2), None);
+        }
+        let early = vec![call(2, 64, 65, Told::Admitted), call(1, 100, 101, Told::Admitted)];
+        assert_eq!(judge_with_error(window(), early, 2), Some("A-1"));
     }
 
     #[test]
