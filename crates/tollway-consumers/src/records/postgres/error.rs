@@ -31,7 +31,9 @@ pub(super) fn failed(error: &Error, lost: Retry) -> RecordsError {
 /// The meaning of an error of a statement that writes a record.
 pub(super) fn changing(consumer: &ConsumerId, error: &Error) -> RecordsError {
     match error.code() {
-        Some(&SqlState::EXCLUSION_VIOLATION | &SqlState::UNIQUE_VIOLATION) => RecordsError::conflict(consumer),
+        Some(&SqlState::EXCLUSION_VIOLATION | &SqlState::UNIQUE_VIOLATION) => {
+            RecordsError::conflict(consumer)
+        }
         _ => failed(error, Retry::Unclear),
     }
 }
