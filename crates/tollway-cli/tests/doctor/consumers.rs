@@ -11,7 +11,8 @@ fn record(home: &Home, consumer: &str, from: &str, to: &str, per_minute: i64) {
     let url = format!("sqlite:{}", home.path().join("tollway.db").display());
     let draft = Draft {
         consumer: ConsumerId::new(consumer).unwrap(),
-        scope: Scope::default(),
+        // Those of one scope must not overlap.
+        scope: Scope::new(Some(format!("{per_minute} a minute")), None, None).unwrap(),
         validity: Validity::new(read_date(from).unwrap(), read_date(to).unwrap()).unwrap(),
         amounts: Amounts::new([-1, per_minute, -1, -1, -1, -1]).unwrap(),
     };
@@ -50,7 +51,7 @@ fn nobody_has_a_record() {
     record(&home, "abc", "2020-01-01T00:00:00Z", "2099-12-31T00:00:00Z", -1);
     let why = told(&home, &["--consumer", "abc"], "no-record", "why");
     assert!(why.contains("no positive amount"), "{why}");
-    record(&home, "abc", "2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z", 100);
+    record(&home, "abc", "2021-01-01T00:00:00Z", "2099-01-01T00:00:00Z", 100);
     assert_eq!(codes(&home, &[]), ["(not-on-disk)"]);
     assert_eq!(codes(&home, &["--consumer", "abc"]), ["(not-on-disk)"]);
     assert_eq!(codes(&home, &["--consumer", "ben"]), ["no-record", "(not-on-disk)"]);
@@ -62,7 +63,7 @@ fn nobody_has_a_record() {
 #[test]
 fn a_consumer_is_blocked() {
     let home = Home::with_config(&config("memory:", "per_minute = 5"));
-    record(&home, "abc", "2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z", 100);
+    record(&home, "abc", "2021-01-01T00:00:00Z", "2099-01-01T00:00:00Z", 100);
     let url = format!("sqlite:{}", home.path().join("tollway.db").display());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let block = |blocked| {
