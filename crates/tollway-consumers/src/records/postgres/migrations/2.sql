@@ -1,6 +1,7 @@
 -- Of one consumer and scope no two are valid at the same moment. By a trigger, so that it holds for every program that writes.
--- Whoever writes waits for others who write for the same consumer, and then sees what they wrote.
-CREATE FUNCTION consumer_records_do_not_overlap() RETURNS trigger LANGUAGE plpgsql AS $$
+-- Whoever writes waits for others who write for the same consumer, and then sees what they wrote. The table is the one beside
+-- it, wherever the writer looks for its own.
+CREATE FUNCTION consumer_records_do_not_overlap() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('tollway record of ' || NEW.consumer, 0));
     IF EXISTS (
