@@ -266,7 +266,8 @@ fn book(party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, found: &Found, gr
     line.note_expiry(party.policy);
 }
 
-/// Judges a shadow by itself, now. One that would grant is debited; one that would not is reported, and that is all.
+/// Judges a shadow by itself, now. One that would grant is debited; one that would not is reported, and its line lives on as
+/// after any denial (I6).
 fn judge_shadow(index: usize, party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, now: Timestamp) -> u16 {
     let mut found = Found { at: now.max(line.frontier()), party: index, limit: 0, settled: false };
     found.push_on(index, party.policy, party.cost, line.as_of(), line.meters.iter());
@@ -275,6 +276,7 @@ fn judge_shadow(index: usize, party: &Party<'_>, line: &mut Line, terms: &Terms<
         debit(party.policy, party.cost, line, terms.permit, now, &mut grant);
         return 0;
     }
+    line.keep_longer(party.policy);
     u32::try_from(index).ok().and_then(|index| 1u16.checked_shl(index)).unwrap_or(0)
 }
 

@@ -3,24 +3,11 @@
 parts.apply = function()
   local apply = {}
 
-  local function has_bucket(policy)
-    for _, limit in ipairs(policy.limits) do
-      if limit.kind == "bucket" then return true end
-    end
-    return false
-  end
-
   -- A denial changes no meter. But a line whose rate was lowered since must not be forgotten as early as it says (I6).
   local function keep_longer(parties, lines)
     local longer = false
     for index, party in ipairs(parties) do
-      local line = lines[index]
-      local before = line.expires
-      if before > 0 and has_bucket(party.policy) then
-        engine.change.note_expiry(line, party.policy)
-        longer = longer or line.expires > before
-        if line.expires < before then line.expires = before end
-      end
+      if engine.change.keep_longer(lines[index], party.policy) then longer = true end
     end
     return longer
   end

@@ -39,12 +39,15 @@ parts.aside = function()
     return good_until, over
   end
 
-  -- Judges a shadow by itself, now. One that would grant is debited; one that would not is reported, and that is
-  -- all.
+  -- Judges a shadow by itself, now. One that would grant is debited; one that would not is reported, and its line
+  -- lives on as after any denial (I6).
   function aside.would_deny(index, party, line, permit, now)
     local found = { at = max(now, engine.line.frontier(line)) }
     engine.decide.push_on(found, index, party, line)
-    if found.at > now or engine.decide.above_limit(party) then return true end
+    if found.at > now or engine.decide.above_limit(party) then
+      engine.change.keep_longer(line, party.policy)
+      return true
+    end
     engine.decide.debit(party, line, permit, now, now)
     return false
   end

@@ -87,6 +87,24 @@ parts.change = function()
     line.expires = expires
   end
 
+  local function has_bucket(policy)
+    for _, limit in ipairs(policy.limits) do
+      if limit.kind == "bucket" then return true end
+    end
+    return false
+  end
+
+  -- A rate that was lowered since the last change refills later than was thought then: keeps the line for longer (I6),
+  -- and says whether it did.
+  function change.keep_longer(line, policy)
+    local before = line.expires
+    if before == 0 or not has_bucket(policy) then return false end
+    change.note_expiry(line, policy)
+    if line.expires > before then return true end
+    line.expires = before
+    return false
+  end
+
   -- Records a clock reading, and brings the meters along.
   function change.bring_to(line, policy, now)
     local as_of = engine.line.as_of(line)

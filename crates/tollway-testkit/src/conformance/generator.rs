@@ -240,8 +240,7 @@ fn versions(random: &mut Random) -> Vec<Policy> {
     let policy = policy.with_edge(edge).with_shadow(random.percent(12)).with_forgetting(random.percent(12));
     let policy = policy.with_max_wait(max_wait).unwrap();
     let mut versions = vec![policy.clone()];
-    let rates_stay = policy.shadow();
-    let amounts: Vec<Limit> = first.iter().map(|limit| other_amount(random, limit, rates_stay)).collect();
+    let amounts: Vec<Limit> = first.iter().map(|limit| other_amount(random, limit)).collect();
     versions.push(policy.with_limits(amounts).unwrap());
     if first.len() > 1 {
         versions.push(policy.with_limits(first[1..].to_vec()).unwrap());
@@ -260,16 +259,14 @@ fn limit(random: &mut Random, index: usize, text: &str) -> Limit {
     format!("l{index}: {}", text.replace('N', &amount)).parse().unwrap()
 }
 
-/// Another amount; of a bucket another rate, another burst, or both. The rates of a shadow stay: what a line that it would
-/// deny on is told of an earlier rate is not modelled.
-fn other_amount(random: &mut Random, limit: &Limit, rates_stay: bool) -> Limit {
+/// Another amount; of a bucket another rate, another burst, or both.
+fn other_amount(random: &mut Random, limit: &Limit) -> Limit {
     let amount = random.between(1, 8);
     let (period, burst) = match *limit.algorithm() {
         Algorithm::Bucket { period, burst } => (period, burst),
-        Algorithm::Paced(_) if rates_stay => return limit.clone(),
         _ => return limit.with_amount(amount).unwrap(),
     };
-    let amount = if random.percent(70) && !rates_stay { amount } else { limit.amount() };
+    let amount = if random.percent(70) { amount } else { limit.amount() };
     let burst = if random.percent(50) { random.between(1, 8) } else { burst };
     let algorithm = Algorithm::Bucket { period, burst };
     Limit::new(amount, limit.unit().clone(), algorithm).unwrap().named(limit.name().clone())

@@ -76,7 +76,8 @@ impl Line {
         self.seen.max(self.frontier)
     }
 
-    /// Takes on the limits of `policy`. If they are others than before, the last booking cannot be undone any more.
+    /// Takes on the limits of `policy`. If they are others than before, the last booking cannot be undone any more, and a limit
+    /// that is named again has refilled until the last change at its new rate: nobody else has had one since.
     pub(super) fn fit(&mut self, policy: &Policy) {
         let identities: Vec<u32> = policy.limits().iter().map(Limit::identity).collect();
         if self.identities != identities {
@@ -84,6 +85,12 @@ impl Line {
             self.frontier_limit = 0;
             if policy.forgets() {
                 self.logs.retain(|identity, _| identities.contains(identity));
+            }
+            let as_of = self.as_of();
+            for limit in policy.limits().iter().filter(|limit| !self.identities.contains(&limit.identity())) {
+                if let Some(kept) = self.logs.get_mut(&limit.identity()) {
+                    kept.log.refilled(limit, as_of, None);
+                }
             }
             self.identities = identities;
         }

@@ -134,6 +134,7 @@ fn decide(
             book(party, line, terms, &Place { at: now, party: 0, limit: 0 }, now);
         } else {
             would_deny |= 1 << index;
+            line.denied(party.policy);
         }
     }
     let readings = if terms.readings { read_all(parties, lines, now) } else { Vec::new() };

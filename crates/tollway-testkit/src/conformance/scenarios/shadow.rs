@@ -11,6 +11,7 @@ super::list![
     a_shadow_never_refuses,
     a_shadow_does_not_keep_a_take_from_waiting,
     a_shadow_refuses_no_settle,
+    a_shadow_at_a_lowered_rate_is_not_forgotten_early,
 ];
 
 fn a_shadow_that_would_deny_only_says_so(lab: &Lab<'_>) {
@@ -54,4 +55,16 @@ fn a_shadow_refuses_no_settle(lab: &Lab<'_>) {
     let permit = lab.ask(&shadow).cost("tokens", 5).granted();
     assert_eq!(lab.try_settle(&permit, [("tokens", 500)], false), Outcome::Settled(Settled::Whole));
     lab.ask(&shadow).cost("tokens", 5).granted();
+}
+
+/// Ten are used, and refill in ten minutes since the rate was lowered, which the shadow was asked to know: a store that forgets
+/// what is as good as new must not think of the minute it took before.
+fn a_shadow_at_a_lowered_rate_is_not_forgotten_early(lab: &Lab<'_>) {
+    let shadow = lab.policy(["10 / minute bucket"]).with_shadow(true);
+    let lowered = vec!["1 / minute bucket burst 10".parse().expect("a limit")];
+    let lowered = shadow.with_limits(lowered).expect("the scenario's limits are right");
+    (0..10).for_each(|_| assert_eq!(lab.ask(&shadow).granted().grant.would_deny, 0));
+    assert_eq!(lab.ask(&lowered).granted().grant.would_deny, 1);
+    lab.at(65);
+    assert_eq!(lab.used(&lowered), [9]);
 }
