@@ -34,7 +34,12 @@ pub(super) fn contest(case: &str, parts: &[Part], effort: Effort, report: &mut R
     }
     let mut figures = vec![Vec::new(); parts.len()];
     for round in 1..=effort.rounds {
-        for (part, figures) in parts.iter().zip(&mut figures) {
+        let mut order: Vec<_> = parts.iter().zip(&mut figures).collect();
+        // There and back, so that nobody always comes after the same one.
+        if round % 2 == 0 {
+            order.reverse();
+        }
+        for (part, figures) in order {
             let played = play(part, effort.round).with_context(|| format!("{case}, {}", part.name))?;
             eprintln!("{case}, round {round}: {}, {:.2} us", part.name, played.cpu_micros);
             figures.push(played);

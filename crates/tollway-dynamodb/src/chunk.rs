@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tollway_core::bounds::PARTIES_PER_TAKE_MAX;
-use tollway_core::{
-    Begun, Decision, Grant, Line, LineKey, Outcome, Outcomes, OwnedOperation, OwnedVerb, Timestamp, apply,
-};
+use tollway_core::{Decision, Line, LineKey, Outcome, Outcomes, OwnedOperation, OwnedVerb, Timestamp, apply};
 use tollway_remote::Call;
 
 use crate::cache::Known;
@@ -71,7 +69,6 @@ impl<'a> Chunk<'a> {
                 })
                 .collect();
             let applied = operation.lend(|operation| apply(operation, &mut lines, now));
-            raise_alarm_if_over(operation, &applied.outcome);
             if applied.changed {
                 decided.changed.extend(keys.into_iter().zip(lines));
             }
@@ -92,18 +89,4 @@ fn keys_of(operation: &OwnedOperation) -> impl Iterator<Item = LineKey> {
 fn is_plain_denial(operation: &OwnedOperation, outcome: &Outcome) -> bool {
     matches!(&operation.verb, OwnedVerb::Take(terms) if terms.call.is_none())
         && matches!(outcome, Outcome::Decided(Decision::Denied(_)))
-}
-
-fn raise_alarm_if_over(operation: &OwnedOperation, outcome: &Outcome) {
-    let grant: Option<&Grant> = match outcome {
-        Outcome::Decided(Decision::Granted(grant))
-        | Outcome::Begun(Begun::Again(Decision::Granted(grant))) => Some(grant),
-        _ => None,
-    };
-    if grant.is_some_and(|grant| grant.over) {
-        // Without their subjects, which are nobody's business.
-        let policies: Vec<&str> =
-            operation.parties.iter().map(|party| party.policy.name().as_str()).collect();
-        tracing::error!(?policies, "I1 is broken: a grant exceeds its limit");
-    }
 }

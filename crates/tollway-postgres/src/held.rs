@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tollway_core::{
-    Applied, Begun, Decision, Grant, Line, LineKey, Outcome, Outcomes, OwnedOperation, StoreError, Timestamp,
-    apply,
-};
+use tollway_core::{Applied, Line, LineKey, Outcomes, OwnedOperation, StoreError, Timestamp, apply};
 use tollway_remote::Call;
 
 use crate::error::unreadable;
@@ -105,7 +102,6 @@ impl Held {
         let mut lines: Vec<Line> =
             parties.map(|(key, party)| known(key).unwrap_or_else(|| Line::new(&party.policy))).collect();
         let applied = operation.lend(|operation| apply(operation, &mut lines, now));
-        raise_alarm_if_over(operation, &applied.outcome);
         if applied.changed {
             for (key, line) in keys.into_iter().zip(lines) {
                 self.lines.insert(key, Stored::Read { line, changed: true });
@@ -135,18 +131,4 @@ pub(crate) fn stored_key(key: &LineKey) -> Vec<u8> {
 
 fn write(value: &impl serde::Serialize) -> Result<Vec<u8>, StoreError> {
     serde_json::to_vec(value).map_err(|error| unreadable("what is to be written", &error))
-}
-
-fn raise_alarm_if_over(operation: &OwnedOperation, outcome: &Outcome) {
-    let grant: Option<&Grant> = match outcome {
-        Outcome::Decided(Decision::Granted(grant))
-        | Outcome::Begun(Begun::Again(Decision::Granted(grant))) => Some(grant),
-        _ => None,
-    };
-    if grant.is_some_and(|grant| grant.over) {
-        // Without their subjects, which are nobody's business.
-        let policies: Vec<&str> =
-            operation.parties.iter().map(|party| party.policy.name().as_str()).collect();
-        tracing::error!(?policies, "I1 is broken: a grant exceeds its limit");
-    }
 }

@@ -12,6 +12,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep_until};
 use tollway_core::{Fault, Outcomes, Retry, StoreError};
 
+use crate::alarm::raise_if_over;
 use crate::backoff::Backoff;
 use crate::lane::{Flight, Lane, Reply, Request};
 use crate::lost::give_back;
@@ -184,6 +185,7 @@ impl<L: Link> Driver<L> {
     fn succeeded(&mut self, flight: Flight, outcomes: Outcomes) {
         let told = flight.replies.into_iter().zip(&flight.call.operations).zip(outcomes);
         for (((_, mut reply), operation), outcome) in told {
+            raise_if_over(operation, &outcome);
             if let Err(unheard) = reply.answer(outcome)
                 && let Some(operation) = give_back(operation, &unheard)
                 && let Some(tag) = Tag::of(&operation)

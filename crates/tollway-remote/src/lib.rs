@@ -23,6 +23,7 @@
 //! never is. One that was sent, and whose outcome is unclear, is seen through in the background; if it turns out to be a
 //! granted take that its caller was never told of, the permit is given back.
 
+mod alarm;
 mod backoff;
 mod call;
 mod driver;
