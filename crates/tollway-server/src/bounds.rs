@@ -8,6 +8,12 @@ use crate::Door;
 /// The longest request body, in bytes: a batch of a hundred takes with long subjects fits several times.
 pub const BODY_BYTES_MAX: usize = 64 * 1_024;
 
+/// What bodies that have begun and not ended may have in all, on one connection: a proxy's many small ones fit.
+pub(crate) const BODIES_BYTES_PER_CONNECTION_MAX: usize = 1_024 * 1_024;
+
+/// And on all connections of a worker, however many clients work together.
+pub(crate) const BODIES_BYTES_PER_WORKER_MAX: usize = 64 * 1_024 * 1_024;
+
 /// The longest head of a request, in bytes: the usual bound of proxies, so that what they let through is understood.
 /// The number of headers is hyper's bound, a hundred.
 pub const HEAD_BYTES_MAX: usize = 16 * 1_024;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tollway_inbound::address::Peer;
 
-use crate::http;
+use crate::http::{self, Room};
 use crate::listener::Door;
 use crate::places::Place;
 use crate::resp;
@@ -27,12 +27,14 @@ pub(crate) struct Caller {
     pub(crate) peer: Peer,
     pub(crate) door: Door,
     pub(crate) pulse: Rc<Pulse>,
+    pub(crate) room: Rc<Room>,
 }
 
 /// Serves a connection until it ends, one way or another.
 pub(crate) async fn serve(worker: Rc<Worker>, arrival: Arrival) {
     let watch = worker.watch(arrival.door);
-    let caller = Caller { peer: arrival.peer, door: arrival.door, pulse: Rc::clone(&watch.pulse) };
+    let room = Rc::new(Room::beside(&worker.unread));
+    let caller = Caller { peer: arrival.peer, door: arrival.door, pulse: Rc::clone(&watch.pulse), room };
     let over_tcp = arrival.socket.is_tcp();
     let socket = match arrival.socket.open() {
         Ok(socket) => Watched::new(socket, Rc::clone(&watch.pulse)),
@@ -57,6 +59,8 @@ async fn speak(worker: &Rc<Worker>, stream: impl AsyncRead + AsyncWrite + Unpin 
     match caller.door {
         Door::Resp => {
             let pulse = Rc::clone(&caller.pulse);
+            // Pools open connections ahead of their first request.
+            pulse.rest();
             watch_task(&pulse, resp::serve(worker, stream, caller)).await;
         }
         _ => http::serve(worker, stream, caller).await,

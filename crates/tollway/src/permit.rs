@@ -1,5 +1,6 @@
 //! A permit: a granted take, from its grant until it is done.
 
+mod leased;
 mod ticket;
 
 use std::fmt;
@@ -13,8 +14,6 @@ use tollway_core::{
 
 use crate::background::in_background;
 use crate::bound::{Asks, next_permit};
-use crate::debit::debit;
-use crate::fallback::cost_of;
 use crate::journal::Held;
 use crate::renewal::keep_slots;
 use crate::request::wrong_answer;
@@ -249,31 +248,6 @@ impl Permit {
         }
         let answer = self.send_return();
         self.settled(answer).await
-    }
-
-    /// Puts the lease right that it was paid from; an overrun that the lease does not hold is debited in the store.
-    async fn settle_leased(self, actual: Option<&Cost>) -> Result<Settled, TakeError> {
-        let ask = self.asks.first();
-        let policy = &ask.bound.policy;
-        let used = |unit| actual.map_or(0, |actual| actual.of(unit));
-        let unused = cost_of(policy, |unit| ask.cost().of(unit).saturating_sub(used(unit)));
-        let overrun = cost_of(policy, |unit| used(unit).saturating_sub(ask.cost().of(unit)));
-        let (leases, subject) = (ask.bound.leases.as_ref(), ask.subject.as_str());
-        let some = |cost: &Cost| cost.amounts().iter().any(|amount| *amount > 0);
-        let window_ends = self.booking.good_until;
-        // A lease remembers no permits, so one that may be in other hands too could be credited again and again.
-        let mine = leases.filter(|_| !self.remember);
-        let credited = !some(&unused)
-            || mine.is_some_and(|leases| leases.credit(policy, subject, unused.amounts(), window_ends));
-        let now = ask.bound.shared.clock.now();
-        let paid = !some(&overrun)
-            || leases.is_some_and(|leases| leases.spend(policy, subject, &overrun, now).is_some());
-        if !paid {
-            debit(&ask.bound.shared, policy, &ask.subject, overrun).await?;
-        }
-        let settled = if credited { Settled::Whole } else { Settled::Partly };
-        self.count_lost(settled);
-        Ok(settled)
     }
 
     /// The call is done: frees its slots. Dropping the permit does the same in the background.

@@ -142,6 +142,29 @@ fn a_leased_permit_is_settled_and_given_back_in_its_lease() {
     }
 }
 
+/// A ticket may be in many hands: what it took more is debited once, however often that is said.
+#[tokio::test]
+async fn a_leased_ticket_is_settled_once() {
+    let (folder, clock) = begin();
+    let process = Process::new(&folder.path().join("state"), &clock, &["100000 tokens / minute"]);
+    let limiter = &process.limiter;
+    let take = async || limiter.try_take("api").cost("tokens", 100).await.unwrap().granted().unwrap();
+    for _ in 0..20 {
+        drop(take().await);
+    }
+    let asked = process.asked();
+    let (ticket, unused) = (take().await.into_ticket(), take().await.into_ticket());
+    assert_eq!(process.asked(), asked, "both are of the lease");
+    let spent = async || limiter.usage("api").await.unwrap().limits[0].used;
+    let before = spent().await;
+    assert_eq!(ticket.settle(limiter, [("tokens", 500)]).await.unwrap(), Settled::Whole);
+    for _ in 0..2 {
+        assert_eq!(ticket.settle(limiter, [("tokens", 500)]).await.unwrap(), Settled::Repeated);
+        assert_eq!(unused.give_back(limiter).await.unwrap(), Settled::Dropped, "nothing came back");
+    }
+    assert_eq!(spent().await, before + 400);
+}
+
 #[test]
 fn a_leased_permit_that_begins_too_late_takes_again() {
     let (folder, clock) = begin();

@@ -97,13 +97,7 @@ impl Asked {
     /// Two descriptors may count in one place; then both count.
     pub(super) fn count(&mut self, count: Count) -> Place {
         if let Some(index) = self.counts.iter().position(|known| known.is_same(&count)) {
-            let counted = &mut self.counts[index].hits;
-            for (unit, hits) in count.hits {
-                match counted.iter_mut().find(|(known, _)| *known == unit) {
-                    Some((_, counted)) => *counted = counted.saturating_add(hits),
-                    None => counted.push((unit, hits)),
-                }
-            }
+            self.counts[index].join(count);
             return Place::Counted(index);
         }
         self.counts.push(count);

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use smallvec::SmallVec;
+use tollway::Limit;
 use tollway::core::REQUESTS;
 use tollway_inbound::headers::{Shown, most_telling};
 
@@ -27,7 +28,22 @@ impl Count {
     /// Whether both count in one place. A consumer's policy is made for each call.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let both_consumers = [self.whose, other.whose] == [Some(Whose::Consumer); 2];
-        (both_consumers || Rc::ptr_eq(&self.known, &other.known)) && self.subject == other.subject
+        let same_policy = || self.known.policy.name() == other.known.policy.name();
+        (both_consumers || same_policy()) && self.subject == other.subject
+    }
+
+    /// Adds what counts in the same place. If the two have brought limits of their own, the stricter is in force.
+    pub(super) fn join(&mut self, other: Self) {
+        for (unit, hits) in other.hits {
+            match self.hits.iter_mut().find(|(known, _)| *known == unit) {
+                Some((_, counted)) => *counted = counted.saturating_add(hits),
+                None => self.hits.push((unit, hits)),
+            }
+        }
+        let capacity = |known: &Known| known.policy.limits().iter().map(Limit::capacity).min();
+        if capacity(&other.known) < capacity(&self.known) {
+            self.known = other.known;
+        }
     }
 
     /// Whether it is only looked at.

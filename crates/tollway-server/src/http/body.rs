@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
@@ -13,6 +13,7 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use super::problem::Problem;
+use super::room::{Held, Room};
 use super::whole::Body;
 use crate::bounds::BODY_BYTES_MAX;
 use crate::connection::Caller;
@@ -33,20 +34,41 @@ pub(crate) async fn read(caller: &Caller, request: Request<Incoming>) -> Result<
     if announced > BODY_BYTES_MAX {
         return Err(Problem::body_too_large());
     }
-    let mut whole = pin!(Limited::new(body, BODY_BYTES_MAX).collect());
+    let mut whole = pin!(collect(body, &caller.room));
     // Most bodies come with their heads, and then no timer is needed.
-    let collected = match poll_fn(|context| Poll::Ready(whole.as_mut().poll(context))).await {
+    match poll_fn(|context| Poll::Ready(whole.as_mut().poll(context))).await {
         Poll::Ready(collected) => collected,
         Poll::Pending => match timeout(caller.pulse.body_time(), whole).await {
             Ok(collected) => collected,
-            Err(_) => return Err(Problem::body_too_slow()),
+            Err(_) => Err(Problem::body_too_slow()),
         },
-    };
-    match collected {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Problem::body_too_large()),
-        Err(_) => Err(Problem::bad_request("the body ended before it was whole")),
     }
+}
+
+/// Most bodies are one piece, which is taken as it is.
+async fn collect(mut body: Incoming, room: &Room) -> Result<Bytes, Problem> {
+    let mut piece = next_piece(&mut body).await?;
+    if body.is_end_stream() {
+        let whole = piece.unwrap_or_default();
+        return if whole.len() > BODY_BYTES_MAX { Err(Problem::body_too_large()) } else { Ok(whole) };
+    }
+    let mut held = Held::new(room);
+    while let Some(more) = piece {
+        held.push(&more)?;
+        piece = next_piece(&mut body).await?;
+    }
+    Ok(held.into_bytes())
+}
+
+async fn next_piece(body: &mut Incoming) -> Result<Option<Bytes>, Problem> {
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Problem::bad_request("the body ended before it was whole"))?;
+        // What is no data is behind it, and nobody's business.
+        if let Ok(data) = frame.into_data() {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
 }
 
 /// An answer in JSON.

@@ -15,6 +15,7 @@ mod permit;
 mod problem;
 mod query;
 mod question;
+mod room;
 mod route;
 mod take;
 mod whole;
@@ -36,6 +37,7 @@ pub(crate) use body::{Response, json, metrics_text, no_content, read};
 pub(crate) use problem::Problem;
 pub(crate) use query::Query;
 pub(crate) use question::{LimitQuestion, ResetQuestion};
+pub(crate) use room::Room;
 pub(crate) use route::{Access, Operation};
 pub(crate) use whole::Body;
 

@@ -68,6 +68,18 @@ impl Problem {
             .with_header(CONNECTION, "close")
     }
 
+    pub(super) fn too_many_bodies() -> Self {
+        let detail =
+            "too many requests have begun whose bodies are not whole yet; end some of them, and ask again";
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "urn:tollway:too-many-bodies",
+            "no room for this body",
+            detail,
+        )
+        .with_header(RETRY_AFTER, "1")
+    }
+
     pub(super) fn body_too_slow() -> Self {
         let detail = "the body did not come in time";
         Self::new(StatusCode::REQUEST_TIMEOUT, "urn:tollway:body-too-slow", "the body is too slow", detail)
@@ -227,8 +239,15 @@ impl Problem {
     fn of_refusal(refusal: &Refusal) -> Self {
         let detail = refusal.to_string();
         match refusal {
-            Refusal::IdReused(_) | Refusal::CallOver(_) | Refusal::TooManyIds => {
+            Refusal::IdReused(_) | Refusal::CallOver(_) => {
                 Self::new(StatusCode::CONFLICT, "urn:tollway:id-conflict", "the id cannot be used", detail)
+            }
+            // Each is remembered for ten minutes, so one of so many is forgotten within seconds.
+            Refusal::TooManyIds => {
+                let kind = "urn:tollway:too-many-ids";
+                let problem =
+                    Self::new(StatusCode::TOO_MANY_REQUESTS, kind, "too many ids of one subject", detail);
+                problem.with_header(RETRY_AFTER, "10")
             }
             Refusal::AboveLimit { .. }
             | Refusal::OverrunTooLarge { .. }

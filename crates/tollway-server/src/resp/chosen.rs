@@ -10,8 +10,9 @@ use tollway::{Limit, Limiter, Name, Policy, PolicyHandle, Span};
 
 use crate::bounds::RESP_CHOSEN_MAX;
 
-/// The policy of all limits that are chosen by callers. One name for all: what a key has used stays used when only its
-/// burst or its count changes.
+/// What the policies of limits that callers choose are called, with the seconds of their period behind it. One for all bursts
+/// and counts: what a key has used stays used when only these change. And one for each period: a line keeps the meters of
+/// so many limits that are gone and no more (decision 9), which must not be in a caller's hands.
 const POLICY: &str = "cl.throttle";
 
 /// The longest period, in seconds.
@@ -60,11 +61,12 @@ impl ChosenLimits {
 impl Chosen {
     fn new(limiter: &Limiter, choice: Choice) -> Result<Self, String> {
         let Choice { size, count, period_seconds } = choice;
-        let name = |text| Name::new(text).map_err(|error| error.to_string());
+        let name = |text: &str| Name::new(text).map_err(|error| error.to_string());
         let bucket = Algorithm::Bucket { period: Span::from_secs(period_seconds), burst: size };
         let limit = Limit::new(count, name(REQUESTS)?, bucket).map_err(|error| error.to_string())?;
         let refill = limit.refill_time();
-        let policy = Policy::of_limits(name(POLICY)?, vec![limit]).map_err(|error| error.to_string())?;
+        let name = name(&format!("{POLICY}.{period_seconds}"))?;
+        let policy = Policy::of_limits(name, vec![limit]).map_err(|error| error.to_string())?;
         let handle = limiter.bind(policy).map_err(|error| error.to_string())?;
         Ok(Self { handle, size, refill })
     }
@@ -91,5 +93,19 @@ mod tests {
             assert!(limits.0.borrow().len() <= RESP_CHOSEN_MAX);
         }
         assert!(!take(1));
+    }
+
+    /// A caller who tries every period cannot make a line forget the one that denies it.
+    #[test]
+    fn however_many_periods_are_chosen_none_is_forgotten() {
+        let limiter = Limiter::builder().build();
+        let limits = ChosenLimits::default();
+        let take = |period_seconds| {
+            let chosen = limits.find(&limiter, Choice { size: 1, count: 1, period_seconds }).unwrap();
+            chosen.handle.try_take().subject("anna").now().unwrap().is_granted()
+        };
+        assert!(take(60));
+        assert!((1_000..1_040).all(take));
+        assert!(!take(60));
     }
 }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::outbox::Outbox;
 use super::reply::Reply;
 use super::session::Session;
-use super::{hello, throttle};
+use super::{hello, info, throttle};
 use crate::worker::Worker;
 
 /// What is done.
@@ -19,6 +19,7 @@ enum Action {
     Select,
     Client,
     Command,
+    Info,
     Reset,
     Quit,
     /// Said by browsers that a web page has sent here: not to be answered at all.
@@ -48,7 +49,7 @@ const fn before_auth(name: &'static str, action: Action, least: usize, most: usi
 const MANY: usize = usize::MAX;
 
 /// All there are. What is asked for most comes first.
-static COMMANDS: [Command; 12] = [
+static COMMANDS: [Command; 13] = [
     // It has an error of its own for the wrong number of words.
     command("cl.throttle", Action::Throttle, 1, MANY),
     command("ping", Action::Ping, 1, 2),
@@ -58,6 +59,7 @@ static COMMANDS: [Command; 12] = [
     command("select", Action::Select, 2, 2),
     command("client", Action::Client, 2, MANY),
     command("command", Action::Command, 1, MANY),
+    command("info", Action::Info, 1, MANY),
     before_auth("reset", Action::Reset, 1, 1),
     before_auth("quit", Action::Quit, 1, MANY),
     before_auth("post", Action::Hang, 1, MANY),
@@ -87,6 +89,7 @@ pub(super) fn answer(worker: &Worker, session: &mut Session, arguments: &[&[u8]]
         (Action::Select, _) => select(arguments, out),
         (Action::Client, _) => client(session, arguments, out),
         (Action::Command, _) => commands(session, arguments, out),
+        (Action::Info, _) => info::answer(session, arguments, out),
         (Action::Reset, _) => {
             session.reset();
             out.simple("RESET");

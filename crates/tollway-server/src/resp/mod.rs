@@ -2,12 +2,13 @@
 //!
 //! Everything that has arrived is answered in one write, and a store on the network is asked for all of it together.
 //! `request` and `inline` read, `command` knows every command, `throttle` is the one that matters, `chosen` finds the
-//! limit that its caller chose, `hello` and `session` are about the client, `reply` and `outbox` write.
+//! limit that its caller chose, `hello`, `info` and `session` are about the two sides, `reply` and `outbox` write.
 
 mod chosen;
 mod command;
 pub(crate) mod fuzz;
 mod hello;
+mod info;
 mod inline;
 mod outbox;
 mod reply;
@@ -80,6 +81,8 @@ impl Conversation<'_> {
                 let _busy = caller.pulse.begin(false);
                 outbox.fill_gaps().await;
                 stream.write_all(&outbox.written).await?;
+                // Over TLS it may be encrypted, and not yet sent.
+                stream.flush().await?;
                 Rest::Moment.after_answer();
             }
             if let Some(memory) = outbox.into_memory() {

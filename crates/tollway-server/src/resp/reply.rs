@@ -22,6 +22,8 @@ pub(super) trait Reply {
     fn bulk(&mut self, bytes: &[u8]);
     /// So many replies follow, and belong together.
     fn array(&mut self, entries: usize);
+    /// Text for people, or for who takes it apart.
+    fn text(&mut self, text: &str, protocol: Protocol);
     /// So many pairs of replies follow.
     fn map(&mut self, pairs: usize, protocol: Protocol);
 }
@@ -56,6 +58,19 @@ impl Reply for Vec<u8> {
         line(self, b'*', itoa::Buffer::new().format(entries).as_bytes());
     }
 
+    fn text(&mut self, text: &str, protocol: Protocol) {
+        match protocol {
+            Protocol::Resp2 => self.bulk(text.as_bytes()),
+            Protocol::Resp3 => {
+                let length = text.len().saturating_add(TEXT_FORMAT.len());
+                line(self, b'=', itoa::Buffer::new().format(length).as_bytes());
+                self.extend_from_slice(TEXT_FORMAT);
+                self.extend_from_slice(text.as_bytes());
+                self.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+
     fn map(&mut self, pairs: usize, protocol: Protocol) {
         match protocol {
             Protocol::Resp2 => self.array(pairs.saturating_mul(2)),
@@ -63,6 +78,9 @@ impl Reply for Vec<u8> {
         }
     }
 }
+
+/// Stands before a text, and says that it is nothing but that.
+const TEXT_FORMAT: &[u8] = b"txt:";
 
 #[inline]
 fn line(out: &mut Vec<u8>, sign: u8, text: &[u8]) {

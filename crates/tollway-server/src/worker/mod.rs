@@ -37,6 +37,8 @@ pub(crate) struct Worker {
     pub(crate) http: Http,
     pub(crate) grpc: Grpc,
     pub(crate) resp: Resp,
+    /// Bytes of bodies that are not whole yet.
+    pub(crate) unread: Rc<Cell<usize>>,
     clock: Rc<CoarseClock>,
     /// No more than the server has places for.
     pulses: RefCell<HashMap<u64, Rc<Pulse>>>,
@@ -70,6 +72,7 @@ impl Worker {
             http: Http::new(),
             grpc: Grpc::default(),
             resp: Resp::new(),
+            unread: Rc::default(),
             clock: Rc::default(),
             pulses: RefCell::default(),
             next: Cell::new(0),

@@ -80,9 +80,14 @@ impl Pulse {
         let requests = self.requests.get().saturating_sub(1);
         self.requests.set(requests);
         if requests == 0 {
-            self.idle.set(true);
-            self.due.set(self.within(self.patience.idle));
+            self.rest();
         }
+    }
+
+    /// Nothing is asked for now, and nothing need be for long.
+    pub(crate) fn rest(&self) {
+        self.idle.set(true);
+        self.due.set(self.within(self.patience.idle));
     }
 
     /// The client does not read.
@@ -186,6 +191,20 @@ mod tests {
         clock.set(35 * SECOND);
         begun.received();
         assert_eq!(cut_off_at(&clock, &begun), 40);
+    }
+
+    /// A connection of a pool may be silent from the beginning, but not halfway through a request.
+    #[test]
+    fn one_that_rests_from_the_beginning_has_time_until_it_begins() {
+        let (clock, silent) = pulse();
+        silent.rest();
+        assert_eq!(cut_off_at(&clock, &silent), 75);
+
+        let (clock, begun) = pulse();
+        begun.rest();
+        clock.set(60 * SECOND);
+        begun.received();
+        assert_eq!(cut_off_at(&clock, &begun), 70);
     }
 
     #[test]

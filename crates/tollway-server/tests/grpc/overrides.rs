@@ -34,6 +34,20 @@ fn a_limit_that_comes_along_counts_instead() {
     assert_eq!(used.limits[0].used, 0);
 }
 
+/// Two limits of one unit for the same entries count in one place, and the stricter is in force.
+#[test]
+fn of_two_for_the_same_entries_the_stricter_counts() {
+    let server = Running::of(CONFIG);
+    let mut envoy = server.envoy();
+    for limits in [[3, 5], [5, 3]] {
+        let entries = [format!("k={limits:?}")];
+        let entries = [entries[0].as_str()];
+        let both = question(limits.map(|limit| descriptor(&entries).with_limit(limit, DAY)));
+        assert_eq!(envoy.ask(&both).statuses[0].limit_remaining, 1, "two hits of three");
+        assert_eq!(envoy.ask(&both).overall_code, OVER_LIMIT);
+    }
+}
+
 /// I3: it is one take with the policies of other descriptors.
 #[test]
 fn it_is_all_or_nothing_with_the_others() {

@@ -74,6 +74,67 @@ fn replies_are_those_of_redis() {
     }
 }
 
+/// What libraries say before they ask anything is answered, so that they go on: ioredis and its ready check, node-redis,
+/// go-redis, redis-py and Jedis, lettuce, StackExchange.Redis.
+#[test]
+fn libraries_get_through_their_first_words() {
+    let server = server();
+    let preambles: [&[&[&str]]; 6] = [
+        &[&["INFO"]],
+        &[&["HELLO", "3"], &["CLIENT", "SETINFO", "LIB-NAME", "node-redis"], &["SELECT", "0"]],
+        &[
+            &["HELLO", "3"],
+            &["CLIENT", "SETINFO", "LIB-NAME", "go-redis(,go1.24)"],
+            &["CLIENT", "SETNAME", "me"],
+        ],
+        &[&["CLIENT", "SETINFO", "LIB-NAME", "redis-py"], &["CLIENT", "SETINFO", "LIB-VER", "6.4.0"]],
+        &[&["HELLO", "3", "SETNAME", "lettuce"], &["PING"]],
+        &[
+            &["CLIENT", "SETNAME", "host"],
+            &["CLIENT", "ID"],
+            &["INFO", "replication"],
+            &["INFO", "server"],
+            &["ECHO", "x"],
+        ],
+    ];
+    for preamble in preambles {
+        let mut client = RedisClient::of(&server);
+        for words in preamble {
+            let reply = client.ask(words);
+            assert!(!reply.starts_with('-'), "{words:?}: {reply}");
+        }
+        assert!(client.throttle(&["k", "99999", "1", "60"])[0] == 0);
+    }
+}
+
+/// Facts of a section, as a library takes them apart; of Redis there are more.
+#[test]
+fn what_is_told_of_the_server_has_the_form_of_redis() {
+    let (redis, server) = (RedisServer::start(), server());
+    let (mut theirs, mut ours) = (RedisClient::at(redis.addr()), RedisClient::of(&server));
+    for protocol in ["2", "3"] {
+        theirs.ask(&["HELLO", protocol]);
+        ours.ask(&["HELLO", protocol]);
+        for words in
+            [&["INFO"][..], &["info", "REPLICATION"], &["INFO", "server", "persistence"], &["INFO", "all"]]
+        {
+            let (ours, theirs) = (ours.ask(words), theirs.ask(words));
+            assert_eq!(ours.chars().next(), theirs.chars().next(), "{words:?}");
+            let told = |text: &str| {
+                text.lines()
+                    .skip(1)
+                    .map(|line| line.split(':').next().unwrap().to_owned())
+                    .collect::<Vec<_>>()
+            };
+            let known = told(&theirs);
+            let lines = told(&ours).into_iter().filter(|line| line != "txt" && line != "tollway_version");
+            lines.for_each(|line| assert!(known.contains(&line), "{words:?}: {line} in {theirs}"));
+        }
+        assert_eq!(ours.ask(&["INFO", "nosuch"]), theirs.ask(&["INFO", "nosuch"]));
+    }
+    assert!(ours.ask(&["INFO", "replication"]).contains("role:master\r\n"));
+}
+
 /// T19: what is not the protocol is told in Redis's words, and the connection closed.
 #[test]
 fn what_is_not_the_protocol_is_told_and_closed() {

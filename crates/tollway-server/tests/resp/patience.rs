@@ -26,6 +26,20 @@ fn a_request_that_does_not_come_to_an_end_is_cut_off() {
     assert!(came < 16_000, "it was waited for");
 }
 
+/// Pools open connections ahead: one that has not asked yet may be silent for as long as one that has.
+#[test]
+fn a_new_client_need_not_ask_at_once() {
+    let mut setup = setup("");
+    setup.patience.head = Duration::from_millis(50);
+    let server = setup.start();
+    let mut ahead = RedisClient::of(&server);
+    // Whoever begins is not waited for any longer than that; so by now it is later.
+    let mut begun = RedisClient::of(&server);
+    begun.write("PIN").unwrap();
+    assert_eq!(begun.closed(), "");
+    assert_eq!(ahead.ask(&["PING"]), "+PONG\r\n");
+}
+
 /// A pool's connection may be idle for long, but not for ever.
 #[test]
 fn an_idle_client_is_closed_in_the_end() {

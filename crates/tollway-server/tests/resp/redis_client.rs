@@ -53,7 +53,7 @@ impl RedisClient {
         let number = || line[1..].trim_end().parse::<usize>();
         match line.as_bytes()[0] {
             b'+' | b'-' | b':' | b'_' => {}
-            b'$' => {
+            b'$' | b'=' => {
                 let Ok(length) = number() else { return };
                 let begin = reply.len();
                 reply.resize(begin + length + 2, 0);

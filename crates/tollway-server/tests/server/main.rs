@@ -9,6 +9,7 @@
 
 mod access;
 mod authorize;
+mod bodies;
 mod bounds;
 #[cfg(feature = "tls")]
 mod certificate;
