@@ -149,9 +149,7 @@ impl Counted {
 
 /// Where a request comes from.
 fn address(rules: &Rules, caller: &Caller, headers: &HeaderMap) -> Result<String, Problem> {
-    let lines = headers.get_all(rules.address.header.name()).iter();
-    // A line that is not text has no address in it.
-    let lines = lines.map(|line| line.to_str().unwrap_or_default());
+    let lines = headers.get_all(rules.address.header.name());
     let client = rules.address.client(caller.peer, lines).ok_or_else(Problem::unknown_client)?;
     Ok(rules.address.subject(client).to_string())
 }

@@ -47,6 +47,25 @@ fn clients_behind_a_trusted_proxy_are_told_apart() {
     }
 }
 
+/// T17: a client writes what it likes into the line that its proxy adds to, and is still whom the proxy has seen.
+#[test]
+fn what_is_no_text_hides_nobody() {
+    const QUOTE: &[u8] = b"for=\"6.6.6.6, for=203.0.113.7";
+    for (header, seen) in [("x-forwarded-for", &b"\xff, 203.0.113.7"[..]), ("forwarded", QUOTE)] {
+        for trust in ["trusted_hops = 1", "trusted_networks = [\"127.0.0.0/8\"]"] {
+            let server =
+                Running::of(&format!("{BY_ADDRESS}\n[server.address]\n{trust}\nheader = \"{header}\""));
+            let mut client = server.client();
+            let head = format!("GET /v1/authorize?policy=api HTTP/1.1\r\nhost: test\r\n{header}: ");
+            client.write([head.as_bytes(), seen, b"\r\n\r\n"].concat()).unwrap();
+            assert_eq!(client.answer().unwrap().status, 200);
+            let used =
+                |subject| server.server.limiter().usage("api").subject(subject).now().unwrap().limits[0].used;
+            assert_eq!((used("address:203.0.113.7"), used("address:127.0.0.1")), (1, 0), "{header}, {trust}");
+        }
+    }
+}
+
 /// C4: who shows no credentials is counted by address, 1,000 an hour unless the config says otherwise; C5: and is told
 /// so in the documented words.
 #[test]
