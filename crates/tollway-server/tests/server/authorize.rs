@@ -66,6 +66,20 @@ fn what_is_no_text_hides_nobody() {
     }
 }
 
+/// RFC 9111: what counts, or is another answer a moment later, is asked for again each time.
+#[test]
+fn answers_that_change_are_not_kept() {
+    let server = Running::of(BY_ADDRESS);
+    let (mut client, mut admin) = (server.client(), server.admin());
+    for path in ["/v1/authorize?policy=api", "/v1/authorize?policy=slots"] {
+        assert_eq!(client.get(path, "").header("cache-control"), Some("no-store"), "{path}");
+    }
+    for path in ["/health", "/health/redis", "/ready", "/metrics", "/v1/policies", "/v1/usage?policy=api"] {
+        assert_eq!(admin.get(path, "").header("cache-control"), Some("no-store"), "{path}");
+    }
+    assert_eq!(client.get("/openapi.json", "").header("cache-control"), None);
+}
+
 /// C4: who shows no credentials is counted by address, 1,000 an hour unless the config says otherwise; C5: and is told
 /// so in the documented words.
 #[test]
@@ -120,7 +134,9 @@ fn a_denial_has_the_status_that_was_asked_for() {
     assert_eq!((denied.status, denied.header("x-tollway-status")), (403, Some("429")));
     assert_eq!(denied.header("x-tollway-body"), Some(denied.body.as_str()));
     assert_eq!(denied.json()["code"], 429, "what it means");
-    assert_eq!(ask(&mut client, "deny=401&policy=api", ""), 401);
+    let denied = client.get("/v1/authorize?deny=401&policy=api", "");
+    // RFC 9110: every 401 has a challenge. This one asks for nothing that anybody has.
+    assert_eq!((denied.status, denied.header("www-authenticate")), (401, Some("Tollway")));
     let plain = client.post("/v1/authorize?policy=api&deny=429", "a body that nobody reads");
     assert_eq!((plain.status, plain.header("x-tollway-body")), (429, None));
 }
