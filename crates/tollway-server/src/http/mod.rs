@@ -32,7 +32,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub(crate) use answer::TooManyRequests;
 pub(crate) use body::{Response, json, metrics_text, no_content, read};
 pub(crate) use problem::Problem;
 pub(crate) use query::Query;

@@ -66,6 +66,18 @@ fn what_is_no_text_hides_nobody() {
     }
 }
 
+/// B9: a shadow says no to nobody, names itself to the proxy, and its figures are in no header.
+#[test]
+fn a_shadow_is_named_where_it_would_have_denied() {
+    let server = Running::of("[policies.\"größe\"]\nlimits = [\"1 / hour from first call\"]\nshadow = true");
+    let mut client = server.client();
+    for told in [None, Some("gr%C3%B6%C3%9Fe"), Some("gr%C3%B6%C3%9Fe")] {
+        let answer = client.get("/v1/authorize?policy=gr%C3%B6%C3%9Fe", "");
+        assert_eq!((answer.status, answer.header("x-tollway-would-deny")), (200, told));
+        assert_eq!((answer.header("x-rate-limit-remaining"), answer.header("ratelimit")), (None, None));
+    }
+}
+
 /// RFC 9111: what counts, or is another answer a moment later, is asked for again each time.
 #[test]
 fn answers_that_change_are_not_kept() {
