@@ -62,7 +62,10 @@ impl From<TakeError> for Problem {
                 let title = "the store does not decide";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", title, detail)
             }
-            TakeError::Cost(_) | TakeError::Refused(_) | TakeError::Store(_) => {
+            TakeError::Cost(_) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad-cost", "not a cost", detail)
+            }
+            TakeError::Refused(_) | TakeError::Store(_) => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", "this can never be granted", detail)
             }
             TakeError::UnknownPolicy { .. }
