@@ -53,9 +53,9 @@ pub(crate) fn failed<B>(request: &Parts, problem: &Problem) -> Response<LimitedB
             _ if status.is_server_error() => INTERNAL,
             _ => INVALID_ARGUMENT,
         };
-        grpc(code, problem.detail())
+        grpc(code, &problem.0.detail)
     } else {
-        json(status, "application/problem+json", &problem.to_json())
+        json(status, "application/problem+json", &problem.0)
     };
     match status {
         StatusCode::SERVICE_UNAVAILABLE => {

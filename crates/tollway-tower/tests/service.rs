@@ -206,6 +206,10 @@ async fn a_store_that_is_gone_is_answered_as_the_policy_says() {
     assert_eq!(closed.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(closed.headers()["retry-after"], "1");
     assert_eq!(closed.headers()["content-type"], "application/problem+json");
+    let body = closed.into_body().collect().await.unwrap().to_bytes();
+    let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(problem["type"], "urn:tollway:store-unavailable");
+    assert!(problem["retry"].is_string(), "{problem}");
     let call = Request::post("/x").header("content-type", "application/grpc").body(()).unwrap();
     let closed = of("closed").layer(service_fn(hello)).oneshot(call).await.unwrap();
     assert_eq!(closed.headers()["grpc-status"], "14");
