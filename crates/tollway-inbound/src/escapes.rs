@@ -1,4 +1,6 @@
-//! Text of a URL, with its %-escapes replaced.
+//! %-escapes: replaced where text comes in, written where a header could not hold it.
+
+use std::fmt::Write;
 
 /// The text that is meant; nothing if an escape is wrong or the result is not text. Whatever is written in two ways is the
 /// same afterwards, so it must be done once, and before anything is compared.
@@ -27,6 +29,23 @@ pub fn replaced(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
+/// Text as a header can hold it, and as gRPC wants its messages: visible ASCII and spaces, the rest escaped.
+///
+/// ```
+/// assert_eq!(tollway_inbound::escapes::escaped("50 % of ü\r\n"), "50 %25 of %C3%BC%0D%0A");
+/// ```
+pub fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b' '..=b'~' if byte != b'%' => escaped.push(char::from(byte)),
+            // Writing to a string cannot fail.
+            _ => drop(write!(escaped, "%{byte:02X}")),
+        }
+    }
+    escaped
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,6 +55,10 @@ mod tests {
         for (written, meant) in [("a%2Fb%c3%a4", "a/bä"), ("%2561", "%61"), ("a+b", "a+b"), ("", "")] {
             assert_eq!(replaced(written).as_deref(), Some(meant));
         }
+        for text in ["plain, 100 %\r\n\u{fc}\u{1b}[31m", "a b~", ""] {
+            assert_eq!(replaced(&escaped(text)).as_deref(), Some(text));
+        }
+        assert_eq!(escaped("plain, 100 %\r\n\u{fc}\u{1b}[31m"), "plain, 100 %25%0D%0A%C3%BC%1B[31m");
         for wrong in ["%", "%2", "%zz", "%ff", "%+1"] {
             assert_eq!(replaced(wrong), None, "{wrong}");
         }

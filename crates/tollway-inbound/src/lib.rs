@@ -4,9 +4,11 @@
 //! are told what to answer.
 //!
 //! - [`address`]: the client's address out of forwarding headers, trusting none of them unless told to
-//! - [`escapes`]: the text that a part of a URL means
-//! - [`headers`]: `X-Rate-Limit-*`, `RateLimit`, `RateLimit-Policy` and `Retry-After` of a decision
+//! - [`escapes`]: the text that a part of a URL means, and text in a header
+//! - [`headers`]: `X-Rate-Limit-*`, `RateLimit`, `RateLimit-Policy` and `Retry-After` of a decision, and the body of a 429
+//! - [`problem`]: what goes wrong, in the same words everywhere
 
 pub mod address;
 pub mod escapes;
 pub mod headers;
+pub mod problem;

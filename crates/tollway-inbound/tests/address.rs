@@ -21,12 +21,12 @@ fn rules(trust: &str, header: ForwardingHeader) -> AddressRules {
     AddressRules { trust, header, ..AddressRules::default() }
 }
 
-fn client(trust: &str, header: ForwardingHeader, peer: &str, lines: &[&str]) -> String {
+fn client(trust: &str, header: ForwardingHeader, peer: &str, lines: &[impl AsRef<[u8]>]) -> String {
     let peer = match peer {
         "unix" => Peer::Unix,
         address => Peer::Address(address.parse().unwrap()),
     };
-    let found = rules(trust, header).client(peer, lines.iter().copied());
+    let found = rules(trust, header).client(peer, lines);
     found.map_or_else(|| "unknown".to_owned(), |address| address.to_string())
 }
 
@@ -129,12 +129,50 @@ fn the_forwarded_header_is_read_with_its_quotes() {
         (&["for=unknown"], PEER),
         (&["for=_hidden"], PEER),
         (&["proto=https"], PEER),
-        // A quote that does not end could hide where the trusted part begins.
-        (&["for=\"6.6.6.6, for=203.0.113.7"], PEER),
+        (&["for=6.6.6.6;host=\"a\\\\\", for=203.0.113.7;host=\"a\\\\\""], "203.0.113.7"),
+        // A quote that somebody left open hides nothing of what a proxy has added.
+        (&["for=\"6.6.6.6, for=203.0.113.7"], "203.0.113.7"),
+        (&["for=\"6.6.6.6\\, for=\"203.0.113.7:80\";host=\"a,b\""], "203.0.113.7"),
+        (&["host=\"a\\\", for=203.0.113.7"], "203.0.113.7"),
+        (&["for=6.6.6.6\", for=\"[2001:db8::1]\""], "2001:db8::1"),
+        // One that the proxy itself left open is no address, and nobody left of it is believed.
+        (&["for=6.6.6.6, for=203.0.113.7;host=\"a"], PEER),
+        (&["for=6.6.6.6, host=\"a;for=203.0.113.7"], PEER),
+        (&["for=6.6.6.6, for=203.0.113.7\""], PEER),
         (&["203.0.113.7"], PEER),
     ] {
         assert_eq!(client("1", ForwardingHeader::Forwarded, PEER, lines), expected, "{lines:?}");
     }
+}
+
+/// T17: bytes that are no text are an entry that is no address, and only that entry.
+#[test]
+fn what_is_no_text_hides_nothing_on_its_right() {
+    let vectors: &[(&str, &[&[u8]], &str)] = &[
+        ("1", &[b"\xff, 203.0.113.7"], "203.0.113.7"),
+        ("1", &[b"\xff\xfe", b"\xc3,203.0.113.7"], "203.0.113.7"),
+        ("2", &[b"\xff, 203.0.113.7, 10.0.0.8"], "203.0.113.7"),
+        ("10.0.0.0/8", &[b"6.6.6.6, \xff, 203.0.113.7, 10.0.0.8"], "203.0.113.7"),
+        // Where the client should stand, it is what any other word would be: who is left of it is not believed.
+        ("1", &[b"6.6.6.6, \xff"], PEER),
+        ("1", &[b"6.6.6.6, 203.0.113.7\xff"], PEER),
+        ("2", &[b"6.6.6.6, \xff, 10.0.0.8"], "10.0.0.8"),
+        ("10.0.0.0/8", &[b"203.0.113.7, \xff, 10.0.0.8"], "10.0.0.8"),
+        ("10.0.0.0/8", &[b"203.0.113.7", b"\xff"], PEER),
+    ];
+    for (trust, lines, expected) in vectors {
+        let found = client(trust, ForwardingHeader::XForwardedFor, PEER, lines);
+        assert_eq!(found, *expected, "trusting {trust:?}, {lines:?}");
+        let elements: Vec<Vec<u8>> = lines.iter().map(|line| in_elements(line)).collect();
+        let found = client(trust, ForwardingHeader::Forwarded, PEER, &elements);
+        assert_eq!(found, *expected, "trusting {trust:?}, {elements:?}");
+    }
+}
+
+/// The same chain as in `X-Forwarded-For`, in elements of `Forwarded`.
+fn in_elements(line: &[u8]) -> Vec<u8> {
+    let elements = line.split(|byte| *byte == b',').map(|entry| [b"for=", entry.trim_ascii()].concat());
+    elements.collect::<Vec<_>>().join(&b", "[..])
 }
 
 /// T17: one header is read, and the other has no say.
@@ -159,7 +197,7 @@ fn a_client_is_one_subject() {
     let subject = |address: &str, ipv6_prefix| {
         let rules = AddressRules { ipv6_prefix, ..AddressRules::default() };
         let peer = Peer::Address(address.parse().unwrap());
-        rules.subject(rules.client(peer, []).unwrap())
+        rules.subject(rules.client(peer, [""; 0]).unwrap())
     };
     for (address, prefix, expected) in [
         ("203.0.113.7", 64, "203.0.113.7"),

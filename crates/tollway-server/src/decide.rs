@@ -6,7 +6,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 use tollway::core::{Reading, Refusal};
 use tollway::{Denied, Limit, Permit, Span, Take, TakeError, Taken, Timestamp};
-use tollway_inbound::headers::Shown;
+use tollway_inbound::headers::{Denial, Judged, Shown};
 
 use crate::known::Known;
 use crate::worker::Worker;
@@ -104,11 +104,10 @@ impl Parties<'_> {
         let mut readings = verdict.readings().iter();
         let mut shown = SmallVec::new();
         for (party, known) in &self.0 {
-            let policy = (self.0.len() > 1).then(|| known.policy.name());
-            for (index, (limit, reading)) in known.policy.limits().iter().zip(&mut readings).enumerate() {
-                let refuses = verdict.is_refused_by(party, known, limit, index, reading);
-                shown.push(Shown { policy, limit, reading: *reading, refuses, choice: known.headers });
-            }
+            let Known { policy, headers, .. } = &**known;
+            let judged = Judged { policy, among_others: self.0.len() > 1, choice: *headers };
+            let charge = |limit| party.charge(known, limit);
+            shown.extend(judged.shown(readings.by_ref(), verdict.denial(), charge));
         }
         shown
     }
@@ -133,19 +132,9 @@ impl Verdict {
         }
     }
 
-    /// Whether a limit is why it was denied: the one that would say no longest, and those that have no room either.
-    fn is_refused_by(
-        &self,
-        party: &Party<'_>,
-        known: &Known,
-        limit: &Limit,
-        index: usize,
-        reading: &Reading,
-    ) -> bool {
-        let Self::Denied(denied) = self else { return false };
-        let longest = denied.limit().is_some_and(|longest| longest.name() == limit.name());
-        let named = longest && denied.policy().name() == known.policy.name();
-        named || party.charge(known, index) > reading.remaining
+    fn denial(&self) -> Option<Denial<'_>> {
+        let Self::Denied(denied) = self else { return None };
+        Some(Denial { policy: denied.policy().name(), limit: denied.limit().map(Limit::name) })
     }
 
     /// When it was decided, by the clock of its readings.

@@ -1,16 +1,17 @@
 //! What a request that is not passed on is answered: as HTTP, or to those who speak it as gRPC.
 
-use std::fmt::Write;
-
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{Response, StatusCode};
-use tollway::{Denied, Span};
-use tollway_inbound::headers::{most_telling, too_many_requests};
+use serde::Serialize;
+use tollway::Denied;
+use tollway_inbound::escapes::escaped;
+use tollway_inbound::headers::{TooManyRequests, most_telling};
 
 use crate::body::LimitedBody;
 use crate::decide::Decided;
+use crate::headers;
 use crate::problem::Problem;
 
 /// Statuses of gRPC.
@@ -26,31 +27,18 @@ const RETRY_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-
 
 /// The answer to a request that was denied.
 pub(crate) fn denied<B>(request: &Parts, denial: &Denied, decided: &Decided) -> Response<LimitedBody<B>> {
-    let shown = decided.shown();
+    let shown = decided.shown(false);
     let limit = most_telling(&shown).map(|shown| shown.limit).or(denial.limit());
-    let message = limit.map(|limit| too_many_requests(limit, decided.anonymous)).unwrap_or_default();
-    let retry_after_ms = whole_ms(denial.retry_after().into());
+    let retry_after = denial.retry_after().into();
+    let told = TooManyRequests::new(denial.policy(), limit, decided.anonymous, retry_after);
     let mut response = if is_grpc(request) {
-        let mut response = grpc(RESOURCE_EXHAUSTED, &message);
-        response.headers_mut().insert(RETRY_PUSHBACK, HeaderValue::from(retry_after_ms));
+        let mut response = grpc(RESOURCE_EXHAUSTED, &told.message);
+        response.headers_mut().insert(RETRY_PUSHBACK, HeaderValue::from(told.retry_after_ms));
         response
     } else {
-        let told = serde_json::json!({
-            "code": StatusCode::TOO_MANY_REQUESTS.as_u16(),
-            "message": message,
-            "policy": denial.policy().name().as_str(),
-            "limit": limit.map(|limit| limit.name().as_str()),
-            "retry_after_ms": retry_after_ms,
-        });
         json(StatusCode::TOO_MANY_REQUESTS, "application/json", &told)
     };
-    if shown.is_empty() {
-        // Nobody knows what is left; when to come back is known all the same.
-        let seconds = retry_after_ms.div_ceil(1_000).max(1);
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
-    } else {
-        decided.put_headers(&shown, response.headers_mut());
-    }
+    headers::put(decided, &mut response);
     response
 }
 
@@ -65,9 +53,9 @@ pub(crate) fn failed<B>(request: &Parts, problem: &Problem) -> Response<LimitedB
             _ if status.is_server_error() => INTERNAL,
             _ => INVALID_ARGUMENT,
         };
-        grpc(code, problem.detail())
+        grpc(code, &problem.0.detail)
     } else {
-        json(status, "application/problem+json", &problem.to_json())
+        json(status, "application/problem+json", &problem.0)
     };
     match status {
         StatusCode::SERVICE_UNAVAILABLE => {
@@ -94,36 +82,19 @@ fn grpc<B>(status: u16, message: &str) -> Response<LimitedBody<B>> {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     headers.insert("grpc-status", HeaderValue::from(status));
-    if let Ok(message) = HeaderValue::try_from(percent_encoded(message)) {
+    if let Ok(message) = HeaderValue::try_from(escaped(message)) {
         headers.insert("grpc-message", message);
     }
     response
 }
 
-/// Bytes that are not visible ASCII, and the sign of the encoding itself, in hexadecimal.
-fn percent_encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b' '..=b'~' if byte != b'%' => encoded.push(char::from(byte)),
-            _ => {
-                let _ = write!(encoded, "%{byte:02X}");
-            }
-        }
-    }
-    encoded
-}
-
-fn json<B>(status: StatusCode, kind: &'static str, value: &serde_json::Value) -> Response<LimitedBody<B>> {
-    let mut response = Response::new(LimitedBody::refused(Some(Bytes::from(value.to_string()))));
+fn json<B>(status: StatusCode, kind: &'static str, value: &impl Serialize) -> Response<LimitedBody<B>> {
+    // What these types hold can always be written.
+    let text = serde_json::to_vec(value).unwrap_or_default();
+    let mut response = Response::new(LimitedBody::refused(Some(Bytes::from(text))));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
-}
-
-/// Rounded up: whoever waits that long has waited enough.
-fn whole_ms(span: Span) -> u64 {
-    span.as_micros().div_ceil(1_000)
 }
 
 #[cfg(test)]
@@ -143,10 +114,5 @@ mod tests {
                 http::Request::post("/").header(CONTENT_TYPE, kind).body(()).unwrap().into_parts();
             assert_eq!(is_grpc(&parts), grpc, "{kind}");
         }
-    }
-
-    #[test]
-    fn a_message_is_visible_ascii() {
-        assert_eq!(percent_encoded("50 % of ü\r\n"), "50 %25 of %C3%BC%0D%0A");
     }
 }

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::StatusCode;
 use http::request::Parts;
 use smallvec::SmallVec;
 use tollway::PolicyHandle;
 use tollway_consumers::{ConsumerId, Gate, RecordsError, Standing, Who, WhoError};
 use tollway_inbound::address::AddressRules;
 use tollway_inbound::headers::HeaderChoice;
+use tollway_inbound::problem::ProblemDetails;
 use tower_layer::Layer;
 
 use crate::RateLimit;
@@ -118,7 +118,7 @@ impl ConsumerRules {
     async fn call_of(&self, consumer: &ConsumerId) -> Result<Call<'_>, Problem> {
         match self.gate.standing(consumer).await.map_err(|error| no_records(&error))? {
             Standing::Unlimited => Ok(Call::Free),
-            Standing::Blocked => Err(blocked()),
+            Standing::Blocked => Err(Problem(ProblemDetails::blocked())),
             Standing::Limited(handle) => Ok(self.counted(Cow::Owned(handle), consumer.to_string(), false)),
         }
     }
@@ -140,19 +140,13 @@ impl ConsumerRules {
 }
 
 fn unknown_consumer(error: &WhoError) -> Problem {
-    let status = match error {
-        WhoError::UnknownToken(_) => StatusCode::UNAUTHORIZED,
-        WhoError::NotText(_) | WhoError::NotAConsumer { .. } => StatusCode::BAD_REQUEST,
-    };
-    Problem::new(status, "unknown-consumer", "the consumer is not known", error.to_string())
-}
-
-fn blocked() -> Problem {
-    let detail = "this consumer is blocked, whatever its limits; ask those who run the API".to_owned();
-    Problem::new(StatusCode::FORBIDDEN, "blocked", "this consumer is blocked", detail)
+    let detail = error.to_string();
+    Problem(match error {
+        WhoError::UnknownToken(_) => ProblemDetails::unknown_token(detail),
+        WhoError::NotText(_) | WhoError::NotAConsumer { .. } => ProblemDetails::unknown_consumer(detail),
+    })
 }
 
 fn no_records(error: &RecordsError) -> Problem {
-    let title = "the records of consumers cannot be reached";
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "records-unavailable", title, error.to_string())
+    Problem(ProblemDetails::records_unavailable(error.to_string()))
 }

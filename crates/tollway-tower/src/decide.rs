@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use smallvec::SmallVec;
 use tollway::core::Reading;
 use tollway::{Denied, Limit, Permit, Policy, Span, Taken, Timestamp};
-use tollway_inbound::headers::{self, HeaderChoice, Shown};
+use tollway_inbound::headers::{Denial, HeaderChoice, Judged, Shown};
 
 use crate::call::{Call, Counted, Rules};
 use crate::problem::Problem;
@@ -49,19 +48,15 @@ pub(crate) async fn decide(rules: &Rules, request: &Parts) -> Result<Option<Deci
 
 impl Decided {
     /// Every limit with what is left of it; none where nobody could tell: without the store, or from a lease.
-    pub(crate) fn shown(&self) -> SmallVec<[Shown<'_>; 4]> {
-        let limits = self.policy.limits().iter().zip(self.readings()).zip(&self.charges);
-        let shown = |((limit, reading), charge): ((_, &Reading), &u64)| {
-            let refuses = self.is_refused_by(limit, reading, *charge);
-            Shown { policy: None, limit, reading: *reading, refuses, choice: self.headers }
-        };
-        limits.map(shown).collect()
+    pub(crate) fn shown(&self, among_others: bool) -> SmallVec<[Shown<'_>; 4]> {
+        let judged = Judged { policy: &self.policy, among_others, choice: self.headers };
+        let charge = |limit| self.charges.get(limit).copied().unwrap_or_default();
+        judged.shown(self.readings().iter(), self.denial(), charge).collect()
     }
 
-    /// Whether a limit is why it was denied: the one that would say no longest, and those that have no room either.
-    fn is_refused_by(&self, limit: &Limit, reading: &Reading, charge: u64) -> bool {
-        let Verdict::Denied(denied) = &self.verdict else { return false };
-        denied.limit().is_some_and(|longest| longest.name() == limit.name()) || charge > reading.remaining
+    fn denial(&self) -> Option<Denial<'_>> {
+        let Verdict::Denied(denied) = &self.verdict else { return None };
+        Some(Denial { policy: denied.policy().name(), limit: denied.limit().map(Limit::name) })
     }
 
     /// The permit, if it holds a slot: units stay spent whatever becomes of it.
@@ -80,7 +75,7 @@ impl Decided {
     }
 
     /// When it was decided, by the clock of its readings.
-    fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         match &self.verdict {
             Verdict::Granted(permit) => permit.granted_at(),
             Verdict::Denied(denied) => denied.retry_at().minus(denied.retry_after().into()),
@@ -93,18 +88,5 @@ impl Decided {
             Verdict::Granted(_) => None,
             Verdict::Denied(denied) => Some(denied.retry_after().into()),
         }
-    }
-
-    /// The headers that tell what is left.
-    pub(crate) fn put_headers(&self, shown: &[Shown<'_>], map: &mut HeaderMap) {
-        headers::write(shown, self.now(), self.retry_after(), |name, value| {
-            let value = match value {
-                headers::HeaderValue::Number(number) => Ok(HeaderValue::from(number)),
-                headers::HeaderValue::Text(text) => HeaderValue::try_from(text),
-            };
-            if let Ok(value) = value {
-                map.insert(HeaderName::from_static(name), value);
-            }
-        });
     }
 }

@@ -20,6 +20,7 @@ mod call;
 #[cfg(feature = "consumers")]
 mod consumers;
 mod decide;
+mod headers;
 mod layer;
 mod problem;
 mod service;

@@ -14,6 +14,7 @@ use crate::answer::{denied, failed};
 use crate::body::LimitedBody;
 use crate::call::Rules;
 use crate::decide::{Verdict, decide};
+use crate::headers;
 
 /// A service behind a limit; made by a layer of this crate.
 #[derive(Clone)]
@@ -72,7 +73,7 @@ where
         return Ok(denied(&head, denial, &decided));
     }
     let mut response = inner.call(Request::from_parts(head, body)).await?;
-    decided.put_headers(&decided.shown(), response.headers_mut());
+    headers::put(&decided, &mut response);
     // A slot is held until the answer has gone out.
     let slot = decided.slot();
     Ok(response.map(|body| LimitedBody::served(body, slot)))

@@ -201,9 +201,7 @@ pub(crate) fn client_address(
     peer: Option<IpAddr>,
     request: &Parts,
 ) -> Result<String, Problem> {
-    let lines = request.headers.get_all(rules.header.name()).iter();
-    // A line that is not text has no address in it.
-    let lines = lines.map(|line| line.to_str().unwrap_or_default());
+    let lines = request.headers.get_all(rules.header.name());
     let client = peer.and_then(|peer| rules.client(Peer::Address(peer), lines));
     client.map(|client| rules.subject(client).to_string()).ok_or_else(Problem::unknown_peer)
 }
@@ -253,6 +251,17 @@ mod tests {
         let nobody = SubjectFrom::address(AddressRules::default(), |_| None);
         assert_eq!(found(&nobody, get("/")), Err(StatusCode::INTERNAL_SERVER_ERROR));
     }
+
+    /// T17: one byte that is no text does not hide whom the proxy has seen.
+    #[test]
+    fn a_client_cannot_hide_behind_what_is_no_text() {
+        use tollway_inbound::address::Trust;
+        let rules = AddressRules { trust: Trust::Hops(1), ..AddressRules::default() };
+        let address = SubjectFrom::address(rules, |_| Some(IpAddr::from([10, 0, 0, 9])));
+        let request = get("/").header("x-forwarded-for", &b"\xff, 203.0.113.7"[..]);
+        assert_eq!(found(&address, request).as_deref(), Ok("address:203.0.113.7"));
+    }
+
     /// T18: what is the same to those who route by it is the same here, and what is nothing to them is nobody.
     #[test]
     fn a_part_of_the_path_is_one_subject_however_it_is_written() {

@@ -60,6 +60,17 @@ async fn a_request_costs_what_it_says() {
     assert_eq!(status(&layer, of(101)).await, StatusCode::UNPROCESSABLE_ENTITY);
 }
 
+/// A problem is of the same kind as the server's.
+#[tokio::test]
+async fn a_cost_that_is_none_is_called_so() {
+    let layer = layer(&["100 bytes / hour"]).cost("tokens", |_| 1);
+    let answer = layer.layer(service_fn(hello)).oneshot(get("/")).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(problem["type"], "urn:tollway:bad-cost", "{problem}");
+}
+
 #[tokio::test]
 async fn a_subject_that_cannot_be_is_refused() {
     let layer = layer(&["2 requests / hour"]).subject(SubjectFrom::header("k"));
@@ -73,6 +84,19 @@ async fn headers_are_as_chosen() {
     let none = layer(&["2 requests / hour"]).headers(HeaderChoice::NONE);
     let answer = none.layer(service_fn(hello)).oneshot(get("/")).await.unwrap();
     assert!(answer.headers().is_empty(), "{:?}", answer.headers());
+}
+
+/// B9: what a shadow shows is nobody's limit.
+#[tokio::test]
+async fn a_shadow_stops_nobody_and_is_in_no_header() {
+    let shadow = Policy::new("api", ["1 / hour from first call"]).unwrap().with_shadow(true);
+    let limiter = Limiter::builder().with_policy(shadow).unwrap().build();
+    let layer = RateLimitLayer::new(limiter.policy("api").unwrap());
+    for _ in 0..3 {
+        let answer = layer.layer(service_fn(hello)).oneshot(get("/")).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK);
+        assert!(answer.headers().is_empty(), "{:?}", answer.headers());
+    }
 }
 
 /// A slot is held until the answer has gone out, not only until it began.
@@ -182,6 +206,10 @@ async fn a_store_that_is_gone_is_answered_as_the_policy_says() {
     assert_eq!(closed.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(closed.headers()["retry-after"], "1");
     assert_eq!(closed.headers()["content-type"], "application/problem+json");
+    let body = closed.into_body().collect().await.unwrap().to_bytes();
+    let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(problem["type"], "urn:tollway:store-unavailable");
+    assert!(problem["retry"].is_string(), "{problem}");
     let call = Request::post("/x").header("content-type", "application/grpc").body(()).unwrap();
     let closed = of("closed").layer(service_fn(hello)).oneshot(call).await.unwrap();
     assert_eq!(closed.headers()["grpc-status"], "14");

@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The address in an entry; nothing if it is none.
-pub(super) fn read(entry: &str) -> Option<IpAddr> {
-    let entry = entry.trim();
+/// The address in an entry; nothing if it is none, or no text.
+pub(super) fn read(entry: &[u8]) -> Option<IpAddr> {
+    let entry = std::str::from_utf8(entry).ok()?.trim();
     let address = match entry.strip_prefix('[') {
         Some(bracketed) => {
             let (address, port) = bracketed.split_once(']')?;

@@ -1,42 +1,61 @@
 //! A line of the `Forwarded` header (RFC 7239): elements of parameters, some in quotes.
+//!
+//! It is read from the right, where the nearest proxy has added its element: a quote that stands further left, and perhaps
+//! never ends, was written by others and changes nothing about it.
 
-use super::{Entries, entry};
+use std::net::IpAddr;
 
-/// Adds what `for` says in each element. A line whose quotes do not end is one entry that is no address: where its
-/// elements begin is then anybody's guess.
-pub(super) fn read(line: &str, entries: &mut Entries) {
-    let Some(elements) = split(line, ',') else { return entries.push(None) };
-    entries.extend(elements.map(read_for));
+use super::{ENTRIES_MAX, Entries, entry};
+
+/// Adds what `for` says in each element. What a quote without its other half leaves of a line is one entry that is no
+/// address: where its elements begin is then anybody's guess.
+pub(super) fn read(line: &[u8], entries: &mut Entries) {
+    let from_right = from_right(line, b',').take(ENTRIES_MAX);
+    let mut read: Entries = from_right.map(|element| element.and_then(read_for)).collect();
+    read.reverse();
+    entries.append(&mut read);
 }
 
-fn read_for(element: &str) -> Option<std::net::IpAddr> {
-    let is_for = |pair: &str| {
-        let (name, value) = pair.split_once('=')?;
-        name.trim().eq_ignore_ascii_case("for").then(|| value.trim().to_owned())
-    };
-    let value = split(element, ';')?.find_map(is_for)?;
-    let bare = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(&value);
+/// The first `for` of an element.
+fn read_for(element: &[u8]) -> Option<IpAddr> {
+    let value = from_right(element, b';').filter_map(|pair| value_of_for(pair?)).last()?;
+    let bare = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
     entry::read(bare)
 }
 
-/// The parts between separators that stand outside quotes; nothing if a quote does not end.
-fn split(text: &str, separator: char) -> Option<impl Iterator<Item = &str>> {
+fn value_of_for(pair: &[u8]) -> Option<&[u8]> {
+    let mut halves = pair.splitn(2, |byte| *byte == b'=').map(<[u8]>::trim_ascii);
+    let (name, value) = (halves.next()?, halves.next()?);
+    name.eq_ignore_ascii_case(b"for").then_some(value)
+}
+
+/// The parts between separators that stand outside quotes, from the last to the first; nothing for one in which a quote
+/// has no other half.
+fn from_right(text: &[u8], separator: u8) -> impl Iterator<Item = Option<&[u8]>> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let (left, part) = cut_last(rest?, separator);
+        rest = left;
+        Some(part)
+    })
+}
+
+/// What stands left of the last separator, and the part on its right.
+fn cut_last(text: &[u8], separator: u8) -> (Option<&[u8]>, Option<&[u8]>) {
     let mut quoted = false;
-    let mut escaped = false;
-    let mut ends = Vec::new();
-    for (at, character) in text.char_indices() {
-        match character {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            _ if character == separator && !quoted => ends.push(at),
+    for (at, byte) in text.iter().enumerate().rev() {
+        let (left, right) = text.split_at(at);
+        match byte {
+            b'"' if quoted && is_escaped(left) => {}
+            b'"' => quoted = !quoted,
+            _ if *byte == separator && !quoted => return (Some(left), right.get(1..)),
             _ => {}
         }
     }
-    if quoted {
-        return None;
-    }
-    let starts = std::iter::once(0).chain(ends.clone().into_iter().map(|at| at.saturating_add(1)));
-    let ends = ends.into_iter().chain(std::iter::once(text.len()));
-    Some(starts.zip(ends).filter_map(|(start, end)| text.get(start..end)))
+    (None, Some(text).filter(|_| !quoted))
+}
+
+/// Whether what follows is escaped: a backslash escapes another one, too.
+fn is_escaped(left: &[u8]) -> bool {
+    left.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }

@@ -103,9 +103,10 @@ impl Default for AddressRules {
 type Entries = SmallVec<[Option<IpAddr>; 4]>;
 
 impl AddressRules {
-    /// The client's address, out of all lines of the forwarding header in their order; nothing if it cannot be known,
-    /// which is so behind a unix socket that is not trusted.
-    pub fn client<'a>(&self, peer: Peer, lines: impl IntoIterator<Item = &'a str>) -> Option<IpAddr> {
+    /// The client's address, out of all lines of the forwarding header in their order, as bytes: what a client has
+    /// written must not hide what a proxy has added, and need be no text. Nothing if it cannot be known, which is so
+    /// behind a unix socket that is not trusted.
+    pub fn client(&self, peer: Peer, lines: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Option<IpAddr> {
         let nearest = match peer {
             Peer::Address(address) => Some(unmapped(address)),
             Peer::Unix => None,
@@ -141,11 +142,14 @@ impl AddressRules {
         }
     }
 
-    fn entries<'a>(&self, lines: impl IntoIterator<Item = &'a str>) -> Entries {
+    fn entries(&self, lines: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Entries {
         let mut entries = Entries::new();
         for line in lines {
+            let line = line.as_ref();
             match self.header {
-                ForwardingHeader::XForwardedFor => entries.extend(line.split(',').map(entry::read)),
+                ForwardingHeader::XForwardedFor => {
+                    entries.extend(line.split(|byte| *byte == b',').map(entry::read));
+                }
                 ForwardingHeader::Forwarded => forwarded::read(line, &mut entries),
             }
             let surplus = entries.len().saturating_sub(ENTRIES_MAX);

@@ -1,4 +1,5 @@
-//! Headers that tell a caller what is left: `X-Rate-Limit-*`, the IETF's `RateLimit` and `RateLimit-Policy`, `Retry-After`.
+//! Headers that tell a caller what is left: `X-Rate-Limit-*`, the IETF's `RateLimit` and `RateLimit-Policy`, `Retry-After`;
+//! and the body of a denial.
 //!
 //! ```
 //! use tollway_core::{Limit, Reading, Timestamp};
@@ -20,14 +21,22 @@
 //! # Ok::<(), tollway_core::LimitTextError>(())
 //! ```
 
+mod body;
 mod message;
+mod shown;
 mod structured;
 
 use std::fmt;
 
-use tollway_core::{Limit, Name, Reading, Span, Timestamp};
+use tollway_core::{Span, Timestamp};
 
+pub use body::TooManyRequests;
 pub use message::too_many_requests;
+pub use shown::{Denial, Judged, Rank, Shown, most_telling};
+
+/// Names the policies, with commas between them, that only watch and would have denied a request that was granted. Not for
+/// whoever sent the request: for what stands behind the limit, or asks about it.
+pub const WOULD_DENY: &str = "x-tollway-would-deny";
 
 /// Which headers an answer has besides `Retry-After`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,21 +53,6 @@ impl HeaderChoice {
     pub const ALL: Self = Self { x_rate_limit: true, ratelimit: true };
     /// None of them.
     pub const NONE: Self = Self { x_rate_limit: false, ratelimit: false };
-}
-
-/// One limit of a decision, as it is shown.
-#[derive(Clone, Copy, Debug)]
-pub struct Shown<'a> {
-    /// Whose limit it is, where the decision has several policies and names alone may be ambiguous.
-    pub policy: Option<&'a Name>,
-    /// The limit.
-    pub limit: &'a Limit,
-    /// What its meter shows after the decision.
-    pub reading: Reading,
-    /// Whether it is why the take was denied.
-    pub refuses: bool,
-    /// Where it may be shown.
-    pub choice: HeaderChoice,
 }
 
 /// The value of a header.
@@ -103,15 +97,12 @@ pub fn write(
     }
 }
 
-/// Of a denial, a limit that refuses; else any. Of those, the one with the shortest period.
-pub fn most_telling<'s, 'a>(shown: impl IntoIterator<Item = &'s Shown<'a>>) -> Option<&'s Shown<'a>>
-where
-    'a: 's,
-{
-    shown.into_iter().min_by_key(|one| (!one.refuses, one.limit.period().unwrap_or(Span::MAX)))
-}
-
 /// Rounded up: whoever waits that long has waited enough.
 fn whole_seconds(span: Span) -> u64 {
     span.as_micros().div_ceil(1_000_000)
+}
+
+/// Milliseconds, rounded up for the same reason.
+pub fn whole_ms(span: Span) -> u64 {
+    span.as_micros().div_ceil(1_000)
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 use tollway::core::{Fault, Reading, WhenStoreFails};
 use tollway::{Limit, Span, TakeError};
-use tollway_inbound::headers::{HeaderChoice, Shown};
+use tollway_inbound::headers::{HeaderChoice, Shown, TooManyRequests};
 
 use super::asked::Asked;
 use super::callers::Whose;
@@ -19,7 +19,7 @@ use super::refusal::Refusal;
 use super::status::Failure;
 use super::told::Told;
 use crate::decide::{Decided, Parties, Party, Verdict, decide_under};
-use crate::http::{Problem, TooManyRequests};
+use crate::http::Problem;
 use crate::worker::Worker;
 
 /// Decides a question.
@@ -83,9 +83,9 @@ async fn take(worker: &Worker, asked: &Asked, told: &mut Told) -> Result<(), Tak
             }
             // Without the store nobody has a reading; then it is the one that said no.
             Verdict::Denied(denied) if mine.is_empty() => denied.policy().name() == policy.name(),
-            Verdict::Denied(_) => !count.is_shadow() && mine.iter().any(|shown| shown.refuses),
+            Verdict::Denied(_) => mine.iter().any(|shown| shown.refuses),
         };
-        told.tell(*index, count.most(mine), verdict.now(), over);
+        told.tell(*index, most(count, mine), verdict.now(), over);
         if let (true, Some(whose), Verdict::Denied(denied)) = (over, count.whose, &verdict) {
             let limit = count.most(mine).map(|shown| shown.limit).or(denied.limit());
             let refusal = || refusal(count, whose, limit, denied.retry_after().into());
@@ -100,6 +100,12 @@ async fn take(worker: &Worker, asked: &Asked, told: &mut Told) -> Result<(), Tak
     told.over = matches!(verdict, Verdict::Denied(_));
     told.tell_headers(&shown, &verdict);
     Ok(())
+}
+
+/// The one of its limits that is told of. None of a shadow: Envoy would take it for one that is enforced, and tell callers
+/// in headers of its own that nothing is left.
+fn most<'s, 'a>(count: &Count, shown: &'s [Shown<'a>]) -> Option<&'s Shown<'a>> {
+    count.most(shown).filter(|_| !count.is_shadow())
 }
 
 /// What a caller is told whom this limit refuses.
@@ -142,7 +148,7 @@ async fn look(index: usize, count: &Count, told: &mut Told) -> Result<(), TakeEr
     if spent && !over {
         told.would_deny.push(index);
     }
-    let most = count.most(&shown);
+    let most = most(count, &shown);
     told.tell(index, most, now, over);
     if let (true, Some(whose), Some(most)) = (over, count.whose, most) {
         let refusal = || refusal(count, whose, Some(most.limit), most.reading.resets_at.since(now));

@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use serde::Serialize;
+use tollway_inbound::headers::TooManyRequests;
 
 use super::message::{HeaderValue, RateLimitResponse};
-use crate::http::{Problem, TooManyRequests};
+use crate::http::Problem;
 
 /// A body for whoever sent the request that the proxy holds.
 pub(super) struct Refusal {

@@ -3,6 +3,7 @@
 use hyper::header::{HeaderName, HeaderValue};
 use tollway::core::Fault;
 use tollway::{BindError, TakeError};
+use tollway_inbound::escapes::escaped;
 
 use super::CONTENT_TYPE_GRPC;
 use crate::http::Response;
@@ -48,19 +49,6 @@ impl Failure {
     }
 }
 
-/// As gRPC wants it in a header: visible ASCII, the rest like in a URL.
-fn escaped(message: &str) -> String {
-    use std::fmt::Write;
-    let mut text = String::with_capacity(message.len());
-    for byte in message.bytes() {
-        match byte {
-            b'%' | 0..0x20 | 0x7f.. => drop(write!(text, "%{byte:02X}")),
-            _ => text.push(char::from(byte)),
-        }
-    }
-    text
-}
-
 impl From<TakeError> for Failure {
     fn from(error: TakeError) -> Self {
         let code = match &error {
@@ -82,15 +70,5 @@ impl From<TakeError> for Failure {
 impl From<BindError> for Failure {
     fn from(error: BindError) -> Self {
         Self::new(Code::FailedPrecondition, error.to_string())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_is_visible_ascii() {
-        assert_eq!(escaped("plain, 100 %\r\n\u{fc}\u{1b}[31m"), "plain, 100 %25%0D%0A%C3%BC%1B[31m");
     }
 }

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use smallvec::{SmallVec, smallvec};
 use tollway::core::{Algorithm, Calendar};
 use tollway::{Limit, Span, Timestamp};
-use tollway_inbound::headers::{self, Shown};
+use tollway_inbound::escapes::escaped;
+use tollway_inbound::headers::{self, Shown, WOULD_DENY};
 
 use super::asked::{Asked, Place};
 use super::message::{
@@ -14,10 +15,7 @@ use super::message::{
 use super::refusal::Refusal;
 use crate::decide::Verdict;
 
-/// Names the policies that would have denied a request if they did more than watch: to the service behind the proxy.
-const WOULD_DENY_HEADER: &str = "x-tollway-would-deny";
-
-/// The same for the proxy's log: `%DYNAMIC_METADATA(envoy.filters.http.ratelimit:would_deny)%`.
+/// What shadows would have done, for the proxy's log; the service behind it has the same in a header: `%DYNAMIC_METADATA(envoy.filters.http.ratelimit:would_deny)%`.
 const WOULD_DENY_METADATA: &str = "would_deny";
 
 /// What is known of an answer so far.
@@ -89,7 +87,7 @@ impl Told {
             let text = Value { text: Some(names.clone()) };
             let fields = HashMap::from([(WOULD_DENY_METADATA.to_owned(), text)]);
             response.request_headers_to_add =
-                vec![HeaderValue { key: WOULD_DENY_HEADER.to_owned(), value: names }];
+                vec![HeaderValue { key: WOULD_DENY.to_owned(), value: escaped(&names) }];
             response.dynamic_metadata = Some(Struct { fields });
         }
         if let Some(refusal) = asked.refusal.or(self.refusal).filter(|_| over) {

@@ -1,12 +1,11 @@
 //! What callers are answered, as typed bodies.
 
-use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use smallvec::SmallVec;
 use tollway::core::Algorithm;
-use tollway::{Limit, Policy, Settled, Span, Timestamp};
-use tollway_inbound::headers::{Shown, too_many_requests};
+use tollway::{Settled, Span, Timestamp};
+use tollway_inbound::headers::{Shown, whole_ms};
 
 use super::problem::Problem;
 
@@ -156,43 +155,4 @@ pub(crate) struct DoneAnswer {
 pub(crate) struct RenewAnswer {
     /// False if a slot was lost: it had expired.
     pub(crate) renewed: bool,
-}
-
-/// What somebody is told who is not let through.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct TooManyRequests<'a> {
-    /// 429.
-    pub(crate) code: u16,
-    /// Which limit, in words.
-    pub(crate) message: String,
-    /// The policy that said no.
-    pub(crate) policy: &'a str,
-    /// The limit that said no.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) limit: Option<&'a str>,
-    /// When to come back.
-    pub(crate) retry_after_ms: u64,
-}
-
-impl<'a> TooManyRequests<'a> {
-    /// Under this policy, because of this limit, until so much time has passed.
-    pub(crate) fn new(
-        policy: &'a Policy,
-        limit: Option<&'a Limit>,
-        anonymous: bool,
-        retry_after: Span,
-    ) -> Self {
-        Self {
-            code: StatusCode::TOO_MANY_REQUESTS.as_u16(),
-            message: limit.map(|limit| too_many_requests(limit, anonymous)).unwrap_or_default(),
-            policy: policy.name().as_str(),
-            limit: limit.map(|limit| limit.name().as_str()),
-            retry_after_ms: whole_ms(retry_after),
-        }
-    }
-}
-
-/// Rounded up: whoever waits that long has waited enough.
-pub(crate) fn whole_ms(span: Span) -> u64 {
-    span.as_micros().div_ceil(1_000)
 }

@@ -6,13 +6,13 @@
 use std::rc::Rc;
 
 use hyper::body::Incoming;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderValue};
 use hyper::{Request, StatusCode};
 use smallvec::{SmallVec, smallvec};
 use tollway::{ANONYMOUS_POLICY, CONSUMERS_POLICY};
-use tollway_inbound::headers::most_telling;
+use tollway_inbound::escapes::escaped;
+use tollway_inbound::headers::{TooManyRequests, WOULD_DENY, most_telling};
 
-use super::answer::TooManyRequests;
 use super::body::{Response, json, no_content};
 use super::for_proxy::refused_with;
 use super::problem::Problem;
@@ -134,7 +134,15 @@ impl Counted {
         let Decided { parties, verdict } = decide_under(parties, None, None).await?;
         let shown = parties.shown(&verdict);
         let mut response = match &verdict {
-            Verdict::Granted(_) => no_content(StatusCode::OK),
+            Verdict::Granted(permit) => {
+                let mut granted = no_content(StatusCode::OK);
+                if permit.would_deny()
+                    && let Ok(shadow) = HeaderValue::try_from(escaped(known.policy.name().as_str()))
+                {
+                    granted.headers_mut().insert(WOULD_DENY, shadow);
+                }
+                granted
+            }
             Verdict::Denied(denied) => {
                 let limit = most_telling(&shown).map(|shown| shown.limit).or(denied.limit());
                 let retry_after = denied.retry_after().into();
@@ -149,9 +157,7 @@ impl Counted {
 
 /// Where a request comes from.
 fn address(rules: &Rules, caller: &Caller, headers: &HeaderMap) -> Result<String, Problem> {
-    let lines = headers.get_all(rules.address.header.name()).iter();
-    // A line that is not text has no address in it.
-    let lines = lines.map(|line| line.to_str().unwrap_or_default());
+    let lines = headers.get_all(rules.address.header.name());
     let client = rules.address.client(caller.peer, lines).ok_or_else(Problem::unknown_client)?;
     Ok(rules.address.subject(client).to_string())
 }

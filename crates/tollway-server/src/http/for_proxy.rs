@@ -2,7 +2,7 @@
 //! what was said stands in headers, too.
 
 use hyper::StatusCode;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{HeaderName, HeaderValue, WWW_AUTHENTICATE};
 
 use super::body::Response;
 
@@ -11,6 +11,10 @@ const STATUS: HeaderName = HeaderName::from_static("x-tollway-status");
 
 /// The body that the caller should see.
 const BODY: HeaderName = HeaderName::from_static("x-tollway-body");
+
+/// What a 401 asks for, because RFC 9110 wants it to ask for something: a scheme that no client knows and no browser shows
+/// a dialog for. Credentials would not help.
+const CHALLENGE: HeaderValue = HeaderValue::from_static("Tollway");
 
 /// Makes a refusal one that such a proxy understands. The status that others are given by default needs nothing.
 pub(super) fn refused_with(status: StatusCode, mut response: Response) -> Response {
@@ -25,6 +29,9 @@ pub(super) fn refused_with(status: StatusCode, mut response: Response) -> Respon
     }
     if !matches!(meant, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         *response.status_mut() = status;
+    }
+    if response.status() == StatusCode::UNAUTHORIZED {
+        response.headers_mut().entry(WWW_AUTHENTICATE).or_insert(CHALLENGE);
     }
     response
 }
@@ -66,5 +73,17 @@ mod tests {
         let blocked = refused_with(StatusCode::UNAUTHORIZED, json(StatusCode::FORBIDDEN, &""));
         assert_eq!(blocked.status(), StatusCode::FORBIDDEN, "it stays what it is");
         assert_eq!(blocked.headers()[STATUS], "403");
+        let unknown = || {
+            let mut unknown = json(StatusCode::UNAUTHORIZED, &"");
+            unknown.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            unknown
+        };
+        for (response, challenge) in [(refusal(), "Tollway"), (unknown(), "Bearer")] {
+            let told = refused_with(StatusCode::UNAUTHORIZED, response);
+            assert_eq!(
+                (told.status(), &told.headers()[WWW_AUTHENTICATE]),
+                (StatusCode::UNAUTHORIZED, &HeaderValue::from_static(challenge))
+            );
+        }
     }
 }

@@ -26,13 +26,13 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use hyper::body::Incoming;
+use hyper::header::{CACHE_CONTROL, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub(crate) use answer::TooManyRequests;
 pub(crate) use body::{Response, json, metrics_text, no_content, read};
 pub(crate) use problem::Problem;
 pub(crate) use query::Query;
@@ -51,6 +51,9 @@ use crate::grpc;
 use crate::worker::{Rest, Worker};
 use begun::Begun;
 use route::{Found, find};
+
+/// For answers that nobody between here and the caller may keep and give again.
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// How connections are served.
 pub(crate) struct Http {
@@ -133,6 +136,9 @@ async fn answer(worker: &Rc<Worker>, caller: &Caller, request: Request<Incoming>
         Ok(()) => operate(route.operation, parameters, worker, caller, request).await,
     };
     let mut response = answered.unwrap_or_else(Problem::into_response);
+    if route.changes() {
+        response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
+    }
     if head_only {
         *response.body_mut() = Body::default();
     }

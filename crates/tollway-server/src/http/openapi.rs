@@ -9,10 +9,9 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
+use tollway_inbound::headers::{TooManyRequests, WOULD_DENY};
 
-use super::answer::{
-    BatchEntry, BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer, TooManyRequests,
-};
+use super::answer::{BatchEntry, BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer};
 use super::body::Response;
 use super::problem::Problem;
 use super::question::{
@@ -78,6 +77,9 @@ fn describe(route: &Route, schemas: &mut SchemaGenerator) -> Value {
         for status in ["401", "403"] {
             responses[status]["content"]["application/problem+json"] = json!({ "schema": &problem });
         }
+        let about = "Policies that only watch and would have denied it.";
+        responses["200"]["headers"] =
+            json!({ WOULD_DENY: { "description": about, "schema": { "type": "string" } } });
     }
     let method = route.method.as_str().to_lowercase();
     let mut described = json!({

@@ -3,8 +3,9 @@
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
 use tollway::{Ticket, TicketBegun};
+use tollway_inbound::headers::whole_ms;
 
-use super::answer::{BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer, whole_ms};
+use super::answer::{BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer};
 use super::body::{self, Response, json};
 use super::problem::Problem;
 use super::question::{PermitQuestion, SettleQuestion};

@@ -6,9 +6,10 @@ use hyper::StatusCode;
 use hyper::header::{ALLOW, CONNECTION, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use schemars::JsonSchema;
 use serde::Serialize;
-use tollway::core::{Fault, Refusal, Retry};
+use tollway::core::{Fault, Refusal};
 use tollway::{SetLimitError, StoreError, TakeError};
 use tollway_consumers::{RecordsError, RecordsFault, WhoError};
+use tollway_inbound::problem::ProblemDetails;
 
 use super::body::{Response, of_type};
 use super::query::shortened;
@@ -17,36 +18,23 @@ use crate::bounds::{BODY_BYTES_MAX, TAKES_PER_BATCH_MAX};
 /// Something that went wrong. Boxed, because most answers are none.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
-pub(crate) struct Problem(Box<ProblemDetails>);
-
-/// Something that went wrong. Nothing was taken, unless `retry` says that this is not clear.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ProblemDetails {
-    /// What kind of problem it is, as a URN that stays the same.
-    #[serde(rename = "type")]
-    kind: &'static str,
-    /// The kind in words.
-    title: &'static str,
-    /// The HTTP status.
-    status: u16,
-    /// What is wrong with this request, and what to do.
-    detail: String,
-    /// Of a problem with the store: whether the same request may be sent again. `safe`: it was not applied; `unclear`: it
-    /// may have been; `useless`: it would fail again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry: Option<&'static str>,
+pub(crate) struct Problem {
+    details: Box<ProblemDetails>,
     #[serde(skip)]
-    header: Option<(HeaderName, Cow<'static, str>)>,
+    header: Option<Box<(HeaderName, Cow<'static, str>)>>,
 }
 
 impl Problem {
     fn new(status: StatusCode, kind: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
-        let (status, detail) = (status.as_u16(), detail.into());
-        Self(Box::new(ProblemDetails { kind, title, status, detail, retry: None, header: None }))
+        Self::of(ProblemDetails::new(status.as_u16(), kind, title, detail))
+    }
+
+    fn of(details: ProblemDetails) -> Self {
+        Self { details: Box::new(details), header: None }
     }
 
     fn with_header(mut self, name: HeaderName, value: impl Into<Cow<'static, str>>) -> Self {
-        self.0.header = Some((name, value.into()));
+        self.header = Some(Box::new((name, value.into())));
         self
     }
 
@@ -118,7 +106,7 @@ impl Problem {
     /// Who calls cannot be told, although something was shown.
     pub(super) fn unknown_consumer(error: &WhoError) -> Self {
         match error {
-            WhoError::UnknownToken(_) => Self::no_consumer(StatusCode::UNAUTHORIZED, error.to_string())
+            WhoError::UnknownToken(_) => Self::of(ProblemDetails::unknown_token(error.to_string()))
                 .with_header(WWW_AUTHENTICATE, "Bearer"),
             _ => Self::not_a_consumer(error.to_string()),
         }
@@ -126,16 +114,11 @@ impl Problem {
 
     /// What was shown cannot be the id of a consumer.
     pub(crate) fn not_a_consumer(detail: String) -> Self {
-        Self::no_consumer(StatusCode::BAD_REQUEST, detail)
-    }
-
-    fn no_consumer(status: StatusCode, detail: String) -> Self {
-        Self::new(status, "urn:tollway:unknown-consumer", "the consumer is not known", detail)
+        Self::of(ProblemDetails::unknown_consumer(detail))
     }
 
     pub(crate) fn blocked() -> Self {
-        let detail = "this consumer is blocked, whatever its limits; ask those who run the API";
-        Self::new(StatusCode::FORBIDDEN, "urn:tollway:blocked", "this consumer is blocked", detail)
+        Self::of(ProblemDetails::blocked())
     }
 
     /// Consumers are managed where there are none.
@@ -163,9 +146,7 @@ impl Problem {
     pub(crate) fn of_records(error: &RecordsError) -> Self {
         let (status, kind, title) = match error.fault {
             RecordsFault::Storage | RecordsFault::Network | RecordsFault::Busy => {
-                let kind = "urn:tollway:records-unavailable";
-                let title = "the records of consumers cannot be reached";
-                return Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, title, error.to_string())
+                return Self::of(ProblemDetails::records_unavailable(error.to_string()))
                     .with_header(RETRY_AFTER, "1");
             }
             RecordsFault::NotFound => (StatusCode::NOT_FOUND, "urn:tollway:no-such-record", "no such record"),
@@ -179,7 +160,7 @@ impl Problem {
     pub(super) fn unknown_client() -> Self {
         let detail = "the client's address is not known: the request came through a unix socket; trust the proxy behind \
                       it ([server.address]), or name headers that say who it is ([server.authorize])";
-        Self::new(StatusCode::BAD_REQUEST, "urn:tollway:unknown-client", "the client is not known", detail)
+        Self::of(ProblemDetails::unknown_client(detail))
     }
 
     pub(super) fn no_such_path(path: &str, known: &[&str]) -> Self {
@@ -213,27 +194,8 @@ impl Problem {
     }
 
     fn of_store(error: &StoreError) -> Self {
-        if error.fault == Fault::Caller {
-            return Self::refused(StatusCode::UNPROCESSABLE_ENTITY, "urn:tollway:refused", error.to_string());
-        }
-        let title = "the store does not decide";
-        let mut problem = Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "urn:tollway:store-unavailable",
-            title,
-            error.to_string(),
-        );
-        let retry = Some(match error.retry {
-            Retry::Safe => "safe",
-            Retry::Unclear => "unclear",
-            Retry::Useless => "useless",
-        });
-        problem.0.retry = retry;
-        problem.with_header(RETRY_AFTER, "1")
-    }
-
-    fn refused(status: StatusCode, kind: &'static str, detail: String) -> Self {
-        Self::new(status, kind, "this can never be granted", detail)
+        let problem = Self::of(ProblemDetails::of_store(error));
+        if error.fault == Fault::Caller { problem } else { problem.with_header(RETRY_AFTER, "1") }
     }
 
     fn of_refusal(refusal: &Refusal) -> Self {
@@ -252,30 +214,28 @@ impl Problem {
             Refusal::AboveLimit { .. }
             | Refusal::OverrunTooLarge { .. }
             | Refusal::SamePartyTwice { .. }
-            | Refusal::PartyCount(_) => {
-                Self::refused(StatusCode::UNPROCESSABLE_ENTITY, "urn:tollway:refused", detail)
-            }
+            | Refusal::PartyCount(_) => Self::of(ProblemDetails::refused(detail)),
         }
     }
 
     #[cfg(test)]
     pub(super) fn allow(&self) -> Option<&str> {
-        self.0.header.as_ref().filter(|(name, _)| name == ALLOW).map(|(_, value)| &**value)
+        self.header.as_ref().filter(|header| header.0 == ALLOW).map(|header| &*header.1)
     }
 
     pub(crate) fn status(&self) -> u16 {
-        self.0.status
+        self.details.status
     }
 
     pub(crate) fn detail(&self) -> &str {
-        &self.0.detail
+        &self.details.detail
     }
 
     /// As the answer to a request.
     pub(crate) fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = StatusCode::from_u16(self.details.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = of_type(status, "application/problem+json", &self);
-        if let Some((name, value)) = self.0.header
+        if let Some((name, value)) = self.header.map(|header| *header)
             && let Ok(value) = HeaderValue::from_str(&value)
         {
             response.headers_mut().insert(name, value);
@@ -291,23 +251,14 @@ impl From<TakeError> for Problem {
             TakeError::UnknownPolicy { .. } => {
                 Self::new(StatusCode::NOT_FOUND, "urn:tollway:unknown-policy", "no such policy", detail)
             }
-            TakeError::Name(_) => {
-                Self::new(StatusCode::BAD_REQUEST, "urn:tollway:bad-name", "not a subject or id", detail)
-            }
-            TakeError::Cost(_) => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "urn:tollway:bad-cost", "not a cost", detail)
-            }
+            TakeError::Name(_) => Self::of(ProblemDetails::bad_name(detail)),
+            TakeError::Cost(_) => Self::of(ProblemDetails::bad_cost(detail)),
             TakeError::Refused(refusal) => Self::of_refusal(refusal),
             TakeError::Store(error) => Self::of_store(error),
             // A denial is an answer, and is told as one before it comes here.
             TakeError::Denied(_) | TakeError::BlockingInAsync | TakeError::Runtime(_) => {
                 tracing::error!(error = detail, "a request failed for a reason of the server's own");
-                Self::new(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    "urn:tollway:failed",
-                    "the server failed",
-                    detail,
-                )
+                Self::of(ProblemDetails::failed(detail))
             }
         }
     }

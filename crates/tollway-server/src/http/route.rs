@@ -53,6 +53,13 @@ pub(crate) struct Route {
     pub(crate) access: Access,
 }
 
+impl Route {
+    /// Whether it might be kept by others on its way, being a GET, and is something else a moment later.
+    pub(crate) fn changes(&self) -> bool {
+        self.method == Method::GET && self.operation != Operation::OpenApi
+    }
+}
+
 const fn decision(method: Method, path: &'static str, operation: Operation) -> Route {
     Route { door: Door::Decisions, method, path, operation, access: Access::Open }
 }

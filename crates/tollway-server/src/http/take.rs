@@ -8,9 +8,9 @@ use std::time::Duration;
 use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, StatusCode};
-use tollway_inbound::headers::{self, Shown};
+use tollway_inbound::headers::{self, Shown, whole_ms};
 
-use super::answer::{BatchEntry, LimitAnswer, TakeAnswer, whole_ms};
+use super::answer::{BatchEntry, LimitAnswer, TakeAnswer};
 use super::body::{self, Response, json, json_list};
 use super::problem::Problem;
 use super::question::{Amounts, PartyQuestion, TakeQuestion};

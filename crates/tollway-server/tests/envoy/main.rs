@@ -96,6 +96,8 @@ fn a_shadow_is_told_to_the_service_and_the_log() {
     assert_eq!(told, ["", "", "per_user_trial", "per_user_trial"]);
     for answer in &answers {
         assert_eq!((answer.status, answer.header("x-tollway-would-deny")), (200, None));
+        let limit = answer.header("x-ratelimit-limit");
+        assert!(limit.is_some_and(|limit| limit.starts_with("100, 100;w=60")), "{limit:?}");
     }
     let free: Vec<u16> = (0..4).map(|_| get(&mut client, "/", "x-user: monitoring\r\n").status).collect();
     assert_eq!(free, [200; 4]);

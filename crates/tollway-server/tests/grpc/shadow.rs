@@ -1,6 +1,6 @@
 //! Shadow policies: they say what they would have done, and do nothing.
 
-use crate::messages::{Header, Kind, OK, OVER_LIMIT, RateLimitResponse, descriptor, question};
+use crate::messages::{Header, Kind, OK, OVER_LIMIT, RateLimitResponse, Status, descriptor, question};
 use crate::running::Running;
 
 const CONFIG: &str = r#"
@@ -80,4 +80,23 @@ fn a_shadow_alone_lets_everything_through() {
         assert_eq!(response.codes(), [OK, OK], "{hits}");
         assert_eq!(would_deny(&response).as_deref(), Some("shadow"), "{hits}");
     }
+}
+
+/// B9: Envoy makes headers of every status that names a limit. That of a shadow says OK and nothing else, whether it is
+/// counted or looked at, and whatever the others say; nor do headers that the config chooses tell of it.
+#[test]
+fn the_status_of_a_shadow_names_no_limit() {
+    let chosen = "[server]\nheaders = [\"x-rate-limit\", \"ratelimit\"]";
+    let server = Running::of(&CONFIG.replacen("[[server", &format!("{chosen}\n[[server"), 1));
+    let mut envoy = server.envoy();
+    let silent = Status { code: OK, ..Status::default() };
+    for hits in [1, 1, 1, 0, 2] {
+        let both = [descriptor(&["shadow=s"]).with_hits(hits), descriptor(&["enforced=e"])];
+        let response = envoy.ask(&question(both));
+        assert_eq!(response.statuses[0], silent, "{hits}");
+        assert_eq!(response.statuses[1].current_limit.as_ref().map(|limit| limit.requests_per_unit), Some(4));
+        assert_eq!(response.header("x-rate-limit-limit"), Some("4"));
+        assert!(!response.header("ratelimit").unwrap().contains("shadow"), "{response:?}");
+    }
+    assert_eq!(envoy.ask(&question([descriptor(&["enforced=e"])])).overall_code, OVER_LIMIT);
 }

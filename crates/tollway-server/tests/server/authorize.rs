@@ -47,6 +47,51 @@ fn clients_behind_a_trusted_proxy_are_told_apart() {
     }
 }
 
+/// T17: a client writes what it likes into the line that its proxy adds to, and is still whom the proxy has seen.
+#[test]
+fn what_is_no_text_hides_nobody() {
+    const QUOTE: &[u8] = b"for=\"6.6.6.6, for=203.0.113.7";
+    for (header, seen) in [("x-forwarded-for", &b"\xff, 203.0.113.7"[..]), ("forwarded", QUOTE)] {
+        for trust in ["trusted_hops = 1", "trusted_networks = [\"127.0.0.0/8\"]"] {
+            let server =
+                Running::of(&format!("{BY_ADDRESS}\n[server.address]\n{trust}\nheader = \"{header}\""));
+            let mut client = server.client();
+            let head = format!("GET /v1/authorize?policy=api HTTP/1.1\r\nhost: test\r\n{header}: ");
+            client.write([head.as_bytes(), seen, b"\r\n\r\n"].concat()).unwrap();
+            assert_eq!(client.answer().unwrap().status, 200);
+            let used =
+                |subject| server.server.limiter().usage("api").subject(subject).now().unwrap().limits[0].used;
+            assert_eq!((used("address:203.0.113.7"), used("address:127.0.0.1")), (1, 0), "{header}, {trust}");
+        }
+    }
+}
+
+/// B9: a shadow says no to nobody, names itself to the proxy, and its figures are in no header.
+#[test]
+fn a_shadow_is_named_where_it_would_have_denied() {
+    let server = Running::of("[policies.\"größe\"]\nlimits = [\"1 / hour from first call\"]\nshadow = true");
+    let mut client = server.client();
+    for told in [None, Some("gr%C3%B6%C3%9Fe"), Some("gr%C3%B6%C3%9Fe")] {
+        let answer = client.get("/v1/authorize?policy=gr%C3%B6%C3%9Fe", "");
+        assert_eq!((answer.status, answer.header("x-tollway-would-deny")), (200, told));
+        assert_eq!((answer.header("x-rate-limit-remaining"), answer.header("ratelimit")), (None, None));
+    }
+}
+
+/// RFC 9111: what counts, or is another answer a moment later, is asked for again each time.
+#[test]
+fn answers_that_change_are_not_kept() {
+    let server = Running::of(BY_ADDRESS);
+    let (mut client, mut admin) = (server.client(), server.admin());
+    for path in ["/v1/authorize?policy=api", "/v1/authorize?policy=slots"] {
+        assert_eq!(client.get(path, "").header("cache-control"), Some("no-store"), "{path}");
+    }
+    for path in ["/health", "/health/redis", "/ready", "/metrics", "/v1/policies", "/v1/usage?policy=api"] {
+        assert_eq!(admin.get(path, "").header("cache-control"), Some("no-store"), "{path}");
+    }
+    assert_eq!(client.get("/openapi.json", "").header("cache-control"), None);
+}
+
 /// C4: who shows no credentials is counted by address, 1,000 an hour unless the config says otherwise; C5: and is told
 /// so in the documented words.
 #[test]
@@ -101,7 +146,9 @@ fn a_denial_has_the_status_that_was_asked_for() {
     assert_eq!((denied.status, denied.header("x-tollway-status")), (403, Some("429")));
     assert_eq!(denied.header("x-tollway-body"), Some(denied.body.as_str()));
     assert_eq!(denied.json()["code"], 429, "what it means");
-    assert_eq!(ask(&mut client, "deny=401&policy=api", ""), 401);
+    let denied = client.get("/v1/authorize?deny=401&policy=api", "");
+    // RFC 9110: every 401 has a challenge. This one asks for nothing that anybody has.
+    assert_eq!((denied.status, denied.header("www-authenticate")), (401, Some("Tollway")));
     let plain = client.post("/v1/authorize?policy=api&deny=429", "a body that nobody reads");
     assert_eq!((plain.status, plain.header("x-tollway-body")), (429, None));
 }

@@ -15,6 +15,9 @@ const POLICIES: &str = r#"
     [policies.watched]
     limits = ["1 / hour"]
     shadow = true
+    [policies.brief]
+    limits = ["1 / minute"]
+    shadow = true
     [server.policies.tokens]
     headers = ["ratelimit"]
     [server.policies.paced]
@@ -168,4 +171,26 @@ fn a_shadow_would_deny_and_does_not() {
         assert_eq!(next["limits"][0]["remaining"], remaining);
     }
     assert_eq!(client.take(both).status, 429);
+}
+
+/// B9, C5: what a shadow shows is nobody's limit. No header tells of it, granted or denied, with others or alone.
+#[test]
+fn a_shadow_is_in_no_header() {
+    let server = Running::of(POLICIES);
+    let mut client = server.client();
+    // The shadow has the shorter period, and is the first to have nothing left.
+    let both = r#"{"all":[{"policy":"api"},{"policy":"brief"}]}"#;
+    for (status, remaining) in [(200, "2"), (200, "1"), (200, "0"), (429, "0")] {
+        let answer = client.take(both);
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert_eq!(answer.header("x-rate-limit-limit"), Some("3"));
+        assert_eq!(answer.header("x-rate-limit-remaining"), Some(remaining));
+        assert_eq!(answer.header("ratelimit-policy"), Some("\"api.requests_per_hour\";q=3;w=3600"));
+        assert!(!answer.header("ratelimit").unwrap().contains("brief"), "{answer:?}");
+    }
+    for _ in 0..2 {
+        let alone = client.take(r#"{"policy":"brief"}"#);
+        let told = ["x-rate-limit-remaining", "ratelimit", "ratelimit-policy"].map(|name| alone.header(name));
+        assert_eq!((alone.status, told), (200, [None; 3]));
+    }
 }

@@ -1,0 +1,36 @@
+//! The body of a 429.
+
+use serde::Serialize;
+use tollway_core::{Limit, Policy, Span};
+
+use super::{too_many_requests, whole_ms};
+
+/// What somebody is told who is not let through.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TooManyRequests<'a> {
+    /// 429.
+    pub code: u16,
+    /// Which limit, in words.
+    pub message: String,
+    /// The policy that said no.
+    pub policy: &'a str,
+    /// The limit that said no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<&'a str>,
+    /// When to come back.
+    pub retry_after_ms: u64,
+}
+
+impl<'a> TooManyRequests<'a> {
+    /// Under this policy, because of this limit, until so much time has passed.
+    pub fn new(policy: &'a Policy, limit: Option<&'a Limit>, anonymous: bool, retry_after: Span) -> Self {
+        Self {
+            code: 429,
+            message: limit.map(|limit| too_many_requests(limit, anonymous)).unwrap_or_default(),
+            policy: policy.name().as_str(),
+            limit: limit.map(|limit| limit.name().as_str()),
+            retry_after_ms: whole_ms(retry_after),
+        }
+    }
+}
