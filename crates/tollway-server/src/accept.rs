@@ -14,12 +14,11 @@ use crate::server::Shared;
 use crate::socket::Accepted;
 use crate::worker::Crew;
 
-/// What the accept loops of a server share.
+/// What the accept loops for decisions share, and what that of administration has for itself: places that nobody else can
+/// take, and who serves.
 pub(crate) struct Entrance {
     pub(crate) shared: Arc<Shared>,
     pub(crate) places: Arc<Places>,
-    /// Those of administration, which nobody else can take.
-    pub(crate) administration: Arc<Places>,
     pub(crate) crew: Crew,
 }
 
@@ -49,9 +48,8 @@ pub(crate) async fn accept(
 impl Entrance {
     /// Waits for room: those who come after wait in the kernel meanwhile.
     async fn let_in(&self, socket: Accepted, peer: Peer, door: Door) {
-        let places = self.places_at(door);
-        let Some(room) = places.room().await else { return };
-        match self.place(places, room, peer) {
+        let Some(room) = self.places.room().await else { return };
+        match self.place(room, peer) {
             Some(place) => {
                 let arrive = |load| Arrival { socket, peer, door, _place: place, _load: load };
                 self.crew.hand_over(arrive).await;
@@ -60,13 +58,9 @@ impl Entrance {
         }
     }
 
-    fn places_at(&self, door: Door) -> &Arc<Places> {
-        if door == Door::Administration { &self.administration } else { &self.places }
-    }
-
-    fn place(&self, places: &Arc<Places>, room: Room, peer: Peer) -> Option<Place> {
+    fn place(&self, room: Room, peer: Peer) -> Option<Place> {
         let proxy = self.shared.rules().address.names(peer);
-        if proxy { Some(Places::take_for_proxy(room)) } else { places.take(room, peer) }
+        if proxy { Some(Places::take_for_proxy(room)) } else { self.places.take(room, peer) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A worker: one thread with a runtime of its own, which serves its connections from their first byte to their last.
 //!
 //! Workers share the limiter and nothing that a decision writes to besides. There are as many as cores, and each
-//! connection stays where it was handed to, so no request pays for being moved.
+//! connection stays where it was handed to, so no request pays for being moved. Administration has one of its own.
 
 mod crew;
 mod pulse;
