@@ -8,6 +8,7 @@ use tollway_inbound::address::Peer;
 
 use crate::bounds::ACCEPT_PAUSE;
 use crate::connection::Arrival;
+use crate::counts::count;
 use crate::listener::{Door, Listener};
 use crate::places::{Place, Places, Room};
 use crate::server::Shared;
@@ -48,13 +49,31 @@ pub(crate) async fn accept(
 impl Entrance {
     /// Waits for room: those who come after wait in the kernel meanwhile.
     async fn let_in(&self, socket: Accepted, peer: Peer, door: Door) {
-        let Some(room) = self.places.room().await else { return };
+        let counts = &self.shared.counts;
+        let room = match self.places.room_at_once() {
+            Some(room) => room,
+            None => {
+                count(&counts.at(door).waited);
+                let Some(room) = self.places.room().await else { return };
+                room
+            }
+        };
         match self.place(room, peer) {
             Some(place) => {
-                let arrive = |load| Arrival { socket, peer, door, _place: place, _load: load };
+                let arrive = |load| Arrival {
+                    socket,
+                    peer,
+                    door,
+                    _place: place,
+                    _open: counts.open(door),
+                    _load: load,
+                };
                 self.crew.hand_over(arrive).await;
             }
-            None => tracing::debug!(?peer, "a client has as many connections as one may have"),
+            None => {
+                count(&counts.at(door).turned_away);
+                tracing::debug!(?peer, "a client has as many connections as one may have");
+            }
         }
     }
 

@@ -15,6 +15,7 @@ use crate::bounds::{
     Patience,
 };
 use crate::consumers::Consumers;
+use crate::counts::Counts;
 use crate::doors::Doors;
 use crate::listener::Listener;
 use crate::permit::Seal;
@@ -50,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) store: StoreKind,
     pub(crate) store_health: StoreHealth,
     pub(crate) patience: Patience,
+    pub(crate) counts: Arc<Counts>,
     rules: ArcSwap<Rules>,
     consumers: ArcSwapOption<Consumers>,
     stopping: AtomicBool,
@@ -84,6 +86,7 @@ impl Server {
             store: StoreKind::of(&StoreUrl::default()),
             store_health: StoreHealth::default(),
             patience: Patience::default(),
+            counts: Arc::default(),
             rules,
             consumers: ArcSwapOption::empty(),
             stopping: AtomicBool::new(false),
