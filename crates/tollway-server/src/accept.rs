@@ -8,18 +8,18 @@ use tollway_inbound::address::Peer;
 
 use crate::bounds::ACCEPT_PAUSE;
 use crate::connection::Arrival;
+use crate::counts::count;
 use crate::listener::{Door, Listener};
 use crate::places::{Place, Places, Room};
 use crate::server::Shared;
 use crate::socket::Accepted;
 use crate::worker::Crew;
 
-/// What the accept loops of a server share.
+/// What the accept loops for decisions share, and what that of administration has for itself: places that nobody else can
+/// take, and who serves.
 pub(crate) struct Entrance {
     pub(crate) shared: Arc<Shared>,
     pub(crate) places: Arc<Places>,
-    /// Those of administration, which nobody else can take.
-    pub(crate) administration: Arc<Places>,
     pub(crate) crew: Crew,
 }
 
@@ -49,24 +49,37 @@ pub(crate) async fn accept(
 impl Entrance {
     /// Waits for room: those who come after wait in the kernel meanwhile.
     async fn let_in(&self, socket: Accepted, peer: Peer, door: Door) {
-        let places = self.places_at(door);
-        let Some(room) = places.room().await else { return };
-        match self.place(places, room, peer) {
+        let counts = &self.shared.counts;
+        let room = match self.places.room_at_once() {
+            Some(room) => room,
+            None => {
+                count(&counts.at(door).waited);
+                let Some(room) = self.places.room().await else { return };
+                room
+            }
+        };
+        match self.place(room, peer) {
             Some(place) => {
-                let arrive = |load| Arrival { socket, peer, door, _place: place, _load: load };
+                let arrive = |load| Arrival {
+                    socket,
+                    peer,
+                    door,
+                    _place: place,
+                    _open: counts.open(door),
+                    _load: load,
+                };
                 self.crew.hand_over(arrive).await;
             }
-            None => tracing::debug!(?peer, "a client has as many connections as one may have"),
+            None => {
+                count(&counts.at(door).turned_away);
+                tracing::debug!(?peer, "a client has as many connections as one may have");
+            }
         }
     }
 
-    fn places_at(&self, door: Door) -> &Arc<Places> {
-        if door == Door::Administration { &self.administration } else { &self.places }
-    }
-
-    fn place(&self, places: &Arc<Places>, room: Room, peer: Peer) -> Option<Place> {
+    fn place(&self, room: Room, peer: Peer) -> Option<Place> {
         let proxy = self.shared.rules().address.names(peer);
-        if proxy { Some(Places::take_for_proxy(room)) } else { places.take(room, peer) }
+        if proxy { Some(Places::take_for_proxy(room)) } else { self.places.take(room, peer) }
     }
 }
 

@@ -1,5 +1,5 @@
 //! Every bound of the server, in one place, each with its reason. What depends on the machine is in the config instead:
-//! workers, connections, and the grace at the end.
+//! workers, connections, and the drain and the grace at the end.
 
 use std::time::Duration;
 
@@ -65,6 +65,10 @@ pub const ADMINISTRATION_CONNECTIONS_MAX: usize = 256;
 
 /// How many of them one client address may have: half, so that no single one can take them all.
 pub(crate) const ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX: usize = 128;
+
+/// How long requests to the administration may take to end when no decision is left, if the config's grace is not shorter:
+/// twice as long as a store is waited for.
+pub(crate) const ADMINISTRATION_GRACE: Duration = Duration::from_secs(1);
 
 /// How often a worker looks whether its clients try its patience, so that a request need not set a timer.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(250);

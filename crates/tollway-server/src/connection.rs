@@ -5,6 +5,7 @@ use std::rc::Rc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tollway_inbound::address::Peer;
 
+use crate::counts::Open;
 use crate::http::{self, Room};
 use crate::listener::Door;
 use crate::places::Place;
@@ -18,6 +19,7 @@ pub(crate) struct Arrival {
     pub(crate) peer: Peer,
     pub(crate) door: Door,
     pub(crate) _place: Place,
+    pub(crate) _open: Open,
     pub(crate) _load: Load,
 }
 

@@ -13,7 +13,7 @@ pub enum ServeError {
     Consumers(String),
     /// Somebody else has the address.
     #[error(
-        "{0} is taken: another process listens there; end it, or listen elsewhere (`listen` and `admin` of [server])"
+        "{0} is taken: another process listens there; end it, or listen elsewhere (`listen`, `admin`, `grpc` and `resp` of [server] say where)"
     )]
     Taken(ListenAddress),
     /// The address cannot be listened at.

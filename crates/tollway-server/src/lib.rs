@@ -2,19 +2,23 @@
 //!
 //! [`Server::serve`] takes its sockets from its caller and serves until it is told to stop. Where to look:
 //!
-//! - the way in: `listener` binds, `accept` lets in and `places` counts, `worker` is a thread that serves, `connection`
-//!   one client's time with it, `socket` its bytes
+//! - the way in: `listener` binds, `socket_file` on unix sockets, `doors` opens and closes, `accept` lets in, `places`
+//!   says how many and `counts` how many there were, `worker` is a thread that serves, `connection` one client's time with it, `socket` its bytes
 //! - the answer: `http` and `resp` read and write, `decide` is the one way from every protocol to the limiter, `known` what a
 //!   worker has looked up, `permit` what callers hold
-//! - beside it: `admin` for those with a token, `consumers` for callers with limits of their own, `rules` for what a reload can change, `bounds` for every bound
+//! - beside it: `admin` for those with a token, `consumers` for callers with limits of their own, `rules` for what a reload can change, `fixed` for what it
+//!   cannot, `bounds` for every bound
 
 mod accept;
 mod admin;
 mod bounds;
 mod connection;
 mod consumers;
+mod counts;
 mod decide;
+mod doors;
 mod error;
+mod fixed;
 #[doc(hidden)]
 pub mod fuzz;
 mod grpc;
@@ -27,6 +31,7 @@ mod resp;
 mod rules;
 mod server;
 mod socket;
+mod socket_file;
 mod store_kind;
 mod store_watch;
 #[cfg(feature = "tls")]
@@ -38,5 +43,6 @@ pub use bounds::{
     UNITS_PER_COST_MAX,
 };
 pub use error::ServeError;
+pub use fixed::needs_restart;
 pub use listener::{Door, Listeners};
 pub use server::Server;

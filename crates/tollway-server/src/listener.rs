@@ -2,15 +2,15 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
-use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tollway::{ListenAddress, ServerConfig};
 use tollway_inbound::address::Peer;
 
 use crate::ServeError;
 use crate::bounds::BACKLOG;
 use crate::socket::Accepted;
+use crate::socket_file::{SocketFile, bind_unix};
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,24 +55,17 @@ impl Listeners {
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(TcpListener, SocketAddr),
-    Unix(UnixListener, SocketFile),
-}
-
-/// Removes the file of a unix socket in the end, so that nobody takes it for one that is listened at.
-#[derive(Debug)]
-pub(crate) struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+    /// The file is removed before the socket is closed: until then nobody else can have it.
+    Unix(SocketFile, UnixListener),
 }
 
 impl Listener {
     async fn bind(address: &ListenAddress) -> Result<Self, ServeError> {
         let bound = match address {
             ListenAddress::Tcp(address) => bind_tcp(*address),
-            ListenAddress::Unix(path) => bind_unix(path.clone()).await,
+            ListenAddress::Unix { path, mode } => {
+                bind_unix(path, *mode).await.map(|(file, listener)| Self::Unix(file, listener))
+            }
         };
         bound.map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => ServeError::Taken(address.clone()),
@@ -83,7 +76,7 @@ impl Listener {
     pub(crate) fn address(&self) -> ListenAddress {
         match self {
             Self::Tcp(_, address) => ListenAddress::Tcp(*address),
-            Self::Unix(_, file) => ListenAddress::Unix(file.0.clone()),
+            Self::Unix(file, _) => ListenAddress::Unix { path: file.path().to_owned(), mode: None },
         }
     }
 
@@ -95,7 +88,7 @@ impl Listener {
                 stream.set_nodelay(true)?;
                 Ok((Accepted::Tcp(stream.into_std()?), Peer::Address(peer.ip())))
             }
-            Self::Unix(listener, _) => {
+            Self::Unix(_, listener) => {
                 let (stream, _) = listener.accept().await?;
                 Ok((Accepted::Unix(stream.into_std()?), Peer::Unix))
             }
@@ -111,14 +104,4 @@ fn bind_tcp(address: SocketAddr) -> io::Result<Listener> {
     let listener = socket.listen(BACKLOG)?;
     let address = listener.local_addr()?;
     Ok(Listener::Tcp(listener, address))
-}
-
-/// A file that nobody listens at any more is left over from a server that was killed, and is replaced.
-async fn bind_unix(path: PathBuf) -> io::Result<Listener> {
-    match UnixStream::connect(&path).await {
-        Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(&path)?,
-        Err(_) => {}
-    }
-    Ok(Listener::Unix(UnixListener::bind(&path)?, SocketFile(path)))
 }

@@ -29,6 +29,11 @@ impl Places {
         Self { room, taken: Mutex::default(), most_for_one }
     }
 
+    /// Room, if there is any.
+    pub(crate) fn room_at_once(&self) -> Option<Room> {
+        Arc::clone(&self.room).try_acquire_owned().ok()
+    }
+
     /// Waits until there is room. Nobody is turned away for want of it: they wait in the kernel until others have gone.
     pub(crate) async fn room(&self) -> Option<Room> {
         Arc::clone(&self.room).acquire_owned().await.ok()

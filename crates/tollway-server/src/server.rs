@@ -4,15 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::sync::Notify;
 use tollway::{Config, ConsumersConfig, Limiter, ListenAddress, ServerConfig, StoreUrl};
 use tollway_consumers::Records;
 
-use crate::accept::{Entrance, accept};
+use crate::accept::Entrance;
 use crate::admin::StoreHealth;
-use crate::bounds::{ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX, Patience};
+use crate::bounds::{
+    ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX, ADMINISTRATION_GRACE,
+    Patience,
+};
 use crate::consumers::Consumers;
+use crate::counts::Counts;
+use crate::doors::Doors;
+use crate::listener::Listener;
 use crate::permit::Seal;
 use crate::places::Places;
 use crate::rules::Rules;
@@ -36,6 +41,7 @@ use crate::{Door, Listeners, ServeError, store_watch};
 pub struct Server {
     shared: Arc<Shared>,
     config: ServerConfig,
+    hurried: Notify,
 }
 
 /// What all workers share.
@@ -45,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) store: StoreKind,
     pub(crate) store_health: StoreHealth,
     pub(crate) patience: Patience,
+    pub(crate) counts: Arc<Counts>,
     rules: ArcSwap<Rules>,
     consumers: ArcSwapOption<Consumers>,
     stopping: AtomicBool,
@@ -79,11 +86,12 @@ impl Server {
             store: StoreKind::of(&StoreUrl::default()),
             store_health: StoreHealth::default(),
             patience: Patience::default(),
+            counts: Arc::default(),
             rules,
             consumers: ArcSwapOption::empty(),
             stopping: AtomicBool::new(false),
         };
-        Ok(Self { shared: Arc::new(shared), config: config.clone() })
+        Ok(Self { shared: Arc::new(shared), config: config.clone(), hurried: Notify::new() })
     }
 
     /// With consumers, by these records. Reads the tokens that the config names.
@@ -123,8 +131,8 @@ impl Server {
     }
 
     /// Takes over a changed config: policies, how it answers, and consumers. All of it, or nothing where anything is
-    /// wrong. Its store, where the records of consumers are, where and with how many workers it listens, and how many
-    /// connections there may be, stays until a restart.
+    /// wrong. Its store, where the records of consumers are, and what [`needs_restart`](crate::needs_restart) names stays
+    /// until a restart.
     pub fn reload(&self, config: &Config) -> Result<(), ServeError> {
         let default = ServerConfig::default();
         let rules = Rules::new(config.server().unwrap_or(&default))?;
@@ -142,38 +150,67 @@ impl Server {
         Ok(())
     }
 
-    /// Serves until `shutdown` is ready; then takes no more connections, lets requests that run come to their end within
-    /// the config's grace, and returns. Must be called on a tokio runtime with I/O and timers, which only accepts.
+    /// Serves until `shutdown` is ready. From then on it says to those who ask that it stops, and serves as before for
+    /// the config's drain; then takes no more connections, lets requests that run come to their end within its grace, and
+    /// returns. Administration is served to the last. Must be called on a tokio runtime with I/O and timers, which only
+    /// accepts.
     pub async fn serve(
         &self,
         listeners: Listeners,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        for (_, address) in listeners.addresses().iter().filter(|(door, _)| *door == Door::Administration) {
-            check_administration(address, &self.shared.rules())?;
+        let (administration, decisions): (Vec<_>, Vec<_>) =
+            listeners.0.into_iter().partition(|(door, _)| *door == Door::Administration);
+        for (_, listener) in &administration {
+            check_administration(&listener.address(), &self.shared.rules())?;
         }
-        let crew = Crew::start(&self.shared, self.workers(), self.config.grace)?;
-        let places = Arc::new(Places::new(self.config.connections, self.config.connections_per_address));
-        let administration =
-            Arc::new(Places::new(ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX));
-        let entrance = Arc::new(Entrance { shared: Arc::clone(&self.shared), places, administration, crew });
-        let (stop, stopped) = watch::channel(false);
-        let mut loops = JoinSet::new();
-        for (door, listener) in listeners.0 {
-            loops.spawn(accept(listener, door, Arc::clone(&entrance), stopped.clone()));
-        }
+        let decisions = self.open_for_decisions(decisions)?;
+        let administration = self.open_for_administration(administration)?;
+        let served = async {
+            shutdown.await;
+            self.drain().await;
+            decisions.close().await;
+            administration.close().await;
+        };
         tokio::select! {
-            () = shutdown => {}
+            () = served => {}
             () = store_watch::report(&self.shared.limiter, self.shared.store.in_log) => {}
             () = self.shared.seal.settle(&self.shared.limiter) => {}
         }
-        self.shared.stopping.store(true, Ordering::Relaxed);
-        stop.send_replace(true);
-        while loops.join_next().await.is_some() {}
-        if let Some(entrance) = Arc::into_inner(entrance) {
-            entrance.crew.end().await;
-        }
         Ok(())
+    }
+
+    /// Ends the drain of a server that is told to stop, at once.
+    pub fn end_drain(&self) {
+        self.hurried.notify_one();
+    }
+
+    /// Goes on as before, but says that it stops, so that balancers notice before anything is refused.
+    async fn drain(&self) {
+        self.shared.stopping.store(true, Ordering::Relaxed);
+        let drain = self.config.drain;
+        if !drain.is_zero() {
+            tracing::info!("told to stop: decisions are still taken for {drain:?}, while /ready says no");
+            // Hurried or not, it is over.
+            let _ = tokio::time::timeout(drain, self.hurried.notified()).await;
+        }
+    }
+
+    fn open_for_decisions(&self, listeners: Vec<(Door, Listener)>) -> Result<Doors, ServeError> {
+        let shared = Arc::clone(&self.shared);
+        let places = Arc::new(Places::new(self.config.connections, self.config.connections_per_address));
+        let crew = Crew::start(&shared, "tollway", self.workers(), self.config.grace)?;
+        Ok(Doors::open(listeners, Entrance { shared, places, crew }))
+    }
+
+    /// With a worker of its own, which is there until the others have ended, and which nothing of theirs holds up.
+    fn open_for_administration(&self, listeners: Vec<(Door, Listener)>) -> Result<Doors, ServeError> {
+        let shared = Arc::clone(&self.shared);
+        let places =
+            Arc::new(Places::new(ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX));
+        let grace = self.config.grace.min(ADMINISTRATION_GRACE);
+        let crew = Crew::start(&shared, "tollway-admin", listeners.len().min(1), grace)?;
+        Ok(Doors::open(listeners, Entrance { shared, places, crew }))
     }
 
     fn workers(&self) -> usize {

@@ -67,7 +67,10 @@ pub use handle::PolicyHandle;
 pub use incident::Incident;
 pub use journal::Acquisition;
 pub use limiter::{Limiter, LimiterBuilder, ReloadStatus};
-pub use metrics::{Figure, METRICS, Metric, MetricKind, Sample, prometheus_text};
+pub use metrics::{
+    CONNECTIONS_CUT_OFF, CONNECTIONS_OPEN, CONNECTIONS_TURNED_AWAY, CONNECTIONS_WAITED, Figure, METRICS,
+    Metric, MetricKind, Sample, prometheus_text,
+};
 pub use permit::{Permit, Ticket, TicketBegun, TicketParty};
 pub use secret::Secret;
 pub use settings::{Errand, SetLimitError};

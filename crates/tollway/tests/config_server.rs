@@ -13,10 +13,10 @@ fn every_key_of_the_server_is_read() {
     let config = Config::load("tests/config/good/server.toml").unwrap();
     let server = config.server().unwrap();
     let in_folder = |path: &str| PathBuf::from("tests/config/good").join(path);
-    assert_eq!(server.listen, ListenAddress::Unix(in_folder("run/tollway.sock")));
+    assert_eq!(server.listen, ListenAddress::Unix { path: in_folder("run/tollway.sock"), mode: Some(0o660) });
     assert_eq!(server.admin, Some("[::1]:9090".parse().unwrap()));
     assert_eq!((server.workers, server.connections, server.connections_per_address), (Some(4), 5_000, 100));
-    assert_eq!(server.grace, Duration::from_secs(30));
+    assert_eq!((server.drain, server.grace), (Duration::from_secs(5), Duration::from_secs(30)));
     assert_eq!(server.headers, HeaderChoice { x_rate_limit: false, ratelimit: true });
     assert_eq!((server.headers_of("api"), server.headers_of("other")), (HeaderChoice::NONE, server.headers));
     let Trust::Networks { networks, unix } = &server.address.trust else { panic!("{:?}", server.address) };

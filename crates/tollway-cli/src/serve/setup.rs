@@ -28,7 +28,7 @@ impl Setup {
             None => Self::example(context)?,
             Some(path) => Self::of_file(ConfigFile::load(path)?, context)?,
         };
-        Ok(setup.with(arguments))
+        Ok(Self { config: arguments.over(setup.config), ..setup })
     }
 
     fn example(context: &Context) -> Result<Self, Failure> {
@@ -49,20 +49,6 @@ impl Setup {
         let store = context.named_store().or(in_file.store()).cloned().unwrap_or_default();
         let limiter = limiter(in_file, &store)?;
         Ok(Self { config, consumers, file: Some(file), limiter, store, policy })
-    }
-
-    /// The command line beats the file.
-    fn with(mut self, arguments: &Arguments) -> Self {
-        if let Some(listen) = &arguments.listen {
-            self.config.listen = listen.clone();
-        }
-        if arguments.admin.is_some() {
-            self.config.admin.clone_from(&arguments.admin);
-        }
-        if let Some(workers) = arguments.workers {
-            self.config.workers = Some(workers.into());
-        }
-        self
     }
 }
 

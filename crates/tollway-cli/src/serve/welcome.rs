@@ -60,7 +60,7 @@ fn place(door: Door, address: &ListenAddress, tls: bool) -> String {
     };
     match address {
         ListenAddress::Tcp(address) => format!("{scheme}://{address}"),
-        ListenAddress::Unix(_) => address.to_string(),
+        ListenAddress::Unix { .. } => address.to_string(),
     }
 }
 
@@ -83,7 +83,7 @@ fn to_try(
 fn curl(address: &ListenAddress, tls: bool, policy: &str) -> String {
     let question = format!("-d '{{\"policy\": \"{policy}\", \"subject\": \"me\"}}'");
     match address {
-        ListenAddress::Unix(path) => {
+        ListenAddress::Unix { path, .. } => {
             format!("curl --unix-socket {} {question} http://localhost/v1/take", path.display())
         }
         ListenAddress::Tcp(_) => {
@@ -96,7 +96,7 @@ fn curl(address: &ListenAddress, tls: bool, policy: &str) -> String {
 /// Asks the health service with an empty message, since everybody has curl: a question of Envoy's is not written by hand.
 fn ask_health(address: &ListenAddress, tls: bool) -> String {
     let (options, url) = match (address, tls) {
-        (ListenAddress::Unix(path), _) => (
+        (ListenAddress::Unix { path, .. }, _) => (
             format!("--http2-prior-knowledge --unix-socket {}", path.display()),
             "http://localhost".to_owned(),
         ),
@@ -118,7 +118,7 @@ fn redis_cli(address: &ListenAddress, config: &ServerConfig) -> String {
         Some(Token::File(path)) => format!("REDISCLI_AUTH=\"$(cat {})\" ", path.display()),
     };
     let place = match address {
-        ListenAddress::Unix(path) => format!("-s {}", path.display()),
+        ListenAddress::Unix { path, .. } => format!("-s {}", path.display()),
         ListenAddress::Tcp(address) => {
             let tls = if config.tls.is_some() { " --tls --insecure" } else { "" };
             let host = if address.ip() == Ipv4Addr::LOCALHOST {

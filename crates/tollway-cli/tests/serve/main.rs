@@ -1,6 +1,7 @@
 //! `tollway serve`, as somebody starts, asks and stops it.
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     clippy::disallowed_methods,
     reason = "helpers of tests may fail the test"
@@ -11,11 +12,12 @@ mod home;
 mod log;
 mod reload;
 mod serving;
+mod stop;
 
 use std::process::Command;
 
 use home::Home;
-use serving::Serving;
+use serving::{LONG, Serving};
 
 /// Without a config there is something to try, and the command to try it with is shown.
 #[test]
@@ -72,6 +74,49 @@ fn a_port_that_is_taken_is_named_with_what_to_do() {
     assert_eq!(second.status.code(), Some(1));
     let said = String::from_utf8(second.stderr).unwrap();
     assert!(said.contains(&format!("{address} is taken")) && said.contains("listen elsewhere"), "{said}");
+}
+
+/// The command line opens every door that the config can.
+#[test]
+fn every_door_can_be_asked_for_on_the_command_line() {
+    let home = Home::new();
+    let mut serving = Serving::start(
+        &home,
+        &[
+            "--listen",
+            "unix:tollway.sock?mode=0600",
+            "--grpc",
+            "127.0.0.1:0",
+            "--resp",
+            "127.0.0.1:0",
+            "--admin",
+            "127.0.0.1:0",
+        ],
+    );
+    assert!(serving.line("decisions").ends_with("unix:tollway.sock"));
+    assert!(serving.line("gRPC").contains("http://127.0.0.1:"));
+    assert!(serving.line("administration").contains("http://127.0.0.1:"));
+    let commands = [serving.line("try").to_owned(), serving.next_line(), serving.next_line()];
+    let answers = commands.map(|line| run_in_shell(&home, &line[15..]));
+    assert!(answers[0].contains("\"granted\":true") && answers[2].starts_with("0\n5\n"), "{answers:?}");
+    assert_eq!(serving.stop().0, Some(0));
+}
+
+/// A file that is no socket is not ours to replace.
+#[test]
+fn a_file_in_the_place_of_a_socket_is_left_alone() {
+    let home = Home::new();
+    home.write("precious", "x");
+    for (address, code, words) in [
+        ("unix:precious", 1, "is no socket, and is left alone"),
+        ("unix:x.sock?mode=rw", 2, "like ?mode=0660"),
+    ] {
+        // It would serve for ever if it did not refuse.
+        let refused = home.tollway(&["serve", "--listen", address]).timeout(LONG).output().unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(refused.status.code() == Some(code) && said.contains(words), "{said}");
+    }
+    assert_eq!(std::fs::read_to_string(home.path().join("precious")).unwrap(), "x");
 }
 
 #[test]

@@ -41,6 +41,32 @@ fn a_changed_file_is_followed() {
     }
 }
 
+/// What only a restart takes over is named and said to wait; the rest is in force. What the command line says has not changed.
+#[test]
+fn what_needs_a_restart_is_named() {
+    let home = Home::new();
+    let config = |policy: &str, server: &str| {
+        format!("[policies.{policy}]\nlimits = ['1000 / hour']\n[server]\n{server}")
+    };
+    home.write("tollway.toml", config("one", "listen = '127.0.0.1:1'\nworkers = 1"));
+    let serving = Serving::start(&home, &["--listen", "127.0.0.1:0"]);
+    home.write(
+        "tollway.toml",
+        config(
+            "two",
+            "listen = '127.0.0.1:2'\nresp = 'unix:resp.sock'\nworkers = 2\ngrace = '3s'\nheaders = []",
+        ),
+    );
+    serving.until_logged("is in force, all but that");
+    assert_eq!([serving.take("one"), serving.take("two")], [404, 200]);
+    let (_, log) = serving.stop();
+    let waiting: Vec<&str> = log.lines().filter(|line| line.contains("needs a restart")).collect();
+    assert_eq!(waiting.len(), 3, "{log}");
+    for (line, key) in waiting.iter().zip(["resp", "workers", "grace"]) {
+        assert!(line.contains(&format!("`{key}` of [server] has changed: it needs a restart")), "{line}");
+    }
+}
+
 /// T25: policies, consumers and `[server]` are taken over together or not at all. What is wrong here is not seen in the
 /// file itself: it names a token that is not there.
 #[test]

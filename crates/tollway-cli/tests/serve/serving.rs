@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::home::Home;
 
 /// Long enough for anything that should happen at all.
-const LONG: Duration = Duration::from_secs(30);
+pub(crate) const LONG: Duration = Duration::from_secs(30);
 
 /// A running `tollway serve`; killed with its value.
 pub(crate) struct Serving {

@@ -40,9 +40,11 @@ pub(crate) fn ready(worker: &Worker) -> Response {
     json(code, &HealthAnswer { status, degraded_decisions })
 }
 
-/// What the limiter has counted.
+/// What the limiter has counted, and the server of its connections.
 pub(crate) async fn metrics(worker: &Worker) -> Response {
-    metrics_text(prometheus_text(&worker.shared.limiter.samples().await))
+    let mut samples = worker.shared.limiter.samples().await;
+    samples.extend(worker.shared.counts.samples());
+    metrics_text(prometheus_text(&samples))
 }
 
 /// The policies in force.

@@ -54,7 +54,8 @@ impl Node {
         }
     }
 
-    /// What a descriptor stands for. Tries at most three ways for each entry, and rules have few entries.
+    /// What a descriptor stands for. For each entry it tries the rule for just its value, every one for a beginning of it,
+    /// and the one for any: no more ways than the config has rules.
     pub(super) fn find(&self, entries: &[Entry]) -> Option<&DescriptorTarget> {
         let Some((first, rest)) = entries.split_first() else { return self.target.as_ref() };
         let values = self.keys.get(&*first.key)?;

@@ -14,7 +14,7 @@ use crate::bounds::INBOX_MAX;
 use crate::connection::Arrival;
 use crate::server::Shared;
 
-/// All workers of a server.
+/// Workers that serve the same doors.
 pub(crate) struct Crew(Vec<Member>);
 
 struct Member {
@@ -34,8 +34,15 @@ impl Drop for Load {
 }
 
 impl Crew {
-    pub(crate) fn start(shared: &Arc<Shared>, workers: usize, grace: Duration) -> Result<Self, ServeError> {
-        let members = (0..workers).map(|number| start_one(number, Arc::clone(shared), grace));
+    /// So many, whose threads have this name and a number, and who give those they serve this grace in the end.
+    pub(crate) fn start(
+        shared: &Arc<Shared>,
+        name: &str,
+        workers: usize,
+        grace: Duration,
+    ) -> Result<Self, ServeError> {
+        let members =
+            (0..workers).map(|number| start_one(format!("{name}-{number}"), Arc::clone(shared), grace));
         members.collect::<Result<_, _>>().map(Self)
     }
 
@@ -65,7 +72,7 @@ impl Crew {
     }
 }
 
-fn start_one(number: usize, shared: Arc<Shared>, grace: Duration) -> Result<Member, ServeError> {
+fn start_one(name: String, shared: Arc<Shared>, grace: Duration) -> Result<Member, ServeError> {
     let machine = |error: std::io::Error| ServeError::Machine(error.to_string());
     let (inbox, receiver) = mpsc::channel(INBOX_MAX);
     let (tell_started, started) = std::sync::mpsc::sync_channel(1);
@@ -85,8 +92,7 @@ fn start_one(number: usize, shared: Arc<Shared>, grace: Duration) -> Result<Memb
             Err(error) => drop(tell_started.send(Err(error))),
         }
     };
-    let thread =
-        std::thread::Builder::new().name(format!("tollway-{number}")).spawn(work).map_err(machine)?;
+    let thread = std::thread::Builder::new().name(name).spawn(work).map_err(machine)?;
     match started.recv() {
         Ok(Ok(())) => Ok(Member { inbox, load: Arc::default(), thread, ended }),
         Ok(Err(error)) => Err(machine(error)),

@@ -1,7 +1,7 @@
 //! A worker: one thread with a runtime of its own, which serves its connections from their first byte to their last.
 //!
 //! Workers share the limiter and nothing that a decision writes to besides. There are as many as cores, and each
-//! connection stays where it was handed to, so no request pays for being moved.
+//! connection stays where it was handed to, so no request pays for being moved. Administration has one of its own.
 
 mod crew;
 mod pulse;
@@ -22,6 +22,7 @@ pub(crate) use rest::Rest;
 
 use crate::bounds::LOOK_INTERVAL;
 use crate::connection::{self, Arrival};
+use crate::counts::count;
 use crate::grpc::Grpc;
 use crate::http::Http;
 use crate::known::KnownPolicies;
@@ -41,7 +42,7 @@ pub(crate) struct Worker {
     pub(crate) unread: Rc<Cell<usize>>,
     clock: Rc<CoarseClock>,
     /// No more than the server has places for.
-    pulses: RefCell<HashMap<u64, Rc<Pulse>>>,
+    pulses: RefCell<HashMap<u64, (Door, Rc<Pulse>)>>,
     next: Cell<u64>,
     stopping: Cell<bool>,
     emptied: Notify,
@@ -91,12 +92,21 @@ impl Worker {
         let number = self.next.get();
         self.next.set(number.wrapping_add(1));
         let pulse = Rc::new(Pulse::new(Rc::clone(&self.clock), self.shared.patience.at(door)));
-        self.pulses.borrow_mut().insert(number, Rc::clone(&pulse));
+        self.pulses.borrow_mut().insert(number, (door, Rc::clone(&pulse)));
         Watch { worker: Rc::clone(self), number, pulse }
     }
 
-    fn each_pulse(&self, act: impl Fn(&Pulse)) {
-        self.pulses.borrow().values().for_each(|pulse| act(pulse));
+    fn wake_all(&self) {
+        self.pulses.borrow().values().for_each(|(_, pulse)| pulse.wake());
+    }
+
+    /// Cuts off whoever is overdue.
+    fn look_at_all(&self) {
+        for (door, pulse) in self.pulses.borrow().values() {
+            if pulse.look() {
+                count(&self.shared.counts.at(*door).cut_off);
+            }
+        }
     }
 }
 
@@ -108,7 +118,7 @@ async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Arrival>, grace: Dur
         tokio::task::spawn_local(connection::serve(Rc::clone(&worker), arrival));
     }
     worker.stopping.set(true);
-    worker.each_pulse(Pulse::wake);
+    worker.wake_all();
     let all_gone = async {
         while !worker.pulses.borrow().is_empty() {
             worker.emptied.notified().await;
@@ -129,6 +139,6 @@ async fn look_after(worker: Rc<Worker>) {
     loop {
         let now = ticks.tick().await;
         worker.clock.set(now.duration_since(begun));
-        worker.each_pulse(Pulse::look);
+        worker.look_at_all();
     }
 }

@@ -116,13 +116,17 @@ impl Pulse {
         self.over.get()
     }
 
-    /// Looks whether the client is overdue, and cuts it off then.
-    pub(crate) fn look(&self) {
+    /// Looks whether the client is overdue, and cuts it off then. Whether this was the moment, and for being slow: who has
+    /// nothing to ask is not.
+    pub(crate) fn look(&self) -> bool {
         let now = self.clock.0.get();
-        if now > self.due.get() || now > self.write_due.get() {
-            self.over.set(true);
-            self.wake();
+        let (late, does_not_read) = (now > self.due.get(), now > self.write_due.get());
+        if !late && !does_not_read {
+            return false;
         }
+        let was_over = self.over.replace(true);
+        self.wake();
+        !was_over && (does_not_read || !self.idle.get())
     }
 
     /// Remembers the task that serves the connection.
@@ -176,11 +180,18 @@ mod tests {
         let (clock, pulse) = pulse();
         pulse.received();
         assert_eq!(cut_off_at(&clock, &pulse), 10);
+        let (clock, slow) = self::pulse();
+        clock.set(11 * SECOND);
+        assert_eq!([slow.look(), slow.look()], [true, false], "it counts once");
     }
 
     #[test]
     fn between_requests_it_may_be_idle_but_a_head_must_come_to_an_end() {
         let (clock, idle) = pulse();
+        drop(idle.begin(false));
+        clock.set(80 * SECOND);
+        assert!(!idle.look() && idle.is_over(), "it was not slow");
+        let (clock, idle) = self::pulse();
         drop(idle.begin(false));
         assert_eq!(cut_off_at(&clock, &idle), 75);
 

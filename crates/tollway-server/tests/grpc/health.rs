@@ -3,7 +3,7 @@
 use tollway_server::Door;
 
 use crate::call::{Connection, framed};
-use crate::running::Running;
+use crate::running::{LONG, Running, Setup};
 
 const CHECK: &str = "/grpc.health.v1.Health/Check";
 
@@ -24,4 +24,25 @@ fn it_serves_and_says_which_services() {
     }
     assert_eq!(check("another.Service").status, Some(5));
     assert_eq!(envoy.send("/grpc.health.v1.Health/Watch", "application/grpc", framed(b"")).status, Some(12));
+}
+
+/// Envoy and Kubernetes hear that it stops while calls are still answered.
+#[test]
+fn in_a_drain_it_serves_and_says_that_it_stops() {
+    let mut setup = Setup::of("[policies.p]\nlimits = [\"1 / day\"]\n[server]\ngrpc = \"127.0.0.1:0\"");
+    setup.config.drain = LONG;
+    let mut server = setup.start();
+    let health = |server: &Running| {
+        let mut fresh = Connection::to(server.tcp(Door::Grpc));
+        fresh.send(CHECK, "application/grpc", framed(b"")).body
+    };
+    assert_eq!(&health(&server)[..], b"\0\0\0\0\x02\x08\x01");
+    server.tell_to_stop();
+    while server.admin().get("/ready", "").status == 200 {
+        std::thread::yield_now();
+    }
+    // Field 1, NOT_SERVING.
+    assert_eq!(&health(&server)[..], b"\0\0\0\0\x02\x08\x02");
+    server.server.end_drain();
+    server.ended().unwrap();
 }

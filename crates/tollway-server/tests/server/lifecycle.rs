@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use tollway::Config;
 use tollway_server::Door;
 
-use crate::running::{Running, Setup};
+use crate::running::{LONG, Running, Setup};
 
 const POLICIES: &str = "[policies.api]\nlimits = [\"100 requests / hour\"]";
 
@@ -47,6 +47,48 @@ fn a_stop_waits_no_longer_than_its_grace() {
     slow.write("{").unwrap();
     server.ended().unwrap();
     slow.closed();
+}
+
+/// Told to stop, it says so to those who ask, and goes on deciding for new connections until the drain is over.
+#[test]
+fn a_drain_is_seen_before_anything_is_refused() {
+    let mut setup = Setup::of(POLICIES);
+    setup.config.drain = LONG;
+    let mut server = setup.start();
+    assert_eq!(server.admin().get("/ready", "").status, 200);
+    server.tell_to_stop();
+    while server.admin().get("/ready", "").status == 200 {
+        std::thread::yield_now();
+    }
+    let ready = server.admin().get("/ready", "");
+    assert_eq!((ready.status, &ready.json()["status"]), (503, &"stopping".into()));
+    assert_eq!(server.admin().get("/health", "").status, 200);
+    assert_eq!(server.client().take(r#"{"policy":"api"}"#).status, 200);
+    let address = server.tcp(Door::Decisions);
+    server.server.end_drain();
+    server.ended().unwrap();
+    assert!(TcpStream::connect(address).is_err());
+}
+
+/// While requests that run have their grace, nobody new is let in to decisions, and everybody to administration.
+#[test]
+fn administration_is_reached_until_the_last_decision_has_ended() {
+    let mut server = Running::of(POLICIES);
+    let [address, administration] = [Door::Decisions, Door::Administration].map(|door| server.tcp(door));
+    let mut running = server.client();
+    let head = "POST /v1/take HTTP/1.1\r\nhost: test\r\ncontent-length: 16\r\nexpect: 100-continue\r\n\r\n";
+    running.write(head).unwrap();
+    assert_eq!(running.answer().unwrap().status, 100);
+    server.tell_to_stop();
+    while TcpStream::connect(address).is_ok() {
+        std::thread::yield_now();
+    }
+    let asked = ["/ready", "/health", "/metrics"].map(|path| server.admin().get(path, "").status);
+    assert_eq!(asked, [503, 200, 200]);
+    running.write("{\"policy\":\"api\"}").unwrap();
+    assert_eq!(running.answer().unwrap().status, 200);
+    server.ended().unwrap();
+    assert!(TcpStream::connect(administration).is_err());
 }
 
 /// A policy that is gone from the config is gone from the server, and what is used of others stays used.

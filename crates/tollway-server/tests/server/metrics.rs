@@ -1,6 +1,9 @@
 //! `GET /metrics`: what was counted, for Prometheus.
 
-use crate::running::Running;
+use std::time::{Duration, Instant};
+
+use crate::client::Client;
+use crate::running::{LONG, Running, Setup};
 
 const POLICIES: &str = "[policies.api]\nlimits = [\"2 requests / hour\"]";
 
@@ -34,4 +37,50 @@ fn takes_are_counted_and_subjects_are_no_labels() {
     ] {
         assert!(after.lines().any(|told| told == line), "{line}\n{after}");
     }
+}
+
+/// Waits until a figure is told so.
+fn until_told(admin: &mut Client, line: &str) {
+    let begun = Instant::now();
+    loop {
+        let told = admin.get("/metrics", "").body;
+        if told.lines().any(|told| told == line) {
+            break;
+        }
+        assert!(begun.elapsed() < LONG, "never: {line}\n{told}");
+    }
+}
+
+/// Connections are counted by door: those that are open, that waited, that were one too many, and that were slow.
+#[test]
+fn connections_are_counted_by_door() {
+    let mut setup = Setup::of(POLICIES);
+    (setup.config.connections, setup.config.connections_per_address) = (3, 2);
+    setup.patience.head = Duration::from_millis(500);
+    let server = setup.start();
+    let mut admin = server.admin();
+    until_told(&mut admin, r#"tollway_connections_open{door="administration"} 1"#);
+    let mut held = [server.client(), server.client()];
+    for client in &mut held {
+        client.get("/openapi.json", "");
+    }
+    until_told(&mut admin, r#"tollway_connections_open{door="decisions"} 2"#);
+    server.client().closed();
+    until_told(&mut admin, r#"tollway_connections_turned_away_total{door="decisions"} 1"#);
+    drop(held);
+    until_told(&mut admin, r#"tollway_connections_open{door="decisions"} 0"#);
+    server.client().closed();
+    until_told(&mut admin, r#"tollway_connections_cut_off_total{door="decisions"} 1"#);
+    until_told(&mut admin, r#"tollway_connections_waited_total{door="decisions"} 0"#);
+}
+
+#[test]
+fn a_connection_that_waits_for_a_place_is_counted() {
+    let mut setup = Setup::of(POLICIES);
+    setup.config.connections = 1;
+    let server = setup.start();
+    let mut only = server.client();
+    only.get("/openapi.json", "");
+    let _waiting = server.client();
+    until_told(&mut server.admin(), r#"tollway_connections_waited_total{door="decisions"} 1"#);
 }

@@ -109,7 +109,7 @@ impl Running {
     pub(crate) fn tcp(&self, door: Door) -> SocketAddr {
         match self.address(door) {
             ListenAddress::Tcp(address) => *address,
-            ListenAddress::Unix(path) => panic!("{} is no TCP address", path.display()),
+            ListenAddress::Unix { path, .. } => panic!("{} is no TCP address", path.display()),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Unix sockets, and addresses that are taken.
 
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
@@ -18,7 +19,7 @@ const POLICIES: &str = r#"
 
 fn at(path: &Path) -> Setup {
     let mut setup = Setup::of(POLICIES);
-    setup.config.listen = ListenAddress::Unix(path.to_owned());
+    setup.config.listen = ListenAddress::Unix { path: path.to_owned(), mode: None };
     setup
 }
 
@@ -46,6 +47,49 @@ fn a_socket_that_was_left_over_is_replaced() {
     let server = at(&path).start();
     assert_eq!(Client::unix(&path).take(r#"{"policy":"api"}"#).status, 200);
     drop(server);
+}
+
+/// A connection to any file is refused in the same words as one to a socket that is left over.
+#[test]
+fn a_file_that_is_no_socket_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("precious");
+    std::fs::write(&path, "x").unwrap();
+    let error = at(&path).try_start().err().unwrap().to_string();
+    assert!(error.contains("is no socket") && error.contains("precious"), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "x");
+    // Nor is one that is reached through a link, nor the link.
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert!(at(&link).try_start().is_err());
+    assert_eq!(std::fs::read_to_string(&link).unwrap(), "x");
+}
+
+/// Somebody removed the socket and listens there now: a server that ends leaves theirs.
+#[test]
+fn the_socket_of_a_successor_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tollway.sock");
+    let server = at(&path).start();
+    std::fs::remove_file(&path).unwrap();
+    let successor = at(&path).start();
+    drop(server);
+    assert_eq!(Client::unix(&path).take(r#"{"policy":"api"}"#).status, 200);
+    drop(successor);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_socket_has_the_mode_that_it_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    for mode in [0o660, 0o606] {
+        let path = folder.path().join("tollway.sock");
+        let mut setup = Setup::of(POLICIES);
+        setup.config.listen = format!("unix:{}?mode={mode:o}", path.display()).parse().unwrap();
+        let server = setup.start();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
+        drop(server);
+    }
 }
 
 /// A client behind a unix socket has no address: a trusted proxy says whom it speaks for, or nobody knows.

@@ -49,8 +49,8 @@ pub const CONNECTIONS_PER_ADDRESS_DEFAULT: usize = 1_000;
 /// How long requests may take to end once the server is told to stop, unless the file says otherwise.
 pub const GRACE_DEFAULT: Duration = Duration::from_secs(10);
 
-/// The longest grace: whoever runs the server kills it sooner.
-const GRACE_MAX: Span = Span::from_mins(10);
+/// The longest grace, and the longest drain: whoever runs the server kills it sooner.
+const STOP_MAX: Span = Span::from_mins(10);
 
 /// What `[server]` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +71,10 @@ pub struct ServerConfig {
     pub connections: usize,
     /// How many of them one client address may have, unless it is that of a proxy which is named.
     pub connections_per_address: usize,
-    /// How long requests may take to end once the server is told to stop.
+    /// How long the server goes on as before once it is told to stop, and only says so to those who ask whether it is
+    /// ready, so that they send their requests elsewhere before any is refused.
+    pub drain: Duration,
+    /// How long requests may take to end after that.
     pub grace: Duration,
     /// Which headers an answer has.
     pub headers: HeaderChoice,
@@ -104,6 +107,7 @@ impl Default for ServerConfig {
             workers: None,
             connections: CONNECTIONS_DEFAULT,
             connections_per_address: CONNECTIONS_PER_ADDRESS_DEFAULT,
+            drain: Duration::ZERO,
             grace: GRACE_DEFAULT,
             headers: HeaderChoice::ALL,
             headers_named: false,
@@ -156,7 +160,8 @@ pub(super) fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Pol
     let workers = number::read(&mut section, "workers", 1..=WORKERS_MAX);
     let connections = number::read(&mut section, "connections", 1..=CONNECTIONS_MAX);
     let per_address = number::read(&mut section, "connections_per_address", 1..=CONNECTIONS_MAX);
-    let grace = read_grace(&mut section);
+    let drain = read_time(&mut section, "drain", "5s");
+    let grace = read_time(&mut section, "grace", "10s");
     let headers = inbound::read_headers(&mut section);
     let policy_headers = inbound::read_policy_headers(&mut section, names);
     let address = section.section("address").map(inbound::read_address);
@@ -176,6 +181,7 @@ pub(super) fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Pol
         workers,
         connections: connections.unwrap_or(base.connections),
         connections_per_address: per_address.unwrap_or(base.connections_per_address),
+        drain: drain.unwrap_or(base.drain),
         grace: grace.unwrap_or(base.grace),
         headers: headers.unwrap_or(base.headers),
         headers_named: headers.is_some(),
@@ -189,11 +195,12 @@ pub(super) fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Pol
     }
 }
 
-fn read_grace(section: &mut Section<'_>) -> Option<Duration> {
-    let grace = section.span("grace", "10s")?;
-    if grace > GRACE_MAX {
-        section.problem("grace", format!("a grace of {grace} is more than the {GRACE_MAX} allowed"), "");
+/// A part of the time that a stop takes.
+fn read_time(section: &mut Section<'_>, key: &'static str, example: &str) -> Option<Duration> {
+    let time = section.span(key, example)?;
+    if time > STOP_MAX {
+        section.problem(key, format!("a {key} of {time} is more than the {STOP_MAX} allowed"), "");
         return None;
     }
-    Some(grace.into())
+    Some(time.into())
 }
