@@ -1,21 +1,13 @@
 //! The Redis protocol over TLS.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use tollway::TlsFiles;
 use tollway_server::Door;
 
-use crate::certificate::certificate;
+use crate::certificate::{certificate, over_tls};
 use crate::redis_client::RedisClient;
-use crate::running::{LONG, Running};
 use crate::setup;
 use crate::tools::redis_cli;
 
@@ -48,21 +40,6 @@ fn redis_cli_speaks_tls() {
     assert_eq!(ask(&throttle).lines().nth(2), Some("3"));
 }
 
-fn over_tls(server: &Running, files: &TlsFiles) -> StreamOwned<ClientConnection, TcpStream> {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(&files.certificate).unwrap()).unwrap();
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let connection =
-        ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
-    let socket = TcpStream::connect(server.tcp(Door::Resp)).unwrap();
-    socket.set_read_timeout(Some(LONG)).unwrap();
-    StreamOwned::new(connection, socket)
-}
-
 /// What does not fit into the socket at once is sent when it does, to the last byte, although the client asks no more. How much
 /// fits nobody knows: so there is a client for each amount that it could be, and they read when all is answered that can be.
 #[test]
@@ -73,7 +50,7 @@ fn clients_that_read_late_get_everything_over_tls() {
     setup.config.tls = Some(files.clone());
     let server = setup.start();
     let ask = |requests| {
-        let mut client = over_tls(&server, &files);
+        let mut client = over_tls(server.tcp(Door::Resp), &files);
         client.write_all("INFO\r\n".repeat(requests).as_bytes()).unwrap();
         (requests, client)
     };

@@ -1,9 +1,17 @@
-//! A certificate for localhost that a test makes for itself.
+//! A certificate for localhost that a test makes for itself, and a client that believes it.
 
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tollway::TlsFiles;
+
+use crate::running::LONG;
 
 /// Makes it in this folder; nobody but itself has signed it.
 pub(crate) fn certificate(folder: &Path) -> TlsFiles {
@@ -15,4 +23,20 @@ pub(crate) fn certificate(folder: &Path) -> TlsFiles {
         made.unwrap_or_else(|error| panic!("openssl is needed (Debian: apt-get install openssl): {error}"));
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     TlsFiles { certificate: folder.join("server.pem"), key: folder.join("server.key") }
+}
+
+/// A connection over TLS to whoever has this certificate.
+pub(crate) fn over_tls(address: SocketAddr, files: &TlsFiles) -> StreamOwned<ClientConnection, TcpStream> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(&files.certificate).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connection =
+        ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
+    let socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(LONG)).unwrap();
+    StreamOwned::new(connection, socket)
 }

@@ -2,32 +2,18 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
 
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tollway::TlsFiles;
 use tollway_server::{Door, Patience, ServeError};
 
-use crate::certificate::certificate;
+use crate::certificate::{certificate, over_tls};
 use crate::client::Client;
 use crate::running::{Running, Setup};
 
 const POLICIES: &str = "[policies.api]\nlimits = [\"100 / hour\"]";
 
 fn client(server: &Running, door: Door, files: &TlsFiles) -> Client {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(&files.certificate).unwrap()).unwrap();
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let connection =
-        ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
-    Client::over(StreamOwned::new(connection, TcpStream::connect(server.tcp(door)).unwrap()))
+    Client::over(over_tls(server.tcp(door), files))
 }
 
 /// TLS for both listeners; whoever does not speak it is closed and disturbs nobody.
