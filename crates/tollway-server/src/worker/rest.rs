@@ -29,8 +29,6 @@ const ANSWERS_MAX: u32 = 32;
 thread_local! {
     static NEXT: Cell<Rest> = const { Cell::new(Rest::Moment) };
     static ANSWERS: Cell<u32> = const { Cell::new(0) };
-    /// How busy it has been of late, in answers.
-    static BUSY: Cell<u32> = const { Cell::new(0) };
 }
 
 impl Rest {
@@ -42,7 +40,7 @@ impl Rest {
 
     /// What a worker does before it sleeps until something comes.
     pub(super) fn take() {
-        let answers = busy_with(ANSWERS.replace(0));
+        let answers = ANSWERS.replace(0);
         match NEXT.get() {
             Self::GiveWay => std::thread::yield_now(),
             Self::Moment if answers >= WORTH_A_MOMENT => std::thread::sleep(moment_after(answers)),
@@ -51,26 +49,6 @@ impl Rest {
     }
 }
 
-/// Few answers after many are chance, and no reason to be woken for the next one by itself: of how busy it was before, three
-/// quarters still count. Whoever has nothing to answer is not busy.
-fn busy_with(answers: u32) -> u32 {
-    let before = BUSY.get().saturating_mul(3) / 4;
-    let busy = if answers == 0 { 0 } else { answers.max(before) };
-    BUSY.set(busy);
-    busy
-}
-
 fn moment_after(answers: u32) -> Duration {
     PER_ANSWER.saturating_mul(answers.min(ANSWERS_MAX))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_was_busy_is_so_for_a_while_but_not_with_nothing_to_do() {
-        let busy = [16, 1, 1, 20, 1, 1, 1, 1, 1, 1, 0, 1].map(busy_with);
-        assert_eq!(busy, [16, 12, 9, 20, 15, 11, 8, 6, 4, 3, 0, 1]);
-    }
 }
