@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tollway_inbound::address::Peer;
 
 use crate::counts::Open;
-use crate::http::{self, Room};
+use crate::http::{self, BodyRoom};
 use crate::listener::Door;
 use crate::places::Place;
 use crate::resp;
@@ -29,13 +29,13 @@ pub(crate) struct Caller {
     pub(crate) peer: Peer,
     pub(crate) door: Door,
     pub(crate) pulse: Rc<Pulse>,
-    pub(crate) room: Rc<Room>,
+    pub(crate) room: Rc<BodyRoom>,
 }
 
 /// Serves a connection until it ends, one way or another.
 pub(crate) async fn serve(worker: Rc<Worker>, arrival: Arrival) {
     let watch = worker.watch(arrival.door);
-    let room = Rc::new(Room::beside(&worker.unread));
+    let room = Rc::new(BodyRoom::beside(&worker.unread));
     let caller = Caller { peer: arrival.peer, door: arrival.door, pulse: Rc::clone(&watch.pulse), room };
     let over_tcp = arrival.socket.is_tcp();
     let socket = match arrival.socket.open() {

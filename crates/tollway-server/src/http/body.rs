@@ -13,15 +13,15 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use super::problem::Problem;
-use super::room::{Held, Room};
+use super::room::{BodyRoom, Held};
 use super::whole::Body;
 use crate::bounds::BODY_BYTES_MAX;
 use crate::connection::Caller;
 
-/// Room for the answer to a take under a few limits, so that writing it does not grow it again and again.
+/// BodyRoom for the answer to a take under a few limits, so that writing it does not grow it again and again.
 const BODY_BYTES_USUAL: usize = 512;
 
-/// Room for the headers of such an answer, for the same reason.
+/// BodyRoom for the headers of such an answer, for the same reason.
 const HEADERS_USUAL: usize = 8;
 
 /// An answer.
@@ -46,7 +46,7 @@ pub(crate) async fn read(caller: &Caller, request: Request<Incoming>) -> Result<
 }
 
 /// Most bodies are one piece, which is taken as it is.
-async fn collect(mut body: Incoming, room: &Room) -> Result<Bytes, Problem> {
+async fn collect(mut body: Incoming, room: &BodyRoom) -> Result<Bytes, Problem> {
     let mut piece = next_piece(&mut body).await?;
     if body.is_end_stream() {
         let whole = piece.unwrap_or_default();

@@ -37,7 +37,7 @@ pub(crate) use body::{Response, json, metrics_text, no_content, read};
 pub(crate) use problem::Problem;
 pub(crate) use query::Query;
 pub(crate) use question::{LimitQuestion, ResetQuestion};
-pub(crate) use room::Room;
+pub(crate) use room::BodyRoom;
 pub(crate) use route::{Access, Operation};
 pub(crate) use whole::Body;
 

@@ -10,18 +10,18 @@ use crate::bounds::{BODIES_BYTES_PER_CONNECTION_MAX, BODIES_BYTES_PER_WORKER_MAX
 
 /// The room of one connection. A client of HTTP/2 can begin hundreds of bodies and end none of them.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct BodyRoom {
     held: Cell<usize>,
     of_worker: Rc<Cell<usize>>,
 }
 
 /// A body as far as it has come. What it occupies is given back with it.
 pub(super) struct Held<'r> {
-    room: &'r Room,
+    room: &'r BodyRoom,
     bytes: Vec<u8>,
 }
 
-impl Room {
+impl BodyRoom {
     /// The room of a connection, beside all others of its worker.
     pub(crate) fn beside(of_worker: &Rc<Cell<usize>>) -> Self {
         Self { held: Cell::new(0), of_worker: Rc::clone(of_worker) }
@@ -45,7 +45,7 @@ impl Room {
 }
 
 impl<'r> Held<'r> {
-    pub(super) fn new(room: &'r Room) -> Self {
+    pub(super) fn new(room: &'r BodyRoom) -> Self {
         Self { room, bytes: Vec::new() }
     }
 
@@ -81,7 +81,7 @@ mod tests {
     const MOST: usize = BODY_BYTES_MAX;
 
     /// How many whole bodies' bytes find room, one after the other, none of them ended.
-    fn begun<'r>(room: &'r Room) -> Vec<Held<'r>> {
+    fn begun<'r>(room: &'r BodyRoom) -> Vec<Held<'r>> {
         let begin = |_| {
             let mut held = Held::new(room);
             held.push(&[b'x'; MOST]).is_ok().then_some(held)
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn one_connection_holds_so_much_and_what_ends_makes_room() {
-        let room = Room::default();
+        let room = BodyRoom::default();
         let mut bodies = begun(&room);
         assert_eq!(bodies.len(), BODIES_BYTES_PER_CONNECTION_MAX / MOST);
         assert_eq!(bodies.pop().unwrap().into_bytes().len(), MOST);
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn all_connections_of_a_worker_hold_so_much() {
         let of_worker = Rc::default();
-        let rooms: Vec<Room> = (0..1_000).map(|_| Room::beside(&of_worker)).collect();
+        let rooms: Vec<BodyRoom> = (0..1_000).map(|_| BodyRoom::beside(&of_worker)).collect();
         let bodies: Vec<Vec<Held<'_>>> = rooms.iter().map(begun).collect();
         assert_eq!(bodies.iter().flatten().count(), BODIES_BYTES_PER_WORKER_MAX / MOST);
         drop(bodies);
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_body_has_its_own_bound() {
-        let room = Room::default();
+        let room = BodyRoom::default();
         let mut held = Held::new(&room);
         held.push(&[b'x'; MOST]).unwrap_or_else(|_| panic!("as much as a body may have"));
         assert_eq!(held.push(b"x").err().map(|problem| problem.status()), Some(413));
