@@ -100,13 +100,16 @@ impl Worker {
         self.pulses.borrow().values().for_each(|(_, pulse)| pulse.wake());
     }
 
-    /// Cuts off whoever is overdue.
+    /// Cuts off whoever is overdue, and counts who has asked since the last look.
     fn look_at_all(&self) {
+        let mut asking = 0_u32;
         for (door, pulse) in self.pulses.borrow().values() {
+            asking = asking.saturating_add(u32::from(pulse.has_asked()));
             if pulse.look() {
                 count(&self.shared.counts.at(*door).cut_off);
             }
         }
+        Rest::expect(asking);
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) struct Pulse {
     /// Whether it speaks HTTP/2, where bytes need not be a request.
     streams: Cell<bool>,
     over: Cell<bool>,
+    /// Whether it has asked for something lately.
+    asked: Cell<bool>,
     task: RefCell<Option<Waker>>,
 }
 
@@ -56,6 +58,7 @@ impl Pulse {
             idle: Cell::new(false),
             streams: Cell::new(false),
             over: Cell::new(false),
+            asked: Cell::new(false),
             task: RefCell::new(None),
         }
     }
@@ -71,6 +74,7 @@ impl Pulse {
     /// A request is being answered until the guard is dropped.
     pub(crate) fn begin(self: &Rc<Self>, streams: bool) -> Busy {
         self.streams.set(streams);
+        self.asked.set(true);
         self.requests.set(self.requests.get().saturating_add(1));
         self.due.set(NEVER);
         Busy(Rc::clone(self))
@@ -114,6 +118,11 @@ impl Pulse {
     /// Whether the connection is to be given up.
     pub(crate) fn is_over(&self) -> bool {
         self.over.get()
+    }
+
+    /// Whether it has asked for something since this was last called.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.asked.take()
     }
 
     /// Looks whether the client is overdue, and cuts it off then. Whether this was the moment, and for being slow: who has

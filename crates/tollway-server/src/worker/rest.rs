@@ -29,6 +29,7 @@ const ANSWERS_MAX: u32 = 32;
 thread_local! {
     static NEXT: Cell<Rest> = const { Cell::new(Rest::Moment) };
     static ANSWERS: Cell<u32> = const { Cell::new(0) };
+    static ASKING: Cell<u32> = const { Cell::new(0) };
 }
 
 impl Rest {
@@ -38,17 +39,48 @@ impl Rest {
         ANSWERS.set(ANSWERS.get().saturating_add(1));
     }
 
+    /// Says how many connections of this thread have asked for something lately.
+    pub(super) fn expect(asking: u32) {
+        ASKING.set(asking);
+    }
+
     /// What a worker does before it sleeps until something comes.
     pub(super) fn take() {
         let answers = ANSWERS.replace(0);
         match NEXT.get() {
             Self::GiveWay => std::thread::yield_now(),
-            Self::Moment if answers >= WORTH_A_MOMENT => std::thread::sleep(moment_after(answers)),
+            Self::Moment if is_worth_a_moment(answers, ASKING.get()) => {
+                std::thread::sleep(moment_after(answers));
+            }
             Self::Moment => {}
         }
     }
 }
 
+/// If all who ask were waiting, the worker came late already, and now it would rest together with them.
+fn is_worth_a_moment(answers: u32, asking: u32) -> bool {
+    (WORTH_A_MOMENT..asking).contains(&answers)
+}
+
 fn moment_after(answers: u32) -> Duration {
     PER_ANSWER.saturating_mul(answers.min(ANSWERS_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_rests_after_some_answers_unless_all_who_ask_had_one() {
+        assert!(is_worth_a_moment(4, 5));
+        assert!(!is_worth_a_moment(3, 5), "too few");
+        assert!(!is_worth_a_moment(5, 5), "nobody is left who could ask meanwhile");
+        assert!(!is_worth_a_moment(4, 0), "nobody has been seen to ask yet");
+    }
+
+    #[test]
+    fn a_moment_has_an_end() {
+        assert_eq!(moment_after(u32::MAX), moment_after(ANSWERS_MAX));
+        assert!(moment_after(WORTH_A_MOMENT) < moment_after(ANSWERS_MAX));
+    }
 }
