@@ -18,7 +18,7 @@ pub(super) static HASH: LazyLock<String> = LazyLock::new(|| redis::Script::new(T
 #[allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 mod tests {
     use tollway_core::{
-        Decision, Outcome, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb, PermitId, Policy, Span,
+        Decision, Outcome, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb, Period, PermitId, Policy, Span,
         Subject, bounds,
     };
     use tollway_remote::{Call, Tag};
@@ -84,6 +84,7 @@ mod tests {
         for line in [
             format!("local MAX = {}", bounds::COUNT_MAX),
             format!("local PARTIES_PER_TAKE_MAX = {}", bounds::PARTIES_PER_TAKE_MAX),
+            format!("local COUNTERS_MAX = {}", Period::ALL.len()),
             format!("local CALL_IDS_MAX, REFUNDS_MAX = {}, {}", bounds::CALL_IDS_MAX, bounds::REFUNDS_MAX),
             format!("local CALL_ID_REMEMBERED = {}", bounds::CALL_ID_REMEMBERED.as_micros()),
             format!("local REFUND_REMEMBERED = {}", bounds::REFUND_REMEMBERED.as_micros()),

@@ -1,7 +1,7 @@
 -- Counters: plain counts under keys that others read and write as well. A window runs as long as its key lives: no
 -- key, no window.
 
-local pack, unpack_text = cmsgpack.pack, cmsgpack.unpack
+local pack, unpack_text, unpack_first = cmsgpack.pack, cmsgpack.unpack, cmsgpack.unpack_one
 local floor, max, min = math.floor, math.max, math.min
 
 -- COUNT_MAX: where counts saturate, and the last timestamp ("never").

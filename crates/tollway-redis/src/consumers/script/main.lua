@@ -50,8 +50,8 @@ local function answer_to(sequence, request)
   -- A call that was applied before, and whose answer was lost, counts once (I5); so does one that was overtaken on
   -- its way.
   if values[1] then
-    local last, answer = unpack_text(values[1])
-    if last == sequence then return answer end
+    local _, last = unpack_first(values[1])
+    if last == sequence then return select(2, unpack_text(values[1])) end
     if last > sequence then return redis.error_reply("OVERTAKEN by a later call of the same writer") end
   end
   local outcomes, changed

@@ -1,71 +1,88 @@
 -- The short way for what is asked most, one take of one subject without an id: it comes to the same as the verbs, without a
--- table for each counter. Its meters and counters have the same order.
+-- table for each counter. Its meters and counters have the same order, and there is one for each of six periods at most:
+-- tables are made with all their places, because growing to have them takes longer than what is done with them.
+
+local COUNTERS_MAX = 6
 
 local function is_short(request)
   local operation = request.operations[1]
   return #request.operations == 1 and operation.verb == "take" and operation.parties == 1 and not operation.call
 end
 
--- What each counter counts, the last millisecond of its window if one runs, and whether its key has no end.
+-- What each counter counts, the last millisecond of its window if one runs, and which keys have no end, if any.
 local function read_plainly(periods, values)
-  local counts, lasts, endless = {}, {}, {}
-  for i, period in ipairs(periods) do
-    local last, has_no_end = window_of(i, period)
-    counts[i], lasts[i], endless[i] = 0, last or false, has_no_end
+  local counts, lasts, endless = { 0, 0, 0, 0, 0, 0 }, { false, false, false, false, false, false }, nil
+  for i = 1, #periods do
+    local last, has_no_end = window_of(i, periods[i])
     if last then
-      counts[i] = read_count(values[VALUES_BEFORE + i])
-      if not counts[i] then return nil, KEYS_BEFORE + i end
+      local count = read_count(values[VALUES_BEFORE + i])
+      if not count then return nil, KEYS_BEFORE + i end
+      counts[i], lasts[i] = count, last
+    end
+    if has_no_end then
+      endless = endless or {}
+      endless[i] = true
     end
   end
   return counts, lasts, endless
 end
 
-local function readings_of(counts, lasts)
-  local readings = {}
-  for i, count in ipairs(counts) do
-    local n = 3 * i
-    readings[n - 2], readings[n - 1], readings[n] = count, lasts[i] and max(lasts[i] * 1000, now) or now, now
+-- Used, resets_at and as_of of each counter, of which there are so many.
+local function readings_of(counts, lasts, number)
+  local readings = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  for i = 1, number do
+    local n, resets_at = 3 * i, (lasts[i] or 0) * 1000
+    readings[n - 2], readings[n - 1], readings[n] = counts[i], resets_at > now and resets_at or now, now
   end
+  for n = 3 * number + 1, 3 * COUNTERS_MAX do readings[n] = nil end
   return readings
+end
+
+-- Counts in every window, which begins now where none runs: until when it is counted in all of them, and whether anything is.
+local function count_all(meters, periods, counts, lasts)
+  local good_until, counted = MAX, false
+  for i = 1, #meters do
+    local charge, last, key = meters[i][CHARGE], lasts[i], keys[KEYS_BEFORE + i]
+    if charge > 0 then
+      counted, counts[i] = true, counts[i] + charge
+      if not last then
+        last = now_millis + periods[i]
+        lasts[i] = last
+        redis.call("SET", key, whole(charge), "PXAT", whole(last))
+      elseif charge == 1 then
+        redis.call("INCR", key)
+      else
+        redis.call("INCRBY", key, whole(charge))
+      end
+      local ends = (last + 1) * 1000
+      if ends < good_until then good_until = ends end
+    end
+  end
+  return good_until, counted
 end
 
 -- Answers the outcome, and whether anything was counted; or nothing and the number of a key that holds no count.
 local function take_shortly(request, values)
   local operation, periods = request.operations[1], request.periods
-  local meters, at, denying, good_until, counted = operation.meters, nil, nil, MAX, false
+  local meters, at, denying = operation.meters, now, nil
   local counts, lasts, endless = read_plainly(periods, values)
   if not counts then return nil, lasts end
-  for _, meter in ipairs(meters) do
-    if meter[CHARGE] > meter[AMOUNT] then return { "refused", "above_limit", meter[PARTY], meter[LIMIT] }, false end
-  end
-  at = now
-  for i, meter in ipairs(meters) do
-    -- A key without an end gets one also when it denies: else it would for ever.
-    if endless[i] then redis.call("PEXPIREAT", keys[KEYS_BEFORE + i], whole(lasts[i])) end
-    if meter[CHARGE] > 0 and counts[i] + meter[CHARGE] > meter[AMOUNT] then
+  for i = 1, #meters do
+    local meter = meters[i]
+    local charge, amount = meter[CHARGE], meter[AMOUNT]
+    if charge > amount then return { "refused", "above_limit", meter[PARTY], meter[LIMIT] }, false end
+    if charge > 0 and counts[i] + charge > amount then
       local ends = min((lasts[i] + 1) * 1000, MAX)
       if ends > at then at, denying = ends, meter end
     end
   end
+  -- A key without an end gets one also when it denies: else it would for ever.
+  for i in pairs(endless or {}) do redis.call("PEXPIREAT", keys[KEYS_BEFORE + i], whole(lasts[i])) end
   if denying then
-    local shown = operation.readings and readings_of(counts, lasts)
+    local shown = operation.readings and readings_of(counts, lasts, #periods)
     return { "denied", now, at, denying[PARTY], denying[LIMIT], shown }, false
   end
-  for i, meter in ipairs(meters) do
-    local charge, key = meter[CHARGE], keys[KEYS_BEFORE + i]
-    if charge > 0 then
-      counted, counts[i] = true, counts[i] + charge
-      if lasts[i] and charge == 1 then
-        redis.call("INCR", key)
-      elseif lasts[i] then
-        redis.call("INCRBY", key, whole(charge))
-      else
-        lasts[i] = now_millis + periods[i]
-        redis.call("SET", key, whole(charge), "PXAT", whole(lasts[i]))
-      end
-      good_until = min(good_until, (lasts[i] + 1) * 1000)
-    end
-  end
-  local shown = operation.readings and readings_of(counts, lasts)
+  local good_until, counted = count_all(meters, periods, counts, lasts)
+  local shown = operation.readings and readings_of(counts, lasts, #periods)
   return { "granted", operation.permit, now, now, now, good_until, false, false, 0, shown }, counted
 end
