@@ -213,6 +213,15 @@ mod tests {
         assert_eq!(cut_off_at(&clock, &begun), 40);
     }
 
+    #[test]
+    fn that_it_has_asked_is_told_once() {
+        let (_, pulse) = pulse();
+        pulse.received();
+        assert!(!pulse.has_asked(), "nothing is whole yet");
+        drop(pulse.begin(false));
+        assert_eq!([pulse.has_asked(), pulse.has_asked()], [true, false]);
+    }
+
     /// A connection of a pool may be silent from the beginning, but not halfway through a request.
     #[test]
     fn one_that_rests_from_the_beginning_has_time_until_it_begins() {
