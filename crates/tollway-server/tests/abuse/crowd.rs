@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle, sleep};
 use std::time::Duration;
@@ -90,13 +90,7 @@ impl Abuser<'_> {
 
     /// A connection from this abuser's address.
     fn connect(&self, door: Door) -> io::Result<TcpStream> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-        let stream = runtime.block_on(async {
-            let socket = tokio::net::TcpSocket::new_v4()?;
-            socket.bind(SocketAddr::from((self.address, 0)))?;
-            socket.connect(self.server.tcp(door)).await?.into_std()
-        })?;
-        stream.set_nonblocking(false)?;
+        let stream = self.server.connect(self.address, door)?;
         let patience = Some(Duration::from_secs(15));
         stream.set_read_timeout(patience)?;
         stream.set_write_timeout(patience)?;

@@ -1,6 +1,7 @@
 //! Somebody who asks politely, over every protocol, and must be answered each time.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -9,7 +10,10 @@ use tollway_server::Door;
 
 use crate::client::Client;
 use crate::redis_client::RedisClient;
-use crate::running::Running;
+use crate::running::{LONG, Running};
+
+/// Where it comes from: none of the crowd does.
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 2, 1);
 
 /// Between two rounds of questions.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -34,8 +38,10 @@ impl fmt::Display for Answered {
 pub(crate) fn ask_until(server: &Running, over: &AtomicBool) -> Answered {
     let mut answered = Answered::default();
     while !over.load(Ordering::Relaxed) {
-        let mut http = Client::tcp(server.tcp(Door::Decisions));
-        let mut redis = RedisClient::of(server);
+        let http = server.connect(ADDRESS, Door::Decisions).unwrap();
+        http.set_read_timeout(Some(LONG)).unwrap();
+        let mut http = Client::over(http);
+        let mut redis = RedisClient::over(server.connect(ADDRESS, Door::Resp).unwrap());
         for _ in 0..ROUNDS_PER_CONNECTION {
             answered.ask(|| assert_eq!(http.take(r#"{"policy": "api", "subject": "polite"}"#).status, 200));
             answered.ask(|| assert_eq!(redis.throttle(&["polite", "999999999", "1", "60"])[0], 0));

@@ -1,7 +1,7 @@
 //! The server as a process of its own, so that its memory and its descriptors are nobody else's.
 
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::io::{self, BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -56,6 +56,19 @@ impl Running {
             Door::Administration => "admin",
         };
         self.addresses[key].as_str().unwrap().parse().unwrap()
+    }
+
+    /// A connection from this address. Each who comes has one: a port that another holds on its own is free then, and so is
+    /// one whose connection has just been closed, of which a crowd leaves more than there are ports.
+    pub(crate) fn connect(&self, from: Ipv4Addr, door: Door) -> io::Result<TcpStream> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let stream = runtime.block_on(async {
+            let socket = tokio::net::TcpSocket::new_v4()?;
+            socket.bind(SocketAddr::from((from, 0)))?;
+            socket.connect(self.tcp(door)).await?.into_std()
+        })?;
+        stream.set_nonblocking(false)?;
+        Ok(stream)
     }
 
     /// What it holds of the machine's memory.
