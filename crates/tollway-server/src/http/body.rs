@@ -18,10 +18,10 @@ use super::whole::Body;
 use crate::bounds::BODY_BYTES_MAX;
 use crate::connection::Caller;
 
-/// BodyRoom for the answer to a take under a few limits, so that writing it does not grow it again and again.
+/// Room for the answer to a take under a few limits, so that writing it does not grow it again and again.
 const BODY_BYTES_USUAL: usize = 512;
 
-/// BodyRoom for the headers of such an answer, for the same reason.
+/// Room for the headers of such an answer, for the same reason.
 const HEADERS_USUAL: usize = 8;
 
 /// An answer.

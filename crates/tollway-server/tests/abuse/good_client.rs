@@ -10,7 +10,7 @@ use tollway_server::Door;
 
 use crate::client::Client;
 use crate::redis_client::RedisClient;
-use crate::running::{LONG, Running};
+use crate::running::Running;
 
 /// Where it comes from: none of the crowd does.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 2, 1);
@@ -38,9 +38,7 @@ impl fmt::Display for Answered {
 pub(crate) fn ask_until(server: &Running, over: &AtomicBool) -> Answered {
     let mut answered = Answered::default();
     while !over.load(Ordering::Relaxed) {
-        let http = server.connect(ADDRESS, Door::Decisions).unwrap();
-        http.set_read_timeout(Some(LONG)).unwrap();
-        let mut http = Client::over(http);
+        let mut http = Client::over_tcp(server.connect(ADDRESS, Door::Decisions).unwrap());
         let mut redis = RedisClient::over(server.connect(ADDRESS, Door::Resp).unwrap());
         for _ in 0..ROUNDS_PER_CONNECTION {
             answered.ask(|| assert_eq!(http.take(r#"{"policy": "api", "subject": "polite"}"#).status, 200));

@@ -58,8 +58,8 @@ impl Running {
         self.addresses[key].as_str().unwrap().parse().unwrap()
     }
 
-    /// A connection from this address. Each who comes has one: a port that another holds on its own is free then, and so is
-    /// one whose connection has just been closed, of which a crowd leaves more than there are ports.
+    /// A connection from this address. One that is bound to none gets no port that is still taken on another, and a quick
+    /// crowd leaves more closed connections behind than there are ports.
     pub(crate) fn connect(&self, from: Ipv4Addr, door: Door) -> io::Result<TcpStream> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let stream = runtime.block_on(async {

@@ -39,7 +39,10 @@ impl Answer {
 
 impl Client {
     pub(crate) fn tcp(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
+        Self::over_tcp(TcpStream::connect(address).unwrap())
+    }
+
+    pub(crate) fn over_tcp(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(LONG)).unwrap();
         stream.set_write_timeout(Some(LONG)).unwrap();
         Self::over(stream)
