@@ -26,7 +26,7 @@ pub const SLOT_EXPIRES_DEFAULT: Span = Span::from_secs(60);
 pub const LIMITS_PER_POLICY_MAX: usize = 16;
 
 /// The most (policy, subject) pairs one take may name.
-pub const PARTIES_PER_TAKE_MAX: usize = 16;
+pub const CHARGES_PER_TAKE_MAX: usize = 16;
 
 /// The most operations one batch may carry.
 pub const OPERATIONS_PER_BATCH_MAX: usize = 1_024;

@@ -5,31 +5,31 @@ use crate::apply::first_in_key_order;
 use crate::bounds::REFUND_REMEMBERED;
 use crate::decision::Refusal;
 use crate::line::{Refund, RefundMemory};
-use crate::store::{Booking, Party, Settled};
-use crate::{Algorithm, Cost, Line, PermitId, Policy, Span, Timestamp};
+use crate::store::Settled;
+use crate::{Algorithm, Booking, Charge, Cost, Line, PermitId, Policy, Span, Timestamp};
 
 /// Corrects the cost once the actual one is known, and frees the slots: the call is over.
 ///
 /// A window is put right in the window the permit was booked in; once that is past, nothing. A bucket is put right now:
 /// credited never above its burst and not once the permit is older than a full refill; an overrun is debt.
 pub(crate) fn settle(
-    parties: &[Party<'_>],
+    charges: &[Charge],
     lines: &mut [Line],
     booking: Booking,
     actual: &[Cost],
     remember: bool,
     now: Timestamp,
 ) -> Result<Settled, Refusal> {
-    for (party, actual) in parties.iter().zip(actual).filter(|(party, _)| !party.policy.shadow()) {
-        refuse_overrun(party, actual)?;
+    for (charge, actual) in charges.iter().zip(actual).filter(|(charge, _)| !charge.policy.shadow()) {
+        refuse_overrun(charge, actual)?;
     }
     let now = lines.iter().fold(now, |now, line| now.max(line.seen));
-    if let Some(answer) = known_refund(parties, lines, booking, remember, now) {
+    if let Some(answer) = known_refund(charges, lines, booking, remember, now) {
         return Ok(answer);
     }
     let mut whole = true;
-    for ((party, line), actual) in parties.iter().zip(lines).zip(actual) {
-        whole &= correct_line(party, line, booking, |_| Some(actual), now);
+    for ((charge, line), actual) in charges.iter().zip(lines).zip(actual) {
+        whole &= correct_line(charge, line, booking, |_| Some(actual), now);
     }
     Ok(if whole { Settled::Whole } else { Settled::Partly })
 }
@@ -37,30 +37,30 @@ pub(crate) fn settle(
 /// Gives an unused permit back: exactly, if it was the last booking and nothing has changed since; else as a settle to
 /// nothing, but for buckets whose place still lies ahead, where others have been booked on top of it.
 pub(crate) fn give_back(
-    parties: &[Party<'_>],
+    charges: &[Charge],
     lines: &mut [Line],
     booking: Booking,
     remember: bool,
     now: Timestamp,
 ) -> Settled {
     let now = lines.iter().fold(now, |now, line| now.max(line.seen));
-    if let Some(answer) = known_refund(parties, lines, booking, remember, now) {
+    if let Some(answer) = known_refund(charges, lines, booking, remember, now) {
         return answer;
     }
     let nothing = Cost::default();
     let ahead = booking.at > now;
     let mut whole = true;
-    for (party, line) in parties.iter().zip(lines) {
+    for (charge, line) in charges.iter().zip(lines) {
         forget_call(line, booking.permit);
-        if undo(party, line, booking.permit, now) {
+        if undo(charge, line, booking.permit, now) {
             continue;
         }
         let stays = |policy: &Policy, limit: usize| ahead && refills(policy, limit);
         whole &= correct_line(
-            party,
+            charge,
             line,
             booking,
-            |limit| (!stays(party.policy, limit)).then_some(&nothing),
+            |limit| (!stays(&charge.policy, limit)).then_some(&nothing),
             now,
         );
     }
@@ -68,10 +68,10 @@ pub(crate) fn give_back(
 }
 
 /// Frees the slots of a permit, if it still holds any; else changes nothing and says so.
-pub(crate) fn done(parties: &[Party<'_>], lines: &mut [Line], permit: PermitId, now: Timestamp) -> bool {
-    let held = parties.iter().zip(lines.iter()).any(|(party, line)| {
+pub(crate) fn done(charges: &[Charge], lines: &mut [Line], permit: PermitId, now: Timestamp) -> bool {
+    let held = charges.iter().zip(lines.iter()).any(|(charge, line)| {
         let now = now.max(line.seen);
-        party
+        charge
             .policy
             .limits()
             .iter()
@@ -79,60 +79,60 @@ pub(crate) fn done(parties: &[Party<'_>], lines: &mut [Line], permit: PermitId, 
             .any(|(limit, meter)| limit.holds_slot(meter, permit, now))
     });
     if held {
-        free_slots(parties, lines, permit);
+        free_slots(charges, lines, permit);
     }
     held
 }
 
 /// Frees the slots of a permit, also those that have expired.
-pub(crate) fn free_slots(parties: &[Party<'_>], lines: &mut [Line], permit: PermitId) {
-    for (party, line) in parties.iter().zip(lines) {
-        for (limit, meter) in party.policy.limits().iter().zip(&mut *line.meters) {
+pub(crate) fn free_slots(charges: &[Charge], lines: &mut [Line], permit: PermitId) {
+    for (charge, line) in charges.iter().zip(lines) {
+        for (limit, meter) in charge.policy.limits().iter().zip(&mut *line.meters) {
             limit.free(meter, permit);
         }
-        line.note_expiry(party.policy);
+        line.note_expiry(&charge.policy);
     }
 }
 
 /// Keeps the slots of a permit, if it still holds all of them; else changes nothing and says so.
-pub(crate) fn renew(parties: &[Party<'_>], lines: &mut [Line], permit: PermitId, now: Timestamp) -> bool {
+pub(crate) fn renew(charges: &[Charge], lines: &mut [Line], permit: PermitId, now: Timestamp) -> bool {
     let now = lines.iter().fold(now, |now, line| now.max(line.seen));
-    let held = parties.iter().zip(lines.iter()).all(|(party, line)| {
-        let mut meters = party.policy.limits().iter().zip(&*line.meters);
+    let held = charges.iter().zip(lines.iter()).all(|(charge, line)| {
+        let mut meters = charge.policy.limits().iter().zip(&*line.meters);
         meters.all(|(limit, meter)| !limit.has_slots() || limit.holds_slot(meter, permit, now))
     });
     if !held {
         return false;
     }
-    for (party, line) in parties.iter().zip(lines) {
-        line.bring_to(party.policy, now);
-        for (limit, meter) in party.policy.limits().iter().zip(&mut *line.meters) {
+    for (charge, line) in charges.iter().zip(lines) {
+        line.bring_to(&charge.policy, now);
+        for (limit, meter) in charge.policy.limits().iter().zip(&mut *line.meters) {
             limit.renew(meter, permit, now);
         }
-        line.note_expiry(party.policy);
+        line.note_expiry(&charge.policy);
     }
     true
 }
 
 /// Makes lines new. Permits granted before settle nothing afterwards; callers' ids still count once.
-pub(crate) fn reset(parties: &[Party<'_>], lines: &mut [Line], now: Timestamp) {
-    for (party, line) in parties.iter().zip(lines) {
-        let mut new = Line::new(party.policy);
+pub(crate) fn reset(charges: &[Charge], lines: &mut [Line], now: Timestamp) {
+    for (charge, line) in charges.iter().zip(lines) {
+        let mut new = Line::new(&charge.policy);
         new.seen = now.max(line.seen);
         let seen = new.seen;
         let extra = new.extra_mut();
         extra.epoch = seen;
         // Until no permit from before can matter any more, not even one that was booked ahead.
-        extra.epoch_expires = seen.max(line.frontier()).plus(longest_memory(std::slice::from_ref(party)));
+        extra.epoch_expires = seen.max(line.frontier()).plus(longest_memory(std::slice::from_ref(charge)));
         extra.calls = line.extra.take().map(|extra| extra.calls).unwrap_or_default();
-        new.note_expiry(party.policy);
+        new.note_expiry(&charge.policy);
         *line = new;
     }
 }
 
 /// The answer without any change: the line was reset since, or this permit was refunded before, or none more fit.
 fn known_refund(
-    parties: &[Party<'_>],
+    charges: &[Charge],
     lines: &mut [Line],
     booking: Booking,
     remember: bool,
@@ -145,12 +145,12 @@ fn known_refund(
     if !remember {
         return None;
     }
-    let keeper = first_in_key_order(parties);
-    let (party, line) = parties.get(keeper).zip(lines.get_mut(keeper))?;
-    let expires = booking.at.plus(longest_memory(parties)).max(now.plus(REFUND_REMEMBERED));
+    let keeper = first_in_key_order(charges);
+    let (charge, line) = charges.get(keeper).zip(lines.get_mut(keeper))?;
+    let expires = booking.at.plus(longest_memory(charges)).max(now.plus(REFUND_REMEMBERED));
     let refund = Refund { permit: booking.permit, expires };
     let memory = line.extra_mut().remember_refund(refund, now);
-    line.note_expiry(party.policy);
+    line.note_expiry(&charge.policy);
     match memory {
         RefundMemory::First => None,
         RefundMemory::Repeated => Some(Settled::Repeated),
@@ -160,7 +160,7 @@ fn known_refund(
 
 /// Puts every limit of one line right; `actual` answers nothing for a limit whose units must stay spent.
 fn correct_line<'a>(
-    party: &Party<'_>,
+    charge: &Charge,
     line: &mut Line,
     booking: Booking,
     actual: impl Fn(usize) -> Option<&'a Cost>,
@@ -169,15 +169,13 @@ fn correct_line<'a>(
     let as_of = line.as_of();
     let to = now.max(as_of);
     let mut whole = true;
-    for (index, ((limit, reserved), meter)) in
-        party.policy.charges(party.cost).zip(&mut *line.meters).enumerate()
-    {
+    for (index, ((limit, reserved), meter)) in charge.amounts().zip(&mut *line.meters).enumerate() {
         limit.advance(meter, as_of, to);
         limit.free(meter, booking.permit);
         if limit.has_slots() {
             continue;
         }
-        let charge_of = |cost: &Cost| party.policy.charges(cost).nth(index).map_or(0, |(_, charge)| charge);
+        let charge_of = |cost: &Cost| charge.policy.amounts(cost).nth(index).map_or(0, |(_, amount)| amount);
         let Some(actual) = actual(index).map(charge_of) else {
             whole &= reserved == 0;
             continue;
@@ -188,7 +186,7 @@ fn correct_line<'a>(
     }
     line.seen = now;
     line.drop_undo();
-    line.note_expiry(party.policy);
+    line.note_expiry(&charge.policy);
     whole
 }
 
@@ -201,7 +199,7 @@ fn forget_call(line: &mut Line, permit: PermitId) {
 }
 
 /// Restores the state before the last booking, if it was this permit's and nothing has changed since.
-fn undo(party: &Party<'_>, line: &mut Line, permit: PermitId, now: Timestamp) -> bool {
+fn undo(charge: &Charge, line: &mut Line, permit: PermitId, now: Timestamp) -> bool {
     let last = line.extra.as_mut().and_then(|extra| extra.undo.take_if(|undo| undo.permit == permit));
     let Some(undo) = last else { return false };
     line.meters = undo.meters;
@@ -209,21 +207,21 @@ fn undo(party: &Party<'_>, line: &mut Line, permit: PermitId, now: Timestamp) ->
     (extra.frontier, extra.frontier_limit) = (undo.frontier, undo.frontier_limit);
     line.seen = now;
     let to = line.as_of();
-    for (limit, meter) in party.policy.limits().iter().zip(&mut *line.meters) {
+    for (limit, meter) in charge.policy.limits().iter().zip(&mut *line.meters) {
         limit.advance(meter, undo.as_of, to);
     }
     line.drop_empty_extra();
-    line.note_expiry(party.policy);
+    line.note_expiry(&charge.policy);
     true
 }
 
-fn refuse_overrun(party: &Party<'_>, actual: &Cost) -> Result<(), Refusal> {
-    let charges = party.policy.charges(party.cost).zip(party.policy.charges(actual));
+fn refuse_overrun(charge: &Charge, actual: &Cost) -> Result<(), Refusal> {
+    let charges = charge.amounts().zip(charge.policy.amounts(actual));
     for ((limit, reserved), (_, actual)) in charges {
         let overrun = actual.saturating_sub(reserved);
         if overrun > limit.overrun_max() {
             let (policy, limit, burst) =
-                (party.policy.name().clone(), limit.name().clone(), limit.capacity());
+                (charge.policy.name().clone(), limit.name().clone(), limit.capacity());
             return Err(Refusal::OverrunTooLarge { policy, limit, overrun, burst });
         }
     }
@@ -235,7 +233,7 @@ fn refills(policy: &Policy, limit: usize) -> bool {
     limit.is_some_and(|limit| matches!(limit.algorithm(), Algorithm::Bucket { .. } | Algorithm::Paced(_)))
 }
 
-fn longest_memory(parties: &[Party<'_>]) -> Span {
-    let limits = parties.iter().flat_map(|party| party.policy.limits());
+fn longest_memory(charges: &[Charge]) -> Span {
+    let limits = charges.iter().flat_map(|charge| charge.policy.limits());
     limits.map(|limit| limit.longest_memory()).max().unwrap_or_default()
 }

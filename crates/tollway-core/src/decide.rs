@@ -3,59 +3,79 @@
 //! Everything else in Tollway makes this function atomic (stores), reachable (server, client) or useful (pipeline).
 
 use std::borrow::Borrow;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use crate::algorithm::{Advance, Meter};
 use crate::bounds::SEARCH_STEPS_MAX;
-use crate::decision::{Decision, Denial, DenyNow, Grant, Reading, Refusal, above_limit};
+use crate::decision::{
+    ChargeStatus, Decision, Denial, FastDecision, Reading, Refusal, TakeOutcome, above_limit, shadow_bit,
+};
 use crate::line::Undo;
-use crate::store::{Party, Terms};
-use crate::{Cost, Limit, Line, PermitId, Policy, Span, Timestamp};
+use crate::{Booking, Charge, Cost, Limit, Line, PermitId, Policy, Span, Terms, Timestamp};
 
-/// Decides a take: all costs of all parties, or nothing.
+/// Decides a take: all costs of all charges, or nothing.
 ///
-/// `lines[i]` is the line of `parties[i]`. On a grant the lines are those afterwards; otherwise they are untouched (I2,
+/// `lines[i]` is the line of `charges[i]`. On a grant the lines are those afterwards; otherwise they are untouched (I2,
 /// I3), but for meters of limits that the policy has changed.
 ///
 /// The search: from the latest frontier on, the earliest moment at which every limit has room. If that is now, the take
 /// is granted now. If it lies within `max_wait` and the take may book ahead, it is granted for then, and the line's
 /// frontier moves there. Else it is denied, and the moment is when to come back.
 pub fn decide(
-    parties: &[Party<'_>],
+    charges: &[Charge],
     lines: &mut [Line],
-    terms: &Terms<'_>,
+    terms: &Terms,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
-    if let ([party], [line], None, false) = (parties, &mut *lines, terms.call, terms.readings)
-        && let Some(granted) = grant_now(party.policy, party.cost, line, terms.permit, now)
+    if let ([charge], [line], None, false) = (charges, &mut *lines, &terms.call, terms.readings)
+        && let Some(granted) = grant_now(&charge.policy, charge.cost(), line, terms.permit, now)
     {
-        return Ok(Decision::Granted(granted));
+        return Ok(granted.decision(terms.permit, granted.now));
     }
-    search(parties, lines, terms, now)
+    search(charges, lines, terms, now)
 }
 
-/// The common case: one policy, no id, and nobody who waits.
+/// The fast path: one policy, no id, and no wait. Also says whether the grant broke I1, which must raise an alarm.
 ///
 /// If it is not that (a shadow, a policy whose limits have changed, a cost that can never be granted), nothing has
 /// changed, and [`decide`] or [`apply`](crate::apply) must be asked. A store in memory asks here first, because then
 /// nothing else is in the way.
-pub fn decide_now(
+pub fn decide_fast(
     policy: &Policy,
     cost: &Cost,
     line: &mut Line,
     permit: PermitId,
     now: Timestamp,
-) -> Option<Decision> {
-    match grant_now(policy, cost, line, permit, now) {
-        Some(granted) => Some(Decision::Granted(granted)),
-        None => {
-            let denied = deny_now(policy, cost, line, now.max(line.seen))?;
-            line.keep_longer(policy);
-            Some(Decision::Denied(denied.in_full()))
-        }
+) -> Option<(FastDecision, bool)> {
+    if let Some(Granting { now, good_until, over }) = grant_now(policy, cost, line, permit, now) {
+        return Some((FastDecision::Granted { now, good_until }, over));
+    }
+    let denied = deny_now(policy, cost, line, now.max(line.seen))?;
+    line.keep_longer(policy);
+    Some((denied, false))
+}
+
+/// What the debits of a grant have come to so far.
+struct Granting {
+    now: Timestamp,
+    good_until: Timestamp,
+    over: bool,
+}
+
+impl Granting {
+    fn new(now: Timestamp) -> Self {
+        Self { now, good_until: Timestamp::MAX, over: false }
+    }
+
+    fn decision(&self, permit: PermitId, at: Timestamp) -> Decision {
+        let booking = Booking { permit, granted_at: self.now, at, good_until: self.good_until };
+        Decision { over: self.over, ..Decision::new(self.now, TakeOutcome::Granted(booking)) }
     }
 }
 
-/// Debits one policy in which nobody stands in line and every limit has room; nothing otherwise.
+/// Debits one policy if its queue is empty and every limit has room; nothing otherwise.
 #[inline]
 fn grant_now(
     policy: &Policy,
@@ -63,18 +83,18 @@ fn grant_now(
     line: &mut Line,
     permit: PermitId,
     now: Timestamp,
-) -> Option<Grant> {
+) -> Option<Granting> {
     let now = now.max(line.seen);
     if policy.shadow() || line.frontier() > now || !has_room(policy, cost, line, now) {
         return None;
     }
-    let mut grant = Grant::at_once(permit, now);
-    debit(policy, cost, line, permit, now, &mut grant);
-    Some(grant)
+    let mut granting = Granting::new(now);
+    debit(policy, cost, line, permit, now, &mut granting);
+    Some(granting)
 }
 
 /// When one policy that has no room now will have it.
-fn deny_now(policy: &Policy, cost: &Cost, line: &Line, now: Timestamp) -> Option<DenyNow> {
+fn deny_now(policy: &Policy, cost: &Cost, line: &Line, now: Timestamp) -> Option<FastDecision> {
     if !line.fits(policy) {
         return None;
     }
@@ -90,7 +110,7 @@ pub(crate) fn deny_meters(
     as_of: Timestamp,
     meters: impl Iterator<Item = Meter> + Clone,
     now: Timestamp,
-) -> Option<DenyNow> {
+) -> Option<FastDecision> {
     Found::from(now).deny(policy, cost, as_of, meters, now)
 }
 
@@ -98,53 +118,65 @@ pub(crate) fn deny_meters(
 fn has_room(policy: &Policy, cost: &Cost, line: &Line, now: Timestamp) -> bool {
     let (as_of, edge) = (line.as_of(), policy.edge());
     policy.limits().len() == line.meters.len()
-        && policy.charges(cost).zip(&*line.meters).all(|((limit, charge), meter)| {
+        && policy.amounts(cost).zip(&*line.meters).all(|((limit, amount), meter)| {
             limit.identity() == meter.identity
-                && charge <= limit.capacity()
-                && (charge == 0 || limit.earliest(meter, charge, as_of, now, edge) <= now)
+                && amount <= limit.capacity()
+                && (amount == 0 || limit.earliest(meter, amount, as_of, now, edge) <= now)
         })
 }
 
 /// The general case: any number of policies, shadows among them, and callers who wait.
 fn search(
-    parties: &[Party<'_>],
+    charges: &[Charge],
     lines: &mut [Line],
-    terms: &Terms<'_>,
+    terms: &Terms,
     mut now: Timestamp,
 ) -> Result<Decision, Refusal> {
-    for (party, line) in parties.iter().zip(lines.iter_mut()) {
+    for (charge, line) in charges.iter().zip(lines.iter_mut()) {
         now = now.max(line.seen);
-        line.fit(party.policy);
-        refuse_impossible(party)?;
+        line.fit(&charge.policy);
+        refuse_impossible(charge)?;
     }
-    let found = earliest_for_all(parties, lines, now);
-    let in_reach = found.settled && may_book(parties) && found.at.since(now) <= longest_wait(parties, terms);
+    let found = earliest_for_all(charges, lines, now);
+    let in_reach = found.settled && may_book(charges) && found.at.since(now) <= longest_wait(charges, terms);
     let granted = found.at <= now || in_reach;
-    if !granted {
-        let readings = if terms.readings { read_all(parties, lines, now) } else { Vec::new() };
-        let Found { at, party, limit, .. } = found;
-        return Ok(Decision::Denied(Denial { now, retry_at: at, party, limit, readings }));
+    let mut decision = if granted {
+        grant_all(charges, lines, terms, &found, now)
+    } else {
+        let denial = Denial { retry_at: found.at, charge: found.charge, limit: found.limit };
+        Decision::new(now, TakeOutcome::Denied(denial))
+    };
+    if terms.readings {
+        decision.charges = read_all(charges, lines, now);
     }
-    let mut grant = Grant { at: found.at, ..Grant::at_once(terms.permit, now) };
-    for (index, (party, line)) in parties.iter().zip(lines.iter_mut()).enumerate() {
-        if party.policy.shadow() {
-            grant.would_deny |= judge_shadow(index, party, line, terms, now);
+    Ok(decision)
+}
+
+fn grant_all(
+    charges: &[Charge],
+    lines: &mut [Line],
+    terms: &Terms,
+    found: &Found,
+    now: Timestamp,
+) -> Decision {
+    let mut granting = Granting::new(now);
+    let mut would_deny = 0;
+    for (index, (charge, line)) in charges.iter().zip(lines.iter_mut()).enumerate() {
+        if charge.policy.shadow() {
+            would_deny |= judge_shadow(index, charge, line, terms, now);
         } else if found.at > now {
-            book(party, line, terms, &found, &mut grant);
+            book(charge, line, terms, found, &mut granting);
         } else {
-            debit(party.policy, party.cost, line, terms.permit, now, &mut grant);
+            debit(&charge.policy, charge.cost(), line, terms.permit, now, &mut granting);
         }
     }
-    if terms.readings {
-        grant.readings = read_all(parties, lines, now);
-    }
-    Ok(Decision::Granted(grant))
+    Decision { would_deny, ..granting.decision(terms.permit, found.at) }
 }
 
 /// When the cost fits, and the limit that made it wait.
 struct Found {
     at: Timestamp,
-    party: usize,
+    charge: usize,
     limit: usize,
     /// Whether it suits all limits. If the search was given up, it is only the earliest moment worth asking again.
     settled: bool,
@@ -154,17 +186,17 @@ struct Found {
 ///
 /// Each limit may push the moment on; once none does, it suits all. Without edges one round settles it, because a limit
 /// that has room keeps it until somebody takes; with edges a later moment can fall into another window's edge.
-fn earliest_for_all(parties: &[Party<'_>], lines: &[Line], now: Timestamp) -> Found {
+fn earliest_for_all(charges: &[Charge], lines: &[Line], now: Timestamp) -> Found {
     let mut found = Found::from(now);
-    for (index, (party, line)) in parties.iter().zip(lines).enumerate() {
-        if !party.policy.shadow() && charges_anything(party.policy, party.cost) {
+    for (index, (charge, line)) in charges.iter().zip(lines).enumerate() {
+        if !charge.policy.shadow() && charges_anything(&charge.policy, charge.cost()) {
             found.not_before(index, line);
         }
     }
     found.settle(|found| {
-        for (index, (party, line)) in parties.iter().zip(lines).enumerate() {
-            if !party.policy.shadow() {
-                found.push_on(index, party.policy, party.cost, line.as_of(), line.meters.iter());
+        for (index, (charge, line)) in charges.iter().zip(lines).enumerate() {
+            if !charge.policy.shadow() {
+                found.push_on(index, &charge.policy, charge.cost(), line.as_of(), line.meters.iter());
             }
         }
     });
@@ -173,7 +205,7 @@ fn earliest_for_all(parties: &[Party<'_>], lines: &[Line], now: Timestamp) -> Fo
 
 impl Found {
     fn from(at: Timestamp) -> Self {
-        Self { at, party: 0, limit: 0, settled: false }
+        Self { at, charge: 0, limit: 0, settled: false }
     }
 
     /// Goes round until nothing pushes the moment on any more.
@@ -191,7 +223,7 @@ impl Found {
     /// Nobody comes before those who stand in line.
     fn not_before(&mut self, index: usize, line: &Line) {
         if line.frontier() > self.at {
-            (self.at, self.party, self.limit) = (line.frontier(), index, line.frontier_limit());
+            (self.at, self.charge, self.limit) = (line.frontier(), index, line.frontier_limit());
         }
     }
 
@@ -204,13 +236,13 @@ impl Found {
         as_of: Timestamp,
         meters: impl Iterator<Item = M>,
     ) {
-        for (limit_index, ((limit, charge), meter)) in policy.charges(cost).zip(meters).enumerate() {
-            if charge == 0 {
+        for (limit_index, ((limit, amount), meter)) in policy.amounts(cost).zip(meters).enumerate() {
+            if amount == 0 {
                 continue;
             }
-            let at = limit.earliest(meter.borrow(), charge, as_of, self.at, policy.edge());
+            let at = limit.earliest(meter.borrow(), amount, as_of, self.at, policy.edge());
             if at > self.at {
-                (self.at, self.party, self.limit) = (at, index, limit_index);
+                (self.at, self.charge, self.limit) = (at, index, limit_index);
             }
         }
     }
@@ -223,34 +255,41 @@ impl Found {
         as_of: Timestamp,
         meters: impl Iterator<Item = M> + Clone,
         now: Timestamp,
-    ) -> Option<DenyNow> {
-        let possible = policy.charges(cost).all(|(limit, charge)| charge <= limit.capacity());
+    ) -> Option<FastDecision> {
+        let possible = policy.amounts(cost).all(|(limit, amount)| amount <= limit.capacity());
         if policy.shadow() || !possible || !charges_anything(policy, cost) {
             return None;
         }
         self.settle(|found| found.push_on(0, policy, cost, as_of, meters.clone()));
-        (self.at > now).then_some(DenyNow { now, retry_at: self.at, limit: self.limit })
+        (self.at > now).then_some(FastDecision::Denied { now, retry_at: self.at, limit: self.limit })
     }
 }
 
 /// Debits every meter of the line at `at`, after bringing all of them there, also those that are charged nothing.
 #[inline]
-fn debit(policy: &Policy, cost: &Cost, line: &mut Line, permit: PermitId, at: Timestamp, grant: &mut Grant) {
+fn debit(
+    policy: &Policy,
+    cost: &Cost,
+    line: &mut Line,
+    permit: PermitId,
+    at: Timestamp,
+    granting: &mut Granting,
+) {
     let span = Advance { as_of: line.as_of(), at, edge: policy.edge() };
     let mut expires = Timestamp::EPOCH;
-    for ((limit, charge), meter) in policy.charges(cost).zip(&mut *line.meters) {
-        let debited = limit.debit(meter, charge, span, permit);
+    for ((limit, amount), meter) in policy.amounts(cost).zip(&mut *line.meters) {
+        let debited = limit.debit(meter, amount, span, permit);
         expires = expires.max(debited.expires);
-        if charge > 0 {
-            grant.good_until = grant.good_until.min(debited.good_until);
-            grant.over |= !debited.holds;
+        if amount > 0 {
+            granting.good_until = granting.good_until.min(debited.good_until);
+            granting.over |= !debited.holds;
         }
     }
-    line.changed(grant.now, expires, policy);
+    line.changed(granting.now, expires, policy);
 }
 
 /// Takes a place in line: the debit at a later time, with the state before it kept for one undo.
-fn book(party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, found: &Found, grant: &mut Grant) {
+fn book(charge: &Charge, line: &mut Line, terms: &Terms, found: &Found, granting: &mut Granting) {
     let undo = Undo {
         permit: terms.permit,
         meters: line.meters.clone(),
@@ -258,42 +297,39 @@ fn book(party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, found: &Found, gr
         frontier: line.frontier(),
         frontier_limit: u8::try_from(line.frontier_limit()).unwrap_or(0),
     };
-    debit(party.policy, party.cost, line, terms.permit, found.at, grant);
+    debit(&charge.policy, charge.cost(), line, terms.permit, found.at, granting);
     let extra = line.extra_mut();
     extra.frontier = found.at;
     extra.frontier_limit = u8::try_from(found.limit).unwrap_or(0);
     extra.undo = Some(undo);
-    line.note_expiry(party.policy);
+    line.note_expiry(&charge.policy);
 }
 
 /// Judges a shadow by itself, now. One that would grant is debited; one that would not is reported, and its line lives on as
 /// after any denial (I6).
-fn judge_shadow(index: usize, party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, now: Timestamp) -> u16 {
-    let mut found = Found { at: now.max(line.frontier()), party: index, limit: 0, settled: false };
-    found.push_on(index, party.policy, party.cost, line.as_of(), line.meters.iter());
-    if found.at <= now && refuse_above_limit(party).is_ok() {
-        let mut grant = Grant::at_once(terms.permit, now);
-        debit(party.policy, party.cost, line, terms.permit, now, &mut grant);
+fn judge_shadow(index: usize, charge: &Charge, line: &mut Line, terms: &Terms, now: Timestamp) -> u16 {
+    let mut found = Found { at: now.max(line.frontier()), charge: index, limit: 0, settled: false };
+    found.push_on(index, &charge.policy, charge.cost(), line.as_of(), line.meters.iter());
+    if found.at <= now && refuse_above_limit(charge).is_ok() {
+        debit(&charge.policy, charge.cost(), line, terms.permit, now, &mut Granting::new(now));
         return 0;
     }
-    line.keep_longer(party.policy);
-    u32::try_from(index).ok().and_then(|index| 1u16.checked_shl(index)).unwrap_or(0)
+    line.keep_longer(&charge.policy);
+    shadow_bit(index)
 }
 
-/// What every limit of every party shows now, or at its frontier if that lies ahead.
-pub(crate) fn read_all(parties: &[Party<'_>], lines: &[Line], now: Timestamp) -> Vec<Reading> {
-    let mut readings = Vec::new();
-    for (party, line) in parties.iter().zip(lines) {
-        read_line(party.policy, line, now, &mut readings);
-    }
-    readings
+/// What every limit of every charge shows now, or at its frontier if that lies ahead.
+pub(crate) fn read_all(charges: &[Charge], lines: &[Line], now: Timestamp) -> SmallVec<[ChargeStatus; 1]> {
+    let status = |(charge, line): (&Charge, &Line)| {
+        let readings = read_line(&charge.policy, line, now).collect();
+        ChargeStatus { policy: Arc::clone(&charge.policy), readings }
+    };
+    charges.iter().zip(lines).map(status).collect()
 }
 
-fn read_line(policy: &Policy, line: &Line, now: Timestamp, readings: &mut Vec<Reading>) {
-    let at = now.max(line.as_of());
-    for (limit, meter) in policy.limits().iter().zip(&*line.meters) {
-        readings.push(limit.read(meter, line.as_of(), at));
-    }
+fn read_line(policy: &Policy, line: &Line, now: Timestamp) -> impl Iterator<Item = Reading> {
+    let (as_of, at) = (line.as_of(), now.max(line.as_of()));
+    policy.limits().iter().zip(&*line.meters).map(move |(limit, meter)| limit.read(meter, as_of, at))
 }
 
 impl Limit {
@@ -308,30 +344,30 @@ impl Limit {
 
 /// A shadow may not even refuse.
 #[inline]
-fn refuse_impossible(party: &Party<'_>) -> Result<(), Refusal> {
-    if party.policy.shadow() { Ok(()) } else { refuse_above_limit(party) }
+fn refuse_impossible(charge: &Charge) -> Result<(), Refusal> {
+    if charge.policy.shadow() { Ok(()) } else { refuse_above_limit(charge) }
 }
 
-fn refuse_above_limit(party: &Party<'_>) -> Result<(), Refusal> {
-    match party.policy.charges(party.cost).find(|(limit, charge)| *charge > limit.capacity()) {
-        Some((limit, charge)) => Err(above_limit(party.policy.name(), limit, charge)),
+fn refuse_above_limit(charge: &Charge) -> Result<(), Refusal> {
+    match charge.amounts().find(|(limit, amount)| *amount > limit.capacity()) {
+        Some((limit, amount)) => Err(above_limit(charge.policy.name(), limit, amount)),
         None => Ok(()),
     }
 }
 
 /// Only a take under one enforced policy has a line to stand in.
-fn may_book(parties: &[Party<'_>]) -> bool {
-    let mut enforced = parties.iter().filter(|party| !party.policy.shadow());
-    matches!((enforced.next(), enforced.next()), (Some(party), None) if party.policy.may_book())
+fn may_book(charges: &[Charge]) -> bool {
+    let mut enforced = charges.iter().filter(|charge| !charge.policy.shadow());
+    matches!((enforced.next(), enforced.next()), (Some(charge), None) if charge.policy.may_book())
 }
 
-fn longest_wait(parties: &[Party<'_>], terms: &Terms<'_>) -> Span {
-    parties
+fn longest_wait(charges: &[Charge], terms: &Terms) -> Span {
+    charges
         .iter()
-        .filter(|party| !party.policy.shadow())
-        .fold(terms.max_wait, |wait, party| wait.min(party.policy.max_wait()))
+        .filter(|charge| !charge.policy.shadow())
+        .fold(terms.max_wait, |wait, charge| wait.min(charge.policy.max_wait()))
 }
 
 fn charges_anything(policy: &Policy, cost: &Cost) -> bool {
-    policy.charges(cost).any(|(_, charge)| charge > 0)
+    policy.amounts(cost).any(|(_, amount)| amount > 0)
 }

@@ -1,144 +1,147 @@
 //! What a take is answered: granted, now or at an exact later time, or denied, with when to come back.
 
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
-use crate::store::Booking;
-use crate::{Limit, Name, PermitId, Span, Subject, Timestamp};
+use smallvec::SmallVec;
 
-/// The answer to a take. Denial is an outcome, not an error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+use crate::{Booking, Limit, Name, PermitId, Policy, Span, Subject, Timestamp};
+
+/// What a take was decided: one type from every store to every edge. Denial is an outcome, not an error.
+///
+/// All times are the store's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// When it was decided; of a repeated call, when the answer was repeated.
+    pub now: Timestamp,
+    /// Whether the caller's id had been granted before; nothing was taken this time.
+    pub repeated: bool,
+    /// Whether it was decided without the store.
+    pub degraded: bool,
+    /// Whether a meter holds more than its limit after all: I1 is broken, and a store must raise an alarm.
+    pub over: bool,
+    /// The shadow policies that would have denied, by the index of their charge, as bits.
+    pub would_deny: u16,
+    /// Granted or denied.
+    pub outcome: TakeOutcome,
+    /// What every limit shows, one entry a charge; empty unless the take asked for readings.
+    pub charges: SmallVec<[ChargeStatus; 1]>,
+}
+
+/// Granted or denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakeOutcome {
     /// The whole cost was taken.
-    Granted(Grant),
+    Granted(Booking),
     /// Nothing was taken.
     Denied(Denial),
 }
 
-/// A granted take. All times are the store's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grant {
-    /// The permit, as the caller named it; of a repeated call, the first one's.
-    pub permit: PermitId,
-    /// When it was granted; of a repeated call, the first time.
-    pub granted_at: Timestamp,
-    /// When this answer was given.
-    #[serde(skip)]
-    pub now: Timestamp,
-    /// When the call may begin: now, or its place in line.
-    pub at: Timestamp,
-    /// Until when it may begin.
-    pub good_until: Timestamp,
-    /// Whether the caller's id had been granted before; nothing was taken this time.
-    #[serde(skip)]
-    pub repeated: bool,
-    /// Whether a meter holds more than its limit after all: I1 is broken, and a store must raise an alarm.
-    #[serde(skip)]
-    pub over: bool,
-    /// The shadow policies that would have denied, by their index in the take, as bits.
-    #[serde(default)]
-    pub would_deny: u16,
-    /// One reading per limit of each policy, if the take asked for them.
-    #[serde(skip)]
+/// Which limit denied a take, and when the cost fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// When the cost fits, if nothing is taken or returned before.
+    pub retry_at: Timestamp,
+    /// The charge whose policy denied, by index.
+    pub charge: usize,
+    /// The limit of that policy, by index.
+    pub limit: usize,
+}
+
+/// What the limits of one charge's policy show.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChargeStatus {
+    /// The policy.
+    pub policy: Arc<Policy>,
+    /// One reading a limit, in the policy's order.
     pub readings: Vec<Reading>,
 }
 
-impl Grant {
-    /// What its permit remembers of it.
-    pub fn booking(&self) -> Booking {
-        Booking { permit: self.permit, granted_at: self.granted_at, at: self.at, good_until: self.good_until }
+impl Decision {
+    /// A decision with nothing else to say.
+    pub fn new(now: Timestamp, outcome: TakeOutcome) -> Self {
+        let charges = SmallVec::new();
+        Self { now, repeated: false, degraded: false, over: false, would_deny: 0, outcome, charges }
     }
 
-    /// A grant for now without an end, before any limit has had its say.
-    pub fn at_once(permit: PermitId, now: Timestamp) -> Self {
-        let (granted_at, at, good_until, readings) = (now, now, Timestamp::MAX, Vec::new());
-        Self {
-            permit,
-            granted_at,
-            now,
-            at,
-            good_until,
-            repeated: false,
-            over: false,
-            would_deny: 0,
-            readings,
+    /// A grant for now that does not end, before any limit has shortened it.
+    pub fn granted_now(permit: PermitId, now: Timestamp) -> Self {
+        let booking = Booking { permit, granted_at: now, at: now, good_until: Timestamp::MAX };
+        Self::new(now, TakeOutcome::Granted(booking))
+    }
+
+    /// Whether the cost was taken.
+    pub fn is_granted(&self) -> bool {
+        matches!(self.outcome, TakeOutcome::Granted(_))
+    }
+
+    /// What its permit keeps, if it was granted.
+    pub fn booking(&self) -> Option<&Booking> {
+        match &self.outcome {
+            TakeOutcome::Granted(booking) => Some(booking),
+            TakeOutcome::Denied(_) => None,
         }
     }
 
-    /// How long the caller has to wait from the decision on.
-    pub fn delay(&self) -> Span {
-        self.at.since(self.now)
+    /// Which limit denied it, if one did.
+    pub fn denial(&self) -> Option<&Denial> {
+        match &self.outcome {
+            TakeOutcome::Granted(_) => None,
+            TakeOutcome::Denied(denial) => Some(denial),
+        }
+    }
+
+    /// How long the caller waits from the decision on: until its place if granted, until the cost fits if denied.
+    pub fn wait(&self) -> Span {
+        match &self.outcome {
+            TakeOutcome::Granted(booking) => booking.at.since(self.now),
+            TakeOutcome::Denied(denial) => denial.retry_at.since(self.now),
+        }
+    }
+
+    /// Whether the charge at this index is a shadow that would have denied.
+    pub fn would_deny_of(&self, charge: usize) -> bool {
+        self.would_deny & shadow_bit(charge) != 0
     }
 }
 
-/// All there is to say of most grants: when it was decided, which is when it may begin, and until when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GrantNow {
-    /// When it was decided.
-    pub now: Timestamp,
-    /// Until when it may begin.
-    pub good_until: Timestamp,
+/// The bit of [`Decision::would_deny`] that stands for a charge.
+pub(crate) fn shadow_bit(charge: usize) -> u16 {
+    u32::try_from(charge).ok().and_then(|index| 1u16.checked_shl(index)).unwrap_or(0)
 }
 
-/// A denial of one policy for somebody who does not wait.
+/// A decision of the fast path: one policy, no id, no wait, no readings. Small enough to be returned in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DenyNow {
-    /// When it was decided.
-    pub now: Timestamp,
-    /// When the cost fits.
-    pub retry_at: Timestamp,
-    /// Which limit said no, by index.
-    pub limit: usize,
-}
-
-impl DenyNow {
-    /// The denial in full.
-    pub fn in_full(self) -> Denial {
-        let Self { now, retry_at, limit } = self;
-        Denial { now, retry_at, party: 0, limit, readings: Vec::new() }
-    }
-}
-
-/// What is decided of a take under one policy, now or not at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DecideNow {
-    /// The whole cost was taken.
-    Granted(GrantNow),
+pub enum FastDecision {
+    /// The whole cost was taken, to begin at once.
+    Granted {
+        /// When it was decided.
+        now: Timestamp,
+        /// Until when the call may begin.
+        good_until: Timestamp,
+    },
     /// Nothing was taken.
-    Denied(DenyNow),
+    Denied {
+        /// When it was decided.
+        now: Timestamp,
+        /// When the cost fits.
+        retry_at: Timestamp,
+        /// The limit that denied, by index.
+        limit: usize,
+    },
 }
 
-impl GrantNow {
-    /// What its permit remembers of it.
-    #[inline]
-    pub fn booking(self, permit: PermitId) -> Booking {
-        Booking { permit, granted_at: self.now, at: self.now, good_until: self.good_until }
-    }
-
-    /// The grant in full.
-    pub fn of_permit(self, permit: PermitId) -> Grant {
-        Grant { good_until: self.good_until, ..Grant::at_once(permit, self.now) }
-    }
-}
-
-/// A denied take. All times are the store's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denial {
-    /// When it was decided.
-    pub now: Timestamp,
-    /// When the cost fits, if nobody takes or gives back before.
-    pub retry_at: Timestamp,
-    /// Which of the take's policies said no, by index.
-    pub party: usize,
-    /// Which of its limits, by index.
-    pub limit: usize,
-    /// One reading per limit of each policy, if the take asked for them.
-    pub readings: Vec<Reading>,
-}
-
-impl Denial {
-    /// How long until the cost fits, from the decision on.
-    pub fn retry_after(&self) -> Span {
-        self.retry_at.since(self.now)
+impl FastDecision {
+    /// The decision in full, under this permit.
+    pub fn in_full(self, permit: PermitId) -> Decision {
+        match self {
+            Self::Granted { now, good_until } => {
+                let booking = Booking { permit, granted_at: now, at: now, good_until };
+                Decision::new(now, TakeOutcome::Granted(booking))
+            }
+            Self::Denied { now, retry_at, limit } => {
+                Decision::new(now, TakeOutcome::Denied(Denial { retry_at, charge: 0, limit }))
+            }
+        }
     }
 }
 
@@ -190,15 +193,15 @@ pub enum Refusal {
     },
     /// One policy and subject named twice in one take.
     #[error("policy {policy} stands twice in one take for the same subject; add the costs up instead")]
-    SamePartyTwice {
+    SameChargeTwice {
         /// The policy.
         policy: Name,
         /// The subject.
         subject: Subject,
     },
     /// No policy, or too many.
-    #[error("a take names {0} policies; it may name 1 to {max}", max = crate::bounds::PARTIES_PER_TAKE_MAX)]
-    PartyCount(usize),
+    #[error("a take names {0} policies; it may name 1 to {max}", max = crate::bounds::CHARGES_PER_TAKE_MAX)]
+    ChargeCount(usize),
     /// The id was used for another cost, policy or subject.
     #[error("the id {0:?} was used before for another take")]
     IdReused(String),

@@ -4,9 +4,9 @@
 
 use crate::algorithm::Meter;
 use crate::decide::{decide, read_all};
-use crate::decision::{Decision, Denial};
-use crate::store::{Operation, Outcome, Party, Terms, Verb};
-use crate::{Limit, Line, PermitId, Span, Timestamp};
+use crate::decision::{Decision, Denial, TakeOutcome};
+use crate::store::Outcome;
+use crate::{Action, Charge, Limit, Line, Operation, PermitId, Span, Terms, Timestamp};
 
 /// The invariants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,7 +66,7 @@ pub struct Violation {
 /// One operation with the lines before and after it: all that is needed to judge it.
 pub struct Transition<'a> {
     /// The operation.
-    pub operation: Operation<'a>,
+    pub operation: &'a Operation,
     /// The lines before.
     pub before: &'a [Line],
     /// The lines after.
@@ -86,11 +86,11 @@ impl Transition<'_> {
 
     fn check_fitted(&self, only_kept_longer: bool) -> Result<(), Violation> {
         self.time_forward()?;
-        match (self.operation.verb, self.outcome) {
-            (Verb::Take(terms), Outcome::Decided(decision)) => {
-                self.check_take(&terms, decision, only_kept_longer)?;
+        match (&self.operation.action, self.outcome) {
+            (Action::Take(terms), Outcome::Decided(decision)) => {
+                self.check_take(terms, decision, only_kept_longer)?;
             }
-            (Verb::Peek | Verb::Preview(_), _) | (_, Outcome::Refused(_)) => {
+            (Action::Peek | Action::Preview(_), _) | (_, Outcome::Refused(_)) => {
                 holds(Invariant::DenialsAreFree, self.unchanged(), || "an answer changed a line".into())?;
             }
             _ => {}
@@ -100,26 +100,26 @@ impl Transition<'_> {
 
     fn check_take(
         &self,
-        terms: &Terms<'_>,
+        terms: &Terms,
         decision: &Decision,
         only_kept_longer: bool,
     ) -> Result<(), Violation> {
-        match decision {
-            Decision::Granted(grant) if grant.repeated => {
+        match &decision.outcome {
+            TakeOutcome::Granted(_) if decision.repeated => {
                 holds(Invariant::Once, self.unchanged(), || "a repeated take was counted again".into())
             }
-            Decision::Granted(grant) => {
-                for (party, line) in self.enforced(self.after) {
-                    holds(Invariant::NeverOver, never_over(party, line, grant.at), || {
-                        format!("{party:?}: {line:?}")
+            TakeOutcome::Granted(grant) => {
+                for (charge, line) in self.enforced(self.after) {
+                    holds(Invariant::NeverOver, never_over(charge, line, grant.at), || {
+                        format!("{charge:?}: {line:?}")
                     })?;
                 }
                 self.all_or_nothing(grant.at)
             }
-            Decision::Denied(denial) => {
+            TakeOutcome::Denied(denial) => {
                 let kept = self.unchanged() || only_kept_longer;
                 holds(Invariant::DenialsAreFree, kept, || "a denial changed a line".into())?;
-                self.honest_denial(terms, denial)
+                self.honest_denial(terms, denial, decision.now)
             }
         }
     }
@@ -132,31 +132,32 @@ impl Transition<'_> {
         })
     }
 
-    /// Every charged meter moved by exactly its charge.
+    /// Every charged meter moved by exactly its amount.
     fn all_or_nothing(&self, at: Timestamp) -> Result<(), Violation> {
-        for ((party, before), (_, after)) in self.enforced(self.before).zip(self.enforced(self.after)) {
-            let charges = party.policy.charges(party.cost).zip(&*before.meters).zip(&*after.meters);
-            for (((limit, charge), was), is) in charges {
+        for ((charge, before), (_, after)) in self.enforced(self.before).zip(self.enforced(self.after)) {
+            let charges = charge.amounts().zip(&*before.meters).zip(&*after.meters);
+            for (((limit, amount), was), is) in charges {
                 let was = limit.used(was, before.as_of(), at.max(before.as_of()));
                 let is = limit.used(is, after.as_of(), at);
-                let exact = is == was.saturating_add(charge);
-                holds(Invariant::AllOrNothing, exact, || format!("{limit}: {was} and {charge} became {is}"))?;
+                let exact = is == was.saturating_add(amount);
+                holds(Invariant::AllOrNothing, exact, || format!("{limit}: {was} and {amount} became {is}"))?;
             }
         }
         Ok(())
     }
 
     /// Asked again just before the time it named, it says no; at that time, yes.
-    fn honest_denial(&self, terms: &Terms<'_>, denial: &Denial) -> Result<(), Violation> {
+    fn honest_denial(&self, terms: &Terms, denial: &Denial, decided: Timestamp) -> Result<(), Violation> {
         let asked_at = |at: Timestamp| {
             let mut lines = self.before.to_vec();
-            let terms = Terms { max_wait: Span::ZERO, call: None, permit: PermitId(u128::MAX), ..*terms };
-            matches!(decide(self.operation.parties, &mut lines, &terms, at), Ok(Decision::Granted(_)))
+            let terms = Terms { readings: terms.readings, ..Terms::now(PermitId(u128::MAX)) };
+            decide(&self.operation.charges, &mut lines, &terms, at)
+                .is_ok_and(|decision| decision.is_granted())
         };
-        let later = denial.retry_at > denial.now && denial.now >= self.now;
+        let later = denial.retry_at > decided && decided >= self.now;
         holds(Invariant::HonestAnswers, later, || format!("told to come back at {denial:?}"))?;
         if denial.retry_at < Timestamp::MAX {
-            let before = denial.retry_at.minus(Span::from_micros(1)).max(denial.now);
+            let before = denial.retry_at.minus(Span::from_micros(1)).max(decided);
             holds(Invariant::HonestAnswers, !asked_at(before), || {
                 format!("granted before {:?}", denial.retry_at)
             })?;
@@ -170,16 +171,16 @@ impl Transition<'_> {
     /// At its expiry a line reads like a new one. A moment before, something still counts: a meter, or what is remembered
     /// besides. Lines that were not written are judged only if a take was denied, which lets a line live longer.
     fn life_span(&self) -> Result<(), Violation> {
-        let denied = matches!(self.outcome, Outcome::Decided(Decision::Denied(_)));
-        let asked = denied && matches!(self.operation.verb, Verb::Take(_));
+        let denied = matches!(self.outcome, Outcome::Decided(decision) if !decision.is_granted());
+        let asked = denied && matches!(self.operation.action, Action::Take(_));
         let lines = self.before.iter().zip(self.after);
-        for (party, (before, line)) in self.operation.parties.iter().zip(lines) {
+        for (charge, (before, line)) in self.operation.charges.iter().zip(lines) {
             let written = before != line;
-            let forgotten = !(written || asked) || reads_as_new(party, line, line.expires);
+            let forgotten = !(written || asked) || reads_as_new(charge, line, line.expires);
             holds(Invariant::LifeSpan, forgotten, || {
                 format!("{:?} would be forgotten at {:?}", line.meters, line.expires)
             })?;
-            holds(Invariant::LifeSpan, !written || counts_until_expiry(party, line), || {
+            holds(Invariant::LifeSpan, !written || counts_until_expiry(charge, line), || {
                 format!("{:?} would be kept until {:?}", line.meters, line.expires)
             })?;
         }
@@ -197,28 +198,32 @@ impl Transition<'_> {
 
     fn fitted(&self, lines: &[Line]) -> Vec<Line> {
         let mut lines = lines.to_vec();
-        self.operation.parties.iter().zip(&mut lines).for_each(|(party, line)| line.fit(party.policy));
+        self.operation.charges.iter().zip(&mut lines).for_each(|(charge, line)| line.fit(&charge.policy));
         lines
     }
 
-    fn enforced<'s>(&'s self, lines: &'s [Line]) -> impl Iterator<Item = (&'s Party<'s>, &'s Line)> {
-        self.operation.parties.iter().zip(lines).filter(|(party, _)| !party.policy.shadow())
+    fn enforced<'s>(&'s self, lines: &'s [Line]) -> impl Iterator<Item = (&'s Charge, &'s Line)> {
+        self.operation.charges.iter().zip(lines).filter(|(charge, _)| !charge.policy.shadow())
     }
 }
 
 /// I1 for one line just after a grant at `at`: no charged meter holds more than its limit.
-pub fn never_over(party: &Party<'_>, line: &Line, at: Timestamp) -> bool {
-    let mut charges = party.policy.charges(party.cost).zip(&*line.meters);
-    charges.all(|((limit, charge), meter)| charge == 0 || limit.used(meter, at, at) <= limit.capacity())
+pub fn never_over(charge: &Charge, line: &Line, at: Timestamp) -> bool {
+    let mut charges = charge.amounts().zip(&*line.meters);
+    charges.all(|((limit, amount), meter)| amount == 0 || limit.used(meter, at, at) <= limit.capacity())
 }
 
 /// Whether nobody could tell a line from a new one at `at`.
-fn reads_as_new(party: &Party<'_>, line: &Line, at: Timestamp) -> bool {
+fn reads_as_new(charge: &Charge, line: &Line, at: Timestamp) -> bool {
     let at = at.max(line.seen);
-    let new = Line { seen: line.seen, ..Line::new(party.policy) };
-    let read = |line: &Line| read_all(std::slice::from_ref(party), std::slice::from_ref(line), at);
+    let new = Line { seen: line.seen, ..Line::new(&charge.policy) };
+    let read = |line: &Line| read_all(std::slice::from_ref(charge), std::slice::from_ref(line), at);
     let shown = |line: &Line| -> Vec<_> {
-        read(line).iter().map(|reading| (reading.used, reading.remaining, reading.resets_at)).collect()
+        read(line)
+            .iter()
+            .flat_map(|charge| &charge.readings)
+            .map(|reading| (reading.used, reading.remaining, reading.resets_at))
+            .collect()
     };
     shown(line) == shown(&new)
 }
@@ -226,8 +231,8 @@ fn reads_as_new(party: &Party<'_>, line: &Line, at: Timestamp) -> bool {
 /// Whether a line still counts just before it expires. Of a bucket it is known when it is surely full: a part of a unit is taken
 /// for a whole one, and a microsecond is added for each. A line lives at least until what it has seen, and as long as something
 /// is remembered in it.
-fn counts_until_expiry(party: &Party<'_>, line: &Line) -> bool {
-    let meters = party.policy.limits().iter().zip(&*line.meters);
+fn counts_until_expiry(charge: &Charge, line: &Line) -> bool {
+    let meters = charge.policy.limits().iter().zip(&*line.meters);
     let rounded_up = |(limit, meter): (&Limit, &Meter)| {
         let units = limit.used(meter, line.as_of(), line.as_of());
         let one = limit.refill().map_or(Span::ZERO, |refill| refill.unit_time());
@@ -235,7 +240,7 @@ fn counts_until_expiry(party: &Party<'_>, line: &Line) -> bool {
     };
     let before = line.expires.minus(meters.map(rounded_up).max().unwrap_or_default());
     let remembered = line.extra.as_ref().is_some_and(|extra| extra.forgettable_at() > before);
-    before < line.as_of() || remembered || !reads_as_new(party, line, before)
+    before < line.as_of() || remembered || !reads_as_new(charge, line, before)
 }
 
 fn holds(invariant: Invariant, held: bool, detail: impl FnOnce() -> String) -> Result<(), Violation> {

@@ -4,18 +4,20 @@
 //! atomic; the `tollway` crate makes it pleasant to call.
 //!
 //! ```
-//! use tollway_core::{Decision, Line, Party, PermitId, Policy, Span, Subject, Terms, Timestamp, decide};
+//! use std::sync::Arc;
+//! use tollway_core::{Charge, Line, PermitId, Policy, Span, Subject, Terms, Timestamp, decide};
 //!
-//! let policy = Policy::new("adobe", ["2 requests / minute"])?;
-//! let party = Party { policy: &policy, subject: &Subject::SHARED, cost: policy.default_cost() };
+//! let policy = Arc::new(Policy::new("adobe", ["2 requests / minute"])?);
 //! let mut lines = [Line::new(&policy)];
-//! let terms = |n| Terms { permit: PermitId(n), max_wait: Span::ZERO, call: None, readings: false };
+//! let charges = [Charge::new(policy, Subject::SHARED)];
+//! let mut take = |n, now| decide(&charges, &mut lines, &Terms::now(PermitId(n)), now);
 //!
 //! let now = Timestamp::from_secs(120 + 15);
-//! assert!(matches!(decide(&[party], &mut lines, &terms(1), now)?, Decision::Granted(_)));
-//! assert!(matches!(decide(&[party], &mut lines, &terms(2), now)?, Decision::Granted(_)));
-//! let Decision::Denied(denial) = decide(&[party], &mut lines, &terms(3), now)? else { panic!("over the limit") };
-//! assert_eq!(denial.retry_after(), Span::from_secs(45));
+//! assert!(take(1, now)?.is_granted());
+//! assert!(take(2, now)?.is_granted());
+//! let third = take(3, now)?;
+//! assert!(!third.is_granted());
+//! assert_eq!(third.wait(), Span::from_secs(45));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -49,7 +51,7 @@ mod line;
 mod meters;
 mod name;
 mod nearest;
-mod owned;
+mod operation;
 mod packed;
 mod period;
 mod policy;
@@ -61,8 +63,8 @@ mod time;
 pub use algorithm::{Bucket, Meter, Sliding, Slot, State, Window};
 pub use apply::{Applied, apply};
 pub use cost::{Cost, CostError, REQUESTS};
-pub use decide::{decide, decide_now};
-pub use decision::{DecideNow, Decision, Denial, DenyNow, Grant, GrantNow, Reading, Refusal};
+pub use decide::{decide, decide_fast};
+pub use decision::{ChargeStatus, Decision, Denial, FastDecision, Reading, Refusal, TakeOutcome};
 pub use figures::{Histogram, LATENCY_BOUNDS_MS, Latencies, StoreFigures, TALLY_BOUNDS, Tallies, Tally};
 pub use fingerprint::Fingerprint;
 pub use invariant::{Invariant, Transition, Violation, never_over};
@@ -71,18 +73,15 @@ pub use limit::{
     Algorithm, AmountText, Calendar, Limit, LimitError, LimitTable, LimitTableError, LimitTextError,
     UnknownZone, Zone, read_span,
 };
-pub use line::{Extra, Line, Orphan, Refund, RememberedCall, Undo};
+pub use line::{Extra, Line, Orphan, Refund, RememberedCall, RememberedGrant, Undo};
 pub use meters::Meters;
 pub use name::{CallId, Name, NameError, PermitId, Subject};
 pub use nearest::nearest;
-pub use owned::{OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb};
+pub use operation::{Action, Booking, Charge, Charges, Operation, Terms};
 pub use packed::{Packed, PackedMany};
 pub use period::Period;
 pub use policy::{Lease, Policy, PolicyError, PolicyKey, WhenStoreFails};
 pub use setting::{Setting, SettingChange, SettingList, Settings, SettingsAnswer};
 pub use share::{LocalShare, LocalShareError};
-pub use store::{
-    Answer, Begun, Booking, Fault, Operation, Outcome, Outcomes, Party, Retry, Settled, Store, StoreError,
-    StoreResult, Terms, Verb,
-};
+pub use store::{Answer, Begun, Fault, Outcome, Outcomes, Retry, Settled, Store, StoreError, StoreResult};
 pub use time::{Clock, Span, Timestamp};

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{Meter, State};
 use crate::bounds::{CALL_IDS_MAX, ORPHANS_MAX, REFUNDS_MAX};
-use crate::decision::Grant;
 use crate::meters::Meters;
 use crate::{CallId, PermitId, Policy, Timestamp};
 
@@ -69,9 +68,21 @@ pub struct RememberedCall {
     /// What was asked, so that the same id with another cost is noticed.
     pub asked: u64,
     /// What was answered.
-    pub grant: Grant,
+    pub grant: RememberedGrant,
     /// Until when the id counts once.
     pub expires: Timestamp,
+}
+
+/// What was answered to a take under a caller's id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the fields of `Booking` and `Decision` of the same names")]
+pub struct RememberedGrant {
+    pub permit: PermitId,
+    pub granted_at: Timestamp,
+    pub at: Timestamp,
+    pub good_until: Timestamp,
+    #[serde(default)]
+    pub would_deny: u16,
 }
 
 /// A permit that was settled or returned.

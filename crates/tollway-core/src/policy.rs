@@ -334,7 +334,7 @@ impl Policy {
     }
 
     /// Each limit with what `cost` takes from it: one slot of a concurrency limit, else the amount of its unit.
-    pub fn charges<'a>(&'a self, cost: &'a Cost) -> impl Iterator<Item = (&'a Limit, u64)> {
+    pub fn amounts<'a>(&'a self, cost: &'a Cost) -> impl Iterator<Item = (&'a Limit, u64)> {
         let amounts = cost.amounts();
         self.limits.iter().zip(&*self.unit_of).map(|(limit, unit)| {
             // No cost has that many units: a slot is asked for only where there is no amount.
@@ -384,7 +384,7 @@ mod tests {
     fn a_slot_is_one_whatever_the_cost() {
         let policy = Policy::new("p", ["5 concurrent", "100 tokens / minute"]).unwrap();
         let cost = policy.cost([("tokens", 40)]).unwrap();
-        let charges: Vec<u64> = policy.charges(&cost).map(|(_, charge)| charge).collect();
+        let charges: Vec<u64> = policy.amounts(&cost).map(|(_, charge)| charge).collect();
         assert_eq!(charges, [1, 40]);
     }
 }

@@ -6,95 +6,11 @@ use std::task::{Context, Poll};
 
 use smallvec::SmallVec;
 
-use crate::decision::{Decision, Reading, Refusal};
-use crate::{CallId, Cost, PermitId, Policy, Settings, Span, StoreFigures, Subject, Timestamp};
-
-/// One policy, whom it counts for, and what is taken under it.
-#[derive(Clone, Copy, Debug)]
-pub struct Party<'a> {
-    /// The policy.
-    pub policy: &'a Policy,
-    /// Whom it counts for.
-    pub subject: &'a Subject,
-    /// What the call takes; of a permit, what it took.
-    pub cost: &'a Cost,
-}
-
-/// Something to do with the lines of one or more parties, all together or not at all.
-#[derive(Clone, Copy, Debug)]
-pub struct Operation<'a> {
-    /// Whose lines.
-    pub parties: &'a [Party<'a>],
-    /// What to do.
-    pub verb: Verb<'a>,
-}
-
-/// What can be done with lines.
-///
-/// Whatever is done with a permit names the parties of its grant, less the shadows that would have denied it: nothing
-/// was taken from those.
-#[derive(Clone, Copy, Debug)]
-pub enum Verb<'a> {
-    /// Take the cost of every party, or nothing.
-    Take(Terms<'a>),
-    /// Answer what the same take would be answered now, and change nothing.
-    Preview(Terms<'a>),
-    /// The call is about to go out: is the permit still good? If it is too late, take again.
-    Begin(Booking, Terms<'a>),
-    /// The call is over and its actual cost known, one per party.
-    Settle {
-        /// The permit.
-        booking: Booking,
-        /// What the call really took, in the order of the parties.
-        actual: &'a [Cost],
-        /// Remember the permit, because the caller could settle twice.
-        remember: bool,
-    },
-    /// The permit was not used: give all of it back.
-    Return {
-        /// The permit.
-        booking: Booking,
-        /// Remember the permit, because the caller could return it twice.
-        remember: bool,
-    },
-    /// The call is over: free its slots.
-    Done(PermitId),
-    /// The call goes on: keep its slots.
-    Renew(PermitId),
-    /// Look at the meters.
-    Peek,
-    /// Make the lines new.
-    Reset,
-}
-
-/// The terms of a take.
-#[derive(Clone, Copy, Debug)]
-pub struct Terms<'a> {
-    /// The permit, drawn by the caller, unique among all who share the store.
-    pub permit: PermitId,
-    /// The longest wait the caller accepts; policies cap it.
-    pub max_wait: Span,
-    /// The caller's id: a take repeated with it counts once.
-    pub call: Option<&'a CallId>,
-    /// Whether to answer with a reading of every limit.
-    pub readings: bool,
-}
-
-/// What a permit remembers of its grant, in the store's time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Booking {
-    /// The permit.
-    pub permit: PermitId,
-    /// When it was granted.
-    pub granted_at: Timestamp,
-    /// The place it was booked at.
-    pub at: Timestamp,
-    /// Until when it may begin.
-    pub good_until: Timestamp,
-}
+use crate::decision::{ChargeStatus, Decision, Refusal};
+use crate::{Operation, Settings, Span, StoreFigures};
 
 /// What came of an operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// Of `take` and `preview`.
     Decided(Decision),
@@ -106,8 +22,8 @@ pub enum Outcome {
     Done(bool),
     /// Of `renew`: whether every slot was still held.
     Renewed(bool),
-    /// Of `peek`: the readings of every limit of each party, in order.
-    Peeked(Vec<Reading>),
+    /// Of `peek`: what every limit of each charge shows, in order.
+    Peeked(SmallVec<[ChargeStatus; 1]>),
     /// Of `reset`.
     Reset,
     /// The caller asked for something that cannot be. Nothing has changed.
@@ -115,7 +31,7 @@ pub enum Outcome {
 }
 
 /// What came of `begin`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Begun {
     /// Go ahead.
     Now,
@@ -231,7 +147,7 @@ impl Future for Answer {
 ///
 /// For each operation, in the order of the batch, a store
 ///
-/// 1. takes hold of the line of every party, so that nobody else sees or changes them meanwhile;
+/// 1. takes hold of the line of every charge, so that nobody else sees or changes them meanwhile;
 /// 2. calls [`apply`](crate::apply) with them and its time;
 /// 3. keeps every line, if `apply` says that something changed, before it answers.
 ///
@@ -261,7 +177,7 @@ impl Future for Answer {
 /// The conformance suite in `tollway-testkit` tells them apart. Run it on your store.
 pub trait Store: Send + Sync + 'static {
     /// Applies the operations and answers with one outcome each.
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer;
+    fn apply(&self, batch: &[Operation]) -> Answer;
 
     /// Where limits that are data are kept, if this store keeps them.
     fn settings(&self) -> Option<&dyn Settings> {

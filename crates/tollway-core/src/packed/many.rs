@@ -4,7 +4,7 @@ use super::Expiry;
 use super::meter::{Charge, PackedMeter};
 use crate::algorithm::Meter;
 use crate::decide::deny_meters;
-use crate::decision::{DecideNow, GrantNow, Reading};
+use crate::decision::{FastDecision, Reading};
 use crate::{Cost, Line, Policy, PolicyKey, Span, Timestamp};
 
 /// How many meters fit.
@@ -92,15 +92,15 @@ impl PackedMany {
         policy.limits().iter().zip(meters).map(move |(limit, meter)| limit.read(&meter, seen, at))
     }
 
-    /// What [`decide_now`](crate::decide_now) does, where the line lies; given the key that it was packed with.
+    /// What [`decide_fast`](crate::decide_fast) does, where the line lies; given the key that it was packed with.
     #[inline(never)]
-    pub fn decide_now(
+    pub fn decide_fast(
         &mut self,
         key: &PolicyKey,
         policy: &Policy,
         cost: &Cost,
         now: Timestamp,
-    ) -> Option<DecideNow> {
+    ) -> Option<FastDecision> {
         if policy.shadow() || !key.has_limits_of(policy) {
             return None;
         }
@@ -109,7 +109,7 @@ impl PackedMany {
         let before = *self;
         let taken = self.take(policy, cost, now);
         if let Some(Ok(good_until)) = taken {
-            return Some(DecideNow::Granted(GrantNow { now, good_until }));
+            return Some(FastDecision::Granted { now, good_until });
         }
         *self = before;
         taken.and_then(|_| self.deny_now(policy, cost, now))
@@ -120,7 +120,7 @@ impl PackedMany {
     fn take(&mut self, policy: &Policy, cost: &Cost, now: Timestamp) -> Option<Result<Timestamp, Full>> {
         let (elapsed, edge) = (now.since(self.seen), policy.edge());
         let (mut new_in, mut good_until) = (Span::ZERO, Timestamp::MAX);
-        for ((limit, amount), place) in policy.charges(cost).zip(self.places()) {
+        for ((limit, amount), place) in policy.amounts(cost).zip(self.places()) {
             let mut meter = place.meter();
             let Ok(debited) = meter.take(limit, Charge { amount, elapsed, now, edge })? else {
                 return Some(Err(Full));
@@ -137,12 +137,12 @@ impl PackedMany {
     }
 
     #[cold]
-    fn deny_now(&mut self, policy: &Policy, cost: &Cost, now: Timestamp) -> Option<DecideNow> {
+    fn deny_now(&mut self, policy: &Policy, cost: &Cost, now: Timestamp) -> Option<FastDecision> {
         for (limit, meter) in policy.limits().iter().zip(self.packed_meters()) {
             self.expires.not_before(meter.refilled_at(limit, self.seen));
         }
         let meters = self.meters(policy.key().identities());
-        deny_meters(policy, cost, self.seen, meters, now).map(DecideNow::Denied)
+        deny_meters(policy, cost, self.seen, meters, now)
     }
 
     fn meters(&self, identities: &[u32]) -> impl Iterator<Item = Meter> + Clone {
@@ -167,8 +167,9 @@ impl PackedMany {
 mod tests {
     use super::*;
     use crate::decide::read_all;
-    use crate::decision::{Decision, DenyNow};
-    use crate::{Party, PermitId, Subject, decide_now};
+    use std::sync::Arc;
+
+    use crate::{Charge, PermitId, Subject, decide_fast};
     use proptest::prelude::*;
 
     const LIMITS: [&str; 6] = [
@@ -190,9 +191,9 @@ mod tests {
         let mut packed = PackedMany::pack(&line, policy.key()).unwrap();
         let cost = policy.cost([("requests", LARGE)]).unwrap();
         let before = packed;
-        assert_eq!(packed.decide_now(policy.key(), &policy, &cost, now), None);
+        assert_eq!(packed.decide_fast(policy.key(), &policy, &cost, now), None);
         assert_eq!(packed, before);
-        decide_now(&policy, &cost, &mut line, PermitId(0), now).unwrap();
+        decide_fast(&policy, &cost, &mut line, PermitId(0), now).unwrap();
         assert_eq!(PackedMany::pack(&line, policy.key()), None);
     }
 
@@ -213,22 +214,15 @@ mod tests {
                 let amounts = [("requests", requests), ("tokens", tokens), ("bytes", tokens * 40_000)];
                 let counted = amounts.into_iter().filter(|(name, _)| policy.units().iter().any(|unit| unit.as_str() == *name));
                 let cost = policy.cost(counted).unwrap();
-                let wanted = decide_now(&policy, &cost, &mut line, PermitId(0), now).map(|decision| match decision {
-                    Decision::Granted(grant) => {
-                        DecideNow::Granted(GrantNow { now: grant.now, good_until: grant.good_until })
-                    }
-                    Decision::Denied(denial) => {
-                        let (now, retry_at, limit) = (denial.now, denial.retry_at, denial.limit);
-                        DecideNow::Denied(DenyNow { now, retry_at, limit })
-                    }
-                });
-                prop_assert_eq!(packed.decide_now(policy.key(), &policy, &cost, now), wanted);
+                let wanted = decide_fast(&policy, &cost, &mut line, PermitId(0), now).map(|(decision, _)| decision);
+                prop_assert_eq!(packed.decide_fast(policy.key(), &policy, &cost, now), wanted);
                 let unpacked = packed.unpack(policy.key());
                 prop_assert_eq!(&unpacked.meters, &line.meters);
                 prop_assert!(unpacked.expires >= line.expires);
                 let readings: Vec<Reading> = packed.readings(&policy, now).collect();
-                let party = Party { policy: &policy, subject: &Subject::SHARED, cost: &cost };
-                prop_assert_eq!(readings, read_all(&[party], std::slice::from_ref(&line), now));
+                let charge = Charge::new(Arc::new(policy.clone()), Subject::SHARED).with_cost(cost);
+                let whole = read_all(&[charge], std::slice::from_ref(&line), now);
+                prop_assert_eq!(&readings, &whole[0].readings);
             }
         }
     }

@@ -10,7 +10,7 @@ pub use many::PackedMany;
 use meter::{Charge, PackedMeter};
 
 use crate::algorithm::Meter;
-use crate::decision::{DecideNow, DenyNow, GrantNow, Reading};
+use crate::decision::{FastDecision, Reading};
 use crate::{Cost, Line, Policy, Timestamp};
 
 /// A line of one window or bucket and nothing else.
@@ -55,9 +55,9 @@ impl Packed {
         (limit.identity() == meter.identity).then(|| limit.read(&meter, self.seen, now.max(self.seen)))
     }
 
-    /// What [`decide_now`](crate::decide_now) does, where the line lies.
+    /// What [`decide_fast`](crate::decide_fast) does, where the line lies.
     #[inline(always)]
-    pub fn decide_now(&mut self, policy: &Policy, cost: &Cost, now: Timestamp) -> Option<DecideNow> {
+    pub fn decide_fast(&mut self, policy: &Policy, cost: &Cost, now: Timestamp) -> Option<FastDecision> {
         let (limit, amount) = policy.only_charge(cost)?;
         let possible = amount > 0 && amount <= limit.capacity() && limit.identity() == self.identity.get();
         if !possible || policy.shadow() {
@@ -69,11 +69,11 @@ impl Packed {
             Ok(debited) => {
                 self.seen = now;
                 self.expires = Expiry::at_most(now.plus(debited.new_in));
-                DecideNow::Granted(GrantNow { now, good_until: debited.good_until })
+                FastDecision::Granted { now, good_until: debited.good_until }
             }
             Err(retry_at) => {
                 self.expires.not_before(self.meter.refilled_at(limit, self.seen));
-                DecideNow::Denied(DenyNow { now, retry_at, limit: 0 })
+                FastDecision::Denied { now, retry_at, limit: 0 }
             }
         })
     }
