@@ -5,7 +5,7 @@ mod file_support;
 
 use std::fs::{self, File};
 
-use file_support::{HandClock, NOON, open, parties, place, policy, subject, take, take_of, used, wait};
+use file_support::{HandClock, NOON, charges, open, place, policy, subject, take, take_of, used, wait};
 use tollway_core::{Fault, Policy, Retry, Span, Store, Subject};
 use tollway_memory::{FILE_LINES_MAX, FILE_QUEUE_MAX, FileStore};
 
@@ -74,7 +74,7 @@ fn what_was_accepted_is_finished_when_the_store_is_dropped() {
     lock.lock().unwrap();
     for _ in 0..20 {
         // Nobody waits for these answers.
-        drop(store.apply(&[take_of(&parties(&[&policy], &Subject::SHARED))]));
+        drop(store.apply(&[take_of(charges(&[&policy], &Subject::SHARED))]));
     }
     lock.unlock().unwrap();
     drop(store);
@@ -89,8 +89,8 @@ fn a_full_queue_is_an_error_and_everything_accepted_is_answered() {
     let lock = File::open(directory.path().join("limits.lock")).unwrap();
     lock.lock().unwrap();
     let shared = Subject::SHARED;
-    let parties = parties(&[&policy], &shared);
-    let answers: Vec<_> = (0..2 * FILE_QUEUE_MAX).map(|_| store.apply(&[take_of(&parties)])).collect();
+    let charges = charges(&[&policy], &shared);
+    let answers: Vec<_> = (0..2 * FILE_QUEUE_MAX).map(|_| store.apply(&[take_of(charges.clone())])).collect();
     lock.unlock().unwrap();
     let (taken, refused): (Vec<_>, Vec<_>) = answers.into_iter().map(wait).partition(Result::is_ok);
     assert!(taken.len() >= FILE_QUEUE_MAX && !refused.is_empty());
@@ -108,19 +108,19 @@ fn one_subject_too_many_is_an_error_until_others_are_as_good_as_new() {
     let policy = policy("2 requests / minute");
     let subjects: Vec<Subject> = (0..FILE_LINES_MAX).map(|n| subject(&n.to_string())).collect();
     for some in subjects.chunks(1_000) {
-        let parties: Vec<_> = some.iter().map(|subject| parties(&[&policy], subject)).collect();
-        let batch: Vec<_> = parties.iter().map(|parties| take_of(parties)).collect();
+        let charges: Vec<_> = some.iter().map(|subject| charges(&[&policy], subject)).collect();
+        let batch: Vec<_> = charges.iter().map(|charges| take_of(charges.clone())).collect();
         wait(store.apply(&batch)).unwrap();
     }
     let late = subject("late");
-    let late = parties(&[&policy], &late);
-    let error = wait(store.apply(&[take_of(&late)])).unwrap_err();
+    let late = charges(&[&policy], &late);
+    let error = wait(store.apply(&[take_of(late.clone())])).unwrap_err();
     assert_eq!((error.fault, error.retry), (Fault::Line, Retry::Useless));
     assert!(error.message.contains("100000 subjects"), "{error}");
     assert!(take(&store, &policy, &subjects[7]), "those who are in go on");
 
     clock.set(NOON.plus(Span::from_mins(1)));
-    wait(store.apply(&[take_of(&late)])).unwrap();
+    wait(store.apply(&[take_of(late.clone())])).unwrap();
     let other = FileStore::open(&path, clock).unwrap();
-    assert_eq!(used(&other, &policy, late[0].subject), 1, "and others read what was forgotten");
+    assert_eq!(used(&other, &policy, &late[0].subject), 1, "and others read what was forgotten");
 }

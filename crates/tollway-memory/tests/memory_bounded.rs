@@ -4,8 +4,8 @@
 
 mod memory_support;
 
-use memory_support::{START, party, peek, policy, resident, store_of, stranger, subject, take};
-use tollway_core::{Operation, PermitId, Policy, Span, Store, Subject, Terms, Verb};
+use memory_support::{START, charge, peek, policy, resident, store_of, stranger, subject, take};
+use tollway_core::{Action, Operation, PermitId, Policy, Span, Store, Subject, Terms};
 use tollway_memory::{MemoryStore, OVERFLOW_LINES, SHARDS};
 use tollway_testkit::{ManualClock, wait_for};
 
@@ -139,10 +139,12 @@ fn a_take_over_two_subjects_of_one_shared_line_is_refused_and_takes_nothing() {
     assert!(take(&store, &policy, &one));
     let shares = |other: &Subject| peek(&store, &policy, other).used == 1;
     let other = (0..).map(stranger).find(shares).unwrap();
-    let terms = Terms { permit: PermitId(1), max_wait: Span::ZERO, call: None, readings: false };
-    let parties = [party(&policy, &one), party(&policy, &other)];
-    let error =
-        wait_for(store.apply(&[Operation { parties: &parties, verb: Verb::Take(terms) }])).unwrap_err();
+    let terms = Terms::now(PermitId(1));
+    let charges = [charge(&policy, &one), charge(&policy, &other)];
+    let error = wait_for(
+        store.apply(&[Operation { charges: charges.into_iter().collect(), action: Action::Take(terms) }]),
+    )
+    .unwrap_err();
     assert!(error.message.contains("share a line"), "{error}");
     assert_eq!(peek(&store, &policy, &one).used, 1);
 }

@@ -5,9 +5,9 @@
 
 mod memory_support;
 
-use memory_support::{apply, party, policy, resident, store_of, subject};
+use memory_support::{apply, charge, policy, resident, store_of, subject};
 use tollway_core::bounds::{CALL_IDS_MAX, SLOTS_MAX};
-use tollway_core::{CallId, Decision, Outcome, PermitId, Policy, Span, Terms, Verb};
+use tollway_core::{Action, CallId, Outcome, PermitId, Policy, Span, Terms};
 use tollway_memory::SHARDS;
 
 const LINES: usize = 16;
@@ -17,17 +17,17 @@ const LINES: usize = 16;
 fn a_line_full_of_ids_or_slots_takes_no_more_than_is_said() {
     let (store, _clock) = store_of(SHARDS);
     let (ids, slots) = (policy("ids", "10k / hour"), policy("slots", "10k concurrent"));
-    let take_with = |policy: &Policy, number: usize, call: Option<&CallId>| {
+    let take_with = |policy: &Policy, number: usize, call: Option<CallId>| {
         let subject = subject(&format!("subject-{}", number % LINES));
         let permit = PermitId(number as u128);
         let terms = Terms { permit, max_wait: Span::ZERO, call, readings: false };
-        let verb = Verb::Take(terms);
-        let outcome = apply(&store, &[party(policy, &subject)], verb);
-        assert!(matches!(outcome, Outcome::Decided(Decision::Granted(_))), "{outcome:?}");
+        let action = Action::Take(terms);
+        let outcome = apply(&store, &[charge(policy, &subject)], action);
+        assert!(matches!(&outcome, Outcome::Decided(decision) if decision.is_granted()), "{outcome:?}");
     };
     let before = resident();
     for number in 0..LINES * CALL_IDS_MAX {
-        take_with(&ids, number, Some(&CallId::new(&format!("{number:0>128}")).unwrap()));
+        take_with(&ids, number, Some(CallId::new(&format!("{number:0>128}")).unwrap()));
     }
     let with_ids = resident();
     for number in 0..LINES * SLOTS_MAX as usize {

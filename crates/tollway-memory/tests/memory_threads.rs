@@ -6,8 +6,8 @@ mod memory_support;
 
 use std::sync::Barrier;
 
-use memory_support::{apply, booking_of, party, peek, policy, store_of, subject, take, take_all};
-use tollway_core::{Policy, Settled, Subject, Verb};
+use memory_support::{apply, charge, peek, policy, store_of, subject, take, take_all};
+use tollway_core::{Action, Policy, Settled, Subject};
 use tollway_memory::MemoryStore;
 
 const THREADS: usize = 8;
@@ -92,8 +92,8 @@ fn takes_over_crossing_pairs_are_all_or_nothing_and_never_lock_each_other_out() 
     let granted = on_threads(|thread| {
         let takes = (0..4_000usize).filter(|n| {
             let (left, right) = (&subjects[n % 10], &subjects[(n / 10 + thread) % 10]);
-            let pair = [party(&one, left), party(&other, right)];
-            let turned = [pair[1], pair[0]];
+            let pair = [charge(&one, left), charge(&other, right)];
+            let turned = [pair[1].clone(), pair[0].clone()];
             take_all(&store, if thread % 2 == 0 { &pair } else { &turned }).is_some()
         });
         takes.count() as u64
@@ -111,16 +111,16 @@ fn slots_and_units_that_come_back_under_fire_are_counted_once() {
     let (store, _clock) = store_of(1_000);
     let (slots, window) = (policy("slots", "5 concurrent"), policy("window", "40 / hour"));
     let shared = Subject::SHARED;
-    let parties = [party(&slots, &shared), party(&window, &shared)];
+    let charges = [charge(&slots, &shared), charge(&window, &shared)];
     let held = std::sync::atomic::AtomicU64::new(0);
     on_threads(|_| {
         for _ in 0..3_000 {
-            let Some(grant) = take_all(&store, &parties) else { continue };
+            let Some(grant) = take_all(&store, &charges) else { continue };
             let now = held.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             assert!(now < 5, "{now} others hold a slot of five");
             held.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
-            let back = Verb::Return { booking: booking_of(&grant), remember: false };
-            assert_eq!(apply(&store, &parties, back), tollway_core::Outcome::Settled(Settled::Whole));
+            let back = Action::Return { booking: grant, remember: false };
+            assert_eq!(apply(&store, &charges, back), tollway_core::Outcome::Settled(Settled::Whole));
         }
         0
     });

@@ -7,9 +7,9 @@ mod memory_support;
 
 use std::sync::Arc;
 
-use memory_support::{apply, booking_of, party, peek, policy, store_of, subject, take, take_all};
+use memory_support::{apply, charge, peek, policy, store_of, subject, take, take_all};
 use shuttle::thread;
-use tollway_core::{Outcome, Policy, Settled, Span, Subject, Verb};
+use tollway_core::{Action, Outcome, Policy, Settled, Span, Subject};
 use tollway_memory::{MemoryStore, SHARDS};
 
 /// How many schedules each test tries.
@@ -75,7 +75,7 @@ fn threads_on_one_line_are_granted_exactly_the_limit() {
 
 fn store_is_reset(store: &MemoryStore, limit: &str) {
     let policy = policy("api", limit);
-    assert_eq!(apply(store, &[party(&policy, &Subject::SHARED)], Verb::Reset), Outcome::Reset);
+    assert_eq!(apply(store, &[charge(&policy, &Subject::SHARED)], Action::Reset), Outcome::Reset);
 }
 
 /// Settling, returning and finishing while others take: what came back is granted again, and never twice.
@@ -92,11 +92,11 @@ fn units_and_slots_that_come_back_are_never_granted_twice() {
                     as Box<dyn FnOnce() -> u64 + Send>
             };
             let kept: u64 = together((0..3).map(work).collect()).into_iter().sum();
-            let Outcome::Peeked(readings) = apply(&store, &[party(&policy, &Subject::SHARED)], Verb::Peek)
+            let Outcome::Peeked(charges) = apply(&store, &[charge(&policy, &Subject::SHARED)], Action::Peek)
             else {
                 panic!("a peek is answered with readings")
             };
-            assert_eq!((readings[0].used, readings[1].used), (kept, 0));
+            assert_eq!((charges[0].readings[0].used, charges[0].readings[1].used), (kept, 0));
             assert_sound(&store);
         },
         SCHEDULES,
@@ -113,26 +113,26 @@ fn use_a_permit(
     use shuttle::sync::atomic::Ordering::SeqCst;
     let cost = policy.cost([("tokens", 4)]).unwrap();
     let shared = Subject::SHARED;
-    let parties = [tollway_core::Party { cost: &cost, ..party(policy, &shared) }];
-    let Some(grant) = take_all(store, &parties) else { return 0 };
+    let charges = [charge(policy, &shared).with_cost(cost)];
+    let Some(grant) = take_all(store, &charges) else { return 0 };
     assert!(held.fetch_add(1, SeqCst) < 2, "more than two hold a slot");
     held.fetch_sub(1, SeqCst);
-    let booking = booking_of(&grant);
+    let booking = grant;
     match ending {
         0 => {
-            let verb = Verb::Return { booking, remember: false };
-            assert_eq!(apply(store, &parties, verb), Outcome::Settled(Settled::Whole));
+            let action = Action::Return { booking, remember: false };
+            assert_eq!(apply(store, &charges, action), Outcome::Settled(Settled::Whole));
             0
         }
         1 => {
-            let actual = [policy.cost([("tokens", 3)]).unwrap()];
-            let verb = Verb::Settle { booking, actual: &actual, remember: true };
-            assert_eq!(apply(store, &parties, verb), Outcome::Settled(Settled::Whole));
-            assert_eq!(apply(store, &parties, verb), Outcome::Settled(Settled::Repeated));
+            let actual = [policy.cost([("tokens", 3)]).unwrap()].into();
+            let action = Action::Settle { booking, actual, remember: true };
+            assert_eq!(apply(store, &charges, action.clone()), Outcome::Settled(Settled::Whole));
+            assert_eq!(apply(store, &charges, action), Outcome::Settled(Settled::Repeated));
             3
         }
         _ => {
-            assert_eq!(apply(store, &parties, Verb::Done(grant.permit)), Outcome::Done(true));
+            assert_eq!(apply(store, &charges, Action::Done(grant.permit)), Outcome::Done(true));
             4
         }
     }
@@ -150,8 +150,8 @@ fn takes_over_crossing_pairs_neither_lock_each_other_out_nor_tear() {
                 let (store, policy) = (store.clone(), policy.clone());
                 let pair = [subject(names[turn]), subject(names[(turn + 1) % 3])];
                 Box::new(move || {
-                    let parties = [party(&policy, &pair[0]), party(&policy, &pair[1])];
-                    (0..2).filter(|_| take_all(&store, &parties).is_some()).count()
+                    let charges = [charge(&policy, &pair[0]), charge(&policy, &pair[1])];
+                    (0..2).filter(|_| take_all(&store, &charges).is_some()).count()
                 }) as Box<dyn FnOnce() -> usize + Send>
             };
             let granted: usize = together((0..3).map(work).collect()).into_iter().sum();

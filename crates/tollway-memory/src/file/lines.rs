@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use tollway_core::{
-    Decision, Invariant, Line, LineKey, Outcome, OwnedOperation, Setting, SettingChange, SettingList,
-    StoreError, Timestamp, apply,
+    Charge, Invariant, Line, LineKey, Operation, Outcome, Setting, SettingChange, SettingList, StoreError,
+    Timestamp, apply,
 };
 
 use super::bounds::{FILE_LINES_MAX, FORGOTTEN_AT_ONCE};
@@ -72,28 +72,25 @@ impl Lines {
     }
 
     /// Applies one operation.
-    pub(super) fn apply(&mut self, operation: &OwnedOperation, now: Timestamp) -> Outcome {
+    pub(super) fn apply(&mut self, operation: &Operation, now: Timestamp) -> Outcome {
         let keys: Vec<LineKey> = operation.keys().collect();
-        operation.lend(|operation| {
-            let parties = operation.parties.iter().zip(&keys);
-            let known = |(party, key): (&tollway_core::Party<'_>, &LineKey)| {
-                self.held.get(key).map_or_else(|| Line::new(party.policy), |held| held.line.clone())
-            };
-            let mut lines: Vec<Line> = parties.map(known).collect();
-            let applied = apply(operation, &mut lines, now);
-            if matches!(&applied.outcome, Outcome::Decided(Decision::Granted(grant)) if grant.over) {
-                tracing::error!(invariant = Invariant::NeverOver.id(), "a grant exceeded its limit");
-            }
-            if applied.changed {
-                keys.into_iter().zip(lines).for_each(|(key, line)| self.keep(key, line));
-            }
-            applied.outcome
-        })
+        let known = |(charge, key): (&Charge, &LineKey)| {
+            self.held.get(key).map_or_else(|| Line::new(&charge.policy), |held| held.line.clone())
+        };
+        let mut lines: Vec<Line> = operation.charges.iter().zip(&keys).map(known).collect();
+        let applied = apply(operation, &mut lines, now);
+        if matches!(&applied.outcome, Outcome::Decided(decision) if decision.over) {
+            tracing::error!(invariant = Invariant::NeverOver.id(), "a grant exceeded its limit");
+        }
+        if applied.changed {
+            keys.into_iter().zip(lines).for_each(|(key, line)| self.keep(key, line));
+        }
+        applied.outcome
     }
 
     fn keep(&mut self, key: LineKey, line: Line) {
         let bytes = match self.held.get_mut(&key) {
-            // A party that the operation left alone, such as a shadow that would have denied.
+            // A charge that the operation left alone, such as a shadow that would have denied.
             Some(held) if held.line == line => return,
             Some(held) => {
                 held.line = line;
@@ -110,15 +107,15 @@ impl Lines {
     }
 
     /// Makes room for the lines that these operations could add, and says whether there is.
-    pub(super) fn make_room(&mut self, operations: &[OwnedOperation], now: Timestamp) -> bool {
-        let makers = || operations.iter().filter(|operation| operation.makes_lines() > 0);
-        let most: usize = makers().map(OwnedOperation::makes_lines).sum();
+    pub(super) fn make_room(&mut self, operations: &[Operation], now: Timestamp) -> bool {
+        let makers = || operations.iter().filter(|operation| operation.creates_max() > 0);
+        let most: usize = makers().map(Operation::creates_max).sum();
         if self.held.len().saturating_add(most) <= FILE_LINES_MAX {
             return true;
         }
         self.forget_some(most.max(FORGOTTEN_AT_ONCE), now);
         let new: HashSet<LineKey> =
-            makers().flat_map(OwnedOperation::keys).filter(|key| !self.held.contains_key(key)).collect();
+            makers().flat_map(Operation::keys).filter(|key| !self.held.contains_key(key)).collect();
         self.held.len().saturating_add(new.len()) <= FILE_LINES_MAX
     }
 

@@ -4,7 +4,7 @@
 //!
 //! The file `PATH` is a log: a header, then one record for each write, with a checksum. Whoever decides holds the lock on
 //! `PATH.lock`, reads what others have appended, applies the operations, appends the lines that changed, and only then
-//! answers. One thread of each store does so, for all requests that wait, in one go. A log that is much larger than its
+//! answers. One thread of each store does so, for all commands that wait, in one go. A log that is much larger than its
 //! live lines need is replaced by a shorter one.
 //!
 //! # What a crash leaves
@@ -40,15 +40,15 @@ use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
 use tollway_core::{
-    Answer, Clock, Fault, Operation, Outcomes, OwnedOperation, Retry, Setting, SettingChange, Settings,
-    SettingsAnswer, Store, StoreError,
+    Answer, Clock, Fault, Operation, Outcomes, Retry, Setting, SettingChange, Settings, SettingsAnswer,
+    Store, StoreError,
 };
 
 pub use bounds::{FILE_BYTES_MAX, FILE_LINES_MAX, FILE_QUEUE_MAX, RECORD_BYTES_MAX};
 pub use error::FileError;
 use lock::Lock;
 use state::State;
-use writer::{Request, Writer};
+use writer::{Writer, WriterCommand};
 
 /// A store in a file that many processes of one machine share.
 ///
@@ -63,7 +63,7 @@ use writer::{Request, Writer};
 /// ```
 pub struct FileStore {
     path: PathBuf,
-    queue: Option<SyncSender<Request>>,
+    queue: Option<SyncSender<WriterCommand>>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -76,11 +76,11 @@ impl FileStore {
         let mut lock = Lock::open(log::beside(&path, ".lock"))?;
         let mut state = State::new(path.clone());
         state.refresh(&lock.hold()?)?;
-        let (queue, requests) = sync_channel(FILE_QUEUE_MAX);
+        let (queue, commands) = sync_channel(FILE_QUEUE_MAX);
         let writer = Writer { lock, state, clock };
         let thread = std::thread::Builder::new().name("tollway-file".to_owned());
         let writer = thread
-            .spawn(move || writer.run(requests))
+            .spawn(move || writer.run(commands))
             .map_err(FileError::doing("start a writer for", &path))?;
         Ok(Self { path, queue: Some(queue), writer: Some(writer) })
     }
@@ -92,20 +92,20 @@ impl FileStore {
 
     fn ask<T: Send + 'static>(
         &self,
-        request: Request,
+        command: WriterCommand,
         answer: oneshot::Receiver<Result<T, StoreError>>,
     ) -> SettingsAnswer<T> {
-        match self.send(request) {
+        match self.send(command) {
             Ok(()) => Box::pin(later(answer)),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }
 
-    fn send(&self, request: Request) -> Result<(), StoreError> {
+    fn send(&self, command: WriterCommand) -> Result<(), StoreError> {
         let Some(queue) = &self.queue else { return Err(stopped(Retry::Safe)) };
-        queue.try_send(request).map_err(|error| match error {
+        queue.try_send(command).map_err(|error| match error {
             TrySendError::Full(_) => {
-                let message = format!("{FILE_QUEUE_MAX} requests wait for {} already", self.path.display());
+                let message = format!("{FILE_QUEUE_MAX} commands wait for {} already", self.path.display());
                 StoreError { fault: Fault::Store, retry: Retry::Safe, message }
             }
             TrySendError::Disconnected(_) => stopped(Retry::Useless),
@@ -114,7 +114,7 @@ impl FileStore {
 }
 
 impl Store for FileStore {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         if batch.is_empty() {
             return Answer::now(Ok(Outcomes::new()));
         }
@@ -122,8 +122,7 @@ impl Store for FileStore {
             return Answer::now(Err(batch_too_large(batch.len())));
         }
         let (reply, answer) = oneshot::channel();
-        let batch = batch.iter().map(OwnedOperation::from).collect();
-        match self.send(Request::Apply(batch, reply)) {
+        match self.send(WriterCommand::Apply(batch.to_vec(), reply)) {
             Ok(()) => Answer::Later(Box::pin(later(answer))),
             Err(error) => Answer::now(Err(error)),
         }
@@ -137,12 +136,12 @@ impl Store for FileStore {
 impl Settings for FileStore {
     fn settings(&self) -> SettingsAnswer<Vec<Setting>> {
         let (reply, answer) = oneshot::channel();
-        self.ask(Request::Settings(reply), answer)
+        self.ask(WriterCommand::Settings(reply), answer)
     }
 
     fn change(&self, change: SettingChange) -> SettingsAnswer<()> {
         let (reply, answer) = oneshot::channel();
-        self.ask(Request::Change(change, reply), answer)
+        self.ask(WriterCommand::Change(change, reply), answer)
     }
 }
 

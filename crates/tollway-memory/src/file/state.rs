@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tollway_core::{Outcomes, OwnedOperation, Setting, SettingChange, StoreError, Timestamp};
+use tollway_core::{Operation, Outcomes, Setting, SettingChange, StoreError, Timestamp};
 
 use super::bounds::{COMPACT_BYTES_MIN, COMPACT_FACTOR, FILE_BYTES_MAX, RECORD_BYTES_MAX, RECORD_BYTES_SOFT};
 use super::error::FileError;
@@ -74,7 +74,7 @@ impl State {
     /// Applies a batch in memory. Nothing of it has happened until [`State::write`] says so.
     pub(super) fn apply(
         &mut self,
-        batch: &[OwnedOperation],
+        batch: &[Operation],
         now: Timestamp,
         held: &Held<'_>,
     ) -> Result<Outcomes, FileError> {

@@ -1,10 +1,10 @@
-//! The thread that owns the state file: it serves all requests that wait under one lock.
+//! The thread that owns the state file: it serves all commands that wait under one lock.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use tokio::sync::oneshot;
-use tollway_core::{Clock, OwnedOperation, Setting, SettingChange, StoreError, StoreResult, Timestamp};
+use tollway_core::{Clock, Operation, Setting, SettingChange, StoreError, StoreResult, Timestamp};
 
 use super::bounds::COMBINED_MAX;
 use super::error::FileError;
@@ -12,9 +12,9 @@ use super::lock::{Held, Lock};
 use super::state::State;
 
 /// What is asked of the writer, and where the answer is awaited.
-pub(super) enum Request {
+pub(super) enum WriterCommand {
     /// To apply a batch.
-    Apply(Vec<OwnedOperation>, oneshot::Sender<StoreResult>),
+    Apply(Vec<Operation>, oneshot::Sender<StoreResult>),
     /// To read the limits that are set.
     Settings(oneshot::Sender<Result<Vec<Setting>, StoreError>>),
     /// To change one of them.
@@ -33,24 +33,24 @@ type Decided = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 impl Writer {
     /// Serves until the store is dropped and everything it had accepted is answered.
-    pub(super) fn run(mut self, queue: Receiver<Request>) {
+    pub(super) fn run(mut self, queue: Receiver<WriterCommand>) {
         while let Ok(first) = queue.recv() {
             let more = queue.try_iter().take(COMBINED_MAX.saturating_sub(1));
             self.serve(std::iter::once(first).chain(more).collect());
         }
     }
 
-    fn serve(&mut self, requests: Vec<Request>) {
+    fn serve(&mut self, commands: Vec<WriterCommand>) {
         let Self { lock, state, clock } = self;
         let ready = lock.hold().and_then(|held| state.refresh(&held).map(|()| held));
         let held = match ready {
             Ok(held) => held,
-            Err(error) => return refuse(requests, &error),
+            Err(error) => return refuse(commands, &error),
         };
         let now = state.time(clock.now());
-        let mut decided = Vec::with_capacity(requests.len());
-        for request in requests {
-            decided.push(decide(request, state, now, &held));
+        let mut decided = Vec::with_capacity(commands.len());
+        for command in commands {
+            decided.push(decide(command, state, now, &held));
             if state.should_write() {
                 write_and_answer(state, &mut decided, now, &held);
             }
@@ -61,17 +61,17 @@ impl Writer {
 }
 
 /// Does what is asked, in memory, and says how to answer once it is written.
-fn decide(request: Request, state: &mut State, now: Timestamp, held: &Held<'_>) -> Decided {
-    match request {
-        Request::Apply(batch, reply) => {
+fn decide(command: WriterCommand, state: &mut State, now: Timestamp, held: &Held<'_>) -> Decided {
+    match command {
+        WriterCommand::Apply(batch, reply) => {
             let outcomes = state.apply(&batch, now, held).map_err(|error| error.answer());
             answer_later(reply, outcomes)
         }
-        Request::Settings(reply) => {
+        WriterCommand::Settings(reply) => {
             let settings = state.settings(held).map(<[Setting]>::to_vec);
             answer_later(reply, settings.map_err(|error| error.answer()))
         }
-        Request::Change(change, reply) => answer_later(reply, state.change(change, now, held)),
+        WriterCommand::Change(change, reply) => answer_later(reply, state.change(change, now, held)),
     }
 }
 
@@ -94,14 +94,14 @@ fn write_and_answer(state: &mut State, decided: &mut Vec<Decided>, now: Timestam
     }
 }
 
-fn refuse(requests: Vec<Request>, error: &FileError) {
-    for request in requests {
+fn refuse(commands: Vec<WriterCommand>, error: &FileError) {
+    for command in commands {
         let error = error.answer();
         // Nobody may be listening any more.
-        let _ = match request {
-            Request::Apply(_, reply) => reply.send(Err(error)).is_ok(),
-            Request::Settings(reply) => reply.send(Err(error)).is_ok(),
-            Request::Change(_, reply) => reply.send(Err(error)).is_ok(),
+        let _ = match command {
+            WriterCommand::Apply(_, reply) => reply.send(Err(error)).is_ok(),
+            WriterCommand::Settings(reply) => reply.send(Err(error)).is_ok(),
+            WriterCommand::Change(_, reply) => reply.send(Err(error)).is_ok(),
         };
     }
 }

@@ -14,9 +14,9 @@ use smallvec::SmallVec;
 use table::Found;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
 use tollway_core::{
-    Answer, Applied, Clock, Cost, DecideNow, Decision, Denial, DenyNow, Fault, Grant, GrantNow, Invariant,
-    Line, Operation, Outcome, Outcomes, Party, PermitId, Policy, Reading, Retry, Settings, Span, Store,
-    StoreError, StoreResult, Subject, Timestamp, Verb, apply, decide_now,
+    Action, Answer, Applied, Charge, Clock, Cost, FastDecision, Fault, Invariant, Line, Operation, Outcome,
+    Outcomes, PermitId, Policy, Reading, Retry, Settings, Span, Store, StoreError, StoreResult, Subject,
+    Timestamp, apply, decide_fast,
 };
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
@@ -118,10 +118,10 @@ impl MemoryStore {
         stats
     }
 
-    fn apply_one(&self, operation: &Operation<'_>, now: Timestamp) -> Result<Outcome, StoreError> {
-        let applied = match operation.parties {
-            [party] => self.apply_to_line(operation, party, now)?,
-            parties if parties.len() > tollway_core::bounds::PARTIES_PER_TAKE_MAX => {
+    fn apply_one(&self, operation: &Operation, now: Timestamp) -> Result<Outcome, StoreError> {
+        let applied = match &*operation.charges {
+            [charge] => self.apply_to_line(operation, charge, now)?,
+            charges if charges.len() > tollway_core::bounds::CHARGES_PER_TAKE_MAX => {
                 apply(operation, &mut [], now)
             }
             _ => self.apply_to_lines(operation, now)?,
@@ -130,16 +130,16 @@ impl MemoryStore {
         Ok(applied.outcome)
     }
 
-    /// What `apply` does with nearly every take, without the wrapping: one policy without slots, one subject, no id, a line
-    /// that is there, and nobody who waits. If it is not that, nothing has changed, and `apply` must be asked.
+    /// The fast path, which decides nearly every take without an [`Operation`]: one policy without slots, one subject, no
+    /// id, no wait. Where it does not apply, nothing has changed, and `apply` must be asked.
     ///
-    /// The subject need not have been checked: one that is not valid has no line.
+    /// The subject need not have been checked: one that is not valid is left to the slow path, which refuses it.
     #[inline(always)]
-    pub fn decide_now(&self, policy: &Policy, subject: &str, cost: &Cost) -> Option<DecideNow> {
+    pub fn decide_fast(&self, policy: &Policy, subject: &str, cost: &Cost) -> Option<FastDecision> {
         if policy.holds_slots() {
             return None;
         }
-        self.decide_shortly(policy, subject, cost, NOBODY)
+        self.decide_at_once(policy, subject, cost, NOBODY)
     }
 
     /// The same, and what every limit shows afterwards, one after the other.
@@ -150,18 +150,18 @@ impl MemoryStore {
         subject: &str,
         cost: &Cost,
         see: impl FnMut(Reading),
-    ) -> Option<DecideNow> {
+    ) -> Option<FastDecision> {
         let hash = entries::hash(&self.hasher, policy.key(), subject);
         let now = self.clock.now();
         let mut shard = self.lock(shard_of(hash));
         match shard.own_soon(hash, policy, subject)? {
             Found::Packed(packed) => {
-                let decided = packed.decide_now(policy, cost, now)?;
+                let decided = packed.decide_fast(policy, cost, now)?;
                 packed.reading(policy, now).into_iter().for_each(see);
                 Some(decided)
             }
             Found::Many(packed, key) => {
-                let decided = packed.decide_now(key, policy, cost, now)?;
+                let decided = packed.decide_fast(key, policy, cost, now)?;
                 packed.readings(policy, now).for_each(see);
                 Some(decided)
             }
@@ -169,24 +169,25 @@ impl MemoryStore {
         }
     }
 
+    /// Hashes the subject, reads the clock and locks its shard once, whether or not the subject is known.
     #[inline(always)]
-    fn decide_shortly(
+    fn decide_at_once(
         &self,
         policy: &Policy,
         subject: &str,
         cost: &Cost,
         permit: PermitId,
-    ) -> Option<DecideNow> {
+    ) -> Option<FastDecision> {
         // In this order: the clock is read while the subject comes from memory.
         let hash = entries::hash(&self.hasher, policy.key(), subject);
         let now = self.clock.now();
         let mut shard = self.lock(shard_of(hash));
-        let decided = match shard.own_soon(hash, policy, subject)? {
-            Found::Packed(packed) => packed.decide_now(policy, cost, now)?,
-            Found::Many(packed, key) => packed.decide_now(key, policy, cost, now)?,
-            Found::Whole(line) => self.decide_whole(policy, cost, line, permit, now)?,
-        };
-        Some(decided)
+        match shard.own_soon(hash, policy, subject) {
+            Some(Found::Packed(packed)) => packed.decide_fast(policy, cost, now),
+            Some(Found::Many(packed, key)) => packed.decide_fast(key, policy, cost, now),
+            Some(Found::Whole(line)) => self.decide_whole(policy, cost, line, permit, now),
+            None => self.decide_new(shard, hash, policy, subject, (cost, permit, now)),
+        }
     }
 
     fn decide_whole(
@@ -196,28 +197,49 @@ impl MemoryStore {
         line: &mut Line,
         permit: PermitId,
         now: Timestamp,
-    ) -> Option<DecideNow> {
-        Some(match decide_now(policy, cost, line, permit, now)? {
-            Decision::Granted(Grant { now, good_until, over, .. }) => {
-                if over {
-                    self.raise_alarm(&[policy]);
-                }
-                DecideNow::Granted(GrantNow { now, good_until })
-            }
-            Decision::Denied(Denial { now, retry_at, limit, .. }) => {
-                DecideNow::Denied(DenyNow { now, retry_at, limit })
-            }
-        })
+    ) -> Option<FastDecision> {
+        let (decided, over) = decide_fast(policy, cost, line, permit, now)?;
+        if over {
+            self.raise_alarm(&[policy]);
+        }
+        Some(decided)
+    }
+
+    /// A subject that the first look did not find: new, shared with others, or further away in the table.
+    #[inline(never)]
+    fn decide_new(
+        &self,
+        mut shard: MutexGuard<'_, Shard>,
+        hash: u64,
+        policy: &Policy,
+        subject: &str,
+        (cost, permit, now): (&Cost, PermitId, Timestamp),
+    ) -> Option<FastDecision> {
+        let subject = Subject::new(subject).ok()?;
+        let key = Key { hash, policy, subject: &subject };
+        if shard.own(hash, policy, subject.as_str()).is_none() {
+            shard.make_room(now).ok()?;
+        }
+        let (mut line, origin) = shard.load(key, now);
+        let expires = line.expires;
+        let decided = self.decide_whole(policy, cost, &mut line, permit, now)?;
+        // A denial changes nothing, except that a line whose rate was lowered lives longer.
+        if matches!(decided, FastDecision::Granted { .. }) || line.expires != expires {
+            let own = shard.save(key, line, origin);
+            drop(shard);
+            self.warn_unless(own);
+        }
+        Some(decided)
     }
 
     /// One line.
     fn apply_to_line(
         &self,
-        operation: &Operation<'_>,
-        party: &Party<'_>,
+        operation: &Operation,
+        charge: &Charge,
         now: Timestamp,
     ) -> Result<Applied, StoreError> {
-        let key = self.key(party);
+        let key = self.key(charge);
         let mut shard = self.lock(shard_of(key.hash));
         if shard.own(key.hash, key.policy, key.subject.as_str()).is_none() {
             shard.make_room(now)?;
@@ -233,8 +255,8 @@ impl MemoryStore {
     }
 
     /// Several lines: all their shards are locked, always in the same order, before any of them is looked at.
-    fn apply_to_lines(&self, operation: &Operation<'_>, now: Timestamp) -> Result<Applied, StoreError> {
-        let keys: SmallVec<[Key<'_>; 4]> = operation.parties.iter().map(|party| self.key(party)).collect();
+    fn apply_to_lines(&self, operation: &Operation, now: Timestamp) -> Result<Applied, StoreError> {
+        let keys: SmallVec<[Key<'_>; 4]> = operation.charges.iter().map(|charge| self.key(charge)).collect();
         let mut shards = self.lock_all(&keys);
         // First all room is made, then all lines are loaded: making room may forget lines.
         shards.iter_mut().try_for_each(|(_, shard)| shard.make_room(now))?;
@@ -256,9 +278,9 @@ impl MemoryStore {
         Ok(applied)
     }
 
-    fn key<'a>(&self, party: &Party<'a>) -> Key<'a> {
-        let hash = entries::hash(&self.hasher, party.policy.key(), party.subject.as_str());
-        Key { hash, policy: party.policy, subject: party.subject }
+    fn key<'a>(&self, charge: &'a Charge) -> Key<'a> {
+        let hash = entries::hash(&self.hasher, charge.policy.key(), charge.subject.as_str());
+        Key { hash, policy: &charge.policy, subject: &charge.subject }
     }
 
     /// Nothing in the engine panics while it holds a lock; if something did, the line is as it was left.
@@ -273,9 +295,9 @@ impl MemoryStore {
         indices.into_iter().map(|index| (index, self.lock(index))).collect()
     }
 
-    fn count_violations(&self, operation: &Operation<'_>, outcome: &Outcome) {
-        if matches!(outcome, Outcome::Decided(Decision::Granted(grant)) if grant.over) {
-            let policies: Vec<&Policy> = operation.parties.iter().map(|party| party.policy).collect();
+    fn count_violations(&self, operation: &Operation, outcome: &Outcome) {
+        if matches!(outcome, Outcome::Decided(decision) if decision.over) {
+            let policies: Vec<&Policy> = operation.charges.iter().map(|charge| &*charge.policy).collect();
             self.raise_alarm(&policies);
         }
     }
@@ -299,19 +321,17 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         if batch.len() > OPERATIONS_PER_BATCH_MAX {
             return Answer::now(Err(too_many(batch.len())));
         }
-        if let [Operation { parties: [party], verb: Verb::Take(terms) }] = batch
-            && let (None, false, Span::ZERO) = (terms.call, terms.readings, terms.max_wait)
+        if let [Operation { charges, action: Action::Take(terms) }] = batch
+            && let ([charge], None, false, Span::ZERO) =
+                (&**charges, &terms.call, terms.readings, terms.max_wait)
             && let Some(decided) =
-                self.decide_shortly(party.policy, party.subject.as_str(), party.cost, terms.permit)
+                self.decide_at_once(&charge.policy, charge.subject.as_str(), charge.cost(), terms.permit)
         {
-            let decision = match decided {
-                DecideNow::Granted(granted) => Decision::Granted(granted.of_permit(terms.permit)),
-                DecideNow::Denied(denied) => Decision::Denied(denied.in_full()),
-            };
+            let decision = decided.in_full(terms.permit);
             return Answer::now(Ok(Outcomes::from_buf([Outcome::Decided(decision)])));
         }
         let now = self.clock.now();
@@ -372,7 +392,7 @@ fn too_many(count: usize) -> StoreError {
 mod tests {
     use std::cell::Cell;
 
-    use tollway_core::Terms;
+    use tollway_core::{Action, Terms};
     use tollway_testkit::ManualClock;
 
     use super::*;
@@ -393,16 +413,14 @@ mod tests {
         let others: Vec<&String> = rest.iter().filter(|name| slot(name) != slot(second)).collect();
 
         let permits = Cell::new(0u128);
+        let policy = Arc::new(policy.clone());
         let take = |names: &[&str]| {
             permits.set(permits.get() + 1);
-            let subjects: Vec<Subject> = names.iter().map(|name| Subject::new(name).unwrap()).collect();
-            let party = |subject| Party { policy: &policy, subject, cost: policy.default_cost() };
-            let parties: Vec<Party<'_>> = subjects.iter().map(party).collect();
-            let permit = PermitId(permits.get());
-            let terms = Terms { permit, max_wait: Span::ZERO, call: None, readings: false };
-            let operation = Operation { parties: &parties, verb: Verb::Take(terms) };
+            let charge = |name: &&str| Charge::new(Arc::clone(&policy), Subject::new(name).unwrap());
+            let action = Action::Take(Terms::now(PermitId(permits.get())));
+            let operation = Operation { charges: names.iter().map(charge).collect(), action };
             let Answer::Now(Some(Ok(outcomes))) = store.apply(&[operation]) else { panic!("memory answers") };
-            matches!(outcomes[0], Outcome::Decided(Decision::Granted(_)))
+            matches!(&outcomes[0], Outcome::Decided(decision) if decision.is_granted())
         };
 
         assert!(take(&[others[0]]) && take(&[others[1]]));

@@ -11,8 +11,8 @@ use std::thread::Thread;
 
 use tempfile::TempDir;
 use tollway_core::{
-    Clock, Decision, Operation, Outcome, Party, PermitId, Policy, Reading, Span, Store, StoreError, Subject,
-    Terms, Timestamp, Verb,
+    Action, Charge, Charges, Clock, Operation, Outcome, PermitId, Policy, Reading, Store, StoreError,
+    Subject, Terms, Timestamp,
 };
 use tollway_memory::FileStore;
 
@@ -63,9 +63,9 @@ pub(crate) fn try_take(
     policies: &[&Policy],
     subject: &Subject,
 ) -> Result<bool, StoreError> {
-    let outcome = wait(store.apply(&[take_of(&parties(policies, subject))]))?.remove(0);
+    let outcome = wait(store.apply(&[take_of(charges(policies, subject))]))?.remove(0);
     match outcome {
-        Outcome::Decided(decision) => Ok(matches!(decision, Decision::Granted(_))),
+        Outcome::Decided(decision) => Ok(decision.is_granted()),
         other => panic!("not a decision: {other:?}"),
     }
 }
@@ -74,20 +74,19 @@ pub(crate) fn take(store: &FileStore, policy: &Policy, subject: &Subject) -> boo
     try_take(store, &[policy], subject).unwrap()
 }
 
-pub(crate) fn parties<'a>(policies: &[&'a Policy], subject: &'a Subject) -> Vec<Party<'a>> {
-    policies.iter().map(|policy| Party { policy, subject, cost: policy.default_cost() }).collect()
+pub(crate) fn charges(policies: &[&Policy], subject: &Subject) -> Charges {
+    policies.iter().map(|policy| Charge::new(Arc::new((*policy).clone()), subject.clone())).collect()
 }
 
-pub(crate) fn take_of<'a>(parties: &'a [Party<'a>]) -> Operation<'a> {
-    let terms = Terms { permit: PermitId(1), max_wait: Span::ZERO, call: None, readings: false };
-    Operation { parties, verb: Verb::Take(terms) }
+pub(crate) fn take_of(charges: Charges) -> Operation {
+    Operation { charges, action: Action::Take(Terms::now(PermitId(1))) }
 }
 
 pub(crate) fn peek(store: &FileStore, policy: &Policy, subject: &Subject) -> Reading {
-    let parties = parties(&[policy], subject);
-    let outcome = wait(store.apply(&[Operation { parties: &parties, verb: Verb::Peek }])).unwrap().remove(0);
+    let charges = charges(&[policy], subject);
+    let outcome = wait(store.apply(&[Operation { charges, action: Action::Peek }])).unwrap().remove(0);
     match outcome {
-        Outcome::Peeked(readings) => readings[0],
+        Outcome::Peeked(charges) => charges[0].readings[0],
         other => panic!("not a reading: {other:?}"),
     }
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollway_core::{
-    Booking, Decision, Grant, Operation, Outcome, Party, PermitId, Policy, Reading, Span, Store, Subject,
-    Terms, Timestamp, Verb,
+    Action, Booking, Charge, Operation, Outcome, PermitId, Policy, Reading, Store, Subject, Terms, Timestamp,
 };
 use tollway_memory::MemoryStore;
 use tollway_testkit::{ManualClock, wait_for};
@@ -27,39 +26,33 @@ pub(crate) fn subject(text: &str) -> Subject {
     Subject::new(text).unwrap()
 }
 
-pub(crate) fn party<'a>(policy: &'a Policy, subject: &'a Subject) -> Party<'a> {
-    Party { policy, subject, cost: policy.default_cost() }
+pub(crate) fn charge(policy: &Policy, subject: &Subject) -> Charge {
+    Charge::new(Arc::new(policy.clone()), subject.clone())
 }
 
-pub(crate) fn apply(store: &MemoryStore, parties: &[Party<'_>], verb: Verb<'_>) -> Outcome {
-    wait_for(store.apply(&[Operation { parties, verb }])).unwrap().remove(0)
+pub(crate) fn apply(store: &MemoryStore, charges: &[Charge], action: Action) -> Outcome {
+    wait_for(store.apply(&[Operation { charges: charges.into(), action }])).unwrap().remove(0)
 }
 
-/// One request of every party, now or not at all.
-pub(crate) fn take_all(store: &MemoryStore, parties: &[Party<'_>]) -> Option<Grant> {
+/// One request of every charge, now or not at all.
+pub(crate) fn take_all(store: &MemoryStore, charges: &[Charge]) -> Option<Booking> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let permit = PermitId(u128::from(NEXT.fetch_add(1, Ordering::Relaxed)));
-    let terms = Terms { permit, max_wait: Span::ZERO, call: None, readings: false };
-    match apply(store, parties, Verb::Take(terms)) {
-        Outcome::Decided(Decision::Granted(grant)) => Some(grant),
-        Outcome::Decided(Decision::Denied(_)) => None,
+    match apply(store, charges, Action::Take(Terms::now(permit))) {
+        Outcome::Decided(decision) => decision.booking().copied(),
         other => panic!("a take is answered with {other:?}"),
     }
 }
 
 pub(crate) fn take(store: &MemoryStore, policy: &Policy, subject: &Subject) -> bool {
-    take_all(store, &[party(policy, subject)]).is_some()
+    take_all(store, &[charge(policy, subject)]).is_some()
 }
 
 pub(crate) fn peek(store: &MemoryStore, policy: &Policy, subject: &Subject) -> Reading {
-    match apply(store, &[party(policy, subject)], Verb::Peek) {
-        Outcome::Peeked(readings) => readings[0],
+    match apply(store, &[charge(policy, subject)], Action::Peek) {
+        Outcome::Peeked(charges) => charges[0].readings[0],
         other => panic!("a peek is answered with {other:?}"),
     }
-}
-
-pub(crate) fn booking_of(grant: &Grant) -> Booking {
-    grant.booking()
 }
 
 /// Resident bytes of this process. Whoever compares them has a process to himself: what others gave back is taken again.
