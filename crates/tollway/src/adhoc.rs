@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tollway_core::{Name, Policy};
 
-use crate::bound::{Ask, Bound};
+use crate::bound_policy::BoundPolicy;
 use crate::metrics::{Metrics, PolicyCounts};
 use crate::{Limiter, PolicyHandle, Take};
 
@@ -52,9 +52,9 @@ impl Limiter {
         if registry.find(policy.name().as_str()).is_ok() {
             return Err(BindError::Configured(policy.name().clone()));
         }
-        let shared = Arc::clone(registry.shared());
-        let counts = shared.metrics.as_ref().map(counts);
-        let bound = Bound::of_caller(shared, Arc::new(policy), registry.generation(), counts);
+        let state = Arc::clone(registry.state());
+        let counts = state.metrics.as_ref().map(counts);
+        let bound = BoundPolicy::of_caller(state, Arc::new(policy), registry.generation(), counts);
         Ok(PolicyHandle::bound_by_caller(self.clone(), &bound))
     }
 }
@@ -64,7 +64,7 @@ impl<Mode> Take<'_, Mode> {
     ///
     /// The handle must be one of this limiter's.
     pub fn and_under(mut self, handle: &PolicyHandle) -> Self {
-        self.add(Ask::new(handle.to_bound()));
+        self.add(handle.to_bound());
         self
     }
 }

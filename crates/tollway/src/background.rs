@@ -5,23 +5,23 @@ use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use tollway_core::{Answer, Decision, Outcome, Settled, StoreResult, Verb};
+use tollway_core::{Action, Answer, Outcome, Settled, StoreResult};
 
-use crate::bound::Asks;
+use crate::bound_charges::BoundCharges;
 
 /// Sees an answer through without waiting for it, and then tells those who wait for what came back.
-pub(crate) fn in_background(asks: &Asks, answer: Answer) {
-    let shared = asks.shared();
+pub(crate) fn in_background(charges: &BoundCharges, answer: Answer) {
+    let state = charges.state();
     match answer {
-        Answer::Now(Some(result)) => came_back(asks, result),
+        Answer::Now(Some(result)) => came_back(charges, result),
         later => {
-            let asks = asks.clone();
-            shared.timers.spawn(async move { came_back(&asks, later.await) });
+            let charges = charges.clone();
+            state.timers.spawn(async move { came_back(&charges, later.await) });
         }
     }
 }
 
-fn came_back(asks: &Asks, result: StoreResult) {
+fn came_back(charges: &BoundCharges, result: StoreResult) {
     let lost = match result {
         Ok(outcomes) => {
             matches!(outcomes.first(), Some(Outcome::Settled(Settled::Partly | Settled::Dropped)))
@@ -32,22 +32,22 @@ fn came_back(asks: &Asks, result: StoreResult) {
         }
     };
     if lost {
-        asks.shared().permits_lost.fetch_add(1, Ordering::Relaxed);
+        charges.state().permits_lost.fetch_add(1, Ordering::Relaxed);
     }
-    asks.shared().queues.notify(asks);
+    charges.state().queues.notify(charges.charges());
 }
 
 /// An answer under way. Whoever drops it before it has come gives back what it may turn out to have taken.
 pub(crate) struct InFlight {
     answer: Option<Answer>,
-    asks: Asks,
+    charges: BoundCharges,
     /// A take under an id is repeated by its id, not given back.
     remember: bool,
 }
 
 impl InFlight {
-    pub(crate) fn new(answer: Answer, asks: &Asks, remember: bool) -> Self {
-        Self { answer: Some(answer), asks: asks.clone(), remember }
+    pub(crate) fn new(answer: Answer, charges: &BoundCharges, remember: bool) -> Self {
+        Self { answer: Some(answer), charges: charges.clone(), remember }
     }
 }
 
@@ -65,14 +65,16 @@ impl Future for InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         let Some(answer) = self.answer.take().filter(|_| !self.remember) else { return };
-        let mut asks = self.asks.clone();
-        self.asks.shared().timers.spawn(async move {
+        let mut charges = self.charges.clone();
+        self.charges.state().timers.spawn(async move {
             let outcome = answer.await.ok().and_then(|mut outcomes| outcomes.pop());
-            if let Some(Outcome::Decided(Decision::Granted(grant))) = outcome {
-                let nothing = grant.would_deny != 0 && asks.forget_denied_shadows(grant.would_deny);
+            if let Some(Outcome::Decided(decision)) = outcome
+                && let Some(booking) = decision.booking().copied()
+            {
+                let nothing = decision.would_deny != 0 && charges.drop_denied_shadows(&decision);
                 if !nothing {
-                    let booking = grant.booking();
-                    came_back(&asks, asks.send(Verb::Return { booking, remember: false }).await);
+                    let answer = charges.send(Action::Return { booking, remember: false });
+                    came_back(&charges, answer.await);
                 }
             }
         });

@@ -25,11 +25,10 @@ impl Take<'_, Waits> {
     ///
     /// [`Permit::delay`]: crate::Permit::delay
     pub async fn book(self) -> Result<Taken<'static>, TakeError> {
-        let request = self.into_request()?;
-        let asked = request.counts();
-        let wait = if request.may_book() { request.longest_wait() } else { Span::ZERO };
-        let taken = request.ask(wait).await;
-        count(asked.as_deref(), &taken);
+        let mut take = self.into_pending()?;
+        let wait = if take.may_book() { take.longest_wait() } else { Span::ZERO };
+        let taken = take.ask(wait).await;
+        count(&taken);
         taken
     }
 }

@@ -1,51 +1,59 @@
 //! Debiting what was spent already, whatever room there is.
 
+use std::sync::Arc;
+
 use tollway_core::{
-    Booking, Cost, Decision, Operation, Outcome, Party, Policy, Span, StoreError, Subject, Terms, Timestamp,
-    Verb,
+    Action, Booking, Charge, Cost, Operation, Outcome, Policy, StoreError, Subject, Terms, Timestamp,
 };
 
-use crate::bound::{Shared, next_permit};
+use crate::bound_policy::next_permit;
 use crate::fallback::cost_of;
-use crate::request::wrong_answer;
+use crate::pending_take::wrong_answer;
+use crate::state::LimiterState;
 
 /// Debits `spent`: taken if it fits; else settled under a permit that never was, which needs no room.
 pub(crate) async fn debit(
-    shared: &Shared,
-    policy: &Policy,
+    state: &LimiterState,
+    policy: &Arc<Policy>,
     subject: &Subject,
     spent: Cost,
 ) -> Result<(), StoreError> {
-    let party = |cost| Party { policy, subject, cost };
-    if take(shared, party(&spent)).await? {
+    let charge = |cost| Charge::new(Arc::clone(policy), subject.clone()).with_cost(cost);
+    if take(state, charge(spent.clone())).await? {
         return Ok(());
     }
     let nothing = cost_of(policy, |_| 0);
-    let Outcome::Peeked(readings) = send(shared, party(&nothing), Verb::Peek).await? else {
+    let Outcome::Peeked(charges) = send(state, charge(nothing.clone()), Action::Peek).await? else {
         return Err(wrong_answer());
     };
-    let at = readings.iter().map(|reading| reading.as_of).max().unwrap_or_default();
+    let readings = charges.iter().flat_map(|charge| &charge.readings);
+    let at = readings.map(|reading| reading.as_of).max().unwrap_or_default();
     let booking = Booking { permit: next_permit(), granted_at: at, at, good_until: Timestamp::MAX };
-    let actual = [spent.clone()];
-    send(shared, party(&nothing), Verb::Settle { booking, actual: &actual, remember: false }).await.map(drop)
+    let actual = [spent].into();
+    let settle = Action::Settle { booking, actual, remember: false };
+    send(state, charge(nothing), settle).await.map(drop)
 }
 
 /// A take now or not at all, that holds no slot; whether there was room.
-async fn take(shared: &Shared, party: Party<'_>) -> Result<bool, StoreError> {
+async fn take(state: &LimiterState, charge: Charge) -> Result<bool, StoreError> {
     let permit = next_permit();
-    let terms = Terms { permit, max_wait: Span::ZERO, call: None, readings: false };
-    let Outcome::Decided(Decision::Granted(_)) = send(shared, party, Verb::Take(terms)).await? else {
+    let outcome = send(state, charge.clone(), Action::Take(Terms::now(permit))).await?;
+    if !matches!(&outcome, Outcome::Decided(decision) if decision.is_granted()) {
         return Ok(false);
-    };
-    if party.policy.holds_slots() {
-        send(shared, party, Verb::Done(permit)).await?;
+    }
+    if charge.policy.holds_slots() {
+        send(state, charge, Action::Done(permit)).await?;
     }
     Ok(true)
 }
 
 /// Past the breaker and the leases, straight to the store.
-pub(crate) async fn send(shared: &Shared, party: Party<'_>, verb: Verb<'_>) -> Result<Outcome, StoreError> {
-    let answer = shared.store.apply(&[Operation { parties: &[party], verb }]).await;
-    shared.note_throttling(answer.as_ref().err(), shared.clock.now());
+pub(crate) async fn send(
+    state: &LimiterState,
+    charge: Charge,
+    action: Action,
+) -> Result<Outcome, StoreError> {
+    let answer = state.store.apply(&[Operation::one(charge, action)]).await;
+    state.note_throttling(answer.as_ref().err(), state.clock.now());
     answer?.pop().ok_or_else(wrong_answer)
 }

@@ -4,27 +4,55 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollway_core::{Denial, DenyNow, Limit, Policy, Reading, Timestamp};
+use smallvec::SmallVec;
+use tollway_core::{ChargeStatus, Decision, Denial, FastDecision, Limit, PermitId, Policy, Timestamp};
 
-use crate::bound::Bound;
+use crate::TakeError;
+use crate::bound_charges::BoundCharges;
+use crate::bound_policy::BoundPolicy;
 
 /// A take that was not granted: which limit said no, and when to come back. Nothing was taken.
 #[derive(Clone)]
 pub struct Denied {
-    pub(crate) bound: Arc<Bound>,
-    pub(crate) denial: Denial,
-    pub(crate) degraded: bool,
+    /// The policy that denied.
+    bound: Arc<BoundPolicy>,
+    denial: Denial,
+    decision: Decision,
 }
 
 impl Denied {
-    pub(crate) fn now(bound: Arc<Bound>, denied: DenyNow) -> Self {
-        Self { bound, denial: denied.in_full(), degraded: false }
+    pub(crate) fn new(charges: &BoundCharges, decision: Decision) -> Self {
+        let none = Denial { retry_at: decision.now, charge: 0, limit: 0 };
+        let denial = decision.denial().copied().unwrap_or(none);
+        Self { bound: Arc::clone(charges.bound(denial.charge)), denial, decision }
+    }
+
+    pub(crate) fn fast(bound: Arc<BoundPolicy>, decided: FastDecision) -> Self {
+        let decision = decided.in_full(PermitId(0));
+        let none = Denial { retry_at: decision.now, charge: 0, limit: 0 };
+        Self { bound, denial: decision.denial().copied().unwrap_or(none), decision }
+    }
+
+    pub(crate) fn with_readings(mut self, charges: SmallVec<[ChargeStatus; 1]>) -> Self {
+        self.decision.charges = charges;
+        self
+    }
+
+    /// The same denial, told again later.
+    pub(crate) fn repeated_at(mut self, now: Timestamp) -> Self {
+        self.decision.now = now.min(self.denial.retry_at);
+        self
     }
 
     pub(crate) fn count(&self) {
         if let Some(counts) = &self.bound.counts {
             counts.denied(self.denial.limit);
         }
+    }
+
+    /// The decision in full.
+    pub fn decision(&self) -> &Decision {
+        &self.decision
     }
 
     /// The policy that said no.
@@ -39,7 +67,7 @@ impl Denied {
 
     /// How long until the cost fits, if nobody takes or gives back before; counted from the decision.
     pub fn retry_after(&self) -> Duration {
-        self.denial.retry_after().into()
+        self.decision.wait().into()
     }
 
     /// When the cost fits, in the store's time.
@@ -47,14 +75,9 @@ impl Denied {
         self.denial.retry_at
     }
 
-    /// What every limit showed, if the take asked for it.
-    pub fn readings(&self) -> &[Reading] {
-        &self.denial.readings
-    }
-
     /// Whether it was decided without the store.
     pub fn degraded(&self) -> bool {
-        self.degraded
+        self.decision.degraded
     }
 }
 
@@ -84,11 +107,20 @@ fn in_words(wait: Duration) -> String {
 
 impl fmt::Debug for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Denied").field("policy", self.policy().name()).field("denial", &self.denial).finish()
+        f.debug_struct("Denied")
+            .field("policy", self.policy().name())
+            .field("denial", &self.denial)
+            .finish_non_exhaustive()
     }
 }
 
 impl std::error::Error for Denied {}
+
+impl From<Denied> for TakeError {
+    fn from(denied: Denied) -> Self {
+        Self::Denied(Box::new(denied))
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@ use crate::Denied;
 pub enum TakeError {
     /// Not within the wait: the limiter did its work. Nothing was taken.
     #[error(transparent)]
-    Denied(Denied),
+    Denied(Box<Denied>),
     /// No policy of that name.
     #[error("there is no policy {name:?}{}", .meant.as_ref().map(|known| format!("; did you mean {known:?}?")).unwrap_or_default())]
     UnknownPolicy {

@@ -6,12 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tollway_core::bounds::AMOUNT_MAX;
 use tollway_core::{
-    Algorithm, Answer, Clock, Cost, Decision, Fault, Limit, LineKey, Operation, Outcome, Party, PermitId,
-    Policy, Store, StoreError, Subject, Terms, Timestamp, Verb, WhenStoreFails,
+    Action, Algorithm, Answer, Charge, Clock, Cost, Decision, Fault, Limit, LineKey, Operation, Outcome,
+    PermitId, Policy, Store, StoreError, Subject, Terms, Timestamp, WhenStoreFails,
 };
 use tollway_memory::MemoryStore;
-
-use crate::bound::Ask;
 
 /// How many lines the local meters may have.
 const LOCAL_LINES: usize = 10_000;
@@ -51,50 +49,52 @@ impl Fallback {
     /// Decides in the store's place, by the strictest policy of the take.
     pub(crate) fn decide(
         &self,
-        asks: &[Ask],
-        terms: &Terms<'_>,
+        charges: &[Charge],
+        terms: Terms,
         error: StoreError,
         now: Timestamp,
-    ) -> Instead {
-        // The caller asked for what cannot be: the store is well, and nobody else would know better.
+    ) -> FallbackOutcome {
+        // A caller error says nothing about the store, and deciding elsewhere would not make it right.
         if error.fault == Fault::Caller {
-            return Instead::Failed(error);
+            return FallbackOutcome::Failed(error);
         }
-        let enforced = asks.iter().filter(|ask| !ask.bound.policy.shadow());
+        let enforced = charges.iter().filter(|charge| !charge.policy.shadow());
         let mode =
-            enforced.map(|ask| ask.bound.policy.when_store_fails()).max().unwrap_or(WhenStoreFails::Open);
+            enforced.map(|charge| charge.policy.when_store_fails()).max().unwrap_or(WhenStoreFails::Open);
         tracing::debug!(%error, ?mode, "the store did not decide");
         match mode {
-            WhenStoreFails::Open => Instead::Granted(now),
-            WhenStoreFails::Closed => Instead::Failed(error),
-            WhenStoreFails::Local => self.decide_locally(asks, terms, error),
-        }
-    }
-
-    fn decide_locally(&self, asks: &[Ask], terms: &Terms<'_>, error: StoreError) -> Instead {
-        match self.apply(asks, Verb::Take(*terms)) {
-            Some(Outcome::Decided(decision)) => {
-                if matches!(decision, Decision::Granted(_)) {
-                    asks.iter()
-                        .filter(|ask| !ask.bound.policy.shadow())
-                        .for_each(|ask| self.note_granted(ask));
-                }
-                Instead::Decided(decision)
+            WhenStoreFails::Open => {
+                let decision = Decision::granted_now(terms.permit, now);
+                FallbackOutcome::Decided(Decision { degraded: true, ..decision })
             }
-            _ => Instead::Failed(error),
+            WhenStoreFails::Closed => FallbackOutcome::Failed(error),
+            WhenStoreFails::Local => self.decide_locally(charges, terms, error),
         }
     }
 
-    fn note_granted(&self, ask: &Ask) {
-        let policy = &ask.bound.policy;
-        let key = LineKey { policy: policy.name().clone(), subject: ask.subject.clone() };
+    fn decide_locally(&self, charges: &[Charge], terms: Terms, error: StoreError) -> FallbackOutcome {
+        match self.apply(charges, Action::Take(terms)) {
+            Some(Outcome::Decided(decision)) => {
+                if decision.is_granted() {
+                    let enforced = charges.iter().filter(|charge| !charge.policy.shadow());
+                    enforced.for_each(|charge| self.note_granted(charge));
+                }
+                FallbackOutcome::Decided(Decision { degraded: true, ..decision })
+            }
+            _ => FallbackOutcome::Failed(error),
+        }
+    }
+
+    fn note_granted(&self, charge: &Charge) {
+        let policy = &charge.policy;
+        let key = charge.key();
         let mut granted = self.lock();
         if granted.len() >= LOCAL_LINES && !granted.contains_key(&key) {
             return;
         }
         let owed = granted.entry(key).or_insert_with(|| Owed {
             policy: Arc::clone(policy),
-            subject: ask.subject.clone(),
+            subject: charge.subject.clone(),
             spent: cost_of(policy, |_| 0),
             granted: cost_of(policy, |_| 0),
         });
@@ -102,7 +102,7 @@ impl Fallback {
         let before = if same_units { owed.granted.clone() } else { cost_of(policy, |_| 0) };
         owed.policy = Arc::clone(policy);
         owed.granted =
-            cost_of(policy, |unit| before.of(unit).saturating_add(ask.cost().of(unit)).min(AMOUNT_MAX));
+            cost_of(policy, |unit| before.of(unit).saturating_add(charge.cost().of(unit)).min(AMOUNT_MAX));
         self.owing.store(true, Ordering::Release);
     }
 
@@ -156,10 +156,12 @@ impl Fallback {
     /// What the local meters show, one per limit.
     fn used(&self, owed: &Owed) -> Vec<u64> {
         let Some(policy) = share_of(&owed.policy) else { return Vec::new() };
-        let party = Party { policy: &policy, subject: &owed.subject, cost: policy.default_cost() };
-        match self.local.apply(&[Operation { parties: &[party], verb: Verb::Peek }]) {
+        let charge = Charge::new(Arc::new(policy), owed.subject.clone());
+        match self.local.apply(&[Operation::one(charge, Action::Peek)]) {
             Answer::Now(Some(Ok(mut outcomes))) => match outcomes.pop() {
-                Some(Outcome::Peeked(readings)) => readings.iter().map(|reading| reading.used).collect(),
+                Some(Outcome::Peeked(charges)) => {
+                    charges.iter().flat_map(|charge| &charge.readings).map(|reading| reading.used).collect()
+                }
                 _ => Vec::new(),
             },
             _ => Vec::new(),
@@ -187,30 +189,28 @@ impl Fallback {
     }
 
     /// Keeps the slots that a permit holds in the local meters; whether it still held them.
-    pub(crate) fn renew(&self, asks: &[Ask], permit: PermitId) -> bool {
-        matches!(self.apply(asks, Verb::Renew(permit)), Some(Outcome::Renewed(true)))
+    pub(crate) fn renew(&self, charges: &[Charge], permit: PermitId) -> bool {
+        matches!(self.apply(charges, Action::Renew(permit)), Some(Outcome::Renewed(true)))
     }
 
     /// Frees the slots that a permit holds in the local meters.
-    pub(crate) fn done(&self, asks: &[Ask], permit: PermitId) {
-        self.apply(asks, Verb::Done(permit));
+    pub(crate) fn done(&self, charges: &[Charge], permit: PermitId) {
+        self.apply(charges, Action::Done(permit));
     }
 
-    fn apply(&self, asks: &[Ask], verb: Verb<'_>) -> Option<Outcome> {
-        let policies: Vec<Policy> =
-            asks.iter().map(|ask| share_of(&ask.bound.policy)).collect::<Option<_>>()?;
-        let parties: Vec<Party<'_>> =
-            asks.iter().zip(&policies).map(|(ask, policy)| Party { policy, ..ask.party() }).collect();
-        match self.local.apply(&[Operation { parties: &parties, verb }]) {
+    fn apply(&self, charges: &[Charge], action: Action) -> Option<Outcome> {
+        let local =
+            |charge: &Charge| Some(Charge { policy: Arc::new(share_of(&charge.policy)?), ..charge.clone() });
+        let charges = charges.iter().map(local).collect::<Option<_>>()?;
+        match self.local.apply(&[Operation { charges, action }]) {
             Answer::Now(Some(Ok(mut outcomes))) => outcomes.pop(),
             _ => None,
         }
     }
 }
 
-/// What was decided in the store's place.
-pub(crate) enum Instead {
-    Granted(Timestamp),
+/// What came of deciding without the store.
+pub(crate) enum FallbackOutcome {
     Decided(Decision),
     Failed(StoreError),
 }

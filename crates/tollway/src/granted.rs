@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tollway_core::{GrantNow, Reading, Subject};
+use smallvec::SmallVec;
+use tollway_core::{Booking, ChargeStatus, Cost, Decision, Subject, TakeOutcome, Timestamp};
 
-use crate::bound::{Ask, Asks, Bound, next_permit};
+use crate::bound_charges::BoundCharges;
+use crate::bound_policy::{BoundPolicy, BoundRef, next_permit};
 use crate::{Denied, Permit};
 
 /// What a take that does not wait comes to. Denial is an outcome, not an error.
@@ -31,6 +33,21 @@ impl Taken<'_> {
         }
     }
 
+    /// The decision in full; none of a grant of the fast path, which makes no more than it has to.
+    pub fn decision(&self) -> Option<&Decision> {
+        match self {
+            Self::Granted(granted) => granted.decision(),
+            Self::Denied(denied) => Some(denied.decision()),
+        }
+    }
+
+    pub(crate) fn with_readings(self, charges: SmallVec<[ChargeStatus; 1]>) -> Self {
+        match self {
+            Self::Granted(granted) => Self::Granted(Granted::owned(granted.permit().with_readings(charges))),
+            Self::Denied(denied) => Self::Denied(denied.with_readings(charges)),
+        }
+    }
+
     /// The denial, if it was denied.
     pub fn denied(self) -> Option<Denied> {
         match self {
@@ -46,20 +63,46 @@ impl Taken<'_> {
 pub struct Granted<'a>(Kind<'a>);
 
 enum Kind<'a> {
-    /// Of the short way: holds no slots and borrows everything, so that it costs nothing to make or drop. It has no id yet:
-    /// nothing was kept under one.
+    /// Of the fast path: holds no slots and borrows everything, so that it costs nothing to make or drop. It has no id
+    /// yet: nothing was kept under one.
     Lent {
-        bound: &'a Arc<Bound>,
+        bound: &'a Arc<BoundPolicy>,
         subject: &'a str,
-        granted: GrantNow,
+        now: Timestamp,
+        good_until: Timestamp,
     },
+    /// The same for a policy looked up for this take, or with a cost.
+    Fast(Fast<'a>),
     Owned(Box<Permit>),
+}
+
+struct Fast<'a> {
+    bound: BoundRef<'a>,
+    subject: &'a str,
+    cost: Option<Cost>,
+    now: Timestamp,
+    good_until: Timestamp,
 }
 
 impl<'a> Granted<'a> {
     #[inline(always)]
-    pub(crate) fn lent(bound: &'a Arc<Bound>, subject: &'a str, granted: GrantNow) -> Self {
-        Self(Kind::Lent { bound, subject, granted })
+    pub(crate) fn lent(
+        bound: &'a Arc<BoundPolicy>,
+        subject: &'a str,
+        now: Timestamp,
+        good_until: Timestamp,
+    ) -> Self {
+        Self(Kind::Lent { bound, subject, now, good_until })
+    }
+
+    pub(crate) fn fast(
+        bound: BoundRef<'a>,
+        subject: &'a str,
+        cost: Option<Cost>,
+        now: Timestamp,
+        good_until: Timestamp,
+    ) -> Self {
+        Self(Kind::Fast(Fast { bound, subject, cost, now, good_until }))
     }
 
     pub(crate) fn owned(permit: Permit) -> Self {
@@ -68,51 +111,55 @@ impl<'a> Granted<'a> {
 
     /// Whether it was decided without the store.
     pub fn degraded(&self) -> bool {
-        self.owned_permit().is_some_and(Permit::degraded)
+        self.decision().is_some_and(|decision| decision.degraded)
     }
 
     /// Whether a shadow policy would have denied it.
     pub fn would_deny(&self) -> bool {
-        self.owned_permit().is_some_and(Permit::would_deny)
+        self.decision().is_some_and(|decision| decision.would_deny != 0)
     }
 
-    /// What every limit showed after the grant, if the take asked for it.
-    pub fn readings(&self) -> &[Reading] {
-        self.owned_permit().map_or(&[], Permit::readings)
-    }
-
-    /// Of the long way; the short one counts where it decides.
-    pub(crate) fn count(&self) {
-        if let Some(permit) = self.owned_permit() {
-            permit.count();
+    /// The decision in full; none of a grant of the fast path, which makes no more than it has to.
+    pub fn decision(&self) -> Option<&Decision> {
+        match &self.0 {
+            Kind::Lent { .. } | Kind::Fast(_) => None,
+            Kind::Owned(permit) => Some(permit.decision()),
         }
     }
 
-    fn owned_permit(&self) -> Option<&Permit> {
-        match &self.0 {
-            Kind::Lent { .. } => None,
-            Kind::Owned(permit) => Some(permit),
+    /// Of the slow path; the fast path counts where it decides.
+    pub(crate) fn count(&self) {
+        if let Kind::Owned(permit) = &self.0 {
+            permit.count();
         }
     }
 
     /// Picks the permit up: to begin, settle or give back, and to keep while the call runs.
     pub fn permit(self) -> Permit {
-        match self.0 {
-            Kind::Owned(permit) => *permit,
-            Kind::Lent { bound, subject, granted } => {
-                // The line was found under this subject, so it is a valid one.
-                let subject = Subject::new(subject).unwrap_or_default();
-                let booking = granted.booking(next_permit());
-                Permit::of_booking(Asks::One(Ask { bound: Arc::clone(bound), subject, cost: None }), booking)
+        let (bound, subject, cost, now, good_until) = match self.0 {
+            Kind::Owned(permit) => return *permit,
+            Kind::Lent { bound, subject, now, good_until } => {
+                (Arc::clone(bound), subject, None, now, good_until)
             }
-        }
+            Kind::Fast(Fast { bound, subject, cost, now, good_until }) => {
+                (bound.into_arc(), subject, cost, now, good_until)
+            }
+        };
+        // The account was found under this subject, so it is a valid one.
+        let subject = Subject::new(subject).unwrap_or_default();
+        let booking = Booking { permit: next_permit(), granted_at: now, at: now, good_until };
+        let leased = bound.leases.is_some();
+        let charges = BoundCharges::one(bound, subject, cost);
+        Permit::fast(charges, Decision::new(now, TakeOutcome::Granted(booking)), booking, leased).noted()
     }
 }
 
 impl fmt::Debug for Granted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Lent { granted, .. } => f.debug_tuple("Granted").field(granted).finish(),
+            Kind::Lent { now, good_until, .. } | Kind::Fast(Fast { now, good_until, .. }) => {
+                f.debug_struct("Granted").field("now", now).field("good_until", good_until).finish()
+            }
             Kind::Owned(permit) => f.debug_tuple("Granted").field(permit).finish(),
         }
     }

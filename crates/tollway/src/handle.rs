@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tollway_core::{Cost, DecideNow, Policy, Reading};
+use tollway_core::{Cost, FastDecision, Policy, Reading};
 
-use crate::bound::{Ask, Bound, BoundRef};
-use crate::usage::{Inquiry, Usage, reset, usage};
-use crate::{Limiter, Take, Tries, Waits};
+use crate::bound_charges::BoundCharges;
+use crate::bound_policy::{BoundPolicy, BoundRef};
+use crate::usage::{Usage, reset, usage};
+use crate::{Limiter, Pending, Take, Tries, Waits};
 
 impl Limiter {
     /// Changes whenever policies are exchanged: whoever keeps what it has looked up sees by it that it must look again.
@@ -21,27 +22,27 @@ impl Limiter {
 /// A clone shares nothing with the original that a take writes to: give each thread its own.
 pub struct PolicyHandle {
     limiter: Limiter,
-    bound: Arc<Bound>,
+    bound: Arc<BoundPolicy>,
     /// The newest configuration that is known to have the same policy.
     checked: AtomicU64,
     /// What came by a reload since, if the policy has changed; a handle made after it has no need of this.
-    newer: Mutex<Option<Arc<Bound>>>,
+    newer: Mutex<Option<Arc<BoundPolicy>>>,
     /// Whether the policy is its caller's own, which no reload changes.
     of_caller: bool,
 }
 
 impl PolicyHandle {
-    pub(crate) fn new(limiter: Limiter, bound: &Bound) -> Self {
+    pub(crate) fn new(limiter: Limiter, bound: &BoundPolicy) -> Self {
         let checked = AtomicU64::new(bound.generation);
         Self { limiter, bound: Arc::new(bound.apart()), checked, newer: Mutex::new(None), of_caller: false }
     }
 
-    pub(crate) fn bound_by_caller(limiter: Limiter, bound: &Bound) -> Self {
+    pub(crate) fn bound_by_caller(limiter: Limiter, bound: &BoundPolicy) -> Self {
         Self { of_caller: true, ..Self::new(limiter, bound) }
     }
 
-    pub(crate) fn to_bound(&self) -> Arc<Bound> {
-        self.bound().to_arc()
+    pub(crate) fn to_bound(&self) -> Arc<BoundPolicy> {
+        self.bound().into_arc()
     }
 
     /// Like [`Limiter::take`], without looking the policy up.
@@ -63,7 +64,7 @@ impl PolicyHandle {
         subject: &str,
         cost: Option<&Cost>,
         see: impl FnMut(Reading),
-    ) -> Option<DecideNow> {
+    ) -> Option<FastDecision> {
         let bound = self.bound();
         bound.decide_and_read(subject, cost.unwrap_or(bound.policy.default_cost()), see)
     }
@@ -74,13 +75,13 @@ impl PolicyHandle {
     }
 
     /// Like [`Limiter::usage`].
-    pub fn usage(&self) -> Inquiry<Usage> {
-        usage(Ok(Ask::new(self.bound().to_arc())))
+    pub fn usage(&self) -> Pending<Usage> {
+        usage(Ok(BoundCharges::shared(self.bound().into_arc())))
     }
 
     /// Like [`Limiter::reset`].
-    pub fn reset(&self) -> Inquiry<()> {
-        reset(Ok(Ask::new(self.bound().to_arc())))
+    pub fn reset(&self) -> Pending<()> {
+        reset(Ok(BoundCharges::shared(self.bound().into_arc())))
     }
 
     #[inline(always)]
@@ -111,7 +112,8 @@ impl PolicyHandle {
                 self.checked.store(generation, Ordering::Release);
                 return BoundRef::Lent(&self.bound);
             }
-            *newer = Some(Arc::new(Bound::new(Arc::clone(registry.shared()), policy, generation)));
+            let bound = BoundPolicy::new(Arc::clone(registry.state()), policy, generation);
+            *newer = Some(Arc::new(bound));
         }
         BoundRef::Own(Arc::clone(newer.as_ref().unwrap_or(&self.bound)))
     }

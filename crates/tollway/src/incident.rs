@@ -2,12 +2,12 @@
 //! whoever wants to find out why.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tollway_core::{Name, Subject, Timestamp};
 
-use crate::bound::Ask;
-use crate::journal::Journal;
+use crate::bound_charges::BoundCharges;
+use crate::recent_grants::RecentGrants;
 use crate::usage::usage;
 use crate::{Acquisition, LimitUsage, Limiter, Permit};
 
@@ -59,7 +59,7 @@ impl Incidents {
 impl Limiter {
     /// The last incidents, the oldest first: calls that a vendor refused although they had a permit.
     pub fn incidents(&self) -> Vec<Incident> {
-        self.registry().shared().incidents.all()
+        self.registry().state().incidents.all()
     }
 }
 
@@ -80,21 +80,21 @@ impl Permit {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub async fn refused_by_vendor(&self, said: &str) -> Vec<Incident> {
-        let asks: Vec<Ask> = self.asks().iter().cloned().collect();
-        let mut incidents = Vec::with_capacity(asks.len());
-        for ask in asks {
-            let shared = ask.bound.shared.clone();
-            let journal = ask.bound.journal.as_deref();
-            let in_flight = journal.map_or(1, Journal::in_flight);
-            let recent = journal.map(Journal::recent).unwrap_or_default();
+        let mut incidents = Vec::with_capacity(self.charges().charges().len());
+        for (charge, bound) in self.charges().iter() {
+            let state = &bound.state;
+            let recent = bound.recent.as_deref();
+            let in_flight = recent.map_or(1, RecentGrants::in_flight);
+            let recent = recent.map(RecentGrants::recent).unwrap_or_default();
             let (at, policy, subject) =
-                (shared.clock.now(), ask.bound.policy.name().clone(), ask.subject.clone());
-            let limits = usage(Ok(ask)).await.map(|usage| usage.limits).unwrap_or_default();
+                (state.clock.now(), charge.policy.name().clone(), charge.subject.clone());
+            let usage = usage(Ok(BoundCharges::shared(Arc::clone(bound))));
+            let limits = usage.subject(subject.as_str()).await.map(|usage| usage.limits).unwrap_or_default();
             let said: String = said.chars().take(SAID_MAX).collect();
             let degraded = self.degraded();
             tracing::error!(event = "VendorRefused", %policy, said, in_flight, degraded, "a vendor refused a call that had a permit");
             let incident = Incident { at, policy, subject, said, limits, in_flight, recent, degraded };
-            shared.incidents.keep(incident.clone());
+            state.incidents.keep(incident.clone());
             incidents.push(incident);
         }
         incidents

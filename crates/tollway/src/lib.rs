@@ -18,8 +18,8 @@ mod adhoc;
 mod alarm;
 mod background;
 mod book;
-mod bound;
-mod breaker;
+mod bound_charges;
+mod bound_policy;
 mod config;
 mod debit;
 mod denied;
@@ -29,28 +29,29 @@ mod fallback;
 mod granted;
 mod handle;
 mod incident;
-mod journal;
 mod lease;
 mod limiter;
 mod metrics;
 mod open;
+mod outage;
+mod pending;
+mod pending_take;
 mod permit;
 mod preview;
-mod probe;
 mod queue;
+mod recent_grants;
 mod registry;
 mod renewal;
-mod request;
 mod secret;
 mod settings;
 mod source;
+mod state;
 mod take;
 mod timer;
 mod usage;
 mod waiting;
 
 pub use adhoc::BindError;
-pub use breaker::StoreStatus;
 pub use config::{
     ANONYMOUS_PER_HOUR_DEFAULT, ANONYMOUS_POLICY, Api, ApiRate, CONFIG_BYTES_MAX, CONFIG_FILE,
     CONFIG_VARIABLE, CONNECTIONS_DEFAULT, CONNECTIONS_PER_ADDRESS_DEFAULT, CONSUMERS_POLICY, Config,
@@ -65,21 +66,23 @@ pub use error::{BuildError, TakeError};
 pub use granted::{Granted, Taken};
 pub use handle::PolicyHandle;
 pub use incident::Incident;
-pub use journal::Acquisition;
 pub use limiter::{Limiter, LimiterBuilder, ReloadStatus};
 pub use metrics::{
     CONNECTIONS_CUT_OFF, CONNECTIONS_OPEN, CONNECTIONS_TURNED_AWAY, CONNECTIONS_WAITED, Figure, METRICS,
     Metric, MetricKind, Sample, prometheus_text,
 };
-pub use permit::{Permit, Ticket, TicketBegun, TicketParty};
+pub use outage::StoreStatus;
+pub use pending::Pending;
+pub use permit::{Permit, Ticket, TicketBegun, TicketCharge};
+pub use recent_grants::Acquisition;
 pub use secret::Secret;
-pub use settings::{Errand, SetLimitError};
+pub use settings::SetLimitError;
 pub use source::{
     Origin, PolicySource, SOURCE_EVERY_DEFAULT, SOURCE_EVERY_MAX, SOURCE_EVERY_MIN, Source, SourceAnswer,
     SourceError, SourceStatus, SourceUrl, SourceUrlError,
 };
 pub use take::{Take, Tries, Trying, Waits};
-pub use usage::{Inquiry, LimitUsage, Usage};
+pub use usage::{LimitUsage, Usage};
 
 pub use tollway_core as core;
 pub use tollway_core::{

@@ -1,5 +1,6 @@
 //! The limiter: policies over a store, in the hands of a program.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,16 +8,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tollway_core::{Clock, Name, Policy, Span, Store};
 use tollway_memory::{FileStore, LINES_DEFAULT, MemoryStore, SystemClock, WallClock};
 
-use crate::bound::{Ask, Bound, BoundRef, Shared};
-use crate::breaker::StoreStatus;
+use crate::bound_charges::BoundCharges;
+use crate::bound_policy::{BoundPolicy, BoundRef};
 use crate::metrics::Metrics;
 use crate::open;
+use crate::outage::StoreStatus;
 use crate::registry::Registry;
 use crate::settings::follow_in_background;
 use crate::source::{Followed, Wanted};
-use crate::usage::{Inquiry, Usage, reset, usage};
+use crate::state::LimiterState;
+use crate::usage::{Usage, reset, usage};
 use crate::{
-    BuildError, Config, ConfigFile, ConfigWatch, PolicyHandle, PolicySource, SOURCE_EVERY_MAX,
+    BuildError, Config, ConfigFile, ConfigWatch, Pending, PolicyHandle, PolicySource, SOURCE_EVERY_MAX,
     SOURCE_EVERY_MIN, SetLimitError, Source, StoreUrl, Take, TakeError, Tries, WATCH_INTERVAL, Waits,
 };
 
@@ -124,13 +127,13 @@ impl Limiter {
     }
 
     /// What a policy's meters show.
-    pub fn usage(&self, policy: &str) -> Inquiry<Usage> {
-        usage(self.find(policy).map(Ask::new))
+    pub fn usage(&self, policy: &str) -> Pending<Usage> {
+        usage(self.find(policy).map(BoundCharges::shared))
     }
 
     /// Makes a policy's meters new for one subject. Permits granted before settle nothing afterwards.
-    pub fn reset(&self, policy: &str) -> Inquiry<()> {
-        reset(self.find(policy).map(Ask::new))
+    pub fn reset(&self, policy: &str) -> Pending<()> {
+        reset(self.find(policy).map(BoundCharges::shared))
     }
 
     /// A policy looked up once, for callers who take under it again and again.
@@ -141,7 +144,7 @@ impl Limiter {
 
     /// The clock that waiting goes by.
     pub fn clock(&self) -> &Arc<dyn Clock> {
-        &self.inner.registry.shared().clock
+        &self.inner.registry.state().clock
     }
 
     /// The policies in force, sorted by name.
@@ -177,15 +180,15 @@ impl Limiter {
 
     /// Permits whose units could not be given back, since the start.
     pub fn permits_lost(&self) -> u64 {
-        self.inner.registry.shared().permits_lost.load(Ordering::Relaxed)
+        self.inner.registry.state().permits_lost.load(Ordering::Relaxed)
     }
 
     /// How the store has been doing.
     pub fn store_status(&self) -> StoreStatus {
-        self.inner.registry.shared().breaker.status()
+        self.inner.registry.state().breaker.status()
     }
 
-    pub(crate) fn find(&self, policy: &str) -> Result<Arc<Bound>, TakeError> {
+    pub(crate) fn find(&self, policy: &str) -> Result<Arc<BoundPolicy>, TakeError> {
         self.inner.registry.find(policy)
     }
 
@@ -206,6 +209,7 @@ impl Limiter {
 #[derive(Default)]
 pub struct LimiterBuilder {
     policies: Vec<Arc<Policy>>,
+    api_policies: HashSet<Name>,
     sources: Vec<Wanted>,
     store: Option<Arc<dyn Store>>,
     clock: Option<Arc<dyn Clock>>,
@@ -231,10 +235,18 @@ impl LimiterBuilder {
         Ok(self)
     }
 
+    /// Names a policy as that of an outbound api: its recent grants are kept as evidence for incidents
+    /// ([`Permit::refused_by_vendor`](crate::Permit::refused_by_vendor)). A config's `[apis]` do so by themselves.
+    pub fn api_policy(mut self, policy: &str) -> Result<Self, BuildError> {
+        self.api_policies.insert(Name::new(policy).map_err(tollway_core::PolicyError::from)?);
+        Ok(self)
+    }
+
     /// Adds the policies of a config with their sources, and uses its store.
     pub fn config(mut self, config: &Config) -> Result<Self, BuildError> {
         self.policies.extend(config.policies().iter().cloned());
         check_names(&self.policies)?;
+        self.api_policies.extend(api_policies(config));
         self = self.sources(config.sources());
         match config.store() {
             Some(store) => self.store_at(store),
@@ -334,8 +346,9 @@ impl LimiterBuilder {
             }
         };
         let metrics = self.metrics.then(Metrics::new);
-        let shared = Shared::new(store, memory, clock, self.fixed_limits, metrics);
-        let registry = Arc::new(Registry::new(shared, self.policies));
+        let state = LimiterState::new(store, memory, clock, self.fixed_limits, metrics);
+        state.set_api_policies(self.api_policies);
+        let registry = Registry::start(state, self.policies);
         follow_in_background(&registry);
         let followed = Arc::new(Followed::default());
         self.sources.into_iter().for_each(|wanted| followed.begin(wanted, &registry));
@@ -345,10 +358,15 @@ impl LimiterBuilder {
 }
 
 fn put_in_force(config: &Config, registry: &Arc<Registry>, followed: &Followed, status: &mut ReloadStatus) {
+    registry.state().set_api_policies(api_policies(config).collect());
     registry.replace(config.policies().iter().cloned());
     followed.replace(config.sources(), registry);
     status.reloads += 1;
     status.error = None;
+}
+
+fn api_policies(config: &Config) -> impl Iterator<Item = Name> {
+    config.apis().iter().filter_map(|api| api.policy().cloned())
 }
 
 fn check_names(policies: &[Arc<Policy>]) -> Result<(), BuildError> {

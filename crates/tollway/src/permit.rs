@@ -6,20 +6,22 @@ mod ticket;
 use std::fmt;
 use std::sync::atomic::Ordering;
 
+use smallvec::SmallVec;
 use tokio::task::AbortHandle;
 use tollway_core::{
-    Answer, Begun, Booking, Cost, Decision, Grant, Outcome, PermitId, Reading, Settled, Span, StoreResult,
-    Terms, Timestamp, Verb,
+    Action, Answer, Begun, Booking, Charge, ChargeStatus, Cost, Decision, Outcome, PermitId, Policy, Settled,
+    Span, StoreResult, TakeOutcome, Terms, Timestamp,
 };
 
 use crate::background::in_background;
-use crate::bound::{Asks, next_permit};
-use crate::journal::Held;
+use crate::bound_charges::BoundCharges;
+use crate::bound_policy::next_permit;
+use crate::pending_take::wrong_answer;
+use crate::recent_grants::HeldPermit;
 use crate::renewal::keep_slots;
-use crate::request::wrong_answer;
 use crate::{Denied, TakeError};
 
-pub use ticket::{Ticket, TicketBegun, TicketParty};
+pub use ticket::{Ticket, TicketBegun, TicketCharge};
 
 /// A granted take.
 ///
@@ -28,10 +30,12 @@ pub use ticket::{Ticket, TicketBegun, TicketParty};
 /// Dropping it means the call is done: slots are freed, units stay spent.
 #[must_use = "dropping a permit means that the call is done"]
 pub struct Permit {
-    asks: Asks,
-    /// In the store's time, as the store needs it back.
+    charges: BoundCharges,
+    /// As the take was answered.
+    decision: Decision,
+    /// In the store's time, as the store needs it back; a late begin changes it.
     booking: Booking,
-    /// Whether it was decided without the store, or nothing was taken: nobody is owed anything.
+    /// Whether nothing of it is booked in the store: it was decided without the store, or only shadows were asked.
     unbooked: bool,
     /// Whether the same permit may be in other hands too, because its take had an id.
     remember: bool,
@@ -39,92 +43,112 @@ pub struct Permit {
     leased: bool,
     /// Whether dropping it has nothing left to do: it holds no slots, or they are freed.
     over: bool,
-    /// What few permits have.
-    more: Option<Box<More>>,
-    /// Its entry in the journals; none if another process may hold it as well.
-    _held: Option<Held>,
-}
-
-#[derive(Default)]
-struct More {
-    degraded: bool,
-    would_deny: u16,
-    readings: Vec<Reading>,
     /// When it may begin, and until when, by our clock, if that is not the store's.
     local: Option<(Timestamp, Timestamp)>,
     /// Keeps the slots of a long call.
-    renewal: Option<AbortHandle>,
+    renewal: Renewal,
+    /// Its entry among the recent grants of an api.
+    held: Option<HeldPermit>,
 }
 
-impl Drop for More {
-    fn drop(&mut self) {
-        if let Some(renewal) = &self.renewal {
-            renewal.abort();
+/// The task that renews slots; ends with the permit.
+#[derive(Default)]
+struct Renewal(Option<AbortHandle>);
+
+impl Renewal {
+    fn replace(&mut self, task: Option<AbortHandle>) {
+        if let Some(old) = std::mem::replace(&mut self.0, task) {
+            old.abort();
         }
     }
 }
 
+impl Drop for Renewal {
+    fn drop(&mut self) {
+        self.replace(None);
+    }
+}
+
 impl Permit {
-    /// The permit of a take that went the short way, in memory or from a lease: it has nothing that few permits have.
-    pub(crate) fn of_booking(asks: Asks, booking: Booking) -> Self {
-        let leased = asks.first().bound.leases.is_some();
-        let held = Some(Held::note(&asks, &booking));
-        Self { asks, booking, unbooked: false, remember: false, leased, over: true, more: None, _held: held }
+    /// The permit of a take that went the fast path, in memory or from a lease: no slots, no shadows, the store's time is
+    /// ours.
+    pub(crate) fn fast(charges: BoundCharges, decision: Decision, booking: Booking, leased: bool) -> Self {
+        Self {
+            charges,
+            decision,
+            booking,
+            unbooked: false,
+            remember: false,
+            leased,
+            over: true,
+            local: None,
+            renewal: Renewal::default(),
+            held: None,
+        }
     }
 
-    pub(crate) fn with_readings(mut self, readings: Vec<Reading>) -> Self {
-        self.more.get_or_insert_default().readings = readings;
+    /// The permit of a take that was paid from a lease.
+    pub(crate) fn leased(charges: BoundCharges, booking: Booking) -> Self {
+        let decision = Decision::new(booking.granted_at, TakeOutcome::Granted(booking));
+        Self::fast(charges, decision, booking, true).noted()
+    }
+
+    pub(crate) fn with_readings(mut self, charges: SmallVec<[ChargeStatus; 1]>) -> Self {
+        self.decision.charges = charges;
         self
     }
 
     pub(crate) fn new(
-        mut asks: Asks,
-        grant: Grant,
+        mut charges: BoundCharges,
+        decision: Decision,
         sent_at: Option<Timestamp>,
         remember: bool,
-        degraded: bool,
     ) -> Self {
-        asks.count_alarms(&grant);
-        let nothing = grant.would_deny != 0 && asks.forget_denied_shadows(grant.would_deny);
-        let unbooked = degraded || nothing;
-        let over = nothing || !asks.iter().any(|ask| ask.bound.policy.holds_slots());
-        let local = sent_at.map(|sent_at| local_times(&asks, &grant, sent_at));
-        let booking = grant.booking();
-        let (would_deny, readings) = (grant.would_deny, grant.readings);
-        let more = More { degraded, would_deny, readings, local, renewal: None };
-        let more = Some(Box::new(more));
-        let held = Some(Held::note(&asks, &booking));
-        let mut permit = Self { asks, booking, unbooked, remember, leased: false, over, more, _held: held };
+        charges.count_alarms(&decision);
+        let nothing = decision.would_deny != 0 && charges.drop_denied_shadows(&decision);
+        let over = nothing || !charges.holds_slots();
+        let booking = booking_of(&decision);
+        let local = sent_at.map(|sent_at| local_times(&charges, &decision, sent_at));
+        let unbooked = decision.degraded || nothing;
+        let mut permit = Self::fast(charges, decision, booking, false).noted();
+        (permit.unbooked, permit.remember, permit.over, permit.local) = (unbooked, remember, over, local);
         if !over {
             permit.keep_slots();
         }
         permit
     }
 
-    pub(crate) fn asks(&self) -> &Asks {
-        &self.asks
+    /// Kept among the recent grants of its policies, where those are apis'.
+    pub(crate) fn noted(mut self) -> Self {
+        self.held = HeldPermit::note(&self.charges, &self.booking);
+        self
+    }
+
+    pub(crate) fn charges(&self) -> &BoundCharges {
+        &self.charges
     }
 
     pub(crate) fn count(&self) {
-        for ask in self.asks.iter() {
-            if let Some(counts) = &ask.bound.counts {
-                counts.granted(ask.subject.as_str(), ask.cost());
+        // A repeated id took nothing this time.
+        if self.decision.repeated {
+            return;
+        }
+        for (charge, bound) in self.charges.iter() {
+            if let Some(counts) = &bound.counts {
+                counts.granted(charge.subject.as_str(), charge.cost());
             }
         }
     }
 
     #[cold]
     fn keep_slots(&mut self) {
-        let renewal = keep_slots(&self.asks, self.booking.permit, self.unbooked);
-        if let Some(old) = std::mem::replace(&mut self.more.get_or_insert_default().renewal, renewal) {
-            old.abort();
-        }
+        let task = keep_slots(&self.charges, self.booking.permit, self.unbooked);
+        self.renewal.replace(task);
     }
 
     /// By our clock: when it may begin, and until when.
     fn times(&self) -> (Timestamp, Timestamp) {
-        let local = self.more.as_ref().and_then(|more| more.local);
-        local.unwrap_or((self.booking.at, self.booking.good_until))
+        self.local.unwrap_or((self.booking.at, self.booking.good_until))
     }
 
     /// Its id, unique among all who share the store.
@@ -137,35 +161,30 @@ impl Permit {
         Some(self.booking.good_until).filter(|end| *end < Timestamp::MAX)
     }
 
+    /// The decision in full: when it was made, what every limit showed if the take asked for it, what shadows would have
+    /// denied.
+    pub fn decision(&self) -> &Decision {
+        &self.decision
+    }
+
     /// Whether it was decided without the store.
     pub fn degraded(&self) -> bool {
-        self.more.as_ref().is_some_and(|more| more.degraded)
+        self.decision.degraded
     }
 
     /// Whether a shadow policy would have denied it.
     pub fn would_deny(&self) -> bool {
-        self.more.as_ref().is_some_and(|more| more.would_deny != 0)
-    }
-
-    /// Whether the policy that the take named at this place, from 0, is a shadow that would have denied it.
-    pub fn would_deny_of(&self, place: usize) -> bool {
-        let bit = u32::try_from(place).ok().and_then(|place| 1u16.checked_shl(place)).unwrap_or(0);
-        self.more.as_ref().is_some_and(|more| more.would_deny & bit != 0)
-    }
-
-    /// What every limit showed after the grant, if the take asked for it.
-    pub fn readings(&self) -> &[Reading] {
-        self.more.as_ref().map_or(&[], |more| &more.readings)
+        self.decision.would_deny != 0
     }
 
     /// Makes sure that the call may go out now: free while the permit is good. If it came too late for its window, it
     /// takes again, at the back of the line; what it took before stays spent.
     pub async fn begin(&mut self) -> Result<(), TakeError> {
         loop {
-            let shared = self.asks.shared().clone();
+            let state = self.charges.state().clone();
             let (due, good_until) = self.times();
-            shared.timers.sleep_until(&*shared.clock, due).await?;
-            if self.unbooked || shared.clock.now() < good_until || self.begin_late().await? {
+            state.timers.sleep_until(&*state.clock, due).await?;
+            if self.unbooked || state.clock.now() < good_until || self.begin_late().await? {
                 return Ok(());
             }
         }
@@ -174,41 +193,36 @@ impl Permit {
     /// By our clock it is too late: the store says whether it may go out all the same, or takes again for it. Answers
     /// whether to go; else its times are new.
     async fn begin_late(&mut self) -> Result<bool, TakeError> {
-        let shared = self.asks.shared().clone();
-        let sent_at = if shared.in_process() { None } else { Some(shared.clock.now()) };
-        let (permit, max_wait) = (next_permit(), Span::MAX);
-        let terms = Terms { permit, max_wait, call: None, readings: false };
+        let state = self.charges.state().clone();
+        let sent_at = if state.in_process() { None } else { Some(state.clock.now()) };
+        let terms = Terms { max_wait: Span::MAX, ..Terms::now(next_permit()) };
         let booking = match self.leased {
             // The lease has ended; the store can only take again.
             true => Booking { at: Timestamp::EPOCH, good_until: Timestamp::EPOCH, ..self.booking },
             false => self.booking,
         };
-        match one(self.asks.send(Verb::Begin(booking, terms)).await)? {
+        match one(self.charges.send(Action::Begin(booking, terms)).await)? {
             Outcome::Begun(Begun::Now) => Ok(true),
             Outcome::Begun(Begun::Early(delay)) => {
-                let due = shared.clock.now().plus(delay);
-                shared.timers.sleep_until(&*shared.clock, due).await?;
+                let due = state.clock.now().plus(delay);
+                state.timers.sleep_until(&*state.clock, due).await?;
                 Ok(false)
             }
-            Outcome::Begun(Begun::Again(Decision::Granted(grant))) => {
-                self.taken_again(&grant, sent_at);
+            Outcome::Begun(Begun::Again(decision)) if decision.is_granted() => {
+                self.taken_again(&decision, sent_at);
                 Ok(false)
             }
-            Outcome::Begun(Begun::Again(Decision::Denied(denial))) => {
-                let bound = self.asks.get(denial.party).unwrap_or(self.asks.first()).bound.clone();
-                Err(TakeError::Denied(Denied { bound, denial, degraded: false }))
-            }
+            Outcome::Begun(Begun::Again(decision)) => Err(Denied::new(&self.charges, decision).into()),
             Outcome::Refused(refusal) => Err(refusal.into()),
             _ => Err(wrong_answer().into()),
         }
     }
 
-    fn taken_again(&mut self, grant: &Grant, sent_at: Option<Timestamp>) {
-        self.unbooked = grant.would_deny != 0 && self.asks.forget_denied_shadows(grant.would_deny);
-        self.booking = grant.booking();
+    fn taken_again(&mut self, decision: &Decision, sent_at: Option<Timestamp>) {
+        self.unbooked = decision.would_deny != 0 && self.charges.drop_denied_shadows(decision);
+        self.booking = booking_of(decision);
         self.leased = false;
-        let local = sent_at.map(|sent_at| local_times(&self.asks, grant, sent_at));
-        self.more.get_or_insert_default().local = local;
+        self.local = sent_at.map(|sent_at| local_times(&self.charges, decision, sent_at));
         if !self.over {
             self.keep_slots();
         }
@@ -234,7 +248,7 @@ impl Permit {
             return self.settle_leased(actual.first()).await;
         }
         let (booking, remember) = (self.booking, self.remember);
-        let answer = self.asks.send(Verb::Settle { booking, actual: &actual, remember });
+        let answer = self.charges.send(Action::Settle { booking, actual, remember });
         self.settled(answer).await
     }
 
@@ -257,54 +271,53 @@ impl Permit {
         }
         self.over = true;
         if self.unbooked {
-            self.asks.shared().fallback.done(&self.asks, self.booking.permit);
+            self.charges.state().fallback.done(self.charges.charges(), self.booking.permit);
         } else {
-            one(self.asks.send(Verb::Done(self.booking.permit)).await)?;
+            one(self.charges.send(Action::Done(self.booking.permit)).await)?;
         }
-        self.asks.shared().queues.notify(&self.asks);
+        self.charges.state().queues.notify(self.charges.charges());
         Ok(())
     }
 
     /// [`begin`](Permit::begin) on a thread without a runtime.
     pub fn begin_blocking(&mut self) -> Result<(), TakeError> {
-        let shared = self.asks.shared().clone();
-        shared.timers.block_on(self.begin())?
+        let state = self.charges.state().clone();
+        state.timers.block_on(self.begin())?
     }
 
     /// [`settle`](Permit::settle) on a thread without a runtime.
     pub fn settle_blocking(self, unit: &str, actual: u64) -> Result<Settled, TakeError> {
-        let shared = self.asks.shared().clone();
-        shared.timers.block_on(self.settle(unit, actual))?
+        let state = self.charges.state().clone();
+        state.timers.block_on(self.settle(unit, actual))?
     }
 
     /// [`give_back`](Permit::give_back) on a thread without a runtime.
     pub fn give_back_blocking(self) -> Result<Settled, TakeError> {
-        let shared = self.asks.shared().clone();
-        shared.timers.block_on(self.give_back())?
+        let state = self.charges.state().clone();
+        state.timers.block_on(self.give_back())?
     }
 
     /// [`done`](Permit::done) on a thread without a runtime.
     pub fn done_blocking(self) -> Result<(), TakeError> {
-        let shared = self.asks.shared().clone();
-        shared.timers.block_on(self.done())?
+        let state = self.charges.state().clone();
+        state.timers.block_on(self.done())?
     }
 
     /// As one whose time has not come: dropping it gives it back.
-    pub(crate) fn into_place(self) -> Place {
-        Place(Some(self))
+    pub(crate) fn into_pending(self) -> PendingPermit {
+        PendingPermit(Some(self))
     }
 
-    fn actual_costs(&self, amounts: &[(&str, u64)]) -> Result<Vec<Cost>, TakeError> {
-        let counts = |policy: &tollway_core::Policy, unit: &str| {
-            policy.units().iter().any(|known| known.as_str() == unit)
-        };
-        let known = |unit: &str| self.asks.iter().any(|ask| counts(&ask.bound.policy, unit));
-        let of_ask = |ask: &crate::bound::Ask| {
+    fn actual_costs(&self, amounts: &[(&str, u64)]) -> Result<SmallVec<[Cost; 1]>, TakeError> {
+        let counts = |policy: &Policy, unit: &str| policy.units().iter().any(|known| known.as_str() == unit);
+        let charges = self.charges.charges();
+        let known = |unit: &str| charges.iter().any(|charge| counts(&charge.policy, unit));
+        let actual = |charge: &Charge| {
             let named =
-                amounts.iter().copied().filter(|(unit, _)| counts(&ask.bound.policy, unit) || !known(unit));
-            ask.bound.policy.actual_cost(ask.cost(), named).map_err(TakeError::from)
+                amounts.iter().copied().filter(|(unit, _)| counts(&charge.policy, unit) || !known(unit));
+            charge.policy.actual_cost(charge.cost(), named).map_err(TakeError::from)
         };
-        self.asks.iter().map(of_ask).collect()
+        charges.iter().map(actual).collect()
     }
 
     /// Slots are freed with it; where they were not, dropping the permit still does.
@@ -313,7 +326,7 @@ impl Permit {
             Outcome::Settled(settled) => {
                 self.over |= settled != Settled::Dropped;
                 self.count_lost(settled);
-                self.asks.shared().queues.notify(&self.asks);
+                self.charges.state().queues.notify(self.charges.charges());
                 Ok(settled)
             }
             Outcome::Refused(refusal) => Err(refusal.into()),
@@ -323,12 +336,13 @@ impl Permit {
 
     fn count_lost(&self, settled: Settled) {
         if matches!(settled, Settled::Partly | Settled::Dropped) {
-            self.asks.shared().permits_lost.fetch_add(1, Ordering::Relaxed);
+            self.charges.state().permits_lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn send_return(&self) -> Answer {
-        self.asks.send(Verb::Return { booking: self.booking, remember: self.remember })
+    fn send_return(&mut self) -> Answer {
+        let (booking, remember) = (self.booking, self.remember);
+        self.charges.send(Action::Return { booking, remember })
     }
 }
 
@@ -337,17 +351,21 @@ impl Drop for Permit {
         match (self.over, self.unbooked) {
             (true, _) => {}
             (false, true) => {
-                self.asks.shared().fallback.done(&self.asks, self.booking.permit);
-                self.asks.shared().queues.notify(&self.asks);
+                self.charges.state().fallback.done(self.charges.charges(), self.booking.permit);
+                self.charges.state().queues.notify(self.charges.charges());
             }
-            (false, false) => in_background(&self.asks, self.asks.send(Verb::Done(self.booking.permit))),
+            (false, false) => {
+                let answer = self.charges.send(Action::Done(self.booking.permit));
+                in_background(&self.charges, answer);
+            }
         }
     }
 }
 
 impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let policies: Vec<&str> = self.asks.iter().map(|ask| ask.bound.policy.name().as_str()).collect();
+        let charges = self.charges.charges().iter();
+        let policies: Vec<&str> = charges.map(|charge| charge.policy.name().as_str()).collect();
         f.debug_struct("Permit")
             .field("policies", &policies)
             .field("booking", &self.booking)
@@ -355,15 +373,15 @@ impl fmt::Debug for Permit {
     }
 }
 
-/// A permit whose time has not come. Whoever stops waiting for it gives it back.
-pub(crate) struct Place(Option<Permit>);
+/// A permit whose time has not come. Dropping it gives the permit back.
+pub(crate) struct PendingPermit(Option<Permit>);
 
-impl Place {
+impl PendingPermit {
     pub(crate) async fn due(&self) -> Result<(), TakeError> {
         match &self.0 {
             Some(permit) => {
-                let shared = permit.asks.shared();
-                shared.timers.sleep_until(&*shared.clock, permit.times().0).await
+                let state = permit.charges.state();
+                state.timers.sleep_until(&*state.clock, permit.times().0).await
             }
             None => Ok(()),
         }
@@ -374,27 +392,34 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for PendingPermit {
     fn drop(&mut self) {
-        // A place taken under an id belongs to the id: whoever asks again with it is given the same place.
+        // A place taken under an id belongs to the id: the same call repeated gets the same place.
         if let Some(mut permit) = self.0.take()
             && !permit.unbooked
             && !permit.remember
         {
             permit.over = true;
             let answer = permit.send_return();
-            in_background(&permit.asks, answer);
+            in_background(&permit.charges, answer);
         }
     }
 }
 
+/// What the permit of a granted take keeps.
+fn booking_of(decision: &Decision) -> Booking {
+    let nothing =
+        Booking { permit: PermitId(0), granted_at: decision.now, at: decision.now, good_until: decision.now };
+    decision.booking().copied().unwrap_or(nothing)
+}
+
 /// From the store's time to ours: due when it surely is, counted from the answer; good while it surely is, counted from
 /// before the request went out.
-fn local_times(asks: &Asks, grant: &Grant, sent_at: Timestamp) -> (Timestamp, Timestamp) {
-    let due = asks.shared().clock.now().plus(grant.delay());
-    match grant.good_until {
+fn local_times(charges: &BoundCharges, decision: &Decision, sent_at: Timestamp) -> (Timestamp, Timestamp) {
+    let due = charges.state().clock.now().plus(decision.wait());
+    match booking_of(decision).good_until {
         Timestamp::MAX => (due, Timestamp::MAX),
-        good_until => (due, sent_at.plus(good_until.since(grant.now))),
+        good_until => (due, sent_at.plus(good_until.since(decision.now))),
     }
 }
 

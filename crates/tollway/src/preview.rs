@@ -1,9 +1,8 @@
 //! What a take would be answered, without taking.
 
-use tollway_core::{Answer, Decision, Outcome, Span, StoreResult, Terms, Verb};
+use tollway_core::{Action, Answer, Outcome, Span, StoreResult, Terms};
 
-use crate::bound::next_permit;
-use crate::request::{Request, wrong_answer};
+use crate::pending_take::{PendingTake, wrong_answer};
 use crate::{Denied, Take, TakeError, Tries};
 
 impl Take<'_, Tries> {
@@ -13,38 +12,37 @@ impl Take<'_, Tries> {
     /// let limiter = tollway::Limiter::builder().policy("adobe", ["2 requests / minute"])?.build();
     /// assert!(limiter.try_take("adobe").preview_now()?.is_none());
     /// assert!(limiter.try_take("adobe").cost("requests", 2).now()?.is_granted());
-    /// assert_eq!(limiter.try_take("adobe").preview_now()?.unwrap().readings()[0].remaining, 0);
+    /// assert_eq!(limiter.try_take("adobe").preview_now()?.unwrap().decision().charges[0].readings[0].remaining, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn preview_now(self) -> Result<Option<Denied>, TakeError> {
-        let request = self.into_request()?;
-        request.shared().may_block()?;
-        let result = match request.send_preview() {
+        let mut take = self.into_pending()?;
+        take.state().may_block()?;
+        let result = match take.send_preview() {
             Answer::Now(Some(result)) => result,
-            later => request.shared().timers.block_on(later)?,
+            later => take.state().timers.block_on(later)?,
         };
-        request.foresee(result)
+        take.foresee(result)
     }
 
     /// The same, on an async runtime.
     pub async fn preview(self) -> Result<Option<Denied>, TakeError> {
-        let request = self.into_request()?;
-        let result = request.send_preview().await;
-        request.foresee(result)
+        let mut take = self.into_pending()?;
+        let result = take.send_preview().await;
+        take.foresee(result)
     }
 }
 
-impl Request {
-    fn send_preview(&self) -> Answer {
-        let call = self.call();
-        let terms = Terms { permit: next_permit(), max_wait: Span::ZERO, call, readings: true };
-        self.asks.send(Verb::Preview(terms))
+impl PendingTake {
+    fn send_preview(&mut self) -> Answer {
+        let terms = Terms { max_wait: Span::ZERO, readings: true, ..self.terms.clone() };
+        self.charges.send(Action::Preview(terms))
     }
 
     fn foresee(self, result: StoreResult) -> Result<Option<Denied>, TakeError> {
         match result?.pop() {
-            Some(Outcome::Decided(Decision::Granted(_))) => Ok(None),
-            Some(Outcome::Decided(Decision::Denied(denial))) => Ok(Some(self.denied(denial, false))),
+            Some(Outcome::Decided(decision)) if decision.is_granted() => Ok(None),
+            Some(Outcome::Decided(decision)) => Ok(Some(self.denied(decision))),
             Some(Outcome::Refused(refusal)) => Err(refusal.into()),
             _ => Err(wrong_answer().into()),
         }

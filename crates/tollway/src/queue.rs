@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Mutex as Turn, Notify};
-use tollway_core::LineKey;
+use tollway_core::{Charge, LineKey};
 
 use crate::Denied;
-use crate::bound::{Ask, Asks};
+use crate::bound_charges::BoundCharges;
 
 /// How many may stand in the queues of a limiter. Each is a future that somebody holds, of a kilobyte or so; one more is
 /// answered at once, as if it would not wait.
@@ -22,7 +22,7 @@ pub(crate) struct Queues {
     waiting: Arc<Mutex<Waiting>>,
 }
 
-/// By the line of the take's first party.
+/// By the account of the take's first charge.
 #[derive(Default)]
 struct Waiting {
     /// Takes under one policy.
@@ -69,8 +69,8 @@ pub(crate) struct InQueue {
 
 impl Queues {
     /// Nothing if there are too many already.
-    pub(crate) fn join(&self, asks: &Asks) -> Option<InQueue> {
-        let (key, several) = (line_key(asks.first()), asks.len() > 1);
+    pub(crate) fn join(&self, charges: &BoundCharges) -> Option<InQueue> {
+        let (key, several) = (charges.first().0.key(), charges.charges().len() > 1);
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.standing >= STANDING_MAX {
             return None;
@@ -81,10 +81,10 @@ impl Queues {
     }
 
     /// Something of these lines came back: whoever's turn it is should ask again.
-    pub(crate) fn notify(&self, asks: &[Ask]) {
+    pub(crate) fn notify(&self, charges: &[Charge]) {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if !waiting.alone.is_empty() {
-            let queues = asks.iter().filter_map(|ask| waiting.alone.get(&line_key(ask)));
+            let queues = charges.iter().filter_map(|charge| waiting.alone.get(&charge.key()));
             queues.for_each(|queue| queue.freed.notify_one());
         }
         waiting.together.values().for_each(|queue| queue.freed.notify_one());
@@ -108,8 +108,4 @@ impl Drop for InQueue {
             waiting.queues(self.several).remove(&self.key);
         }
     }
-}
-
-fn line_key(ask: &Ask) -> LineKey {
-    LineKey { policy: ask.bound.policy.name().clone(), subject: ask.subject.clone() }
 }

@@ -8,12 +8,13 @@ use arc_swap::ArcSwap;
 use tollway_core::{Limit, LimitError, Name, Policy, Setting, Timestamp, nearest};
 
 use crate::TakeError;
-use crate::bound::{Bound, Shared};
+use crate::bound_policy::BoundPolicy;
+use crate::state::LimiterState;
 
 /// The policies in force. Lines are keyed by policy and limit, not by this: exchanging it loses no count.
 pub(crate) struct Registry {
-    shared: Arc<Shared>,
-    policies: ArcSwap<HashMap<String, Arc<Bound>>>,
+    state: Arc<LimiterState>,
+    policies: ArcSwap<HashMap<String, Arc<BoundPolicy>>>,
     /// Counts exchanges, so that a handle sees with one look whether it is out of date.
     generation: AtomicU64,
     /// What they are made of. One exchange at a time: the file's watch, the program and the store may all want one.
@@ -32,13 +33,19 @@ struct Origins {
 }
 
 impl Registry {
-    pub(crate) fn new(shared: Arc<Shared>, policies: impl IntoIterator<Item = Arc<Policy>>) -> Self {
-        let registry = Self {
-            shared,
+    /// Puts these policies in force, and makes them known to the state they share.
+    pub(crate) fn start(
+        state: Arc<LimiterState>,
+        policies: impl IntoIterator<Item = Arc<Policy>>,
+    ) -> Arc<Self> {
+        let registry = Arc::new(Self {
+            state,
             policies: ArcSwap::default(),
             generation: AtomicU64::new(0),
             origins: Mutex::default(),
-        };
+        });
+        // A state is made for one registry, so this is the first.
+        let _ = registry.state.registry.set(Arc::downgrade(&registry));
         registry.replace(policies);
         registry
     }
@@ -97,16 +104,16 @@ impl Registry {
         let generation = self.generation.load(Ordering::Acquire) + 1;
         let bind = |policy: &Arc<Policy>| {
             let policy = origins.in_force(policy);
-            let bound = Bound::new(Arc::clone(&self.shared), Arc::clone(&policy), generation);
+            let bound = BoundPolicy::new(Arc::clone(&self.state), Arc::clone(&policy), generation);
             (policy.name().to_string(), Arc::new(bound))
         };
         self.policies.store(Arc::new(origins.given.iter().map(bind).collect()));
         self.generation.store(generation, Ordering::Release);
         // Whoever waits for its turn may have it under the new limits.
-        self.shared.queues.notify_all();
+        self.state.queues.notify_all();
     }
 
-    pub(crate) fn find(&self, name: &str) -> Result<Arc<Bound>, TakeError> {
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<BoundPolicy>, TakeError> {
         let policies = self.policies.load();
         policies.get(name).cloned().ok_or_else(|| {
             let meant = nearest(name, policies.keys().map(String::as_str)).map(str::to_owned);
@@ -125,8 +132,8 @@ impl Registry {
         self.generation.load(Ordering::Acquire)
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    pub(crate) fn state(&self) -> &Arc<LimiterState> {
+        &self.state
     }
 }
 

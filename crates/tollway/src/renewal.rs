@@ -1,27 +1,27 @@
 //! Keeping the slots of a long call: renewed at a third of their life, until the permit is dropped.
 
 use tokio::task::AbortHandle;
-use tollway_core::{Algorithm, Outcome, PermitId, Span, Verb};
+use tollway_core::{Action, Algorithm, Outcome, PermitId, Span};
 
-use crate::bound::Asks;
+use crate::bound_charges::BoundCharges;
 
 /// Renews the permit's slots in the background, in the store or in the local meters; the handle ends it.
-pub(crate) fn keep_slots(asks: &Asks, permit: PermitId, local: bool) -> Option<AbortHandle> {
-    let life = shortest_life(asks)?;
-    let asks = asks.clone();
-    let shared = asks.shared().clone();
-    shared.timers.spawn(async move {
+pub(crate) fn keep_slots(charges: &BoundCharges, permit: PermitId, local: bool) -> Option<AbortHandle> {
+    let life = shortest_life(charges)?;
+    let mut charges = charges.clone();
+    let state = charges.state().clone();
+    state.timers.spawn(async move {
         loop {
-            let shared = asks.shared();
-            let next = shared.clock.now().plus(Span::from_micros(life.as_micros() / 3));
-            if shared.timers.sleep_until(&*shared.clock, next).await.is_err() {
+            let state = charges.state();
+            let next = state.clock.now().plus(Span::from_micros(life.as_micros() / 3));
+            if state.timers.sleep_until(&*state.clock, next).await.is_err() {
                 return;
             }
             if local {
-                shared.fallback.renew(&asks, permit);
+                state.fallback.renew(charges.charges(), permit);
                 continue;
             }
-            match asks.send(Verb::Renew(permit)).await.map(|outcomes| outcomes.into_iter().next()) {
+            match charges.send(Action::Renew(permit)).await.map(|outcomes| outcomes.into_iter().next()) {
                 Ok(Some(Outcome::Renewed(true))) => {}
                 Ok(_) => {
                     tracing::warn!(%permit, "the slot of a running call was lost: it outlived its expiry");
@@ -33,8 +33,8 @@ pub(crate) fn keep_slots(asks: &Asks, permit: PermitId, local: bool) -> Option<A
     })
 }
 
-fn shortest_life(asks: &Asks) -> Option<Span> {
-    let limits = asks.iter().flat_map(|ask| ask.bound.policy.limits());
+fn shortest_life(charges: &BoundCharges) -> Option<Span> {
+    let limits = charges.charges().iter().flat_map(|charge| charge.policy.limits());
     let lives = limits.filter_map(|limit| match limit.algorithm() {
         Algorithm::Concurrency { expires } => Some(*expires),
         _ => None,

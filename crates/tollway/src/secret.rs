@@ -22,7 +22,7 @@ impl Limiter {
     ///
     /// Two processes that make one at the same moment keep both, and agree on the first by when it was set.
     pub async fn shared_secrets(&self, fresh: Secret) -> Result<Vec<Secret>, SetLimitError> {
-        let store = Arc::clone(&self.registry().shared().store);
+        let store = Arc::clone(&self.registry().state().store);
         let kept = store.settings().ok_or(SetLimitError::NotKept)?;
         let known = read(kept).await?;
         if !known.is_empty() {
@@ -35,10 +35,15 @@ impl Limiter {
     }
 }
 
+/// Whether this setting is a secret, which must not be listed among the limits.
+pub(crate) fn is_secret(setting: &Setting) -> bool {
+    setting.policy.as_str() == KEPT_UNDER
+}
+
 /// The oldest first; among those of one moment, the same one everywhere.
 async fn read(kept: &dyn Settings) -> Result<Vec<Secret>, StoreError> {
     let mut settings: Vec<Setting> = kept.settings().await?;
-    settings.retain(|setting| setting.policy.as_str() == KEPT_UNDER);
+    settings.retain(is_secret);
     settings.sort_by(|one, other| (one.set_at, &one.limit).cmp(&(other.set_at, &other.limit)));
     let secrets = settings.iter().filter_map(|setting| from_text(setting.limit.as_str()));
     Ok(secrets.take(SECRETS_MAX).collect())

@@ -1,7 +1,6 @@
 //! Limits as data: changed while they are in use, kept in the store, followed by everyone who shares it.
 
-use std::future::{Future, IntoFuture};
-use std::pin::Pin;
+use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -10,9 +9,9 @@ use tollway_core::{
     nearest,
 };
 
-use crate::bound::Shared;
 use crate::registry::Registry;
-use crate::{Limiter, TakeError};
+use crate::secret::is_secret;
+use crate::{Limiter, Pending, TakeError};
 
 /// How often the store is asked for limits that were set elsewhere.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
@@ -57,29 +56,6 @@ pub enum SetLimitError {
     Store(#[from] StoreError),
 }
 
-/// Something asked of the store: await it, or ask for it [`now`](Errand::now) on a thread without a runtime.
-#[must_use = "nothing happens until it is awaited"]
-pub struct Errand<T> {
-    future: Pin<Box<dyn Future<Output = Result<T, SetLimitError>> + Send>>,
-    shared: Arc<Shared>,
-}
-
-impl<T> Errand<T> {
-    /// Does it on this thread, which must not belong to an async runtime.
-    pub fn now(self) -> Result<T, SetLimitError> {
-        self.shared.timers.block_on(self.future)?
-    }
-}
-
-impl<T> IntoFuture for Errand<T> {
-    type Output = Result<T, SetLimitError>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        self.future
-    }
-}
-
 impl Limiter {
     /// Sets a limit while it is in use, for everyone who shares the store: `to` is the limit as it should be, or only
     /// its amount. What is used stays used. Others follow within about a second; the config file no longer counts.
@@ -90,7 +66,7 @@ impl Limiter {
     /// assert_eq!(limiter.policies()[0].limits()[0].amount(), 250);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn set_limit(&self, policy: &str, limit: &str, to: &str) -> Errand<()> {
+    pub fn set_limit(&self, policy: &str, limit: &str, to: &str) -> Pending<(), SetLimitError> {
         let change = self.find_limit(policy, limit).and_then(|(policy, limit)| {
             let amounts = Some(read_amounts(&limit, to)?);
             Ok(SettingChange { policy: policy.name().clone(), limit: limit.name().clone(), amounts })
@@ -99,7 +75,7 @@ impl Limiter {
     }
 
     /// Puts the config file's limit in force again.
-    pub fn clear_limit(&self, policy: &str, limit: &str) -> Errand<()> {
+    pub fn clear_limit(&self, policy: &str, limit: &str) -> Pending<(), SetLimitError> {
         let change = self.find_limit(policy, limit).map(|(policy, limit)| SettingChange {
             policy: policy.name().clone(),
             limit: limit.name().clone(),
@@ -114,25 +90,25 @@ impl Limiter {
     }
 
     /// Puts in force what was set elsewhere; otherwise that happens within about a second.
-    pub fn follow_settings(&self) -> Errand<()> {
+    pub fn follow_settings(&self) -> Pending<(), SetLimitError> {
         let registry = Arc::clone(self.registry());
-        self.errand(async move { follow(&registry).await })
+        self.pending(async move { follow(&registry).await })
     }
 
-    fn change(&self, change: Result<SettingChange, SetLimitError>) -> Errand<()> {
+    fn change(&self, change: Result<SettingChange, SetLimitError>) -> Pending<(), SetLimitError> {
         let registry = Arc::clone(self.registry());
-        self.errand(async move {
+        self.pending(async move {
             let changed = kept_by(&registry)?.change(change?);
             changed.await?;
             follow(&registry).await
         })
     }
 
-    pub(crate) fn errand<T>(
+    pub(crate) fn pending<T>(
         &self,
         future: impl Future<Output = Result<T, SetLimitError>> + Send + 'static,
-    ) -> Errand<T> {
-        Errand { future: Box::pin(future), shared: Arc::clone(self.registry().shared()) }
+    ) -> Pending<T, SetLimitError> {
+        Pending::new(Some(Arc::clone(self.registry().state())), |_| future)
     }
 
     fn find_limit(&self, policy: &str, limit: &str) -> Result<(Arc<Policy>, Limit), SetLimitError> {
@@ -171,25 +147,28 @@ fn read_amounts(limit: &Limit, to: &str) -> Result<(u64, Option<u64>), SetLimitE
 }
 
 fn kept_by(registry: &Registry) -> Result<&dyn Settings, SetLimitError> {
-    let shared = registry.shared();
-    shared.store.settings().filter(|_| !shared.fixed_limits).ok_or(SetLimitError::NotKept)
+    let state = registry.state();
+    state.store.settings().filter(|_| !state.fixed_limits).ok_or(SetLimitError::NotKept)
 }
 
 async fn follow(registry: &Registry) -> Result<(), SetLimitError> {
     let settings = kept_by(registry)?.settings();
-    registry.set(settings.await?);
+    let mut settings = settings.await?;
+    // The signing secret is kept among the settings, and is none.
+    settings.retain(|setting| !is_secret(setting));
+    registry.set(settings);
     Ok(())
 }
 
 /// Follows what others set, until the last clone of the limiter is gone. A store that fails is asked again; meanwhile
 /// the last good values stay in force.
 pub(crate) fn follow_in_background(registry: &Arc<Registry>) {
-    let shared = registry.shared();
-    if shared.in_process() || kept_by(registry).is_err() {
+    let state = registry.state();
+    if state.in_process() || kept_by(registry).is_err() {
         return;
     }
     let registry = Arc::downgrade(registry);
-    shared.timers.spawn_own(async move {
+    state.timers.spawn_own(async move {
         while look(&registry).await {
             tokio::time::sleep(FOLLOW_INTERVAL).await;
         }

@@ -7,13 +7,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tollway_core::{Answer, CallId, Cost, DecideNow, GrantNow, Span, Subject};
+use smallvec::SmallVec;
+use tollway_core::{
+    Answer, CallId, Charge, ChargeStatus, Cost, FastDecision, Span, StoreResult, Subject, Terms,
+};
 
 use crate::background::InFlight;
-use crate::bound::{Ask, Asks, Bound, BoundRef, next_permit};
+use crate::bound_charges::BoundCharges;
+use crate::bound_policy::{BoundPolicy, BoundRef, next_permit};
 use crate::granted::{Granted, Taken};
 use crate::metrics::count;
-use crate::request::{Options, Request, Sent};
+use crate::pending_take::{PendingTake, Sent};
 use crate::waiting::wait_for_permit;
 use crate::{Denied, Limiter, Permit, TakeError};
 
@@ -42,7 +46,7 @@ pub struct Take<'l, Mode> {
     limiter: &'l Limiter,
     /// The policy named first, or why there is none.
     bound: Result<BoundRef<'l>, Box<TakeError>>,
-    /// Checked when the take leaves the short way: a subject that is not valid has no line to be found.
+    /// Checked when the take leaves the fast path: a subject that is not valid has no account to be found.
     subject: &'l str,
     cost: Option<Cost>,
     readings: bool,
@@ -53,9 +57,10 @@ pub struct Take<'l, Mode> {
 
 #[derive(Default)]
 struct More {
-    /// The policies named after the first.
-    asks: Vec<Ask>,
-    options: Options,
+    /// The charges named after the first.
+    charges: Vec<(Charge, Arc<BoundPolicy>)>,
+    max_wait: Option<Span>,
+    call: Option<CallId>,
 }
 
 impl<'l, Mode> Take<'l, Mode> {
@@ -67,10 +72,10 @@ impl<'l, Mode> Take<'l, Mode> {
     /// For whom the policy named last counts; without it, the policy's one shared subject.
     #[inline(always)]
     pub fn subject(mut self, subject: &'l str) -> Self {
-        match self.last_ask() {
+        match self.last_charge() {
             None => self.subject = subject,
-            Some(_) => self.change_last(|ask| {
-                ask.subject = Subject::new(subject)?;
+            Some(_) => self.change_last(|charge| {
+                charge.subject = Subject::new(subject)?;
                 Ok(())
             }),
         }
@@ -79,9 +84,9 @@ impl<'l, Mode> Take<'l, Mode> {
 
     /// How much of a unit the call takes under the policy named last.
     pub fn cost(mut self, unit: &str, amount: u64) -> Self {
-        if self.last_ask().is_some() {
-            self.change_last(|ask| {
-                ask.cost = Some(ask.bound.policy.cost_with(ask.cost().clone(), unit, amount)?);
+        if self.last_charge().is_some() {
+            self.change_last(|charge| {
+                charge.cost = Some(charge.policy.cost_with(charge.cost().clone(), unit, amount)?);
                 Ok(())
             });
         } else if let Ok(bound) = &self.bound {
@@ -97,20 +102,21 @@ impl<'l, Mode> Take<'l, Mode> {
     /// Also under this policy, all or nothing. `subject` and `cost` speak of it from here on.
     pub fn and(mut self, policy: &str) -> Self {
         match self.limiter.find(policy) {
-            Ok(bound) => self.add(Ask::new(bound)),
+            Ok(bound) => self.add(bound),
             Err(error) => self.fail(error),
         }
         self
     }
 
-    pub(crate) fn add(&mut self, ask: Ask) {
-        self.more.get_or_insert_default().asks.push(ask);
+    pub(crate) fn add(&mut self, bound: Arc<BoundPolicy>) {
+        let charge = Charge::new(Arc::clone(&bound.policy), Subject::SHARED);
+        self.more.get_or_insert_default().charges.push((charge, bound));
     }
 
     /// An id of the caller's: the same take repeated with it within ten minutes counts once.
     pub fn id(mut self, id: &str) -> Self {
         match CallId::new(id) {
-            Ok(id) => self.more.get_or_insert_default().options.call = Some(id),
+            Ok(id) => self.more.get_or_insert_default().call = Some(id),
             Err(error) => self.fail(error.into()),
         }
         self
@@ -123,13 +129,13 @@ impl<'l, Mode> Take<'l, Mode> {
     }
 
     #[inline(always)]
-    fn last_ask(&mut self) -> Option<&mut Ask> {
-        self.more.as_mut().and_then(|more| more.asks.last_mut())
+    fn last_charge(&mut self) -> Option<&mut Charge> {
+        self.more.as_mut().and_then(|more| more.charges.last_mut()).map(|(charge, _)| charge)
     }
 
-    fn change_last(&mut self, change: impl FnOnce(&mut Ask) -> Result<(), TakeError>) {
-        if let Some(ask) = self.last_ask()
-            && let Err(error) = change(ask)
+    fn change_last(&mut self, change: impl FnOnce(&mut Charge) -> Result<(), TakeError>) {
+        if let Some(charge) = self.last_charge()
+            && let Err(error) = change(charge)
         {
             self.fail(error);
         }
@@ -142,36 +148,35 @@ impl<'l, Mode> Take<'l, Mode> {
         }
     }
 
-    /// The whole question, owned, for the long way.
-    pub(crate) fn into_request(self) -> Result<Request, TakeError> {
+    /// The take as an operation, for the slow path.
+    pub(crate) fn into_pending(self) -> Result<PendingTake, TakeError> {
         let bound = match self.bound {
-            Ok(bound) => bound.to_arc(),
+            Ok(bound) => bound.into_arc(),
             Err(error) => return Err(*error),
         };
-        let first = Ask { bound, subject: Subject::new(self.subject)?, cost: self.cost };
-        let registry = Arc::clone(self.limiter.registry());
-        let readings = self.readings;
-        Ok(match self.more {
-            None => Request::new(Asks::One(first), Options { readings, ..Options::default() }, registry),
-            Some(more) => {
-                Request::new(Asks::new(first, more.asks), Options { readings, ..more.options }, registry)
-            }
-        })
+        let mut charges = BoundCharges::one(bound, Subject::new(self.subject)?, self.cost);
+        let mut terms = Terms { readings: self.readings, max_wait: Span::MAX, ..Terms::now(next_permit()) };
+        if let Some(more) = self.more {
+            more.charges.into_iter().for_each(|(charge, bound)| charges.push(charge, bound));
+            terms.call = more.call;
+            terms.max_wait = more.max_wait.unwrap_or(Span::MAX);
+        }
+        Ok(PendingTake { charges, terms })
     }
 }
 
 impl Take<'_, Waits> {
     /// The longest wait; the policy's own cap still holds.
     pub fn max_wait(mut self, wait: Duration) -> Self {
-        self.more.get_or_insert_default().options.max_wait = Some(wait.into());
+        self.more.get_or_insert_default().max_wait = Some(wait.into());
         self
     }
 
     /// Waits for the permit on this thread, which must not belong to an async runtime.
     pub fn wait(self) -> Result<Permit, TakeError> {
-        let request = self.into_request()?;
-        let shared = request.shared().clone();
-        shared.timers.block_on(wait_for_permit(request))?
+        let take = self.into_pending()?;
+        let state = Arc::clone(take.state());
+        state.timers.block_on(wait_for_permit(take))?
     }
 }
 
@@ -180,8 +185,8 @@ impl IntoFuture for Take<'_, Waits> {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let request = self.into_request();
-        Box::pin(async move { wait_for_permit(request?).await })
+        let take = self.into_pending();
+        Box::pin(async move { wait_for_permit(take?).await })
     }
 }
 
@@ -200,101 +205,96 @@ impl<'l> Take<'l, Tries> {
     }
 
     fn own_now(self) -> Result<Taken<'l>, TakeError> {
-        match self.decide_now() {
-            Some(taken) => Ok(taken),
-            None => self.into_request()?.decide_now(),
+        match self.decide_fast() {
+            Ok(taken) => Ok(taken),
+            Err(take) => take.into_pending()?.decide_now(),
         }
     }
 
-    /// The same for a take that a handle has lent everything to: nearly all of those that are to be quick.
+    /// The same for a take that a handle has lent everything to, which is nearly every take that has to be quick.
     #[inline(always)]
     fn lent_now(
         limiter: &'l Limiter,
-        bound: &'l Arc<Bound>,
+        bound: &'l Arc<BoundPolicy>,
         subject: &'l str,
     ) -> Result<Taken<'l>, TakeError> {
-        match bound.decide_now(subject, None) {
-            Some(DecideNow::Granted(granted)) => Ok(Taken::Granted(Granted::lent(bound, subject, granted))),
-            Some(DecideNow::Denied(denied)) => Ok(Taken::Denied(Denied::now(Arc::clone(bound), denied))),
-            None => Self::long_now(limiter, bound, subject),
+        match bound.decide_fast(subject, None) {
+            Some(FastDecision::Granted { now, good_until }) => {
+                Ok(Taken::Granted(Granted::lent(bound, subject, now, good_until)))
+            }
+            Some(denied) => Ok(Taken::Denied(Denied::fast(Arc::clone(bound), denied))),
+            None => Self::slow_now(limiter, bound, subject),
         }
     }
 
     #[cold]
-    fn long_now(
+    fn slow_now(
         limiter: &'l Limiter,
-        bound: &'l Arc<Bound>,
+        bound: &'l Arc<BoundPolicy>,
         subject: &'l str,
     ) -> Result<Taken<'l>, TakeError> {
-        Self::new(limiter, Ok(BoundRef::Lent(bound))).subject(subject).into_request()?.decide_now()
+        Self::new(limiter, Ok(BoundRef::Lent(bound))).subject(subject).into_pending()?.decide_now()
     }
 
-    /// The short way, where there is one: nothing has happened otherwise.
-    fn decide_now(&self) -> Option<Taken<'l>> {
-        let (Ok(bound), None) = (&self.bound, &self.more) else { return None };
+    /// The fast path, where it applies; otherwise nothing has happened.
+    fn decide_fast(self) -> Result<Taken<'l>, Self> {
+        let (Ok(bound), None) = (&self.bound, &self.more) else { return Err(self) };
         if self.readings {
-            return self.decide_and_read(bound);
+            return self.decide_and_read();
         }
-        Some(match (bound.decide_now(self.subject, self.cost.as_ref())?, bound, &self.cost) {
-            (DecideNow::Granted(granted), BoundRef::Lent(bound), None) => {
-                Taken::Granted(Granted::lent(bound, self.subject, granted))
+        match bound.decide_fast(self.subject, self.cost.as_ref()) {
+            None => Err(self),
+            Some(decided) => self.taken_fast(decided),
+        }
+    }
+
+    fn taken_fast(self, decided: FastDecision) -> Result<Taken<'l>, Self> {
+        match (self.bound, decided) {
+            (Err(error), _) => Err(Self { bound: Err(error), ..self }),
+            (Ok(bound), FastDecision::Granted { now, good_until }) => {
+                Ok(Taken::Granted(Granted::fast(bound, self.subject, self.cost, now, good_until)))
             }
-            (DecideNow::Granted(granted), ..) => Taken::Granted(self.own_grant(bound, granted)),
-            (DecideNow::Denied(denied), ..) => Taken::Denied(Denied::now(bound.to_arc(), denied)),
-        })
+            (Ok(bound), denied @ FastDecision::Denied { .. }) => {
+                Ok(Taken::Denied(Denied::fast(bound.into_arc(), denied)))
+            }
+        }
     }
 
     /// The same, with a reading of every limit.
-    fn decide_and_read(&self, bound: &BoundRef<'_>) -> Option<Taken<'l>> {
+    fn decide_and_read(self) -> Result<Taken<'l>, Self> {
+        let Ok(bound) = &self.bound else { return Err(self) };
         let cost = self.cost.as_ref().unwrap_or(bound.policy.default_cost());
-        let mut readings = Vec::new();
-        Some(match bound.decide_and_read(self.subject, cost, |reading| readings.push(reading))? {
-            DecideNow::Granted(granted) => {
-                let permit = self.own_permit(bound, granted);
-                Taken::Granted(Granted::owned(permit.with_readings(readings)))
-            }
-            DecideNow::Denied(denied) => {
-                let mut denied = Denied::now(bound.to_arc(), denied);
-                denied.denial.readings = readings;
-                Taken::Denied(denied)
-            }
-        })
-    }
-
-    /// A grant that cannot borrow all it needs: the policy was looked up for this take, or a cost was named.
-    fn own_grant(&self, bound: &BoundRef<'_>, granted: GrantNow) -> Granted<'l> {
-        Granted::owned(self.own_permit(bound, granted))
-    }
-
-    fn own_permit(&self, bound: &BoundRef<'_>, granted: GrantNow) -> Permit {
-        // The line was found under this subject, so it is a valid one.
-        let subject = Subject::new(self.subject).unwrap_or_default();
-        let ask = Ask { bound: bound.to_arc(), subject, cost: self.cost.clone() };
-        Permit::of_booking(Asks::One(ask), granted.booking(next_permit()))
+        let mut readings = Vec::with_capacity(bound.policy.limits().len());
+        let Some(decided) = bound.decide_and_read(self.subject, cost, |reading| readings.push(reading))
+        else {
+            return Err(self);
+        };
+        let status = ChargeStatus { policy: Arc::clone(&bound.policy), readings };
+        let charges = SmallVec::from_buf([status]);
+        self.taken_fast(decided).map(|taken| taken.with_readings(charges))
     }
 }
 
-impl Request {
-    /// The long way: through the store's one method.
+impl PendingTake {
+    /// The slow path: through the store's one method.
     fn decide_now(self) -> Result<Taken<'static>, TakeError> {
-        self.shared().may_block()?;
-        let asked = self.counts();
-        let taken = self.block_on_store()?;
-        count(asked.as_deref(), &taken);
+        self.state().may_block()?;
+        let taken = self.block_on_store();
+        count(&taken);
         taken
     }
 
-    /// What the store decided; or, outside, that it could not be waited for.
-    fn block_on_store(self) -> Result<Result<Taken<'static>, TakeError>, TakeError> {
-        if self.leased().is_some() {
-            return self.shared().clone().timers.block_on(self.ask(Span::ZERO));
+    fn block_on_store(mut self) -> Result<Taken<'static>, TakeError> {
+        if self.may_lease() {
+            let state = Arc::clone(self.state());
+            return state.timers.block_on(self.ask(Span::ZERO))?;
         }
-        let (sent, answer) = self.send_now();
+        let (sent, answer) = self.send(Span::ZERO);
         let result = match answer {
             Answer::Now(Some(result)) => result,
-            later => self.shared().timers.block_on(later)?,
+            later => self.state().timers.block_on(later)?,
         };
-        Ok(self.conclude(sent, result))
+        self.conclude(sent, result)
     }
 }
 
@@ -303,9 +303,9 @@ impl<'l> IntoFuture for Take<'l, Tries> {
     type IntoFuture = Trying<'l>;
 
     fn into_future(self) -> Trying<'l> {
-        Trying(match self.decide_now() {
-            Some(taken) => Step::Decided(taken),
-            None => self.into_request().map_or_else(Step::Failed, Step::Start),
+        Trying(match self.decide_fast() {
+            Ok(taken) => Step::Decided(taken),
+            Err(take) => take.into_pending().map_or_else(Step::Failed, |take| Step::Start(Box::new(take))),
         })
     }
 }
@@ -316,9 +316,9 @@ pub struct Trying<'l>(Step<'l>);
 
 enum Step<'l> {
     Decided(Taken<'l>),
-    Start(Request),
+    Start(Box<PendingTake>),
     Leased(Pin<Box<dyn Future<Output = Result<Taken<'static>, TakeError>> + Send>>),
-    Sent(Box<(Request, Sent, InFlight)>),
+    Sent(Box<PendingTake>, Sent, Box<InFlight>),
     Failed(TakeError),
     Over,
 }
@@ -327,12 +327,12 @@ impl<'l> Future for Trying<'l> {
     type Output = Result<Taken<'l>, TakeError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let (request, sent, mut answer) = match std::mem::replace(&mut self.0, Step::Over) {
+        let (take, sent, mut answer) = match std::mem::replace(&mut self.0, Step::Over) {
             Step::Decided(taken) => return Poll::Ready(Ok(taken)),
-            Step::Start(request) if request.leased().is_some() => {
+            Step::Start(mut take) if take.may_lease() => {
                 self.0 = Step::Leased(Box::pin(async move {
-                    let taken = request.ask(Span::ZERO).await;
-                    count(request.counts().as_deref(), &taken);
+                    let taken = take.ask(Span::ZERO).await;
+                    count(&taken);
                     taken
                 }));
                 return self.poll(context);
@@ -344,27 +344,31 @@ impl<'l> Future for Trying<'l> {
                 }
                 return taken;
             }
-            Step::Start(request) => {
-                let (sent, answer) = request.send_now();
-                let answer = request.in_flight(answer);
-                (request, sent, answer)
+            Step::Start(mut take) => {
+                let (sent, answer) = take.send(Span::ZERO);
+                if let Answer::Now(Some(result)) = answer {
+                    return Poll::Ready(concluded(*take, sent, result));
+                }
+                let answer = Box::new(take.in_flight(answer));
+                (take, sent, answer)
             }
-            Step::Sent(waiting) => *waiting,
+            Step::Sent(take, sent, answer) => (take, sent, answer),
             Step::Failed(error) => return Poll::Ready(Err(error)),
             // Polled after it was ready: a caller's mistake that must not end the process.
             Step::Over => return Poll::Pending,
         };
-        match Pin::new(&mut answer).poll(context) {
-            Poll::Ready(result) => {
-                let asked = request.counts();
-                let taken = request.conclude(sent, result);
-                count(asked.as_deref(), &taken);
-                Poll::Ready(taken)
-            }
+        match Pin::new(&mut *answer).poll(context) {
+            Poll::Ready(result) => Poll::Ready(concluded(*take, sent, result)),
             Poll::Pending => {
-                self.0 = Step::Sent(Box::new((request, sent, answer)));
+                self.0 = Step::Sent(take, sent, answer);
                 Poll::Pending
             }
         }
     }
+}
+
+fn concluded(take: PendingTake, sent: Sent, result: StoreResult) -> Result<Taken<'static>, TakeError> {
+    let taken = take.conclude(sent, result);
+    count(&taken);
+    taken
 }

@@ -1,13 +1,12 @@
 //! Looking at meters, and making them new.
 
-use std::future::{Future, IntoFuture};
-use std::pin::Pin;
+use std::sync::Arc;
 
-use tollway_core::{Answer, Name, Outcome, Reading, Span, Subject, Timestamp, Verb};
+use tollway_core::{Action, Limit, Name, Outcome, Reading, Span, Timestamp};
 
-use crate::TakeError;
-use crate::bound::{Ask, Asks};
-use crate::request::wrong_answer;
+use crate::bound_charges::BoundCharges;
+use crate::pending_take::wrong_answer;
+use crate::{Pending, TakeError};
 
 /// What a policy's meters show for one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,65 +38,33 @@ pub struct LimitUsage {
     pub as_of: Timestamp,
 }
 
-/// A question about one line.
-#[must_use = "a question does nothing until it is awaited"]
-pub struct Inquiry<T> {
-    ask: Result<Ask, TakeError>,
-    verb: Verb<'static>,
-    read: fn(Ask, Outcome) -> Result<T, TakeError>,
+pub(crate) fn usage(charges: Result<BoundCharges, TakeError>) -> Pending<Usage> {
+    ask(charges, Action::Peek, read_usage)
 }
 
-impl<T> Inquiry<T> {
-    /// For whom; without it, the policy's one shared subject.
-    pub fn subject(mut self, subject: &str) -> Self {
-        if let Ok(ask) = &mut self.ask {
-            match Subject::new(subject) {
-                Ok(subject) => ask.subject = subject,
-                Err(error) => self.ask = Err(error.into()),
-            }
+pub(crate) fn reset(charges: Result<BoundCharges, TakeError>) -> Pending<()> {
+    ask(charges, Action::Reset, read_reset)
+}
+
+fn ask<T: 'static>(
+    charges: Result<BoundCharges, TakeError>,
+    action: Action,
+    read: fn(&BoundCharges, Outcome) -> Result<T, TakeError>,
+) -> Pending<T> {
+    let state = charges.as_ref().ok().map(|charges| Arc::clone(charges.state()));
+    Pending::new(state, move |subject| async move {
+        let mut charges = charges?;
+        if let Some(charge) = charges.last_mut() {
+            charge.subject = subject;
         }
-        self
-    }
-
-    /// Asks on this thread, which must not belong to an async runtime unless the store is in process.
-    pub fn now(self) -> Result<T, TakeError> {
-        let ask = self.ask?;
-        let asks = Asks::One(ask.clone());
-        asks.shared().may_block()?;
-        let result = match asks.send(self.verb) {
-            Answer::Now(Some(result)) => result,
-            later => asks.shared().timers.block_on(later)?,
-        };
-        (self.read)(ask, result?.into_iter().next().ok_or_else(wrong_answer)?)
-    }
+        let outcomes = charges.send(action).await?;
+        read(&charges, outcomes.into_iter().next().ok_or_else(wrong_answer)?)
+    })
 }
 
-impl<T: 'static> IntoFuture for Inquiry<T> {
-    type Output = Result<T, TakeError>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        let Self { ask, verb, read } = self;
-        Box::pin(async move {
-            let ask = ask?;
-            let outcomes = Asks::One(ask.clone()).send(verb).await?;
-            read(ask, outcomes.into_iter().next().ok_or_else(wrong_answer)?)
-        })
-    }
-}
-
-pub(crate) fn usage(ask: Result<Ask, TakeError>) -> Inquiry<Usage> {
-    Inquiry { ask, verb: Verb::Peek, read: read_usage }
-}
-
-pub(crate) fn reset(ask: Result<Ask, TakeError>) -> Inquiry<()> {
-    Inquiry { ask, verb: Verb::Reset, read: read_reset }
-}
-
-fn read_usage(ask: Ask, outcome: Outcome) -> Result<Usage, TakeError> {
-    let Outcome::Peeked(readings) = outcome else { return Err(wrong_answer().into()) };
-    let limits = ask.bound.policy.limits().iter().zip(readings);
-    let show = |(limit, reading): (&tollway_core::Limit, Reading)| LimitUsage {
+fn read_usage(_: &BoundCharges, outcome: Outcome) -> Result<Usage, TakeError> {
+    let Outcome::Peeked(charges) = outcome else { return Err(wrong_answer().into()) };
+    let show = |(limit, reading): (&Limit, &Reading)| LimitUsage {
         name: limit.name().clone(),
         unit: limit.unit().clone(),
         amount: limit.amount(),
@@ -108,13 +75,14 @@ fn read_usage(ask: Ask, outcome: Outcome) -> Result<Usage, TakeError> {
         resets_in: reading.resets_at.since(reading.as_of),
         as_of: reading.as_of,
     };
+    let limits = charges.iter().flat_map(|charge| charge.policy.limits().iter().zip(&charge.readings));
     Ok(Usage { limits: limits.map(show).collect() })
 }
 
-fn read_reset(ask: Ask, outcome: Outcome) -> Result<(), TakeError> {
+fn read_reset(charges: &BoundCharges, outcome: Outcome) -> Result<(), TakeError> {
     match outcome {
         Outcome::Reset => {
-            ask.bound.shared.queues.notify(std::slice::from_ref(&ask));
+            charges.state().queues.notify(charges.charges());
             Ok(())
         }
         Outcome::Refused(refusal) => Err(refusal.into()),

@@ -18,7 +18,7 @@ use tollway_memory::MemoryStore;
 struct Later(MemoryStore);
 
 impl Store for Later {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         let answer = self.0.apply(batch);
         Answer::Later(Box::pin(async move {
             tokio::time::sleep(20.millis()).await;

@@ -18,7 +18,7 @@ struct Flaky {
 }
 
 impl Store for Flaky {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         if self.away.load(Ordering::SeqCst) {
             let message = "connection refused".to_owned();
             return Answer::now(Err(StoreError { fault: Fault::Network, retry: Retry::Unclear, message }));
@@ -170,7 +170,7 @@ async fn a_shadow_has_no_say_in_it() {
 struct Slow(MemoryStore);
 
 impl Store for Slow {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         let answer = self.0.apply(batch);
         Answer::Later(Box::pin(async move {
             tokio::time::sleep(1.seconds()).await;

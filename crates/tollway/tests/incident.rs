@@ -7,7 +7,7 @@ use tollway::Limiter;
 #[tokio::test]
 async fn a_refusal_of_the_vendor_is_kept_with_its_evidence() {
     let limits = ["rpm: 5 / minute bucket", "tpm: 250k tokens / minute bucket"];
-    let limiter = Limiter::builder().policy("gemini", limits).unwrap().build();
+    let limiter = Limiter::builder().policy("gemini", limits).unwrap().api_policy("gemini").unwrap().build();
     let done = limiter.take("gemini").cost("tokens", 100).await.unwrap();
     drop(done);
     let other = limiter.take("gemini").cost("tokens", 2_000).await.unwrap();
@@ -31,7 +31,7 @@ async fn a_refusal_of_the_vendor_is_kept_with_its_evidence() {
 
 #[tokio::test]
 async fn only_so_many_incidents_and_acquisitions_are_kept() {
-    let limiter = Limiter::builder().policy("busy", ["100k / minute"]).unwrap().build();
+    let limiter = Limiter::builder().policy("busy", ["100k / minute"]).unwrap().api_policy("busy").unwrap().build();
     for number in 0..300 {
         let permit = limiter.take("busy").await.unwrap();
         let incident = permit.refused_by_vendor(&number.to_string()).await.remove(0);

@@ -15,7 +15,7 @@ use tollway_testkit::ManualClock;
 struct Counted(FileStore, AtomicU64);
 
 impl Store for Counted {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         self.1.fetch_add(1, Ordering::SeqCst);
         self.0.apply(batch)
     }
@@ -194,7 +194,7 @@ fn takes_that_cannot_be_leased_go_to_the_store() {
             .unwrap()
             .granted()
             .unwrap()
-            .readings()
+            .decision().charges
             .is_empty()
     );
     assert_eq!(process.asked(), asked + 2);

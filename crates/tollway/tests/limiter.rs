@@ -140,13 +140,13 @@ async fn a2_usage_tells_count_limit_and_time_to_reset() {
 #[tokio::test]
 async fn readings_come_with_the_answer_if_they_were_asked_for() {
     let (limiter, _clock) = limiter();
-    assert!(permit(limiter.try_take("adobe").await).readings().is_empty());
+    assert!(permit(limiter.try_take("adobe").await).decision().charges[0].readings.is_empty());
     let yes = permit(limiter.try_take("adobe").and("gemini").with_readings().await);
-    assert_eq!(yes.readings().iter().map(|reading| reading.used).collect::<Vec<_>>(), [2, 1, 0, 1]);
+    assert_eq!(yes.decision().charges[0].readings.iter().map(|reading| reading.used).collect::<Vec<_>>(), [2, 1, 0, 1]);
     drop(permit(limiter.try_take("adobe").await));
     let no = denied(limiter.try_take("adobe").with_readings().await);
-    assert_eq!((no.readings()[0].used, no.readings()[0].remaining), (3, 0));
-    assert!(denied(limiter.try_take("adobe").await).readings().is_empty());
+    assert_eq!((no.decision().charges[0].readings[0].used, no.decision().charges[0].readings[0].remaining), (3, 0));
+    assert!(denied(limiter.try_take("adobe").await).decision().charges[0].readings.is_empty());
 }
 
 #[tokio::test]
@@ -213,7 +213,7 @@ async fn a_wrong_take_is_an_error_at_once_and_changes_no_meter() {
     let subjects: Vec<String> = (0..20).map(|n| n.to_string()).collect();
     let many = subjects.iter().fold(take().subject("0"), |take, subject| take.and("adobe").subject(subject));
     let error = many.await.unwrap_err();
-    assert!(matches!(error, TakeError::Refused(Refusal::PartyCount(21))), "{error}");
+    assert!(matches!(error, TakeError::Refused(Refusal::ChargeCount(21))), "{error}");
     assert_eq!(all().await, before);
     assert!(limiter.try_take("adobe").subject(&"x".repeat(1_024)).await.unwrap().is_granted());
 }

@@ -77,7 +77,7 @@ async fn what_a_shadow_would_deny_is_counted_under_its_name() {
 struct Gone;
 
 impl Store for Gone {
-    fn apply(&self, _batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, _batch: &[Operation]) -> Answer {
         let message = "gone".to_owned();
         Answer::now(Err(StoreError { fault: Fault::Network, retry: Retry::Safe, message }))
     }

@@ -136,7 +136,7 @@ fn usage_reports_count_limit_and_time_to_reset() {
 struct Counted(Arc<MinuteStore>, AtomicU64);
 
 impl Store for Counted {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         self.1.fetch_add(1, Ordering::SeqCst);
         self.0.apply(batch)
     }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tollway::core::{Answer, Fault, Lease, Operation, Retry, Verb};
+use tollway::core::{Answer, Fault, Lease, Operation, Retry, Action};
 use tollway::{Limiter, Policy, Span, Store, StoreError, Timestamp};
 use tollway_memory::{FileStore, MemoryStore};
 use tollway_testkit::ManualClock;
 
 struct NoSettings(FileStore);
 impl Store for NoSettings {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         self.0.apply(batch)
     }
 }
@@ -84,19 +84,19 @@ fn units_in_another_order_are_not_mixed_up() {
 /// A store with faults by rule.
 struct Rule {
     memory: MemoryStore,
-    fails: Box<dyn Fn(&Operation<'_>) -> bool + Send + Sync>,
+    fails: Box<dyn Fn(&Operation) -> bool + Send + Sync>,
     /// While set, takes wait.
     gate: Arc<AtomicBool>,
 }
 impl Store for Rule {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         if (self.fails)(&batch[0]) {
             let message = "fails".to_owned();
             return Answer::now(Err(StoreError { fault: Fault::Store, retry: Retry::Safe, message }));
         }
         let answer = self.memory.apply(batch);
         let gate = self.gate.clone();
-        if !matches!(batch[0].verb, Verb::Take(_)) {
+        if !matches!(batch[0].action, Action::Take(_)) {
             return answer;
         }
         Answer::Later(Box::pin(async move {
@@ -109,7 +109,7 @@ impl Store for Rule {
 }
 fn ruled(
     limits: &[&str],
-    fails: impl Fn(&Operation<'_>) -> bool + Send + Sync + 'static,
+    fails: impl Fn(&Operation) -> bool + Send + Sync + 'static,
 ) -> (Limiter, Arc<Rule>) {
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_001_200)));
     let store = Arc::new(Rule {
@@ -152,7 +152,7 @@ fn what_is_granted_while_the_debt_is_told_is_told_too() {
 fn what_is_granted_for_single_failures_is_told_too() {
     let count = AtomicU64::new(0);
     let (limiter, _store) = ruled(&["100 / hour"], move |operation| {
-        matches!(operation.verb, Verb::Take(_)) && count.fetch_add(1, Ordering::SeqCst).is_multiple_of(3)
+        matches!(operation.action, Action::Take(_)) && count.fetch_add(1, Ordering::SeqCst).is_multiple_of(3)
     });
     let granted = grants(&limiter, 1_000);
     std::thread::sleep(Duration::from_millis(1500));
@@ -174,7 +174,7 @@ fn good_one_is_stored(limiter: &Limiter) -> bool {
 #[test]
 fn one_bad_subject_does_not_keep_the_store_away() {
     let (limiter, _store) =
-        ruled(&["100 / hour"], |operation| operation.parties[0].subject.as_str() == "bad");
+        ruled(&["100 / hour"], |operation| operation.charges[0].subject.as_str() == "bad");
     for _ in 0..3 {
         let _ = limiter.try_take("api").subject("bad").now();
     }
@@ -184,7 +184,7 @@ fn one_bad_subject_does_not_keep_the_store_away() {
 #[test]
 fn a_debt_that_cannot_be_told_does_not_keep_the_store_away() {
     let (limiter, _store) = ruled(&["100 / hour"], |operation| {
-        operation.parties[0].subject.as_str().starts_with("new") && !matches!(operation.verb, Verb::Peek)
+        operation.charges[0].subject.as_str().starts_with("new") && !matches!(operation.action, Action::Peek)
     });
     for n in 0..3 {
         let _ = limiter.try_take("api").subject(&format!("new{n}")).now();

@@ -14,7 +14,7 @@ use tollway_testkit::servers::RedisServer;
 struct Counted(RedisStore, AtomicU64);
 
 impl Store for Counted {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         self.1.fetch_add(1, Ordering::SeqCst);
         self.0.apply(batch)
     }

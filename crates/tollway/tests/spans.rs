@@ -72,7 +72,7 @@ async fn a_store_that_fails_is_a_warning() {
     use tollway::core::{Answer, Fault, Operation, Retry};
     struct Away;
     impl tollway::Store for Away {
-        fn apply(&self, _: &[Operation<'_>]) -> Answer {
+        fn apply(&self, _: &[Operation]) -> Answer {
             let message = "connection refused".to_owned();
             Answer::now(Err(tollway::StoreError { fault: Fault::Network, retry: Retry::Safe, message }))
         }

@@ -403,7 +403,7 @@ struct Slow {
 }
 
 impl Store for Slow {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         let (answer, clock) = (self.store.apply(batch), Arc::clone(&self.clock));
         let took = Span::from_millis(self.millis.load(Ordering::SeqCst));
         Answer::Later(Box::pin(async move {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
 use tokio::sync::Mutex as Turn;
-use tollway_core::{Booking, Cost, GrantNow, Limit, Policy, Subject, Timestamp};
+use tollway_core::{Booking, Cost, FastDecision, Policy, Subject, Timestamp};
 
 pub(crate) use held::{Held, Spent};
 pub(crate) use refill::{Leased, Unleased, take};
@@ -59,10 +59,10 @@ impl Leases {
         subject: &str,
         cost: &Cost,
         now: Timestamp,
-    ) -> Option<GrantNow> {
+    ) -> Option<FastDecision> {
         let mut held = self.shard(subject);
         let window_ends = held.get_mut(subject)?.spend(policy, cost.amounts(), now)?;
-        Some(GrantNow { now, good_until: window_ends })
+        Some(FastDecision::Granted { now, good_until: window_ends })
     }
 
     /// Gives units of a permit back to the lease of its window; whether there was one.
@@ -130,8 +130,11 @@ impl Leases {
 
 /// Whether a lease under one policy can be spent under the other: the same meters, and amounts in the same order.
 pub(super) fn same_meters(one: &Arc<Policy>, other: &Arc<Policy>) -> bool {
-    let identities = |policy: &Policy| policy.limits().iter().map(Limit::identity).collect::<Vec<_>>();
-    Arc::ptr_eq(one, other) || (one.units() == other.units() && identities(one) == identities(other))
+    // Copies of one policy share the key, whose identities name the meters.
+    Arc::ptr_eq(one.key(), other.key())
+        || (one.units() == other.units() && one.limits().len() == other.limits().len() && {
+            one.limits().iter().zip(other.limits()).all(|(one, other)| one.identity() == other.identity())
+        })
 }
 
 /// A lease as it was granted. Times are our clock's, and early rather than late.

@@ -54,20 +54,20 @@ impl Limiter {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub async fn samples(&self) -> Vec<Sample> {
-        let Some(metrics) = &self.registry().shared().metrics else { return Vec::new() };
+        let Some(metrics) = &self.registry().state().metrics else { return Vec::new() };
         let mut gathered = Gathered::default();
-        let mut shared = Vec::new();
+        let mut state = Vec::new();
         for counts in metrics.all() {
             gathered.add_policy(&counts);
-            if counts.is_shared.load(Ordering::Relaxed) && !shared.contains(&counts.policy) {
-                shared.push(counts.policy.clone());
+            if counts.is_shared.load(Ordering::Relaxed) && !state.contains(&counts.policy) {
+                state.push(counts.policy.clone());
             }
         }
-        for policy in shared {
+        for policy in state {
             self.add_available(&policy, &mut gathered).await;
         }
         self.add_state(metrics, &mut gathered);
-        gathered.add_store(self.registry().shared().store.figures());
+        gathered.add_store(self.registry().state().store.figures());
         gathered.samples()
     }
 
@@ -84,7 +84,7 @@ impl Limiter {
         gathered.set(&FALLBACK_ACTIVATED, &[], status.fallbacks);
         gathered.set(&DEGRADED_DECISIONS, &[], status.degraded_decisions);
         gathered.set(&STORE_DEGRADED, &[], status.degraded_since.is_some().into());
-        let (alarms, now) = (&self.registry().shared().alarms, self.registry().shared().clock.now());
+        let (alarms, now) = (&self.registry().state().alarms, self.registry().state().clock.now());
         gathered.set(&STORE_THROTTLED, &[], alarms.is_throttled(now).into());
         gathered.set(&ACQUISITION_SLOW, &[], alarms.is_slow(now).into());
         gathered.set(&PERMITS_LOST, &[], self.permits_lost());

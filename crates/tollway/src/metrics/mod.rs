@@ -74,28 +74,25 @@ impl Metrics {
     }
 }
 
-/// Counts what came of a take that went the long way; `asked` are the counts of the policy that was named first.
-pub(crate) fn count(asked: Option<&PolicyCounts>, taken: &Result<Taken<'_>, TakeError>) {
+/// Counts what came of a take that left the fast path. A store that did not decide is counted where that happens.
+pub(crate) fn count(taken: &Result<Taken<'_>, TakeError>) {
     match taken {
         Ok(Taken::Granted(granted)) => granted.count(),
         Ok(Taken::Denied(denied)) => denied.count(),
-        Err(error) => count_error(asked, error),
+        Err(error) => count_error(error),
     }
 }
 
 /// The same for a take that waited.
-pub(crate) fn count_waited(asked: Option<&PolicyCounts>, taken: &Result<Permit, TakeError>) {
+pub(crate) fn count_waited(taken: &Result<Permit, TakeError>) {
     match taken {
         Ok(permit) => permit.count(),
-        Err(error) => count_error(asked, error),
+        Err(error) => count_error(error),
     }
 }
 
-fn count_error(asked: Option<&PolicyCounts>, error: &TakeError) {
-    match (error, asked) {
-        (TakeError::Denied(denied), _) => denied.count(),
-        (TakeError::Store(_), Some(asked)) => asked.failed(),
-        // What cannot be asked was not decided.
-        _ => {}
+fn count_error(error: &TakeError) {
+    if let TakeError::Denied(denied) = error {
+        denied.count();
     }
 }

@@ -1,21 +1,23 @@
 //! Settling a permit that was paid from a lease.
 
-use tollway_core::{Cost, Outcome, Party, Settled, Verb};
+use std::sync::Arc;
+
+use tollway_core::{Action, Charge, Cost, Outcome, Settled};
 
 use super::Permit;
 use crate::TakeError;
 use crate::debit::{debit, send};
 use crate::fallback::cost_of;
-use crate::request::wrong_answer;
+use crate::pending_take::wrong_answer;
 
 impl Permit {
     /// Puts the lease right; an overrun that it does not hold is debited in the store.
     pub(super) async fn settle_leased(self, actual: Option<&Cost>) -> Result<Settled, TakeError> {
-        let ask = self.asks.first();
-        let policy = &ask.bound.policy;
+        let (charge, _) = self.charges.first();
+        let policy = &charge.policy;
         let used = |unit| actual.map_or(0, |actual| actual.of(unit));
-        let unused = cost_of(policy, |unit| ask.cost().of(unit).saturating_sub(used(unit)));
-        let overrun = cost_of(policy, |unit| used(unit).saturating_sub(ask.cost().of(unit)));
+        let unused = cost_of(policy, |unit| charge.cost().of(unit).saturating_sub(used(unit)));
+        let overrun = cost_of(policy, |unit| used(unit).saturating_sub(charge.cost().of(unit)));
         let settled = match self.remember {
             true => self.settle_once(&unused, overrun).await?,
             false => self.settle_in_lease(&unused, overrun).await?,
@@ -25,16 +27,16 @@ impl Permit {
     }
 
     async fn settle_in_lease(&self, unused: &Cost, overrun: Cost) -> Result<Settled, TakeError> {
-        let ask = self.asks.first();
-        let (policy, leases, subject) = (&ask.bound.policy, ask.bound.leases.as_ref(), ask.subject.as_str());
+        let (charge, bound) = self.charges.first();
+        let (policy, leases, subject) = (&charge.policy, bound.leases.as_ref(), charge.subject.as_str());
         let window_ends = self.booking.good_until;
         let credited = is_nothing(unused)
             || leases.is_some_and(|leases| leases.credit(policy, subject, unused.amounts(), window_ends));
-        let now = ask.bound.shared.clock.now();
+        let now = bound.state.clock.now();
         let paid = is_nothing(&overrun)
             || leases.is_some_and(|leases| leases.spend(policy, subject, &overrun, now).is_some());
         if !paid {
-            debit(&ask.bound.shared, policy, &ask.subject, overrun).await?;
+            debit(&bound.state, policy, &charge.subject, overrun).await?;
         }
         Ok(if credited { Settled::Whole } else { Settled::Partly })
     }
@@ -45,12 +47,12 @@ impl Permit {
         if is_nothing(&overrun) {
             return Ok(if is_nothing(unused) { Settled::Whole } else { Settled::Dropped });
         }
-        let ask = self.asks.first();
-        let policy = &*ask.bound.policy;
-        let nothing = cost_of(policy, |_| 0);
-        let party = Party { policy, subject: &ask.subject, cost: &nothing };
-        let verb = Verb::Settle { booking: self.booking, actual: &[overrun], remember: true };
-        match send(&ask.bound.shared, party, verb).await? {
+        let (charge, bound) = self.charges.first();
+        let nothing = cost_of(&charge.policy, |_| 0);
+        let charge = Charge::new(Arc::clone(&charge.policy), charge.subject.clone()).with_cost(nothing);
+        let actual = [overrun].into();
+        let action = Action::Settle { booking: self.booking, actual, remember: true };
+        match send(&bound.state, charge, action).await? {
             Outcome::Settled(Settled::Whole) if !is_nothing(unused) => Ok(Settled::Partly),
             Outcome::Settled(settled) => Ok(settled),
             Outcome::Refused(refusal) => Err(refusal.into()),

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollway_core::{
-    Begun, Booking, Cost, Decision, Name, Outcome, Settled, Span, Subject, Terms, Timestamp, Verb,
+    Action, Begun, Booking, Charge, Decision, Name, Outcome, Refusal, Settled, Span, Subject, TakeOutcome,
+    Terms, Timestamp,
 };
 
 use super::{Permit, one};
-use crate::bound::{Ask, Asks, next_permit};
-use crate::request::wrong_answer;
+use crate::bound_charges::BoundCharges;
+use crate::bound_policy::{BoundPolicy, next_permit};
+use crate::pending_take::wrong_answer;
 use crate::{Denied, Limiter, TakeError};
 
 /// A permit as data. Whoever has it may begin, settle, return, renew or end the permit, in any process that shares the
@@ -35,12 +37,12 @@ pub struct Ticket {
     /// Whether it was paid from a lease.
     pub leased: bool,
     /// What was taken: at least one.
-    pub parties: Vec<TicketParty>,
+    pub charges: Vec<TicketCharge>,
 }
 
 /// What a ticket's permit took under one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TicketParty {
+pub struct TicketCharge {
     /// The policy.
     pub policy: Name,
     /// Whom it counts for.
@@ -71,37 +73,30 @@ impl Permit {
     /// Hands the permit out as data. It goes on without us: slots stay held until they expire.
     pub fn into_ticket(mut self) -> Ticket {
         self.over = true;
-        if let Some(renewal) = self.more.as_mut().and_then(|more| more.renewal.take()) {
-            renewal.abort();
-        }
-        let party = |ask: &Ask| {
-            let units = ask.bound.policy.units().iter().cloned();
-            let cost = units.zip(ask.cost().amounts().iter().copied()).collect();
-            TicketParty { policy: ask.bound.policy.name().clone(), subject: ask.subject.clone(), cost }
+        self.renewal.replace(None);
+        let ticket_charge = |charge: &Charge| {
+            let units = charge.policy.units().iter().cloned();
+            let cost = units.zip(charge.cost().amounts().iter().copied()).collect();
+            TicketCharge { policy: charge.policy.name().clone(), subject: charge.subject.clone(), cost }
         };
-        let parties = self.asks.iter().map(party).collect();
-        Ticket { booking: self.booking, unbooked: self.unbooked, leased: self.leased, parties }
+        let charges = self.charges.charges().iter().map(ticket_charge).collect();
+        Ticket { booking: self.booking, unbooked: self.unbooked, leased: self.leased, charges }
     }
 
     /// How long until its time.
     pub fn delay(&self) -> Duration {
         let (due, _) = self.times();
-        due.since(self.asks.shared().clock.now()).into()
-    }
-
-    /// When it was granted, by the clock of its readings.
-    pub fn granted_at(&self) -> Timestamp {
-        self.booking.granted_at
+        due.since(self.charges.state().clock.now()).into()
     }
 }
 
 impl Ticket {
     /// Makes sure that the call may go out now, as [`Permit::begin`] does, but says how long to wait instead of waiting.
     pub async fn begin(&self, limiter: &Limiter) -> Result<TicketBegun, TakeError> {
-        let asks = self.asks(limiter)?;
-        let shared = asks.shared().clone();
+        let mut charges = self.charges(limiter)?;
+        let state = charges.state().clone();
         // A lease ends by the clock of whoever held it; the store knows nothing of it and can only take again.
-        let good = self.leased && shared.clock.now() < self.booking.good_until;
+        let good = self.leased && state.clock.now() < self.booking.good_until;
         if self.unbooked || good {
             return Ok(TicketBegun::Now);
         }
@@ -109,18 +104,17 @@ impl Ticket {
             true => Booking { at: Timestamp::EPOCH, good_until: Timestamp::EPOCH, ..self.booking },
             false => self.booking,
         };
-        let terms = Terms { permit: next_permit(), max_wait: Span::MAX, call: None, readings: false };
-        match one(asks.send(Verb::Begin(booking, terms)).await)? {
+        let terms = Terms { max_wait: Span::MAX, ..Terms::now(next_permit()) };
+        match one(charges.send(Action::Begin(booking, terms)).await)? {
             Outcome::Begun(Begun::Now) => Ok(TicketBegun::Now),
             Outcome::Begun(Begun::Early(delay)) => Ok(TicketBegun::Early(delay.into())),
-            Outcome::Begun(Begun::Again(Decision::Granted(grant))) => {
-                let delay = grant.delay().into();
-                let ticket = Permit::new(asks, grant, None, true, false).into_ticket();
+            Outcome::Begun(Begun::Again(decision)) if decision.is_granted() => {
+                let delay = decision.wait().into();
+                let ticket = Permit::new(charges, decision, None, true).into_ticket();
                 Ok(TicketBegun::Again { ticket, delay })
             }
-            Outcome::Begun(Begun::Again(Decision::Denied(denial))) => {
-                let bound = asks.get(denial.party).unwrap_or(asks.first()).bound.clone();
-                Ok(TicketBegun::Denied(Denied { bound, denial, degraded: false }))
+            Outcome::Begun(Begun::Again(decision)) => {
+                Ok(TicketBegun::Denied(Denied::new(&charges, decision)))
             }
             Outcome::Refused(refusal) => Err(refusal.into()),
             _ => Err(wrong_answer().into()),
@@ -148,11 +142,11 @@ impl Ticket {
 
     /// The call goes on: keeps its slots. Answers whether it still had all of them.
     pub async fn renew(&self, limiter: &Limiter) -> Result<bool, TakeError> {
-        let asks = self.asks(limiter)?;
+        let mut charges = self.charges(limiter)?;
         if self.unbooked {
-            return Ok(asks.shared().fallback.renew(&asks, self.booking.permit));
+            return Ok(charges.state().fallback.renew(charges.charges(), self.booking.permit));
         }
-        match one(asks.send(Verb::Renew(self.booking.permit)).await)? {
+        match one(charges.send(Action::Renew(self.booking.permit)).await)? {
             Outcome::Renewed(held) => Ok(held),
             Outcome::Refused(refusal) => Err(refusal.into()),
             _ => Err(wrong_answer().into()),
@@ -161,23 +155,31 @@ impl Ticket {
 
     /// The permit, to be ended: others may hold the same ticket, so that refunds are remembered.
     fn permit(&self, limiter: &Limiter) -> Result<Permit, TakeError> {
-        let asks = self.asks(limiter)?;
-        let over = !asks.iter().any(|ask| ask.bound.policy.holds_slots());
+        let charges = self.charges(limiter)?;
+        let over = !charges.holds_slots();
         let (booking, unbooked, leased) = (self.booking, self.unbooked, self.leased);
-        Ok(Permit { asks, booking, unbooked, remember: true, leased, over, more: None, _held: None })
+        let decision = Decision::new(booking.granted_at, TakeOutcome::Granted(booking));
+        let mut permit = Permit::fast(charges, decision, booking, leased);
+        (permit.unbooked, permit.remember, permit.over) = (unbooked, true, over);
+        Ok(permit)
     }
 
     /// Its policies as they are in force. What they no longer count is no longer theirs to give back.
-    fn asks(&self, limiter: &Limiter) -> Result<Asks, TakeError> {
-        let ask = |party: &TicketParty| {
-            let bound = limiter.find(party.policy.as_str())?;
+    fn charges(&self, limiter: &Limiter) -> Result<BoundCharges, TakeError> {
+        let bind = |charge: &TicketCharge| -> Result<(Charge, Arc<BoundPolicy>), TakeError> {
+            let bound = limiter.find(charge.policy.as_str())?;
             let policy = Arc::clone(&bound.policy);
-            let known = party.cost.iter().filter(|(unit, _)| policy.units().contains(unit));
-            let cost: Cost = policy.cost(known.map(|(unit, amount)| (unit.as_str(), *amount)))?;
-            Ok(Ask { bound, subject: party.subject.clone(), cost: Some(cost) })
+            let known = charge.cost.iter().filter(|(unit, _)| policy.units().contains(unit));
+            let cost = policy.cost(known.map(|(unit, amount)| (unit.as_str(), *amount)))?;
+            Ok((Charge::new(policy, charge.subject.clone()).with_cost(cost), bound))
         };
-        let mut asks = self.parties.iter().map(ask).collect::<Result<Vec<_>, TakeError>>()?.into_iter();
-        let first = asks.next().ok_or(tollway_core::Refusal::PartyCount(0))?;
-        Ok(Asks::new(first, asks.collect()))
+        let mut bound = self.charges.iter().map(bind);
+        let (first, bound_first) = bound.next().ok_or(Refusal::ChargeCount(0))??;
+        let mut charges = BoundCharges::one(bound_first, first.subject, first.cost);
+        for next in bound {
+            let (charge, bound) = next?;
+            charges.push(charge, bound);
+        }
+        Ok(charges)
     }
 }

@@ -105,7 +105,7 @@ async fn read(
     let registry = registry.upgrade()?;
     let reading = Reading::of(policy.limits(), read);
     let mut after = status.borrow().clone();
-    after.note(reading, &policy, registry.shared().clock.now());
+    after.note(reading, &policy, registry.state().clock.now());
     // In force before anybody is told.
     registry.set_sourced(&wanted.policy, &after.amounts);
     status.send_replace(after);

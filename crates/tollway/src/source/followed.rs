@@ -9,9 +9,9 @@ use tollway_core::Name;
 
 use super::follow::follow;
 use super::{PolicySource, SourceStatus, Wanted};
-use crate::Limiter;
 use crate::registry::Registry;
-use crate::settings::Errand;
+use crate::settings::SetLimitError;
+use crate::{Limiter, Pending};
 
 /// The sources that a limiter follows, one for each policy that has one.
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl Followed {
         let (sender, status) = watch::channel(SourceStatus::new(&wanted));
         let (policy, configured) = (wanted.policy.clone(), wanted.configured.clone());
         let reading = follow(wanted, Arc::downgrade(registry), sender);
-        let task = registry.shared().timers.spawn_own(reading);
+        let task = registry.state().timers.spawn_own(reading);
         self.by_policy().insert(policy, Following { configured, status, task });
     }
 
@@ -89,9 +89,9 @@ impl Limiter {
 
     /// Waits until every source has been tried once, so that what it says is in force. A source that fails is no error
     /// here: it is warned of, and [`Limiter::sources`] tells.
-    pub fn sources_read(&self) -> Errand<()> {
+    pub fn sources_read(&self) -> Pending<(), SetLimitError> {
         let statuses = self.followed().statuses();
-        self.errand(async move {
+        self.pending(async move {
             for mut status in statuses {
                 // One that has ended will not be read.
                 let _ = status.wait_for(|status| status.tries > 0).await;

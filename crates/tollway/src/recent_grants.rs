@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
-use tollway_core::{Booking, Name, PermitId, Subject, Timestamp};
+use tollway_core::{Booking, Charge, Name, PermitId, Subject, Timestamp};
 
-use crate::bound::{Ask, Asks};
+use crate::bound_charges::BoundCharges;
+use crate::bound_policy::BoundPolicy;
 
 /// How many grants are remembered: those of a second or so at the rates that vendors allow.
-const ACQUISITIONS_MAX: usize = 64;
+const RECENT_GRANTS_MAX: usize = 64;
 
 /// A grant, as it is remembered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,12 +30,12 @@ pub struct Acquisition {
 
 /// The last grants of one policy that somebody picked up as permits, and how many of those permits are held.
 #[derive(Default)]
-pub(crate) struct Journal {
+pub(crate) struct RecentGrants {
     in_flight: AtomicU64,
     recent: Mutex<VecDeque<Acquisition>>,
 }
 
-impl Journal {
+impl RecentGrants {
     pub(crate) fn in_flight(&self) -> u64 {
         self.in_flight.load(Ordering::Relaxed)
     }
@@ -47,39 +48,44 @@ impl Journal {
     fn note(&self, acquisition: Acquisition) {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if recent.len() >= ACQUISITIONS_MAX {
+        if recent.len() >= RECENT_GRANTS_MAX {
             recent.pop_front();
         }
         recent.push_back(acquisition);
     }
 }
 
-/// A permit is held until this is dropped.
-pub(crate) struct Held(SmallVec<[Arc<Journal>; 1]>);
+/// Counts a permit as in flight until it is dropped.
+pub(crate) struct HeldPermit(SmallVec<[Arc<RecentGrants>; 1]>);
 
-impl Held {
-    /// Notes a permit in the journals of its policies.
-    pub(crate) fn note(asks: &Asks, booking: &Booking) -> Self {
-        let note = |ask: &Ask| {
-            let journal = ask.bound.journal.as_ref()?;
-            let units = ask.bound.policy.units().iter().cloned();
-            journal.note(Acquisition {
-                granted_at: booking.granted_at,
-                due_at: booking.at,
-                permit: booking.permit,
-                subject: ask.subject.clone(),
-                cost: units.zip(ask.cost().amounts().iter().copied()).collect(),
-            });
-            Some(Arc::clone(journal))
-        };
-        Self(asks.iter().filter_map(note).collect())
+impl HeldPermit {
+    /// Notes a permit with those of its policies that are apis'; none if it has none.
+    #[inline]
+    pub(crate) fn note(charges: &BoundCharges, booking: &Booking) -> Option<Self> {
+        if charges.iter().all(|(_, bound)| bound.recent.is_none()) {
+            return None;
+        }
+        Some(Self(charges.iter().filter_map(|(charge, bound)| note(charge, bound, booking)).collect()))
     }
 }
 
-impl Drop for Held {
+fn note(charge: &Charge, bound: &BoundPolicy, booking: &Booking) -> Option<Arc<RecentGrants>> {
+    let recent = bound.recent.as_ref()?;
+    let units = charge.policy.units().iter().cloned();
+    recent.note(Acquisition {
+        granted_at: booking.granted_at,
+        due_at: booking.at,
+        permit: booking.permit,
+        subject: charge.subject.clone(),
+        cost: units.zip(charge.cost().amounts().iter().copied()).collect(),
+    });
+    Some(Arc::clone(recent))
+}
+
+impl Drop for HeldPermit {
     fn drop(&mut self) {
-        for journal in &self.0 {
-            journal.in_flight.fetch_sub(1, Ordering::Relaxed);
+        for recent in &self.0 {
+            recent.in_flight.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

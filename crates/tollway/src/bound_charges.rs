@@ -1,0 +1,142 @@
+//! Charges with what their policies are bound to: what a take sends to the store, and what its permit goes on holding.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use smallvec::SmallVec;
+use tollway_core::{Action, Answer, Charge, Charges, Cost, Decision, Operation, Subject};
+
+use crate::bound_policy::BoundPolicy;
+use crate::state::LimiterState;
+
+/// The charges of one take, at least one, each with its bound policy.
+#[derive(Clone)]
+pub(crate) struct BoundCharges {
+    charges: Charges,
+    bounds: SmallVec<[Arc<BoundPolicy>; 1]>,
+}
+
+impl BoundCharges {
+    pub(crate) fn one(bound: Arc<BoundPolicy>, subject: Subject, cost: Option<Cost>) -> Self {
+        let charge = Charge { policy: Arc::clone(&bound.policy), subject, cost };
+        Self { charges: Charges::from_buf([charge]), bounds: SmallVec::from_buf([bound]) }
+    }
+
+    /// The shared subject of a policy, at its default cost.
+    pub(crate) fn shared(bound: Arc<BoundPolicy>) -> Self {
+        Self::one(bound, Subject::SHARED, None)
+    }
+
+    pub(crate) fn push(&mut self, charge: Charge, bound: Arc<BoundPolicy>) {
+        self.charges.push(charge);
+        self.bounds.push(bound);
+    }
+
+    /// The charge named last.
+    pub(crate) fn last_mut(&mut self) -> Option<&mut Charge> {
+        self.charges.last_mut()
+    }
+
+    #[inline]
+    pub(crate) fn state(&self) -> &Arc<LimiterState> {
+        &self.bounds[0].state
+    }
+
+    #[inline]
+    pub(crate) fn first(&self) -> (&Charge, &Arc<BoundPolicy>) {
+        (&self.charges[0], &self.bounds[0])
+    }
+
+    /// The only charge, if there is just one.
+    pub(crate) fn only(&self) -> Option<(&Charge, &Arc<BoundPolicy>)> {
+        (self.charges.len() == 1).then(|| self.first())
+    }
+
+    pub(crate) fn charges(&self) -> &[Charge] {
+        &self.charges
+    }
+
+    /// The bound policy of the charge at this index.
+    pub(crate) fn bound(&self, index: usize) -> &Arc<BoundPolicy> {
+        self.bounds.get(index).unwrap_or(&self.bounds[0])
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Charge, &Arc<BoundPolicy>)> {
+        self.charges.iter().zip(&self.bounds)
+    }
+
+    pub(crate) fn holds_slots(&self) -> bool {
+        self.charges.iter().any(|charge| charge.policy.holds_slots())
+    }
+
+    /// Exchanges each bound policy for what `newer` answers, if that is another one.
+    pub(crate) fn follow(&mut self, newer: impl Fn(&BoundPolicy) -> Option<Arc<BoundPolicy>>) {
+        for (charge, bound) in self.charges.iter_mut().zip(&mut self.bounds) {
+            if let Some(found) = newer(bound) {
+                charge.policy = Arc::clone(&found.policy);
+                *bound = found;
+            }
+        }
+    }
+
+    /// Counts what somebody should look at: shadows that would have denied, and a meter that holds more than its limit.
+    pub(crate) fn count_alarms(&self, decision: &Decision) {
+        if decision.over {
+            let policy = self.charges[0].policy.name();
+            tracing::error!(%policy, "a meter holds more than its limit (I1)");
+            self.state().metrics.iter().for_each(|metrics| {
+                metrics.never_over.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        if decision.would_deny != 0 {
+            let shadows = self.bounds.iter().enumerate().filter(|(index, _)| decision.would_deny_of(*index));
+            shadows.filter_map(|(_, bound)| bound.counts.as_ref()).for_each(|counts| counts.would_deny());
+        }
+    }
+
+    /// Drops the shadows that would have denied: nothing was taken from them, so nothing is owed to them. If there is
+    /// nothing else, keeps them and returns true.
+    #[cold]
+    pub(crate) fn drop_denied_shadows(&mut self, decision: &Decision) -> bool {
+        let kept = |index: &usize| !decision.would_deny_of(*index);
+        let kept: SmallVec<[usize; 4]> = (0..self.charges.len()).filter(kept).collect();
+        if kept.is_empty() {
+            return true;
+        }
+        self.charges = kept.iter().map(|index| self.charges[*index].clone()).collect();
+        self.bounds = kept.iter().map(|index| Arc::clone(&self.bounds[*index])).collect();
+        false
+    }
+
+    /// Sends an action on these accounts to the store, unless the breaker keeps it from being asked.
+    pub(crate) fn send(&mut self, action: Action) -> Answer {
+        if self.state().in_process() {
+            return self.apply(action);
+        }
+        if matches!(action, Action::Reset) {
+            self.end_leases();
+        }
+        if let Some(error) = self.state().breaker.refuses() {
+            return Answer::now(Err(error));
+        }
+        let answer = self.apply(action);
+        crate::outage::observed(self.state(), answer)
+    }
+
+    /// The charges are lent to the store as part of an operation, and taken back.
+    fn apply(&mut self, action: Action) -> Answer {
+        let operation = Operation { charges: std::mem::take(&mut self.charges), action };
+        let answer = self.state().store.apply(std::slice::from_ref(&operation));
+        self.charges = operation.charges;
+        answer
+    }
+
+    /// The meters are about to be reset; what is left of a lease from before ends with them.
+    fn end_leases(&self) {
+        for (charge, bound) in self.iter() {
+            if let Some(leases) = &bound.leases {
+                drop(leases.end(charge.subject.as_str()));
+            }
+        }
+    }
+}
