@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use tollway_core::{
-    Answer, Clock, Line, LineKey, Operation, Outcome, Party, Store, Timestamp, Transition, apply,
+    Answer, Charge, Clock, Line, LineKey, Operation, Outcome, Store, Timestamp, Transition, apply,
 };
 
 /// A store that holds all lines while it decides, and forgets each as soon as it may.
@@ -27,10 +27,10 @@ impl PlainStore {
         Self { judged: true, ..Self::new(clock) }
     }
 
-    fn apply_one(&self, operation: &Operation<'_>) -> Outcome {
+    fn apply_one(&self, operation: &Operation) -> Outcome {
         let mut kept = self.lines.lock().expect("nobody panics while holding the lines");
         let now = self.clock.now();
-        let before = load(&kept, operation.parties, now);
+        let before = load(&kept, &operation.charges, now);
         let mut after = before.clone();
         let applied = apply(operation, &mut after, now);
         if self.judged {
@@ -38,33 +38,29 @@ impl PlainStore {
             judge(operation, &before, after, &applied.outcome, now);
         }
         if applied.changed {
-            kept.extend(operation.parties.iter().map(key_of).zip(after));
+            kept.extend(operation.charges.iter().map(Charge::key).zip(after));
         }
         applied.outcome
     }
 }
 
 impl Store for PlainStore {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         Answer::now(Ok(batch.iter().map(|operation| self.apply_one(operation)).collect()))
     }
 }
 
-/// The lines of the parties; one that has expired is new, which must make no difference (I6).
-pub(crate) fn load(kept: &HashMap<LineKey, Line>, parties: &[Party<'_>], now: Timestamp) -> Vec<Line> {
-    let line_of = |party: &Party<'_>| match kept.get(&key_of(party)) {
+/// The lines of the charges; one that has expired is new, which must make no difference (I6).
+pub(crate) fn load(kept: &HashMap<LineKey, Line>, charges: &[Charge], now: Timestamp) -> Vec<Line> {
+    let line_of = |charge: &Charge| match kept.get(&charge.key()) {
         Some(line) if line.expires > now => line.clone(),
-        _ => Line::new(party.policy),
+        _ => Line::new(&charge.policy),
     };
-    parties.iter().map(line_of).collect()
+    charges.iter().map(line_of).collect()
 }
 
-pub(crate) fn key_of(party: &Party<'_>) -> LineKey {
-    LineKey { policy: party.policy.name().clone(), subject: party.subject.clone() }
-}
-
-fn judge(operation: &Operation<'_>, before: &[Line], after: &[Line], outcome: &Outcome, now: Timestamp) {
-    let transition = Transition { operation: *operation, before, after, outcome, now };
+fn judge(operation: &Operation, before: &[Line], after: &[Line], outcome: &Outcome, now: Timestamp) {
+    let transition = Transition { operation, before, after, outcome, now };
     if let Err(violation) = transition.check() {
         panic!("{violation}\nbefore: {before:?}\nafter: {after:?}\nanswer: {outcome:?}");
     }

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use tollway_core::{
-    Answer, Applied, Clock, Decision, Line, LineKey, Operation, Outcome, Span, Store, Timestamp, Verb, apply,
+    Action, Answer, Applied, Clock, Decision, Line, LineKey, Operation, Outcome, Span, Store, TakeOutcome,
+    Timestamp, apply,
 };
 
-use crate::plain::{key_of, load};
+use crate::plain::load;
 
 /// What is wrong with the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub enum Bug {
     LostExpiry,
     /// Applies a granted take twice, as a retry without an id would.
     DoubleCharge,
-    /// Keeps what a denied take over several parties took from those that had room.
+    /// Keeps what a denied take over several charges took from those that had room.
     LeakingDenial,
     /// Answers a place in line a little earlier than it booked.
     EarlyGrant,
@@ -54,16 +55,16 @@ impl PlantedStore {
         Self { bug, clock, lines: Mutex::default(), whole: Mutex::default() }
     }
 
-    fn read(&self, operation: &Operation<'_>, now: Timestamp) -> Vec<Line> {
+    fn read(&self, operation: &Operation, now: Timestamp) -> Vec<Line> {
         let too_early = if self.bug == Bug::LostExpiry { Span::from_millis(200) } else { Span::ZERO };
-        load(&self.lines.lock().unwrap(), operation.parties, now.plus(too_early))
+        load(&self.lines.lock().unwrap(), &operation.charges, now.plus(too_early))
     }
 
-    fn write(&self, operation: &Operation<'_>, lines: Vec<Line>) {
-        self.lines.lock().unwrap().extend(operation.parties.iter().map(key_of).zip(lines));
+    fn write(&self, operation: &Operation, lines: Vec<Line>) {
+        self.lines.lock().unwrap().extend(operation.charges.iter().map(tollway_core::Charge::key).zip(lines));
     }
 
-    fn apply_one(&self, operation: &Operation<'_>) -> Outcome {
+    fn apply_one(&self, operation: &Operation) -> Outcome {
         let _held = (self.bug != Bug::CheckThenAdd).then(|| self.whole.lock().unwrap());
         let now = self.clock.now();
         let mut lines = self.read(operation, now);
@@ -74,12 +75,19 @@ impl PlantedStore {
         let Applied { mut outcome, changed } = apply(operation, &mut lines, now);
         match (self.bug, &mut outcome) {
             (Bug::Wrap, Outcome::Refused(_)) => return self.wrapped(operation, before, now),
-            (Bug::DoubleCharge, Outcome::Decided(Decision::Granted(grant))) if !grant.repeated => {
+            (Bug::DoubleCharge, Outcome::Decided(decision))
+                if decision.is_granted() && !decision.repeated =>
+            {
                 apply(operation, &mut lines, now);
             }
-            (Bug::LeakingDenial, Outcome::Decided(Decision::Denied(_))) => self.leak(operation, now),
-            (Bug::EarlyGrant, Outcome::Decided(Decision::Granted(grant))) if grant.at > grant.now => {
-                grant.at = grant.at.minus(Span::from_micros(1));
+            (Bug::LeakingDenial, Outcome::Decided(decision)) if !decision.is_granted() => {
+                self.leak(operation, now);
+            }
+            (
+                Bug::EarlyGrant,
+                Outcome::Decided(Decision { now, outcome: TakeOutcome::Granted(booking), .. }),
+            ) if booking.at > *now => {
+                booking.at = booking.at.minus(Span::from_micros(1));
             }
             _ => {}
         }
@@ -90,35 +98,25 @@ impl PlantedStore {
     }
 
     /// Takes the low bits of a cost that is too large, and says that all of it was granted.
-    fn wrapped(&self, operation: &Operation<'_>, mut lines: Vec<Line>, now: Timestamp) -> Outcome {
+    fn wrapped(&self, operation: &Operation, mut lines: Vec<Line>, now: Timestamp) -> Outcome {
         let low = |amount: &u64| amount & 0xffff;
-        let costs: Option<Vec<_>> = operation
-            .parties
-            .iter()
-            .map(|party| {
-                let units = party.policy.units().iter().map(|unit| unit.as_str());
-                party.policy.cost(units.zip(party.cost.amounts().iter().map(low))).ok()
-            })
-            .collect();
-        let costs = costs.unwrap_or_default();
-        let parties: Vec<_> = operation
-            .parties
-            .iter()
-            .zip(&costs)
-            .map(|(party, cost)| tollway_core::Party { cost, ..*party })
-            .collect();
-        let applied = apply(&Operation { parties: &parties, verb: operation.verb }, &mut lines, now);
+        let mut wrapped = operation.clone();
+        for charge in &mut wrapped.charges {
+            let units = charge.policy.units().iter().map(|unit| unit.as_str());
+            charge.cost = charge.policy.cost(units.zip(charge.cost().amounts().iter().map(low))).ok();
+        }
+        let applied = apply(&wrapped, &mut lines, now);
         if applied.changed {
             self.write(operation, lines);
         }
         applied.outcome
     }
 
-    /// Takes from each party by itself.
-    fn leak(&self, operation: &Operation<'_>, now: Timestamp) {
-        let Verb::Take(_) = operation.verb else { return };
-        for party in operation.parties {
-            let alone = Operation { parties: std::slice::from_ref(party), verb: operation.verb };
+    /// Takes from each charge by itself.
+    fn leak(&self, operation: &Operation, now: Timestamp) {
+        let Action::Take(_) = operation.action else { return };
+        for charge in &operation.charges {
+            let alone = Operation::one(charge.clone(), operation.action.clone());
             let mut lines = self.read(&alone, now);
             if apply(&alone, &mut lines, now).changed {
                 self.write(&alone, lines);
@@ -128,7 +126,7 @@ impl PlantedStore {
 }
 
 impl Store for PlantedStore {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         Answer::now(Ok(batch.iter().map(|operation| self.apply_one(operation)).collect()))
     }
 }

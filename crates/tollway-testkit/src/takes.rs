@@ -1,11 +1,11 @@
 //! Short words for what tests of a store do most: take, look, and keep out of each other's way.
 
 use std::process;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollway_core::{
-    Decision, Grant, Operation, Outcome, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb, Party, PermitId,
-    Policy, Reading, Span, Store, StoreError, Subject, Verb,
+    Action, Booking, Charge, Operation, Outcome, PermitId, Policy, Reading, Store, StoreError, Subject, Terms,
 };
 
 use crate::wait_for;
@@ -37,22 +37,21 @@ pub fn subject(name: &str) -> Subject {
 }
 
 /// A take under all of these policies, of what each costs by default, that does not wait.
-pub fn take_operation(policies: &[&Policy], subject: &Subject) -> OwnedOperation {
-    let party = |policy: &&Policy| OwnedParty {
-        policy: (*policy).clone(),
-        subject: subject.clone(),
-        cost: policy.default_cost().clone(),
-    };
-    let terms = OwnedTerms { permit: fresh_permit(), max_wait: Span::ZERO, call: None, readings: false };
-    OwnedOperation { parties: policies.iter().map(party).collect(), verb: OwnedVerb::Take(terms) }
+pub fn take_operation(policies: &[&Policy], subject: &Subject) -> Operation {
+    let charge = |policy: &&Policy| Charge::new(Arc::new((*policy).clone()), subject.clone());
+    let action = Action::Take(Terms::now(fresh_permit()));
+    Operation { charges: policies.iter().map(charge).collect(), action }
 }
 
-/// Takes under all of these policies; the grant, if it was granted.
-pub fn take(store: &dyn Store, policies: &[&Policy], subject: &Subject) -> Result<Option<Grant>, StoreError> {
-    let answer = take_operation(policies, subject).lend(|operation| store.apply(&[*operation]));
+/// Takes under all of these policies; what its permit keeps, if it was granted.
+pub fn take(
+    store: &dyn Store,
+    policies: &[&Policy],
+    subject: &Subject,
+) -> Result<Option<Booking>, StoreError> {
+    let answer = store.apply(&[take_operation(policies, subject)]);
     match wait_for(answer)?.into_iter().next() {
-        Some(Outcome::Decided(Decision::Granted(grant))) => Ok(Some(grant)),
-        Some(Outcome::Decided(Decision::Denied(_))) => Ok(None),
+        Some(Outcome::Decided(decision)) => Ok(decision.booking().copied()),
         other => panic!("a take is answered with {other:?}"),
     }
 }
@@ -64,10 +63,10 @@ pub fn try_take(store: &dyn Store, policy: &Policy, subject: &Subject) -> bool {
 
 /// How all meters of a line stand.
 pub fn readings(store: &dyn Store, policy: &Policy, subject: &Subject) -> Vec<Reading> {
-    let party = Party { policy, subject, cost: policy.default_cost() };
-    let outcomes = wait_for(store.apply(&[Operation { parties: &[party], verb: Verb::Peek }])).unwrap();
+    let charge = Charge::new(Arc::new(policy.clone()), subject.clone());
+    let outcomes = wait_for(store.apply(&[Operation::one(charge, Action::Peek)])).unwrap();
     match outcomes.into_iter().next() {
-        Some(Outcome::Peeked(readings)) => readings,
+        Some(Outcome::Peeked(mut charges)) => charges.remove(0).readings,
         other => panic!("a peek is answered with {other:?}"),
     }
 }

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 
 use tollway_core::{
-    Algorithm, CallId, Decision, Grant, Limit, Outcome, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb,
-    Policy, Span, Store, Subject, Timestamp,
+    Action, Algorithm, Booking, CallId, Charge, Limit, Operation, Outcome, Policy, Span, Store, Subject,
+    TakeOutcome, Terms, Timestamp,
 };
 
-use super::lab::{at, booking_of, fresh_name, fresh_permit};
+use super::lab::{at, fresh_name, fresh_permit};
 use super::{Failure, Report, attempt};
 use crate::history::{Call, History, Rule, Stretch, Told};
 use crate::{Random, Rig, wait_for};
@@ -90,7 +90,7 @@ struct Round<'r> {
     time: Time<'r>,
     /// Asked of the rig once: all threads must meet on it.
     store: Arc<dyn Store>,
-    policy: Policy,
+    policy: Arc<Policy>,
     most: u64,
     pace: Pace,
 }
@@ -101,7 +101,7 @@ impl<'r> Round<'r> {
         let time = Time { rig, surely: AtomicU64::new(0), at_most: AtomicU64::new(0) };
         let store = rig.store();
         time.set(at(0), 0);
-        Self { time, store, policy, most, pace }
+        Self { time, store, policy: Arc::new(policy), most, pace }
     }
 
     /// Answers how many calls were judged.
@@ -149,44 +149,44 @@ impl<'r> Round<'r> {
     fn call(&self, key: u64, id: Option<u64>, amount: u64, gives_back: bool) -> Call {
         let side = self.side(key, amount);
         let call = id.map(|id| CallId::new(&id.to_string()).expect("a number is an id"));
-        let wish = OwnedTerms { permit: fresh_permit(), max_wait: Span::ZERO, call, readings: true };
-        let (outcome, when) =
-            self.apply(OwnedOperation { parties: vec![side.clone()], verb: OwnedVerb::Take(wish) });
+        let wish = Terms { permit: fresh_permit(), max_wait: Span::ZERO, call, readings: true };
+        let (outcome, when) = self.apply(Operation::one(side.clone(), Action::Take(wish)));
         let (told, grant) = match outcome {
-            Outcome::Decided(Decision::Granted(grant)) if grant.repeated => (Told::Repeated, None),
-            Outcome::Decided(Decision::Granted(grant)) => {
-                assert!(!grant.over, "A-1: the engine itself says that it is over: {grant:?}");
-                (Told::Admitted, Some(grant))
-            }
-            Outcome::Decided(Decision::Denied(denial)) => {
-                assert!(denial.retry_at > denial.now, "A-5: told to come back at once: {denial:?}");
-                (Told::Denied, None)
-            }
+            Outcome::Decided(decision) => match decision.outcome {
+                TakeOutcome::Granted(_) if decision.repeated => (Told::Repeated, None),
+                TakeOutcome::Granted(booking) => {
+                    assert!(!decision.over, "A-1: the engine itself says that it is over: {decision:?}");
+                    (Told::Admitted, Some(booking))
+                }
+                TakeOutcome::Denied(denial) => {
+                    assert!(denial.retry_at > decision.now, "A-5: told to come back at once: {decision:?}");
+                    (Told::Denied, None)
+                }
+            },
             other => panic!("a take is answered with {other:?}"),
         };
-        let costs = self.policy.charges(&side.cost).map(|(_, charge)| charge).collect();
+        let costs = self.policy.amounts(side.cost()).map(|(_, amount)| amount).collect();
         // Only calls without an id come back: a repeated one would be told that it still holds what is gone.
-        let back =
-            grant.filter(|_| gives_back && id.is_none()).and_then(|grant| self.give_back(side, &grant));
+        let back = grant.filter(|_| gives_back && id.is_none()).and_then(|grant| self.give_back(side, grant));
         Call { id, key, costs, when, told, back }
     }
 
     /// Slots are done, windows returned. Buckets keep what they gave, so that rates stay easy to judge.
-    fn give_back(&self, side: OwnedParty, grant: &Grant) -> Option<Stretch> {
+    fn give_back(&self, side: Charge, booking: Booking) -> Option<Stretch> {
         let algorithm = self.policy.limits()[0].algorithm();
-        let verb = match algorithm {
-            Algorithm::Concurrency { .. } => OwnedVerb::Done(grant.permit),
+        let action = match algorithm {
+            Algorithm::Concurrency { .. } => Action::Done(booking.permit),
             Algorithm::Window(_) if self.policy.limits().len() == 1 => {
-                OwnedVerb::Return { booking: booking_of(grant), remember: false }
+                Action::Return { booking, remember: false }
             }
             _ => return None,
         };
-        Some(self.apply(OwnedOperation { parties: vec![side], verb }).1)
+        Some(self.apply(Operation::one(side, action)).1)
     }
 
-    fn apply(&self, deed: OwnedOperation) -> (Outcome, Stretch) {
+    fn apply(&self, deed: Operation) -> (Outcome, Stretch) {
         let store = &self.store;
-        let act = || deed.lend(|operation| wait_for(store.apply(&[*operation])).expect("the store answers"));
+        let act = || wait_for(store.apply(std::slice::from_ref(&deed))).expect("the store answers");
         let (mut outcomes, when) = self.time.measure(act);
         (outcomes.remove(0), when)
     }
@@ -195,10 +195,9 @@ impl<'r> Round<'r> {
     /// left than the limit.
     fn denials_took_nothing(&self, history: &History) {
         for key in 0..2 {
-            let (outcome, _) =
-                self.apply(OwnedOperation { parties: vec![self.side(key, 1)], verb: OwnedVerb::Peek });
-            let Outcome::Peeked(readings) = outcome else { panic!("a peek is answered with {outcome:?}") };
-            for (limit, reading) in readings.iter().enumerate() {
+            let (outcome, _) = self.apply(Operation::one(self.side(key, 1), Action::Peek));
+            let Outcome::Peeked(charges) = outcome else { panic!("a peek is answered with {outcome:?}") };
+            for (limit, reading) in charges[0].readings.iter().enumerate() {
                 assert!(reading.remaining <= reading.capacity, "A-5: {reading:?}");
                 let kept =
                     |call: &&Call| call.key == key && call.told == Told::Admitted && call.back.is_none();
@@ -213,13 +212,10 @@ impl<'r> Round<'r> {
         }
     }
 
-    fn side(&self, key: u64, amount: u64) -> OwnedParty {
+    fn side(&self, key: u64, amount: u64) -> Charge {
         let cost = self.policy.cost([("requests", amount)]).expect("all targets count requests");
-        OwnedParty {
-            policy: self.policy.clone(),
-            subject: Subject::new(&key.to_string()).expect("a number is a subject"),
-            cost,
-        }
+        let subject = Subject::new(&key.to_string()).expect("a number is a subject");
+        Charge::new(Arc::clone(&self.policy), subject).with_cost(cost)
     }
 
     fn rules(&self) -> Vec<Rule> {

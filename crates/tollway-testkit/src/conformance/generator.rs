@@ -1,8 +1,10 @@
 //! What a random sequence does next: time, policies, takes, and what becomes of permits.
 
+use std::sync::Arc;
+
 use tollway_core::{
-    Algorithm, Begun, CallId, Cost, Decision, Limit, Name, Outcome, OwnedOperation, OwnedParty, OwnedTerms,
-    OwnedVerb, Policy, Span, Subject, Timestamp,
+    Action, Algorithm, Begun, CallId, Charge, Charges, Cost, Limit, Name, Operation, Outcome, Policy, Span,
+    Subject, TakeOutcome, Terms, Timestamp,
 };
 
 use super::lab::{Permit, at, fresh_name, fresh_permit};
@@ -37,9 +39,9 @@ const AT_HAND: usize = 12;
 pub(super) struct Generator {
     random: Random,
     /// Every policy in the versions that its config goes through.
-    policies: Vec<Vec<Policy>>,
+    policies: Vec<Vec<Arc<Policy>>>,
     permits: Vec<Permit>,
-    takes: Vec<OwnedOperation>,
+    takes: Vec<Operation>,
     /// Times at which something was said to happen: worth going to, exactly or just before.
     moments: Vec<Timestamp>,
 }
@@ -47,7 +49,9 @@ pub(super) struct Generator {
 impl Generator {
     pub(super) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let policies = (0..random.between(1, 3)).map(|_| versions(&mut random)).collect();
+        let policies = (0..random.between(1, 3))
+            .map(|_| versions(&mut random).into_iter().map(Arc::new).collect())
+            .collect();
         Self { random, policies, permits: Vec::new(), takes: Vec::new(), moments: Vec::new() }
     }
 
@@ -81,7 +85,7 @@ impl Generator {
     }
 
     /// The next thing to do.
-    pub(super) fn next_deed(&mut self) -> OwnedOperation {
+    pub(super) fn next_deed(&mut self) -> Operation {
         let choice = self.random.below(100);
         if choice >= 60 && !self.permits.is_empty() {
             return self.about_a_permit(choice);
@@ -90,32 +94,33 @@ impl Generator {
             return self.repeated_take();
         }
         match choice {
-            0..5 => OwnedOperation { parties: self.sides(), verb: OwnedVerb::Peek },
+            0..5 => Operation { charges: self.sides(), action: Action::Peek },
             6..9 => {
-                let verb = OwnedVerb::Preview(self.wish(None));
-                OwnedOperation { parties: self.sides(), verb }
+                let action = Action::Preview(self.wish(None));
+                Operation { charges: self.sides(), action }
             }
-            5 if self.random.percent(50) => OwnedOperation { parties: self.sides(), verb: OwnedVerb::Reset },
+            5 if self.random.percent(50) => Operation { charges: self.sides(), action: Action::Reset },
             _ => self.take(),
         }
     }
 
     /// Remembers what may be used or gone to later.
-    pub(super) fn learn(&mut self, deed: &OwnedOperation, outcome: &Outcome) {
+    pub(super) fn learn(&mut self, deed: &Operation, outcome: &Outcome) {
         match outcome {
-            Outcome::Decided(decision) | Outcome::Begun(Begun::Again(decision)) => match decision {
-                Decision::Granted(grant) => {
-                    self.moments.extend([grant.at, grant.good_until]);
-                    if matches!(deed.verb, OwnedVerb::Preview(_)) {
+            Outcome::Decided(decision) | Outcome::Begun(Begun::Again(decision)) => match decision.outcome {
+                TakeOutcome::Granted(booking) => {
+                    self.moments.extend([booking.at, booking.good_until]);
+                    if matches!(deed.action, Action::Preview(_)) {
                         return;
                     }
-                    self.permits.push(Permit { sides: deed.parties.clone(), grant: grant.clone() });
+                    let (sides, decision) = (deed.charges.clone(), decision.clone());
+                    self.permits.push(Permit { sides, booking, decision });
                 }
-                Decision::Denied(denial) => self.moments.push(denial.retry_at),
+                TakeOutcome::Denied(denial) => self.moments.push(denial.retry_at),
             },
             _ => {}
         }
-        if matches!(&deed.verb, OwnedVerb::Take(wish) if wish.call.is_some()) {
+        if matches!(&deed.action, Action::Take(wish) if wish.call.is_some()) {
             self.takes.push(deed.clone());
         }
         keep_newest(&mut self.permits);
@@ -123,68 +128,68 @@ impl Generator {
         keep_newest(&mut self.moments);
     }
 
-    fn take(&mut self) -> OwnedOperation {
+    fn take(&mut self) -> Operation {
         let call =
             self.random.percent(15).then(|| CallId::new(&format!("id-{}", self.random.below(6))).unwrap());
-        OwnedOperation { parties: self.sides(), verb: OwnedVerb::Take(self.wish(call)) }
+        Operation { charges: self.sides(), action: Action::Take(self.wish(call)) }
     }
 
-    /// The same id again: mostly with the same parties, sometimes turned round, sometimes at another cost.
-    fn repeated_take(&mut self) -> OwnedOperation {
+    /// The same id again: mostly with the same charges, sometimes turned round, sometimes at another cost.
+    fn repeated_take(&mut self) -> Operation {
         let mut deed = self.random.pick(&self.takes).clone();
-        let OwnedVerb::Take(OwnedTerms { call, .. }) = deed.verb else { return deed };
-        deed.verb = OwnedVerb::Take(self.wish(call));
+        let Action::Take(Terms { call, .. }) = deed.action else { return deed };
+        deed.action = Action::Take(self.wish(call));
         if self.random.percent(30) {
-            deed.parties.reverse();
+            deed.charges.reverse();
         }
         if self.random.percent(20) {
-            deed.parties[0].cost = self.cost(&deed.parties[0].policy.clone());
+            deed.charges[0].cost = Some(self.cost(&deed.charges[0].policy.clone()));
         }
         deed
     }
 
-    fn about_a_permit(&mut self, choice: u64) -> OwnedOperation {
+    fn about_a_permit(&mut self, choice: u64) -> Operation {
         let index = self.random.index(self.permits.len());
         let permit = self.permits[index].clone();
-        let (sides, booking) = (permit.sides.clone(), permit.booking());
+        let (sides, booking) = (permit.sides.clone(), permit.booking);
         let remember = self.random.percent(40);
-        let verb = match choice {
-            60..70 => OwnedVerb::Return { booking, remember },
+        let action = match choice {
+            60..70 => Action::Return { booking, remember },
             70..82 => {
                 let actual = sides.iter().map(|side| self.actual(side)).collect();
-                OwnedVerb::Settle { booking, actual, remember }
+                Action::Settle { booking, actual, remember }
             }
-            82..88 => OwnedVerb::Done(booking.permit),
-            88..93 => OwnedVerb::Renew(booking.permit),
-            _ => OwnedVerb::Begin(booking, self.wish(None)),
+            82..88 => Action::Done(booking.permit),
+            88..93 => Action::Renew(booking.permit),
+            _ => Action::Begin(booking, self.wish(None)),
         };
         // Now and then a permit is used twice, as a caller who lost an answer does.
         if choice < 82 && self.random.percent(70) {
             self.permits.remove(index);
         }
-        OwnedOperation { parties: sides, verb }
+        Operation { charges: sides, action }
     }
 
-    fn wish(&mut self, call: Option<CallId>) -> OwnedTerms {
+    fn wish(&mut self, call: Option<CallId>) -> Terms {
         let waits = [0, 0, 1_000, 300_000, 5_000_000, 60_000_000, 3_600_000_000];
         let max_wait = Span::from_micros(*self.random.pick(&waits));
-        OwnedTerms { permit: fresh_permit(), max_wait, call, readings: self.random.percent(50) }
+        Terms { permit: fresh_permit(), max_wait, call, readings: self.random.percent(50) }
     }
 
-    /// Mostly one party, sometimes several, never the same twice.
-    fn sides(&mut self) -> Vec<OwnedParty> {
+    /// Mostly one charge, sometimes several, never the same twice.
+    fn sides(&mut self) -> Charges {
         let count = if self.random.percent(75) { 1 } else { self.random.between(2, 3) };
-        let mut sides: Vec<OwnedParty> = Vec::new();
+        let mut sides = Charges::new();
         for _ in 0..count {
             let index = self.random.index(self.policies.len());
             let version =
                 if self.random.percent(85) { 0 } else { self.random.index(self.policies[index].len()) };
             let policy = self.policies[index][version].clone();
             let subject = Subject::new(SUBJECTS[self.random.index(SUBJECTS.len())]).unwrap();
-            let same = |side: &OwnedParty| side.policy.name() == policy.name() && side.subject == subject;
+            let same = |side: &Charge| side.policy.name() == policy.name() && side.subject == subject;
             if !sides.iter().any(same) {
                 let cost = self.cost(&policy);
-                sides.push(OwnedParty { policy, subject, cost });
+                sides.push(Charge { policy, subject, cost: Some(cost) });
             }
         }
         sides
@@ -203,8 +208,8 @@ impl Generator {
     }
 
     /// What a call really took: nothing, less, the same, or more.
-    fn actual(&mut self, side: &OwnedParty) -> Cost {
-        let units = side.policy.units().iter().zip(side.cost.amounts());
+    fn actual(&mut self, side: &Charge) -> Cost {
+        let units = side.policy.units().iter().zip(side.cost().amounts());
         let amounts: Vec<(&str, u64)> = units
             .map(|(unit, reserved)| {
                 let actual = match self.random.below(10) {

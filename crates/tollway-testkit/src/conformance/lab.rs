@@ -5,10 +5,10 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use smallvec::SmallVec;
 use tollway_core::{
-    Begun, Booking, CallId, Cost, Decision, Denial, Grant, Operation, Outcome, OwnedOperation, OwnedParty,
-    OwnedTerms, OwnedVerb, Party, PermitId, Policy, Reading, Refusal, Settled, Span, Store, Subject, Terms,
-    Timestamp, Verb,
+    Action, Begun, Booking, CallId, Charge, Charges, Cost, Decision, Denial, Operation, Outcome, PermitId,
+    Policy, Reading, Refusal, Settled, Span, Store, Subject, Terms, Timestamp,
 };
 
 use crate::{Model, Rig, wait_for};
@@ -51,29 +51,24 @@ impl<'r> Lab<'r> {
     }
 
     /// Lets the store do it, and compares its answer with the model's.
-    pub(super) fn apply(&self, deed: &OwnedOperation) -> Outcome {
-        deed.lend(|operation| {
-            let unclear = self.model.borrow().unclear(operation, self.now());
-            let expected = self.model.borrow_mut().apply(operation, self.now());
-            let mut outcomes = wait_for(self.store.apply(&[*operation])).expect("the store answers");
-            assert_eq!(outcomes.len(), 1, "one outcome for one operation");
-            let outcome = comparable(outcomes.remove(0));
-            if !unclear {
-                assert_eq!(
-                    outcome,
-                    comparable(expected),
-                    "at {:?}, left the store, right the model: {deed}",
-                    self.now()
-                );
-            }
-            outcome
-        })
+    pub(super) fn apply(&self, deed: &Operation) -> Outcome {
+        let unclear = self.model.borrow().unclear(deed, self.now());
+        let expected = self.model.borrow_mut().apply(deed, self.now());
+        let answer = self.store.apply(std::slice::from_ref(deed));
+        let mut outcomes = wait_for(answer).expect("the store answers");
+        assert_eq!(outcomes.len(), 1, "one outcome for one operation");
+        let outcome = comparable(outcomes.remove(0));
+        if !unclear {
+            let now = self.now();
+            assert_eq!(outcome, comparable(expected), "at {now:?}, left the store, right the model: {deed}");
+        }
+        outcome
     }
 
     /// Begins a take under this policy: one request of the shared subject, without waiting, unless told otherwise.
     pub(super) fn ask(&self, policy: &Policy) -> Ask<'_, 'r> {
-        let wish = OwnedTerms { permit: fresh_permit(), max_wait: Span::ZERO, call: None, readings: true };
-        Ask { lab: self, sides: Vec::new(), wish }.and(policy)
+        let wish = Terms { permit: fresh_permit(), max_wait: Span::ZERO, call: None, readings: true };
+        Ask { lab: self, sides: Charges::new(), wish }.and(policy)
     }
 
     /// One request, granted.
@@ -83,7 +78,7 @@ impl<'r> Lab<'r> {
 
     /// How many single requests are granted before one is denied, at most `most`.
     pub(super) fn drain(&self, policy: &Policy, most: u64) -> u64 {
-        (0..most).take_while(|_| matches!(self.ask(policy).decide(), Decision::Granted(_))).count() as u64
+        (0..most).take_while(|_| self.ask(policy).decide().is_granted()).count() as u64
     }
 
     /// So many takes that wait as long as they may, in order.
@@ -93,32 +88,25 @@ impl<'r> Lab<'r> {
 
     /// The places of so many takes that wait as long as they may.
     pub(super) fn take_as_line(&self, policy: &Policy, count: usize) -> Vec<Timestamp> {
-        self.permits_in_line(policy, count).iter().map(|permit| permit.grant.at).collect()
+        self.permits_in_line(policy, count).iter().map(|permit| permit.booking.at).collect()
     }
 
     /// Sends so many takes in one batch; says which were granted.
     pub(super) fn batch(&self, policy: &Policy, count: usize) -> Vec<bool> {
-        let side = side(policy);
-        let party = Party { policy: &side.policy, subject: &side.subject, cost: &side.cost };
-        let operations: Vec<Operation<'_>> = (0..count)
-            .map(|_| {
-                let terms =
-                    Terms { permit: fresh_permit(), max_wait: Span::ZERO, call: None, readings: false };
-                Operation { parties: std::slice::from_ref(&party), verb: Verb::Take(terms) }
-            })
+        let operations: Vec<Operation> = (0..count)
+            .map(|_| Operation::one(side(policy), Action::Take(Terms::now(fresh_permit()))))
             .collect();
         let outcomes = wait_for(self.store.apply(&operations)).expect("the store answers");
-        let granted = |outcome: &Outcome| matches!(outcome, Outcome::Decided(Decision::Granted(_)));
+        let granted =
+            |outcome: &Outcome| matches!(outcome, Outcome::Decided(decision) if decision.is_granted());
         outcomes.iter().map(granted).collect()
     }
 
     pub(super) fn peek(&self, policy: &Policy) -> Vec<Reading> {
-        let Outcome::Peeked(readings) =
-            self.apply(&OwnedOperation { parties: vec![side(policy)], verb: OwnedVerb::Peek })
-        else {
+        let Outcome::Peeked(mut charges) = self.apply(&Operation::one(side(policy), Action::Peek)) else {
             panic!("a peek is answered with readings")
         };
-        readings
+        charges.remove(0).readings
     }
 
     /// What is used of each limit.
@@ -127,24 +115,20 @@ impl<'r> Lab<'r> {
     }
 
     pub(super) fn reset(&self, policy: &Policy) {
-        assert_eq!(
-            self.apply(&OwnedOperation { parties: vec![side(policy)], verb: OwnedVerb::Reset }),
-            Outcome::Reset
-        );
+        assert_eq!(self.apply(&Operation::one(side(policy), Action::Reset)), Outcome::Reset);
     }
 
     pub(super) fn begin(&self, permit: &Permit, max_wait: Span) -> Begun {
-        let wish = OwnedTerms { permit: fresh_permit(), max_wait, call: None, readings: false };
-        match self.apply(&OwnedOperation {
-            parties: permit.sides.clone(),
-            verb: OwnedVerb::Begin(permit.booking(), wish),
-        }) {
+        let wish = Terms { permit: fresh_permit(), max_wait, call: None, readings: false };
+        match self
+            .apply(&Operation { charges: permit.sides.clone(), action: Action::Begin(permit.booking, wish) })
+        {
             Outcome::Begun(begun) => begun,
             other => panic!("a begin is answered with {other:?}"),
         }
     }
 
-    /// Settles to these amounts of the first party's units; what is not named stays as it was taken.
+    /// Settles to these amounts of the first charge's units; what is not named stays as it was taken.
     pub(super) fn settle<const N: usize>(&self, permit: &Permit, actual: [(&str, u64); N]) -> Settled {
         match self.try_settle(permit, actual, false) {
             Outcome::Settled(settled) => settled,
@@ -158,10 +142,10 @@ impl<'r> Lab<'r> {
         actual: [(&str, u64); N],
         remember: bool,
     ) -> Outcome {
-        let mut costs: Vec<Cost> = permit.sides.iter().map(|side| side.cost.clone()).collect();
+        let mut costs: SmallVec<[Cost; 1]> = permit.sides.iter().map(|side| side.cost().clone()).collect();
         costs[0] = permit.sides[0].policy.actual_cost(&costs[0], actual).expect("the units are the policy's");
-        let verb = OwnedVerb::Settle { booking: permit.booking(), actual: costs, remember };
-        self.apply(&OwnedOperation { parties: permit.sides.clone(), verb })
+        let action = Action::Settle { booking: permit.booking, actual: costs, remember };
+        self.apply(&Operation { charges: permit.sides.clone(), action })
     }
 
     pub(super) fn give_back(&self, permit: &Permit) -> Settled {
@@ -169,21 +153,21 @@ impl<'r> Lab<'r> {
     }
 
     pub(super) fn give_back_remembered(&self, permit: &Permit, remember: bool) -> Settled {
-        let verb = OwnedVerb::Return { booking: permit.booking(), remember };
-        match self.apply(&OwnedOperation { parties: permit.sides.clone(), verb }) {
+        let action = Action::Return { booking: permit.booking, remember };
+        match self.apply(&Operation { charges: permit.sides.clone(), action }) {
             Outcome::Settled(settled) => settled,
             other => panic!("a return is answered with {other:?}"),
         }
     }
 
     pub(super) fn done(&self, permit: &Permit) -> bool {
-        let verb = OwnedVerb::Done(permit.grant.permit);
-        self.apply(&OwnedOperation { parties: permit.sides.clone(), verb }) == Outcome::Done(true)
+        let action = Action::Done(permit.booking.permit);
+        self.apply(&Operation { charges: permit.sides.clone(), action }) == Outcome::Done(true)
     }
 
     pub(super) fn renew(&self, permit: &Permit) -> bool {
-        let verb = OwnedVerb::Renew(permit.grant.permit);
-        self.apply(&OwnedOperation { parties: permit.sides.clone(), verb }) == Outcome::Renewed(true)
+        let action = Action::Renew(permit.booking.permit);
+        self.apply(&Operation { charges: permit.sides.clone(), action }) == Outcome::Renewed(true)
     }
 }
 
@@ -191,8 +175,8 @@ impl<'r> Lab<'r> {
 #[derive(Clone)]
 pub(super) struct Ask<'l, 'r> {
     lab: &'l Lab<'r>,
-    sides: Vec<OwnedParty>,
-    wish: OwnedTerms,
+    sides: Charges,
+    wish: Terms,
 }
 
 impl Ask<'_, '_> {
@@ -211,7 +195,7 @@ impl Ask<'_, '_> {
     /// At this cost under the policy named last.
     pub(super) fn cost(mut self, unit: &str, amount: u64) -> Self {
         let side = self.sides.last_mut().unwrap();
-        side.cost = side.policy.actual_cost(&side.cost, [(unit, amount)]).unwrap();
+        side.cost = Some(side.policy.actual_cost(side.cost(), [(unit, amount)]).unwrap());
         self
     }
 
@@ -226,11 +210,11 @@ impl Ask<'_, '_> {
     }
 
     pub(super) fn outcome(self) -> Outcome {
-        self.lab.apply(&OwnedOperation { parties: self.sides, verb: OwnedVerb::Take(self.wish) })
+        self.lab.apply(&Operation { charges: self.sides, action: Action::Take(self.wish) })
     }
 
     pub(super) fn preview(self) -> Decision {
-        let preview = OwnedOperation { parties: self.sides, verb: OwnedVerb::Preview(self.wish) };
+        let preview = Operation { charges: self.sides, action: Action::Preview(self.wish) };
         match self.lab.apply(&preview) {
             Outcome::Decided(decision) => decision,
             other => panic!("a preview is answered with {other:?}"),
@@ -246,17 +230,15 @@ impl Ask<'_, '_> {
 
     pub(super) fn granted(self) -> Permit {
         let sides = self.sides.clone();
-        match self.decide() {
-            Decision::Granted(grant) => Permit { sides, grant },
-            Decision::Denied(denial) => panic!("denied, not granted: {denial:?}"),
-        }
+        let decision = self.decide();
+        let booking = *decision.booking().unwrap_or_else(|| panic!("denied, not granted: {decision:?}"));
+        Permit { sides, booking, decision }
     }
 
-    pub(super) fn denied(self) -> Denial {
-        match self.decide() {
-            Decision::Denied(denial) => denial,
-            Decision::Granted(grant) => panic!("granted, not denied: {grant:?}"),
-        }
+    pub(super) fn denied(self) -> Denied {
+        let decision = self.decide();
+        let denial = *decision.denial().unwrap_or_else(|| panic!("granted, not denied: {decision:?}"));
+        Denied { denial, decision }
     }
 
     pub(super) fn refused(self) -> Refusal {
@@ -270,18 +252,29 @@ impl Ask<'_, '_> {
 /// A granted take.
 #[derive(Clone, Debug)]
 pub(super) struct Permit {
-    pub(super) sides: Vec<OwnedParty>,
-    pub(super) grant: Grant,
+    pub(super) sides: Charges,
+    pub(super) booking: Booking,
+    pub(super) decision: Decision,
 }
 
-impl Permit {
-    pub(super) fn booking(&self) -> Booking {
-        booking_of(&self.grant)
+/// A denied take.
+pub(super) struct Denied {
+    denial: Denial,
+    pub(super) decision: Decision,
+}
+
+impl Denied {
+    pub(super) fn retry_after(&self) -> Span {
+        self.decision.wait()
     }
 }
 
-pub(super) fn booking_of(grant: &Grant) -> Booking {
-    grant.booking()
+impl std::ops::Deref for Denied {
+    type Target = Denial;
+
+    fn deref(&self) -> &Denial {
+        &self.denial
+    }
 }
 
 /// So many seconds after the start.
@@ -293,17 +286,16 @@ pub(super) fn secs(secs: u64) -> Span {
     Span::from_secs(secs)
 }
 
-fn side(policy: &Policy) -> OwnedParty {
-    OwnedParty { policy: policy.clone(), subject: Subject::SHARED, cost: policy.default_cost().clone() }
+fn side(policy: &Policy) -> Charge {
+    Charge::new(Arc::new(policy.clone()), Subject::SHARED)
 }
 
 /// An outcome without what stores may leave out: what shadows said is not remembered with an id.
 pub(super) fn comparable(mut outcome: Outcome) -> Outcome {
-    if let Outcome::Decided(Decision::Granted(grant)) | Outcome::Begun(Begun::Again(Decision::Granted(grant))) =
-        &mut outcome
-        && grant.repeated
+    if let Outcome::Decided(decision) | Outcome::Begun(Begun::Again(decision)) = &mut outcome
+        && decision.repeated
     {
-        grant.would_deny = 0;
+        decision.would_deny = 0;
     }
     outcome
 }

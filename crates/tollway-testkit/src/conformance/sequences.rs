@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use tollway_core::{Outcome, OwnedOperation, Store, Timestamp};
+use tollway_core::{Operation, Outcome, Store, Timestamp};
 
 use super::generator::Generator;
 use super::lab::comparable;
@@ -60,7 +60,7 @@ impl<'r> Sequence<'r> {
         for _ in 0..OPERATIONS {
             now = self.generator.next_time(now);
             let deed = self.generator.next_deed();
-            if deed.lend(|operation| self.model.unclear(operation, now)) {
+            if self.model.unclear(&deed, now) {
                 continue;
             }
             let outcome = self.step(&deed, now);
@@ -70,24 +70,22 @@ impl<'r> Sequence<'r> {
         compared
     }
 
-    fn step(&mut self, deed: &OwnedOperation, now: Timestamp) -> Outcome {
+    fn step(&mut self, deed: &Operation, now: Timestamp) -> Outcome {
         self.rig.set_time(now);
         self.judge_clock.set(now);
         let _ = write!(self.story, "\n{}: {deed}", now.as_micros());
-        deed.lend(|operation| {
-            let expected = comparable(self.model.apply(operation, now));
-            let answer = |store: &dyn Store| {
-                let mut outcomes = wait_for(store.apply(&[*operation])).expect("the store answers");
-                comparable(outcomes.remove(0))
-            };
-            let story = &self.story;
-            let judged = attempt("", || answer(&self.judge));
-            let judged = judged.unwrap_or_else(|broken| panic!("the engine: {}{story}", broken.message));
-            assert_eq!(judged, expected, "left the engine, right the model{story}");
-            let outcome = answer(&*self.store);
-            assert_eq!(outcome, expected, "left the store, right the model{story}");
-            let _ = write!(self.story, "\n  -> {outcome:?}");
-            outcome
-        })
+        let expected = comparable(self.model.apply(deed, now));
+        let answer = |store: &dyn Store| {
+            let mut outcomes = wait_for(store.apply(std::slice::from_ref(deed))).expect("the store answers");
+            comparable(outcomes.remove(0))
+        };
+        let story = &self.story;
+        let judged = attempt("", || answer(&self.judge));
+        let judged = judged.unwrap_or_else(|broken| panic!("the engine: {}{story}", broken.message));
+        assert_eq!(judged, expected, "left the engine, right the model{story}");
+        let outcome = answer(&*self.store);
+        assert_eq!(outcome, expected, "left the store, right the model{story}");
+        let _ = write!(self.story, "\n  -> {outcome:?}");
+        outcome
     }
 }

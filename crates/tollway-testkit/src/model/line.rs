@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tollway_core::{CallId, Grant, Limit, PermitId, Policy, Timestamp};
+use tollway_core::{CallId, Decision, Limit, PermitId, Policy, Timestamp};
 
 use super::log::Log;
 
@@ -63,11 +63,12 @@ pub(super) struct Call {
     pub(super) id: CallId,
     /// Policy, subject, and limits with charges: what was asked, in key order.
     pub(super) asked: Vec<Asked>,
-    pub(super) grant: Grant,
+    pub(super) permit: PermitId,
+    pub(super) decision: Decision,
     pub(super) expires: Timestamp,
 }
 
-/// What was asked of one party.
+/// What was asked of one charge.
 pub(super) type Asked = (String, String, Vec<(u32, u64)>);
 
 impl Line {

@@ -15,10 +15,8 @@ mod take;
 use std::collections::BTreeMap;
 
 use line::Line;
-use tollway_core::bounds::PARTIES_PER_TAKE_MAX;
-use tollway_core::{Decision, LineKey, Operation, Outcome, Party, Refusal, Settled, Timestamp, Verb};
-
-use crate::plain::key_of;
+use tollway_core::bounds::CHARGES_PER_TAKE_MAX;
+use tollway_core::{Action, Charge, LineKey, Operation, Outcome, Refusal, Settled, Timestamp};
 
 /// The reference against which stores are compared.
 #[derive(Clone, Debug, Default)]
@@ -35,20 +33,22 @@ impl Model {
     }
 
     /// What a right store answers to the operation when its clock shows `clock`.
-    pub fn apply(&mut self, operation: &Operation<'_>, clock: Timestamp) -> Outcome {
+    pub fn apply(&mut self, operation: &Operation, clock: Timestamp) -> Outcome {
         self.newest = self.newest.max(clock);
-        let parties = operation.parties;
-        if let Err(refusal) = check_parties(parties) {
+        let charges = &*operation.charges;
+        if let Err(refusal) = check_charges(charges) {
             return Outcome::Refused(refusal);
         }
         // Worked out on copies, so that whatever was not granted cannot have left a trace.
-        let mut lines: Vec<Line> = parties.iter().map(|party| self.line_of(party)).collect();
-        let (outcome, changed) = apply(parties, &mut lines, &operation.verb, clock)
+        let mut lines: Vec<Line> = charges.iter().map(|charge| self.line_of(charge)).collect();
+        let (outcome, changed) = apply(charges, &mut lines, &operation.action, clock)
             .unwrap_or_else(|refusal| (Outcome::Refused(refusal), false));
         if changed {
-            self.lines.extend(parties.iter().map(key_of).zip(lines));
-        } else if let (Verb::Take(_), Outcome::Decided(Decision::Denied(_))) = (&operation.verb, &outcome) {
-            self.note_denial(parties);
+            self.lines.extend(charges.iter().map(Charge::key).zip(lines));
+        } else if let (Action::Take(_), Outcome::Decided(decision)) = (&operation.action, &outcome)
+            && !decision.is_granted()
+        {
+            self.note_denial(charges);
         }
         outcome
     }
@@ -58,75 +58,75 @@ impl Model {
     /// It may forget early or late. That shows when the clock then goes back, when a permit comes back to a line
     /// that could have undone its booking or known its reset, or when somebody asks at a lower rate, by which the line would
     /// not be as good as new. Both answers are right, so the suite does not ask.
-    pub fn unclear(&self, operation: &Operation<'_>, clock: Timestamp) -> bool {
+    pub fn unclear(&self, operation: &Operation, clock: Timestamp) -> bool {
         let newest = self.newest.max(clock);
-        let refunded = match operation.verb {
-            Verb::Settle { booking, .. } | Verb::Return { booking, .. } => Some(booking),
+        let refunded = match &operation.action {
+            Action::Settle { booking, .. } | Action::Return { booking, .. } => Some(*booking),
             _ => None,
         };
-        operation.parties.iter().any(|party| {
-            let Some(line) = self.lines.get(&key_of(party)) else { return false };
+        operation.charges.iter().any(|charge| {
+            let Some(line) = self.lines.get(&charge.key()) else { return false };
             let went_back = clock < line.seen || !line.good_as_new(clock);
             let could_undo = refunded.is_some() && line.undo.is_some();
             let from_before_reset = refunded.is_some_and(|booking| booking.granted_at <= line.epoch);
             (line.good_as_new(newest) && (went_back || could_undo))
-                || line.counts_again(party.policy, clock, newest)
+                || line.counts_again(&charge.policy, clock, newest)
                 || (from_before_reset && line.epoch_matters_until <= newest)
         })
     }
 
-    fn note_denial(&mut self, parties: &[Party<'_>]) {
-        for party in parties {
-            if let Some(line) = self.lines.get_mut(&key_of(party)) {
-                line.denied(party.policy);
+    fn note_denial(&mut self, charges: &[Charge]) {
+        for charge in charges {
+            if let Some(line) = self.lines.get_mut(&charge.key()) {
+                line.denied(&charge.policy);
             }
         }
     }
 
-    fn line_of(&self, party: &Party<'_>) -> Line {
-        let mut line = self.lines.get(&key_of(party)).cloned().unwrap_or_default();
-        line.fit(party.policy);
+    fn line_of(&self, charge: &Charge) -> Line {
+        let mut line = self.lines.get(&charge.key()).cloned().unwrap_or_default();
+        line.fit(&charge.policy);
         line
     }
 }
 
 /// The outcome, and whether anything was booked or corrected.
 fn apply(
-    parties: &[Party<'_>],
+    charges: &[Charge],
     lines: &mut [Line],
-    verb: &Verb<'_>,
+    action: &Action,
     clock: Timestamp,
 ) -> Result<(Outcome, bool), Refusal> {
     let now = lines.iter().map(|line| line.seen).fold(clock, Timestamp::max);
-    Ok(match verb {
-        Verb::Take(terms) => {
-            let (decision, changed) = take::take(parties, lines, terms, now)?;
+    Ok(match action {
+        Action::Take(terms) => {
+            let (decision, changed) = take::take(charges, lines, terms, now)?;
             (Outcome::Decided(decision), changed)
         }
-        Verb::Preview(terms) => (Outcome::Decided(take::take(parties, lines, terms, now)?.0), false),
-        Verb::Begin(booking, terms) => {
-            let (begun, changed) = take::begin(parties, lines, booking, terms, now)?;
+        Action::Preview(terms) => (Outcome::Decided(take::take(charges, lines, terms, now)?.0), false),
+        Action::Begin(booking, terms) => {
+            let (begun, changed) = take::begin(charges, lines, booking, terms, now)?;
             (Outcome::Begun(begun), changed)
         }
-        Verb::Settle { booking, actual, remember } => {
-            let settled = refund::settle(parties, lines, booking, actual, *remember, now)?;
+        Action::Settle { booking, actual, remember } => {
+            let settled = refund::settle(charges, lines, booking, actual, *remember, now)?;
             (Outcome::Settled(settled), corrects(settled))
         }
-        Verb::Return { booking, remember } => {
-            let settled = refund::give_back(parties, lines, booking, *remember, now);
+        Action::Return { booking, remember } => {
+            let settled = refund::give_back(charges, lines, booking, *remember, now);
             (Outcome::Settled(settled), corrects(settled))
         }
-        Verb::Done(permit) => {
-            let held = refund::done(parties, lines, *permit, clock);
+        Action::Done(permit) => {
+            let held = refund::done(charges, lines, *permit, clock);
             (Outcome::Done(held), held)
         }
-        Verb::Renew(permit) => {
-            let held = refund::renew(parties, lines, *permit, now);
+        Action::Renew(permit) => {
+            let held = refund::renew(charges, lines, *permit, now);
             (Outcome::Renewed(held), held)
         }
-        Verb::Peek => (Outcome::Peeked(take::read_all(parties, lines, now)), false),
-        Verb::Reset => {
-            parties.iter().zip(lines).for_each(|(party, line)| line.reset(party.policy, clock));
+        Action::Peek => (Outcome::Peeked(take::read_all(charges, lines, now)), false),
+        Action::Reset => {
+            charges.iter().zip(lines).for_each(|(charge, line)| line.reset(&charge.policy, clock));
             (Outcome::Reset, true)
         }
     })
@@ -137,14 +137,14 @@ fn corrects(settled: Settled) -> bool {
     matches!(settled, Settled::Whole | Settled::Partly)
 }
 
-fn check_parties(parties: &[Party<'_>]) -> Result<(), Refusal> {
-    if parties.is_empty() || parties.len() > PARTIES_PER_TAKE_MAX {
-        return Err(Refusal::PartyCount(parties.len()));
+fn check_charges(charges: &[Charge]) -> Result<(), Refusal> {
+    if charges.is_empty() || charges.len() > CHARGES_PER_TAKE_MAX {
+        return Err(Refusal::ChargeCount(charges.len()));
     }
-    for (index, party) in parties.iter().enumerate() {
-        if parties[index + 1..].iter().any(|other| key_of(other) == key_of(party)) {
-            let LineKey { policy, subject } = key_of(party);
-            return Err(Refusal::SamePartyTwice { policy, subject });
+    for (index, charge) in charges.iter().enumerate() {
+        if charges[index + 1..].iter().any(|other| other.key() == charge.key()) {
+            let LineKey { policy, subject } = charge.key();
+            return Err(Refusal::SameChargeTwice { policy, subject });
         }
     }
     Ok(())

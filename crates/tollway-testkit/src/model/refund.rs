@@ -1,7 +1,7 @@
 //! Settling, returning, done and renew, by the model.
 
 use tollway_core::bounds::{REFUND_REMEMBERED, REFUNDS_MAX};
-use tollway_core::{Algorithm, Booking, Cost, Limit, Party, PermitId, Refusal, Settled, Span, Timestamp};
+use tollway_core::{Algorithm, Booking, Charge, Cost, Limit, PermitId, Refusal, Settled, Span, Timestamp};
 
 use super::line::Line;
 use super::log::{Entry, Log, within};
@@ -9,52 +9,52 @@ use super::take::first_in_key_order;
 use crate::calendar::{multiple_of, window_at};
 
 pub(super) fn settle(
-    parties: &[Party<'_>],
+    charges: &[Charge],
     lines: &mut [Line],
     booking: &Booking,
     actual: &[Cost],
     remember: bool,
     now: Timestamp,
 ) -> Result<Settled, Refusal> {
-    for (party, actual) in parties.iter().zip(actual).filter(|(party, _)| !party.policy.shadow()) {
-        refuse_overrun(party, actual)?;
+    for (charge, actual) in charges.iter().zip(actual).filter(|(charge, _)| !charge.policy.shadow()) {
+        refuse_overrun(charge, actual)?;
     }
-    if let Some(answer) = not_again(parties, lines, booking, remember, now) {
+    if let Some(answer) = not_again(charges, lines, booking, remember, now) {
         return Ok(answer);
     }
     let mut whole = true;
-    for ((party, line), actual) in parties.iter().zip(lines).zip(actual) {
-        whole &= correct(party, line, booking, actual, false, now);
+    for ((charge, line), actual) in charges.iter().zip(lines).zip(actual) {
+        whole &= correct(charge, line, booking, actual, false, now);
     }
     Ok(if whole { Settled::Whole } else { Settled::Partly })
 }
 
 pub(super) fn give_back(
-    parties: &[Party<'_>],
+    charges: &[Charge],
     lines: &mut [Line],
     booking: &Booking,
     remember: bool,
     now: Timestamp,
 ) -> Settled {
-    if let Some(answer) = not_again(parties, lines, booking, remember, now) {
+    if let Some(answer) = not_again(charges, lines, booking, remember, now) {
         return answer;
     }
     let mut whole = true;
-    for (party, line) in parties.iter().zip(lines) {
-        line.calls.retain(|call| call.grant.permit != booking.permit);
-        if !line.undo(booking.permit, party.policy, now) {
-            whole &= correct(party, line, booking, &Cost::default(), booking.at > now, now);
+    for (charge, line) in charges.iter().zip(lines) {
+        line.calls.retain(|call| call.permit != booking.permit);
+        if !line.undo(booking.permit, &charge.policy, now) {
+            whole &= correct(charge, line, booking, &Cost::default(), booking.at > now, now);
         }
     }
     if whole { Settled::Whole } else { Settled::Partly }
 }
 
 /// Frees the permit's slots; says whether it still held one.
-pub(super) fn done(parties: &[Party<'_>], lines: &mut [Line], permit: PermitId, clock: Timestamp) -> bool {
+pub(super) fn done(charges: &[Charge], lines: &mut [Line], permit: PermitId, clock: Timestamp) -> bool {
     let mut held = false;
-    for (party, line) in parties.iter().zip(lines) {
+    for (charge, line) in charges.iter().zip(lines) {
         let now = clock.max(line.seen);
-        for limit in party.policy.limits() {
+        for limit in charge.policy.limits() {
             let log = line.log_mut(limit);
             held |= log.slots.iter().any(|slot| holds(slot, permit, now));
             log.slots.retain(|(holder, _)| *holder != permit);
@@ -64,15 +64,15 @@ pub(super) fn done(parties: &[Party<'_>], lines: &mut [Line], permit: PermitId, 
 }
 
 /// Keeps all of the permit's slots, or, if one is lost, none.
-pub(super) fn renew(parties: &[Party<'_>], lines: &mut [Line], permit: PermitId, now: Timestamp) -> bool {
-    for (party, line) in parties.iter().zip(lines) {
-        for limit in party.policy.limits() {
+pub(super) fn renew(charges: &[Charge], lines: &mut [Line], permit: PermitId, now: Timestamp) -> bool {
+    for (charge, line) in charges.iter().zip(lines) {
+        for limit in charge.policy.limits() {
             let Algorithm::Concurrency { expires } = limit.algorithm() else { continue };
             let mut slots = line.log_mut(limit).slots.iter_mut();
             let Some((_, until)) = slots.find(|slot| holds(slot, permit, now)) else { return false };
             *until = now.plus(*expires).max(*until);
         }
-        line.bring_along(party.policy, now, None);
+        line.bring_along(&charge.policy, now, None);
     }
     true
 }
@@ -83,7 +83,7 @@ fn holds((holder, until): &(PermitId, Timestamp), permit: PermitId, now: Timesta
 
 /// The answer if nothing is to change: reset since, refunded before, or too many refunds to remember.
 fn not_again(
-    parties: &[Party<'_>],
+    charges: &[Charge],
     lines: &mut [Line],
     booking: &Booking,
     remember: bool,
@@ -95,7 +95,7 @@ fn not_again(
     if !remember {
         return None;
     }
-    let refunds = &mut lines[first_in_key_order(parties)].refunds;
+    let refunds = &mut lines[first_in_key_order(charges)].refunds;
     refunds.retain(|(_, expires)| *expires > now);
     if refunds.iter().any(|(permit, _)| *permit == booking.permit) {
         return Some(Settled::Repeated);
@@ -103,7 +103,7 @@ fn not_again(
     if refunds.len() >= REFUNDS_MAX {
         return Some(Settled::Dropped);
     }
-    let limits = parties.iter().flat_map(|party| party.policy.limits());
+    let limits = charges.iter().flat_map(|charge| charge.policy.limits());
     let longest = limits.map(Limit::longest_memory).max().unwrap_or_default();
     refunds.push((booking.permit, booking.at.plus(longest).max(now.plus(REFUND_REMEMBERED))));
     None
@@ -113,7 +113,7 @@ fn not_again(
 ///
 /// `keep_buckets`: the place still lies ahead and others are booked on top of it, so what a bucket gave stays spent.
 fn correct(
-    party: &Party<'_>,
+    charge: &Charge,
     line: &mut Line,
     booking: &Booking,
     actual: &Cost,
@@ -122,8 +122,8 @@ fn correct(
 ) -> bool {
     let when = now.max(line.as_of());
     let mut whole = true;
-    let charges = party.policy.charges(party.cost).zip(party.policy.charges(actual));
-    for ((limit, reserved), (_, actual)) in charges {
+    let amounts = charge.amounts().zip(charge.policy.amounts(actual));
+    for ((limit, reserved), (_, actual)) in amounts {
         let log = line.log_mut(limit);
         log.slots.retain(|(holder, _)| *holder != booking.permit);
         let too_late = match limit.algorithm() {
@@ -142,7 +142,7 @@ fn correct(
         let permit = booking.permit;
         log.entries.push(Entry { when, booked_at: booking.at, permit, minus: reserved, plus: actual });
     }
-    line.bring_along(party.policy, now, None);
+    line.bring_along(&charge.policy, now, None);
     line.undo = None;
     whole
 }
@@ -168,13 +168,12 @@ fn same_window(algorithm: &Algorithm, log: &Log, booked_at: Timestamp, now: Time
     }
 }
 
-fn refuse_overrun(party: &Party<'_>, actual: &Cost) -> Result<(), Refusal> {
-    for ((limit, reserved), (_, actual)) in party.policy.charges(party.cost).zip(party.policy.charges(actual))
-    {
+fn refuse_overrun(charge: &Charge, actual: &Cost) -> Result<(), Refusal> {
+    for ((limit, reserved), (_, actual)) in charge.amounts().zip(charge.policy.amounts(actual)) {
         let refills = limit.refill_time() > Span::ZERO;
         let (overrun, burst) = (actual.saturating_sub(reserved), limit.capacity());
         if refills && overrun > burst {
-            let (policy, limit) = (party.policy.name().clone(), limit.name().clone());
+            let (policy, limit) = (charge.policy.name().clone(), limit.name().clone());
             return Err(Refusal::OverrunTooLarge { policy, limit, overrun, burst });
         }
     }

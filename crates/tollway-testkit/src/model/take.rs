@@ -1,37 +1,37 @@
 //! Taking and beginning, by the model.
 
+use smallvec::SmallVec;
 use tollway_core::bounds::{CALL_ID_REMEMBERED, CALL_IDS_MAX};
 use tollway_core::{
-    Algorithm, Begun, Booking, CallId, Decision, Denial, Grant, Limit, Party, Reading, Refusal, Span, Terms,
-    Timestamp,
+    Algorithm, Begun, Booking, CallId, Charge, ChargeStatus, Decision, Denial, Limit, Reading, Refusal, Span,
+    TakeOutcome, Terms, Timestamp,
 };
 
 use super::line::{Asked, Call, Line, Undo};
 use super::log::{Entry, within};
-use crate::plain::key_of;
 
 /// A decision, and whether anything was taken.
 type Taken = (Decision, bool);
 
 /// A take, counted once if it has an id.
 pub(super) fn take(
-    parties: &[Party<'_>],
+    charges: &[Charge],
     lines: &mut [Line],
-    terms: &Terms<'_>,
+    terms: &Terms,
     now: Timestamp,
 ) -> Result<Taken, Refusal> {
-    let Some(id) = terms.call else { return decide(parties, lines, terms, now) };
-    let keeper = first_in_key_order(parties);
-    let asked = asked(parties);
+    let Some(id) = &terms.call else { return decide(charges, lines, terms, now) };
+    let keeper = first_in_key_order(charges);
+    let asked = asked(charges);
     // An id is forgotten by the time of the line that keeps it.
     let live = |call: &&Call| call.expires > now;
     if let Some(known) = lines[keeper].calls.iter().filter(live).find(|call| call.id == *id) {
         if known.asked != asked {
             return Err(Refusal::IdReused(id.to_string()));
         }
-        let permit = known.grant.permit;
-        let lacks_slot = |(party, line): (&Party<'_>, &Line)| {
-            let slots = party
+        let permit = known.permit;
+        let lacks_slot = |(charge, line): (&Charge, &Line)| {
+            let slots = charge
                 .policy
                 .limits()
                 .iter()
@@ -39,50 +39,49 @@ pub(super) fn take(
             let held = |limit: &Limit| {
                 line.log(limit).slots.iter().any(|(holder, until)| *holder == permit && *until > now)
             };
-            !party.policy.shadow() && slots.into_iter().any(|limit| !held(limit))
+            !charge.policy.shadow() && slots.into_iter().any(|limit| !held(limit))
         };
-        if parties.iter().zip(lines.iter()).any(lacks_slot) {
+        if charges.iter().zip(lines.iter()).any(lacks_slot) {
             return Err(Refusal::CallOver(id.to_string()));
         }
-        let readings = if terms.readings { read_all(parties, lines, now) } else { Vec::new() };
-        let grant = Grant { repeated: true, now, readings, ..known.grant.clone() };
-        return Ok((Decision::Granted(grant), false));
+        let charges = if terms.readings { read_all(charges, lines, now) } else { SmallVec::new() };
+        return Ok((Decision { repeated: true, now, charges, ..known.decision.clone() }, false));
     }
     if lines[keeper].calls.iter().filter(live).count() >= CALL_IDS_MAX {
         return Err(Refusal::TooManyIds);
     }
-    let taken = decide(parties, lines, terms, now)?;
-    if let (Decision::Granted(grant), _) = &taken {
-        let grant = Grant { readings: Vec::new(), ..grant.clone() };
+    let taken = decide(charges, lines, terms, now)?;
+    if let Some(Booking { permit, .. }) = taken.0.booking().copied() {
+        let decision = Decision { charges: SmallVec::new(), ..taken.0.clone() };
         let expires = now.plus(CALL_ID_REMEMBERED);
-        lines[keeper].bring_along(parties[keeper].policy, now, Some(terms.permit));
-        lines[keeper].calls.push(Call { id: id.clone(), asked, grant, expires });
+        lines[keeper].bring_along(&charges[keeper].policy, now, Some(terms.permit));
+        lines[keeper].calls.push(Call { id: id.clone(), asked, permit, decision, expires });
     }
     Ok(taken)
 }
 
 /// Free while the permit is good; too late, a second take under an id made of the permit.
 pub(super) fn begin(
-    parties: &[Party<'_>],
+    charges: &[Charge],
     lines: &mut [Line],
     booking: &Booking,
-    terms: &Terms<'_>,
+    terms: &Terms,
     now: Timestamp,
 ) -> Result<(Begun, bool), Refusal> {
     if now < booking.at {
         return Ok((Begun::Early(booking.at.since(now)), false));
     }
-    if now < booking.good_until || still_good(parties, lines, booking, now) {
+    if now < booking.good_until || still_good(charges, lines, booking, now) {
         return Ok((Begun::Now, false));
     }
     let second = CallId::of_second_take(booking.permit);
     let mut after = lines.to_vec();
-    for (party, line) in parties.iter().zip(&mut after) {
-        for limit in party.policy.limits() {
+    for (charge, line) in charges.iter().zip(&mut after) {
+        for limit in charge.policy.limits() {
             line.log_mut(limit).slots.retain(|(holder, _)| *holder != booking.permit);
         }
     }
-    let (decision, changed) = take(parties, &mut after, &Terms { call: Some(&second), ..*terms }, now)?;
+    let (decision, changed) = take(charges, &mut after, &Terms { call: Some(second), ..terms.clone() }, now)?;
     if changed {
         lines.clone_from_slice(&after);
     }
@@ -90,8 +89,8 @@ pub(super) fn begin(
 }
 
 /// A permit that kept its slots by renewing them is good until its windows end.
-fn still_good(parties: &[Party<'_>], lines: &[Line], booking: &Booking, now: Timestamp) -> bool {
-    let good = |party: &Party<'_>, line: &Line, limit: &Limit| match limit.algorithm() {
+fn still_good(charges: &[Charge], lines: &[Line], booking: &Booking, now: Timestamp) -> bool {
+    let good = |charge: &Charge, line: &Line, limit: &Limit| match limit.algorithm() {
         Algorithm::Concurrency { .. } => {
             let mut slots = line.log(limit).slots.iter();
             slots.any(|(holder, until)| *holder == booking.permit && *until > now)
@@ -99,73 +98,74 @@ fn still_good(parties: &[Party<'_>], lines: &[Line], booking: &Booking, now: Tim
         Algorithm::FromFirstCall(period) => {
             line.log(limit).running(*period, now).is_some_and(|(window, _)| within(window, booking.at))
         }
-        _ => now < line.log(limit).good_until(limit, booking.at, party.policy.edge()),
+        _ => now < line.log(limit).good_until(limit, booking.at, charge.policy.edge()),
     };
-    parties.iter().any(|party| party.policy.holds_slots())
-        && parties.iter().zip(lines).all(|(party, line)| {
-            party.policy.charges(party.cost).all(|(limit, charge)| charge == 0 || good(party, line, limit))
+    charges.iter().any(|charge| charge.policy.holds_slots())
+        && charges.iter().zip(lines).all(|(charge, line)| {
+            charge.amounts().all(|(limit, amount)| amount == 0 || good(charge, line, limit))
         })
 }
 
-fn decide(
-    parties: &[Party<'_>],
-    lines: &mut [Line],
-    terms: &Terms<'_>,
-    now: Timestamp,
-) -> Result<Taken, Refusal> {
-    for party in parties.iter().filter(|party| !party.policy.shadow()) {
-        refuse_above_limit(party)?;
+fn decide(charges: &[Charge], lines: &mut [Line], terms: &Terms, now: Timestamp) -> Result<Taken, Refusal> {
+    for charge in charges.iter().filter(|charge| !charge.policy.shadow()) {
+        refuse_above_limit(charge)?;
     }
-    let place = find_place(parties, lines, now);
-    let enforced: Vec<&Party<'_>> = parties.iter().filter(|party| !party.policy.shadow()).collect();
-    let longest_wait = enforced.iter().map(|party| party.policy.max_wait()).fold(terms.max_wait, Span::min);
-    let may_book = enforced.len() == 1 && enforced.iter().all(|party| books_ahead(party));
+    let place = find_place(charges, lines, now);
+    let enforced: Vec<&Charge> = charges.iter().filter(|charge| !charge.policy.shadow()).collect();
+    let longest_wait = enforced.iter().map(|charge| charge.policy.max_wait()).fold(terms.max_wait, Span::min);
+    let may_book = enforced.len() == 1 && enforced.iter().all(|charge| books_ahead(charge));
     if place.at > now && !(may_book && place.at.since(now) <= longest_wait) {
-        let readings = if terms.readings { read_all(parties, lines, now) } else { Vec::new() };
-        let Place { at: retry_at, party, limit } = place;
-        return Ok((Decision::Denied(Denial { now, retry_at, party, limit, readings }), false));
+        let Place { at: retry_at, charge, limit } = place;
+        let denied = Decision::new(now, TakeOutcome::Denied(Denial { retry_at, charge, limit }));
+        return Ok((with_readings(denied, charges, lines, terms), false));
     }
     let mut good_until = Timestamp::MAX;
     let mut would_deny = 0;
-    for (index, (party, line)) in parties.iter().zip(&mut *lines).enumerate() {
-        if !party.policy.shadow() {
-            good_until = good_until.min(book(party, line, terms, &place, now));
-        } else if shadow_grants(party, line, now) {
-            book(party, line, terms, &Place { at: now, party: 0, limit: 0 }, now);
+    for (index, (charge, line)) in charges.iter().zip(&mut *lines).enumerate() {
+        if !charge.policy.shadow() {
+            good_until = good_until.min(book(charge, line, terms, &place, now));
+        } else if shadow_grants(charge, line, now) {
+            book(charge, line, terms, &Place { at: now, charge: 0, limit: 0 }, now);
         } else {
             would_deny |= 1 << index;
-            line.denied(party.policy);
+            line.denied(&charge.policy);
         }
     }
-    let readings = if terms.readings { read_all(parties, lines, now) } else { Vec::new() };
-    let blank = Grant::at_once(terms.permit, now);
-    let grant = Grant { at: place.at, good_until, would_deny, readings, ..blank };
-    Ok((Decision::Granted(grant), true))
+    let booking = Booking { permit: terms.permit, granted_at: now, at: place.at, good_until };
+    let granted = Decision { would_deny, ..Decision::new(now, TakeOutcome::Granted(booking)) };
+    Ok((with_readings(granted, charges, lines, terms), true))
+}
+
+fn with_readings(decision: Decision, charges: &[Charge], lines: &[Line], terms: &Terms) -> Decision {
+    let now = decision.now;
+    let charges = if terms.readings { read_all(charges, lines, now) } else { SmallVec::new() };
+    Decision { charges, ..decision }
 }
 
 /// A moment, and the limit that had to be waited for.
 struct Place {
     at: Timestamp,
-    party: usize,
+    charge: usize,
     limit: usize,
 }
 
-/// The earliest moment that suits all limits of the enforced parties, not before any of their frontiers.
+/// The earliest moment that suits all limits of the enforced charges, not before any of their frontiers.
 ///
 /// Rounds, because the moment that one limit wants can lie in the edge of another.
-fn find_place(parties: &[Party<'_>], lines: &[Line], now: Timestamp) -> Place {
-    let mut place = Place { at: now, party: 0, limit: 0 };
-    let enforced = || parties.iter().zip(lines).enumerate().filter(|(_, (party, _))| !party.policy.shadow());
-    for (index, (party, line)) in enforced() {
-        let charged = party.policy.charges(party.cost).any(|(_, charge)| charge > 0);
+fn find_place(charges: &[Charge], lines: &[Line], now: Timestamp) -> Place {
+    let mut place = Place { at: now, charge: 0, limit: 0 };
+    let enforced =
+        || charges.iter().zip(lines).enumerate().filter(|(_, (charge, _))| !charge.policy.shadow());
+    for (index, (charge, line)) in enforced() {
+        let charged = charge.amounts().any(|(_, amount)| amount > 0);
         if charged && line.frontier > place.at {
-            place = Place { at: line.frontier, party: index, limit: line.frontier_limit };
+            place = Place { at: line.frontier, charge: index, limit: line.frontier_limit };
         }
     }
     loop {
         let before = place.at;
-        for (index, (party, line)) in enforced() {
-            push_on(&mut place, index, party, line);
+        for (index, (charge, line)) in enforced() {
+            push_on(&mut place, index, charge, line);
         }
         if place.at == before {
             return place;
@@ -173,26 +173,26 @@ fn find_place(parties: &[Party<'_>], lines: &[Line], now: Timestamp) -> Place {
     }
 }
 
-fn push_on(place: &mut Place, party_index: usize, party: &Party<'_>, line: &Line) {
-    for (limit_index, (limit, charge)) in party.policy.charges(party.cost).enumerate() {
-        if charge == 0 {
+fn push_on(place: &mut Place, party_index: usize, charge: &Charge, line: &Line) {
+    for (limit_index, (limit, amount)) in charge.amounts().enumerate() {
+        if amount == 0 {
             continue;
         }
-        let at = line.log(limit).earliest(limit, charge, place.at, party.policy.edge());
+        let at = line.log(limit).earliest(limit, amount, place.at, charge.policy.edge());
         if at > place.at {
-            *place = Place { at, party: party_index, limit: limit_index };
+            *place = Place { at, charge: party_index, limit: limit_index };
         }
     }
 }
 
-/// Books the party's cost at the place: now, or ahead, and then remembered for one undo.
-fn book(party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, place: &Place, now: Timestamp) -> Timestamp {
+/// Books the charge's cost at the place: now, or ahead, and then remembered for one undo.
+fn book(charge: &Charge, line: &mut Line, terms: &Terms, place: &Place, now: Timestamp) -> Timestamp {
     let at = place.at;
     let ahead = at > now;
     let (frontier, frontier_limit) = (line.frontier, line.frontier_limit);
     let mut good_until = Timestamp::MAX;
-    for (limit, charge) in party.policy.charges(party.cost) {
-        if charge == 0 {
+    for (limit, amount) in charge.amounts() {
+        if amount == 0 {
             continue;
         }
         let log = line.log_mut(limit);
@@ -200,81 +200,75 @@ fn book(party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, place: &Place, no
             Algorithm::Concurrency { expires } => log.slots.push((terms.permit, at.plus(*expires))),
             _ => {
                 let permit = terms.permit;
-                log.entries.push(Entry { when: at, booked_at: at, permit, minus: 0, plus: charge });
+                log.entries.push(Entry { when: at, booked_at: at, permit, minus: 0, plus: amount });
             }
         }
-        good_until = good_until.min(log.good_until(limit, at, party.policy.edge()));
+        good_until = good_until.min(log.good_until(limit, at, charge.policy.edge()));
     }
     line.undo = None;
     if ahead {
         line.undo = Some(Undo { permit: terms.permit, frontier, frontier_limit });
         (line.frontier, line.frontier_limit) = (at, place.limit);
     }
-    line.bring_along(party.policy, now, Some(terms.permit));
+    line.bring_along(&charge.policy, now, Some(terms.permit));
     good_until
 }
 
 /// A shadow is judged by itself, now.
-fn shadow_grants(party: &Party<'_>, line: &Line, now: Timestamp) -> bool {
-    if refuse_above_limit(party).is_err() {
+fn shadow_grants(charge: &Charge, line: &Line, now: Timestamp) -> bool {
+    if refuse_above_limit(charge).is_err() {
         return false;
     }
-    let mut place = Place { at: now.max(line.frontier), party: 0, limit: 0 };
-    push_on(&mut place, 0, party, line);
+    let mut place = Place { at: now.max(line.frontier), charge: 0, limit: 0 };
+    push_on(&mut place, 0, charge, line);
     place.at <= now
 }
 
 /// What every limit shows now, or at the frontier if that lies ahead.
-pub(super) fn read_all(parties: &[Party<'_>], lines: &[Line], now: Timestamp) -> Vec<Reading> {
-    let mut readings = Vec::new();
-    for (party, line) in parties.iter().zip(lines) {
+pub(super) fn read_all(charges: &[Charge], lines: &[Line], now: Timestamp) -> SmallVec<[ChargeStatus; 1]> {
+    let status = |(charge, line): (&Charge, &Line)| {
         let as_of = now.max(line.as_of());
-        for limit in party.policy.limits() {
+        let read = |limit: &Limit| {
             let log = line.log(limit);
             let (capacity, used) = (limit.capacity(), log.used(limit, as_of));
             let remaining = capacity.saturating_sub(used);
-            readings.push(Reading {
-                capacity,
-                used,
-                remaining,
-                resets_at: log.resets_at(limit, as_of),
-                as_of,
-            });
-        }
-    }
-    readings
+            Reading { capacity, used, remaining, resets_at: log.resets_at(limit, as_of), as_of }
+        };
+        let readings = charge.policy.limits().iter().map(read).collect();
+        ChargeStatus { policy: charge.policy.clone(), readings }
+    };
+    charges.iter().zip(lines).map(status).collect()
 }
 
-fn refuse_above_limit(party: &Party<'_>) -> Result<(), Refusal> {
-    for (limit, cost) in party.policy.charges(party.cost) {
+fn refuse_above_limit(charge: &Charge) -> Result<(), Refusal> {
+    for (limit, cost) in charge.amounts() {
         let capacity = limit.capacity();
         if cost > capacity {
-            let (policy, limit) = (party.policy.name().clone(), limit.name().clone());
+            let (policy, limit) = (charge.policy.name().clone(), limit.name().clone());
             return Err(Refusal::AboveLimit { policy, limit, cost, capacity });
         }
     }
     Ok(())
 }
 
-fn books_ahead(party: &Party<'_>) -> bool {
+fn books_ahead(charge: &Charge) -> bool {
     let never =
         |algorithm: &Algorithm| matches!(algorithm, Algorithm::Sliding(_) | Algorithm::Concurrency { .. });
-    !party.policy.limits().iter().any(|limit| never(limit.algorithm()))
+    !charge.policy.limits().iter().any(|limit| never(limit.algorithm()))
 }
 
-/// What is asked, whatever the order of the parties.
-fn asked(parties: &[Party<'_>]) -> Vec<Asked> {
-    let of_party = |party: &Party<'_>| {
-        let charges =
-            party.policy.charges(party.cost).map(|(limit, charge)| (limit.identity(), charge)).collect();
-        (party.policy.name().to_string(), party.subject.to_string(), charges)
+/// What is asked, whatever the order of the charges.
+fn asked(charges: &[Charge]) -> Vec<Asked> {
+    let of_party = |charge: &Charge| {
+        let amounts = charge.amounts().map(|(limit, amount)| (limit.identity(), amount)).collect();
+        (charge.policy.name().to_string(), charge.subject.to_string(), amounts)
     };
-    let mut asked: Vec<Asked> = parties.iter().map(of_party).collect();
+    let mut asked: Vec<Asked> = charges.iter().map(of_party).collect();
     asked.sort();
     asked
 }
 
-/// The party whose line remembers what belongs to all of them.
-pub(super) fn first_in_key_order(parties: &[Party<'_>]) -> usize {
-    (0..parties.len()).min_by_key(|index| key_of(&parties[*index])).unwrap_or(0)
+/// The charge whose line remembers what belongs to all of them.
+pub(super) fn first_in_key_order(charges: &[Charge]) -> usize {
+    (0..charges.len()).min_by_key(|index| charges[*index].key()).unwrap_or(0)
 }

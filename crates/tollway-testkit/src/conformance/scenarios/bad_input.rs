@@ -52,7 +52,7 @@ fn a_cost_beyond_all_bounds_is_no_cost(lab: &Lab<'_>) {
 fn the_same_party_twice_is_refused(lab: &Lab<'_>) {
     let policy = lab.policy(["10 / minute"]);
     let refusal = lab.ask(&policy).subject("a").and(&policy).subject("a").refused();
-    assert!(matches!(refusal, Refusal::SamePartyTwice { .. }));
+    assert!(matches!(refusal, Refusal::SameChargeTwice { .. }));
     assert_eq!(lab.used(&policy), [0]);
 }
 
@@ -61,7 +61,7 @@ fn too_many_parties_are_refused(lab: &Lab<'_>) {
     let many = |count: usize| {
         (1..count).fold(lab.ask(&policy), |ask, number| ask.and(&policy).subject(&number.to_string()))
     };
-    assert_eq!(many(17).refused(), Refusal::PartyCount(17));
+    assert_eq!(many(17).refused(), Refusal::ChargeCount(17));
     assert_eq!(lab.used(&policy), [0]);
     many(16).granted();
 }
@@ -72,7 +72,7 @@ fn a_clock_that_goes_back_is_the_newest_it_was(lab: &Lab<'_>) {
     lab.take(&policy);
     lab.at(40);
     let permit = lab.take(&policy);
-    assert_eq!((permit.grant.now, permit.grant.at), (at(100), at(100)));
+    assert_eq!((permit.decision.now, permit.booking.at), (at(100), at(100)));
     assert_eq!(lab.ask(&policy).denied().retry_at, at(120));
 }
 

@@ -34,12 +34,12 @@ fn a_window_from_first_call_starts_at_its_first_take(lab: &Lab<'_>) {
     let policy = lab.policy(["2 / minute from first call"]);
     lab.at(50);
     let first = lab.take(&policy);
-    assert_eq!(first.grant.good_until, at(110));
+    assert_eq!(first.booking.good_until, at(110));
     lab.at(70);
     lab.take(&policy);
     assert_eq!(lab.ask(&policy).denied().retry_at, at(110));
     lab.at(130);
-    assert_eq!(lab.take(&policy).grant.good_until, at(190));
+    assert_eq!(lab.take(&policy).booking.good_until, at(190));
 }
 
 fn a_sliding_window_fades(lab: &Lab<'_>) {

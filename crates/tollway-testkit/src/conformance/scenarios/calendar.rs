@@ -71,9 +71,9 @@ fn nothing_is_granted_in_an_edge(lab: &Lab<'_>) {
     let policy = lab.policy(["9 / minute"]).with_edge(secs(2));
     lab.at(61);
     assert_eq!(lab.ask(&policy).denied().retry_at, at(62));
-    assert_eq!(lab.ask(&policy).wait(secs(5)).granted().grant.at, at(62));
+    assert_eq!(lab.ask(&policy).wait(secs(5)).granted().booking.at, at(62));
     lab.at(62);
-    assert_eq!(lab.take(&policy).grant.good_until, at(118));
+    assert_eq!(lab.take(&policy).booking.good_until, at(118));
     lab.set(at(118).minus(Span::from_micros(1)));
     lab.take(&policy);
     lab.at(118);

@@ -22,8 +22,8 @@ fn a_repeated_id_counts_once(lab: &Lab<'_>) {
     lab.at(5);
     for _ in 0..9 {
         let again = lab.ask(&policy).id("x").granted();
-        assert!(again.grant.repeated);
-        assert_eq!(again.booking(), first.booking());
+        assert!(again.decision.repeated);
+        assert_eq!(again.booking, first.booking);
     }
     assert_eq!(lab.used(&policy), [1]);
 }
@@ -41,16 +41,16 @@ fn a_denial_is_not_remembered(lab: &Lab<'_>) {
     lab.take(&policy);
     lab.ask(&policy).id("x").denied();
     lab.at(60);
-    assert!(!lab.ask(&policy).id("x").granted().grant.repeated);
+    assert!(!lab.ask(&policy).id("x").granted().decision.repeated);
 }
 
 fn an_id_is_forgotten_after_ten_minutes(lab: &Lab<'_>) {
     let policy = lab.policy(["9 / second"]);
     lab.ask(&policy).id("x").granted();
     lab.set(at(600).minus(Span::from_micros(1)));
-    assert!(lab.ask(&policy).id("x").granted().grant.repeated);
+    assert!(lab.ask(&policy).id("x").granted().decision.repeated);
     lab.at(600);
-    assert!(!lab.ask(&policy).id("x").granted().grant.repeated);
+    assert!(!lab.ask(&policy).id("x").granted().decision.repeated);
 }
 
 fn ids_are_remembered_up_to_a_bound(lab: &Lab<'_>) {
@@ -59,7 +59,7 @@ fn ids_are_remembered_up_to_a_bound(lab: &Lab<'_>) {
         lab.ask(&policy).id(&format!("id-{number}")).granted();
     }
     assert_eq!(lab.ask(&policy).id("one more").refused(), Refusal::TooManyIds);
-    assert!(lab.ask(&policy).id("id-7").granted().grant.repeated);
+    assert!(lab.ask(&policy).id("id-7").granted().decision.repeated);
     lab.take(&policy);
     assert_eq!(lab.used(&policy), [1_025]);
     lab.at(600);
@@ -69,21 +69,21 @@ fn ids_are_remembered_up_to_a_bound(lab: &Lab<'_>) {
 fn an_id_counts_once_in_any_order_of_parties(lab: &Lab<'_>) {
     let (one, other) = (lab.policy(["9 / minute"]), lab.policy(["9 / minute"]));
     lab.ask(&one).and(&other).id("x").granted();
-    assert!(lab.ask(&other).and(&one).id("x").granted().grant.repeated);
+    assert!(lab.ask(&other).and(&one).id("x").granted().decision.repeated);
     assert_eq!((lab.used(&one), lab.used(&other)), (vec![1], vec![1]));
 }
 
 fn an_id_is_known_to_one_line_only(lab: &Lab<'_>) {
     let policy = lab.policy(["9 / minute"]);
     lab.ask(&policy).subject("a").id("x").granted();
-    assert!(!lab.ask(&policy).subject("b").id("x").granted().grant.repeated);
+    assert!(!lab.ask(&policy).subject("b").id("x").granted().decision.repeated);
 }
 
 fn an_id_survives_a_reset(lab: &Lab<'_>) {
     let policy = lab.policy(["9 / minute"]);
     lab.ask(&policy).id("x").granted();
     lab.reset(&policy);
-    assert!(lab.ask(&policy).id("x").granted().grant.repeated);
+    assert!(lab.ask(&policy).id("x").granted().decision.repeated);
     assert_eq!(lab.used(&policy), [0]);
 }
 
@@ -93,6 +93,6 @@ fn a_repeated_place_is_the_same_place(lab: &Lab<'_>) {
     let ask = lab.ask(&policy).id("x").wait(secs(600));
     let first = ask.clone().granted();
     let again = ask.granted();
-    assert_eq!((first.grant.at, again.grant.at), (at(60), at(60)));
-    assert_eq!(lab.ask(&policy).wait(secs(600)).granted().grant.at, at(120));
+    assert_eq!((first.booking.at, again.booking.at), (at(60), at(60)));
+    assert_eq!(lab.ask(&policy).wait(secs(600)).granted().booking.at, at(120));
 }

@@ -32,16 +32,16 @@ fn the_last_booking_is_returned_exactly(lab: &Lab<'_>) {
     let place = lab.ask(&policy).cost("tokens", 60).wait(secs(60)).granted();
     assert_eq!(lab.give_back(&place), Settled::Whole);
     assert_eq!(lab.peek(&policy), before);
-    assert_eq!(lab.ask(&policy).wait(secs(60)).granted().grant.at, at(60));
+    assert_eq!(lab.ask(&policy).wait(secs(60)).granted().booking.at, at(60));
 }
 
 fn a_middle_booking_of_a_window_frees_its_unit(lab: &Lab<'_>) {
     let policy = lab.policy(["2 / minute"]);
     lab.drain(&policy, 2);
     let middle = lab.ask(&policy).wait(secs(60)).granted();
-    assert_eq!(lab.ask(&policy).wait(secs(60)).granted().grant.at, at(60));
+    assert_eq!(lab.ask(&policy).wait(secs(60)).granted().booking.at, at(60));
     assert_eq!(lab.give_back(&middle), Settled::Whole);
-    assert_eq!(lab.ask(&policy).wait(secs(60)).granted().grant.at, at(60));
+    assert_eq!(lab.ask(&policy).wait(secs(60)).granted().booking.at, at(60));
 }
 
 fn a_middle_booking_of_a_bucket_stays_spent(lab: &Lab<'_>) {
@@ -50,7 +50,7 @@ fn a_middle_booking_of_a_bucket_stays_spent(lab: &Lab<'_>) {
     let middle = lab.ask(&policy).wait(secs(9)).granted();
     lab.ask(&policy).wait(secs(9)).granted();
     assert_eq!(lab.give_back(&middle), Settled::Partly);
-    assert_eq!(lab.ask(&policy).wait(secs(9)).granted().grant.at, at(3));
+    assert_eq!(lab.ask(&policy).wait(secs(9)).granted().booking.at, at(3));
 }
 
 fn a_booking_in_a_past_window_is_lost(lab: &Lab<'_>) {

@@ -16,7 +16,7 @@ super::list![
 
 fn a_shadow_that_would_deny_only_says_so(lab: &Lab<'_>) {
     let (enforced, shadow) = (lab.policy(["9 / minute"]), lab.policy(["2 / minute"]).with_shadow(true));
-    let would_deny = |_| lab.ask(&enforced).and(&shadow).granted().grant.would_deny;
+    let would_deny = |_| lab.ask(&enforced).and(&shadow).granted().decision.would_deny;
     assert_eq!((0..4).map(would_deny).collect::<Vec<_>>(), [0, 0, 2, 2]);
     assert_eq!((lab.used(&enforced), lab.used(&shadow)), (vec![4], vec![2]));
 }
@@ -39,7 +39,7 @@ fn a_shadow_is_not_debited_by_a_denied_take(lab: &Lab<'_>) {
 fn a_shadow_never_refuses(lab: &Lab<'_>) {
     let (enforced, shadow) = (lab.policy(["9 / minute"]), lab.policy(["2 / minute"]).with_shadow(true));
     let permit = lab.ask(&enforced).and(&shadow).cost("requests", 50).granted();
-    assert_eq!(permit.grant.would_deny, 2);
+    assert_eq!(permit.decision.would_deny, 2);
     assert_eq!(lab.used(&shadow), [0]);
 }
 
@@ -47,7 +47,7 @@ fn a_shadow_does_not_keep_a_take_from_waiting(lab: &Lab<'_>) {
     let (enforced, shadow) = (lab.policy(["1 / minute"]), lab.policy(["1 concurrent"]).with_shadow(true));
     lab.take(&enforced);
     let permit = lab.ask(&enforced).and(&shadow).wait(secs(60)).granted();
-    assert_eq!((permit.grant.at, permit.grant.good_until), (at(60), at(120)));
+    assert_eq!((permit.booking.at, permit.booking.good_until), (at(60), at(120)));
 }
 
 fn a_shadow_refuses_no_settle(lab: &Lab<'_>) {
@@ -63,8 +63,8 @@ fn a_shadow_at_a_lowered_rate_is_not_forgotten_early(lab: &Lab<'_>) {
     let shadow = lab.policy(["10 / minute bucket"]).with_shadow(true);
     let lowered = vec!["1 / minute bucket burst 10".parse().expect("a limit")];
     let lowered = shadow.with_limits(lowered).expect("the scenario's limits are right");
-    (0..10).for_each(|_| assert_eq!(lab.ask(&shadow).granted().grant.would_deny, 0));
-    assert_eq!(lab.ask(&lowered).granted().grant.would_deny, 1);
+    (0..10).for_each(|_| assert_eq!(lab.ask(&shadow).granted().decision.would_deny, 0));
+    assert_eq!(lab.ask(&lowered).granted().decision.would_deny, 1);
     lab.at(65);
     assert_eq!(lab.used(&lowered), [9]);
 }

@@ -28,7 +28,7 @@ fn a_slot_is_held_until_done(lab: &Lab<'_>) {
 fn a_slot_expires_by_itself(lab: &Lab<'_>) {
     let policy = lab.policy(["1 concurrent expires 30s"]);
     let permit = lab.take(&policy);
-    assert_eq!(permit.grant.good_until, at(30));
+    assert_eq!(permit.booking.good_until, at(30));
     assert_eq!(lab.ask(&policy).denied().retry_at, at(30));
     lab.set(at(30).minus(Span::from_micros(1)));
     lab.ask(&policy).denied();

@@ -24,8 +24,8 @@ fn a_denial_by_one_policy_leaves_the_other(lab: &Lab<'_>) {
     let (wide, narrow) = (lab.policy(["100 / minute"]), lab.policy(["1 / minute"]));
     lab.ask(&wide).and(&narrow).granted();
     for _ in 0..5 {
-        assert_eq!(lab.ask(&wide).and(&narrow).denied().party, 1);
-        assert_eq!(lab.ask(&narrow).and(&wide).denied().party, 0);
+        assert_eq!(lab.ask(&wide).and(&narrow).denied().charge, 1);
+        assert_eq!(lab.ask(&narrow).and(&wide).denied().charge, 0);
     }
     assert_eq!((lab.used(&wide), lab.used(&narrow)), (vec![1], vec![1]));
 }
@@ -35,7 +35,7 @@ fn a_take_over_subjects_is_one_take(lab: &Lab<'_>) {
     let both = || lab.ask(&policy).subject("a").and(&policy).subject("b");
     lab.ask(&policy).subject("b").granted();
     both().granted();
-    assert_eq!(both().denied().party, 1);
+    assert_eq!(both().denied().charge, 1);
     lab.ask(&policy).subject("a").granted();
     lab.ask(&policy).subject("a").denied();
 }
@@ -62,13 +62,13 @@ fn the_latest_time_is_the_one_to_come_back(lab: &Lab<'_>) {
     let (minute, hour) = (lab.policy(["1 / minute"]), lab.policy(["1 / hour"]));
     lab.ask(&minute).and(&hour).granted();
     let denial = lab.ask(&minute).and(&hour).denied();
-    assert_eq!((denial.party, denial.retry_at), (1, at(3_600)));
+    assert_eq!((denial.charge, denial.retry_at), (1, at(3_600)));
 }
 
 fn the_limit_that_denied_is_named(lab: &Lab<'_>) {
     let policy = lab.policy(["9 / second", "2 / minute", "9 / hour"]);
     lab.drain(&policy, 2);
     let denial = lab.ask(&policy).denied();
-    assert_eq!((denial.party, denial.limit), (0, 1));
-    assert_eq!(denial.readings[1].remaining, 0);
+    assert_eq!((denial.charge, denial.limit), (0, 1));
+    assert_eq!(denial.decision.charges[0].readings[1].remaining, 0);
 }
