@@ -187,7 +187,7 @@ impl<L: Link> Driver<L> {
         let told = flight.replies.into_iter().zip(&*flight.call.operations).zip(outcomes);
         for (((_, mut reply), operation), outcome) in told {
             raise_if_over(operation, &outcome);
-            if let Err(unheard) = reply.answer(outcome)
+            if let Some(unheard) = reply.answer(outcome)
                 && let Some(operation) = give_back(operation, &unheard)
                 && let Some(tag) = Tag::of(&operation)
             {

@@ -32,13 +32,10 @@ impl Reply {
     }
 
     /// Answers; hands the outcome back if the caller no longer listens.
-    pub(crate) fn answer(&mut self, outcome: Outcome) -> Result<(), Outcome> {
+    pub(crate) fn answer(&mut self, outcome: Outcome) -> Option<Outcome> {
         match self.0.take() {
-            None => Err(outcome),
-            Some(sender) => sender.send(Ok(outcome)).map_err(|unsent| match unsent {
-                Ok(outcome) => outcome,
-                Err(_) => Outcome::Reset,
-            }),
+            None => Some(outcome),
+            Some(sender) => sender.send(Ok(outcome)).err()?.ok(),
         }
     }
 
