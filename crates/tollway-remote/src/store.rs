@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::sync::mpsc::{Sender, channel, error::TrySendError};
 use tokio::sync::oneshot;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
-use tollway_core::{Answer, Fault, Operation, Outcome, Outcomes, Refusal, Retry, Store, StoreError};
+use tollway_core::{
+    Answer, Fault, Operation, Outcome, Outcomes, Refusal, Retry, Store, StoreError, StoreResult,
+};
 
 use crate::driver::Driver;
 use crate::lane::{Pending, Reply};
@@ -49,15 +51,27 @@ impl Remote {
         Ok(Self { queue: Some(queue), next_id: AtomicU64::new(0), thread: Some(thread) })
     }
 
-    /// Queues a copy of the operation: the caller only lends it.
-    fn send(&self, operation: &Operation) -> Result<Awaited, StoreError> {
-        let Some(tag) = Tag::of(operation) else {
+    /// The same as [`Store::apply`], for operations that the caller has made for this and need not keep.
+    pub fn apply_owned(&self, batch: impl ExactSizeIterator<Item = Operation>) -> Answer {
+        if batch.len() > OPERATIONS_PER_BATCH_MAX {
+            let message = format!(
+                "{} operations in one batch; at most {OPERATIONS_PER_BATCH_MAX} are allowed",
+                batch.len()
+            );
+            return Answer::now(Err(StoreError { fault: Fault::Caller, retry: Retry::Useless, message }));
+        }
+        let sent: Vec<_> = batch.map(|operation| self.send(operation)).collect();
+        Answer::Later(Box::pin(all_outcomes(sent)))
+    }
+
+    fn send(&self, operation: Operation) -> Result<Awaited, StoreError> {
+        let Some(tag) = Tag::of(&operation) else {
             return Ok(Awaited::Now(Outcome::Refused(Refusal::ChargeCount(0))));
         };
         let Some(queue) = &self.queue else { return Err(stopped(Retry::Safe)) };
         let (sender, receiver) = oneshot::channel();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let pending = Pending { id, operation: operation.clone(), reply: Reply::new(sender) };
+        let pending = Pending { id, operation, reply: Reply::new(sender) };
         queue.try_send((tag, pending)).map_err(|error| match error {
             TrySendError::Full(_) => {
                 let message = format!("{QUEUE_MAX} operations wait for the store already");
@@ -86,27 +100,22 @@ impl Awaited {
 
 impl Store for Remote {
     fn apply(&self, batch: &[Operation]) -> Answer {
-        if batch.len() > OPERATIONS_PER_BATCH_MAX {
-            let message = format!(
-                "{} operations in one batch; at most {OPERATIONS_PER_BATCH_MAX} are allowed",
-                batch.len()
-            );
-            return Answer::now(Err(StoreError { fault: Fault::Caller, retry: Retry::Useless, message }));
-        }
-        let sent: Vec<_> = batch.iter().map(|operation| self.send(operation)).collect();
-        Answer::Later(Box::pin(async move {
-            let mut outcomes = Outcomes::with_capacity(sent.len());
-            let mut failed = None;
-            // All are seen through: what one caller asked together was sent all the same.
-            for awaited in sent {
-                match async { awaited?.outcome().await }.await {
-                    Ok(outcome) => outcomes.push(outcome),
-                    Err(error) => failed = Some(worse(failed, error)),
-                }
-            }
-            failed.map_or(Ok(outcomes), Err)
-        }))
+        // The batch is only lent: this is the one clone of each operation.
+        self.apply_owned(batch.iter().cloned())
     }
+}
+
+/// Waits for all of them: the operations of one batch were all sent, whatever came of the first.
+async fn all_outcomes(sent: Vec<Result<Awaited, StoreError>>) -> StoreResult {
+    let mut outcomes = Outcomes::with_capacity(sent.len());
+    let mut failed = None;
+    for awaited in sent {
+        match async { awaited?.outcome().await }.await {
+            Ok(outcome) => outcomes.push(outcome),
+            Err(error) => failed = Some(worse(failed, error)),
+        }
+    }
+    failed.map_or(Ok(outcomes), Err)
 }
 
 /// Of a batch of which a part has failed, all may have been applied.

@@ -8,8 +8,9 @@
 //! begin, settle, give_back: {booking: {permit, at, good_until}}
 //! settle, give_back: {remember}
 //! ```
-//! The script calls an action a verb, a charge a party, and what it takes a charge. `counter` counts from 1, `party` and `limit` from 0. Times are microseconds, but `answer_kept` and periods, which are
-//! milliseconds, as keys live. Permits are 16 bytes and `asked` is 8: they are only ever compared.
+//! The script calls an action a verb, a charge a party, and an amount that is taken a charge. `counter` counts from 1,
+//! `party` and `limit` from 0. Times are microseconds, but `answer_kept` and periods, which are milliseconds, as keys live.
+//! Permits are 16 bytes and `asked` is 8: they are only ever compared.
 //!
 //! What no two calls have in common is sent apart, the sequence and the permits of takes: so calls that ask for the same are
 //! the same text, which the script reads once.
