@@ -47,16 +47,17 @@ impl<T> Aside<T> {
 
 #[cfg(test)]
 mod tests {
-    use tollway_core::{Operation, OwnedOperation, Party, Policy, Subject, Verb};
+    use std::sync::Arc;
+
+    use tollway_core::{Action, Charge, Operation, Policy, Subject};
 
     use super::*;
 
     fn call(subject: &str, sequence: u64) -> Call {
         let policy = Policy::new("p", ["1 / minute"]).unwrap();
         let subject = Subject::new(subject).unwrap();
-        let party = Party { policy: &policy, subject: &subject, cost: policy.default_cost() };
-        let operation = OwnedOperation::from(&Operation { parties: &[party], verb: Verb::Peek });
-        Call { tag: Tag::of(&operation).unwrap(), sequence, again: false, operations: Vec::new() }
+        let operation = Operation::one(Charge::new(Arc::new(policy), subject), Action::Peek);
+        Call { tag: Tag::of(&operation).unwrap(), sequence, again: false, operations: [].into() }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tollway_core::bounds::PARTIES_PER_TAKE_MAX;
-use tollway_core::{Decision, Line, LineKey, Outcome, Outcomes, OwnedOperation, OwnedVerb, Timestamp, apply};
+use tollway_core::bounds::CHARGES_PER_TAKE_MAX;
+use tollway_core::{Action, Line, LineKey, Operation, Outcome, Outcomes, Timestamp, apply};
 use tollway_remote::Call;
 
 use crate::cache::Known;
@@ -17,7 +17,7 @@ pub(crate) type Found = BTreeMap<String, Known>;
 /// Operations of a call, in order, on few enough lines.
 #[derive(Debug)]
 pub(crate) struct Chunk<'a> {
-    pub(crate) operations: &'a [OwnedOperation],
+    pub(crate) operations: &'a [Operation],
     /// The lines that they name.
     pub(crate) keys: BTreeSet<String>,
     /// The line that they all name, whose item remembers who wrote it.
@@ -61,14 +61,14 @@ impl<'a> Chunk<'a> {
             let keys: Vec<String> = operation.keys().map(|key| key.to_string()).collect();
             let mut lines: Vec<Line> = keys
                 .iter()
-                .zip(&operation.parties)
-                .map(|(key, party)| {
+                .zip(&operation.charges)
+                .map(|(key, charge)| {
                     let known = || Some(found.get(key)?.item.as_ref()?.line.clone());
                     let line = decided.changed.get(key).cloned().or_else(known);
-                    line.unwrap_or_else(|| Line::new(&party.policy))
+                    line.unwrap_or_else(|| Line::new(&charge.policy))
                 })
                 .collect();
-            let applied = operation.lend(|operation| apply(operation, &mut lines, now));
+            let applied = apply(operation, &mut lines, now);
             if applied.changed {
                 decided.changed.extend(keys.into_iter().zip(lines));
             }
@@ -79,14 +79,14 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// Lines that must be known. The engine refuses more parties than this whatever their lines are.
-fn keys_of(operation: &OwnedOperation) -> impl Iterator<Item = LineKey> {
-    let refused = operation.parties.len() > PARTIES_PER_TAKE_MAX;
+/// Lines that must be known. The engine refuses more charges than this whatever their lines are.
+fn keys_of(operation: &Operation) -> impl Iterator<Item = LineKey> {
+    let refused = operation.charges.len() > CHARGES_PER_TAKE_MAX;
     operation.keys().take(if refused { 0 } else { usize::MAX })
 }
 
 /// An id that was denied here may have been granted elsewhere: such a denial is not plain.
-fn is_plain_denial(operation: &OwnedOperation, outcome: &Outcome) -> bool {
-    matches!(&operation.verb, OwnedVerb::Take(terms) if terms.call.is_none())
-        && matches!(outcome, Outcome::Decided(Decision::Denied(_)))
+fn is_plain_denial(operation: &Operation, outcome: &Outcome) -> bool {
+    matches!(&operation.action, Action::Take(terms) if terms.call.is_none())
+        && matches!(outcome, Outcome::Decided(decision) if !decision.is_granted())
 }

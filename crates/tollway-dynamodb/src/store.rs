@@ -58,7 +58,7 @@ impl DynamoStore {
 }
 
 impl Store for DynamoStore {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         self.remote.apply(batch)
     }
 

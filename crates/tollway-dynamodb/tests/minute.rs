@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use minute_table::{END, NOW, Table, ask, booking, granted, number, policy, take, take_all};
-use tollway_core::{Decision, Fault, Outcome, Retry, Settled, Span, Store, Verb};
+use minute_table::{END, NOW, Table, ask, granted, number, policy, take, take_all};
+use tollway_core::{Action, Fault, Outcome, Retry, Settled, Span, Store};
 use tollway_dynamodb::minute::{Layout, MinuteStore};
 use tollway_testkit::ManualClock;
 use tollway_testkit::faults::{self, FaultProxy};
@@ -104,8 +104,8 @@ fn a_denial_names_the_next_minute_and_writes_nothing() {
     table.runtime.block_on(async {
         granted(&store, &policy, "a", 2).await;
         let writes = store.counters().writes.load(Ordering::Relaxed);
-        let Decision::Denied(denial) = take(&store, &policy, "b", 1).await else { panic!("over the limit") };
-        assert_eq!((denial.retry_at, denial.retry_after()), (END, Span::from_secs(40)));
+        let denied = take(&store, &policy, "b", 1).await;
+        assert_eq!((denied.denial().unwrap().retry_at, denied.wait()), (END, Span::from_secs(40)));
         assert_eq!(store.counters().writes.load(Ordering::Relaxed), writes);
         clock.set(END);
         assert_eq!(granted(&store, &policy, "b", 1).await.good_until, END.plus(Span::from_secs(60)));
@@ -133,7 +133,7 @@ fn as_many_as_fit_are_granted() {
         granted(&other, &policy, "a", 7).await;
         let asked = [5, 1, 4, 1, 1, 1].map(|cost| take(&one, &policy, "a", cost));
         let decisions = futures_util::future::join_all(asked).await;
-        let fitted = decisions.iter().filter(|decision| matches!(decision, Decision::Granted(_))).count();
+        let fitted = decisions.iter().filter(|decision| decision.is_granted()).count();
         assert_eq!(fitted, 3, "{decisions:?}");
     });
     assert_eq!(table.count(), 10);
@@ -147,10 +147,10 @@ fn usage_shows_what_all_have_counted() {
     table.runtime.block_on(async {
         granted(&one, &policy, "autotag", 3).await;
         granted(&other, &policy, "extract", 4).await;
-        let Outcome::Peeked(readings) = ask(&one, &policy, "", 1, Verb::Peek).await.unwrap() else {
+        let Outcome::Peeked(charges) = ask(&one, &policy, "", 1, Action::Peek).await.unwrap() else {
             panic!("no reading")
         };
-        let reading = readings[0];
+        let reading = charges[0].readings[0];
         assert_eq!((reading.used, reading.remaining, reading.capacity), (7, 193, 200));
         assert_eq!((reading.resets_at, reading.as_of), (END, NOW));
     });
@@ -164,15 +164,15 @@ fn what_is_given_back_counts_for_others() {
     let store = table.store(Arc::clone(&clock) as _);
     table.runtime.block_on(async {
         let first = granted(&store, &policy, "a", 10).await;
-        let back = Verb::Return { booking: booking(&first), remember: false };
+        let back = Action::Return { booking: first, remember: false };
         assert_eq!(ask(&store, &policy, "a", 10, back).await, Ok(Outcome::Settled(Settled::Whole)));
         let second = granted(&store, &policy, "a", 8).await;
-        let actual = [policy.cost([("requests", 3)]).unwrap()];
-        let settle = Verb::Settle { booking: booking(&second), actual: &actual, remember: false };
+        let actual = [policy.cost([("requests", 3)]).unwrap()].into();
+        let settle = Action::Settle { booking: second, actual, remember: false };
         assert_eq!(ask(&store, &policy, "a", 8, settle).await, Ok(Outcome::Settled(Settled::Whole)));
         granted(&store, &policy, "a", 7).await;
         clock.set(END);
-        let late = Verb::Return { booking: booking(&second), remember: false };
+        let late = Action::Return { booking: second, remember: false };
         ask(&store, &policy, "a", 8, late).await.unwrap();
     });
     assert_eq!(number(&table.items()[0], "request_count"), 10);
@@ -216,7 +216,7 @@ fn retries_are_counted() {
         assert_eq!(retries(&one), (0, 0));
         granted(&other, &policy, "a", 5).await;
         // As far as it knows there is room for nine.
-        assert!(matches!(take(&one, &policy, "a", 9).await, Decision::Denied(_)));
+        assert!(!take(&one, &policy, "a", 9).await.is_granted());
         assert_eq!(retries(&one), (1, 1));
         proxy.set(faults::Fault::LoseReplies { times: Some(1) });
         granted(&one, &policy, "a", 1).await;
@@ -262,7 +262,7 @@ fn a_mark_that_was_pushed_out_is_no_proof() {
     proxy.set(faults::Fault::LoseReplies { times: None });
     let taking = table.runtime.spawn(async move {
         let terms = minute_table::terms();
-        ask(&*store, &policy, "a", 2, Verb::Take(terms)).await
+        ask(&*store, &policy, "a", 2, Action::Take(terms)).await
     });
     while proxy.counts().replies_lost == 0 || table.items().is_empty() {
         std::thread::yield_now();
@@ -283,7 +283,7 @@ fn what_does_not_fit_is_refused() {
     let table = Table::new(Layout::Minute);
     let store = table.store(clock());
     let hourly = policy("200 requests / hour");
-    let refused = table.runtime.block_on(ask(&store, &hourly, "", 1, Verb::Peek)).unwrap_err();
+    let refused = table.runtime.block_on(ask(&store, &hourly, "", 1, Action::Peek)).unwrap_err();
     assert_eq!((refused.fault, refused.retry), (Fault::Caller, Retry::Useless));
     assert!(refused.message.contains("does not fit the layout minute"), "{refused}");
     assert!(table.items().is_empty());
@@ -299,6 +299,6 @@ fn an_item_of_somebody_elses_is_left_alone() {
         [("minute_key".to_owned(), text("2025-02-19-10-30")), ("request_count".to_owned(), text("x"))].into(),
     );
     let store = table.store(clock());
-    let error = table.runtime.block_on(ask(&store, &policy("5 / minute"), "", 1, Verb::Peek)).unwrap_err();
+    let error = table.runtime.block_on(ask(&store, &policy("5 / minute"), "", 1, Action::Peek)).unwrap_err();
     assert!(error.fault == Fault::Line && error.message.contains("delete the item"), "{error}");
 }

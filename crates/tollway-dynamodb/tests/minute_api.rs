@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use minute_table::{NOW, Table, ask, granted, policy, take_all};
-use tollway_core::Verb;
+use tollway_core::Action;
 use tollway_dynamodb::minute::Layout;
 use tollway_testkit::ManualClock;
 
@@ -82,6 +82,6 @@ fn an_item_has_the_documented_key() {
 fn a_take_without_a_subject_is_refused_with_what_to_do() {
     let table = Table::new(Layout::ApiMinute);
     let store = table.store(Arc::new(ManualClock::at(NOW)));
-    let error = table.runtime.block_on(ask(&store, &policy("5 / minute"), "", 1, Verb::Peek)).unwrap_err();
+    let error = table.runtime.block_on(ask(&store, &policy("5 / minute"), "", 1, Action::Peek)).unwrap_err();
     assert!(error.message.contains("needs a subject: it is the `api_type` of the key"), "{error}");
 }

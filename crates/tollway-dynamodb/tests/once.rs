@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use support::{fresh_table, policy, server, store, subject, take_operation, try_take, url_through, used};
-use tollway_core::{Decision, Outcome, Outcomes, OwnedOperation, Policy, Retry, StoreError};
+use tollway_core::{Operation, Outcome, Outcomes, Policy, Retry, StoreError};
 use tollway_dynamodb::{DynamoLink, DynamoStore};
 use tollway_remote::{Call, Link, Tag};
 use tollway_testkit::faults::{AwsFront, Fault, FaultProxy, Said};
 
-fn call(sequence: u64, operations: Vec<OwnedOperation>) -> Arc<Call> {
+fn call(sequence: u64, operations: Vec<Operation>) -> Arc<Call> {
     let tag = Tag::of(&operations[0]).unwrap();
-    Arc::new(Call { tag, sequence, again: false, operations })
+    Arc::new(Call { tag, sequence, again: false, operations: operations.into() })
 }
 
 fn again(call: &Arc<Call>) -> Arc<Call> {
@@ -30,11 +30,11 @@ async fn send(link: &Arc<DynamoLink>, call: &Arc<Call>) -> Result<Outcomes, Stor
 }
 
 fn grants(outcomes: &Outcomes) -> usize {
-    let granted = |outcome: &&Outcome| matches!(outcome, Outcome::Decided(Decision::Granted(_)));
+    let granted = |outcome: &&Outcome| matches!(outcome, Outcome::Decided(decision) if decision.is_granted());
     outcomes.iter().filter(granted).count()
 }
 
-fn takes(policy: &Policy, count: usize) -> Vec<OwnedOperation> {
+fn takes(policy: &Policy, count: usize) -> Vec<Operation> {
     (0..count).map(|_| take_operation(&[policy], &subject("s"))).collect()
 }
 
@@ -155,7 +155,7 @@ async fn a_call_on_very_many_lines_goes_in_parts_and_counts_once() {
     let table = fresh_table();
     let (link, shared) = (link(&front, &table), Policy::new("a", ["1000 requests / day"]).unwrap());
     let name = |number: usize, side: char| Policy::new(&format!("b{side}{number}"), ["9 / day"]).unwrap();
-    let operations: Vec<OwnedOperation> = (0..64)
+    let operations: Vec<Operation> = (0..64)
         .map(|number| take_operation(&[&shared, &name(number, 'l'), &name(number, 'r')], &subject("s")))
         .collect();
     for (sequence, part) in (1..).zip([1, 2]) {

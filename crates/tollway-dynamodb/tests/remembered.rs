@@ -4,12 +4,11 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use support::{count, fresh_permit, fresh_table, policy, server, store, subject, take, try_take, url, used};
-use tollway_core::{
-    Booking, CallId, Decision, Grant, Operation, Outcome, Party, Policy, Span, Store, Terms, Verb,
-};
+use tollway_core::{Action, Booking, CallId, Charge, Operation, Outcome, Policy, Store, Terms};
 use tollway_dynamodb::DynamoStore;
 use tollway_testkit::wait_for;
 
@@ -17,15 +16,13 @@ fn exact(table: &str) -> DynamoStore {
     DynamoStore::connect(&format!("{}&denials=0s", url(table))).unwrap()
 }
 
-fn apply(store: &DynamoStore, policy: &Policy, verb: Verb<'_>) -> Outcome {
-    let (subject, cost) = (subject("s"), policy.default_cost());
-    let party = Party { policy, subject: &subject, cost };
-    wait_for(store.apply(&[Operation { parties: &[party], verb }])).unwrap().remove(0)
+fn apply(store: &DynamoStore, policy: &Policy, action: Action) -> Outcome {
+    let charge = Charge::new(Arc::new(policy.clone()), subject("s"));
+    wait_for(store.apply(&[Operation::one(charge, action)])).unwrap().remove(0)
 }
 
-fn give_back(store: &DynamoStore, policy: &Policy, grant: &Grant) {
-    let booking: Booking = grant.booking();
-    apply(store, policy, Verb::Return { booking, remember: false });
+fn give_back(store: &DynamoStore, policy: &Policy, booking: Booking) {
+    apply(store, policy, Action::Return { booking, remember: false });
 }
 
 #[test]
@@ -81,12 +78,12 @@ fn a_refund_and_a_reset_of_another_process_are_seen() {
     let table = fresh_table();
     let (one, other) = (exact(&table), exact(&table));
     let policy = policy("1 request / day");
-    let grant = take(&one, &[&policy], &subject("s")).unwrap().unwrap();
+    let booking = take(&one, &[&policy], &subject("s")).unwrap().unwrap();
     assert!(!try_take(&other, &policy, &subject("s")));
-    give_back(&one, &policy, &grant);
+    give_back(&one, &policy, booking);
     assert!(try_take(&other, &policy, &subject("s")));
     assert!(!try_take(&one, &policy, &subject("s")));
-    apply(&other, &policy, Verb::Reset);
+    apply(&other, &policy, Action::Reset);
     assert!(try_take(&one, &policy, &subject("s")));
 }
 
@@ -96,12 +93,11 @@ fn looks_and_previews_are_never_remembered() {
     let (one, other) = (store(&table), store(&table));
     let policy = policy("1 request / day");
     assert_eq!(used(&other, &policy, &subject("s")), 0);
-    let grant = take(&one, &[&policy], &subject("s")).unwrap().unwrap();
+    let booking = take(&one, &[&policy], &subject("s")).unwrap().unwrap();
     assert_eq!(used(&other, &policy, &subject("s")), 1);
-    give_back(&one, &policy, &grant);
-    let terms = Terms { permit: fresh_permit(), max_wait: Span::ZERO, call: None, readings: false };
-    let preview = apply(&other, &policy, Verb::Preview(terms));
-    assert!(matches!(preview, Outcome::Decided(Decision::Granted(_))), "{preview:?}");
+    give_back(&one, &policy, booking);
+    let preview = apply(&other, &policy, Action::Preview(Terms::now(fresh_permit())));
+    assert!(matches!(&preview, Outcome::Decided(decision) if decision.is_granted()), "{preview:?}");
 }
 
 /// What is remembered denies; elsewhere the same call was granted meanwhile.
@@ -110,15 +106,21 @@ fn an_id_is_looked_up_before_it_is_denied() {
     let table = fresh_table();
     let (one, other) = (store(&table), store(&table));
     let policy = policy("1 request / day");
-    let grant = take(&one, &[&policy], &subject("s")).unwrap().unwrap();
+    let booking = take(&one, &[&policy], &subject("s")).unwrap().unwrap();
     assert!(!try_take(&other, &policy, &subject("s")));
-    give_back(&one, &policy, &grant);
+    give_back(&one, &policy, booking);
     let call = CallId::new("invoice-7").unwrap();
-    let terms = || Terms { permit: fresh_permit(), max_wait: Span::ZERO, call: Some(&call), readings: false };
-    let first = apply(&one, &policy, Verb::Take(terms()));
-    assert!(matches!(&first, Outcome::Decided(Decision::Granted(grant)) if !grant.repeated), "{first:?}");
-    let second = apply(&other, &policy, Verb::Take(terms()));
-    assert!(matches!(&second, Outcome::Decided(Decision::Granted(grant)) if grant.repeated), "{second:?}");
+    let terms = || Terms { call: Some(call.clone()), ..Terms::now(fresh_permit()) };
+    let first = apply(&one, &policy, Action::Take(terms()));
+    assert!(
+        matches!(&first, Outcome::Decided(decision) if decision.is_granted() && !decision.repeated),
+        "{first:?}"
+    );
+    let second = apply(&other, &policy, Action::Take(terms()));
+    assert!(
+        matches!(&second, Outcome::Decided(decision) if decision.is_granted() && decision.repeated),
+        "{second:?}"
+    );
 }
 
 /// A slot that another process has freed is not held, whatever this one remembers.
@@ -127,11 +129,11 @@ fn slots_are_looked_up() {
     let table = fresh_table();
     let (one, other) = (store(&table), store(&table));
     let policy = policy("1 concurrent");
-    let grant = take(&one, &[&policy], &subject("s")).unwrap().unwrap();
-    assert_eq!(apply(&other, &policy, Verb::Renew(grant.permit)), Outcome::Renewed(true));
-    assert_eq!(apply(&one, &policy, Verb::Done(grant.permit)), Outcome::Done(true));
-    assert_eq!(apply(&other, &policy, Verb::Renew(grant.permit)), Outcome::Renewed(false));
-    assert_eq!(apply(&other, &policy, Verb::Done(grant.permit)), Outcome::Done(false));
+    let booking = take(&one, &[&policy], &subject("s")).unwrap().unwrap();
+    assert_eq!(apply(&other, &policy, Action::Renew(booking.permit)), Outcome::Renewed(true));
+    assert_eq!(apply(&one, &policy, Action::Done(booking.permit)), Outcome::Done(true));
+    assert_eq!(apply(&other, &policy, Action::Renew(booking.permit)), Outcome::Renewed(false));
+    assert_eq!(apply(&other, &policy, Action::Done(booking.permit)), Outcome::Done(false));
 }
 
 /// An item that was deleted is a new line, and no version of the old one is taken for the new one's.

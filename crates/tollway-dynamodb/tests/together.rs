@@ -3,11 +3,12 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use support::{count, fresh_table, store, subject, take, try_take, used};
-use tollway_core::{Decision, Operation, Outcome, Party, Policy, Span, Store, Subject, Terms, Verb};
+use tollway_core::{Action, Charge, Operation, Outcome, Policy, Store, Subject, Terms};
 use tollway_testkit::wait_for;
 
 #[test]
@@ -37,22 +38,20 @@ fn a_line_that_changed_meanwhile_cancels_all_of_it() {
 #[test]
 fn users_of_one_process_that_share_a_line_do_not_race() {
     let store = store(&fresh_table());
-    let (own, all) = (Policy::new("a", ["9 / day"]).unwrap(), Policy::new("z", ["100 / day"]).unwrap());
+    let policy = |name: &str, limit| Arc::new(Policy::new(name, [limit]).unwrap());
+    let (own, all) = (policy("a", "9 / day"), policy("z", "100 / day"));
     let granted = AtomicU64::new(0);
     thread::scope(|scope| {
         for user in 0..24 {
             let (store, own, all, granted) = (&store, &own, &all, &granted);
             scope.spawn(move || {
                 let user = subject(&format!("user-{user}"));
-                let everyone = Subject::SHARED;
-                let party = |policy, subject| Party { policy, subject, cost: Policy::default_cost(policy) };
                 for _ in 0..5 {
-                    let parties = [party(own, &user), party(all, &everyone)];
-                    let (permit, max_wait) = (support::fresh_permit(), Span::ZERO);
-                    let terms = Terms { permit, max_wait, call: None, readings: false };
-                    let operation = Operation { parties: &parties, verb: Verb::Take(terms) };
-                    let outcome = wait_for(store.apply(&[operation])).unwrap().remove(0);
-                    let taken = matches!(outcome, Outcome::Decided(Decision::Granted(_)));
+                    let own = Charge::new(Arc::clone(own), user.clone());
+                    let charges = [own, Charge::new(Arc::clone(all), Subject::SHARED)].into_iter().collect();
+                    let action = Action::Take(Terms::now(support::fresh_permit()));
+                    let outcome = wait_for(store.apply(&[Operation { charges, action }])).unwrap().remove(0);
+                    let taken = matches!(outcome, Outcome::Decided(decision) if decision.is_granted());
                     granted.fetch_add(u64::from(taken), Ordering::SeqCst);
                 }
             });

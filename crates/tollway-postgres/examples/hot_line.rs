@@ -18,10 +18,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 use tokio_postgres::NoTls;
-use tollway_core::{
-    Operation, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb, Party, PermitId, Policy, Span, Store,
-    Subject, Terms, Verb,
-};
+use tollway_core::{Action, Charge, Operation, PermitId, Policy, Store, Subject, Terms};
 use tollway_postgres::{PostgresLink, PostgresStore};
 use tollway_remote::{Call, Link, Tag};
 
@@ -49,8 +46,14 @@ fn row(what: &str, time: Duration, takes: u64) {
     println!("{what:<55}{:>12}", takes / time.as_secs());
 }
 
-fn policy() -> Policy {
-    Policy::new("hot", ["1000000000 requests / day"]).unwrap()
+/// A take of one request on the hot line.
+fn take(permit: u64, policy: &Arc<Policy>) -> Operation {
+    let action = Action::Take(Terms::now(PermitId(u128::from(permit))));
+    Operation::one(Charge::new(Arc::clone(policy), Subject::SHARED), action)
+}
+
+fn policy() -> Arc<Policy> {
+    Arc::new(Policy::new("hot", ["1000000000 requests / day"]).unwrap())
 }
 
 /// What callers get: takes that come at the same time share a transaction.
@@ -60,11 +63,7 @@ async fn combined(url: &str, time: Duration) -> u64 {
     repeat(CALLERS, time, move |permit| {
         let (store, policy) = (Arc::clone(&store), policy.clone());
         async move {
-            let party = Party { policy: &policy, subject: &Subject::SHARED, cost: policy.default_cost() };
-            let (permit, max_wait) = (PermitId(u128::from(permit)), Span::ZERO);
-            let terms = Terms { permit, max_wait, call: None, readings: false };
-            let answer = store.apply(&[Operation { parties: &[party], verb: Verb::Take(terms) }]);
-            answer.await.unwrap();
+            store.apply(&[take(permit, &policy)]).await.unwrap();
         }
     })
     .await
@@ -80,15 +79,11 @@ async fn uncombined(url: &str, time: Duration) -> u64 {
     repeat(CALLERS, time, move |number| {
         let (links, policy) = (Arc::clone(&links), policy.clone());
         async move {
-            let cost = policy.default_cost().clone();
-            let party = OwnedParty { policy, subject: Subject::SHARED, cost };
-            let (permit, max_wait) = (PermitId(u128::from(number)), Span::ZERO);
-            let terms = OwnedTerms { permit, max_wait, call: None, readings: false };
-            let operation = OwnedOperation { parties: vec![party], verb: OwnedVerb::Take(terms) };
+            let operation = take(number, &policy);
             let tag = Tag::of(&operation).unwrap();
             let link = links[number as usize % links.len()].lock().await;
             let sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
-            let call = Call { tag, sequence, again: false, operations: vec![operation] };
+            let call = Call { tag, sequence, again: false, operations: [operation].into() };
             let answers = Arc::clone(&link).send(vec![Arc::new(call)]).await;
             assert!(answers.iter().all(Result::is_ok), "{answers:?}");
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tollway_core::{Applied, Line, LineKey, Outcomes, OwnedOperation, StoreError, Timestamp, apply};
+use tollway_core::{Applied, Line, LineKey, Operation, Outcomes, StoreError, Timestamp, apply};
 use tollway_remote::Call;
 
 use crate::error::unreadable;
@@ -46,7 +46,7 @@ impl Held {
         let found = self.found(call)?;
         let mut changed = false;
         let mut outcomes = Outcomes::with_capacity(call.operations.len());
-        for operation in &call.operations {
+        for operation in &*call.operations {
             let applied = self.apply(operation, now);
             changed |= applied.changed;
             outcomes.push(applied.outcome);
@@ -79,7 +79,7 @@ impl Held {
 
     /// The lines that the call names and that are there, read; none twice.
     fn found(&mut self, call: &Call) -> Result<Vec<(String, Line)>, StoreError> {
-        let mut keys: Vec<LineKey> = call.operations.iter().flat_map(OwnedOperation::keys).collect();
+        let mut keys: Vec<LineKey> = call.operations.iter().flat_map(Operation::keys).collect();
         keys.sort_unstable();
         keys.dedup();
         let mut found = Vec::with_capacity(keys.len());
@@ -92,16 +92,16 @@ impl Held {
         Ok(found)
     }
 
-    fn apply(&mut self, operation: &OwnedOperation, now: Timestamp) -> Applied {
+    fn apply(&mut self, operation: &Operation, now: Timestamp) -> Applied {
         let keys: Vec<Vec<u8>> = operation.keys().map(|key| stored_key(&key)).collect();
         let known = |key: &Vec<u8>| match self.lines.get(key) {
             Some(Stored::Read { line, .. }) => Some(line.clone()),
             _ => None,
         };
-        let parties = keys.iter().zip(&operation.parties);
+        let charges = keys.iter().zip(&operation.charges);
         let mut lines: Vec<Line> =
-            parties.map(|(key, party)| known(key).unwrap_or_else(|| Line::new(&party.policy))).collect();
-        let applied = operation.lend(|operation| apply(operation, &mut lines, now));
+            charges.map(|(key, charge)| known(key).unwrap_or_else(|| Line::new(&charge.policy))).collect();
+        let applied = apply(operation, &mut lines, now);
         if applied.changed {
             for (key, line) in keys.into_iter().zip(lines) {
                 self.lines.insert(key, Stored::Read { line, changed: true });

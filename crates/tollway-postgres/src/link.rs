@@ -109,7 +109,7 @@ fn divide(calls: Vec<Arc<Call>>) -> Vec<Vec<Arc<Call>>> {
     let mut transactions: Vec<Vec<Arc<Call>>> = Vec::new();
     let mut held = 0;
     for call in calls {
-        let lines: usize = call.operations.iter().map(|operation| operation.parties.len()).sum();
+        let lines: usize = call.operations.iter().map(|operation| operation.charges.len()).sum();
         held += lines;
         match transactions.last_mut() {
             Some(last) if last.len() < CALLS_PER_TRANSACTION_MAX && held <= LINES_PER_TRANSACTION_MAX => {

@@ -50,7 +50,7 @@ impl PostgresStore {
 }
 
 impl Store for PostgresStore {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         self.remote.apply(batch)
     }
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use futures_util::future::{join3, join4};
 use tokio_postgres::Row;
-use tollway_core::{Clock, Fault, Fingerprint, Outcomes, OwnedOperation, Retry, StoreError, Timestamp};
+use tollway_core::{Clock, Fault, Fingerprint, Operation, Outcomes, Retry, StoreError, Timestamp};
 use tollway_remote::{ANSWER_KEPT, Call};
 
 use crate::error::{at_commit, before_commit};
@@ -88,9 +88,9 @@ impl Transaction<'_> {
     /// The first round trip.
     async fn begin(&self) -> Result<Found, StoreError> {
         let client = &self.session.client;
-        let operations = self.calls.iter().flat_map(|call| &call.operations);
+        let operations = self.calls.iter().flat_map(|call| &*call.operations);
         let mut keys: Vec<Vec<u8>> =
-            operations.flat_map(OwnedOperation::keys).map(|key| stored_key(&key)).collect();
+            operations.flat_map(Operation::keys).map(|key| stored_key(&key)).collect();
         keys.sort_unstable();
         keys.dedup();
         let locks = locks(self.schema, &keys);

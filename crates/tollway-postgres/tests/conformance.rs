@@ -38,7 +38,7 @@ struct TwoStores {
 }
 
 impl Store for TwoStores {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         self.stores[self.turn.fetch_add(1, Ordering::SeqCst) % 2].apply(batch)
     }
 }

@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use support::lossy::LossyNetwork;
 use support::{fresh_schema, policy, rows, server, store, subject, take, take_operation, url, used};
-use tollway_core::{Decision, Outcome, Outcomes, OwnedOperation, Policy, Retry, StoreError};
+use tollway_core::{Operation, Outcome, Outcomes, Policy, Retry, StoreError};
 use tollway_postgres::{PostgresLink, PostgresStore};
 use tollway_remote::{Call, Link, Tag};
 
 /// The statement as it is sent. `READ COMMITTED` is not meant.
 const COMMIT: &str = "COMMIT\0";
 
-fn call(sequence: u64, again: bool, operations: Vec<OwnedOperation>) -> Arc<Call> {
+fn call(sequence: u64, again: bool, operations: Vec<Operation>) -> Arc<Call> {
     let tag = Tag::of(&operations[0]).unwrap();
-    Arc::new(Call { tag, sequence, again, operations })
+    Arc::new(Call { tag, sequence, again, operations: operations.into() })
 }
 
 fn again(call: &Arc<Call>) -> Arc<Call> {
@@ -32,11 +32,11 @@ async fn send(link: &Arc<PostgresLink>, call: &Arc<Call>) -> Result<Outcomes, St
 }
 
 fn grants(outcomes: &Outcomes) -> usize {
-    let granted = |outcome: &&Outcome| matches!(outcome, Outcome::Decided(Decision::Granted(_)));
+    let granted = |outcome: &&Outcome| matches!(outcome, Outcome::Decided(decision) if decision.is_granted());
     outcomes.iter().filter(granted).count()
 }
 
-fn takes(policy: &Policy, count: usize) -> Vec<OwnedOperation> {
+fn takes(policy: &Policy, count: usize) -> Vec<Operation> {
     (0..count).map(|_| take_operation(policy, &subject("s"))).collect()
 }
 

@@ -78,8 +78,8 @@ fn a_clock_that_goes_back_does_not_find_forgotten_lines_new() {
     sweep_for_sure(&store, &schema);
     assert_eq!(rows(&schema, "lines"), 1);
     clock.set(START.plus(Span::from_secs(30)));
-    let grant = support::take(&store, &[&minute], &subject("s")).unwrap().unwrap();
-    assert_eq!(grant.at, START.plus(Span::from_mins(1)), "not in the minute that was spent and forgotten");
+    let booking = support::take(&store, &[&minute], &subject("s")).unwrap().unwrap();
+    assert_eq!(booking.at, START.plus(Span::from_mins(1)), "not in the minute that was spent and forgotten");
 }
 
 #[test]

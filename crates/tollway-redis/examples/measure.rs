@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tollway_core::{Operation, Party, PermitId, Policy, Span, Store, Subject, Terms, Verb};
+use tollway_core::{Action, Charge, Operation, PermitId, Policy, Store, Subject, Terms};
 use tollway_redis::RedisStore;
 use tollway_testkit::servers::RedisServer;
 
@@ -99,10 +99,9 @@ fn seconds(stats: &str, name: &str) -> f64 {
     stats.lines().find_map(|line| line.strip_prefix(name)).unwrap().parse().unwrap()
 }
 
-async fn take(store: &RedisStore, policy: &Policy, line: u64, permit: u64) {
+async fn take(store: &RedisStore, policy: &Arc<Policy>, line: u64, permit: u64) {
     let subject = Subject::new(&line.to_string()).unwrap();
-    let party = Party { policy, subject: &subject, cost: policy.default_cost() };
-    let terms = Terms { permit: PermitId(permit.into()), max_wait: Span::ZERO, call: None, readings: false };
-    let answer = store.apply(&[Operation { parties: &[party], verb: Verb::Take(terms) }]);
-    answer.await.unwrap();
+    let charge = Charge::new(Arc::clone(policy), subject);
+    let action = Action::Take(Terms::now(PermitId(permit.into())));
+    store.apply(&[Operation::one(charge, action)]).await.unwrap();
 }

@@ -1,4 +1,5 @@
-//! An operation as the script reads it.
+//! An operation as the script reads it. The script's word for an action is a verb, for a charge a party, and for an amount
+//! a charge.
 //!
 //! ```text
 //! {verb, parties: [party], and what the verb needs}
@@ -13,16 +14,14 @@
 //! `line`, `policy` and `keeper` are indices from 1. Permits are 16 bytes and `asked` is 8: more than the script's numbers
 //! hold, and they are only ever compared.
 
-use tollway_core::{
-    Booking, CallId, Cost, Fingerprint, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb, PermitId, Policy,
-};
+use tollway_core::{Action, Booking, CallId, Charge, Cost, Fingerprint, Operation, PermitId, Policy, Terms};
 
 use crate::pack::Fields;
 use crate::request::Named;
 use crate::run::permits;
 
 /// An operation, or a run of equal takes.
-pub(crate) fn pack_run(fields: &mut Fields<'_>, run: &[OwnedOperation], named: &Named<'_>) {
+pub(crate) fn pack_run(fields: &mut Fields<'_>, run: &[Operation], named: &Named<'_>) {
     let Some(first) = run.first() else { return };
     pack_operation(fields, first, named);
     if let Some(permits) = permits(run) {
@@ -30,80 +29,80 @@ pub(crate) fn pack_run(fields: &mut Fields<'_>, run: &[OwnedOperation], named: &
     }
 }
 
-fn pack_operation(fields: &mut Fields<'_>, operation: &OwnedOperation, named: &Named<'_>) {
-    let parties = &operation.parties;
-    pack_parties(fields, operation, named);
-    match &operation.verb {
-        OwnedVerb::Take(terms) => {
+fn pack_operation(fields: &mut Fields<'_>, operation: &Operation, named: &Named<'_>) {
+    let charges = &*operation.charges;
+    pack_charges_of(fields, operation, named);
+    match &operation.action {
+        Action::Take(terms) => {
             fields.text("verb", "take");
-            pack_terms(fields, parties, terms, terms.call.as_ref());
+            pack_terms(fields, charges, terms, terms.call.as_ref());
         }
-        OwnedVerb::Preview(terms) => {
+        Action::Preview(terms) => {
             fields.text("verb", "preview");
-            pack_terms(fields, parties, terms, terms.call.as_ref());
+            pack_terms(fields, charges, terms, terms.call.as_ref());
         }
-        OwnedVerb::Begin(booking, terms) => {
+        Action::Begin(booking, terms) => {
             fields.text("verb", "begin");
-            pack_terms(fields, parties, terms, Some(&CallId::of_second_take(booking.permit)));
+            pack_terms(fields, charges, terms, Some(&CallId::of_second_take(booking.permit)));
             pack_booking(fields, booking);
         }
-        OwnedVerb::Settle { booking, remember, .. } => {
+        Action::Settle { booking, remember, .. } => {
             fields.text("verb", "settle");
-            pack_refund(fields, parties, booking, *remember);
+            pack_refund(fields, charges, booking, *remember);
         }
-        OwnedVerb::Return { booking, remember } => {
+        Action::Return { booking, remember } => {
             fields.text("verb", "give_back");
-            pack_refund(fields, parties, booking, *remember);
+            pack_refund(fields, charges, booking, *remember);
         }
-        OwnedVerb::Done(permit) => {
+        Action::Done(permit) => {
             fields.text("verb", "done");
             pack_permit(fields, *permit);
         }
-        OwnedVerb::Renew(permit) => {
+        Action::Renew(permit) => {
             fields.text("verb", "renew");
             pack_permit(fields, *permit);
         }
-        OwnedVerb::Peek => fields.text("verb", "peek"),
-        OwnedVerb::Reset => fields.text("verb", "reset"),
+        Action::Peek => fields.text("verb", "peek"),
+        Action::Reset => fields.text("verb", "reset"),
     }
 }
 
-fn pack_parties(fields: &mut Fields<'_>, operation: &OwnedOperation, named: &Named<'_>) {
-    let mut actual = match &operation.verb {
-        OwnedVerb::Settle { actual, .. } => actual.iter(),
+fn pack_charges_of(fields: &mut Fields<'_>, operation: &Operation, named: &Named<'_>) {
+    let mut actual = match &operation.action {
+        Action::Settle { actual, .. } => actual.iter(),
         _ => [].iter(),
     };
-    fields.list("parties", &operation.parties, |packer, party| {
+    fields.list("parties", &operation.charges, |packer, charge| {
         packer.map(|fields| {
-            fields.number("line", from_one(named.line(party)));
-            fields.number("policy", from_one(named.policy(party)));
-            pack_charges(fields, "charges", &party.policy, &party.cost);
+            fields.number("line", from_one(named.line(charge)));
+            fields.number("policy", from_one(named.policy(charge)));
+            pack_amounts(fields, "charges", &charge.policy, charge.cost());
             if let Some(actual) = actual.next() {
-                pack_charges(fields, "actual", &party.policy, actual);
+                pack_amounts(fields, "actual", &charge.policy, actual);
             }
         });
     });
 }
 
-fn pack_charges(fields: &mut Fields<'_>, name: &str, policy: &Policy, cost: &Cost) {
-    let charges: Vec<u64> = policy.charges(cost).map(|(_, charge)| charge).collect();
-    fields.list(name, &charges, |packer, charge| packer.number(*charge));
+fn pack_amounts(fields: &mut Fields<'_>, name: &str, policy: &Policy, cost: &Cost) {
+    let amounts: Vec<u64> = policy.amounts(cost).map(|(_, amount)| amount).collect();
+    fields.list(name, &amounts, |packer, amount| packer.number(*amount));
 }
 
-fn pack_terms(fields: &mut Fields<'_>, parties: &[OwnedParty], terms: &OwnedTerms, call: Option<&CallId>) {
+fn pack_terms(fields: &mut Fields<'_>, charges: &[Charge], terms: &Terms, call: Option<&CallId>) {
     pack_permit(fields, terms.permit);
     fields.number("max_wait", terms.max_wait.as_micros());
     fields.boolean("readings", terms.readings);
     if let Some(call) = call {
-        fields.number("keeper", from_one(keeper(parties)));
+        fields.number("keeper", from_one(keeper(charges)));
         fields.text("call", call.as_str());
-        fields.text("asked", asked(parties).to_be_bytes());
+        fields.text("asked", asked(charges).to_be_bytes());
     }
 }
 
-fn pack_refund(fields: &mut Fields<'_>, parties: &[OwnedParty], booking: &Booking, remember: bool) {
+fn pack_refund(fields: &mut Fields<'_>, charges: &[Charge], booking: &Booking, remember: bool) {
     pack_booking(fields, booking);
-    fields.number("keeper", from_one(keeper(parties)));
+    fields.number("keeper", from_one(keeper(charges)));
     fields.boolean("remember", remember);
 }
 
@@ -120,23 +119,23 @@ fn pack_permit(fields: &mut Fields<'_>, permit: PermitId) {
     fields.text("permit", permit.0.to_be_bytes());
 }
 
-/// Which party's line keeps ids and refunds: the first in key order, however the caller orders them.
-fn keeper(parties: &[OwnedParty]) -> Option<usize> {
+/// Which charge's line keeps ids and refunds: the first in key order, however the caller orders them.
+fn keeper(charges: &[Charge]) -> Option<usize> {
     let keys =
-        parties.iter().enumerate().map(|(index, party)| ((party.policy.name(), &party.subject), index));
+        charges.iter().enumerate().map(|(index, charge)| ((charge.policy.name(), &charge.subject), index));
     keys.min().map(|(_, index)| index)
 }
 
 /// What was asked, however the caller orders it: the same id with another cost is noticed.
-fn asked(parties: &[OwnedParty]) -> u64 {
-    let mut in_key_order: Vec<&OwnedParty> = parties.iter().collect();
-    in_key_order.sort_unstable_by_key(|party| (party.policy.name(), &party.subject));
-    let with_party = |print: Fingerprint, party: &&OwnedParty| {
-        let print = print.text(party.policy.name().as_str()).text(party.subject.as_str());
-        let charges = party.policy.charges(&party.cost);
-        charges.fold(print, |print, (limit, charge)| print.number(limit.identity().into()).number(charge))
+fn asked(charges: &[Charge]) -> u64 {
+    let mut in_key_order: Vec<&Charge> = charges.iter().collect();
+    in_key_order.sort_unstable_by_key(|charge| (charge.policy.name(), &charge.subject));
+    let with_charge = |print: Fingerprint, charge: &&Charge| {
+        let print = print.text(charge.policy.name().as_str()).text(charge.subject.as_str());
+        let amounts = charge.amounts();
+        amounts.fold(print, |print, (limit, amount)| print.number(limit.identity().into()).number(amount))
     };
-    in_key_order.iter().fold(Fingerprint::new(), with_party).finish()
+    in_key_order.iter().fold(Fingerprint::new(), with_charge).finish()
 }
 
 /// An index as the script counts.

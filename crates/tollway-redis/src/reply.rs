@@ -1,14 +1,17 @@
-//! The script's answer, put into the engine's words. What only names a party or a limit by its index is looked up here.
+//! The script's answer as the engine's outcomes. A charge or limit that the script names by its index is looked up here.
 
+use std::sync::Arc;
+
+use smallvec::SmallVec;
 use tollway_core::{
-    Begun, CallId, Decision, Denial, Grant, Outcome, Outcomes, OwnedOperation, OwnedParty, OwnedVerb,
-    PermitId, Reading, Refusal, Settled, Span, Timestamp,
+    Action, Begun, Booking, CallId, Charge, ChargeStatus, Decision, Denial, Operation, Outcome, Outcomes,
+    PermitId, Reading, Refusal, Settled, Span, TakeOutcome, Timestamp,
 };
 
 use crate::pack::Packed;
 
 /// The outcomes of these operations; nothing if the bytes are not that.
-pub(crate) fn outcomes(bytes: &[u8], operations: &[OwnedOperation]) -> Option<Outcomes> {
+pub(crate) fn outcomes(bytes: &[u8], operations: &[Operation]) -> Option<Outcomes> {
     let packed = Packed::read(bytes)?;
     let list = packed.list()?;
     if list.len() != operations.len() {
@@ -17,67 +20,71 @@ pub(crate) fn outcomes(bytes: &[u8], operations: &[OwnedOperation]) -> Option<Ou
     operations.iter().zip(list).map(|(operation, packed)| outcome(packed.list()?, operation)).collect()
 }
 
-pub(crate) fn outcome(packed: &[Packed], operation: &OwnedOperation) -> Option<Outcome> {
+pub(crate) fn outcome(packed: &[Packed], operation: &Operation) -> Option<Outcome> {
     let (kind, rest) = packed.split_first()?;
-    let again = |packed: &Packed| decision(packed.list()?, &operation.parties);
+    let again = |packed: &Packed| decision(packed.list()?, &operation.charges);
     Some(match (kind.text()?, rest) {
-        (b"granted" | b"denied", _) => Outcome::Decided(decision(packed, &operation.parties)?),
+        (b"granted" | b"denied", _) => Outcome::Decided(decision(packed, &operation.charges)?),
         (b"now", []) => Outcome::Begun(Begun::Now),
         (b"early", [wait]) => Outcome::Begun(Begun::Early(Span::from_micros(wait.number()?))),
         (b"again", [decided]) => Outcome::Begun(Begun::Again(again(decided)?)),
         (b"settled", [how]) => Outcome::Settled(settled(how.text()?)?),
         (b"done", [held]) => Outcome::Done(held.boolean()?),
         (b"renewed", [held]) => Outcome::Renewed(held.boolean()?),
-        (b"peeked", [shown]) => Outcome::Peeked(readings(shown, &operation.parties)?),
+        (b"peeked", [shown]) => Outcome::Peeked(statuses(shown, &operation.charges)?),
         (b"reset", []) => Outcome::Reset,
         (b"refused", [why, rest @ ..]) => Outcome::Refused(refusal(why.text()?, rest, operation)?),
         _ => return None,
     })
 }
 
-fn decision(packed: &[Packed], parties: &[OwnedParty]) -> Option<Decision> {
+fn decision(packed: &[Packed], charges: &[Charge]) -> Option<Decision> {
     match packed {
         [kind, permit, granted_at, now, at, good_until, repeated, over, would_deny, shown]
             if kind.text()? == b"granted" =>
         {
-            Some(Decision::Granted(Grant {
+            let booking = Booking {
                 permit: PermitId(u128::from_be_bytes(permit.text()?.try_into().ok()?)),
                 granted_at: time(granted_at)?,
-                now: time(now)?,
                 at: time(at)?,
                 good_until: time(good_until)?,
+            };
+            Some(Decision {
                 repeated: repeated.boolean()?,
                 over: over.boolean()?,
                 would_deny: would_deny.number()?.try_into().ok()?,
-                readings: readings(shown, parties)?,
-            }))
+                charges: statuses(shown, charges)?,
+                ..Decision::new(time(now)?, TakeOutcome::Granted(booking))
+            })
         }
-        [kind, now, retry_at, party, limit, shown] if kind.text()? == b"denied" => {
-            Some(Decision::Denied(Denial {
-                now: time(now)?,
+        [kind, now, retry_at, charge, limit, shown] if kind.text()? == b"denied" => {
+            let denial = Denial {
                 retry_at: time(retry_at)?,
-                party: usize::try_from(party.number()?).ok()?,
+                charge: usize::try_from(charge.number()?).ok()?,
                 limit: usize::try_from(limit.number()?).ok()?,
-                readings: readings(shown, parties)?,
-            }))
+            };
+            let charges = statuses(shown, charges)?;
+            Some(Decision { charges, ..Decision::new(time(now)?, TakeOutcome::Denied(denial)) })
         }
         _ => None,
     }
 }
 
-/// Used, resets_at and as_of of each limit of each party; none if they were not asked for.
-fn readings(packed: &Packed, parties: &[OwnedParty]) -> Option<Vec<Reading>> {
-    let Some(shown) = packed.list() else { return Some(Vec::new()) };
-    let limits = parties.iter().flat_map(|party| party.policy.limits());
-    limits
-        .zip(shown.chunks_exact(3))
-        .map(|(limit, shown)| {
-            let [used, resets_at, as_of] = shown else { return None };
+/// Used, resets_at and as_of of each limit of each charge, in one flat list; empty if they were not asked for.
+fn statuses(packed: &Packed, charges: &[Charge]) -> Option<SmallVec<[ChargeStatus; 1]>> {
+    let Some(shown) = packed.list() else { return Some(SmallVec::new()) };
+    let mut shown = shown.chunks_exact(3);
+    let status = |charge: &Charge| {
+        let limits = charge.policy.limits().iter();
+        let readings = limits.map(|limit| {
+            let [used, resets_at, as_of] = shown.next()? else { return None };
             let (capacity, used) = (limit.capacity(), used.number()?);
             let remaining = capacity.saturating_sub(used);
             Some(Reading { capacity, used, remaining, resets_at: time(resets_at)?, as_of: time(as_of)? })
-        })
-        .collect()
+        });
+        Some(ChargeStatus { readings: readings.collect::<Option<_>>()?, policy: Arc::clone(&charge.policy) })
+    };
+    charges.iter().map(status).collect()
 }
 
 fn settled(how: &[u8]) -> Option<Settled> {
@@ -90,29 +97,29 @@ fn settled(how: &[u8]) -> Option<Settled> {
     })
 }
 
-fn refusal(why: &[u8], rest: &[Packed], operation: &OwnedOperation) -> Option<Refusal> {
-    let party = || operation.parties.get(usize::try_from(rest.first()?.number()?).ok()?);
+fn refusal(why: &[u8], rest: &[Packed], operation: &Operation) -> Option<Refusal> {
+    let charge = || operation.charges.get(usize::try_from(rest.first()?.number()?).ok()?);
     let index = || usize::try_from(rest.get(1)?.number()?).ok();
     Some(match why {
         b"above_limit" => {
-            let (party, index) = (party()?, index()?);
-            let (limit, cost) = party.policy.charges(&party.cost).nth(index)?;
-            let (policy, name) = (party.policy.name().clone(), limit.name().clone());
+            let (charge, index) = (charge()?, index()?);
+            let (limit, cost) = charge.amounts().nth(index)?;
+            let (policy, name) = (charge.policy.name().clone(), limit.name().clone());
             Refusal::AboveLimit { policy, limit: name, cost, capacity: limit.capacity() }
         }
         b"overrun" => {
-            let (party, index) = (party()?, index()?);
-            let limit = party.policy.limits().get(index)?;
-            let (policy, name) = (party.policy.name().clone(), limit.name().clone());
+            let (charge, index) = (charge()?, index()?);
+            let limit = charge.policy.limits().get(index)?;
+            let (policy, name) = (charge.policy.name().clone(), limit.name().clone());
             let overrun = rest.get(2)?.number()?;
             Refusal::OverrunTooLarge { policy, limit: name, overrun, burst: limit.capacity() }
         }
         b"same_party" => {
-            let party = party()?;
-            let (policy, subject) = (party.policy.name().clone(), party.subject.clone());
-            Refusal::SamePartyTwice { policy, subject }
+            let charge = charge()?;
+            let (policy, subject) = (charge.policy.name().clone(), charge.subject.clone());
+            Refusal::SameChargeTwice { policy, subject }
         }
-        b"party_count" => Refusal::PartyCount(operation.parties.len()),
+        b"party_count" => Refusal::ChargeCount(operation.charges.len()),
         b"id_reused" => Refusal::IdReused(call_id(operation)?.to_string()),
         b"call_over" => Refusal::CallOver(call_id(operation)?.to_string()),
         b"too_many_ids" => Refusal::TooManyIds,
@@ -120,10 +127,10 @@ fn refusal(why: &[u8], rest: &[Packed], operation: &OwnedOperation) -> Option<Re
     })
 }
 
-fn call_id(operation: &OwnedOperation) -> Option<CallId> {
-    match &operation.verb {
-        OwnedVerb::Take(terms) | OwnedVerb::Preview(terms) => terms.call.clone(),
-        OwnedVerb::Begin(booking, _) => Some(CallId::of_second_take(booking.permit)),
+fn call_id(operation: &Operation) -> Option<CallId> {
+    match &operation.action {
+        Action::Take(terms) | Action::Preview(terms) => terms.call.clone(),
+        Action::Begin(booking, _) => Some(CallId::of_second_take(booking.permit)),
         _ => None,
     }
 }

@@ -11,10 +11,11 @@
 //! `writer` is the index, from 1, of the key that keeps the call's answer. Numbers are microseconds and units below 2^53, but for `grace` and `answer_kept`, which are milliseconds.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tollway_core::{
-    Algorithm, Calendar, Limit, LineKey, Name, OwnedOperation, OwnedParty, Policy, Subject, Timestamp,
+    Algorithm, Calendar, Charge, Limit, LineKey, Name, Operation, Policy, Subject, Timestamp,
 };
 use tollway_remote::{ANSWER_KEPT, Call};
 
@@ -108,7 +109,7 @@ impl Requests {
 fn pack_call(fields: &mut Fields<'_>, call: &Call, writer: u64, named: &Named<'_>) {
     fields.number("writer", writer);
     fields.number("sequence", call.sequence);
-    let runs: Vec<&[OwnedOperation]> = runs(&call.operations).collect();
+    let runs: Vec<&[Operation]> = runs(&call.operations).collect();
     fields.list("operations", &runs, |packer, run| {
         packer.map(|fields| pack_run(fields, run, named));
     });
@@ -119,7 +120,7 @@ pub(crate) struct Named<'a> {
     writers: usize,
     lines: Vec<LineKey>,
     index_of: HashMap<(&'a Name, &'a Subject), usize>,
-    policies: Vec<&'a Policy>,
+    policies: Vec<&'a Arc<Policy>>,
 }
 
 impl<'a> Named<'a> {
@@ -127,11 +128,11 @@ impl<'a> Named<'a> {
         let mut named =
             Self { writers: calls.len(), lines: Vec::new(), index_of: HashMap::new(), policies: Vec::new() };
         let runs = calls.iter().flat_map(|call| runs(&call.operations));
-        for party in runs.filter_map(|run| run.first()).flat_map(|operation| &operation.parties) {
-            if named.policy(party).is_none() {
-                named.policies.push(&party.policy);
+        for charge in runs.filter_map(|run| run.first()).flat_map(|operation| &operation.charges) {
+            if named.policy(charge).is_none() {
+                named.policies.push(&charge.policy);
             }
-            let (policy, subject) = (party.policy.name(), &party.subject);
+            let (policy, subject) = (charge.policy.name(), &charge.subject);
             named.index_of.entry((policy, subject)).or_insert_with(|| {
                 named.lines.push(LineKey { policy: policy.clone(), subject: subject.clone() });
                 named.lines.len() - 1
@@ -140,15 +141,16 @@ impl<'a> Named<'a> {
         named
     }
 
-    /// Which of the keys is that of the party's line.
-    pub(crate) fn line(&self, party: &OwnedParty) -> Option<usize> {
-        let index = self.index_of.get(&(party.policy.name(), &party.subject))?;
+    /// Which of the keys is that of the charge's line.
+    pub(crate) fn line(&self, charge: &Charge) -> Option<usize> {
+        let index = self.index_of.get(&(charge.policy.name(), &charge.subject))?;
         Some(self.writers + index)
     }
 
-    /// Which of the policies is the party's, as it was when the operation was made.
-    pub(crate) fn policy(&self, party: &OwnedParty) -> Option<usize> {
-        self.policies.iter().position(|policy| **policy == party.policy)
+    /// Which of the policies is the charge's, as it was when the operation was made.
+    pub(crate) fn policy(&self, charge: &Charge) -> Option<usize> {
+        let same = |policy: &&Arc<Policy>| Arc::ptr_eq(policy, &charge.policy) || **policy == charge.policy;
+        self.policies.iter().position(same)
     }
 }
 

@@ -46,7 +46,7 @@ mod tests {
             format!("local MAX = {}", bounds::COUNT_MAX),
             format!("(same - start) / {}))", bounds::EDGE_PART_OF_PERIOD),
             format!("local SEARCH_STEPS_MAX = {}", bounds::SEARCH_STEPS_MAX),
-            format!("local PARTIES_PER_TAKE_MAX = {}", bounds::PARTIES_PER_TAKE_MAX),
+            format!("local PARTIES_PER_TAKE_MAX = {}", bounds::CHARGES_PER_TAKE_MAX),
             format!("local CALL_IDS_MAX, REFUNDS_MAX = {}, {}", bounds::CALL_IDS_MAX, bounds::REFUNDS_MAX),
             format!("local CALL_ID_REMEMBERED = {}", bounds::CALL_ID_REMEMBERED.as_micros()),
             format!("local REFUND_REMEMBERED = {}", bounds::REFUND_REMEMBERED.as_micros()),

@@ -55,7 +55,7 @@ impl RedisStore {
 }
 
 impl Store for RedisStore {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         if self.layout == Layout::Consumers
             && let Err(error) = batch.iter().try_for_each(consumers::check)
         {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use tollway_core::{Calendar, OwnedOperation, OwnedVerb, Span, Timestamp};
+use tollway_core::{Action, Calendar, Operation, Span, Timestamp};
 
 /// How many calendars are remembered, and how many windows of each.
 const CALENDARS_MAX: usize = 1_024;
@@ -27,11 +27,11 @@ pub(crate) struct Times {
 
 impl Times {
     /// The times that these operations need if it is about `now`.
-    pub(crate) fn of(operations: &[OwnedOperation], now: Timestamp) -> Self {
-        let booked_at = |operation: &OwnedOperation| match &operation.verb {
-            OwnedVerb::Begin(booking, _)
-            | OwnedVerb::Settle { booking, .. }
-            | OwnedVerb::Return { booking, .. } => Some(booking.at),
+    pub(crate) fn of(operations: &[Operation], now: Timestamp) -> Self {
+        let booked_at = |operation: &Operation| match &operation.action {
+            Action::Begin(booking, _) | Action::Settle { booking, .. } | Action::Return { booking, .. } => {
+                Some(booking.at)
+            }
             _ => None,
         };
         Self { now, others: operations.iter().filter_map(booked_at).collect() }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use tollway_core::{
-    Begun, Booking, CallId, Decision, Grant, Outcome, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb,
-    PermitId, Policy, Span, Store, Subject, Timestamp,
+    Action, Begun, Booking, CallId, Charge, Charges, Operation, Outcome, PermitId, Policy, Span, Store,
+    Subject, Terms, Timestamp,
 };
 use tollway_redis::{Address, RedisLink};
 use tollway_remote::{Call, Link, Tag};
@@ -39,7 +39,7 @@ async fn operations_of_one_call_follow_one_another() {
             course.now = course.now.plus(Span::from_micros(course.random.below(jump + 1)));
             clock.set(course.now);
             let count = course.random.between(1, 12);
-            let operations: Vec<_> = (0..count).flat_map(|_| course.repeated_operation()).collect();
+            let operations: Arc<[_]> = (0..count).flat_map(|_| course.repeated_operation()).collect();
             let expected = apply_all(&plain, &operations);
             let tag = Tag::of(&operations[0]).unwrap();
             let call = Call { tag, sequence, again: false, operations };
@@ -77,7 +77,8 @@ async fn calls_that_are_sent_together_follow_one_another() {
                     drawn += 1;
                     takes.push(take_of_bundle(&subjects, PermitId(drawn), random.below(2)));
                 }
-                Arc::new(Call { tag: Tag::of(&takes[0]).unwrap(), sequence, again: false, operations: takes })
+                let (tag, operations) = (Tag::of(&takes[0]).unwrap(), takes.into());
+                Arc::new(Call { tag, sequence, again: false, operations })
             })
             .collect();
         let expected: Vec<_> = calls.iter().map(|call| apply_all(&plain, &call.operations)).collect();
@@ -91,23 +92,18 @@ async fn calls_that_are_sent_together_follow_one_another() {
     }
 }
 
-fn take_of_bundle(subjects: &[u64], permit: PermitId, wait: u64) -> OwnedOperation {
+fn take_of_bundle(subjects: &[u64], permit: PermitId, wait: u64) -> Operation {
     let policy = Policy::new("bundle", ["30 / 5 seconds", "200 / day in Asia/Tokyo"]).unwrap();
-    let cost = policy.default_cost().clone();
-    let party = |subject: &u64| OwnedParty {
-        policy: policy.clone(),
-        subject: Subject::new(&format!("of-bundle-{subject}")).unwrap(),
-        cost: cost.clone(),
+    let policy = Arc::new(policy);
+    let charge = |subject: &u64| {
+        Charge::new(Arc::clone(&policy), Subject::new(&format!("of-bundle-{subject}")).unwrap())
     };
-    let terms = OwnedTerms { permit, max_wait: Span::from_secs(wait * 3), call: None, readings: false };
-    OwnedOperation { parties: subjects.iter().map(party).collect(), verb: OwnedVerb::Take(terms) }
+    let terms = Terms { permit, max_wait: Span::from_secs(wait * 3), call: None, readings: false };
+    Operation { charges: subjects.iter().map(charge).collect(), action: Action::Take(terms) }
 }
 
-fn apply_all(plain: &PlainStore, operations: &[OwnedOperation]) -> Vec<Outcome> {
-    let apply = |owned: &OwnedOperation| {
-        owned.lend(|operation| wait_for(plain.apply(&[*operation])).unwrap().remove(0))
-    };
-    operations.iter().map(apply).collect()
+fn apply_all(plain: &PlainStore, operations: &[Operation]) -> Vec<Outcome> {
+    wait_for(plain.apply(operations)).unwrap().into_vec()
 }
 
 /// A `begin` that came too late and is denied has not let go of its slot, for the next one in the call either.
@@ -117,22 +113,23 @@ async fn a_begin_that_is_denied_keeps_its_slot() {
     let address = Address::parse(&format!("{}?deadline=20s", RedisServer::shared().url())).unwrap();
     let link = Arc::new(RedisLink::with_test_clock(&address, clock.clone()).unwrap());
     let policy = Policy::new("keeps", ["1 / 10 seconds", "2 concurrent expires 1h"]).unwrap();
-    let cost = policy.default_cost().clone();
-    let parties = vec![OwnedParty { policy, subject: Subject::SHARED, cost }];
-    let terms =
-        |permit| OwnedTerms { permit: PermitId(permit), max_wait: Span::ZERO, call: None, readings: false };
-    let send = async |sequence, verbs: Vec<OwnedVerb>| {
-        let operation = |verb| OwnedOperation { parties: parties.clone(), verb };
-        let operations: Vec<_> = verbs.into_iter().map(operation).collect();
+    let charge = Charge::new(Arc::new(policy), Subject::SHARED);
+    let terms = |permit| Terms::now(PermitId(permit));
+    let send = async |sequence, actions: Vec<Action>| {
+        let operation = |action| Operation::one(charge.clone(), action);
+        let operations: Arc<[_]> = actions.into_iter().map(operation).collect();
         let call = Call { tag: Tag::of(&operations[0]).unwrap(), sequence, again: false, operations };
         link.clone().send(vec![Arc::new(call)]).await.remove(0).unwrap()
     };
-    let answers = send(1, vec![OwnedVerb::Take(terms(1))]).await;
-    let Outcome::Decided(Decision::Granted(grant)) = &answers[0] else { panic!("denied: {answers:?}") };
+    let answers = send(1, vec![Action::Take(terms(1))]).await;
+    let Outcome::Decided(decision) = &answers[0] else { panic!("refused: {answers:?}") };
     clock.advance(Span::from_secs(11));
-    let late = OwnedVerb::Begin(grant.booking(), terms(3));
-    let answers = send(2, vec![OwnedVerb::Take(terms(2)), late, OwnedVerb::Done(PermitId(1))]).await;
-    assert!(matches!(&answers[1], Outcome::Begun(Begun::Again(Decision::Denied(_)))), "{answers:?}");
+    let late = Action::Begin(*decision.booking().unwrap(), terms(3));
+    let answers = send(2, vec![Action::Take(terms(2)), late, Action::Done(PermitId(1))]).await;
+    assert!(
+        matches!(&answers[1], Outcome::Begun(Begun::Again(decision)) if !decision.is_granted()),
+        "{answers:?}"
+    );
     assert_eq!(answers[2], Outcome::Done(true));
 }
 
@@ -141,7 +138,7 @@ struct Course {
     random: Random,
     name: String,
     now: Timestamp,
-    permits: Vec<(Vec<OwnedParty>, Booking)>,
+    permits: Vec<(Charges, Booking)>,
     drawn: u128,
 }
 
@@ -154,64 +151,65 @@ impl Course {
     }
 
     /// An operation; a take is sometimes followed by some that ask the same.
-    fn repeated_operation(&mut self) -> Vec<OwnedOperation> {
+    fn repeated_operation(&mut self) -> Vec<Operation> {
         let operation = self.operation();
-        let OwnedVerb::Take(terms) = &operation.verb else { return vec![operation] };
+        let Action::Take(terms) = &operation.action else { return vec![operation] };
         let (terms, times) = (terms.clone(), [0, 0, 1, 2, 5][self.random.below(5) as usize]);
         let mut all = vec![operation.clone()];
         for _ in 0..times {
             self.drawn += 1;
-            let verb = OwnedVerb::Take(OwnedTerms { permit: PermitId(self.drawn), ..terms.clone() });
-            all.push(OwnedOperation { parties: operation.parties.clone(), verb });
+            let action = Action::Take(Terms { permit: PermitId(self.drawn), ..terms.clone() });
+            all.push(Operation { charges: operation.charges.clone(), action });
         }
         all
     }
 
-    fn operation(&mut self) -> OwnedOperation {
+    fn operation(&mut self) -> Operation {
         let kind = self.random.below(100);
         if kind < 50 || self.permits.is_empty() {
-            let (parties, terms) = (self.parties(), self.terms());
-            return match kind {
-                0..40 => OwnedOperation { parties, verb: OwnedVerb::Take(terms) },
-                40..46 => OwnedOperation { parties, verb: OwnedVerb::Preview(terms) },
-                46 => OwnedOperation { parties, verb: OwnedVerb::Reset },
-                _ => OwnedOperation { parties, verb: OwnedVerb::Peek },
+            let (charges, terms) = (self.charges(), self.terms());
+            let action = match kind {
+                0..40 => Action::Take(terms),
+                40..46 => Action::Preview(terms),
+                46 => Action::Reset,
+                _ => Action::Peek,
             };
+            return Operation { charges, action };
         }
         let chosen = self.random.below(self.permits.len() as u64) as usize;
-        let (mut parties, booking) = self.permits[chosen].clone();
+        let (mut charges, booking) = self.permits[chosen].clone();
         if self.random.percent(30) {
             // The policy has changed since the permit was granted.
-            parties[0].policy = self.policy();
-            parties[0].cost = parties[0].policy.default_cost().clone();
+            charges[0].policy = Arc::new(self.policy());
+            charges[0].cost = None;
         }
         let remember = self.random.percent(50);
-        let verb = match kind {
-            50..70 => OwnedVerb::Begin(booking, self.terms()),
+        let action = match kind {
+            50..70 => Action::Begin(booking, self.terms()),
             70..78 => {
-                let actual = parties.iter().map(|party| party.policy.default_cost().clone()).collect();
-                OwnedVerb::Settle { booking, actual, remember }
+                let actual = charges.iter().map(|charge| charge.policy.default_cost().clone()).collect();
+                Action::Settle { booking, actual, remember }
             }
-            78..88 => OwnedVerb::Return { booking, remember },
-            88..93 => OwnedVerb::Done(booking.permit),
-            _ => OwnedVerb::Renew(booking.permit),
+            78..88 => Action::Return { booking, remember },
+            88..93 => Action::Done(booking.permit),
+            _ => Action::Renew(booking.permit),
         };
-        OwnedOperation { parties, verb }
+        Operation { charges, action }
     }
 
     /// The first policy in one of its versions, sometimes the second one as well, enforced or as a shadow.
-    fn parties(&mut self) -> Vec<OwnedParty> {
+    fn charges(&mut self) -> Charges {
         let mut policies = vec![self.policy()];
         if self.random.percent(25) {
             let other = Policy::new(&format!("{}-other", self.name), OTHER).unwrap();
             policies.push(other.with_shadow(self.random.percent(40)));
         }
-        let party = |policy: Policy| {
+        let charge = |policy: Policy| {
             let amount = [1, 1, 1, 2, 9][self.random.below(5) as usize];
             let cost = policy.cost([("requests", amount)]).unwrap();
-            OwnedParty { policy, subject: Subject::SHARED, cost }
+            Charge::new(Arc::new(policy), Subject::SHARED).with_cost(cost)
         };
-        policies.into_iter().map(party).collect()
+        policies.into_iter().map(charge).collect()
     }
 
     fn policy(&mut self) -> Policy {
@@ -219,10 +217,10 @@ impl Course {
         Policy::new(&self.name, VERSIONS[version].iter().copied()).unwrap()
     }
 
-    fn terms(&mut self) -> OwnedTerms {
+    fn terms(&mut self) -> Terms {
         self.drawn += 1;
         let id = self.random.below(4).to_string();
-        OwnedTerms {
+        Terms {
             permit: PermitId(self.drawn),
             max_wait: Span::from_secs(self.random.below(2) * 30),
             call: self.random.percent(25).then(|| CallId::new(&id).unwrap()),
@@ -230,17 +228,17 @@ impl Course {
         }
     }
 
-    fn learn(&mut self, operation: &OwnedOperation, outcome: &Outcome) {
-        let grant: &Grant = match (&operation.verb, outcome) {
-            (OwnedVerb::Preview(_), _) => return,
-            (_, Outcome::Decided(Decision::Granted(grant))) => grant,
-            (_, Outcome::Begun(Begun::Again(Decision::Granted(grant)))) => grant,
+    fn learn(&mut self, operation: &Operation, outcome: &Outcome) {
+        let decision = match (&operation.action, outcome) {
+            (Action::Preview(_), _) => return,
+            (_, Outcome::Decided(decision) | Outcome::Begun(Begun::Again(decision))) => decision,
             _ => return,
         };
+        let Some(booking) = decision.booking() else { return };
         // Nothing was taken from shadows that would have denied.
-        let took = |index: usize| grant.would_deny & 1 << index == 0;
-        let parties = operation.parties.iter().enumerate().filter(|(index, _)| took(*index));
-        self.permits.push((parties.map(|(_, party)| party.clone()).collect(), grant.booking()));
+        let charges = operation.charges.iter().enumerate();
+        let charges = charges.filter(|(index, _)| !decision.would_deny_of(*index));
+        self.permits.push((charges.map(|(_, charge)| charge.clone()).collect(), *booking));
         if self.permits.len() > 6 {
             self.permits.remove(0);
         }

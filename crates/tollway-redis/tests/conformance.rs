@@ -72,7 +72,7 @@ struct Forgetful {
 }
 
 impl Store for Forgetful {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         if self.calls.fetch_add(1, Ordering::SeqCst).is_multiple_of(7) {
             assert_eq!(self.server.command(&["SCRIPT", "FLUSH"]), "OK");
         }

@@ -16,10 +16,10 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use asking::{SIX, minute, number, of, open, outlive, policy, terms};
+use asking::{SIX, charge, minute, number, of, open, outlive, policy, terms};
 use tollway_core::{
-    Decision, Fault, Lease, Operation, Outcome, Party, Period, Policy, Refusal, Span, Store, Subject,
-    Timestamp, Verb,
+    Action, Fault, Lease, Operation, Outcome, Period, Policy, Refusal, Span, Store, Subject, TakeOutcome,
+    Timestamp,
 };
 use tollway_redis::{RedisStore, counter_key};
 use tollway_testkit::servers::RedisServer;
@@ -70,19 +70,17 @@ fn a_window_ends_by_itself_and_when_it_says() {
     let (store, policy) = (open(&server), policy(&["3 / second from first call"]));
     let consumer = of(&store, &policy, "c");
     for _ in 0..3 {
-        let mut last = consumer.take();
-        let denial = loop {
-            match consumer.decide(None) {
-                Decision::Granted(grant) => last = grant,
-                Decision::Denied(denial) => break denial,
+        let mut last = *consumer.take().booking().unwrap();
+        let (denial, wait) = loop {
+            let decision = consumer.decide(None);
+            match decision.outcome {
+                TakeOutcome::Granted(booking) => last = booking,
+                TakeOutcome::Denied(denial) => break (denial, decision.wait()),
             }
         };
         assert_eq!((denial.retry_at, denial.limit), (last.good_until, 0));
-        assert!(
-            denial.retry_after() <= Span::from_millis(1_001),
-            "a second, and what is left of a millisecond"
-        );
-        std::thread::sleep(denial.retry_after().into());
+        assert!(wait <= Span::from_millis(1_001), "a second, and what is left of a millisecond");
+        std::thread::sleep(wait.into());
         assert_eq!(consumer.used(), [0]);
     }
 }
@@ -151,11 +149,12 @@ fn a_foreign_writer_shares_the_budget() {
     assert_eq!(cli(&server, &["INCR", key]), "3");
     assert_eq!(consumer.remaining(), 1);
     assert_eq!(consumer.remaining(), 0);
-    let denial = consumer.denied();
-    assert!(denial.retry_after() <= Span::from_mins(1), "by the window that they began");
+    let denied = consumer.decide(None);
+    assert!(!denied.is_granted() && denied.wait() <= Span::from_mins(1), "by the window that they began");
     // They may exceed, for they check and count in two steps; we then deny.
     assert_eq!(cli(&server, &["INCR", key]), "6");
-    assert_eq!(consumer.denied().readings[0].used, 6);
+    let denied = consumer.decide(None);
+    assert_eq!((denied.is_granted(), denied.charges[0].readings[0].used), (false, 6));
     assert_eq!(cli(&server, &["GET", key]), "6");
     assert_eq!(cli(&server, &["DEL", key]), "1");
     assert_eq!(consumer.remaining(), 4);
@@ -175,7 +174,7 @@ fn a_key_without_an_end_is_healed() {
         assert_eq!(consumer.used(), [count.parse::<u64>().unwrap()]);
         assert_eq!(number(&server, &["TTL", &key]), -1, "looking changes nothing");
         let decision = consumer.decide(None);
-        assert_eq!(matches!(decision, Decision::Granted(_)), granted);
+        assert_eq!(decision.is_granted(), granted);
         assert_eq!(server.command(&["GET", &key]), "3");
         let left = number(&server, &["PTTL", &key]);
         assert!(left > 0 && left <= 60_000, "{left} ms");
@@ -193,13 +192,13 @@ fn a_key_that_holds_no_count_is_named() {
         ["", "many", "-1", "1.5", "1e3", "1e2", "007", " 7", "9007199254740992", "99999999999999999999"]
     {
         server.command(&["SET", key, value, "EX", "3600"]);
-        let error = consumer.apply(Verb::Take(terms(None))).unwrap_err();
+        let error = consumer.apply(Action::Take(terms(None))).unwrap_err();
         assert!(error.message.contains(key) && error.fault == Fault::Line, "{value:?}: {error}");
         assert_eq!(server.command(&["GET", key]), value);
     }
     server.command(&["DEL", key]);
     server.command(&["HSET", key, "a", "1"]);
-    assert!(consumer.apply(Verb::Take(terms(None))).unwrap_err().message.contains(key));
+    assert!(consumer.apply(Action::Take(terms(None))).unwrap_err().message.contains(key));
     assert_eq!(server.command(&["KEYS", "garbage_*"]), key);
     // The largest count that is one.
     server.command(&["SET", "garbage_PER_HOUR", "9007199254740991", "EX", "3600"]);
@@ -214,7 +213,7 @@ fn every_key_has_an_end() {
     let consumer = of(&store, &policy, "c");
     let grant = consumer.take();
     consumer.decide(Some("id"));
-    consumer.give_back(grant.booking(), true);
+    consumer.give_back(*grant.booking().unwrap(), true);
     of(&store, &policy, "once").take();
     let keys = server.command(&["KEYS", "*"]);
     let companions = keys.lines().filter(|key| key.starts_with("tollway:1:{s:c}:consumers:")).count();
@@ -237,7 +236,7 @@ fn what_is_reset_or_forgotten_is_deleted() {
     let server = RedisServer::start();
     let (store, six, some) = (open(&server), policy(&SIX), policy(&SIX[1..3]));
     of(&store, &six, "c").take();
-    assert_eq!(of(&store, &some, "c").apply(Verb::Reset).unwrap(), Outcome::Reset);
+    assert_eq!(of(&store, &some, "c").apply(Action::Reset).unwrap(), Outcome::Reset);
     assert_eq!(server.command(&["EXISTS", "c_PER_MINUTE", "c_PER_HOUR"]), "0");
     assert_eq!(of(&store, &six, "c").used()[3..], [1, 1, 1]);
     of(&store, &some, "c").take();
@@ -267,34 +266,32 @@ fn what_does_not_fit_is_refused_and_says_why() {
         (&named, "\"c_PER_MINUTE\" is counted by a limit of policy consumers already"),
     ] {
         let policy = policy(limits);
-        let error = of(&store, &policy, "c").apply(Verb::Take(terms(None))).unwrap_err();
+        let error = of(&store, &policy, "c").apply(Action::Take(terms(None))).unwrap_err();
         assert!(error.fault == Fault::Caller && error.message.contains(why), "{limits:?}: {error}");
     }
     let fits = minute(5);
     for (subject, why) in [("", "needs a subject"), ("a_PER_b", "contains \"_PER_\"")] {
-        let error = of(&store, &fits, subject).apply(Verb::Peek).unwrap_err();
+        let error = of(&store, &fits, subject).apply(Action::Peek).unwrap_err();
         assert!(error.fault == Fault::Caller && error.message.contains(why), "{subject:?}: {error}");
     }
     for policy in [fits.clone().with_shadow(true), fits.clone().with_lease(Lease::Auto)] {
-        assert_eq!(of(&store, &policy, "c").apply(Verb::Peek).unwrap_err().fault, Fault::Caller);
+        assert_eq!(of(&store, &policy, "c").apply(Action::Peek).unwrap_err().fault, Fault::Caller);
     }
     let other = Policy::new("other", ["9 / minute from first call"]).unwrap();
-    let subject = Subject::new("c").unwrap();
-    let side = |policy| Party { policy, subject: &subject, cost: fits.default_cost() };
     let both = |one, two| {
-        let parties = [side(one), side(two)];
-        wait_for(store.apply(&[Operation { parties: &parties, verb: Verb::Take(terms(None)) }]))
+        let charges = [charge(one, "c"), charge(two, "c")].into_iter().collect();
+        wait_for(store.apply(&[Operation { charges, action: Action::Take(terms(None)) }]))
     };
     let error = both(&fits, &other).unwrap_err();
     assert!(error.message.contains("policy other: the limit requests_per_minute"), "{error}");
-    assert!(matches!(both(&fits, &fits).unwrap()[0], Outcome::Refused(Refusal::SamePartyTwice { .. })));
-    let above = of(&store, &fits, "c").costing(6).apply(Verb::Take(terms(None))).unwrap();
+    assert!(matches!(both(&fits, &fits).unwrap()[0], Outcome::Refused(Refusal::SameChargeTwice { .. })));
+    let above = of(&store, &fits, "c").costing(6).apply(Action::Take(terms(None))).unwrap();
     assert!(matches!(above, Outcome::Refused(Refusal::AboveLimit { cost: 6, .. })));
     assert_eq!(server.command(&["DBSIZE"]), "0");
     // A server that is away refuses nothing: whoever probes it must not think that it is back.
     server.kill();
     let store = RedisStore::open(&format!("{}?layout=consumers", server.url())).unwrap();
-    assert_eq!(of(&store, &fits, "").apply(Verb::Peek).unwrap_err().fault, Fault::Network);
+    assert_eq!(of(&store, &fits, "").apply(Action::Peek).unwrap_err().fault, Fault::Network);
 }
 
 /// A Cluster keeps the keys of one consumer apart, and a test's clock is not the one that keys live by.

@@ -12,10 +12,10 @@ mod asking;
 
 use std::sync::Arc;
 
-use asking::{SIX, minute, number, of, open, outlive, policy, terms};
+use asking::{SIX, charge, minute, number, of, open, outlive, policy, terms};
 use tollway_core::{
-    Begun, Booking, CallId, Decision, Grant, Operation, Outcome, Party, Period, PermitId, Refusal, Settled,
-    Span, Store, Subject, Terms, Timestamp, Verb,
+    Action, Begun, Booking, CallId, Operation, Outcome, Period, PermitId, Refusal, Settled, Span, Store,
+    Subject, TakeOutcome, Terms, Timestamp,
 };
 use tollway_redis::{RedisStore, counter_key};
 use tollway_testkit::faults::{Fault as Toxic, FaultProxy};
@@ -34,11 +34,11 @@ fn six_limits_count_together_or_not_at_all() {
         // Longer than a second, for the one of a second must not end under us.
         server.command(&["SET", &key, &full, "EX", "3600"]);
         let denial = of(&store, &policy, &subject).denied();
-        assert_eq!((denial.party, denial.limit), (0, index), "{period}");
+        assert_eq!((denial.charge, denial.limit), (0, index), "{period}");
         assert_eq!(server.command(&["KEYS", &format!("{subject}_*")]), key);
     }
-    let grant = of(&store, &policy, "together").take();
-    assert_eq!(grant.readings.iter().map(|reading| reading.used).collect::<Vec<_>>(), [1; 6]);
+    let readings = &of(&store, &policy, "together").take().charges[0].readings;
+    assert_eq!(readings.iter().map(|reading| reading.used).collect::<Vec<_>>(), [1; 6]);
 }
 
 /// I2: a denial writes nothing at all, and neither does looking.
@@ -53,16 +53,18 @@ fn a_denial_writes_nothing() {
     };
     consumer.take();
     let before = changes();
-    let foreseen = consumer.apply(Verb::Preview(terms(None))).unwrap();
-    assert!(matches!(&foreseen, Outcome::Decided(Decision::Granted(grant)) if grant.readings[0].used == 2));
+    let foreseen = consumer.apply(Action::Preview(terms(None))).unwrap();
+    assert!(
+        matches!(&foreseen, Outcome::Decided(decision) if decision.is_granted() && decision.charges[0].readings[0].used == 2)
+    );
     assert_eq!(consumer.used(), [1]);
     let id = CallId::new("foreseen").unwrap();
-    consumer.apply(Verb::Preview(terms(Some(&id)))).unwrap();
+    consumer.apply(Action::Preview(terms(Some(id)))).unwrap();
     assert_eq!(changes(), before);
     consumer.take();
     let before = changes();
     consumer.denied();
-    assert!(matches!(consumer.decide(Some("id")), Decision::Denied(_)));
+    assert!(!consumer.decide(Some("id")).is_granted());
     assert_eq!(changes(), before);
 }
 
@@ -75,9 +77,7 @@ fn threads_never_exceed() {
     let granted: usize = std::thread::scope(|scope| {
         let hammer = |thread: usize| {
             let consumer = of(&stores[thread % 2], &policy, "race");
-            scope.spawn(move || {
-                (0..50).filter(|_| matches!(consumer.decide(None), Decision::Granted(_))).count()
-            })
+            scope.spawn(move || (0..50).filter(|_| consumer.decide(None).is_granted()).count())
         };
         let threads: Vec<_> = (0..8).map(hammer).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
@@ -91,17 +91,26 @@ fn threads_never_exceed() {
 fn operations_of_one_call_see_each_other() {
     let server = RedisServer::start();
     let (store, policy) = (open(&server), minute(5));
-    let subject = Subject::new("c").unwrap();
-    let parties = [Party { policy: &policy, subject: &subject, cost: policy.default_cost() }];
     server.command(&["SETEX", "c_PER_MINUTE", "30", "3"]);
-    let [take, preview] = [Verb::Take(terms(None)), Verb::Preview(terms(None))];
-    let verbs =
-        [take, preview, Verb::Peek, take, take, Verb::Reset, preview, Verb::Peek, take, preview, Verb::Peek];
-    let batch = verbs.map(|verb| Operation { parties: &parties, verb });
+    let take = || Action::Take(terms(None));
+    let preview = || Action::Preview(terms(None));
+    let actions = [
+        take(),
+        preview(),
+        Action::Peek,
+        take(),
+        take(),
+        Action::Reset,
+        preview(),
+        Action::Peek,
+        take(),
+        preview(),
+        Action::Peek,
+    ];
+    let batch = actions.map(|action| Operation::one(charge(&policy, "c"), action));
     let used = |outcome: &Outcome| match outcome {
-        Outcome::Decided(Decision::Granted(Grant { readings, .. })) | Outcome::Peeked(readings) => {
-            Some(readings[0].used)
-        }
+        Outcome::Decided(decision) if decision.is_granted() => Some(decision.charges[0].readings[0].used),
+        Outcome::Peeked(charges) => Some(charges[0].readings[0].used),
         _ => None,
     };
     let outcomes: Vec<_> = wait_for(store.apply(&batch)).unwrap().iter().map(used).collect();
@@ -120,24 +129,26 @@ fn ids_count_once() {
     let server = RedisServer::start();
     let (store, policy) = (open(&server), minute(5));
     let consumer = of(&store, &policy, "c");
-    let Decision::Granted(first) = consumer.decide(Some("a")) else { panic!("there is room") };
-    let Decision::Granted(again) = consumer.decide(Some("a")) else { panic!("it is known") };
+    let [first, again] = [consumer.decide(Some("a")), consumer.decide(Some("a"))];
+    assert!(first.is_granted() && again.is_granted());
     assert!(!first.repeated && again.repeated);
     assert_eq!(first.booking(), again.booking());
     assert_eq!(consumer.used(), [1]);
     let dearer = of(&store, &policy, "c").costing(2);
     let id = CallId::new("a").unwrap();
-    let refused = dearer.apply(Verb::Take(terms(Some(&id)))).unwrap();
+    let refused = dearer.apply(Action::Take(terms(Some(id)))).unwrap();
     assert_eq!(refused, Outcome::Refused(Refusal::IdReused("a".to_owned())));
-    assert_eq!(consumer.give_back(first.booking(), false), Settled::Whole);
-    let Decision::Granted(anew) = consumer.decide(Some("a")) else { panic!("there is room") };
-    assert!(!anew.repeated);
+    assert_eq!(consumer.give_back(*first.booking().unwrap(), false), Settled::Whole);
+    let anew = consumer.decide(Some("a"));
+    assert!(anew.is_granted() && !anew.repeated);
     assert_eq!(consumer.used(), [1]);
     // A reset makes counters new, not calls.
-    assert_eq!(consumer.apply(Verb::Reset).unwrap(), Outcome::Reset);
-    assert!(matches!(consumer.decide(Some("a")), Decision::Granted(grant) if grant.repeated));
+    assert_eq!(consumer.apply(Action::Reset).unwrap(), Outcome::Reset);
+    let known = consumer.decide(Some("a"));
+    assert!(known.is_granted() && known.repeated);
     let other = policy.with_limits(policy.limits().to_vec()).unwrap();
-    assert!(matches!(of(&store, &other, "d").decide(Some("a")), Decision::Granted(grant) if !grant.repeated));
+    let known = of(&store, &other, "d").decide(Some("a"));
+    assert!(known.is_granted() && !known.repeated);
 }
 
 /// No more than 1,024 ids are remembered: one more is refused, not forgotten.
@@ -145,17 +156,18 @@ fn ids_count_once() {
 fn ids_are_bounded() {
     let server = RedisServer::start();
     let (store, policy) = (open(&server), minute(5_000));
-    let subject = Subject::new("c").unwrap();
-    let ids: Vec<CallId> = (0..1_024).map(|id| CallId::new(&id.to_string()).unwrap()).collect();
-    let party = [Party { policy: &policy, subject: &subject, cost: policy.default_cost() }];
-    let takes: Vec<_> =
-        ids.iter().map(|id| Operation { parties: &party, verb: Verb::Take(terms(Some(id))) }).collect();
+    let take = |id: u32| {
+        let id = CallId::new(&id.to_string()).unwrap();
+        Operation::one(charge(&policy, "c"), Action::Take(terms(Some(id))))
+    };
+    let takes: Vec<_> = (0..1_024).map(take).collect();
     wait_for(store.apply(&takes)).unwrap();
     let consumer = of(&store, &policy, "c");
     let more = CallId::new("more").unwrap();
-    let refused = consumer.apply(Verb::Take(terms(Some(&more)))).unwrap();
+    let refused = consumer.apply(Action::Take(terms(Some(more)))).unwrap();
     assert_eq!(refused, Outcome::Refused(Refusal::TooManyIds));
-    assert!(matches!(consumer.decide(Some("7")), Decision::Granted(grant) if grant.repeated));
+    let known = consumer.decide(Some("7"));
+    assert!(known.is_granted() && known.repeated);
     assert_eq!(consumer.used(), [1_024]);
 }
 
@@ -183,22 +195,23 @@ fn corrections_keep_to_their_window() {
     let (store, policy) =
         (open(&server), policy(&["5 / minute from first call", "9 / hour from first call"]));
     let consumer = of(&store, &policy, "c").costing(2);
-    let [returned, dearer, late] = [consumer.take(), consumer.take(), of(&store, &policy, "c").take()];
-    assert_eq!(consumer.give_back(returned.booking(), true), Settled::Whole);
-    assert_eq!(consumer.give_back(returned.booking(), true), Settled::Repeated);
-    assert_eq!(consumer.settle(dearer.booking(), 7), Settled::Whole);
+    let taken = [consumer.take(), consumer.take(), of(&store, &policy, "c").take()];
+    let [returned, dearer, late] = taken.map(|decision| *decision.booking().unwrap());
+    assert_eq!(consumer.give_back(returned, true), Settled::Whole);
+    assert_eq!(consumer.give_back(returned, true), Settled::Repeated);
+    assert_eq!(consumer.settle(dearer, 7), Settled::Whole);
     assert_eq!(consumer.used(), [8, 8]);
     // The minute ends, the hour runs on.
     server.command(&["PEXPIRE", "c_PER_MINUTE", "1"]);
     outlive(&server, "c_PER_MINUTE");
     of(&store, &policy, "c").take();
     assert_eq!(consumer.used(), [1, 9]);
-    assert_eq!(of(&store, &policy, "c").give_back(late.booking(), false), Settled::Partly);
+    assert_eq!(of(&store, &policy, "c").give_back(late, false), Settled::Partly);
     assert_eq!(consumer.used(), [1, 8]);
     // Never below nothing, whatever others made of it.
     let last = of(&store, &policy, "c").take();
     server.command(&["SET", "c_PER_MINUTE", "0", "KEEPTTL"]);
-    assert_eq!(of(&store, &policy, "c").give_back(last.booking(), false), Settled::Whole);
+    assert_eq!(of(&store, &policy, "c").give_back(*last.booking().unwrap(), false), Settled::Whole);
     assert_eq!(consumer.used(), [0, 8]);
 }
 
@@ -208,17 +221,17 @@ fn begin_takes_again_once_when_it_is_too_late() {
     let server = RedisServer::start();
     let (store, policy) = (open(&server), minute(5));
     let consumer = of(&store, &policy, "c");
-    let booking = consumer.take().booking();
-    assert_eq!(consumer.apply(Verb::Begin(booking, terms(None))).unwrap(), Outcome::Begun(Begun::Now));
+    let booking = *consumer.take().booking().unwrap();
+    assert_eq!(consumer.apply(Action::Begin(booking, terms(None))).unwrap(), Outcome::Begun(Begun::Now));
     let late = Booking { good_until: booking.at, ..booking };
     for repeated in [false, true, true] {
-        let begun = consumer.apply(Verb::Begin(late, terms(None))).unwrap();
-        let Outcome::Begun(Begun::Again(Decision::Granted(grant))) = begun else { panic!("{begun:?}") };
-        assert_eq!(grant.repeated, repeated);
+        let begun = consumer.apply(Action::Begin(late, terms(None))).unwrap();
+        let Outcome::Begun(Begun::Again(decision)) = begun else { panic!("{begun:?}") };
+        assert_eq!((decision.is_granted(), decision.repeated), (true, repeated));
     }
     assert_eq!(consumer.used(), [2]);
-    assert_eq!(consumer.apply(Verb::Done(booking.permit)).unwrap(), Outcome::Done(false));
-    assert_eq!(consumer.apply(Verb::Renew(booking.permit)).unwrap(), Outcome::Renewed(true));
+    assert_eq!(consumer.apply(Action::Done(booking.permit)).unwrap(), Outcome::Done(false));
+    assert_eq!(consumer.apply(Action::Renew(booking.permit)).unwrap(), Outcome::Renewed(true));
 }
 
 /// Random takes, previews and corrections, some with ids, are answered as by the plain store. Its clock stands still, and
@@ -242,19 +255,22 @@ fn it_decides_as_the_engine_does() {
         ));
         let actual = [policy.cost([("requests", random.below(7))]).unwrap()];
         let id = CallId::new(&random.below(40).to_string()).unwrap();
-        let terms = Terms { max_wait: Span::ZERO, ..terms(Some(&id).filter(|_| cost == 4)) };
-        let verb = |booking: Booking| match kind {
-            0 if corrected.is_some() => Verb::Settle { booking, actual: &actual, remember: true },
-            1 | 2 if corrected.is_some() => Verb::Return { booking, remember: true },
-            3 => Verb::Preview(terms),
-            _ => Verb::Take(terms),
+        let terms = Terms { max_wait: Span::ZERO, ..terms(Some(id).filter(|_| cost == 4)) };
+        let action = |booking: Booking| match kind {
+            0 if corrected.is_some() => {
+                Action::Settle { booking, actual: actual.clone().into(), remember: true }
+            }
+            1 | 2 if corrected.is_some() => Action::Return { booking, remember: true },
+            3 => Action::Preview(terms.clone()),
+            _ => Action::Take(terms.clone()),
         };
         let stores: [&dyn Store; 2] = [&store, &plain];
         let [ours, theirs] = stores.map(|store| of(store, &policy, subject).costing(cost));
-        let outcomes = [ours.apply(verb(bookings[0])).unwrap(), theirs.apply(verb(bookings[1])).unwrap()];
-        assert_eq!(shape(&outcomes[0]), shape(&outcomes[1]), "step {step}: {:?}", verb(bookings[0]));
-        assert_eq!(ours.used(), theirs.used(), "step {step}: {:?}", verb(bookings[0]));
-        if let (Verb::Take(_), [Some(mine), Some(its)]) = (verb(NO_BOOKING), outcomes.each_ref().map(granted))
+        let outcomes = [ours.apply(action(bookings[0])).unwrap(), theirs.apply(action(bookings[1])).unwrap()];
+        assert_eq!(shape(&outcomes[0]), shape(&outcomes[1]), "step {step}: {:?}", action(bookings[0]));
+        assert_eq!(ours.used(), theirs.used(), "step {step}: {:?}", action(bookings[0]));
+        if let (Action::Take(_), [Some(mine), Some(its)]) =
+            (action(NO_BOOKING), outcomes.each_ref().map(granted))
         {
             permits.push((subject, cost, [mine, its]));
         }
@@ -271,7 +287,7 @@ const NO_BOOKING: Booking = Booking {
 
 fn granted(outcome: &Outcome) -> Option<Booking> {
     match outcome {
-        Outcome::Decided(Decision::Granted(grant)) => Some(grant.booking()),
+        Outcome::Decided(decision) => decision.booking().copied(),
         _ => None,
     }
 }
@@ -279,11 +295,15 @@ fn granted(outcome: &Outcome) -> Option<Booking> {
 /// An outcome without its times.
 fn shape(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Decided(Decision::Granted(grant)) => {
-            let used: Vec<u64> = grant.readings.iter().map(|reading| reading.used).collect();
-            format!("granted {} repeated {} over {} {used:?}", grant.permit, grant.repeated, grant.over)
-        }
-        Outcome::Decided(Decision::Denied(denial)) => format!("denied by {}", denial.limit),
+        Outcome::Decided(decision) => match decision.outcome {
+            TakeOutcome::Granted(booking) => {
+                let readings = decision.charges.iter().flat_map(|charge| &charge.readings);
+                let used: Vec<u64> = readings.map(|reading| reading.used).collect();
+                let (repeated, over) = (decision.repeated, decision.over);
+                format!("granted {} repeated {repeated} over {over} {used:?}", booking.permit)
+            }
+            TakeOutcome::Denied(denial) => format!("denied by {}", denial.limit),
+        },
         other => format!("{other:?}"),
     }
 }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use tollway_core::{
-    Decision, Fault, Outcome, Outcomes, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb, PermitId, Policy,
-    Retry, Span, Store, StoreError, Subject, Timestamp,
+    Action, Charge, Fault, Operation, Outcome, Outcomes, PermitId, Policy, Retry, Span, Store, StoreError,
+    Subject, Terms, Timestamp,
 };
 use tollway_redis::{Address, RedisLink};
 use tollway_remote::{Call, Link, Tag};
@@ -22,18 +22,17 @@ fn policy(name: &str, limits: &[&str]) -> Policy {
     Policy::new(name, limits.iter().copied()).unwrap()
 }
 
-fn party(policy: &Policy, subject: &str) -> OwnedParty {
-    let (subject, cost) = (Subject::new(subject).unwrap(), policy.default_cost().clone());
-    OwnedParty { policy: policy.clone(), subject, cost }
+fn charge(policy: &Policy, subject: &str) -> Charge {
+    Charge::new(Arc::new(policy.clone()), Subject::new(subject).unwrap())
 }
 
-fn take(parties: Vec<OwnedParty>, permit: u128) -> OwnedOperation {
-    let terms = OwnedTerms { permit: PermitId(permit), max_wait: Span::ZERO, call: None, readings: false };
-    OwnedOperation { parties, verb: OwnedVerb::Take(terms) }
+fn take(charges: Vec<Charge>, permit: u128) -> Operation {
+    Operation { charges: charges.into(), action: Action::Take(Terms::now(PermitId(permit))) }
 }
 
-fn call(sequence: u64, operations: Vec<OwnedOperation>) -> Arc<Call> {
-    Arc::new(Call { tag: Tag::of(&operations[0]).unwrap(), sequence, again: false, operations })
+fn call(sequence: u64, operations: Vec<Operation>) -> Arc<Call> {
+    let (tag, operations) = (Tag::of(&operations[0]).unwrap(), operations.into());
+    Arc::new(Call { tag, sequence, again: false, operations })
 }
 
 async fn send(link: &Arc<RedisLink>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
@@ -45,15 +44,15 @@ async fn send_one(link: &Arc<RedisLink>, call: Arc<Call>) -> Result<Outcomes, St
 }
 
 async fn used(link: &Arc<RedisLink>, policy: &Policy, sequence: u64) -> u64 {
-    let peek = OwnedOperation { parties: vec![party(policy, "")], verb: OwnedVerb::Peek };
+    let peek = Operation::one(charge(policy, ""), Action::Peek);
     match send_one(link, call(sequence, vec![peek])).await.unwrap().remove(0) {
-        Outcome::Peeked(readings) => readings[0].used,
+        Outcome::Peeked(charges) => charges[0].readings[0].used,
         other => panic!("a peek is answered with {other:?}"),
     }
 }
 
 fn granted(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Decided(Decision::Granted(_)))
+    matches!(outcome, Outcome::Decided(decision) if decision.is_granted())
 }
 
 /// I5: sent again, a call is answered as the first time, to the letter, and not counted.
@@ -61,7 +60,7 @@ fn granted(outcome: &Outcome) -> bool {
 async fn a_call_that_is_sent_again_counts_once() {
     let link = link(&RedisServer::shared().url());
     let policy = policy("again", &["10 / day bucket"]);
-    let first = call(1, vec![take(vec![party(&policy, "")], 1), take(vec![party(&policy, "")], 2)]);
+    let first = call(1, vec![take(vec![charge(&policy, "")], 1), take(vec![charge(&policy, "")], 2)]);
     let answer = send_one(&link, first.clone()).await.unwrap();
     assert_eq!(answer, send_one(&link, first).await.unwrap());
     assert_eq!(used(&link, &policy, 2).await, 2);
@@ -72,7 +71,7 @@ async fn a_call_that_is_sent_again_counts_once() {
 async fn a_call_that_was_overtaken_does_nothing() {
     let link = link(&RedisServer::shared().url());
     let policy = policy("overtaken", &["10 / day bucket"]);
-    let one = |sequence| call(sequence, vec![take(vec![party(&policy, "")], sequence.into())]);
+    let one = |sequence| call(sequence, vec![take(vec![charge(&policy, "")], sequence.into())]);
     send_one(&link, one(7)).await.unwrap();
     send_one(&link, one(8)).await.unwrap();
     let error = send_one(&link, one(7)).await.unwrap_err();
@@ -86,7 +85,7 @@ async fn writers_do_not_mistake_each_other() {
     let (one, other) = (link(&RedisServer::shared().url()), link(&RedisServer::shared().url()));
     let policy = policy("writers", &["10 / day bucket"]);
     for link in [&one, &other] {
-        let outcomes = send_one(link, call(1, vec![take(vec![party(&policy, "")], 1)])).await.unwrap();
+        let outcomes = send_one(link, call(1, vec![take(vec![charge(&policy, "")], 1)])).await.unwrap();
         assert!(granted(&outcomes[0]));
     }
     assert_eq!(used(&one, &policy, 2).await, 2);
@@ -101,7 +100,7 @@ async fn a_denial_writes_nothing() {
     for (sequence, writes) in [(1, true), (2, false)] {
         let before = server.command(&["INFO", "persistence"]);
         let outcomes =
-            send_one(&link, call(sequence, vec![take(vec![party(&policy, "")], 1)])).await.unwrap();
+            send_one(&link, call(sequence, vec![take(vec![charge(&policy, "")], 1)])).await.unwrap();
         assert_eq!(granted(&outcomes[0]), writes);
         let changes =
             |info: &str| info.lines().find(|line| line.starts_with("rdb_changes")).unwrap().to_owned();
@@ -118,7 +117,7 @@ async fn calls_sent_together_are_answered_each_for_itself() {
     for round in 0..3 {
         assert_eq!(server.command(&["SCRIPT", "FLUSH"]), "OK");
         let one = |number: u64| {
-            let side = party(&policy, &format!("subject {number}"));
+            let side = charge(&policy, &format!("subject {number}"));
             call(round * 100 + number + 1, vec![take(vec![side], (round * 100 + number).into())])
         };
         let answers = send(&link, (0..40).map(one).collect()).await;
@@ -140,8 +139,8 @@ async fn calendar_windows_are_asked_for() {
         ["1 / month in Europe/Berlin", "1 / day in America/Los_Angeles", "1 / week in Asia/Kathmandu"];
     let policy = policy("calendar", &limits).with_edge(Span::from_millis(250));
     for sequence in 1..4 {
-        let operation = take(vec![party(&policy, "")], sequence.into());
-        let expected = operation.lend(|operation| wait_for(plain.apply(&[*operation])).unwrap());
+        let operation = take(vec![charge(&policy, "")], sequence.into());
+        let expected = wait_for(plain.apply(std::slice::from_ref(&operation))).unwrap();
         let asked = scripts_run(&server);
         let answer = send_one(&link, call(sequence, vec![operation])).await.unwrap();
         assert_eq!(answer, expected);
@@ -162,7 +161,7 @@ async fn a_take_over_several_slots_is_refused() {
     let cluster = RedisCluster::shared();
     let url = format!("redis+cluster://{}", cluster.nodes()[0].addr());
     let policy = policy("slots", &["10 / day bucket"]);
-    let both = |sequence| call(sequence, vec![take(vec![party(&policy, "a"), party(&policy, "b")], 1)]);
+    let both = |sequence| call(sequence, vec![take(vec![charge(&policy, "a"), charge(&policy, "b")], 1)]);
     let error = send_one(&link(&url), both(1)).await.unwrap_err();
     assert_eq!((error.fault, error.retry), (Fault::Caller, Retry::Useless), "{error}");
     assert!(error.message.contains("prefix={shared}:"), "{error}");
@@ -178,7 +177,7 @@ async fn no_subject_reaches_another_ones_line() {
     let subjects = ["", "a", "{a}", "}a{", "a}:subjects", "s:a", "%61", "a\r\nb", "a b", "é"];
     for (number, subject) in (1..).zip(subjects) {
         let outcomes =
-            send_one(&link, call(number, vec![take(vec![party(&policy, subject)], number.into())])).await;
+            send_one(&link, call(number, vec![take(vec![charge(&policy, subject)], number.into())])).await;
         assert!(granted(&outcomes.unwrap()[0]), "{subject:?} is new");
     }
 }
@@ -187,7 +186,7 @@ async fn no_subject_reaches_another_ones_line() {
 async fn errors_say_what_to_do_and_keep_the_password() {
     let server = RedisServer::start_with(&["--requirepass", "secret"]);
     let policy = policy("errors", &["1 / day"]);
-    let one = || call(1, vec![take(vec![party(&policy, "")], 1)]);
+    let one = || call(1, vec![take(vec![charge(&policy, "")], 1)]);
     let addr = server.addr();
     for url in [format!("redis://{addr}"), format!("redis://:terces@{addr}")] {
         let error = send_one(&link(&url), one()).await.unwrap_err();
@@ -215,7 +214,7 @@ async fn a_server_that_cannot_write_may_be_asked_again() {
     let server = RedisServer::start();
     let link = link(&server.url());
     let policy = policy("full", &["10 / day bucket"]);
-    let one = |sequence: u64| call(sequence, vec![take(vec![party(&policy, "")], sequence.into())]);
+    let one = |sequence: u64| call(sequence, vec![take(vec![charge(&policy, "")], sequence.into())]);
     server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     let error = send_one(&link, one(1)).await.unwrap_err();
     assert_eq!((error.fault, error.retry), (Fault::Store, Retry::Safe), "{error}");

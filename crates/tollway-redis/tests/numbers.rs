@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use tollway_core::bounds::AMOUNT_MAX;
 use tollway_core::{
-    Decision, Outcome, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb, PermitId, Policy, Span, Store,
-    Subject, Timestamp,
+    Action, Charge, Operation, Outcome, PermitId, Policy, Span, Store, Subject, Terms, Timestamp,
 };
 use tollway_redis::RedisStore;
 use tollway_testkit::servers::RedisServer;
@@ -102,34 +101,32 @@ fn large_amounts_are_counted_as_the_engine_counts_them() {
             now = now.plus(Span::from_micros(any_size(&mut random, 44)));
             clock.set(now);
             let deed = deed(&mut random, &policy, u128::from(seed * 1_000 + number), now);
-            let answer = |store: &dyn Store| {
-                deed.lend(|operation| wait_for(store.apply(&[*operation])).unwrap().remove(0))
-            };
+            let answer =
+                |store: &dyn Store| wait_for(store.apply(std::slice::from_ref(&deed))).unwrap().remove(0);
             let (expected, answered) = (answer(&plain), answer(&redis));
             assert_eq!(answered, expected, "seed {seed}, operation {number} at {}: {deed}", now.as_micros());
-            if let Outcome::Decided(Decision::Granted(grant)) = &answered {
-                assert!(!grant.over);
+            if let Outcome::Decided(decision) = &answered {
+                assert!(!decision.over);
             }
         }
     }
 }
 
-fn deed(random: &mut Random, policy: &Policy, permit: u128, now: Timestamp) -> OwnedOperation {
+fn deed(random: &mut Random, policy: &Policy, permit: u128, now: Timestamp) -> Operation {
     let amount = |random: &mut Random| AMOUNT_MAX - any_size(random, 49).min(AMOUNT_MAX - 1);
     let cost = |random: &mut Random| {
         let amount = if random.percent(50) { amount(random) } else { any_size(random, 49) };
         policy.cost([("requests", amount)]).unwrap()
     };
-    let party = OwnedParty { policy: policy.clone(), subject: Subject::SHARED, cost: cost(random) };
-    let terms =
-        OwnedTerms { permit: PermitId(permit), max_wait: Span::from_hours(1), call: None, readings: true };
+    let charge = Charge::new(Arc::new(policy.clone()), Subject::SHARED).with_cost(cost(random));
+    let terms = Terms { permit: PermitId(permit), max_wait: Span::from_hours(1), call: None, readings: true };
     let booking =
         tollway_core::Booking { permit: PermitId(permit), granted_at: now, at: now, good_until: now };
-    let verb = match random.below(10) {
-        0..5 => OwnedVerb::Take(terms),
-        5..7 => OwnedVerb::Settle { booking, actual: vec![cost(random)], remember: false },
-        7 => OwnedVerb::Return { booking, remember: false },
-        _ => OwnedVerb::Peek,
+    let action = match random.below(10) {
+        0..5 => Action::Take(terms),
+        5..7 => Action::Settle { booking, actual: [cost(random)].into(), remember: false },
+        7 => Action::Return { booking, remember: false },
+        _ => Action::Peek,
     };
-    OwnedOperation { parties: vec![party], verb }
+    Operation::one(charge, action)
 }

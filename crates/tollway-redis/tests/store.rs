@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollway_core::{
-    Decision, Name, Operation, Outcome, Party, PermitId, Policy, Retry, SettingChange, Span, Store,
-    StoreError, Subject, Terms, Verb,
+    Action, Charge, Name, Operation, Outcome, PermitId, Policy, Retry, SettingChange, Store, StoreError,
+    Subject, Terms,
 };
 use tollway_redis::RedisStore;
 use tollway_testkit::faults::{Fault, FaultProxy};
@@ -23,17 +23,16 @@ fn policy(name: &str, limit: &str) -> Policy {
     Policy::new(name, [limit]).unwrap()
 }
 
-fn apply(store: &RedisStore, policy: &Policy, verb: Verb<'_>) -> Result<Outcome, StoreError> {
-    let party = Party { policy, subject: &Subject::SHARED, cost: policy.default_cost() };
-    wait_for(store.apply(&[Operation { parties: &[party], verb }])).map(|mut outcomes| outcomes.remove(0))
+fn apply(store: &RedisStore, policy: &Policy, action: Action) -> Result<Outcome, StoreError> {
+    let charge = Charge::new(Arc::new(policy.clone()), Subject::SHARED);
+    wait_for(store.apply(&[Operation::one(charge, action)])).map(|mut outcomes| outcomes.remove(0))
 }
 
 /// Whether one request is granted.
 fn take(store: &RedisStore, policy: &Policy) -> Result<bool, StoreError> {
     let permit = PermitId(PERMITS.fetch_add(1, Ordering::Relaxed).into());
-    let terms = Terms { permit, max_wait: Span::ZERO, call: None, readings: false };
-    match apply(store, policy, Verb::Take(terms))? {
-        Outcome::Decided(decision) => Ok(matches!(decision, Decision::Granted(_))),
+    match apply(store, policy, Action::Take(Terms::now(permit)))? {
+        Outcome::Decided(decision) => Ok(decision.is_granted()),
         other => panic!("a take is answered with {other:?}"),
     }
 }
@@ -45,8 +44,8 @@ fn take_in_the_end(store: &RedisStore, policy: &Policy) -> bool {
 }
 
 fn used(store: &RedisStore, policy: &Policy) -> u64 {
-    match apply(store, policy, Verb::Peek).unwrap() {
-        Outcome::Peeked(readings) => readings[0].used,
+    match apply(store, policy, Action::Peek).unwrap() {
+        Outcome::Peeked(charges) => charges[0].readings[0].used,
         other => panic!("a peek is answered with {other:?}"),
     }
 }

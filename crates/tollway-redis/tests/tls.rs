@@ -5,8 +5,9 @@
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
-use tollway_core::{Operation, Outcome, Party, Policy, Retry, Store, StoreError, Subject, Verb};
+use tollway_core::{Action, Charge, Operation, Outcome, Policy, Retry, Store, StoreError, Subject};
 use tollway_redis::RedisStore;
 use tollway_testkit::servers::RedisServer;
 use tollway_testkit::wait_for;
@@ -43,9 +44,8 @@ fn a_store_over_tls_shows_its_certificate_and_looks_at_the_servers() {
 fn peek(url: &str) -> Result<Outcome, StoreError> {
     let store = RedisStore::open(url).unwrap();
     let policy = Policy::new("tls", ["1 / day"]).unwrap();
-    let party = Party { policy: &policy, subject: &Subject::SHARED, cost: policy.default_cost() };
-    wait_for(store.apply(&[Operation { parties: &[party], verb: Verb::Peek }]))
-        .map(|mut outcomes| outcomes.remove(0))
+    let charge = Charge::new(Arc::new(policy), Subject::SHARED);
+    wait_for(store.apply(&[Operation::one(charge, Action::Peek)])).map(|mut outcomes| outcomes.remove(0))
 }
 
 /// An authority, and one certificate of it for localhost; answers the folder they are in.

@@ -1,34 +1,31 @@
-//! The alarm that must never sound (I1): a store across a network has granted more than a limit holds.
+//! The alarm for a grant that exceeds its limit, which must never happen.
 
-use tollway_core::{Begun, Decision, Invariant, Outcome, OwnedOperation};
+use tollway_core::{Begun, Invariant, Operation, Outcome};
 
-/// Sounds it if the outcome is such a grant.
-pub(crate) fn raise_if_over(operation: &OwnedOperation, outcome: &Outcome) {
+/// Logs an error if the outcome is such a grant.
+pub(crate) fn raise_if_over(operation: &Operation, outcome: &Outcome) {
     if grants_too_much(outcome) {
-        // Without their subjects, which are nobody's business.
+        // Subjects may be personal data and stay out of the log.
         let policies: Vec<&str> =
-            operation.parties.iter().map(|party| party.policy.name().as_str()).collect();
+            operation.charges.iter().map(|charge| charge.policy.name().as_str()).collect();
         tracing::error!(?policies, invariant = Invariant::NeverOver.id(), "a grant exceeded its limit");
     }
 }
 
 fn grants_too_much(outcome: &Outcome) -> bool {
     let (Outcome::Decided(decision) | Outcome::Begun(Begun::Again(decision))) = outcome else { return false };
-    matches!(decision, Decision::Granted(grant) if grant.over)
+    decision.is_granted() && decision.over
 }
 
 #[cfg(test)]
 mod tests {
-    use tollway_core::{Grant, PermitId, Timestamp};
+    use tollway_core::{Decision, PermitId, Timestamp};
 
     use super::*;
 
     #[test]
     fn a_take_and_a_second_take_can_be_too_much() {
-        let grant = |over| {
-            let grant = Grant::at_once(PermitId(1), Timestamp::from_secs(1));
-            Decision::Granted(Grant { over, ..grant })
-        };
+        let grant = |over| Decision { over, ..Decision::granted_now(PermitId(1), Timestamp::from_secs(1)) };
         assert!(grants_too_much(&Outcome::Decided(grant(true))));
         assert!(grants_too_much(&Outcome::Begun(Begun::Again(grant(true)))));
         assert!(!grants_too_much(&Outcome::Decided(grant(false))));

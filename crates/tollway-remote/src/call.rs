@@ -1,14 +1,16 @@
 //! A call: operations of one tag that are applied together and answered together.
 
-use tollway_core::{LineKey, OwnedOperation};
+use std::sync::Arc;
+
+use tollway_core::{LineKey, Operation};
 
 /// What calls are kept apart by: of each tag at most one call is in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(LineKey);
 
 impl Tag {
-    /// The tag of an operation: its first line in key order. None if it names no party, which is refused.
-    pub fn of(operation: &OwnedOperation) -> Option<Self> {
+    /// The tag of an operation: its first line in key order. None if it has no charge, which is refused.
+    pub fn of(operation: &Operation) -> Option<Self> {
         operation.keys().min().map(Self)
     }
 
@@ -28,5 +30,7 @@ pub struct Call {
     /// Whether it was sent before, so that it may have been applied.
     pub again: bool,
     /// What to do, in order; at least one, at most [`OPERATIONS_PER_CALL_MAX`](crate::OPERATIONS_PER_CALL_MAX).
-    pub operations: Vec<OwnedOperation>,
+    ///
+    /// Shared, so that a call that is sent again does not clone its operations.
+    pub operations: Arc<[Operation]>,
 }

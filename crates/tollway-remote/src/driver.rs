@@ -1,4 +1,4 @@
-//! The task that drives a link: it collects requests, keeps the lanes, and sends what is ready.
+//! The task that drives a link: it collects operations, keeps the lanes, and sends what is ready.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -10,15 +10,15 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep_until};
-use tollway_core::{Fault, Outcomes, Retry, StoreError};
+use tollway_core::{Fault, Operation, Outcomes, Retry, StoreError};
 
 use crate::alarm::raise_if_over;
 use crate::backoff::Backoff;
-use crate::lane::{Flight, Lane, Reply, Request};
+use crate::lane::{Flight, Lane, Pending, Reply};
 use crate::lost::give_back;
 use crate::{Call, Link, OPERATIONS_PER_CALL_MAX, Options, RETRY_FOR, THROTTLED_RETRIES_MAX, Tag};
 
-/// How many requests are taken in before anything is sent.
+/// How many operations are taken in before anything is sent.
 const COLLECTED_MAX: usize = 1_024;
 
 /// How many operations may come within one deadline, and so how many may wait in the lanes.
@@ -61,21 +61,21 @@ impl<L: Link> Driver<L> {
     }
 
     /// Runs until the store is dropped.
-    pub(crate) async fn run(mut self, mut requests: Receiver<(Tag, Request)>) {
+    pub(crate) async fn run(mut self, mut incoming: Receiver<(Tag, Pending)>) {
         let mut collected = Vec::with_capacity(COLLECTED_MAX);
         loop {
             let wake_at = self.wake_at();
             tokio::select! {
-                count = requests.recv_many(&mut collected, COLLECTED_MAX) => {
+                count = incoming.recv_many(&mut collected, COLLECTED_MAX) => {
                     if count == 0 {
                         return self.close().await;
                     }
                     // Others who are about to ask go with them.
                     tokio::task::yield_now().await;
-                    while collected.len() < COLLECTED_MAX && let Ok(request) = requests.try_recv() {
-                        collected.push(request);
+                    while collected.len() < COLLECTED_MAX && let Ok(pending) = incoming.try_recv() {
+                        collected.push(pending);
                     }
-                    collected.drain(..).for_each(|(tag, request)| self.enqueue(tag, request));
+                    collected.drain(..).for_each(|(tag, pending)| self.enqueue(tag, pending));
                 }
                 Some(answers) = self.out.next(), if !self.out.is_empty() => self.answered(answers),
                 () = sleep_until(wake_at.unwrap_or_else(Instant::now)), if wake_at.is_some() => self.wake(),
@@ -90,20 +90,20 @@ impl<L: Link> Driver<L> {
         due.into_iter().chain(again).min()
     }
 
-    fn enqueue(&mut self, tag: Tag, mut request: Request) {
+    fn enqueue(&mut self, tag: Tag, mut pending: Pending) {
         if self.due.len() >= LANES_MAX {
             let message =
                 format!("{LANES_MAX} operations were asked for within one deadline; no more are taken in");
-            return request.reply.fail(StoreError { fault: Fault::Store, retry: Retry::Safe, message });
+            return pending.reply.fail(StoreError { fault: Fault::Store, retry: Retry::Safe, message });
         }
-        if request.reply.is_awaited() {
-            self.due.push_back((Instant::now() + self.options.deadline, tag.clone(), request.id));
+        if pending.reply.is_awaited() {
+            self.due.push_back((Instant::now() + self.options.deadline, tag.clone(), pending.id));
         }
         let lane = self.lanes.entry(tag.clone()).or_default();
         if lane.is_empty() {
             self.ready.push_back(tag);
         }
-        lane.waiting.push_back(request);
+        lane.waiting.push_back(pending);
     }
 
     /// Tells those whose time is up, and gets calls ready whose time to be sent again has come.
@@ -153,18 +153,19 @@ impl<L: Link> Driver<L> {
             // It was certainly not applied, and those who wanted it have left.
             lane.flight = None;
         }
-        lane.waiting.retain(Request::is_wanted);
+        lane.waiting.retain(Pending::is_wanted);
         let count = lane.waiting.len().min(OPERATIONS_PER_CALL_MAX);
         let (operations, replies): (Vec<_>, Vec<_>) = lane
             .waiting
             .drain(..count)
-            .map(|request| (request.operation, (request.id, request.reply)))
+            .map(|pending| (pending.operation, (pending.id, pending.reply)))
             .unzip();
         if operations.is_empty() {
             self.drop_if_empty(tag);
             return None;
         }
         self.sequence += 1;
+        let operations = operations.into();
         let call = Arc::new(Call { tag: tag.clone(), sequence: self.sequence, again: false, operations });
         lane.flight = Some(Flight::new(Arc::clone(&call), replies, now));
         Some(call)
@@ -183,10 +184,10 @@ impl<L: Link> Driver<L> {
     }
 
     fn succeeded(&mut self, flight: Flight, outcomes: Outcomes) {
-        let told = flight.replies.into_iter().zip(&flight.call.operations).zip(outcomes);
+        let told = flight.replies.into_iter().zip(&*flight.call.operations).zip(outcomes);
         for (((_, mut reply), operation), outcome) in told {
             raise_if_over(operation, &outcome);
-            if let Err(unheard) = reply.answer(outcome)
+            if let Some(unheard) = reply.answer(outcome)
                 && let Some(operation) = give_back(operation, &unheard)
                 && let Some(tag) = Tag::of(&operation)
             {
@@ -195,11 +196,11 @@ impl<L: Link> Driver<L> {
         }
     }
 
-    /// Something of our own: nobody waits for it.
-    fn enqueue_behind(&mut self, tag: Tag, operation: tollway_core::OwnedOperation) {
+    /// An operation of the driver's own, which has no caller.
+    fn enqueue_behind(&mut self, tag: Tag, operation: Operation) {
         let lane = self.lanes.entry(tag.clone()).or_default();
         let idle = lane.is_empty();
-        lane.waiting.push_back(Request { id: u64::MAX, operation, reply: Reply::nobody() });
+        lane.waiting.push_back(Pending { id: u64::MAX, operation, reply: Reply::nobody() });
         if idle {
             self.ready.push_back(tag);
         }

@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tollway_core::{Fault, Outcome, OwnedOperation, OwnedVerb, Retry, StoreError};
+use tollway_core::{Action, Fault, Operation, Outcome, Retry, StoreError};
 
 use crate::Call;
 
-/// An operation, and where its outcome is awaited.
+/// An operation that waits in a lane, with its reply.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct Pending {
     pub(crate) id: u64,
-    pub(crate) operation: OwnedOperation,
+    pub(crate) operation: Operation,
     pub(crate) reply: Reply,
 }
 
-/// Where an outcome is awaited: by somebody until they are answered, then by nobody.
+/// Where a caller waits for an outcome; empty once the caller is answered.
 #[derive(Debug)]
 pub(crate) struct Reply(Option<oneshot::Sender<Result<Outcome, StoreError>>>);
 
@@ -26,30 +26,27 @@ impl Reply {
         Self(Some(sender))
     }
 
-    /// Of an operation that nobody asked for.
+    /// Of an operation that has no caller.
     pub(crate) fn nobody() -> Self {
         Self(None)
     }
 
-    /// Answers; gives the outcome back if nobody listens any more.
-    pub(crate) fn answer(&mut self, outcome: Outcome) -> Result<(), Outcome> {
+    /// Answers; hands the outcome back if the caller no longer listens.
+    pub(crate) fn answer(&mut self, outcome: Outcome) -> Option<Outcome> {
         match self.0.take() {
-            None => Err(outcome),
-            Some(sender) => sender.send(Ok(outcome)).map_err(|unsent| match unsent {
-                Ok(outcome) => outcome,
-                Err(_) => Outcome::Reset,
-            }),
+            None => Some(outcome),
+            Some(sender) => sender.send(Ok(outcome)).err()?.ok(),
         }
     }
 
     pub(crate) fn fail(&mut self, error: StoreError) {
         if let Some(sender) = self.0.take() {
-            // Whoever has left need not know.
+            // A caller that has left need not know.
             let _ = sender.send(Err(error));
         }
     }
 
-    /// Whether somebody waits for it.
+    /// Whether a caller waits for it.
     pub(crate) fn is_awaited(&self) -> bool {
         self.0.as_ref().is_some_and(|sender| !sender.is_closed())
     }
@@ -73,23 +70,20 @@ pub(crate) struct Flight {
     pub(crate) last_error: Option<StoreError>,
 }
 
-impl Request {
-    /// Whether it is still to be sent: somebody waits for it, or it gives something back.
+impl Pending {
+    /// Whether it is still to be sent: a caller waits for it, or it returns something.
     pub(crate) fn is_wanted(&self) -> bool {
         gives_back(&self.operation) || self.reply.is_awaited()
     }
 }
 
 /// Whether it matters to others than its caller.
-fn gives_back(operation: &OwnedOperation) -> bool {
-    !matches!(
-        operation.verb,
-        OwnedVerb::Take(_) | OwnedVerb::Begin(..) | OwnedVerb::Preview(_) | OwnedVerb::Peek
-    )
+fn gives_back(operation: &Operation) -> bool {
+    !matches!(operation.action, Action::Take(_) | Action::Begin(..) | Action::Preview(_) | Action::Peek)
 }
 
 impl Flight {
-    /// Whether it is to be sent again: somebody waits for a part of it, or a part gives something back.
+    /// Whether it is to be sent again: a caller waits for an operation of it, or one returns something.
     pub(crate) fn is_wanted(&self) -> bool {
         self.replies.iter().any(|(_, reply)| reply.is_awaited()) || self.gives_back()
     }
@@ -131,7 +125,7 @@ impl Flight {
 /// One tag's queue.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
-    pub(crate) waiting: VecDeque<Request>,
+    pub(crate) waiting: VecDeque<Pending>,
     pub(crate) flight: Option<Flight>,
 }
 
@@ -143,15 +137,15 @@ impl Lane {
     /// Tells a caller whose time is up, if it was not answered yet. A question that was not sent never will be; what gives
     /// something back is sent all the same, so its caller only hears that it is unclear.
     pub(crate) fn expire(&mut self, id: u64) {
-        if let Some(at) = self.waiting.iter().position(|request| request.id == id) {
-            if self.waiting.get(at).is_some_and(|request| gives_back(&request.operation)) {
-                if let Some(request) = self.waiting.get_mut(at) {
-                    request
+        if let Some(at) = self.waiting.iter().position(|pending| pending.id == id) {
+            if self.waiting.get(at).is_some_and(|pending| gives_back(&pending.operation)) {
+                if let Some(pending) = self.waiting.get_mut(at) {
+                    pending
                         .reply
                         .fail(too_late(Retry::Unclear, "the store did not take it in time; it will be sent"));
                 }
-            } else if let Some(mut request) = self.waiting.remove(at) {
-                request
+            } else if let Some(mut pending) = self.waiting.remove(at) {
+                pending
                     .reply
                     .fail(too_late(Retry::Safe, "the store did not take it in time; it was not sent"));
             }
@@ -168,27 +162,22 @@ fn too_late(retry: Retry, message: &str) -> StoreError {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
-    use tollway_core::{OwnedParty, OwnedTerms, PermitId, Policy, Span, Subject};
+    use tollway_core::{Charge, PermitId, Policy, Subject, Terms};
 
     use super::*;
     use crate::Tag;
 
-    fn take(permit: u128) -> OwnedOperation {
-        let policy = Policy::new("p", ["1 / minute"]).unwrap();
-        let cost = policy.default_cost().clone();
-        let terms =
-            OwnedTerms { permit: PermitId(permit), max_wait: Span::ZERO, call: None, readings: false };
-        OwnedOperation {
-            parties: vec![OwnedParty { policy, subject: Subject::SHARED, cost }],
-            verb: OwnedVerb::Take(terms),
-        }
+    fn take(permit: u128) -> Operation {
+        let policy = Arc::new(Policy::new("p", ["1 / minute"]).unwrap());
+        let charge = Charge::new(policy, Subject::SHARED);
+        Operation::one(charge, Action::Take(Terms::now(PermitId(permit))))
     }
 
     /// Only the last who waits can be told that nothing was applied: for anybody else the call is sent once more, and with
     /// it all of its operations.
     #[test]
     fn a_take_that_goes_again_with_another_is_unclear() {
-        let operations = vec![take(1), take(2)];
+        let operations: Arc<[Operation]> = [take(1), take(2)].into();
         let call = Call { tag: Tag::of(&operations[0]).unwrap(), sequence: 1, again: false, operations };
         let ((first, mut first_told), (second, mut second_told)) = (oneshot::channel(), oneshot::channel());
         let replies = vec![(1, Reply::new(first)), (2, Reply::new(second))];

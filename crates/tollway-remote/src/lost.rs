@@ -1,21 +1,22 @@
-//! Permits that nobody was told of: the caller left, or its time was up, and the take was granted all the same.
+//! Takes that were granted after the caller left or its deadline passed: the permit is returned.
 
-use tollway_core::{Decision, Outcome, OwnedOperation, OwnedVerb};
+use tollway_core::{Action, Charges, Operation, Outcome};
 
-/// The operation that gives back what this outcome granted; none if it granted nothing new.
-pub(crate) fn give_back(operation: &OwnedOperation, outcome: &Outcome) -> Option<OwnedOperation> {
-    // A take under an id is the id's, and a second take its permit's: whoever repeats it gets the place.
-    let ours = matches!(&operation.verb, OwnedVerb::Take(terms) if terms.call.is_none());
-    let Outcome::Decided(Decision::Granted(grant)) = outcome else { return None };
-    if !ours || grant.repeated {
+/// The operation that returns what this outcome granted; none if it granted nothing new.
+pub(crate) fn give_back(operation: &Operation, outcome: &Outcome) -> Option<Operation> {
+    // A take with an id, or a second take, is found again by its caller, who repeats it.
+    let ours = matches!(&operation.action, Action::Take(terms) if terms.call.is_none());
+    let Outcome::Decided(decision) = outcome else { return None };
+    let booking = *decision.booking()?;
+    if !ours || decision.repeated {
         return None;
     }
     // Nothing was taken from the shadows that would have denied.
-    let denied =
-        |index: usize| 1u16.checked_shl(u32::try_from(index).ok()?).map(|bit| grant.would_deny & bit != 0);
-    let parties = operation.parties.iter().enumerate();
-    let parties: Vec<_> =
-        parties.filter(|(index, _)| denied(*index) != Some(true)).map(|(_, party)| party.clone()).collect();
-    let verb = OwnedVerb::Return { booking: grant.booking(), remember: false };
-    (!parties.is_empty()).then_some(OwnedOperation { parties, verb })
+    let charges = operation.charges.iter().enumerate();
+    let charges: Charges = charges
+        .filter(|(index, _)| !decision.would_deny_of(*index))
+        .map(|(_, charge)| charge.clone())
+        .collect();
+    let action = Action::Return { booking, remember: false };
+    (!charges.is_empty()).then_some(Operation { charges, action })
 }

@@ -9,11 +9,11 @@ use tokio::sync::mpsc::{Sender, channel, error::TrySendError};
 use tokio::sync::oneshot;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
 use tollway_core::{
-    Answer, Fault, Operation, Outcome, Outcomes, OwnedOperation, Refusal, Retry, Store, StoreError,
+    Answer, Fault, Operation, Outcome, Outcomes, Refusal, Retry, Store, StoreError, StoreResult,
 };
 
 use crate::driver::Driver;
-use crate::lane::{Reply, Request};
+use crate::lane::{Pending, Reply};
 use crate::{Link, QUEUE_MAX, Tag};
 
 /// How a store across a network is driven.
@@ -32,7 +32,7 @@ impl Default for Options {
 /// A store across a network. It works on a thread of its own, so it can be used from any executor and from none.
 #[derive(Debug)]
 pub struct Remote {
-    queue: Option<Sender<(Tag, Request)>>,
+    queue: Option<Sender<(Tag, Pending)>>,
     next_id: AtomicU64,
     thread: Option<JoinHandle<()>>,
 }
@@ -41,31 +41,43 @@ impl Remote {
     /// Drives the link on a thread of this name. The link is used on that thread only, within a tokio runtime.
     pub fn start(name: &str, link: Arc<impl Link>, options: Options) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (queue, requests) = channel(QUEUE_MAX);
+        let (queue, incoming) = channel(QUEUE_MAX);
         let driver = Driver::new(link, options);
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            runtime.block_on(driver.run(requests));
+            runtime.block_on(driver.run(incoming));
             // A name that is being looked up must not hold up whoever closes the store.
             runtime.shutdown_background();
         })?;
         Ok(Self { queue: Some(queue), next_id: AtomicU64::new(0), thread: Some(thread) })
     }
 
-    fn send(&self, operation: OwnedOperation) -> Result<Awaited, StoreError> {
+    /// The same as [`Store::apply`], for operations that the caller has made for this and need not keep.
+    pub fn apply_owned(&self, batch: impl ExactSizeIterator<Item = Operation>) -> Answer {
+        if batch.len() > OPERATIONS_PER_BATCH_MAX {
+            let message = format!(
+                "{} operations in one batch; at most {OPERATIONS_PER_BATCH_MAX} are allowed",
+                batch.len()
+            );
+            return Answer::now(Err(StoreError { fault: Fault::Caller, retry: Retry::Useless, message }));
+        }
+        let sent: Vec<_> = batch.map(|operation| self.send(operation)).collect();
+        Answer::Later(Box::pin(all_outcomes(sent)))
+    }
+
+    fn send(&self, operation: Operation) -> Result<Awaited, StoreError> {
         let Some(tag) = Tag::of(&operation) else {
-            return Ok(Awaited::Now(Outcome::Refused(Refusal::PartyCount(0))));
+            return Ok(Awaited::Now(Outcome::Refused(Refusal::ChargeCount(0))));
         };
         let Some(queue) = &self.queue else { return Err(stopped(Retry::Safe)) };
         let (sender, receiver) = oneshot::channel();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        queue.try_send((tag, Request { id, operation, reply: Reply::new(sender) })).map_err(|error| {
-            match error {
-                TrySendError::Full(_) => {
-                    let message = format!("{QUEUE_MAX} operations wait for the store already");
-                    StoreError { fault: Fault::Store, retry: Retry::Safe, message }
-                }
-                TrySendError::Closed(_) => stopped(Retry::Safe),
+        let pending = Pending { id, operation, reply: Reply::new(sender) };
+        queue.try_send((tag, pending)).map_err(|error| match error {
+            TrySendError::Full(_) => {
+                let message = format!("{QUEUE_MAX} operations wait for the store already");
+                StoreError { fault: Fault::Store, retry: Retry::Safe, message }
             }
+            TrySendError::Closed(_) => stopped(Retry::Safe),
         })?;
         Ok(Awaited::Later(receiver))
     }
@@ -87,28 +99,23 @@ impl Awaited {
 }
 
 impl Store for Remote {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
-        if batch.len() > OPERATIONS_PER_BATCH_MAX {
-            let message = format!(
-                "{} operations in one batch; at most {OPERATIONS_PER_BATCH_MAX} are allowed",
-                batch.len()
-            );
-            return Answer::now(Err(StoreError { fault: Fault::Caller, retry: Retry::Useless, message }));
-        }
-        let sent: Vec<_> = batch.iter().map(|operation| self.send(operation.into())).collect();
-        Answer::Later(Box::pin(async move {
-            let mut outcomes = Outcomes::with_capacity(sent.len());
-            let mut failed = None;
-            // All are seen through: what one caller asked together was sent all the same.
-            for awaited in sent {
-                match async { awaited?.outcome().await }.await {
-                    Ok(outcome) => outcomes.push(outcome),
-                    Err(error) => failed = Some(worse(failed, error)),
-                }
-            }
-            failed.map_or(Ok(outcomes), Err)
-        }))
+    fn apply(&self, batch: &[Operation]) -> Answer {
+        // The batch is only lent: this is the one clone of each operation.
+        self.apply_owned(batch.iter().cloned())
     }
+}
+
+/// Waits for all of them: the operations of one batch were all sent, whatever came of the first.
+async fn all_outcomes(sent: Vec<Result<Awaited, StoreError>>) -> StoreResult {
+    let mut outcomes = Outcomes::with_capacity(sent.len());
+    let mut failed = None;
+    for awaited in sent {
+        match async { awaited?.outcome().await }.await {
+            Ok(outcome) => outcomes.push(outcome),
+            Err(error) => failed = Some(worse(failed, error)),
+        }
+    }
+    failed.map_or(Ok(outcomes), Err)
 }
 
 /// Of a batch of which a part has failed, all may have been applied.

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tollway_core::{
-    Answer, Clock, Fault, Outcomes, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb, PermitId, Policy,
-    Retry, Span, Store, StoreError, Subject, Timestamp,
+    Action, Answer, Charge, Charges, Clock, Fault, Operation, Outcomes, PermitId, Policy, Retry, Span, Store,
+    StoreError, Subject, Terms, Timestamp,
 };
 use tollway_remote::{Call, Link, Options, Remote, Tag};
 use tollway_testkit::{ManualClock, ManualRig, PlainStore, Random, conformance, wait_for};
@@ -68,11 +68,9 @@ impl Network {
         }
         self.calls.fetch_add(1, Ordering::SeqCst);
         self.operations.fetch_add(call.operations.len() as u64, Ordering::SeqCst);
-        let apply = |operation: &OwnedOperation| {
-            operation.lend(|operation| match self.store.apply(&[*operation]) {
-                Answer::Now(Some(result)) => result.unwrap().remove(0),
-                _ => panic!("a plain store answers at once"),
-            })
+        let apply = |operation: &Operation| match self.store.apply(std::slice::from_ref(operation)) {
+            Answer::Now(Some(result)) => result.unwrap().remove(0),
+            _ => panic!("a plain store answers at once"),
         };
         let outcomes: Outcomes = call.operations.iter().map(apply).collect();
         kept.insert(call.tag.clone(), (call.sequence, outcomes.clone()));
@@ -97,11 +95,16 @@ fn rig(weather: Weather) -> ManualRig {
     ManualRig::new(|clock| Remote::start("network", Network::new(clock, weather), PATIENT).unwrap())
 }
 
-fn take(policy: &Policy, permit: u128) -> OwnedOperation {
-    let party =
-        OwnedParty { policy: policy.clone(), subject: Subject::SHARED, cost: policy.default_cost().clone() };
-    let terms = OwnedTerms { permit: PermitId(permit), max_wait: Span::ZERO, call: None, readings: false };
-    OwnedOperation { parties: vec![party], verb: OwnedVerb::Take(terms) }
+fn policy(limit: &str) -> Arc<Policy> {
+    Arc::new(Policy::new("p", [limit]).unwrap())
+}
+
+fn take(policy: &Arc<Policy>, permit: u128) -> Operation {
+    with_action(policy, Action::Take(Terms::now(PermitId(permit))))
+}
+
+fn with_action(policy: &Arc<Policy>, action: Action) -> Operation {
+    Operation::one(Charge::new(Arc::clone(policy), Subject::SHARED), action)
 }
 
 #[test]
@@ -123,11 +126,10 @@ fn what_is_asked_meanwhile_goes_together() {
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_000)));
     let network = Network::new(clock, Weather::default());
     let remote = Remote::start("network", Arc::clone(&network), PATIENT).unwrap();
-    let policy = Policy::new("p", ["100 / minute"]).unwrap();
-    let answers: Vec<Answer> =
-        (0..500).map(|permit| take(&policy, permit).lend(|operation| remote.apply(&[*operation]))).collect();
+    let policy = policy("100 / minute");
+    let answers: Vec<Answer> = (0..500).map(|permit| remote.apply(&[take(&policy, permit)])).collect();
     let granted = |answer: Answer| match &wait_for(answer).unwrap()[0] {
-        tollway_core::Outcome::Decided(decision) => matches!(decision, tollway_core::Decision::Granted(_)),
+        tollway_core::Outcome::Decided(decision) => decision.is_granted(),
         other => panic!("{other:?}"),
     };
     assert_eq!(answers.into_iter().filter_map(|answer| granted(answer).then_some(())).count(), 100);
@@ -142,15 +144,15 @@ fn a_caller_hears_within_the_deadline_and_nothing_is_sent_later() {
     let network = Network::new(clock, Weather::default());
     let options = Options { deadline: Duration::from_millis(50) };
     let remote = Remote::start("network", Arc::clone(&network), options).unwrap();
-    let policy = Policy::new("p", ["1 / minute"]).unwrap();
+    let policy = policy("1 / minute");
     network.down.store(true, Ordering::SeqCst);
-    let error = wait_for(take(&policy, 1).lend(|operation| remote.apply(&[*operation]))).unwrap_err();
+    let error = wait_for(remote.apply(&[take(&policy, 1)])).unwrap_err();
     assert_eq!((error.fault, error.retry), (Fault::Network, Retry::Safe));
     network.down.store(false, Ordering::SeqCst);
     drop(remote);
     let remote = Remote::start("network", Arc::clone(&network), PATIENT).unwrap();
     // The unit is still there: the first take was never applied, also not late.
-    let answer = wait_for(take(&policy, 2).lend(|operation| remote.apply(&[*operation]))).unwrap();
+    let answer = wait_for(remote.apply(&[take(&policy, 2)])).unwrap();
     assert!(format!("{answer:?}").contains("Granted"), "{answer:?}");
     assert_eq!(network.operations.load(Ordering::SeqCst), 1);
 }
@@ -161,10 +163,10 @@ fn a_permit_that_nobody_heard_of_comes_back() {
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_000)));
     let network = Network::new(clock, Weather::default());
     let remote = Remote::start("network", Arc::clone(&network), PATIENT).unwrap();
-    let policy = Policy::new("p", ["1 / minute"]).unwrap();
-    drop(take(&policy, 1).lend(|operation| remote.apply(&[*operation])));
+    let policy = policy("1 / minute");
+    drop(remote.apply(&[take(&policy, 1)]));
     let granted = |permit| {
-        let answer = wait_for(take(&policy, permit).lend(|operation| remote.apply(&[*operation]))).unwrap();
+        let answer = wait_for(remote.apply(&[take(&policy, permit)])).unwrap();
         format!("{answer:?}").contains("Granted")
     };
     // It comes back in the background; asking again and again costs nothing while it is denied.
@@ -178,24 +180,24 @@ fn a_return_is_seen_through() {
         Arc::new(ManualClock::at(Timestamp::from_secs(1_000))),
         Weather { not_sent: 50, answer_lost: 0 },
     );
-    let policy = Policy::new("p", ["1 / minute"]).unwrap();
+    let policy = policy("1 / minute");
     let remote = Remote::start("network", Arc::clone(&network), PATIENT).unwrap();
-    let reset = || OwnedOperation { verb: OwnedVerb::Reset, ..take(&policy, 0) };
+    let reset = || with_action(&policy, Action::Reset);
     for round in 0..20 {
-        let taken = wait_for(take(&policy, round).lend(|operation| remote.apply(&[*operation]))).unwrap();
+        let taken = wait_for(remote.apply(&[take(&policy, round)])).unwrap();
         assert!(format!("{taken:?}").contains("Granted"), "round {round}: {taken:?}");
-        drop(reset().lend(|operation| remote.apply(&[*operation])));
+        drop(remote.apply(&[reset()]));
     }
-    wait_for(take(&policy, 99).lend(|operation| remote.apply(&[*operation]))).unwrap();
-    drop(reset().lend(|operation| remote.apply(&[*operation])));
+    wait_for(remote.apply(&[take(&policy, 99)])).unwrap();
+    drop(remote.apply(&[reset()]));
     drop(remote);
     let remote = Remote::start("network", network, PATIENT).unwrap();
-    let taken = wait_for(take(&policy, 100).lend(|operation| remote.apply(&[*operation]))).unwrap();
+    let taken = wait_for(remote.apply(&[take(&policy, 100)])).unwrap();
     assert!(format!("{taken:?}").contains("Granted"), "{taken:?}");
 }
 
 #[test]
-fn nothing_to_do_and_nobody_to_do_it_for() {
+fn empty_batch_and_operation_without_charges() {
     let remote = Remote::start(
         "network",
         Network::new(Arc::new(ManualClock::at(Timestamp::from_secs(1_000))), Weather::default()),
@@ -203,9 +205,9 @@ fn nothing_to_do_and_nobody_to_do_it_for() {
     );
     let remote = remote.unwrap();
     assert!(wait_for(remote.apply(&[])).unwrap().is_empty());
-    let nobody = OwnedOperation { parties: Vec::new(), verb: OwnedVerb::Peek };
-    let answer = wait_for(nobody.lend(|operation| remote.apply(&[*operation]))).unwrap();
-    assert!(format!("{answer:?}").contains("PartyCount(0)"), "{answer:?}");
+    let empty = Operation { charges: Charges::new(), action: Action::Peek };
+    let answer = wait_for(remote.apply(&[empty])).unwrap();
+    assert!(format!("{answer:?}").contains("ChargeCount(0)"), "{answer:?}");
 }
 
 /// A call in flight that is held until the gate opens.
@@ -221,22 +223,20 @@ impl Link for Gated {
 
 #[test]
 fn begin_repeated_while_the_first_is_out() {
-    use tollway_core::{Begun, Decision, Outcome};
+    use tollway_core::{Begun, Outcome};
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_000)));
     let network = Network::new(clock.clone(), Weather::default());
     let gate = Arc::new(AtomicBool::new(false));
     let link = Arc::new(Gated(Arc::clone(&network), Arc::clone(&gate)));
     let options = Options { deadline: Duration::from_millis(60) };
     let remote = Remote::start("network", link, options).unwrap();
-    let policy = Policy::new("p", ["1 / minute"]).unwrap();
-    let send = |operation: &OwnedOperation| operation.lend(|operation| remote.apply(&[*operation]));
+    let policy = policy("1 / minute");
+    let send = |operation: &Operation| remote.apply(std::slice::from_ref(operation));
     let first = wait_for(send(&take(&policy, 1))).unwrap().remove(0);
-    let Outcome::Decided(Decision::Granted(grant)) = first else { panic!() };
+    let Outcome::Decided(decision) = first else { panic!() };
+    let booking = *decision.booking().unwrap();
     clock.advance(Span::from_secs(60));
-    let begin = |permit| {
-        let OwnedVerb::Take(terms) = take(&policy, permit).verb else { panic!() };
-        OwnedOperation { verb: OwnedVerb::Begin(grant.booking(), terms), ..take(&policy, permit) }
-    };
+    let begin = |permit| with_action(&policy, Action::Begin(booking, Terms::now(PermitId(permit))));
     gate.store(true, Ordering::SeqCst);
     // The caller's time is up while the call is out; it tries again.
     let late = wait_for(send(&begin(2))).unwrap_err();
@@ -245,33 +245,34 @@ fn begin_repeated_while_the_first_is_out() {
     std::thread::sleep(Duration::from_millis(20));
     gate.store(false, Ordering::SeqCst);
     let second = wait_for(second).unwrap().remove(0);
-    assert!(matches!(&second, Outcome::Begun(Begun::Again(Decision::Granted(_)))), "{second:?}");
+    assert!(matches!(&second, Outcome::Begun(Begun::Again(decision)) if decision.is_granted()), "{second:?}");
     // Its call goes out now: the one unit of this minute is spent.
     std::thread::sleep(Duration::from_millis(50));
     let third = wait_for(send(&take(&policy, 4))).unwrap().remove(0);
-    assert!(matches!(&third, Outcome::Decided(Decision::Denied(_))), "two in a minute of one: {third:?}");
+    assert!(
+        matches!(&third, Outcome::Decided(decision) if !decision.is_granted()),
+        "two in a minute of one: {third:?}"
+    );
 }
 
 #[test]
 fn a_return_that_waits_behind_a_call_that_fails() {
-    use tollway_core::{Decision, Outcome};
+    use tollway_core::Outcome;
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_000)));
     let network = Network::new(clock.clone(), Weather::default());
     let gate = Arc::new(AtomicBool::new(false));
     let link = Arc::new(Gated(Arc::clone(&network), Arc::clone(&gate)));
     let options = Options { deadline: Duration::from_millis(60) };
     let remote = Remote::start("network", link, options).unwrap();
-    let policy = Policy::new("p", ["1 / minute"]).unwrap();
-    let send = |operation: &OwnedOperation| operation.lend(|operation| remote.apply(&[*operation]));
+    let policy = policy("1 / minute");
+    let send = |operation: &Operation| remote.apply(std::slice::from_ref(operation));
     let first = wait_for(send(&take(&policy, 1))).unwrap().remove(0);
-    let Outcome::Decided(Decision::Granted(grant)) = first else { panic!() };
+    let Outcome::Decided(decision) = first else { panic!() };
+    let booking = *decision.booking().unwrap();
     gate.store(true, Ordering::SeqCst);
-    let peek = send(&OwnedOperation { verb: OwnedVerb::Peek, ..take(&policy, 0) });
+    let peek = send(&with_action(&policy, Action::Peek));
     std::thread::sleep(Duration::from_millis(20));
-    let back = OwnedOperation {
-        verb: OwnedVerb::Return { booking: grant.booking(), remember: false },
-        ..take(&policy, 1)
-    };
+    let back = with_action(&policy, Action::Return { booking, remember: false });
     // It is told that it is late, and sent all the same.
     assert!(wait_for(send(&back)).is_err());
     drop(peek);
@@ -279,29 +280,27 @@ fn a_return_that_waits_behind_a_call_that_fails() {
     std::thread::sleep(Duration::from_millis(300));
     let second = wait_for(send(&take(&policy, 2))).unwrap().remove(0);
     assert!(
-        matches!(&second, Outcome::Decided(Decision::Granted(_))),
+        matches!(&second, Outcome::Decided(decision) if decision.is_granted()),
         "what was given back is lost: {second:?}"
     );
 }
 
 #[test]
 fn told_that_it_was_not_applied_and_applied_later() {
-    use tollway_core::{Decision, Outcome};
+    use tollway_core::Outcome;
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_000)));
     let network = Network::new(clock.clone(), Weather::default());
     let options = Options { deadline: Duration::from_millis(60) };
     let remote = Remote::start("network", Arc::clone(&network), options).unwrap();
-    let policy = Policy::new("p", ["2 / minute"]).unwrap();
-    let send = |operation: &OwnedOperation| operation.lend(|operation| remote.apply(&[*operation]));
+    let policy = policy("2 / minute");
+    let send = |operation: &Operation| remote.apply(std::slice::from_ref(operation));
     let first = wait_for(send(&take(&policy, 1))).unwrap().remove(0);
-    let Outcome::Decided(Decision::Granted(grant)) = first else { panic!() };
+    let Outcome::Decided(decision) = first else { panic!() };
+    let booking = *decision.booking().unwrap();
     let second = wait_for(send(&take(&policy, 2))).unwrap().remove(0);
-    assert!(matches!(second, Outcome::Decided(Decision::Granted(_))));
+    assert!(matches!(&second, Outcome::Decided(decision) if decision.is_granted()));
     network.down.store(true, Ordering::SeqCst);
-    let back = OwnedOperation {
-        verb: OwnedVerb::Return { booking: grant.booking(), remember: false },
-        ..take(&policy, 1)
-    };
+    let back = with_action(&policy, Action::Return { booking, remember: false });
     let error = wait_for(send(&back)).unwrap_err();
     network.down.store(false, Ordering::SeqCst);
     if error.retry == Retry::Safe {
@@ -313,7 +312,7 @@ fn told_that_it_was_not_applied_and_applied_later() {
     let more = (10..20)
         .filter(|permit| {
             let taken = wait_for(send(&take(&policy, *permit))).unwrap().remove(0);
-            matches!(taken, Outcome::Decided(Decision::Granted(_)))
+            matches!(&taken, Outcome::Decided(decision) if decision.is_granted())
         })
         .count();
     assert_eq!(more, 1, "beside permit 2, of 2 / minute");
@@ -334,8 +333,8 @@ fn dropped_while_a_name_is_resolved() {
     let remote =
         Remote::start("network", Arc::new(Resolving), Options { deadline: Duration::from_millis(60) })
             .unwrap();
-    let policy = Policy::new("p", ["2 / minute"]).unwrap();
-    wait_for(take(&policy, 1).lend(|operation| remote.apply(&[*operation]))).unwrap_err();
+    let policy = policy("2 / minute");
+    wait_for(remote.apply(&[take(&policy, 1)])).unwrap_err();
     let begun = std::time::Instant::now();
     drop(remote);
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());

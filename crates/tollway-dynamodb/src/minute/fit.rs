@@ -1,7 +1,7 @@
 //! What fits a table of minutes: one limit of requests a minute, and takes that need nothing remembered.
 
 use tollway_core::{
-    Algorithm, Calendar, Fault, Limit, Operation, Policy, REQUESTS, Retry, StoreError, Subject, Verb,
+    Action, Algorithm, Calendar, Fault, Limit, Operation, Policy, REQUESTS, Retry, StoreError, Subject,
 };
 
 use super::Layout;
@@ -43,18 +43,18 @@ fn check_limit(limit: &Limit) -> Result<(), String> {
 
 /// Whether an operation can be done in such a table. Asked before it is combined with others, so that it cannot fail
 /// theirs.
-pub(super) fn check(layout: Layout, operation: &Operation<'_>) -> Result<(), StoreError> {
-    let [party] = operation.parties else {
+pub(super) fn check(layout: Layout, operation: &Operation) -> Result<(), StoreError> {
+    let [charge] = &*operation.charges else {
         let message = format!("the layout {} counts for one policy and subject at a time", layout.name());
         return Err(wrong(message));
     };
-    check_policy(layout, party.policy).map_err(wrong)?;
-    if layout == Layout::ApiMinute && *party.subject == Subject::SHARED {
+    check_policy(layout, &charge.policy).map_err(wrong)?;
+    if layout == Layout::ApiMinute && charge.subject == Subject::SHARED {
         return Err(wrong(
             "the layout api-minute needs a subject: it is the `api_type` of the key".to_owned(),
         ));
     }
-    if matches!(operation.verb, Verb::Take(terms) | Verb::Preview(terms) if terms.call.is_some()) {
+    if matches!(&operation.action, Action::Take(terms) | Action::Preview(terms) if terms.call.is_some()) {
         let message = format!("the layout {} remembers no ids; leave the take's id out", layout.name());
         return Err(wrong(message));
     }

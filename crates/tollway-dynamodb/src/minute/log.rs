@@ -1,6 +1,6 @@
 //! The log lines of the system whose tables these are, word for word, so that dashboards go on finding them.
 
-use tollway_core::{Decision, Outcome, Reading, Span, Verb};
+use tollway_core::{Action, Operation, Outcome, Reading, Span, TakeOutcome};
 
 use super::counter::minute_key;
 
@@ -16,39 +16,34 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Nothing for what is no take.
-    pub(super) fn of(operation: &tollway_core::Operation<'_>) -> Option<Self> {
-        let (Verb::Take(terms), Some(party)) = (operation.verb, operation.parties.first()) else {
+    /// None unless the operation is a take.
+    pub(super) fn of(operation: &Operation) -> Option<Self> {
+        let (Action::Take(terms), Some(charge)) = (&operation.action, operation.charges.first()) else {
             return None;
         };
-        let subject = party.subject.as_str();
-        let name = if subject.is_empty() { party.policy.name().as_str() } else { subject };
+        let subject = charge.subject.as_str();
+        let name = if subject.is_empty() { charge.policy.name().as_str() } else { subject };
         Some(Self {
             api_type: one_line(name),
-            amount: party.policy.limits().first().map_or(0, |limit| limit.amount()),
+            amount: charge.policy.limits().first().map_or(0, |limit| limit.amount()),
             waits: terms.max_wait > Span::ZERO,
             readings: terms.readings,
         })
     }
 
-    /// Says what came of it, and leaves no reading that was not asked for.
+    /// Logs what came of it, and drops readings that the caller did not ask for.
     pub(super) fn conclude(&self, outcome: &mut Outcome) {
         let Outcome::Decided(decision) = outcome else { return };
-        match decision {
-            Decision::Granted(grant) => {
-                self.acquired(grant.readings.first(), &minute_key(grant.at));
-                if !self.readings {
-                    grant.readings.clear();
-                }
+        match &decision.outcome {
+            TakeOutcome::Granted(booking) => {
+                let reading = decision.charges.first().and_then(|charge| charge.readings.first());
+                self.acquired(reading, &minute_key(booking.at));
             }
-            Decision::Denied(denial) => {
-                if self.waits {
-                    self.waiting(denial.retry_after());
-                }
-                if !self.readings {
-                    denial.readings.clear();
-                }
-            }
+            TakeOutcome::Denied(_) if self.waits => self.waiting(decision.wait()),
+            TakeOutcome::Denied(_) => {}
+        }
+        if !self.readings {
+            decision.charges.clear();
         }
     }
 

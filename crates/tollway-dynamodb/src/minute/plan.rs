@@ -1,8 +1,7 @@
 //! What a call does to a counter, as the engine decides it, and for which counts that holds.
 
 use tollway_core::{
-    Begun, Decision, Line, Meter, Outcome, Outcomes, OwnedOperation, OwnedVerb, Settled, State, Timestamp,
-    Window, apply,
+    Action, Begun, Line, Meter, Operation, Outcome, Outcomes, Settled, State, Timestamp, Window, apply,
 };
 
 /// The decisions of a call on one counter.
@@ -35,7 +34,7 @@ pub(super) enum Needs {
 
 impl Plan {
     /// Decides all operations in order, at this count of the minute that ends at `end`.
-    pub(super) fn of(operations: &[OwnedOperation], count: u64, end: Timestamp, now: Timestamp) -> Self {
+    pub(super) fn of(operations: &[Operation], count: u64, end: Timestamp, now: Timestamp) -> Self {
         let mut plan = Self {
             outcomes: Outcomes::with_capacity(operations.len()),
             before: count,
@@ -65,22 +64,22 @@ impl Plan {
         self.after != self.before
     }
 
-    fn decide(&mut self, operation: &OwnedOperation, end: Timestamp, now: Timestamp) {
-        let Some(party) = operation.parties.first() else { return };
-        let identity = party.policy.limits().first().map_or(0, |limit| limit.identity());
+    fn decide(&mut self, operation: &Operation, end: Timestamp, now: Timestamp) {
+        let Some(charge) = operation.charges.first() else { return };
+        let identity = charge.policy.limits().first().map_or(0, |limit| limit.identity());
         let window = State::Window(Window { end, count: self.after });
         let meters = [Meter { identity, state: window }].into_iter().collect();
         let mut lines = [Line { expires: end, meters, ..Line::default() }];
-        let outcome = operation.lend(|operation| apply(operation, &mut lines, now).outcome);
+        let outcome = apply(operation, &mut lines, now).outcome;
         let before = std::mem::replace(&mut self.after, count_of(&lines));
         self.narrow(operation, before, &outcome);
         self.outcomes.push(outcome);
     }
 
     /// Notes for which counts this operation ends in the same way.
-    fn narrow(&mut self, operation: &OwnedOperation, count: u64, outcome: &Outcome) {
-        let decision = match (outcome, &operation.verb) {
-            (Outcome::Peeked(_), _) | (Outcome::Decided(_), OwnedVerb::Preview(_)) => {
+    fn narrow(&mut self, operation: &Operation, count: u64, outcome: &Outcome) {
+        let decision = match (outcome, &operation.action) {
+            (Outcome::Peeked(_), _) | (Outcome::Decided(_), Action::Preview(_)) => {
                 self.needs = Needs::Fresh;
                 return;
             }
@@ -93,29 +92,26 @@ impl Plan {
             }
             _ => return,
         };
-        let Some((amount, charge)) = amount_and_charge(operation) else { return };
+        let Some((capacity, amount)) = capacity_and_amount(operation) else { return };
         // What this call has taken before it.
         let ours = count.saturating_sub(self.before);
-        match decision {
-            Decision::Granted(_) => {
-                self.most = self.most.min(amount.saturating_sub(charge).saturating_sub(ours));
-            }
-            Decision::Denied(_) => {
-                self.needs = self.needs.max(Needs::Recent);
-                // Else it was the window's edge that denied, whatever the count.
-                if count.saturating_add(charge) > amount {
-                    let enough = amount.saturating_add(1).saturating_sub(charge).saturating_sub(ours);
-                    self.least = self.least.max(enough);
-                }
-            }
+        if decision.is_granted() {
+            self.most = self.most.min(capacity.saturating_sub(amount).saturating_sub(ours));
+            return;
+        }
+        self.needs = self.needs.max(Needs::Recent);
+        // Else it was the window's edge that denied, whatever the count.
+        if count.saturating_add(amount) > capacity {
+            let enough = capacity.saturating_add(1).saturating_sub(amount).saturating_sub(ours);
+            self.least = self.least.max(enough);
         }
     }
 }
 
-fn amount_and_charge(operation: &OwnedOperation) -> Option<(u64, u64)> {
-    let party = operation.parties.first()?;
-    let (limit, charge) = party.policy.charges(&party.cost).next()?;
-    Some((limit.amount(), charge))
+/// What the limit holds in a minute, and what the operation takes of it.
+fn capacity_and_amount(operation: &Operation) -> Option<(u64, u64)> {
+    let (limit, amount) = operation.charges.first()?.amounts().next()?;
+    Some((limit.amount(), amount))
 }
 
 fn count_of(lines: &[Line]) -> u64 {
@@ -128,7 +124,9 @@ fn count_of(lines: &[Line]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollway_core::{Operation, Party, PermitId, Policy, Span, Subject, Terms, Verb};
+    use std::sync::Arc;
+
+    use tollway_core::{Charge, PermitId, Policy, Span, Subject, Terms};
 
     const END: Timestamp = Timestamp::from_secs(1_739_961_060);
     const NOW: Timestamp = Timestamp::from_secs(1_739_961_010);
@@ -137,13 +135,13 @@ mod tests {
         Policy::new("p", ["10 / minute"]).unwrap()
     }
 
-    fn takes(costs: &[u64]) -> Vec<OwnedOperation> {
-        let policy = policy();
-        let terms = Terms { permit: PermitId(1), max_wait: Span::ZERO, call: None, readings: true };
+    fn takes(costs: &[u64]) -> Vec<Operation> {
+        let policy = Arc::new(policy());
+        let terms = Terms { readings: true, ..Terms::now(PermitId(1)) };
         let take = |cost: &u64| {
             let cost = policy.cost([("requests", *cost)]).unwrap();
-            let party = Party { policy: &policy, subject: &Subject::SHARED, cost: &cost };
-            OwnedOperation::from(&Operation { parties: &[party], verb: Verb::Take(terms) })
+            let charge = Charge::new(Arc::clone(&policy), Subject::SHARED).with_cost(cost);
+            Operation::one(charge, Action::Take(terms.clone()))
         };
         costs.iter().map(take).collect()
     }
@@ -151,7 +149,7 @@ mod tests {
     fn granted(plan: &Plan) -> Vec<bool> {
         plan.outcomes
             .iter()
-            .map(|outcome| matches!(outcome, Outcome::Decided(Decision::Granted(_))))
+            .map(|outcome| matches!(outcome, Outcome::Decided(decision) if decision.is_granted()))
             .collect()
     }
 
@@ -191,7 +189,7 @@ mod tests {
         let mut operations = takes(&[1]);
         let booking =
             tollway_core::Booking { permit: PermitId(1), granted_at: NOW, at: NOW, good_until: END };
-        operations[0].verb = OwnedVerb::Return { booking, remember: false };
+        operations[0].action = Action::Return { booking, remember: false };
         let plan = Plan::of(&operations, 5, END, NOW);
         assert_eq!((plan.delta(), plan.least, plan.most), (-1, 5, 5));
         assert_eq!(plan.needs, Needs::Fresh);

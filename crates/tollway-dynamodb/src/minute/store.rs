@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicU64;
 use tokio::sync::OnceCell;
 use tollway_aws::{ClockCheck, SystemClock};
 use tollway_core::{
-    Answer, Clock, Operation, Outcome, Outcomes, Party, Policy, Span, Store, StoreError, StoreFigures,
-    StoreResult, Subject, Terms, Verb,
+    Action, Answer, Charge, Clock, Operation, Outcome, Outcomes, Policy, Span, Store, StoreError,
+    StoreFigures, StoreResult, Subject,
 };
 use tollway_remote::{Options, Remote};
 
@@ -81,24 +81,22 @@ impl MinuteStore {
         &self.counters
     }
 
-    fn send(&self, operation: &Operation<'_>) -> Result<(Option<Asked>, Answer), StoreError> {
+    fn send(&self, operation: &Operation) -> Result<(Option<Asked>, Answer), StoreError> {
         if let Err(error) = check(self.layout, operation) {
             return Ok((None, refuse(&self.remote, error)?));
         }
-        let subject = match self.layout {
-            // One budget: whoever asks, it is the same counter, and all go together.
-            Layout::Minute => Some(&Subject::SHARED),
-            Layout::ApiMinute => None,
-        };
-        let mut parties: Vec<Party<'_>> = operation.parties.to_vec();
-        parties.iter_mut().for_each(|party| party.subject = subject.unwrap_or(party.subject));
-        let sent = Operation { parties: &parties, verb: without_places(operation.verb) };
-        Ok((Asked::of(operation), self.remote.apply(&[sent])))
+        let mut sent = operation.clone();
+        if self.layout == Layout::Minute {
+            // All subjects share one counter, so that their operations go together.
+            sent.charges.iter_mut().for_each(|charge| charge.subject = Subject::SHARED);
+        }
+        decide_now(&mut sent.action);
+        Ok((Asked::of(operation), self.remote.apply_owned([sent].into_iter())))
     }
 }
 
 impl Store for MinuteStore {
-    fn apply(&self, batch: &[Operation<'_>]) -> Answer {
+    fn apply(&self, batch: &[Operation]) -> Answer {
         let sent: Vec<_> = batch.iter().map(|operation| self.send(operation)).collect();
         Answer::Later(Box::pin(answers(sent)))
     }
@@ -136,20 +134,22 @@ fn refuse(store: &Remote, error: StoreError) -> Result<Answer, StoreError> {
     let name = "tollway.probe";
     let policy = Policy::new(name, ["1 / minute"]).map_err(|error| wrong(error.to_string()))?;
     let subject = Subject::new(name).map_err(|error| wrong(error.to_string()))?;
-    let party = Party { policy: &policy, subject: &subject, cost: policy.default_cost() };
-    let sign_of_life = store.apply(&[Operation { parties: &[party], verb: Verb::Peek }]);
+    let peek = Operation::one(Charge::new(Arc::new(policy), subject), Action::Peek);
+    let sign_of_life = store.apply_owned([peek].into_iter());
     Ok(Answer::Later(Box::pin(async move {
         sign_of_life.await?;
         Err(error)
     })))
 }
 
-/// There are no places in line here: granted now, or denied until the next minute. What the log says is read along.
-fn without_places(verb: Verb<'_>) -> Verb<'_> {
-    match verb {
-        Verb::Take(terms) => Verb::Take(Terms { max_wait: Span::ZERO, readings: true, ..terms }),
-        Verb::Preview(terms) => Verb::Preview(Terms { max_wait: Span::ZERO, ..terms }),
-        Verb::Begin(booking, terms) => Verb::Begin(booking, Terms { max_wait: Span::ZERO, ..terms }),
-        other => other,
+/// These tables have no queue: a take is granted now, or denied until the next minute. The log needs a take's readings.
+fn decide_now(action: &mut Action) {
+    match action {
+        Action::Take(terms) => {
+            terms.max_wait = Span::ZERO;
+            terms.readings = true;
+        }
+        Action::Preview(terms) | Action::Begin(_, terms) => terms.max_wait = Span::ZERO,
+        _ => {}
     }
 }

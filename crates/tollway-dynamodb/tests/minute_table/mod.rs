@@ -21,8 +21,8 @@ use tokio::runtime::Runtime;
 use tollway_aws::provision::{TableFound, TableWanted, Tables};
 use tollway_aws::{Access, Connect, connect};
 use tollway_core::{
-    Booking, Clock, Decision, Grant, Operation, Outcome, Party, PermitId, Policy, Span, Store, StoreError,
-    Subject, Terms, Timestamp, Verb,
+    Action, Booking, Charge, Clock, Decision, Operation, Outcome, PermitId, Policy, Store, StoreError,
+    Subject, Terms, Timestamp,
 };
 use tollway_dynamodb::DynamoOptions;
 use tollway_dynamodb::minute::{Layout, MinuteStore};
@@ -148,10 +148,10 @@ pub fn policy(limit: &str) -> Policy {
     Policy::new("adobe", [limit]).unwrap()
 }
 
-pub fn terms() -> Terms<'static> {
+pub fn terms() -> Terms {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
     let permit = PermitId(NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed).into());
-    Terms { permit, max_wait: Span::ZERO, call: None, readings: true }
+    Terms { readings: true, ..Terms::now(permit) }
 }
 
 /// Does something with the line of a subject.
@@ -160,31 +160,25 @@ pub async fn ask(
     policy: &Policy,
     subject: &str,
     cost: u64,
-    verb: Verb<'_>,
+    action: Action,
 ) -> Result<Outcome, StoreError> {
     let subject = Subject::new(subject).unwrap();
     let cost = policy.cost([("requests", cost)]).unwrap();
-    let party = Party { policy, subject: &subject, cost: &cost };
-    let answer = store.apply(&[Operation { parties: &[party], verb }]);
+    let charge = Charge::new(Arc::new(policy.clone()), subject).with_cost(cost);
+    let answer = store.apply(&[Operation::one(charge, action)]);
     Ok(answer.await?.pop().unwrap())
 }
 
 pub async fn take(store: &dyn Store, policy: &Policy, subject: &str, cost: u64) -> Decision {
-    match ask(store, policy, subject, cost, Verb::Take(terms())).await.unwrap() {
+    match ask(store, policy, subject, cost, Action::Take(terms())).await.unwrap() {
         Outcome::Decided(decision) => decision,
         other => panic!("{other:?}"),
     }
 }
 
-pub async fn granted(store: &dyn Store, policy: &Policy, subject: &str, cost: u64) -> Grant {
-    match take(store, policy, subject, cost).await {
-        Decision::Granted(grant) => grant,
-        Decision::Denied(denial) => panic!("{denial:?}"),
-    }
-}
-
-pub fn booking(grant: &Grant) -> Booking {
-    Booking { permit: grant.permit, granted_at: grant.now, at: grant.at, good_until: grant.good_until }
+pub async fn granted(store: &dyn Store, policy: &Policy, subject: &str, cost: u64) -> Booking {
+    let decision = take(store, policy, subject, cost).await;
+    *decision.booking().unwrap_or_else(|| panic!("{decision:?}"))
 }
 
 /// How many takes are granted to some tasks that take until they are denied.
@@ -194,7 +188,7 @@ pub async fn take_all(store: Arc<MinuteStore>, policy: Policy, subject: &'static
         let (store, policy) = (Arc::clone(&store), policy.clone());
         takers.spawn(async move {
             let mut granted = 0;
-            while let Decision::Granted(_) = take(&*store, &policy, subject, 1).await {
+            while take(&*store, &policy, subject, 1).await.is_granted() {
                 granted += 1;
             }
             granted

@@ -6,7 +6,7 @@ pub(crate) mod lossy;
 
 use std::sync::Arc;
 
-use tollway_core::{Clock, OwnedOperation, Policy, Subject};
+use tollway_core::{Clock, Operation, Policy, Subject};
 use tollway_postgres::PostgresStore;
 use tollway_testkit::servers::PostgresServer;
 use tollway_testkit::takes;
@@ -32,7 +32,7 @@ pub(crate) fn store_with_clock(schema: &str, clock: Arc<dyn Clock>) -> PostgresS
 }
 
 /// A take of one request that does not wait.
-pub(crate) fn take_operation(policy: &Policy, subject: &Subject) -> OwnedOperation {
+pub(crate) fn take_operation(policy: &Policy, subject: &Subject) -> Operation {
     takes::take_operation(&[policy], subject)
 }
 

@@ -1,28 +1,28 @@
 //! What fits the keys: requests of a subject, in windows from the first call, of six lengths. Anything else is refused
 //! before it is combined with what others ask, so that it cannot fail theirs.
 
-use tollway_core::{Algorithm, Limit, Operation, Party, Period, Policy, REQUESTS, StoreError, Subject};
+use tollway_core::{Algorithm, Charge, Limit, Operation, Period, Policy, REQUESTS, StoreError, Subject};
 
 use super::period::{JOINT, key};
 use crate::error::wrong;
 
 /// Whether every limit of the operation has a key of its own, and every subject can be part of one.
-pub(crate) fn check(operation: &Operation<'_>) -> Result<(), StoreError> {
-    let mut seen: Vec<(&Party<'_>, Period)> = Vec::new();
-    for party in operation.parties {
-        check_subject(party.subject)?;
-        check_policy(party.policy)?;
-        for (limit, period) in party.policy.limits().iter().zip(periods(party.policy)?) {
-            let same = |known: &&(&Party<'_>, Period)| known.0.subject == party.subject && known.1 == period;
+pub(crate) fn check(operation: &Operation) -> Result<(), StoreError> {
+    let mut seen: Vec<(&Charge, Period)> = Vec::new();
+    for charge in &operation.charges {
+        check_subject(&charge.subject)?;
+        check_policy(&charge.policy)?;
+        for (limit, period) in charge.policy.limits().iter().zip(periods(&charge.policy)?) {
+            let same = |known: &&(&Charge, Period)| known.0.subject == charge.subject && known.1 == period;
             // One policy twice for one subject is refused by all stores alike.
             if let Some((other, _)) = seen.iter().find(same)
-                && (std::ptr::eq(*other, party) || other.policy.name() != party.policy.name())
+                && (std::ptr::eq(*other, charge) || other.policy.name() != charge.policy.name())
             {
-                let key = key(period, party.subject);
+                let key = key(period, &charge.subject);
                 let why = format!("{key:?} is counted by a limit of policy {} already", other.policy.name());
-                return Err(unfit(party.policy, limit, &why));
+                return Err(unfit(&charge.policy, limit, &why));
             }
-            seen.push((party, period));
+            seen.push((charge, period));
         }
     }
     Ok(())

@@ -1,7 +1,9 @@
 //! What does not fit is refused by a store that is there, not by one that is away: whoever probes for it may ask for
 //! something that has no key here, and must not take the refusal for a sign of life.
 
-use tollway_core::{Answer, Cost, Operation, Party, Policy, Store, StoreError, Subject, Verb};
+use std::sync::Arc;
+
+use tollway_core::{Action, Answer, Charge, Cost, Operation, Policy, Store, StoreError, Subject};
 
 use crate::error::wrong;
 
@@ -20,6 +22,6 @@ fn look(store: &dyn Store) -> Result<Answer, StoreError> {
     let policy =
         Policy::new(name, ["1 / second from first call"]).map_err(|error| wrong(error.to_string()))?;
     let subject = Subject::new(name).map_err(|error| wrong(error.to_string()))?;
-    let party = Party { policy: &policy, subject: &subject, cost: &Cost::default() };
-    Ok(store.apply(&[Operation { parties: &[party], verb: Verb::Peek }]))
+    let charge = Charge::new(Arc::new(policy), subject).with_cost(Cost::default());
+    Ok(store.apply(&[Operation::one(charge, Action::Peek)]))
 }

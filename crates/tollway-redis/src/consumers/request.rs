@@ -8,8 +8,9 @@
 //! begin, settle, give_back: {booking: {permit, at, good_until}}
 //! settle, give_back: {remember}
 //! ```
-//! `counter` counts from 1, `party` and `limit` from 0. Times are microseconds, but `answer_kept` and periods, which are
-//! milliseconds, as keys live. Permits are 16 bytes and `asked` is 8: they are only ever compared.
+//! The script calls an action a verb, a charge a party, and an amount that is taken a charge. `counter` counts from 1,
+//! `party` and `limit` from 0. Times are microseconds, but `answer_kept` and periods, which are milliseconds, as keys live.
+//! Permits are 16 bytes and `asked` is 8: they are only ever compared.
 //!
 //! What no two calls have in common is sent apart, the sequence and the permits of takes: so calls that ask for the same are
 //! the same text, which the script reads once.
@@ -17,7 +18,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use tollway_core::{
-    Booking, CallId, Cost, Fingerprint, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb, Period, StoreError,
+    Action, Booking, CallId, Charge, Cost, Fingerprint, Operation, Period, StoreError, Terms,
 };
 use tollway_remote::{ANSWER_KEPT, Call};
 
@@ -60,7 +61,7 @@ impl Request {
         let forgotten = counters.forgotten(call);
         keys.append(&mut counters.keys);
         keys.extend(forgotten);
-        let permits = call.operations.iter().flat_map(|operation| permit(&operation.verb)).collect();
+        let permits = call.operations.iter().flat_map(|operation| permit(&operation.action)).collect();
         Ok(Self { keys, sequence: call.sequence, permits, packed: packer.finish() })
     }
 }
@@ -74,35 +75,37 @@ struct Counters {
     known: HashMap<String, usize>,
 }
 
-/// One limit of a party: its counter, and what is taken from it.
+/// One limit of a charge: its counter, and what is taken from it.
 struct Meter {
     /// Counted from 0.
     counter: usize,
-    party: usize,
+    charge: usize,
     limit: usize,
+    /// The most that the limit grants in its period.
+    limit_amount: u64,
+    /// What the operation takes.
     amount: u64,
-    charge: u64,
-    /// What a settle makes of the charge; of other verbs, nothing.
+    /// What a settle corrects the amount to; of other actions, nothing.
     actual: u64,
 }
 
 impl Counters {
-    /// All limits of all parties, in order.
-    fn meters(&mut self, operation: &OwnedOperation) -> Result<Vec<Meter>, StoreError> {
+    /// All limits of all charges, in order.
+    fn meters(&mut self, operation: &Operation) -> Result<Vec<Meter>, StoreError> {
         let mut meters = Vec::new();
-        for (party, of) in operation.parties.iter().enumerate() {
-            let actual = actual_charges(operation, party, of);
-            let charges = of.policy.charges(&of.cost).zip(periods(&of.policy)?).zip(actual).enumerate();
-            for (limit, (((rule, charge), period), actual)) in charges {
-                let (counter, amount) = (self.find(of, period), rule.amount());
-                meters.push(Meter { counter, party, limit, amount, charge, actual });
+        for (index, charge) in operation.charges.iter().enumerate() {
+            let actual = actual_amounts(operation, index, charge);
+            let amounts = charge.amounts().zip(periods(&charge.policy)?).zip(actual).enumerate();
+            for (limit, (((rule, amount), period), actual)) in amounts {
+                let (counter, limit_amount) = (self.find(charge, period), rule.amount());
+                meters.push(Meter { counter, charge: index, limit, limit_amount, amount, actual });
             }
         }
         Ok(meters)
     }
 
-    fn find(&mut self, party: &OwnedParty, period: Period) -> usize {
-        let key = key(period, &party.subject);
+    fn find(&mut self, charge: &Charge, period: Period) -> usize {
+        let key = key(period, &charge.subject);
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
@@ -115,97 +118,93 @@ impl Counters {
 
     /// The keys of periods that takes are no longer limited in, where their policies forget.
     fn forgotten(&self, call: &Call) -> BTreeSet<String> {
-        let takes = call.operations.iter().filter(|operation| matches!(operation.verb, OwnedVerb::Take(_)));
-        let parties = takes
-            .flat_map(|take| &take.parties)
-            .filter(|party| party.policy.forgets() && party.policy.limits().len() < Period::ALL.len());
-        let keys = parties.flat_map(|party| Period::ALL.map(|period| key(period, &party.subject)));
+        let takes = call.operations.iter().filter(|operation| matches!(operation.action, Action::Take(_)));
+        let charges = takes
+            .flat_map(|take| &take.charges)
+            .filter(|charge| charge.policy.forgets() && charge.policy.limits().len() < Period::ALL.len());
+        let keys = charges.flat_map(|charge| Period::ALL.map(|period| key(period, &charge.subject)));
         keys.filter(|key| !self.known.contains_key(key)).collect()
     }
 
     /// What was asked, however the caller orders it: the same id with another cost is noticed.
     fn asked(&self, meters: &[Meter]) -> u64 {
         let mut asked: Vec<_> =
-            meters.iter().map(|meter| (self.keys.get(meter.counter), meter.charge)).collect();
+            meters.iter().map(|meter| (self.keys.get(meter.counter), meter.amount)).collect();
         asked.sort_unstable();
-        let with = |print: Fingerprint, (key, charge): (Option<&String>, u64)| {
-            print.text(key.map_or("", String::as_str)).number(charge)
+        let with = |print: Fingerprint, (key, amount): (Option<&String>, u64)| {
+            print.text(key.map_or("", String::as_str)).number(amount)
         };
         asked.into_iter().fold(Fingerprint::new(), with).finish()
     }
 }
 
-/// What a settle makes of each charge of a party. One that it does not name stays as it is; a return leaves nothing.
-fn actual_charges(operation: &OwnedOperation, party: usize, of: &OwnedParty) -> Vec<u64> {
+/// What a settle corrects each amount of a charge to. One that it does not name stays as it is; a return leaves nothing.
+fn actual_amounts(operation: &Operation, index: usize, charge: &Charge) -> Vec<u64> {
     let nothing = Cost::default();
-    let actual = match &operation.verb {
-        OwnedVerb::Settle { actual, .. } => actual.get(party).unwrap_or(&of.cost),
+    let actual = match &operation.action {
+        Action::Settle { actual, .. } => actual.get(index).unwrap_or(charge.cost()),
         _ => &nothing,
     };
-    of.policy.charges(actual).map(|(_, charge)| charge).collect()
+    charge.policy.amounts(actual).map(|(_, amount)| amount).collect()
 }
 
-fn pack_operation(
-    fields: &mut Fields<'_>,
-    operation: &OwnedOperation,
-    meters: &[Meter],
-    counters: &Counters,
-) {
-    fields.text("verb", verb(&operation.verb));
-    fields.number("parties", number(operation.parties.len()));
+fn pack_operation(fields: &mut Fields<'_>, operation: &Operation, meters: &[Meter], counters: &Counters) {
+    fields.text("verb", name(&operation.action));
+    fields.number("parties", number(operation.charges.len()));
     fields.list("meters", meters, |packer, meter| {
         packer.list(&meter.all(), |packer, number| packer.number(*number))
     });
-    let mut pack_terms = |terms: &OwnedTerms, call: Option<&CallId>| {
+    let mut pack_terms = |terms: &Terms, call: Option<&CallId>| {
         fields.boolean("readings", terms.readings);
         if let Some(call) = call {
             fields.text("call", call.as_str());
             fields.text("asked", counters.asked(meters).to_be_bytes());
         }
     };
-    match &operation.verb {
-        OwnedVerb::Take(terms) | OwnedVerb::Preview(terms) => pack_terms(terms, terms.call.as_ref()),
-        OwnedVerb::Begin(booking, terms) => {
+    match &operation.action {
+        Action::Take(terms) | Action::Preview(terms) => pack_terms(terms, terms.call.as_ref()),
+        Action::Begin(booking, terms) => {
             pack_terms(terms, Some(&CallId::of_second_take(booking.permit)));
             pack_booking(fields, booking);
         }
-        OwnedVerb::Settle { booking, remember, .. } | OwnedVerb::Return { booking, remember } => {
+        Action::Settle { booking, remember, .. } | Action::Return { booking, remember } => {
             pack_booking(fields, booking);
             fields.boolean("remember", *remember);
         }
-        OwnedVerb::Done(_) | OwnedVerb::Renew(_) | OwnedVerb::Peek | OwnedVerb::Reset => {}
+        Action::Done(_) | Action::Renew(_) | Action::Peek | Action::Reset => {}
     }
 }
 
-fn permit(verb: &OwnedVerb) -> [u8; 16] {
-    match verb {
-        OwnedVerb::Take(terms) | OwnedVerb::Preview(terms) | OwnedVerb::Begin(_, terms) => {
+fn permit(action: &Action) -> [u8; 16] {
+    match action {
+        Action::Take(terms) | Action::Preview(terms) | Action::Begin(_, terms) => {
             terms.permit.0.to_be_bytes()
         }
         _ => [0; 16],
     }
 }
 
-fn verb(verb: &OwnedVerb) -> &'static str {
-    match verb {
-        OwnedVerb::Take(_) => "take",
-        OwnedVerb::Preview(_) => "preview",
-        OwnedVerb::Begin(..) => "begin",
-        OwnedVerb::Settle { .. } => "settle",
-        OwnedVerb::Return { .. } => "give_back",
-        OwnedVerb::Done(_) => "done",
-        OwnedVerb::Renew(_) => "renew",
-        OwnedVerb::Peek => "peek",
-        OwnedVerb::Reset => "reset",
+/// The name that the script knows an action by.
+fn name(action: &Action) -> &'static str {
+    match action {
+        Action::Take(_) => "take",
+        Action::Preview(_) => "preview",
+        Action::Begin(..) => "begin",
+        Action::Settle { .. } => "settle",
+        Action::Return { .. } => "give_back",
+        Action::Done(_) => "done",
+        Action::Renew(_) => "renew",
+        Action::Peek => "peek",
+        Action::Reset => "reset",
     }
 }
 
 impl Meter {
     /// In the order in which the script knows them.
     fn all(&self) -> [u64; 6] {
-        let (counter, party, limit) =
-            (number(self.counter).saturating_add(1), number(self.party), number(self.limit));
-        [counter, party, limit, self.amount, self.charge, self.actual]
+        let (counter, charge, limit) =
+            (number(self.counter).saturating_add(1), number(self.charge), number(self.limit));
+        [counter, charge, limit, self.limit_amount, self.amount, self.actual]
     }
 }
 

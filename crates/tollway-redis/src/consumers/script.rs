@@ -17,9 +17,10 @@ pub(super) static HASH: LazyLock<String> = LazyLock::new(|| redis::Script::new(T
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 mod tests {
+    use std::sync::Arc;
+
     use tollway_core::{
-        Decision, Outcome, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb, Period, PermitId, Policy, Span,
-        Subject, bounds,
+        Action, Charge, Operation, Outcome, Period, PermitId, Policy, Subject, Terms, bounds,
     };
     use tollway_remote::{Call, Tag};
     use tollway_testkit::servers::RedisServer;
@@ -41,25 +42,20 @@ mod tests {
 
     fn takes(count: u128, subject: &str) -> Call {
         let policy = Policy::new("consumers", ["5 / second from first call"]).unwrap();
-        let (cost, subject) = (policy.default_cost().clone(), Subject::new(subject).unwrap());
-        let party = OwnedParty { policy, subject, cost };
-        let take = |permit| {
-            let terms =
-                OwnedTerms { permit: PermitId(permit), max_wait: Span::ZERO, call: None, readings: false };
-            OwnedOperation { parties: vec![party.clone()], verb: OwnedVerb::Take(terms) }
-        };
-        let operations: Vec<_> = (1..=count).map(take).collect();
+        let charge = Charge::new(Arc::new(policy), Subject::new(subject).unwrap());
+        let take = |permit| Operation::one(charge.clone(), Action::Take(Terms::now(PermitId(permit))));
+        let operations: Arc<[_]> = (1..=count).map(take).collect();
         Call { tag: Tag::of(&operations[0]).unwrap(), sequence: 1, again: false, operations }
     }
 
     /// A server decides once, before a script begins, which keys have ended. A take that comes to its turn after its
     /// window's end counts in a new one: in the old one it would vanish with the key.
     #[tokio::test]
-    async fn a_window_that_ends_while_the_script_runs_is_over() {
+    async fn window_expiring_during_the_script_is_not_charged() {
         let server = RedisServer::start();
         let client = redis::Client::open(server.url()).unwrap();
         let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-        // By the short way, and by the long one.
+        // By the fast path, and by the slow path.
         for count in [1, 2] {
             let subject = format!("late-{count}");
             let (call, key) = (takes(count, &subject), format!("{subject}_PER_SECOND"));
@@ -71,8 +67,8 @@ mod tests {
             command.arg(request.keys.len()).arg(request.sequence).arg(&request.permits).arg(&request.packed);
             let answers: Vec<Vec<u8>> = command.query_async(&mut connection).await.unwrap();
             let outcomes = reply::outcomes(&answers[0], &call.operations).unwrap();
-            let Outcome::Decided(Decision::Granted(grant)) = &outcomes[0] else { panic!("{outcomes:?}") };
-            if grant.at.as_micros() / 1_000 > ended {
+            let Outcome::Decided(decision) = &outcomes[0] else { panic!("{outcomes:?}") };
+            if decision.booking().unwrap().at.as_micros() / 1_000 > ended {
                 assert_eq!(server.command(&["GET", &key]), count.to_string());
             }
         }
@@ -83,7 +79,7 @@ mod tests {
     fn constants_are_the_same_on_both_sides() {
         for line in [
             format!("local MAX = {}", bounds::COUNT_MAX),
-            format!("local PARTIES_PER_TAKE_MAX = {}", bounds::PARTIES_PER_TAKE_MAX),
+            format!("local PARTIES_PER_TAKE_MAX = {}", bounds::CHARGES_PER_TAKE_MAX),
             format!("local COUNTERS_MAX = {}", Period::ALL.len()),
             format!("local CALL_IDS_MAX, REFUNDS_MAX = {}, {}", bounds::CALL_IDS_MAX, bounds::REFUNDS_MAX),
             format!("local CALL_ID_REMEMBERED = {}", bounds::CALL_ID_REMEMBERED.as_micros()),

@@ -1,12 +1,13 @@
 //! Asking a store in the layout `consumers` about one subject, for its tests.
 #![allow(dead_code, reason = "each test program uses its part")]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tollway_core::{
-    Booking, CallId, Cost, Decision, Denial, Grant, Operation, Outcome, Party, PermitId, Policy, Settled,
-    Span, Store, StoreError, Subject, Terms, Verb,
+    Action, Booking, CallId, Charge, Decision, Denial, Operation, Outcome, PermitId, Policy, Settled, Span,
+    Store, StoreError, Subject, Terms,
 };
 use tollway_redis::RedisStore;
 use tollway_testkit::servers::RedisServer;
@@ -38,68 +39,67 @@ pub(crate) fn minute(amount: u64) -> Policy {
 /// Something asked of one subject under one policy.
 pub(crate) struct Asked<'a> {
     pub(crate) store: &'a dyn Store,
-    pub(crate) policy: &'a Policy,
-    pub(crate) subject: Subject,
-    pub(crate) cost: Cost,
+    pub(crate) charge: Charge,
 }
 
-pub(crate) fn of<'a>(store: &'a dyn Store, policy: &'a Policy, subject: &str) -> Asked<'a> {
-    Asked { store, policy, subject: Subject::new(subject).unwrap(), cost: policy.default_cost().clone() }
+pub(crate) fn of<'a>(store: &'a dyn Store, policy: &Policy, subject: &str) -> Asked<'a> {
+    Asked { store, charge: charge(policy, subject) }
+}
+
+pub(crate) fn charge(policy: &Policy, subject: &str) -> Charge {
+    Charge::new(Arc::new(policy.clone()), Subject::new(subject).unwrap())
 }
 
 impl Asked<'_> {
     pub(crate) fn costing(mut self, requests: u64) -> Self {
-        self.cost = self.policy.cost([("requests", requests)]).unwrap();
+        self.charge.cost = Some(self.charge.policy.cost([("requests", requests)]).unwrap());
         self
     }
 
-    pub(crate) fn apply(&self, verb: Verb<'_>) -> Result<Outcome, StoreError> {
-        let party = Party { policy: self.policy, subject: &self.subject, cost: &self.cost };
-        let answer = self.store.apply(&[Operation { parties: &[party], verb }]);
+    pub(crate) fn apply(&self, action: Action) -> Result<Outcome, StoreError> {
+        let answer = self.store.apply(&[Operation::one(self.charge.clone(), action)]);
         wait_for(answer).map(|mut outcomes| outcomes.remove(0))
     }
 
     pub(crate) fn decide(&self, call: Option<&str>) -> Decision {
         let call = call.map(|id| CallId::new(id).unwrap());
-        match self.apply(Verb::Take(terms(call.as_ref()))).unwrap() {
+        match self.apply(Action::Take(terms(call))).unwrap() {
             Outcome::Decided(decision) => decision,
             other => panic!("a take is answered with {other:?}"),
         }
     }
 
-    pub(crate) fn take(&self) -> Grant {
-        match self.decide(None) {
-            Decision::Granted(grant) => grant,
-            Decision::Denied(denial) => panic!("{denial:?}"),
-        }
+    /// A take that is granted.
+    pub(crate) fn take(&self) -> Decision {
+        let decision = self.decide(None);
+        assert!(decision.is_granted(), "{decision:?}");
+        decision
     }
 
     pub(crate) fn denied(&self) -> Denial {
-        match self.decide(None) {
-            Decision::Denied(denial) => denial,
-            Decision::Granted(grant) => panic!("{grant:?}"),
-        }
+        let decision = self.decide(None);
+        *decision.denial().unwrap_or_else(|| panic!("{decision:?}"))
     }
 
     /// What is left of the first limit after one more take.
     pub(crate) fn remaining(&self) -> u64 {
-        self.take().readings[0].remaining
+        self.take().charges[0].readings[0].remaining
     }
 
     pub(crate) fn used(&self) -> Vec<u64> {
-        match self.apply(Verb::Peek).unwrap() {
-            Outcome::Peeked(readings) => readings.iter().map(|reading| reading.used).collect(),
+        match self.apply(Action::Peek).unwrap() {
+            Outcome::Peeked(charges) => charges[0].readings.iter().map(|reading| reading.used).collect(),
             other => panic!("a peek is answered with {other:?}"),
         }
     }
 
     pub(crate) fn give_back(&self, booking: Booking, remember: bool) -> Settled {
-        settled(self.apply(Verb::Return { booking, remember }))
+        settled(self.apply(Action::Return { booking, remember }))
     }
 
     pub(crate) fn settle(&self, booking: Booking, requests: u64) -> Settled {
-        let actual = self.policy.cost([("requests", requests)]).unwrap();
-        settled(self.apply(Verb::Settle { booking, actual: &[actual], remember: false }))
+        let actual = [self.charge.policy.cost([("requests", requests)]).unwrap()].into();
+        settled(self.apply(Action::Settle { booking, actual, remember: false }))
     }
 }
 
@@ -110,9 +110,9 @@ fn settled(outcome: Result<Outcome, StoreError>) -> Settled {
     }
 }
 
-pub(crate) fn terms(call: Option<&CallId>) -> Terms<'_> {
+pub(crate) fn terms(call: Option<CallId>) -> Terms {
     let permit = PermitId(PERMITS.fetch_add(1, Ordering::Relaxed).into());
-    // However long it could wait: nobody stands in line here.
+    // However long it could wait: this layout has no queue.
     Terms { permit, max_wait: Span::from_hours(1), call, readings: true }
 }
 
