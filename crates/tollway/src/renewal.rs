@@ -1,7 +1,7 @@
 //! Keeping the slots of a long call: renewed at a third of their life, until the permit is dropped.
 
 use tokio::task::AbortHandle;
-use tollway_core::{Algorithm, Outcome, PermitId, Span, Verb};
+use tollway_core::{Limit, Outcome, PermitId, Span, Verb};
 
 use crate::bound::Asks;
 
@@ -35,9 +35,5 @@ pub(crate) fn keep_slots(asks: &Asks, permit: PermitId, local: bool) -> Option<A
 
 fn shortest_life(asks: &Asks) -> Option<Span> {
     let limits = asks.iter().flat_map(|ask| ask.bound.policy.limits());
-    let lives = limits.filter_map(|limit| match limit.algorithm() {
-        Algorithm::Concurrency { expires } => Some(*expires),
-        _ => None,
-    });
-    lives.min()
+    limits.filter_map(Limit::slots_expire).min()
 }

@@ -7,7 +7,7 @@ use tollway_core::{
 };
 
 use super::line::{Asked, Call, Line, Undo};
-use super::log::{Entry, within};
+use super::log::{Entry, slot_life, within};
 use crate::plain::key_of;
 
 /// A decision, and whether anything was taken.
@@ -31,11 +31,7 @@ pub(super) fn take(
         }
         let permit = known.grant.permit;
         let lacks_slot = |(party, line): (&Party<'_>, &Line)| {
-            let slots = party
-                .policy
-                .limits()
-                .iter()
-                .filter(|limit| matches!(limit.algorithm(), Algorithm::Concurrency { .. }));
+            let slots = party.policy.limits().iter().filter(|limit| slot_life(limit).is_some());
             let held = |limit: &Limit| {
                 line.log(limit).slots.iter().any(|(holder, until)| *holder == permit && *until > now)
             };
@@ -99,7 +95,9 @@ fn still_good(parties: &[Party<'_>], lines: &[Line], booking: &Booking, now: Tim
         Algorithm::FromFirstCall(period) => {
             line.log(limit).running(*period, now).is_some_and(|(window, _)| within(window, booking.at))
         }
-        _ => now < line.log(limit).good_until(limit, booking.at, party.policy.edge()),
+        Algorithm::Window(_) | Algorithm::Sliding(_) | Algorithm::Bucket { .. } | Algorithm::Paced(_) => {
+            now < line.log(limit).good_until(limit, booking.at, party.policy.edge())
+        }
     };
     parties.iter().any(|party| party.policy.holds_slots())
         && parties.iter().zip(lines).all(|(party, line)| {
@@ -198,7 +196,11 @@ fn book(party: &Party<'_>, line: &mut Line, terms: &Terms<'_>, place: &Place, no
         let log = line.log_mut(limit);
         match limit.algorithm() {
             Algorithm::Concurrency { expires } => log.slots.push((terms.permit, at.plus(*expires))),
-            _ => {
+            Algorithm::Window(_)
+            | Algorithm::FromFirstCall(_)
+            | Algorithm::Sliding(_)
+            | Algorithm::Bucket { .. }
+            | Algorithm::Paced(_) => {
                 let permit = terms.permit;
                 log.entries.push(Entry { when: at, booked_at: at, permit, minus: 0, plus: charge });
             }
@@ -257,9 +259,13 @@ fn refuse_above_limit(party: &Party<'_>) -> Result<(), Refusal> {
 }
 
 fn books_ahead(party: &Party<'_>) -> bool {
-    let never =
-        |algorithm: &Algorithm| matches!(algorithm, Algorithm::Sliding(_) | Algorithm::Concurrency { .. });
-    !party.policy.limits().iter().any(|limit| never(limit.algorithm()))
+    party.policy.limits().iter().all(|limit| match limit.algorithm() {
+        Algorithm::Window(_)
+        | Algorithm::FromFirstCall(_)
+        | Algorithm::Bucket { .. }
+        | Algorithm::Paced(_) => true,
+        Algorithm::Sliding(_) | Algorithm::Concurrency { .. } => false,
+    })
 }
 
 /// What is asked, whatever the order of the parties.

@@ -1,0 +1,142 @@
+use std::sync::Arc;
+
+use redis::{Connection, ConnectionLike};
+use tollway_core::{
+    Booking, CallId, Fault, Outcomes, OwnedOperation, OwnedParty, OwnedTerms, OwnedVerb, PermitId, Policy,
+    Retry, Span, StoreError, Subject, Timestamp, bounds,
+};
+use tollway_remote::{Call, Tag};
+use tollway_testkit::servers::RedisServer;
+
+use super::*;
+use crate::bundle::{Bundle, Try};
+use crate::keys::Keys;
+use crate::request::{GRACE, Requests};
+use crate::windows::{Calendars, Times};
+
+/// The bounds are the engine's.
+#[test]
+fn constants_are_the_same_on_both_sides() {
+    for line in [
+        format!("local MAX = {}", bounds::COUNT_MAX),
+        format!("(same - start) / {}))", bounds::EDGE_PART_OF_PERIOD),
+        format!("local SEARCH_STEPS_MAX = {}", bounds::SEARCH_STEPS_MAX),
+        format!("local PARTIES_PER_TAKE_MAX = {}", bounds::PARTIES_PER_TAKE_MAX),
+        format!("local CALL_IDS_MAX, REFUNDS_MAX = {}, {}", bounds::CALL_IDS_MAX, bounds::REFUNDS_MAX),
+        format!("local CALL_ID_REMEMBERED = {}", bounds::CALL_ID_REMEMBERED.as_micros()),
+        format!("local REFUND_REMEMBERED = {}", bounds::REFUND_REMEMBERED.as_micros()),
+        format!("local ORPHANS_MAX = {}", bounds::ORPHANS_MAX),
+    ] {
+        assert!(TEXT.contains(&format!("{line}\n")), "{line}");
+    }
+}
+
+const PERMIT: PermitId = PermitId(7);
+const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
+
+/// Each kind that is sent, with a limit of it.
+const KINDS: [(&str, &str); 6] = [
+    ("every", "5 / minute"),
+    ("calendar", "5 / day"),
+    ("first", "5 / minute from first call"),
+    ("sliding", "5 / minute sliding"),
+    ("bucket", "5 / minute bucket"),
+    ("slots", "5 concurrent"),
+];
+
+fn terms(call: Option<CallId>) -> OwnedTerms {
+    OwnedTerms { permit: PERMIT, max_wait: Span::from_mins(1), call, readings: true }
+}
+
+/// Every verb, so that it must look at the limit.
+fn verbs(policy: &Policy) -> Vec<OwnedVerb> {
+    let at = NOW.minus(Span::from_secs(1));
+    let booking = Booking { permit: PERMIT, granted_at: at, at, good_until: at };
+    let actual = vec![policy.default_cost().clone()];
+    vec![
+        OwnedVerb::Take(terms(None)),
+        OwnedVerb::Take(terms(Some(CallId::new("one").unwrap()))),
+        OwnedVerb::Preview(terms(None)),
+        OwnedVerb::Begin(booking, terms(None)),
+        OwnedVerb::Settle { booking, actual, remember: true },
+        OwnedVerb::Return { booking, remember: true },
+        OwnedVerb::Done(PERMIT),
+        OwnedVerb::Renew(PERMIT),
+        OwnedVerb::Peek,
+        OwnedVerb::Reset,
+    ]
+}
+
+/// Sends operations by a writer of their own, with one word of the request replaced, and answers as the link would.
+fn send(
+    connection: &mut Connection,
+    writer: u128,
+    operations: Vec<OwnedOperation>,
+    (word, instead): (&str, &str),
+) -> Result<Outcomes, StoreError> {
+    let requests =
+        Requests { keys: Keys::new("tollway:", writer), grace: GRACE, calendars: Calendars::default() };
+    let tag = Tag::of(&operations[0]).unwrap();
+    let call = Arc::new(Call { tag, sequence: 1, again: false, operations });
+    let request = requests.of(&[&call], &Times::of(&call.operations, NOW), Some(NOW));
+    let mut packed = request.packed;
+    let found = packed.windows(word.len()).position(|bytes| bytes == word.as_bytes()).unwrap();
+    packed[found..found + word.len()].copy_from_slice(instead.as_bytes());
+    let mut command = redis::cmd("EVAL");
+    command.arg(TEXT).arg(request.keys.len()).arg(request.keys).arg(packed);
+    let mut tries = [Try::new(call, NOW)];
+    let answer = connection.req_command(&command);
+    Bundle::all(&mut tries, false).remove(0).hear(answer);
+    let [sent] = tries;
+    sent.result.unwrap()
+}
+
+/// All keys, and what they hold.
+fn contents(connection: &mut Connection) -> Vec<(String, Vec<u8>)> {
+    let mut keys: Vec<String> = redis::cmd("KEYS").arg("*").query(connection).unwrap();
+    keys.sort();
+    let mut value = |key: String| {
+        let bytes = redis::cmd("GET").arg(&key).query(connection).unwrap();
+        (key, bytes)
+    };
+    keys.into_iter().map(&mut value).collect()
+}
+
+/// A kind that the script does not know is an error, whatever is asked, of a new line and of one that is there. It is the
+/// caller's fault, so that no fallback grants in the store's place; and nothing is written.
+#[test]
+fn unknown_kind_of_limit_is_refused_by_every_verb() {
+    let server = RedisServer::start();
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    let mut writer = 0;
+    for (index, (kind, limit)) in KINDS.into_iter().enumerate() {
+        let policy = Policy::new(&format!("p{index}"), [limit]).unwrap();
+        let unknown = format!("?{}", &kind[1..]);
+        let operation = |subject: &str, verb| {
+            let (subject, cost) = (Subject::new(subject).unwrap(), policy.default_cost().clone());
+            OwnedOperation { parties: vec![OwnedParty { policy: policy.clone(), subject, cost }], verb }
+        };
+        let known = vec![operation("known", OwnedVerb::Take(terms(None)))];
+        send(&mut connection, writer, known, (kind, kind)).unwrap();
+        let before = contents(&mut connection);
+        for subject in ["known", "new"] {
+            let two = vec![
+                operation(
+                    subject,
+                    OwnedVerb::Take(OwnedTerms { max_wait: Span::ZERO, readings: false, ..terms(None) })
+                );
+                2
+            ];
+            let single = verbs(&policy).into_iter().map(|verb| vec![operation(subject, verb)]);
+            for operations in single.chain([two]) {
+                writer += 1;
+                let asked = format!("{subject} {limit}: {:?}", operations[0].verb);
+                let error = send(&mut connection, writer, operations, (kind, &unknown)).expect_err(&asked);
+                assert_eq!((error.fault, error.retry), (Fault::Caller, Retry::Useless), "{asked}: {error}");
+                assert!(error.message.contains(&format!("KIND {unknown} ")), "{asked}: {error}");
+            }
+        }
+        assert_eq!(contents(&mut connection), before, "{limit}");
+        writer += 1;
+    }
+}
