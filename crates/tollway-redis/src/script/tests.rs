@@ -11,6 +11,7 @@ use tollway_testkit::servers::RedisServer;
 use super::*;
 use crate::bundle::{Bundle, Try};
 use crate::keys::Keys;
+use crate::pack::Packer;
 use crate::request::{GRACE, Requests};
 use crate::windows::{Calendars, Times};
 
@@ -67,12 +68,12 @@ fn verbs(policy: &Policy) -> Vec<OwnedVerb> {
     ]
 }
 
-/// Sends operations by a writer of their own, with one word of the request replaced, and answers as the link would.
+/// Sends operations by a writer of their own, with the kind of their limit replaced, and answers as the link would.
 fn send(
     connection: &mut Connection,
     writer: u128,
     operations: Vec<OwnedOperation>,
-    (word, instead): (&str, &str),
+    (kind, instead): (&str, &str),
 ) -> Result<Outcomes, StoreError> {
     let requests =
         Requests { keys: Keys::new("tollway:", writer), grace: GRACE, calendars: Calendars::default() };
@@ -80,8 +81,12 @@ fn send(
     let call = Arc::new(Call { tag, sequence: 1, again: false, operations });
     let request = requests.of(&[&call], &Times::of(&call.operations, NOW), Some(NOW));
     let mut packed = request.packed;
-    let found = packed.windows(word.len()).position(|bytes| bytes == word.as_bytes()).unwrap();
-    packed[found..found + word.len()].copy_from_slice(instead.as_bytes());
+    let mut field = Packer::default();
+    field.text("kind");
+    field.text(kind);
+    let field = field.finish();
+    let end = packed.windows(field.len()).position(|bytes| bytes == field).unwrap() + field.len();
+    packed[end - kind.len()..end].copy_from_slice(instead.as_bytes());
     let mut command = redis::cmd("EVAL");
     command.arg(TEXT).arg(request.keys.len()).arg(request.keys).arg(packed);
     let mut tries = [Try::new(call, NOW)];
