@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use serde::Serialize;
-use tollway::core::{Algorithm, Reading};
+use tollway::core::Reading;
 use tollway::{Limit, LimitUsage, Origin, Policy, Timestamp, Usage};
 
 use crate::origin;
@@ -41,7 +41,7 @@ pub(crate) struct Meter {
 impl Meter {
     fn new(limit: &Limit, reading: &Reading, now: Timestamp) -> Self {
         let Reading { capacity, used, remaining, resets_at, as_of } = *reading;
-        let holds_slots = matches!(limit.algorithm(), Algorithm::Concurrency { .. });
+        let holds_slots = limit.has_slots();
         Self {
             name: limit.name().to_string(),
             unit: if holds_slots { "slots".to_owned() } else { limit.unit().to_string() },

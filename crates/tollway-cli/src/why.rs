@@ -95,7 +95,13 @@ impl Lack<'_> {
                 let limit = Limit::new(self.limit.amount(), self.limit.unit().clone(), algorithm).ok()?;
                 Some(format!("\"{limit}\""))
             }
-            _ => self.limit.with_amount(enough).ok().map(|_| enough.to_string()),
+            Algorithm::Window(_)
+            | Algorithm::FromFirstCall(_)
+            | Algorithm::Sliding(_)
+            | Algorithm::Bucket { .. }
+            | Algorithm::Concurrency { .. } => {
+                self.limit.with_amount(enough).ok().map(|_| enough.to_string())
+            }
         }
     }
 }
@@ -159,7 +165,7 @@ fn say_lack(lack: &Lack<'_>, turn: &Turn<'_>, remedies: bool, context: &Context)
     let Lack { limit, reading, charge } = lack;
     let name = limit.name();
     let used = words::count(reading.used);
-    let slots = matches!(limit.algorithm(), Algorithm::Concurrency { .. });
+    let slots = limit.has_slots();
     let of = words::counted(reading.capacity, if slots { "slots" } else { limit.unit().as_str() });
     let output = context.output();
     output.line(format_args!(

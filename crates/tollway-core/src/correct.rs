@@ -6,7 +6,7 @@ use crate::bounds::REFUND_REMEMBERED;
 use crate::decision::Refusal;
 use crate::line::{Refund, RefundMemory};
 use crate::store::Settled;
-use crate::{Algorithm, Booking, Charge, Cost, Line, PermitId, Policy, Span, Timestamp};
+use crate::{Booking, Charge, Cost, Limit, Line, PermitId, Policy, Span, Timestamp};
 
 /// Corrects the cost once the actual one is known, and frees the slots: the call is over.
 ///
@@ -229,8 +229,7 @@ fn refuse_overrun(charge: &Charge, actual: &Cost) -> Result<(), Refusal> {
 }
 
 fn refills(policy: &Policy, limit: usize) -> bool {
-    let limit = policy.limits().get(limit);
-    limit.is_some_and(|limit| matches!(limit.algorithm(), Algorithm::Bucket { .. } | Algorithm::Paced(_)))
+    policy.limits().get(limit).is_some_and(Limit::refills)
 }
 
 fn longest_memory(charges: &[Charge]) -> Span {

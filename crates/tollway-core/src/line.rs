@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::{Meter, State};
+use crate::algorithm::Meter;
 use crate::bounds::{CALL_IDS_MAX, ORPHANS_MAX, REFUNDS_MAX};
 use crate::meters::Meters;
 use crate::{CallId, PermitId, Policy, Timestamp};
@@ -127,15 +127,16 @@ impl Line {
         self.extra.as_ref().map_or(0, |extra| usize::from(extra.frontier_limit))
     }
 
-    /// Whether the meters are those of `policy`, in its order.
+    /// Whether the meters are those of `policy`, in its order and of its kinds.
     #[inline]
     pub(crate) fn fits(&self, policy: &Policy) -> bool {
         let limits = policy.limits();
         self.meters.len() == limits.len()
-            && self.meters.iter().zip(limits).all(|(meter, limit)| meter.identity == limit.identity())
+            && self.meters.iter().zip(limits).all(|(meter, limit)| limit.owns(meter))
     }
 
-    /// Makes the meters those of `policy`, in its order. Without effect unless the policy's limits have changed.
+    /// Makes the meters those of `policy`, in its order. Without effect unless the policy's limits have changed, or a meter
+    /// is of another kind than its limit: that one is replaced by a fresh one.
     pub(crate) fn fit(&mut self, policy: &Policy) {
         if !self.fits(policy) {
             self.refit(policy);
@@ -157,9 +158,10 @@ impl Line {
         let mut meters = Vec::new();
         for limit in policy.limits() {
             let found = left.iter().position(|orphan| orphan.meter.identity == limit.identity());
-            let meter = found.map(|index| left.swap_remove(index)).map(|mut orphan| {
+            let found = found.map(|index| left.swap_remove(index)).filter(|orphan| limit.owns(&orphan.meter));
+            let meter = found.map(|mut orphan| {
                 // Slots end when they say, and are held by the clock, not by the line.
-                if !matches!(orphan.meter.state, State::Slots(_)) {
+                if !limit.has_slots() {
                     limit.advance(&mut orphan.meter, orphan.as_of, as_of);
                 }
                 orphan.meter

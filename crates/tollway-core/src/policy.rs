@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::bounds::{LIMITS_PER_POLICY_MAX, WAIT_DEFAULT, WAIT_MAX};
 use crate::fingerprint::Fingerprint;
-use crate::{Algorithm, Cost, Limit, LimitTextError, LocalShare, Name, NameError, Span};
+use crate::{Cost, Limit, LimitTextError, LocalShare, Name, NameError, Span};
 
 /// What to do while the store does not answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -151,7 +151,7 @@ impl Policy {
         let mut units: Vec<Name> = Vec::new();
         let mut unit_of = Vec::with_capacity(limits.len());
         for limit in &limits {
-            if is_concurrency(limit) {
+            if limit.has_slots() {
                 unit_of.push(ONE_SLOT);
                 continue;
             }
@@ -161,8 +161,8 @@ impl Policy {
                 units.push(limit.unit().clone());
             }
         }
-        let holds_slots = limits.iter().any(is_concurrency);
-        let slides = limits.iter().any(|limit| matches!(limit.algorithm(), Algorithm::Sliding(_)));
+        let holds_slots = limits.iter().any(Limit::has_slots);
+        let may_book = limits.iter().all(Limit::books_ahead);
         let hash = Fingerprint::new().text(name.as_str()).finish();
         let identities = limits.iter().map(Limit::identity).collect();
         Ok(Self {
@@ -171,7 +171,7 @@ impl Policy {
             limits: limits.into(),
             units: units.into(),
             unit_of: unit_of.into(),
-            may_book: !holds_slots && !slides,
+            may_book,
             holds_slots,
             max_wait: WAIT_DEFAULT,
             edge: Span::ZERO,
@@ -312,9 +312,7 @@ impl Policy {
 
     /// Whether units of it may be taken ahead: it says so, and every limit is a window.
     pub fn leases(&self) -> bool {
-        let window =
-            |limit: &Limit| matches!(limit.algorithm(), Algorithm::Window(_) | Algorithm::FromFirstCall(_));
-        self.lease != Lease::Off && !self.shadow && self.limits.iter().all(window)
+        self.lease != Lease::Off && !self.shadow && self.limits.iter().all(Limit::is_window)
     }
 
     /// The share of every limit that a process keeps to by itself while the store does not answer.
@@ -342,10 +340,6 @@ impl Policy {
             (limit, charge)
         })
     }
-}
-
-fn is_concurrency(limit: &Limit) -> bool {
-    matches!(limit.algorithm(), Algorithm::Concurrency { .. })
 }
 
 fn check_limits(name: &Name, limits: &[Limit]) -> Result<(), PolicyError> {

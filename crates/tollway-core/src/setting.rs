@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::SETTINGS_MAX;
 use crate::store::{Fault, Retry, StoreError};
-use crate::{Algorithm, Limit, LimitError, Name, Timestamp};
+use crate::{Limit, LimitError, Name, Timestamp};
 
 /// What was set for one limit of one policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,18 +91,6 @@ impl Limit {
     /// The same limit with what was set for it. The meter stays.
     pub fn with_setting(&self, setting: &Setting) -> Result<Self, LimitError> {
         self.with_amounts(setting.amount, setting.burst)
-    }
-
-    /// The same limit with another amount and, if it is a bucket, another burst. The meter stays.
-    pub fn with_amounts(&self, amount: u64, burst: Option<u64>) -> Result<Self, LimitError> {
-        let limit = self.with_amount(amount)?;
-        match (limit.algorithm(), burst) {
-            (Algorithm::Bucket { period, .. }, Some(burst)) => {
-                let algorithm = Algorithm::Bucket { period: *period, burst };
-                Ok(Self::new(limit.amount(), limit.unit().clone(), algorithm)?.named(limit.name().clone()))
-            }
-            _ => Ok(limit),
-        }
     }
 }
 

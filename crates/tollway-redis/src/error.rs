@@ -46,6 +46,10 @@ pub(crate) fn answered(code: &str, detail: &str) -> StoreError {
                           prefix with a hash tag, as in prefix={shared}:";
             said(Fault::Caller, Retry::Useless, advice)
         }
+        // Our script's word for a limit of a kind that it does not know. Not the store's fault, so that no fallback grants.
+        "KIND" => {
+            said(Fault::Caller, Retry::Useless, "; nothing was decided: this limit cannot be kept in Redis")
+        }
         // LINE is our script's word for what it stumbled over.
         "LINE" | "WRONGTYPE" => {
             let advice = "; a key of this line holds what Tollway did not write: DEL it to begin anew";
@@ -83,11 +87,13 @@ mod tests {
             ("NOAUTH", Retry::Useless),
             ("NOPERM", Retry::Useless),
             ("CROSSSLOT", Retry::Useless),
+            ("KIND", Retry::Useless),
             ("ERR", Retry::Useless),
         ] {
             assert_eq!(answered(code, "").retry, retry, "{code}");
         }
         assert_eq!(answered("CROSSSLOT", "").fault, Fault::Caller);
+        assert_eq!(answered("KIND", "").fault, Fault::Caller);
     }
 
     /// G7: who may not ask at all is not told apart by what it asks for; a line that cannot be read says nothing of others.

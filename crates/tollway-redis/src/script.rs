@@ -21,6 +21,7 @@ pub(crate) const TEXT: &str = concat!(
     include_str!("script/edge.lua"),
     include_str!("script/sliding.lua"),
     include_str!("script/slots.lua"),
+    include_str!("script/kind.lua"),
     include_str!("script/meter.lua"),
     include_str!("script/change.lua"),
     include_str!("script/memory.lua"),
@@ -35,24 +36,4 @@ pub(crate) const TEXT: &str = concat!(
 pub(crate) static HASH: LazyLock<String> = LazyLock::new(|| redis::Script::new(TEXT).get_hash().to_owned());
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tollway_core::bounds;
-
-    /// The bounds are the engine's.
-    #[test]
-    fn constants_are_the_same_on_both_sides() {
-        for line in [
-            format!("local MAX = {}", bounds::COUNT_MAX),
-            format!("(same - start) / {}))", bounds::EDGE_PART_OF_PERIOD),
-            format!("local SEARCH_STEPS_MAX = {}", bounds::SEARCH_STEPS_MAX),
-            format!("local PARTIES_PER_TAKE_MAX = {}", bounds::CHARGES_PER_TAKE_MAX),
-            format!("local CALL_IDS_MAX, REFUNDS_MAX = {}, {}", bounds::CALL_IDS_MAX, bounds::REFUNDS_MAX),
-            format!("local CALL_ID_REMEMBERED = {}", bounds::CALL_ID_REMEMBERED.as_micros()),
-            format!("local REFUND_REMEMBERED = {}", bounds::REFUND_REMEMBERED.as_micros()),
-            format!("local ORPHANS_MAX = {}", bounds::ORPHANS_MAX),
-        ] {
-            assert!(TEXT.contains(&format!("{line}\n")), "{line}");
-        }
-    }
-}
+mod tests;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tollway_core::bounds::AMOUNT_MAX;
 use tollway_core::{
-    Action, Algorithm, Answer, Charge, Clock, Cost, Decision, Fault, Limit, LineKey, Operation, Outcome,
-    PermitId, Policy, Store, StoreError, Subject, Terms, Timestamp, WhenStoreFails,
+    Action, Answer, Charge, Clock, Cost, Decision, Fault, Limit, LineKey, Operation, Outcome, PermitId,
+    Policy, Store, StoreError, Subject, Terms, Timestamp, WhenStoreFails,
 };
 use tollway_memory::MemoryStore;
 
@@ -144,9 +144,7 @@ impl Fallback {
             let name = owed.policy.units().get(unit);
             let of_unit = || limits().filter(|(limit, _)| Some(limit.unit()) == name);
             let counts = of_unit().map(|(_, used)| *used).max().unwrap_or(0);
-            let bursts = of_unit().filter(|(limit, _)| {
-                matches!(limit.algorithm(), Algorithm::Bucket { .. } | Algorithm::Paced(_))
-            });
+            let bursts = of_unit().filter(|(limit, _)| limit.refills());
             let most = bursts.map(|(limit, _)| limit.capacity()).min().unwrap_or(AMOUNT_MAX);
             owed.granted.of(unit).min(counts).min(most)
         });
@@ -218,16 +216,8 @@ pub(crate) enum FallbackOutcome {
 /// The policy with a share of every limit and burst, rounded down, at least 1.
 fn share_of(policy: &Policy) -> Option<Policy> {
     let share = |amount: u64| policy.local_share().of(amount);
-    let share_of_limit = |limit: &Limit| {
-        let algorithm = match limit.algorithm() {
-            Algorithm::Bucket { period, burst } => {
-                Algorithm::Bucket { period: *period, burst: share(*burst) }
-            }
-            other => other.clone(),
-        };
-        let made = Limit::new(share(limit.amount()), limit.unit().clone(), algorithm).ok()?;
-        Some(made.named(limit.name().clone()))
-    };
+    let share_of_limit =
+        |limit: &Limit| limit.with_amounts(share(limit.amount()), limit.burst().map(share)).ok();
     let limits: Option<Vec<Limit>> = policy.limits().iter().map(share_of_limit).collect();
     policy.with_limits(limits?).ok()
 }

@@ -1,7 +1,7 @@
 //! Keeping the slots of a long call: renewed at a third of their life, until the permit is dropped.
 
 use tokio::task::AbortHandle;
-use tollway_core::{Action, Algorithm, Outcome, PermitId, Span};
+use tollway_core::{Action, Limit, Outcome, PermitId, Span};
 
 use crate::bound_charges::BoundCharges;
 
@@ -34,10 +34,5 @@ pub(crate) fn keep_slots(charges: &BoundCharges, permit: PermitId, local: bool) 
 }
 
 fn shortest_life(charges: &BoundCharges) -> Option<Span> {
-    let limits = charges.charges().iter().flat_map(|charge| charge.policy.limits());
-    let lives = limits.filter_map(|limit| match limit.algorithm() {
-        Algorithm::Concurrency { expires } => Some(*expires),
-        _ => None,
-    });
-    lives.min()
+    charges.charges().iter().flat_map(|charge| charge.policy.limits()).filter_map(Limit::slots_expire).min()
 }

@@ -5,8 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tollway_core::{
-    Algorithm, Limit, LimitError, LimitTextError, Name, Policy, Setting, SettingChange, Settings, StoreError,
-    nearest,
+    Limit, LimitError, LimitTextError, Name, Policy, Setting, SettingChange, Settings, StoreError, nearest,
 };
 
 use crate::registry::Registry;
@@ -135,10 +134,7 @@ fn read_amounts(limit: &Limit, to: &str) -> Result<(u64, Option<u64>), SetLimitE
         return Ok((amount, None));
     }
     let wanted = to.parse::<Limit>()?.named(limit.name().clone());
-    let burst = match wanted.algorithm() {
-        Algorithm::Bucket { burst, .. } => Some(*burst),
-        _ => None,
-    };
+    let burst = wanted.burst();
     let set = limit.with_amounts(wanted.amount(), burst)?;
     if set != wanted {
         return Err(SetLimitError::AnotherLimit { to: to.to_owned(), limit: Box::new(limit.clone()) });

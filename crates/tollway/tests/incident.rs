@@ -31,7 +31,8 @@ async fn a_refusal_of_the_vendor_is_kept_with_its_evidence() {
 
 #[tokio::test]
 async fn only_so_many_incidents_and_acquisitions_are_kept() {
-    let limiter = Limiter::builder().policy("busy", ["100k / minute"]).unwrap().api_policy("busy").unwrap().build();
+    let limiter =
+        Limiter::builder().policy("busy", ["100k / minute"]).unwrap().api_policy("busy").unwrap().build();
     for number in 0..300 {
         let permit = limiter.take("busy").await.unwrap();
         let incident = permit.refused_by_vendor(&number.to_string()).await.remove(0);

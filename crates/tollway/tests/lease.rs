@@ -194,7 +194,8 @@ fn takes_that_cannot_be_leased_go_to_the_store() {
             .unwrap()
             .granted()
             .unwrap()
-            .decision().charges
+            .decision()
+            .charges
             .is_empty()
     );
     assert_eq!(process.asked(), asked + 2);

@@ -146,7 +146,10 @@ async fn readings_come_with_the_answer_if_they_were_asked_for() {
     assert_eq!(readings.map(|reading| reading.used).collect::<Vec<_>>(), [2, 1, 0, 1]);
     drop(permit(limiter.try_take("adobe").await));
     let no = denied(limiter.try_take("adobe").with_readings().await);
-    assert_eq!((no.decision().charges[0].readings[0].used, no.decision().charges[0].readings[0].remaining), (3, 0));
+    assert_eq!(
+        (no.decision().charges[0].readings[0].used, no.decision().charges[0].readings[0].remaining),
+        (3, 0)
+    );
     assert!(denied(limiter.try_take("adobe").await).decision().charges.is_empty());
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tollway::core::{Answer, Fault, Lease, Operation, Retry, Action};
+use tollway::core::{Action, Answer, Fault, Lease, Operation, Retry};
 use tollway::{Limiter, Policy, Span, Store, StoreError, Timestamp};
 use tollway_memory::{FileStore, MemoryStore};
 use tollway_testkit::ManualClock;

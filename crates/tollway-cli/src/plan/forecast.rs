@@ -1,6 +1,6 @@
 //! The plan itself: the rate that all limits allow together, which of them holds it up, and when it is done.
 
-use tollway::core::{Algorithm, Limit};
+use tollway::core::Limit;
 use tollway::{Span, Timestamp};
 
 use super::flow::Flow;
@@ -160,7 +160,7 @@ impl Workers {
 
 /// Without a limit that calls wear down there is no rate.
 fn nothing_limits(charges: &[(&Limit, u64)]) -> Failure {
-    let slots = charges.iter().find(|(limit, _)| matches!(limit.algorithm(), Algorithm::Concurrency { .. }));
+    let slots = charges.iter().find(|(limit, _)| limit.has_slots());
     match (slots, charges.first()) {
         (Some((limit, _)), _) => {
             Failure::usage(format!("how many calls \"{limit}\" lets through depends on how long one takes"))

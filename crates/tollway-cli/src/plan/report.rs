@@ -1,6 +1,6 @@
 //! The plan for people: scenarios side by side, then what is used of each limit.
 
-use tollway::core::{Algorithm, Limit};
+use tollway::core::Limit;
 use tollway::{Span, Timestamp};
 
 use super::forecast::{Forecast, Load, Moment, Workers};
@@ -129,10 +129,10 @@ fn write_limits(forecast: &Forecast, load: &Load, output: &Output) -> Result<(),
 }
 
 fn why_not_counted(limit: &Limit) -> String {
-    match limit.algorithm() {
-        Algorithm::Concurrency { .. } => "not counted: say how long a call takes with --latency".to_owned(),
-        _ => format!("not counted: say what a call takes with --cost {}=N", limit.unit()),
+    if limit.has_slots() {
+        return "not counted: say how long a call takes with --latency".to_owned();
     }
+    format!("not counted: say what a call takes with --cost {}=N", limit.unit())
 }
 
 /// Rounded to a tenth.

@@ -18,7 +18,7 @@ pub(super) fn last_grant(
     latency: Option<Span>,
 ) -> Option<Moment> {
     let limits: Vec<Limit> = policy.limits().iter().filter_map(|limit| with_slots(limit, latency)).collect();
-    let slots = limits.iter().filter(|limit| is_concurrency(limit)).map(|limit| u128::from(limit.amount()));
+    let slots = limits.iter().filter(|limit| limit.has_slots()).map(|limit| u128::from(limit.amount()));
     let work = slots.sum::<u128>().saturating_add(limits.len() as u128);
     // A call is decided twice at least if it has to wait.
     if calls.checked_mul(work)?.checked_mul(2)? > WORK_MAX {
@@ -51,13 +51,9 @@ fn grant(party: &Party<'_>, line: &mut [Line], permit: PermitId, mut now: Timest
 
 /// The limit, with slots that live as long as a call takes.
 fn with_slots(limit: &Limit, latency: Option<Span>) -> Option<Limit> {
-    if !is_concurrency(limit) {
+    if !limit.has_slots() {
         return Some(limit.clone());
     }
     let algorithm = Algorithm::Concurrency { expires: latency? };
     Some(Limit::new(limit.amount(), limit.unit().clone(), algorithm).ok()?.named(limit.name().clone()))
-}
-
-fn is_concurrency(limit: &Limit) -> bool {
-    matches!(limit.algorithm(), Algorithm::Concurrency { .. })
 }

@@ -115,14 +115,15 @@ fn amounts(before: &Limit, after: &Limit) -> String {
     if before.amount() != after.amount() {
         parts.push(format!("{} -> {}", count(before.amount()), count(after.amount())));
     }
-    match (before.algorithm(), after.algorithm()) {
-        (Algorithm::Bucket { burst: old, .. }, Algorithm::Bucket { burst: new, .. }) if old != new => {
-            parts.push(format!("burst {} -> {}", count(*old), count(*new)));
-        }
-        (Algorithm::Concurrency { expires: old }, Algorithm::Concurrency { expires: new }) if old != new => {
-            parts.push(format!("expires {} -> {}", span(*old), span(*new)));
-        }
-        _ => {}
+    if let (Some(old), Some(new)) = (before.burst(), after.burst())
+        && old != new
+    {
+        parts.push(format!("burst {} -> {}", count(old), count(new)));
+    }
+    if let (Some(old), Some(new)) = (before.slots_expire(), after.slots_expire())
+        && old != new
+    {
+        parts.push(format!("expires {} -> {}", span(old), span(new)));
     }
     parts.join(", ")
 }
@@ -135,14 +136,19 @@ fn what_makes_it_another(before: &Limit, after: &Limit) -> String {
     if before.unit() != after.unit() {
         parts.push("unit");
     }
-    match (before.algorithm(), after.algorithm()) {
-        (Algorithm::Window(old), Algorithm::Window(new)) => parts.extend(calendar_change(old, new)),
-        (old, new) if std::mem::discriminant(old) != std::mem::discriminant(new) => parts.push("algorithm"),
-        (Algorithm::Concurrency { .. }, _) => {}
-        (old, new) if period(old) != period(new) => parts.push("period"),
-        _ => {}
-    }
+    parts.extend(algorithm_change(before, after));
     format!("the {} changed", parts.join(" and the "))
+}
+
+fn algorithm_change(before: &Limit, after: &Limit) -> Option<&'static str> {
+    let (old, new) = (before.algorithm(), after.algorithm());
+    if std::mem::discriminant(old) != std::mem::discriminant(new) {
+        return Some("algorithm");
+    }
+    match (before.calendar(), after.calendar()) {
+        (Some(old), Some(new)) => calendar_change(old, new),
+        (None, _) | (_, None) => (period(old) != period(new)).then_some("period"),
+    }
 }
 
 fn calendar_change(old: &Calendar, new: &Calendar) -> Option<&'static str> {

@@ -38,10 +38,7 @@ pub(super) fn limit(limit: &Limit, now: Timestamp) -> String {
 
 /// When an aligned window ends and the next one starts; other limits have no such time.
 pub(super) fn next_reset(limit: &Limit, now: Timestamp) -> Option<Timestamp> {
-    match limit.algorithm() {
-        Algorithm::Window(calendar) => Some(calendar.window_at(now).1),
-        _ => None,
-    }
+    limit.calendar().map(|calendar| calendar.window_at(now).1)
 }
 
 fn window(calendar: &Calendar, now: Timestamp) -> String {

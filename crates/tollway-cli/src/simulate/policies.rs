@@ -1,6 +1,6 @@
 //! The policies on trial: the one that was named or brought along, and what it would be with another limit.
 
-use tollway::core::{Algorithm, bounds::WAIT_MAX, nearest};
+use tollway::core::{bounds::WAIT_MAX, nearest};
 use tollway::{Limit, Policy, Span};
 
 use super::Arguments;
@@ -80,11 +80,8 @@ fn what_if(policy: &Policy, limit: &Limit) -> Result<Policy, Failure> {
 
 /// A log does not say how long calls took, so nobody can say how many there were at a time.
 fn without_slots(policy: &Policy, context: &Context) -> Result<Policy, Failure> {
-    let (slots, limits): (Vec<Limit>, Vec<Limit>) = policy
-        .limits()
-        .iter()
-        .cloned()
-        .partition(|limit| matches!(limit.algorithm(), Algorithm::Concurrency { .. }));
+    let (slots, limits): (Vec<Limit>, Vec<Limit>) =
+        policy.limits().iter().cloned().partition(|limit| limit.has_slots());
     let Some(slot) = slots.first() else { return Ok(policy.clone()) };
     let why = "a log does not say how long calls took";
     if limits.is_empty() {
@@ -98,9 +95,7 @@ fn check_wait(policy: &Policy, max_wait: Span) -> Result<(), Failure> {
     if max_wait == Span::ZERO {
         return Ok(());
     }
-    if let Some(limit) =
-        policy.limits().iter().find(|limit| matches!(limit.algorithm(), Algorithm::Sliding(_)))
-    {
+    if let Some(limit) = policy.limits().iter().find(|limit| limit.slides()) {
         return Err(Failure::usage(format!(
             "waits under `{limit}` cannot be simulated: a sliding limit books nobody ahead"
         ))

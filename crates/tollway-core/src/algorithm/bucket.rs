@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Correction;
 use crate::bounds::COUNT_MAX;
 use crate::{Span, Timestamp};
 
@@ -103,8 +104,27 @@ impl Bucket {
         self.used = self.used.saturating_add(charge).min(COUNT_MAX);
     }
 
+    /// Refills for `elapsed` and takes `charge`; says whether no more than `capacity` is used (I1).
+    #[inline]
+    pub(super) fn debit_after(&mut self, rate: Rate, capacity: u64, charge: u64, elapsed: Span) -> bool {
+        *self = self.after(rate, elapsed);
+        self.debit(charge);
+        self.whole() <= capacity
+    }
+
+    /// Corrects a permit; says whether it could. Units come back only to a permit that is `young`, that is, of which a
+    /// full refill has not passed.
+    pub(super) fn settle(&mut self, correction: Correction, young: bool) -> bool {
+        let Correction { reserved, actual, .. } = correction;
+        self.debit(actual.saturating_sub(reserved));
+        if young {
+            self.credit(reserved.saturating_sub(actual));
+        }
+        young || actual >= reserved
+    }
+
     /// Gives units back; never above full.
-    pub(super) fn credit(&mut self, units: u64) {
+    fn credit(&mut self, units: u64) {
         match self.used.checked_sub(units) {
             Some(used) => self.used = used,
             None => *self = Self::default(),

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{Debited, Room};
 use crate::{PermitId, Span, Timestamp};
 
 /// One call under way.
@@ -14,7 +15,7 @@ pub struct Slot {
 }
 
 /// How many slots are held at `at`.
-pub(super) fn held(slots: &[Slot], at: Timestamp) -> usize {
+fn held(slots: &[Slot], at: Timestamp) -> usize {
     slots.iter().filter(|slot| slot.expires > at).count()
 }
 
@@ -28,10 +29,41 @@ pub(super) fn earliest(slots: &[Slot], amount: u64, from: Timestamp) -> Timestam
     ends.get(too_many).copied().unwrap_or(from)
 }
 
-/// Holds a slot for `permit`, and forgets those that have expired.
-pub(super) fn hold(slots: &mut Vec<Slot>, permit: PermitId, at: Timestamp, expires: Span) {
+/// How many slots are held at `at`, as an amount.
+pub(super) fn used(slots: &[Slot], at: Timestamp) -> u64 {
+    u64::try_from(held(slots, at)).unwrap_or(u64::MAX)
+}
+
+/// Forgets the slots that have expired at `at`.
+pub(super) fn expire(slots: &mut Vec<Slot>, at: Timestamp) {
     slots.retain(|slot| slot.expires > at);
-    slots.push(Slot { permit, expires: at.plus(expires) });
+}
+
+/// Forgets the slots that have expired, and holds one for `permit` if the take charges one.
+pub(super) fn debit(
+    slots: &mut Vec<Slot>,
+    room: Room,
+    permit: PermitId,
+    at: Timestamp,
+    expires: Span,
+) -> Debited {
+    expire(slots, at);
+    let mut good_until = Timestamp::MAX;
+    if room.charge > 0 {
+        good_until = at.plus(expires);
+        slots.push(Slot { permit, expires: good_until });
+    }
+    Debited { good_until, expires: last_end(slots), holds: used(slots, at) <= room.amount }
+}
+
+/// When the last slot expires.
+pub(super) fn last_end(slots: &[Slot]) -> Timestamp {
+    slots.iter().map(|slot| slot.expires).max().unwrap_or(Timestamp::EPOCH)
+}
+
+/// Frees the slot of `permit`, expired or not.
+pub(super) fn free(slots: &mut Vec<Slot>, permit: PermitId) {
+    slots.retain(|slot| slot.permit != permit);
 }
 
 /// Whether `permit` holds a slot at `at`.

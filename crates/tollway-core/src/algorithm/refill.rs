@@ -38,6 +38,13 @@ impl Refill {
         self.full_time
     }
 
+    /// The whole units that come back in this time, rounded up.
+    pub(crate) fn refilled_in(&self, elapsed: Span) -> u64 {
+        let total = u128::from(elapsed.as_micros()).saturating_mul(u128::from(self.rate.amount));
+        let period = u128::from(self.rate.period.as_micros().max(1));
+        u64::try_from(total.div_ceil(period)).unwrap_or(u64::MAX)
+    }
+
     /// In how long nothing of a bucket is used any more. Or longer, by less than one unit takes and a microsecond for each: a
     /// part of a unit counts as a whole one. Good enough to forget it by, and needs no division.
     pub(crate) fn surely_full_in(&self, bucket: Bucket) -> Span {

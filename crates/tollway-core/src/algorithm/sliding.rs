@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{Correction, Debited};
 use crate::bounds::COUNT_MAX;
 use crate::{Span, Timestamp};
 
@@ -31,7 +32,7 @@ impl Sliding {
     }
 
     /// The weighted count at `at`, in units times the period, so that nothing is rounded.
-    pub(super) fn weighted(self, period: Span, at: Timestamp) -> u128 {
+    fn weighted(self, period: Span, at: Timestamp) -> u128 {
         let now = self.at(period, at);
         let left = period.as_micros().saturating_sub(at.since(now.start).as_micros());
         let previous = u128::from(now.previous).saturating_mul(u128::from(left));
@@ -55,7 +56,23 @@ impl Sliding {
         self.current = self.current.saturating_add(charge).min(COUNT_MAX);
     }
 
-    pub(super) fn settle(&mut self, period: Span, booked_at: Timestamp, reserved: u64, actual: u64) -> bool {
+    /// The two windows at `at`, with `charge` taken from the current one.
+    pub(super) fn debit_at(&mut self, period: Span, amount: u64, charge: u64, at: Timestamp) -> Debited {
+        *self = self.at(period, at);
+        self.debit(charge);
+        let holds = self.used(period, at) <= amount;
+        Debited { good_until: Timestamp::MAX, expires: self.good_as_new_at(period), holds }
+    }
+
+    /// The weighted count at `at`, rounded up to whole units.
+    pub(super) fn used(self, period: Span, at: Timestamp) -> u64 {
+        let weighted = self.weighted(period, at).div_ceil(u128::from(period.as_micros().max(1)));
+        u64::try_from(weighted).unwrap_or(u64::MAX)
+    }
+
+    /// Corrects a permit of the current window; says whether it was booked in it.
+    pub(super) fn settle(&mut self, period: Span, correction: Correction) -> bool {
+        let Correction { booked_at, reserved, actual } = correction;
         let here = self.start <= booked_at && booked_at < self.start.plus(period);
         if here {
             self.current = self.current.saturating_sub(reserved);

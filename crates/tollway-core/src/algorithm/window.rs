@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{Correction, Debited};
 use crate::bounds::{COUNT_MAX, EDGE_PART_OF_PERIOD};
 use crate::{Calendar, Span, Timestamp};
 
@@ -100,10 +101,50 @@ impl Window {
         self.count = self.count.saturating_add(charge).min(COUNT_MAX);
     }
 
-    /// Replaces what was reserved in this window by what was used; says nothing of whether it was reserved in this one.
-    pub(super) fn settle(&mut self, reserved: u64, actual: u64) {
-        self.count = self.count.saturating_sub(reserved);
-        self.debit(actual);
+    /// The window at `at`, with the charge taken from it.
+    #[inline]
+    pub(super) fn debit_at(&mut self, calendar: &Calendar, room: Room, at: Timestamp) -> Debited {
+        *self = self.at(calendar, at);
+        self.debit(room.charge);
+        let good_until = self.good_until(calendar, room.edge);
+        Debited { good_until, expires: self.good_as_new_at(), holds: self.count <= room.amount }
+    }
+
+    /// The same for a window of `period` that begins with its first take.
+    pub(super) fn debit_unaligned_at(&mut self, period: Span, room: Room, at: Timestamp) -> Debited {
+        *self = self.running_at(at);
+        self.debit_unaligned(room.charge, at, period);
+        Debited { good_until: self.end, expires: self.end, holds: self.count <= room.amount }
+    }
+
+    /// When an aligned window is as good as new: at once if nothing was taken in it.
+    #[inline]
+    pub(super) fn good_as_new_at(self) -> Timestamp {
+        if self.count == 0 { Timestamp::EPOCH } else { self.end }
+    }
+
+    /// Corrects a permit of this window; says whether it was booked in this one.
+    pub(super) fn settle_at(&mut self, calendar: &Calendar, correction: Correction) -> bool {
+        let here = calendar.window_at(correction.booked_at).1 == self.end;
+        self.settle_if(here, correction)
+    }
+
+    /// The same for a window of `period` that begins with its first take.
+    pub(super) fn settle_unaligned(&mut self, period: Span, correction: Correction) -> bool {
+        self.settle_if(self.began_for(correction.booked_at, period), correction)
+    }
+
+    fn settle_if(&mut self, here: bool, correction: Correction) -> bool {
+        if here {
+            self.count = self.count.saturating_sub(correction.reserved);
+            self.debit(correction.actual);
+        }
+        here
+    }
+
+    /// Whether a permit booked at `booked_at` lies in this window from first call.
+    pub(super) fn began_for(self, booked_at: Timestamp, period: Span) -> bool {
+        booked_at < self.end && self.end <= booked_at.plus(period)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod calendar;
 mod draft;
+mod kinds;
 mod parse;
 mod table;
 mod words;
@@ -130,12 +131,13 @@ impl Limit {
 
     /// The same limit with another amount; a bucket whose burst was its amount keeps it so. The meter stays.
     pub fn with_amount(&self, amount: u64) -> Result<Self, LimitError> {
-        let mut algorithm = self.algorithm.clone();
-        if let Algorithm::Bucket { burst, .. } = &mut algorithm
-            && *burst == self.amount
-        {
-            *burst = amount;
-        }
+        self.with_amounts(amount, None)
+    }
+
+    /// The same limit with another amount and, if it is a bucket, another burst. The meter stays.
+    pub fn with_amounts(&self, amount: u64, burst: Option<u64>) -> Result<Self, LimitError> {
+        let follows = self.burst().filter(|burst| *burst == self.amount).map(|_| amount);
+        let algorithm = kinds::with_burst(&self.algorithm, burst.or(follows));
         Ok(Self::new(amount, self.unit.clone(), algorithm)?.named(self.name.clone()))
     }
 
@@ -202,13 +204,7 @@ impl Limit {
 
     /// The whole units that a bucket refills in this time, rounded up.
     pub(crate) fn refilled_in(&self, elapsed: Span) -> u64 {
-        match &self.algorithm {
-            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
-                let total = u128::from(elapsed.as_micros()).saturating_mul(u128::from(self.amount));
-                u64::try_from(total.div_ceil(u128::from(period.as_micros().max(1)))).unwrap_or(u64::MAX)
-            }
-            _ => 0,
-        }
+        self.refill.map_or(0, |refill| refill.refilled_in(elapsed))
     }
 
     /// How long an empty bucket takes to fill, rounded up; zero for limits that do not refill.
@@ -227,7 +223,10 @@ fn capacity(amount: u64, algorithm: &Algorithm) -> u64 {
     match algorithm {
         Algorithm::Bucket { burst, .. } => *burst,
         Algorithm::Paced(_) => 1,
-        _ => amount,
+        Algorithm::Window(_)
+        | Algorithm::FromFirstCall(_)
+        | Algorithm::Sliding(_)
+        | Algorithm::Concurrency { .. } => amount,
     }
 }
 
@@ -236,7 +235,10 @@ fn refill(amount: u64, capacity: u64, algorithm: &Algorithm) -> Option<Refill> {
         Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
             Some(Refill::new(amount, *period, capacity))
         }
-        _ => None,
+        Algorithm::Window(_)
+        | Algorithm::FromFirstCall(_)
+        | Algorithm::Sliding(_)
+        | Algorithm::Concurrency { .. } => None,
     }
 }
 

@@ -11,7 +11,11 @@ use crate::{Name, Span};
 pub(super) fn default_name(unit: &Name, algorithm: &Algorithm) -> Name {
     let text = match algorithm {
         Algorithm::Concurrency { .. } => "concurrent".to_owned(),
-        _ => format!("{unit}_per_{}", period_words(algorithm).replace(' ', "_")),
+        Algorithm::Window(_)
+        | Algorithm::FromFirstCall(_)
+        | Algorithm::Sliding(_)
+        | Algorithm::Bucket { .. }
+        | Algorithm::Paced(_) => format!("{unit}_per_{}", period_words(algorithm).replace(' ', "_")),
     };
     // Only a unit close to the bound can be too long with its period behind it; its own name is then as good.
     Name::new(&text).unwrap_or_else(|_| unit.clone())
@@ -21,12 +25,21 @@ pub(super) fn default_name(unit: &Name, algorithm: &Algorithm) -> Name {
 pub(super) fn identity(name: &Name, unit: &Name, algorithm: &Algorithm) -> u32 {
     let zone = match algorithm {
         Algorithm::Window(Calendar::Day(zone) | Calendar::Week(zone) | Calendar::Month(zone)) => zone.name(),
-        _ => "",
+        Algorithm::Window(Calendar::Every(_))
+        | Algorithm::FromFirstCall(_)
+        | Algorithm::Sliding(_)
+        | Algorithm::Bucket { .. }
+        | Algorithm::Paced(_)
+        | Algorithm::Concurrency { .. } => "",
     };
     // How long a slot lives is a behaviour, like an amount: changing it must not forget who holds one.
     let period = match algorithm {
         Algorithm::Concurrency { .. } => String::new(),
-        _ => period_words(algorithm),
+        Algorithm::Window(_)
+        | Algorithm::FromFirstCall(_)
+        | Algorithm::Sliding(_)
+        | Algorithm::Bucket { .. }
+        | Algorithm::Paced(_) => period_words(algorithm),
     };
     let parts = [name.as_str(), unit.as_str(), algorithm_word(algorithm), &period, zone];
     // Half of it is plenty to tell a handful of limits apart, and a policy refuses two that look alike. Never 0.
@@ -37,19 +50,22 @@ pub(super) fn write_limit(limit: &Limit, f: &mut fmt::Formatter<'_>) -> fmt::Res
     if *limit.name() != default_name(limit.unit(), limit.algorithm()) {
         write!(f, "{}: ", limit.name())?;
     }
-    let amount = limit.amount();
-    if let Algorithm::Concurrency { expires } = limit.algorithm() {
-        write!(f, "{amount} concurrent")?;
-        return if *expires == SLOT_EXPIRES_DEFAULT { Ok(()) } else { write!(f, " expires {expires}") };
-    }
-    write!(f, "{amount} {} / {}", limit.unit(), written_period(limit.algorithm()))?;
-    match limit.algorithm() {
-        Algorithm::Window(Calendar::Day(zone) | Calendar::Week(zone) | Calendar::Month(zone)) => {
-            if zone.name() == "UTC" { Ok(()) } else { write!(f, " in {zone}") }
+    let (amount, unit, algorithm) = (limit.amount(), limit.unit(), limit.algorithm());
+    let rate = || format!("{amount} {unit} / {}", written_period(algorithm));
+    match algorithm {
+        Algorithm::Window(Calendar::Day(zone) | Calendar::Week(zone) | Calendar::Month(zone))
+            if zone.name() != "UTC" =>
+        {
+            write!(f, "{} in {zone}", rate())
         }
-        Algorithm::Window(_) | Algorithm::Concurrency { .. } => Ok(()),
-        Algorithm::Bucket { burst, .. } if *burst != amount => write!(f, " bucket burst {burst}"),
-        other => write!(f, " {}", algorithm_word(other)),
+        Algorithm::Window(_) => f.write_str(&rate()),
+        Algorithm::Bucket { burst, .. } if *burst != amount => write!(f, "{} bucket burst {burst}", rate()),
+        Algorithm::FromFirstCall(_)
+        | Algorithm::Sliding(_)
+        | Algorithm::Bucket { .. }
+        | Algorithm::Paced(_) => write!(f, "{} {}", rate(), algorithm_word(algorithm)),
+        Algorithm::Concurrency { expires: SLOT_EXPIRES_DEFAULT } => write!(f, "{amount} concurrent"),
+        Algorithm::Concurrency { expires } => write!(f, "{amount} concurrent expires {expires}"),
     }
 }
 
@@ -86,7 +102,12 @@ fn written_period(algorithm: &Algorithm) -> String {
             let hours = period.as_micros().checked_div(Span::from_hours(1).as_micros()).unwrap_or(0);
             format!("{hours} hours")
         }
-        _ => period_words(algorithm),
+        Algorithm::Window(_)
+        | Algorithm::FromFirstCall(_)
+        | Algorithm::Sliding(_)
+        | Algorithm::Bucket { .. }
+        | Algorithm::Paced(_)
+        | Algorithm::Concurrency { .. } => period_words(algorithm),
     }
 }
 

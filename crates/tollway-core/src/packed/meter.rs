@@ -62,10 +62,10 @@ impl PackedMeter {
     /// Nothing if it is no meter of this limit's.
     #[inline(always)]
     pub(super) fn take(&mut self, limit: &Limit, charge: Charge) -> Option<Result<Debited, Timestamp>> {
-        match limit.refill() {
-            Some(refill) if !self.is_window() => Some(self.take_from_bucket(refill, charge)),
-            None if self.is_window() => self.take_from_window(limit, charge),
-            _ => None,
+        match (limit.refill(), self.is_window()) {
+            (Some(refill), false) => Some(self.take_from_bucket(refill, charge)),
+            (None, true) => self.take_from_window(limit, charge),
+            (Some(_), true) | (None, false) => None,
         }
     }
 
@@ -84,7 +84,10 @@ impl PackedMeter {
         let (taken, calendar) = match limit.algorithm() {
             Algorithm::Window(calendar) => (self.window().take(calendar, room, now), Some(calendar)),
             Algorithm::FromFirstCall(period) => (self.window().take_unaligned(*period, room, now), None),
-            _ => return None,
+            Algorithm::Sliding(_)
+            | Algorithm::Bucket { .. }
+            | Algorithm::Paced(_)
+            | Algorithm::Concurrency { .. } => return None,
         };
         Some(taken.map(|window| {
             *self = Self::of_window(window);

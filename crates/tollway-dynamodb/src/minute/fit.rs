@@ -1,8 +1,6 @@
 //! What fits a table of minutes: one limit of requests a minute, and takes that need nothing remembered.
 
-use tollway_core::{
-    Action, Algorithm, Calendar, Fault, Limit, Operation, Policy, REQUESTS, Retry, StoreError, Subject,
-};
+use tollway_core::{Action, Calendar, Fault, Limit, Operation, Policy, REQUESTS, Retry, StoreError, Subject};
 
 use super::Layout;
 use super::counter::MINUTE;
@@ -28,8 +26,7 @@ pub fn check_policy(layout: Layout, policy: &Policy) -> Result<(), String> {
 }
 
 fn check_limit(limit: &Limit) -> Result<(), String> {
-    let minutes =
-        matches!(limit.algorithm(), Algorithm::Window(Calendar::Every(period)) if *period == MINUTE);
+    let minutes = matches!(limit.calendar(), Some(Calendar::Every(period)) if *period == MINUTE);
     if !minutes {
         return Err(format!(
             "an item counts a minute of the clock, not {limit}; write `200 requests / minute`"

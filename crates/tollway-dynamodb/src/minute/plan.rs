@@ -117,7 +117,7 @@ fn capacity_and_amount(operation: &Operation) -> Option<(u64, u64)> {
 fn count_of(lines: &[Line]) -> u64 {
     match lines.first().and_then(|line| line.meters.first()).map(|meter| &meter.state) {
         Some(State::Window(window)) => window.count,
-        _ => 0,
+        Some(State::Sliding(_) | State::Bucket(_) | State::Slots(_)) | None => 0,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a caller who was denied is told, in the words that callers of such APIs know.
 
-use tollway_core::{Algorithm, Limit, Period, Span};
+use tollway_core::{Limit, Period, Span};
 
 /// The sentence of a 429: which limit, and whether it is that of callers without credentials.
 ///
@@ -17,11 +17,12 @@ use tollway_core::{Algorithm, Limit, Period, Span};
 pub fn too_many_requests(limit: &Limit, anonymous: bool) -> String {
     let whose = if anonymous { "anonymous access" } else { "this Consumer" };
     let (amount, unit) = (limit.amount(), limit.unit());
-    match (limit.algorithm(), limit.period()) {
-        (Algorithm::Concurrency { .. }, _) | (_, None) => {
+    match limit.period() {
+        // Only slots have no period.
+        None => {
             format!("Too Many Requests. We only allow {amount} requests at the same time for {whose}.")
         }
-        (_, Some(period)) => {
+        Some(period) => {
             format!("Too Many Requests. We only allow {amount} {unit} {} for {whose}.", per(period))
         }
     }

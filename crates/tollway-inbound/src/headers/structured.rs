@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tollway_core::{Algorithm, Span, Timestamp};
+use tollway_core::{Span, Timestamp};
 
 use super::{Shown, whole_seconds};
 
@@ -13,7 +13,7 @@ const INTEGER_MAX: u64 = 999_999_999_999_999;
 pub(super) fn policies<'a>(shown: impl Iterator<Item = &'a Shown<'a>>) -> String {
     list(shown, |one, text| {
         let _ = write!(text, ";q={}", one.limit.amount().min(INTEGER_MAX));
-        if matches!(one.limit.algorithm(), Algorithm::Concurrency { .. }) {
+        if one.limit.has_slots() {
             text.push_str(";qu=\"concurrent-requests\"");
         } else if one.limit.unit().as_str() != "requests" {
             text.push_str(";qu=");

@@ -34,8 +34,15 @@ pub(crate) fn periods(policy: &Policy) -> Result<Vec<Period>, StoreError> {
 }
 
 fn period(limit: &Limit) -> Result<Period, String> {
-    let Algorithm::FromFirstCall(span) = limit.algorithm() else {
-        return Err("its window does not begin with the first call; write `from first call`".to_owned());
+    let span = match limit.algorithm() {
+        Algorithm::FromFirstCall(span) => span,
+        Algorithm::Window(_)
+        | Algorithm::Sliding(_)
+        | Algorithm::Bucket { .. }
+        | Algorithm::Paced(_)
+        | Algorithm::Concurrency { .. } => {
+            return Err("its window does not begin with the first call; write `from first call`".to_owned());
+        }
     };
     if limit.unit().as_str() != REQUESTS {
         return Err(format!("it counts {}, and the keys count {REQUESTS}", limit.unit()));

@@ -43,7 +43,9 @@ parts.change = function()
       if orphan then
         meters[i] = orphan.meter
         -- Slots end when they say, and are held by the clock, not by the line.
-        if limit.kind ~= "slots" then engine.meter.advance(limit, orphan.meter, orphan.as_of, as_of) end
+        if not engine.kind.has_slots(limit) then
+          engine.meter.advance(limit, orphan.meter, orphan.as_of, as_of)
+        end
       else
         meters[i] = engine.meter.fresh_meter(limit)
       end
@@ -89,7 +91,12 @@ parts.change = function()
 
   local function has_bucket(policy)
     for _, limit in ipairs(policy.limits) do
-      if limit.kind == "bucket" then return true end
+      -- Most denials come here, and need no part but this one.
+      local kind = limit.kind
+      if kind == "bucket" then return true end
+      if kind ~= "every" and kind ~= "calendar" and kind ~= "first" and kind ~= "sliding" and kind ~= "slots" then
+        engine.kind.unknown(limit)
+      end
     end
     return false
   end

@@ -6,15 +6,20 @@ parts.correct = function()
 
   local REFUND_REMEMBERED = 600000000
 
+  local function memory_of(limit)
+    local kind = limit.kind
+    if kind == "bucket" then return limit.refill_time end
+    if kind == "sliding" then return 2 * limit.period end
+    if kind == "every" or kind == "calendar" or kind == "first" or kind == "slots" then return limit.period end
+    return engine.kind.unknown(limit)
+  end
+
   -- Limit::longest_memory, of all limits of the parties: how long a take may matter at the most.
   local function longest_memory(parties)
     local longest = 0
     for _, party in ipairs(parties) do
       for _, limit in ipairs(party.policy.limits) do
-        local kind, memory = limit.kind, limit.period
-        if kind == "bucket" then memory = limit.refill_time end
-        if kind == "sliding" then memory = 2 * limit.period end
-        longest = max(longest, memory)
+        longest = max(longest, memory_of(limit))
       end
     end
     return longest
@@ -36,9 +41,11 @@ parts.correct = function()
     local here
     if kind == "first" then
       here = booked_at < meter[2] and meter[2] <= plus(booked_at, limit.period)
-    else
+    elseif kind == "every" or kind == "calendar" then
       local _, ends = engine.window.around(limit, booked_at)
       here = ends == meter[2]
+    else
+      engine.kind.unknown(limit)
     end
     if here then meter[3] = min(since(meter[3], reserved) + actual, MAX) end
     return here
@@ -52,7 +59,7 @@ parts.correct = function()
       local meter, reserved = line.meters[i], party.charges[i]
       engine.meter.advance(limit, meter, as_of, to)
       engine.meter.free(limit, meter, booking.permit)
-      if limit.kind ~= "slots" then
+      if not engine.kind.has_slots(limit) then
         if not actual[i] then
           whole = whole and reserved == 0
         elseif actual[i] ~= reserved then
@@ -88,7 +95,7 @@ parts.correct = function()
     for index, party in ipairs(parties) do
       for i, limit in ipairs(party.policy.limits) do
         local more = party.actual and since(party.actual[i], party.charges[i]) or 0
-        if not party.policy.shadow and limit.kind == "bucket" and more > limit.capacity then
+        if not party.policy.shadow and engine.kind.refills(limit) and more > limit.capacity then
           return { "refused", "overrun", index - 1, i - 1, more }
         end
       end
@@ -138,7 +145,7 @@ parts.correct = function()
       if not undo(party, line, booking.permit, now) then
         local nothing = {}
         for i, limit in ipairs(party.policy.limits) do
-          nothing[i] = not (booking.at > now and limit.kind == "bucket") and 0
+          nothing[i] = not (booking.at > now and engine.kind.refills(limit)) and 0
         end
         whole = correct_line(party, line, booking, nothing, now) and whole
       end
@@ -173,7 +180,7 @@ parts.correct = function()
   function correct.holds_all_slots(parties, lines, permit, now, shadows_too)
     for index, party in ipairs(parties) do
       for i, limit in ipairs(party.policy.limits) do
-        local asked = limit.kind == "slots" and (shadows_too or not party.policy.shadow)
+        local asked = engine.kind.has_slots(limit) and (shadows_too or not party.policy.shadow)
         if asked and not engine.meter.holds_slot(limit, lines[index].meters[i], permit, now) then return false end
       end
     end
@@ -189,7 +196,9 @@ parts.correct = function()
       local line = lines[index]
       engine.change.bring_to(line, party.policy, now)
       for i, limit in ipairs(party.policy.limits) do
-        if limit.kind == "slots" then engine.slots.renew(line.meters[i][2], permit, plus(now, limit.period)) end
+        if engine.kind.has_slots(limit) then
+          engine.slots.renew(line.meters[i][2], permit, plus(now, limit.period))
+        end
       end
       engine.change.note_expiry(line, party.policy)
     end

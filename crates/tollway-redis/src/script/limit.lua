@@ -1,6 +1,6 @@
 -- The questions that a decision asks every algorithm. Beside algorithm/mod.rs. A limit is what the caller sent:
 -- kind, identity, amount, capacity, period; refill_time of a bucket; windows of a calendar. Its kind is "every" or
--- "calendar" (aligned windows), "first" (from first call), "sliding", "bucket" or "slots".
+-- "calendar" (aligned windows), "first" (from first call), "sliding", "bucket" or "slots"; any other is an error.
 
 parts.limit = function()
   local limit_of = {}
@@ -21,8 +21,10 @@ parts.limit = function()
       return from < ends and ends or 0
     elseif kind == "sliding" then
       return engine.sliding.earliest(limit.period, meter[2], meter[3], meter[4], limit.amount, charge, from)
+    elseif kind == "slots" then
+      return engine.slots.earliest(meter[2], limit.amount, from)
     end
-    return engine.slots.earliest(meter[2], limit.amount, from)
+    return engine.kind.unknown(limit)
   end
 
   -- Brings a meter from `as_of` to `at` and takes `charge` from it there. Answers until when the permit may begin,
@@ -57,9 +59,13 @@ parts.limit = function()
     local good_until = MAX
     if kind == "sliding" then
       meter[4] = min(meter[4] + charge, MAX)
-    elseif charge > 0 then
-      good_until = plus(at, limit.period)
-      engine.slots.hold(meter[2], permit, good_until)
+    elseif kind == "slots" then
+      if charge > 0 then
+        good_until = plus(at, limit.period)
+        engine.slots.hold(meter[2], permit, good_until)
+      end
+    else
+      engine.kind.unknown(limit)
     end
     local holds = engine.meter.used(limit, meter, at, at) <= limit.capacity
     return good_until, engine.meter.good_as_new_at(limit, meter, at), holds

@@ -8,7 +8,10 @@ parts.meter = function()
     local kind = limit.kind
     if kind == "slots" then return { limit.identity, {} } end
     if kind == "sliding" then return { limit.identity, 0, 0, 0 } end
-    return { limit.identity, 0, 0 }
+    if kind == "every" or kind == "calendar" or kind == "first" or kind == "bucket" then
+      return { limit.identity, 0, 0 }
+    end
+    return engine.kind.unknown(limit)
   end
 
   -- Brings a meter from `as_of` to `to`: windows that have ended are empty, buckets refill, slots expire.
@@ -22,8 +25,10 @@ parts.meter = function()
       if to >= meter[2] then meter[2], meter[3] = 0, 0 end
     elseif kind == "sliding" then
       meter[2], meter[3], meter[4] = engine.sliding.at(limit.period, meter[2], meter[3], meter[4], to)
-    else
+    elseif kind == "slots" then
       meter[2] = engine.slots.without(meter[2], nil, to)
+    else
+      engine.kind.unknown(limit)
     end
   end
 
@@ -33,7 +38,8 @@ parts.meter = function()
     if kind == "bucket" then return bucket.whole(bucket.after(limit, meter[2], meter[3], since(at, as_of))) end
     if kind == "sliding" then return engine.sliding.used(limit.period, meter[2], meter[3], meter[4], at) end
     if kind == "slots" then return engine.slots.held(meter[2], at) end
-    return at < meter[2] and meter[3] or 0
+    if kind == "every" or kind == "calendar" or kind == "first" then return at < meter[2] and meter[3] or 0 end
+    return engine.kind.unknown(limit)
   end
 
   -- When a meter that is as of `as_of` is as good as new if nobody takes.
@@ -42,8 +48,9 @@ parts.meter = function()
     if kind == "bucket" then return engine.bucket.good_as_new_at(limit, meter[2], meter[3], as_of) end
     if kind == "sliding" then return engine.sliding.good_as_new_at(limit.period, meter[2], meter[3], meter[4]) end
     if kind == "slots" then return engine.slots.last_end(meter[2]) end
-    if kind ~= "first" and meter[3] == 0 then return 0 end
-    return meter[2]
+    if kind == "first" then return meter[2] end
+    if kind == "every" or kind == "calendar" then return meter[3] == 0 and 0 or meter[2] end
+    return engine.kind.unknown(limit)
   end
 
   -- When the limit is whole again: a window's end, a full bucket, the last slot's expiry; never before `at`.
@@ -58,12 +65,12 @@ parts.meter = function()
 
   -- Whether `permit` holds a slot in this meter.
   function meter_of.holds_slot(limit, meter, permit, at)
-    return limit.kind == "slots" and engine.slots.holds(meter[2], permit, at)
+    return engine.kind.has_slots(limit) and engine.slots.holds(meter[2], permit, at)
   end
 
   -- Frees the slot that `permit` has in this meter, expired or not, if it is one of slots.
   function meter_of.free(limit, meter, permit)
-    if limit.kind == "slots" then meter[2] = engine.slots.without(meter[2], permit, -1) end
+    if engine.kind.has_slots(limit) then meter[2] = engine.slots.without(meter[2], permit, -1) end
   end
   return meter_of
 end

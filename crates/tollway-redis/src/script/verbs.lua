@@ -64,7 +64,7 @@ parts.verbs = function()
     elseif kind == "first" then
       return now < meter[2] and booking.at < meter[2] and meter[2] <= plus(booking.at, limit.period)
     end
-    return kind ~= "slots" or engine.meter.holds_slot(limit, meter, booking.permit, now)
+    return not engine.kind.has_slots(limit) or engine.meter.holds_slot(limit, meter, booking.permit, now)
   end
 
   -- A permit that holds slots may have kept them beyond the time it was granted for; then only its windows end it.

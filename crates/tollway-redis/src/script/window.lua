@@ -10,6 +10,7 @@ parts.window = function()
       local start = at - at % limit.period
       return start, plus(start, limit.period)
     end
+    if limit.kind ~= "calendar" then return engine.kind.unknown(limit) end
     -- Days, weeks and months of a zone: the caller sent those it thought of. If it is none of them, it is asked
     -- for more.
     local windows = limit.windows

@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use smallvec::SmallVec;
-use tollway::core::Algorithm;
 use tollway::{Settled, Span, Timestamp};
 use tollway_inbound::headers::{Shown, whole_ms};
 
@@ -81,7 +80,7 @@ impl<'a> LimitAnswer<'a> {
     pub(crate) fn new(shown: &Shown<'a>, now: Timestamp) -> Self {
         let Shown { policy, limit, reading, .. } = *shown;
         let ahead = reading.as_of.since(now);
-        let holds_slots = matches!(limit.algorithm(), Algorithm::Concurrency { .. });
+        let holds_slots = limit.has_slots();
         Self {
             policy: policy.map(tollway::Name::as_str),
             name: limit.name().as_str(),

@@ -179,7 +179,11 @@ impl<'r> Round<'r> {
             Algorithm::Window(_) if self.policy.limits().len() == 1 => {
                 Action::Return { booking, remember: false }
             }
-            _ => return None,
+            Algorithm::Window(_)
+            | Algorithm::FromFirstCall(_)
+            | Algorithm::Sliding(_)
+            | Algorithm::Bucket { .. }
+            | Algorithm::Paced(_) => return None,
         };
         Some(self.apply(Operation::one(side, action)).1)
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tollway_core::{
-    Action, Algorithm, Begun, CallId, Charge, Charges, Cost, Limit, Name, Operation, Outcome, Policy, Span,
-    Subject, TakeOutcome, Terms, Timestamp,
+    Action, Begun, CallId, Charge, Charges, Cost, Limit, Name, Operation, Outcome, Policy, Span, Subject,
+    TakeOutcome, Terms, Timestamp,
 };
 
 use super::lab::{Permit, at, fresh_name, fresh_permit};
@@ -267,12 +267,8 @@ fn limit(random: &mut Random, index: usize, text: &str) -> Limit {
 /// Another amount; of a bucket another rate, another burst, or both.
 fn other_amount(random: &mut Random, limit: &Limit) -> Limit {
     let amount = random.between(1, 8);
-    let (period, burst) = match *limit.algorithm() {
-        Algorithm::Bucket { period, burst } => (period, burst),
-        _ => return limit.with_amount(amount).unwrap(),
-    };
+    let Some(burst) = limit.burst() else { return limit.with_amount(amount).unwrap() };
     let amount = if random.percent(70) { amount } else { limit.amount() };
     let burst = if random.percent(50) { random.between(1, 8) } else { burst };
-    let algorithm = Algorithm::Bucket { period, burst };
-    Limit::new(amount, limit.unit().clone(), algorithm).unwrap().named(limit.name().clone())
+    limit.with_amounts(amount, Some(burst)).unwrap()
 }

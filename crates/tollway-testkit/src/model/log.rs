@@ -45,7 +45,7 @@ impl Log {
 
     /// Until then it refilled at the rate of `limit`.
     pub(super) fn refilled(&mut self, limit: &Limit, until: Timestamp, permit: Option<PermitId>) {
-        if matches!(limit.algorithm(), Algorithm::Bucket { .. } | Algorithm::Paced(_)) {
+        if refills(limit) {
             self.stretches.push(Stretch { until, amount: limit.amount(), permit });
         }
     }
@@ -140,7 +140,14 @@ impl Log {
     /// The first moment from `from` on at which `charge` fits and no edge is touched, if nobody takes before.
     pub(super) fn earliest(&self, limit: &Limit, charge: u64, from: Timestamp, edge: Span) -> Timestamp {
         let fits = first_moment(from, |at| self.fits(limit, charge, at));
-        let Algorithm::Window(calendar) = limit.algorithm() else { return fits };
+        let calendar = match limit.algorithm() {
+            Algorithm::Window(calendar) => calendar,
+            Algorithm::FromFirstCall(_)
+            | Algorithm::Sliding(_)
+            | Algorithm::Bucket { .. }
+            | Algorithm::Paced(_)
+            | Algorithm::Concurrency { .. } => return fits,
+        };
         let (start, end) = window_at(calendar, fits);
         let own_edge = edge_of((start, end), edge);
         if fits >= end.minus(own_edge) {
@@ -151,8 +158,7 @@ impl Log {
 
     /// When all of a bucket has refilled at the rate of `limit`, from `at` on.
     pub(super) fn refilled_at(&self, limit: &Limit, at: Timestamp) -> Option<Timestamp> {
-        let refills = matches!(limit.algorithm(), Algorithm::Bucket { .. } | Algorithm::Paced(_));
-        refills.then(|| first_moment(at, |at| self.used(limit, at) == 0))
+        refills(limit).then(|| first_moment(at, |at| self.used(limit, at) == 0))
     }
 
     /// When the limit is whole again, from `at` on.
@@ -160,7 +166,10 @@ impl Log {
         match limit.algorithm() {
             Algorithm::Window(calendar) => window_at(calendar, at).1,
             Algorithm::FromFirstCall(period) => self.running(*period, at).map_or(at, |((_, end), _)| end),
-            _ => first_moment(at, |at| self.used(limit, at) == 0),
+            Algorithm::Sliding(_)
+            | Algorithm::Bucket { .. }
+            | Algorithm::Paced(_)
+            | Algorithm::Concurrency { .. } => first_moment(at, |at| self.used(limit, at) == 0),
         }
     }
 
@@ -175,8 +184,31 @@ impl Log {
                 self.running(*period, at).map_or(Timestamp::MAX, |((_, end), _)| end)
             }
             Algorithm::Concurrency { expires } => at.plus(*expires),
-            _ => Timestamp::MAX,
+            Algorithm::Sliding(_) | Algorithm::Bucket { .. } | Algorithm::Paced(_) => Timestamp::MAX,
         }
+    }
+}
+
+/// Whether it refills continuously.
+pub(super) fn refills(limit: &Limit) -> bool {
+    match limit.algorithm() {
+        Algorithm::Bucket { .. } | Algorithm::Paced(_) => true,
+        Algorithm::Window(_)
+        | Algorithm::FromFirstCall(_)
+        | Algorithm::Sliding(_)
+        | Algorithm::Concurrency { .. } => false,
+    }
+}
+
+/// How long a slot lives, of a limit of slots.
+pub(super) fn slot_life(limit: &Limit) -> Option<Span> {
+    match limit.algorithm() {
+        Algorithm::Concurrency { expires } => Some(*expires),
+        Algorithm::Window(_)
+        | Algorithm::FromFirstCall(_)
+        | Algorithm::Sliding(_)
+        | Algorithm::Bucket { .. }
+        | Algorithm::Paced(_) => None,
     }
 }
 

@@ -4,7 +4,7 @@ use tollway_core::bounds::{REFUND_REMEMBERED, REFUNDS_MAX};
 use tollway_core::{Algorithm, Booking, Charge, Cost, Limit, PermitId, Refusal, Settled, Span, Timestamp};
 
 use super::line::Line;
-use super::log::{Entry, Log, within};
+use super::log::{Entry, refills, slot_life, within};
 use super::take::first_in_key_order;
 use crate::calendar::{multiple_of, window_at};
 
@@ -67,10 +67,10 @@ pub(super) fn done(charges: &[Charge], lines: &mut [Line], permit: PermitId, clo
 pub(super) fn renew(charges: &[Charge], lines: &mut [Line], permit: PermitId, now: Timestamp) -> bool {
     for (charge, line) in charges.iter().zip(lines) {
         for limit in charge.policy.limits() {
-            let Algorithm::Concurrency { expires } = limit.algorithm() else { continue };
+            let Some(expires) = slot_life(limit) else { continue };
             let mut slots = line.log_mut(limit).slots.iter_mut();
             let Some((_, until)) = slots.find(|slot| holds(slot, permit, now)) else { return false };
-            *until = now.plus(*expires).max(*until);
+            *until = now.plus(expires).max(*until);
         }
         line.bring_along(&charge.policy, now, None);
     }
@@ -127,10 +127,16 @@ fn correct(
         let log = line.log_mut(limit);
         log.slots.retain(|(holder, _)| *holder != booking.permit);
         let too_late = match limit.algorithm() {
-            Algorithm::Bucket { .. } | Algorithm::Paced(_) => {
-                keep_buckets || (actual < reserved && refilled_since(limit, when.since(booking.at)))
+            Algorithm::Window(calendar) => !within(window_at(calendar, when), booking.at),
+            Algorithm::FromFirstCall(period) => {
+                !log.running(*period, when).is_some_and(|(window, _)| within(window, booking.at))
             }
-            algorithm => !same_window(algorithm, log, booking.at, when),
+            Algorithm::Sliding(period) => !within(multiple_of(*period, when), booking.at),
+            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
+                let age = when.since(booking.at);
+                keep_buckets || (actual < reserved && refilled_since(limit, *period, age))
+            }
+            Algorithm::Concurrency { .. } => false,
         };
         if actual == reserved {
             continue;
@@ -148,31 +154,15 @@ fn correct(
 }
 
 /// Whether a whole burst has refilled in this time: then nothing of the permit is used any more.
-fn refilled_since(limit: &Limit, age: Span) -> bool {
-    let (Algorithm::Bucket { period, .. } | Algorithm::Paced(period)) = limit.algorithm() else {
-        return false;
-    };
+fn refilled_since(limit: &Limit, period: Span, age: Span) -> bool {
     let product = |one: u64, other: u64| u128::from(one) * u128::from(other);
     product(age.as_micros(), limit.amount()) > product(limit.capacity(), period.as_micros())
 }
 
-/// Whether the window that runs at `now` is the one of the booking.
-fn same_window(algorithm: &Algorithm, log: &Log, booked_at: Timestamp, now: Timestamp) -> bool {
-    match algorithm {
-        Algorithm::Window(calendar) => within(window_at(calendar, now), booked_at),
-        Algorithm::Sliding(period) => within(multiple_of(*period, now), booked_at),
-        Algorithm::FromFirstCall(period) => {
-            log.running(*period, now).is_some_and(|(window, _)| within(window, booked_at))
-        }
-        _ => true,
-    }
-}
-
 fn refuse_overrun(charge: &Charge, actual: &Cost) -> Result<(), Refusal> {
     for ((limit, reserved), (_, actual)) in charge.amounts().zip(charge.policy.amounts(actual)) {
-        let refills = limit.refill_time() > Span::ZERO;
         let (overrun, burst) = (actual.saturating_sub(reserved), limit.capacity());
-        if refills && overrun > burst {
+        if refills(limit) && overrun > burst {
             let (policy, limit) = (charge.policy.name().clone(), limit.name().clone());
             return Err(Refusal::OverrunTooLarge { policy, limit, overrun, burst });
         }

@@ -8,7 +8,7 @@ use tollway_core::{
 };
 
 use super::line::{Asked, Call, Line, Undo};
-use super::log::{Entry, within};
+use super::log::{Entry, slot_life, within};
 
 /// A decision, and whether anything was taken.
 type Taken = (Decision, bool);
@@ -31,11 +31,7 @@ pub(super) fn take(
         }
         let permit = known.permit;
         let lacks_slot = |(charge, line): (&Charge, &Line)| {
-            let slots = charge
-                .policy
-                .limits()
-                .iter()
-                .filter(|limit| matches!(limit.algorithm(), Algorithm::Concurrency { .. }));
+            let slots = charge.policy.limits().iter().filter(|limit| slot_life(limit).is_some());
             let held = |limit: &Limit| {
                 line.log(limit).slots.iter().any(|(holder, until)| *holder == permit && *until > now)
             };
@@ -98,7 +94,9 @@ fn still_good(charges: &[Charge], lines: &[Line], booking: &Booking, now: Timest
         Algorithm::FromFirstCall(period) => {
             line.log(limit).running(*period, now).is_some_and(|(window, _)| within(window, booking.at))
         }
-        _ => now < line.log(limit).good_until(limit, booking.at, charge.policy.edge()),
+        Algorithm::Window(_) | Algorithm::Sliding(_) | Algorithm::Bucket { .. } | Algorithm::Paced(_) => {
+            now < line.log(limit).good_until(limit, booking.at, charge.policy.edge())
+        }
     };
     charges.iter().any(|charge| charge.policy.holds_slots())
         && charges.iter().zip(lines).all(|(charge, line)| {
@@ -198,7 +196,11 @@ fn book(charge: &Charge, line: &mut Line, terms: &Terms, place: &Place, now: Tim
         let log = line.log_mut(limit);
         match limit.algorithm() {
             Algorithm::Concurrency { expires } => log.slots.push((terms.permit, at.plus(*expires))),
-            _ => {
+            Algorithm::Window(_)
+            | Algorithm::FromFirstCall(_)
+            | Algorithm::Sliding(_)
+            | Algorithm::Bucket { .. }
+            | Algorithm::Paced(_) => {
                 let permit = terms.permit;
                 log.entries.push(Entry { when: at, booked_at: at, permit, minus: 0, plus: amount });
             }
@@ -252,9 +254,13 @@ fn refuse_above_limit(charge: &Charge) -> Result<(), Refusal> {
 }
 
 fn books_ahead(charge: &Charge) -> bool {
-    let never =
-        |algorithm: &Algorithm| matches!(algorithm, Algorithm::Sliding(_) | Algorithm::Concurrency { .. });
-    !charge.policy.limits().iter().any(|limit| never(limit.algorithm()))
+    charge.policy.limits().iter().all(|limit| match limit.algorithm() {
+        Algorithm::Window(_)
+        | Algorithm::FromFirstCall(_)
+        | Algorithm::Bucket { .. }
+        | Algorithm::Paced(_) => true,
+        Algorithm::Sliding(_) | Algorithm::Concurrency { .. } => false,
+    })
 }
 
 /// What is asked, whatever the order of the charges.

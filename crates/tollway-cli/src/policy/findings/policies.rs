@@ -1,7 +1,7 @@
 //! What to look at in a policy.
 
 use tollway::core::bounds::{EDGE_PART_OF_PERIOD, WAIT_DEFAULT, WAIT_MAX};
-use tollway::core::{Algorithm, Calendar, REQUESTS};
+use tollway::core::{Calendar, REQUESTS};
 use tollway::{Limit, Policy, Span};
 
 use super::Level::{Note, Warning};
@@ -25,9 +25,9 @@ pub(super) fn look_at(policy: &Policy, called: bool) -> Vec<Finding> {
 
 /// Windows of the clock, each with its period. Days and longer ones are nobody's to wait for.
 fn clock_windows(policy: &Policy) -> impl Iterator<Item = (&Limit, Span)> {
-    policy.limits().iter().filter_map(|limit| match limit.algorithm() {
-        Algorithm::Window(Calendar::Every(period)) => Some((limit, *period)),
-        _ => None,
+    policy.limits().iter().filter_map(|limit| match limit.calendar()? {
+        Calendar::Every(period) => Some((limit, *period)),
+        Calendar::Day(_) | Calendar::Week(_) | Calendar::Month(_) => None,
     })
 }
 
@@ -49,7 +49,7 @@ fn short_wait(policy: &Policy, place: &str) -> Option<Finding> {
 }
 
 fn idle_edge(policy: &Policy, place: &str) -> Option<Finding> {
-    let aligned = |limit: &Limit| matches!(limit.algorithm(), Algorithm::Window(_));
+    let aligned = |limit: &Limit| limit.calendar().is_some();
     if policy.edge() == Span::ZERO || policy.limits().iter().any(aligned) {
         return None;
     }
@@ -61,7 +61,7 @@ fn missing_edge(policy: &Policy, place: &str, called: bool) -> Option<Finding> {
     if !called || policy.edge() > Span::ZERO {
         return None;
     }
-    let window = policy.limits().iter().find(|limit| matches!(limit.algorithm(), Algorithm::Window(_)))?;
+    let window = policy.limits().iter().find(|limit| limit.calendar().is_some())?;
     let message = format!(
         "{} is counted when a call is granted, but at the vendor when it arrives: one that crosses the end of a window \
          counts in the next one there",
@@ -73,7 +73,7 @@ fn missing_edge(policy: &Policy, place: &str, called: bool) -> Option<Finding> {
 
 /// The engine uses at most a twentieth of the window.
 fn capped_edge(policy: &Policy, limit: &Limit, place: &str) -> Option<Finding> {
-    let Algorithm::Window(Calendar::Every(period)) = limit.algorithm() else { return None };
+    let Some(Calendar::Every(period)) = limit.calendar() else { return None };
     let most = Span::from_micros(period.as_micros() / EDGE_PART_OF_PERIOD);
     if policy.edge() <= most {
         return None;
@@ -89,7 +89,7 @@ fn capped_edge(policy: &Policy, limit: &Limit, place: &str) -> Option<Finding> {
 }
 
 fn assumed_zone(limit: &Limit, place: &str) -> Option<Finding> {
-    let (Calendar::Day(zone) | Calendar::Week(zone) | Calendar::Month(zone)) = calendar(limit)? else {
+    let (Calendar::Day(zone) | Calendar::Week(zone) | Calendar::Month(zone)) = limit.calendar()? else {
         return None;
     };
     if zone.name() != "UTC" {
@@ -101,16 +101,9 @@ fn assumed_zone(limit: &Limit, place: &str) -> Option<Finding> {
     Some(Finding::new(Note, "zone_utc", place, message, advice))
 }
 
-fn calendar(limit: &Limit) -> Option<&Calendar> {
-    match limit.algorithm() {
-        Algorithm::Window(calendar) => Some(calendar),
-        _ => None,
-    }
-}
-
 /// A paced limit takes one unit at a time; of a unit that calls take many of, that refuses nearly every call.
 fn paced_amounts(limit: &Limit, place: &str) -> Option<Finding> {
-    if !matches!(limit.algorithm(), Algorithm::Paced(_)) || limit.unit().as_str() == REQUESTS {
+    if !limit.is_paced() || limit.unit().as_str() == REQUESTS {
         return None;
     }
     let unit = limit.unit();

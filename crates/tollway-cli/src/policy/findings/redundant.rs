@@ -80,7 +80,10 @@ fn most_within(tight: &Limit, other: Window) -> Option<u128> {
         // Each of its windows grants no more than its amount.
         Algorithm::Sliding(period) => Window { longest: *period, aligned: Some(*period) },
         Algorithm::Concurrency { .. } => return None,
-        _ => window(tight)?,
+        Algorithm::Window(_)
+        | Algorithm::FromFirstCall(_)
+        | Algorithm::Bucket { .. }
+        | Algorithm::Paced(_) => window(tight)?,
     };
     if let (Some(own), Some(other)) = (own.aligned, other.aligned) {
         let (own, other) = (own.as_micros(), other.as_micros());
@@ -148,7 +151,10 @@ fn refill(limit: &Limit) -> Option<Flow> {
         Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
             Some(Flow { at_once: u128::from(limit.capacity()), amount: limit.amount(), period: *period })
         }
-        _ => None,
+        Algorithm::Window(_)
+        | Algorithm::FromFirstCall(_)
+        | Algorithm::Sliding(_)
+        | Algorithm::Concurrency { .. } => None,
     }
 }
 

@@ -1,0 +1,146 @@
+use std::sync::Arc;
+
+use redis::{Connection, ConnectionLike};
+use tollway_core::{
+    Action, Booking, CallId, Charge, Fault, Operation, Outcomes, PermitId, Policy, Retry, Span, StoreError,
+    Subject, Terms, Timestamp, bounds,
+};
+use tollway_remote::{Call, Tag};
+use tollway_testkit::servers::RedisServer;
+
+use super::*;
+use crate::bundle::{Bundle, Try};
+use crate::keys::Keys;
+use crate::pack::Packer;
+use crate::request::{GRACE, Requests};
+use crate::windows::{Calendars, Times};
+
+/// The bounds are the engine's.
+#[test]
+fn constants_are_the_same_on_both_sides() {
+    for line in [
+        format!("local MAX = {}", bounds::COUNT_MAX),
+        format!("(same - start) / {}))", bounds::EDGE_PART_OF_PERIOD),
+        format!("local SEARCH_STEPS_MAX = {}", bounds::SEARCH_STEPS_MAX),
+        format!("local PARTIES_PER_TAKE_MAX = {}", bounds::CHARGES_PER_TAKE_MAX),
+        format!("local CALL_IDS_MAX, REFUNDS_MAX = {}, {}", bounds::CALL_IDS_MAX, bounds::REFUNDS_MAX),
+        format!("local CALL_ID_REMEMBERED = {}", bounds::CALL_ID_REMEMBERED.as_micros()),
+        format!("local REFUND_REMEMBERED = {}", bounds::REFUND_REMEMBERED.as_micros()),
+        format!("local ORPHANS_MAX = {}", bounds::ORPHANS_MAX),
+    ] {
+        assert!(TEXT.contains(&format!("{line}\n")), "{line}");
+    }
+}
+
+const PERMIT: PermitId = PermitId(7);
+const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
+
+/// Each kind that is sent, with a limit of it.
+const KINDS: [(&str, &str); 6] = [
+    ("every", "5 / minute"),
+    ("calendar", "5 / day"),
+    ("first", "5 / minute from first call"),
+    ("sliding", "5 / minute sliding"),
+    ("bucket", "5 / minute bucket"),
+    ("slots", "5 concurrent"),
+];
+
+fn terms(call: Option<CallId>) -> Terms {
+    Terms { permit: PERMIT, max_wait: Span::from_mins(1), call, readings: true }
+}
+
+/// Every action, so that it must look at the limit.
+fn actions(policy: &Policy) -> Vec<Action> {
+    let at = NOW.minus(Span::from_secs(1));
+    let booking = Booking { permit: PERMIT, granted_at: at, at, good_until: at };
+    let actual = [policy.default_cost().clone()].into();
+    vec![
+        Action::Take(terms(None)),
+        Action::Take(terms(Some(CallId::new("one").unwrap()))),
+        Action::Preview(terms(None)),
+        Action::Begin(booking, terms(None)),
+        Action::Settle { booking, actual, remember: true },
+        Action::Return { booking, remember: true },
+        Action::Done(PERMIT),
+        Action::Renew(PERMIT),
+        Action::Peek,
+        Action::Reset,
+    ]
+}
+
+/// Sends operations by a writer of their own, with the kind of their limit replaced, and answers as the link would.
+fn send(
+    connection: &mut Connection,
+    writer: u128,
+    operations: Vec<Operation>,
+    (kind, instead): (&str, &str),
+) -> Result<Outcomes, StoreError> {
+    let requests =
+        Requests { keys: Keys::new("tollway:", writer), grace: GRACE, calendars: Calendars::default() };
+    let tag = Tag::of(&operations[0]).unwrap();
+    let call = Arc::new(Call { tag, sequence: 1, again: false, operations: operations.into() });
+    let request = requests.of(&[&call], &Times::of(&call.operations, NOW), Some(NOW));
+    let mut packed = request.packed;
+    let mut field = Packer::default();
+    field.text("kind");
+    field.text(kind);
+    let field = field.finish();
+    let end = packed.windows(field.len()).position(|bytes| bytes == field).unwrap() + field.len();
+    packed[end - kind.len()..end].copy_from_slice(instead.as_bytes());
+    let mut command = redis::cmd("EVAL");
+    command.arg(TEXT).arg(request.keys.len()).arg(request.keys).arg(packed);
+    let mut tries = [Try::new(call, NOW)];
+    let answer = connection.req_command(&command);
+    Bundle::all(&mut tries, false).remove(0).hear(answer);
+    let [sent] = tries;
+    sent.result.unwrap()
+}
+
+/// All keys, and what they hold.
+fn contents(connection: &mut Connection) -> Vec<(String, Vec<u8>)> {
+    let mut keys: Vec<String> = redis::cmd("KEYS").arg("*").query(connection).unwrap();
+    keys.sort();
+    let mut value = |key: String| {
+        let bytes = redis::cmd("GET").arg(&key).query(connection).unwrap();
+        (key, bytes)
+    };
+    keys.into_iter().map(&mut value).collect()
+}
+
+/// A kind that the script does not know is an error, whatever is asked, of a new line and of one that is there. It is the
+/// caller's fault, so that no fallback grants in the store's place; and nothing is written.
+#[test]
+fn unknown_kind_of_limit_is_refused_by_every_action() {
+    let server = RedisServer::start();
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    let mut writer = 0;
+    for (index, (kind, limit)) in KINDS.into_iter().enumerate() {
+        let policy = Arc::new(Policy::new(&format!("p{index}"), [limit]).unwrap());
+        let unknown = format!("?{}", &kind[1..]);
+        let operation = |subject: &str, action| {
+            Operation::one(Charge::new(Arc::clone(&policy), Subject::new(subject).unwrap()), action)
+        };
+        let known = vec![operation("known", Action::Take(terms(None)))];
+        send(&mut connection, writer, known, (kind, kind)).unwrap();
+        let before = contents(&mut connection);
+        for subject in ["known", "new"] {
+            let two = vec![
+                operation(
+                    subject,
+                    Action::Take(Terms { max_wait: Span::ZERO, readings: false, ..terms(None) })
+                );
+                2
+            ];
+            let single = actions(&policy).into_iter().map(|action| vec![operation(subject, action)]);
+            for operations in single.chain([two]) {
+                writer += 1;
+                let asked = format!("{subject} {limit}: {:?}", operations[0].action);
+                let error = send(&mut connection, writer, operations, (kind, &unknown)).expect_err(&asked);
+                assert_eq!((error.fault, error.retry), (Fault::Caller, Retry::Useless), "{asked}: {error}");
+                assert!(error.message.contains(&format!("KIND {unknown} ")), "{asked}: {error}");
+            }
+        }
+        assert_eq!(contents(&mut connection), before, "{limit}");
+        writer += 1;
+    }
+}
