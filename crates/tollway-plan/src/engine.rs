@@ -1,52 +1,71 @@
-//! When the last call is granted under several limits: they can hold each other up, so the engine is asked call by call.
+//! When the engine grants calls. Several limits can hold each other up, so each call is decided in turn.
+//!
+//! The only file here that knows the engine's types.
 
-use tollway::core::{Algorithm, Cost, Decision, Limit, Line, Party, PermitId, Policy, Terms, decide};
-use tollway::{Span, Subject, Timestamp};
+use tollway_core::{
+    Algorithm, Cost, Decision, Limit, Line, Party, PermitId, Policy, Span, Subject, Terms, Timestamp, decide,
+};
 
-use super::forecast::Moment;
+use crate::forecast::Finish;
 
-/// How much is looked at before it would take too long: calls, times the limits and slots that each looks at.
+/// The most work before a forecast would take too long: calls, times the limits and slots that each decision looks at.
 const WORK_MAX: u128 = 4_000_000;
 
-/// Nothing if there are too many calls to go through. Slots are free again after `latency`; without one they do not
-/// count.
-pub(super) fn last_grant(
+/// When the last of these calls is granted; none if there are too many to decide one by one. Slots are free again after
+/// `latency`; without one, concurrency limits are left out.
+pub(crate) fn last_grant(
     policy: &Policy,
     cost: &Cost,
     calls: u128,
     start: Timestamp,
     latency: Option<Span>,
-) -> Option<Moment> {
+) -> Option<Finish> {
     let limits: Vec<Limit> = policy.limits().iter().filter_map(|limit| with_slots(limit, latency)).collect();
     let slots = limits.iter().filter(|limit| is_concurrency(limit)).map(|limit| u128::from(limit.amount()));
     let work = slots.sum::<u128>().saturating_add(limits.len() as u128);
-    // A call is decided twice at least if it has to wait.
+    // A call that has to wait is decided at least twice.
     if calls.checked_mul(work)?.checked_mul(2)? > WORK_MAX {
         return None;
     }
     let policy = policy.with_limits(limits).ok()?.with_shadow(false);
-    let party = Party { policy: &policy, subject: &Subject::SHARED, cost };
-    let mut line = [Line::new(&policy)];
+    let mut caller = Caller::new(&policy, cost);
     let mut at = start;
-    for number in 0..calls {
-        match grant(&party, &mut line, PermitId(number), at) {
+    for _ in 0..calls {
+        match caller.call(at) {
             Some(granted) => at = granted,
-            None => return Some(Moment::Beyond),
+            None => return Some(Finish::Beyond),
         }
     }
-    Some(Moment::At(at))
+    Some(Finish::At(at))
 }
 
-/// When it is granted from `now` on to somebody who comes back when told. Nothing if that is never.
-fn grant(party: &Party<'_>, line: &mut [Line], permit: PermitId, mut now: Timestamp) -> Option<Timestamp> {
-    let terms = Terms { permit, max_wait: Span::ZERO, call: None, readings: false };
-    while now < Timestamp::MAX {
-        match decide(&[*party], line, &terms, now).ok()? {
-            Decision::Granted(grant) => return Some(grant.at),
-            Decision::Denied(denial) => now = denial.retry_at,
-        }
+/// A caller that makes one call after another and retries each when the denial says.
+pub(crate) struct Caller<'p> {
+    party: Party<'p>,
+    line: [Line; 1],
+    calls: u128,
+}
+
+impl<'p> Caller<'p> {
+    pub(crate) fn new(policy: &'p Policy, cost: &'p Cost) -> Self {
+        static SHARED: Subject = Subject::SHARED;
+        let party = Party { policy, subject: &SHARED, cost };
+        Self { party, line: [Line::new(policy)], calls: 0 }
     }
-    None
+
+    /// When the next call is granted from `now` on; none if that is never.
+    pub(crate) fn call(&mut self, mut now: Timestamp) -> Option<Timestamp> {
+        self.calls += 1;
+        let permit = PermitId(self.calls);
+        let terms = Terms { permit, max_wait: Span::ZERO, call: None, readings: false };
+        while now < Timestamp::MAX {
+            match decide(&[self.party], &mut self.line, &terms, now).ok()? {
+                Decision::Granted(grant) => return Some(grant.at),
+                Decision::Denied(denial) => now = denial.retry_at,
+            }
+        }
+        None
+    }
 }
 
 /// The limit, with slots that live as long as a call takes.

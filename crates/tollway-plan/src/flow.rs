@@ -1,15 +1,14 @@
-//! How one limit lets calls of one cost through: how fast in the long run, how many at once, and when the last.
+//! One limit under a constant load: how fast it lets calls of one cost through, how many at once, and when the n-th.
 
-use tollway::core::{Algorithm, Limit};
-use tollway::{Span, Timestamp};
+use tollway_core::{Algorithm, Limit, Span, Timestamp};
 
-use super::rate::Rate;
-use super::sliding::Sliding;
-use super::windows::{Windows, after};
+use crate::rate::Rate;
+use crate::sliding::Sliding;
+use crate::windows::{Windows, after};
 
-/// A limit as it looks to somebody who takes the same cost again and again, as early as it may.
+/// A limit as a caller sees it that takes the same cost again and again, as early as it may.
 #[derive(Clone, Debug)]
-pub(super) enum Flow {
+pub(crate) enum Flow {
     /// So many calls when a window opens.
     Windows { calls: u128, windows: Windows },
     /// So many calls at once, and again each time this long after: windows from first call, and slots.
@@ -21,10 +20,10 @@ pub(super) enum Flow {
 }
 
 impl Flow {
-    /// Nothing where the limit holds nobody up: calls cost nothing of it, or hold its slots for an unknown time.
+    /// None where the limit delays no call: calls cost nothing of it, or hold its slots for an unknown time.
     ///
-    /// A call is granted whole or not at all, so what is left of a window below one call's cost is no use.
-    pub(super) fn of(limit: &Limit, charge: u64, edge: Span, latency: Option<Span>) -> Option<Self> {
+    /// A call is granted whole or not at all, so the rest of a window below one call's cost is never used.
+    pub(crate) fn of(limit: &Limit, charge: u64, edge: Span, latency: Option<Span>) -> Option<Self> {
         let calls = u128::from(limit.amount().checked_div(charge)?);
         let amount = limit.amount();
         Some(match limit.algorithm() {
@@ -41,7 +40,7 @@ impl Flow {
     }
 
     /// In the long run.
-    pub(super) fn rate(&self) -> Rate {
+    pub(crate) fn rate(&self) -> Rate {
         let micros = |span: Span| u128::from(span.as_micros());
         match self {
             Self::Windows { calls, windows } => Rate::new(*calls, micros(windows.average())),
@@ -53,14 +52,14 @@ impl Flow {
         }
     }
 
-    /// When the call with this number, from 0 on, is granted if nothing was used at `start` and nobody else takes.
-    /// Nothing if that lies beyond the end of time.
-    pub(super) fn grant(&self, number: u128, start: Timestamp) -> Option<Timestamp> {
+    /// When the call with this number, from 0 on, is granted to a caller that starts at `start` and has all limits for
+    /// itself. None if that is after [`Timestamp::MAX`].
+    pub(crate) fn grant(&self, number: u128, start: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Windows { calls, windows } => windows.opens(start, number.checked_div(*calls)?),
             Self::Steps { calls, every } => after(start, *every, number.checked_div(*calls)?),
             Self::Sliding(sliding) => sliding.grant(number, start),
-            // Full at the very moment of each grant: what refills in the rest of that microsecond is lost.
+            // Full at the moment of each grant: the refill of the rest of that microsecond is lost.
             Self::Refill { amount, period, burst, charge } if burst == charge => {
                 let every = u128::from(*charge).checked_mul(period.as_micros().into())?;
                 after(start, Span::from_micros(1), number.checked_mul(every.div_ceil((*amount).into()))?)
@@ -74,20 +73,20 @@ impl Flow {
         }
     }
 
-    /// How many calls it can have under way at the same time if each takes this long: at their peak, not on average.
-    pub(super) fn peak(&self, latency: Span) -> u128 {
+    /// The most calls in flight at the same time if each takes this long.
+    pub(crate) fn peak(&self, latency: Span) -> u128 {
         let meanwhile = |every: Span| u128::from(latency.as_micros().div_ceil(every.as_micros().max(1)));
         match self {
             Self::Windows { calls, windows } => calls.saturating_mul(meanwhile(windows.average())),
             Self::Steps { calls, every } => calls.saturating_mul(meanwhile(*every)),
             Self::Sliding(Sliding { amount, charge, .. }) => {
-                u128::from(amount / (*charge).max(1)).saturating_add(self.rate().under_way(latency))
+                u128::from(amount / (*charge).max(1)).saturating_add(self.rate().in_flight(latency))
             }
             Self::Refill { amount, period, burst, charge } => {
                 let wide = |one: u64, two: u64| u128::from(one).saturating_mul(two.into());
                 let saved = wide(*burst, period.as_micros());
                 let refilled = wide(*amount, latency.as_micros());
-                // The first of them is over at the very moment at which one more is granted.
+                // The first call ends at the moment at which one more is granted.
                 (saved.saturating_add(refilled) - 1) / wide(period.as_micros(), *charge).max(1)
             }
         }
@@ -97,28 +96,24 @@ impl Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollway::Subject;
-    use tollway::core::{Decision, Line, Party, PermitId, Policy, Terms, decide};
+    use crate::engine::Caller;
+    use tollway_core::Policy;
 
-    /// When the engine itself grants each of so many calls to somebody who comes back when told.
+    /// When the engine itself grants each of these calls.
     fn granted(policy: &Policy, charge: u64, calls: u64, start: Timestamp) -> Vec<Timestamp> {
         let cost = policy.cost([(policy.units()[0].as_str(), charge)]).unwrap();
-        let party = Party { policy, subject: &Subject::SHARED, cost: &cost };
-        let mut line = [Line::new(policy)];
+        let mut caller = Caller::new(policy, &cost);
         let mut now = start;
-        let mut one = |number| loop {
-            let terms = Terms { permit: PermitId(number), max_wait: Span::ZERO, call: None, readings: false };
-            match decide(&[party], &mut line, &terms, now).unwrap() {
-                Decision::Granted(grant) => return grant.at,
-                Decision::Denied(denial) => now = denial.retry_at,
-            }
+        let mut next = || {
+            now = caller.call(now).unwrap();
+            now
         };
-        (1..=calls).map(|number| one(u128::from(number))).collect()
+        (0..calls).map(|_| next()).collect()
     }
 
     /// A7: every algorithm, call by call, is granted when the engine grants it.
     #[test]
-    fn the_plan_is_what_the_engine_does() {
+    fn planned_grants_match_the_engine() {
         let limits = [
             "1 requests / minute",
             "7 requests / minute",
@@ -155,9 +150,9 @@ mod tests {
         }
     }
 
-    /// A7: in the long run, grants come at the rate that is told.
+    /// A7: over a hundred years, grants come at the forecast rate.
     #[test]
-    fn the_rate_is_what_the_grants_come_to() {
+    fn grants_come_at_the_forecast_rate() {
         for limit in [
             "7 requests / minute",
             "2 requests / hour from first call",
@@ -170,7 +165,7 @@ mod tests {
             let limit: Limit = limit.parse().unwrap();
             let flow = Flow::of(&limit, 1, Span::ZERO, None).unwrap();
             let hundred_years = Span::from_hours(876_582);
-            let expected = flow.rate().under_way(hundred_years);
+            let expected = flow.rate().in_flight(hundred_years);
             let start = Timestamp::from_secs(1_793_516_400);
             let took = flow.grant(expected, start).unwrap().since(start).as_micros();
             let off = took.abs_diff(hundred_years.as_micros());

@@ -1,70 +1,84 @@
-//! The plan itself: the rate that all limits allow together, which of them holds it up, and when it is done.
+//! The forecast: the rate that all limits allow together, the limit that is the bottleneck, and when the backlog is done.
 
-use tollway::core::{Algorithm, Limit};
-use tollway::{Span, Timestamp};
+use tollway_core::{Algorithm, Limit, Policy, PolicyError, Span, Timestamp};
 
-use super::flow::Flow;
-use super::rate::{Figure, Rate};
-use super::scenario::Scenario;
-use super::together;
-use crate::failure::Failure;
+use crate::engine;
+use crate::error::PlanError;
+use crate::flow::Flow;
+use crate::rate::{Quantity, Rate};
+use crate::scenario::Scenario;
 
-/// What is to be done.
-pub(super) struct Load {
-    pub(super) items: Option<u64>,
-    pub(super) calls_per_item: u64,
-    pub(super) start: Timestamp,
-    pub(super) latency: Option<Span>,
-    pub(super) retention: Option<Span>,
+/// The work to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// The number of items; without it there are only rates.
+    pub items: Option<u64>,
+    /// The number of calls that one item makes.
+    pub calls_per_item: u64,
+    /// When the first call is made.
+    pub start: Timestamp,
+    /// How long one call takes.
+    pub latency: Option<Span>,
+    /// How long a job is kept.
+    pub retention: Option<Span>,
 }
 
-/// What comes of it under the limits of one scenario.
-pub(super) struct Forecast {
-    pub(super) scenario: Scenario,
-    pub(super) rate: Rate,
-    /// The index of the limit that holds it up.
-    pub(super) bottleneck: usize,
-    pub(super) limits: Vec<LimitForecast>,
+/// What the limits of one scenario make of a load.
+#[derive(Clone, Debug)]
+pub struct Forecast {
+    /// The policy and the cost of a call.
+    pub scenario: Scenario,
+    /// How fast calls are granted in the long run.
+    pub rate: Rate,
+    /// The index of the bottleneck among the limits.
+    pub bottleneck: usize,
+    /// One for each limit of the policy, in its order.
+    pub limits: Vec<LimitForecast>,
     /// When the last call is done; none without items.
-    pub(super) finish: Option<Moment>,
-    /// Whether several limits were looked at together; if not, the finish is that of the slowest alone.
-    pub(super) exact: bool,
-    pub(super) workers: Option<Workers>,
+    pub finish: Option<Finish>,
+    /// Whether the engine decided every call. If not, the finish is that of the slowest limit alone.
+    pub exact: bool,
+    /// How many workers it takes; none without a latency.
+    pub workers: Option<Workers>,
 }
 
-/// What comes of one limit.
-pub(super) struct LimitForecast {
+/// What one limit makes of a load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitForecast {
     /// What one call takes of it.
-    pub(super) charge: u64,
-    /// The part of it that is used while the bottleneck is used up; none if it holds nobody up.
-    pub(super) share: Option<f64>,
+    pub charge: u64,
+    /// The part of it that is used at the rate of the bottleneck; none if it delays no call.
+    pub share: Option<f64>,
     /// When it alone would grant the last call.
-    pub(super) last_grant: Option<Moment>,
+    pub last_grant: Option<Finish>,
 }
 
-/// A point in time, or one that lies beyond the year in which Tollway's time ends.
+/// A point in time, or one after [`Timestamp::MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Moment {
+pub enum Finish {
+    /// At this time.
     At(Timestamp),
+    /// After the last time that Tollway can write.
     Beyond,
 }
 
-/// How many calls are to be made at the same time.
-pub(super) struct Workers {
-    /// These keep up with the rate.
-    pub(super) enough: u128,
-    /// These use each burst at once; more would never be busy all together.
-    pub(super) most_useful: u128,
+/// How many calls to make at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workers {
+    /// Enough to keep up with the rate.
+    pub enough: u128,
+    /// Enough to use each burst at once; more would never all be busy.
+    pub most_useful: u128,
 }
 
 impl Load {
-    /// All calls of all items.
-    pub(super) fn calls(&self) -> Option<u128> {
+    /// The calls of all items.
+    pub fn calls(&self) -> Option<u128> {
         self.items.map(|items| u128::from(items) * u128::from(self.calls_per_item))
     }
 }
 
-impl Moment {
+impl Finish {
     fn of(at: Option<Timestamp>) -> Self {
         at.map_or(Self::Beyond, Self::At)
     }
@@ -76,8 +90,8 @@ impl Moment {
         }
     }
 
-    /// How long after `start`; none beyond the end of time.
-    pub(super) fn since(self, start: Timestamp) -> Option<Span> {
+    /// How long after `start`; none if it is [`Finish::Beyond`].
+    pub fn since(self, start: Timestamp) -> Option<Span> {
         match self {
             Self::At(at) => Some(at.since(start)),
             Self::Beyond => None,
@@ -86,13 +100,14 @@ impl Moment {
 }
 
 impl Forecast {
-    pub(super) fn new(scenario: Scenario, load: &Load) -> Result<Self, Failure> {
-        let Scenario { policy, cost, .. } = &scenario;
+    /// Forecasts this load. Fails if no limit applies to its calls.
+    pub fn new(scenario: Scenario, load: &Load) -> Result<Self, PlanError> {
+        let (policy, cost) = (scenario.policy(), scenario.cost());
         let charges: Vec<(&Limit, u64)> = policy.charges(cost).collect();
         let flow = |(limit, charge): &(&Limit, u64)| Flow::of(limit, *charge, policy.edge(), load.latency);
         let flows: Vec<Option<Flow>> = charges.iter().map(flow).collect();
         let rates = flows.iter().enumerate().filter_map(|(index, flow)| Some((flow.as_ref()?.rate(), index)));
-        let (rate, bottleneck) = rates.min().ok_or_else(|| nothing_limits(&charges))?;
+        let (rate, bottleneck) = rates.min().ok_or_else(|| nothing_limits(policy, &charges))?;
         let limits: Vec<LimitForecast> = charges
             .iter()
             .zip(&flows)
@@ -100,8 +115,8 @@ impl Forecast {
             .collect();
         let slowest = limits.iter().filter_map(|limit| limit.last_grant).max();
         let together = match (load.calls(), flows.iter().flatten().count()) {
-            (Some(calls), 2..) if slowest != Some(Moment::Beyond) => {
-                together::last_grant(policy, cost, calls, load.start, load.latency)
+            (Some(calls), 2..) if slowest != Some(Finish::Beyond) => {
+                engine::last_grant(policy, cost, calls, load.start, load.latency)
             }
             _ => slowest,
         };
@@ -111,29 +126,29 @@ impl Forecast {
         Ok(Self { rate, bottleneck, limits, finish, exact, workers, scenario })
     }
 
-    /// How many items are done in each such time, in the long run.
-    pub(super) fn items_in_each(&self, span: Span, load: &Load) -> Figure {
+    /// How many items are done in each period of this length, in the long run.
+    pub fn items_in_each(&self, span: Span, load: &Load) -> Quantity {
         self.rate.in_each(span, load.calls_per_item)
     }
 
-    /// The limit that holds it up.
-    pub(super) fn bottleneck(&self) -> Option<&Limit> {
-        self.scenario.policy.limits().get(self.bottleneck)
+    /// The limit that is the bottleneck.
+    pub fn bottleneck(&self) -> Option<&Limit> {
+        self.scenario.policy().limits().get(self.bottleneck)
     }
 
     /// The limit whose own last grant is the latest, which is the bottleneck unless the backlog is small; none without
     /// items.
-    pub(super) fn takes_longest(&self) -> Option<&Limit> {
+    pub fn takes_longest(&self) -> Option<&Limit> {
         let latest = self.limits.iter().filter_map(|limit| limit.last_grant).max()?;
         let is_latest =
             |index: &usize| self.limits.get(*index).is_some_and(|own| own.last_grant == Some(latest));
         let index =
             Some(self.bottleneck).filter(is_latest).or_else(|| (0..self.limits.len()).find(is_latest))?;
-        self.scenario.policy.limits().get(index)
+        self.scenario.policy().limits().get(index)
     }
 
-    /// Whether all is done before jobs are lost; none if nobody asked.
-    pub(super) fn within_retention(&self, load: &Load) -> Option<bool> {
+    /// Whether all calls are done within the retention; none without items or a retention.
+    pub fn within_retention(&self, load: &Load) -> Option<bool> {
         let (finish, retention) = (self.finish?, load.retention?);
         Some(finish.since(load.start).is_some_and(|took| took <= retention))
     }
@@ -145,7 +160,7 @@ impl LimitForecast {
         Self {
             charge,
             share: flow.map(|flow| rate.share_of(flow.rate())),
-            last_grant: flow.zip(last).map(|(flow, last)| Moment::of(flow.grant(last, load.start))),
+            last_grant: flow.zip(last).map(|(flow, last)| Finish::of(flow.grant(last, load.start))),
         }
     }
 }
@@ -154,22 +169,16 @@ impl Workers {
     fn new(rate: Rate, flows: &[Option<Flow>], latency: Span, calls: Option<u128>) -> Self {
         let peaks = flows.iter().flatten().map(|flow| flow.peak(latency));
         let most_useful = peaks.chain(calls).min().unwrap_or(1);
-        Self { enough: rate.under_way(latency).min(most_useful), most_useful }
+        Self { enough: rate.in_flight(latency).min(most_useful), most_useful }
     }
 }
 
-/// Without a limit that calls wear down there is no rate.
-fn nothing_limits(charges: &[(&Limit, u64)]) -> Failure {
+/// Without a limit that delays calls there is no rate.
+fn nothing_limits(policy: &Policy, charges: &[(&Limit, u64)]) -> PlanError {
     let slots = charges.iter().find(|(limit, _)| matches!(limit.algorithm(), Algorithm::Concurrency { .. }));
     match (slots, charges.first()) {
-        (Some((limit, _)), _) => {
-            Failure::usage(format!("how many calls \"{limit}\" lets through depends on how long one takes"))
-                .advise("say how long a call takes, as in --latency 1.5s")
-        }
-        (None, Some((limit, _))) => {
-            Failure::usage(format!("the calls cost nothing that \"{limit}\" counts, so nothing limits them"))
-                .advise(format!("say what one call takes, as in --cost {}=100", limit.unit()))
-        }
-        (None, None) => Failure::usage("there are no limits"),
+        (Some((limit, _)), _) => PlanError::NeedsLatency { limit: Box::new((*limit).clone()) },
+        (None, Some((limit, _))) => PlanError::CostsNothing { limit: Box::new((*limit).clone()) },
+        (None, None) => PolicyError::Empty(policy.name().clone()).into(),
     }
 }

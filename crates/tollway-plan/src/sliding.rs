@@ -1,26 +1,26 @@
-//! What a sliding limit grants to callers who always ask as early as they may.
+//! What a sliding limit grants to a caller that always asks as early as it may.
 //!
-//! In its first window it grants all of its amount at once, later ones as the window before fades. Because a window's
-//! last call fits only when the next one has begun, that is often one call fewer per window than the amount has room for.
+//! The first window grants the whole amount at once, later windows as the window before fades. A window's last call often
+//! fits only when the next window has begun, so a window often grants one call fewer than its amount.
 
-use tollway::{Span, Timestamp};
+use tollway_core::{Span, Timestamp};
 
-use super::rate::Rate;
-use super::windows::after;
+use crate::rate::Rate;
+use crate::windows::after;
 
-/// What each window grants depends on the one before it alone, so counts repeat after a few windows: in the long run
-/// they are one number, or two by turns.
+/// Each window's count depends on the count before it alone, so counts repeat after a few windows: they settle on one
+/// number, or alternate between two.
 const WINDOWS_MAX: usize = 64;
 
 /// A sliding limit and what one call takes from it.
 #[derive(Clone, Debug)]
-pub(super) struct Sliding {
-    pub(super) amount: u64,
-    pub(super) charge: u64,
-    pub(super) period: Span,
+pub(crate) struct Sliding {
+    pub(crate) amount: u64,
+    pub(crate) charge: u64,
+    pub(crate) period: Span,
 }
 
-/// The windows from the first on: once those before `repeats` are over, the others come again and again.
+/// The windows from the first on. Those from index `repeats` on form a cycle.
 struct Course {
     windows: Vec<Window>,
     repeats: usize,
@@ -34,14 +34,14 @@ struct Window {
 
 impl Sliding {
     /// In the long run.
-    pub(super) fn rate(&self) -> Rate {
+    pub(crate) fn rate(&self) -> Rate {
         let course = self.course();
         let windows = course.cycle().len() as u128;
         Rate::new(course.calls_of_cycle(), windows * u128::from(self.period.as_micros()))
     }
 
-    /// When the call with this number, from 0 on, is granted; nothing if that lies beyond the end of time.
-    pub(super) fn grant(&self, number: u128, start: Timestamp) -> Option<Timestamp> {
+    /// When the call with this number, from 0 on, is granted; none if that is after [`Timestamp::MAX`].
+    pub(crate) fn grant(&self, number: u128, start: Timestamp) -> Option<Timestamp> {
         let course = self.course();
         let (index, window, place) = course.find(number)?;
         let into = start.as_micros().checked_rem(self.period.as_micros()).unwrap_or(0);
@@ -50,7 +50,7 @@ impl Sliding {
         (at < Timestamp::MAX).then_some(at.max(start))
     }
 
-    /// Window by window until one is as an earlier one was. Before the first there was an empty one.
+    /// Window by window until a count repeats. The window before the first was empty.
     fn course(&self) -> Course {
         let mut windows: Vec<Window> = Vec::new();
         let mut before = 0;

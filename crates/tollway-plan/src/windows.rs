@@ -1,10 +1,9 @@
-//! Where a later window begins, without walking over those before it.
+//! Where a later calendar window begins, without visiting the windows before it.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use tollway::core::Calendar;
-use tollway::core::bounds::{COUNT_MAX, EDGE_PART_OF_PERIOD};
-use tollway::{Span, Timestamp};
+use tollway_core::bounds::{COUNT_MAX, EDGE_PART_OF_PERIOD};
+use tollway_core::{Calendar, Span, Timestamp};
 
 /// A year of the Gregorian calendar has 365.2425 days on average; a month is a twelfth of it.
 const AVERAGE_MONTH: Span = Span::from_secs(2_629_746);
@@ -13,14 +12,14 @@ const WEEK: Span = Span::from_days(7);
 
 /// Clock or calendar windows that grant nothing within the edge at their ends.
 #[derive(Clone, Debug)]
-pub(super) struct Windows {
-    pub(super) calendar: Calendar,
-    pub(super) edge: Span,
+pub(crate) struct Windows {
+    pub(crate) calendar: Calendar,
+    pub(crate) edge: Span,
 }
 
 impl Windows {
     /// How long a window is on average.
-    pub(super) fn average(&self) -> Span {
+    pub(crate) fn average(&self) -> Span {
         match &self.calendar {
             Calendar::Every(period) => *period,
             Calendar::Day(_) => DAY,
@@ -30,8 +29,8 @@ impl Windows {
     }
 
     /// The first moment from `start` on at which the window with this index may grant, counted from the one that
-    /// `start` is in. Nothing if that lies beyond the end of time.
-    pub(super) fn opens(&self, start: Timestamp, index: u128) -> Option<Timestamp> {
+    /// `start` is in. None if that is after [`Timestamp::MAX`].
+    pub(crate) fn opens(&self, start: Timestamp, index: u128) -> Option<Timestamp> {
         let now = self.calendar.window_at(start);
         let first = if self.is_closing(now, start) { self.calendar.window_at(now.1) } else { now };
         let window = self.later(first, index)?;
@@ -64,8 +63,8 @@ impl Windows {
     }
 }
 
-/// So many periods later; nothing if that lies beyond the end of time.
-pub(super) fn after(start: Timestamp, period: Span, times: u128) -> Option<Timestamp> {
+/// This many periods later; none if that is after [`Timestamp::MAX`].
+pub(crate) fn after(start: Timestamp, period: Span, times: u128) -> Option<Timestamp> {
     let micros = times.checked_mul(u128::from(period.as_micros()))?.checked_add(start.as_micros().into())?;
     u64::try_from(micros).ok().filter(|micros| *micros <= COUNT_MAX).map(Timestamp::from_micros)
 }
@@ -83,11 +82,11 @@ fn months_after(middle: Timestamp, index: u128) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollway::core::Zone;
+    use tollway_core::Zone;
 
-    /// A7, B6: a jump lands where walking window by window does, through two years of zones with odd changes.
+    /// A7, B6: the jump equals a walk window by window, through two years of zones with odd clock changes.
     #[test]
-    fn a_jump_lands_where_walking_does() {
+    fn a_jump_equals_a_walk_window_by_window() {
         for zone in
             ["UTC", "America/Los_Angeles", "Australia/Lord_Howe", "Pacific/Kiritimati", "Africa/Cairo"]
         {
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_the_end_of_time_is_nowhere() {
+    fn a_window_after_the_last_timestamp_is_none() {
         for calendar in [
             Calendar::Every(Span::from_millis(1)),
             Calendar::Day(Zone::UTC),

@@ -1,63 +1,41 @@
-//! What is planned with: the limits as they are, and what if one of them were another.
+//! The policies to forecast: the limits as they are, and one more for each `--what-if`.
 
 use std::sync::Arc;
 
-use tollway::core::{Cost, Policy, nearest};
+use tollway::core::{Policy, nearest};
 use tollway::{Limit, Name};
+use tollway_plan::{Forecast, Load, PlanError, Scenario, replace_limit};
 
-use super::Arguments;
-use super::read::UnitCost;
+use super::{Arguments, Column};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::words;
 
-/// Limits, and what each call takes of them.
-pub(super) struct Scenario {
-    pub(super) heading: String,
-    /// The limit that is tried, as it was written.
-    pub(super) what_if: Option<String>,
-    pub(super) policy: Policy,
-    pub(super) cost: Cost,
-}
-
-/// The limits as they are, then one scenario for each `--what-if`.
-pub(super) fn all(arguments: &Arguments, context: &Context) -> Result<Vec<Scenario>, Failure> {
+/// The forecast of the limits as they are, then one for each `--what-if`.
+pub(super) fn forecast(
+    arguments: &Arguments,
+    load: &Load,
+    context: &Context,
+) -> Result<Vec<Column>, Failure> {
     let (heading, base) = match &arguments.policy {
         Some(name) => (name.clone(), Policy::clone(&*configured(name, context)?)),
         None => given(&arguments.limits)?,
     };
-    let mut scenarios = Vec::new();
-    scenarios.push(Scenario::new(heading, None, base.clone(), &arguments.costs)?);
+    let costs: Vec<(&str, u64)> =
+        arguments.costs.iter().map(|cost| (cost.unit.as_str(), cost.amount)).collect();
+    let scenario = |policy: Policy| Scenario::new(policy, &costs).map_err(failure);
+    let mut scenarios = vec![(heading, None, scenario(base.clone())?)];
     for text in &arguments.what_if {
         let limit = read_limit("--what-if", text)?;
         let heading = limit.to_string();
-        let policy = replace(&base, limit)?;
-        scenarios.push(Scenario::new(heading, Some(text.clone()), policy, &arguments.costs)?);
+        let policy = replace_limit(&base, limit).map_err(failure)?;
+        scenarios.push((heading, Some(text.clone()), scenario(policy)?));
     }
-    Ok(scenarios)
-}
-
-impl Scenario {
-    fn new(
-        heading: String,
-        what_if: Option<String>,
-        policy: Policy,
-        costs: &[UnitCost],
-    ) -> Result<Self, Failure> {
-        let mut cost = policy.default_cost().clone();
-        for (index, UnitCost { unit, amount }) in costs.iter().enumerate() {
-            if costs.iter().take(index).any(|earlier| earlier.unit == *unit) {
-                return Err(Failure::usage(format!("--cost gives {unit} twice"))
-                    .advise("give what one call takes of it once"));
-            }
-            if !policy.units().iter().any(|known| known.as_str() == unit) {
-                return Err(unknown_unit(unit, &policy));
-            }
-            cost = policy.cost_with(cost, unit, *amount).map_err(Failure::usage)?;
-        }
-        refuse_impossible(&policy, &cost)?;
-        Ok(Self { heading, what_if, policy, cost })
-    }
+    let column = |(heading, what_if, scenario)| {
+        let forecast = Forecast::new(scenario, load).map_err(failure)?;
+        Ok(Column { heading, what_if, forecast })
+    };
+    scenarios.into_iter().map(column).collect()
 }
 
 fn configured(name: &str, context: &Context) -> Result<Arc<Policy>, Failure> {
@@ -94,33 +72,42 @@ fn read_limit(option: &str, text: &str) -> Result<Limit, Failure> {
     })
 }
 
-/// The policy with this limit in place of the one of its name, or of the only one.
-fn replace(policy: &Policy, limit: Limit) -> Result<Policy, Failure> {
-    let limits = policy.limits();
-    let place = match limits.iter().position(|known| known.name() == limit.name()) {
-        None if limits.len() == 1 => 0,
-        Some(place) => place,
-        None => {
-            let names: Vec<&str> = limits.iter().map(|known| known.name().as_str()).collect();
-            let message =
-                format!("--what-if {limit:?}: which limit would it replace?", limit = limit.to_string());
-            let advice = format!(
-                "put the name of one before it, as in \"{}: {limit}\"; the limits are {}",
+/// Every error of a forecast is one of the arguments: this names the option.
+fn failure(error: PlanError) -> Failure {
+    let failure = Failure::usage(&error);
+    match error {
+        PlanError::UnknownUnit { unit, known } => unknown_unit(&unit, &known),
+        PlanError::UnitTwice { unit } => {
+            Failure::usage(format!("--cost gives {unit} twice")).advise("give what one call takes of it once")
+        }
+        PlanError::NeverGranted { limit, charge } => {
+            let unit = limit.unit().as_str();
+            Failure::usage(format!(
+                "a call of {} can never be granted: \"{limit}\" grants at most {} at once",
+                words::counted(charge, unit),
+                words::count(limit.capacity())
+            ))
+            .advise(format!("split the call, or give it less with --cost {unit}=N"))
+        }
+        PlanError::NoSuchLimit { limit, names } => {
+            let names: Vec<&str> = names.iter().map(Name::as_str).collect();
+            let text = limit.to_string();
+            Failure::usage(format!("--what-if {text:?}: which limit would it replace?")).advise(format!(
+                "put the name of one before it, as in \"{}: {text}\"; the limits are {}",
                 names.first().unwrap_or(&""),
                 names.join(", ")
-            );
-            return Err(Failure::usage(message).advise(advice));
+            ))
         }
-    };
-    let mut limits = limits.to_vec();
-    if let Some(old) = limits.get_mut(place) {
-        *old = limit;
+        PlanError::NeedsLatency { .. } => failure.advise("say how long a call takes, as in --latency 1.5s"),
+        PlanError::CostsNothing { limit } => {
+            failure.advise(format!("say what one call takes, as in --cost {}=100", limit.unit()))
+        }
+        PlanError::Cost(_) | PlanError::Policy(_) => failure,
     }
-    policy.with_limits(limits).map_err(Failure::usage)
 }
 
-fn unknown_unit(unit: &str, policy: &Policy) -> Failure {
-    let units: Vec<&str> = policy.units().iter().map(Name::as_str).collect();
+fn unknown_unit(unit: &str, known: &[Name]) -> Failure {
+    let units: Vec<&str> = known.iter().map(Name::as_str).collect();
     let failure = Failure::usage(format!("--cost: no limit counts {unit:?}"));
     match (nearest(unit, units.iter().copied()), units.is_empty()) {
         (Some(near), _) => {
@@ -129,19 +116,4 @@ fn unknown_unit(unit: &str, policy: &Policy) -> Failure {
         (None, false) => failure.advise(format!("the limits count {}", units.join(", "))),
         (None, true) => failure.advise("the limits count no units, only calls under way"),
     }
-}
-
-/// A cost that could never be granted has no plan.
-fn refuse_impossible(policy: &Policy, cost: &Cost) -> Result<(), Failure> {
-    let Some((limit, charge)) = policy.charges(cost).find(|(limit, charge)| *charge > limit.capacity())
-    else {
-        return Ok(());
-    };
-    let unit = limit.unit().as_str();
-    let message = format!(
-        "a call of {} can never be granted: \"{limit}\" grants at most {} at once",
-        words::counted(charge, unit),
-        words::count(limit.capacity())
-    );
-    Err(Failure::usage(message).advise(format!("split the call, or give it less with --cost {unit}=N")))
 }

@@ -1,24 +1,25 @@
-//! The plan for people: scenarios side by side, then what is used of each limit.
+//! The plan as text: scenarios side by side, then how much of each limit is used.
 
 use tollway::core::{Algorithm, Limit};
 use tollway::{Span, Timestamp};
+use tollway_plan::{Finish, Forecast, Load, Quantity, Workers};
 
-use super::forecast::{Forecast, Load, Moment, Workers};
+use super::Column;
 use crate::failure::Failure;
 use crate::output::{BAD, FAINT, GOOD, Output, STRONG, WARN};
 use crate::words;
 
-/// A line of the table: what it is about, and a cell for each scenario.
+/// A row of the table: its label, and a cell for each scenario.
 type Row = (String, Vec<String>);
 
-pub(super) fn write(forecasts: &[Forecast], load: &Load, output: &Output) -> Result<(), Failure> {
+pub(super) fn write(columns: &[Column], load: &Load, output: &Output) -> Result<(), Failure> {
     output.line(title(load))?;
     output.line("")?;
-    write_table(&rows(forecasts, load), output)?;
-    for forecast in forecasts {
-        if forecast.limits.len() > 1 {
+    write_table(&rows(columns, load), output)?;
+    for column in columns {
+        if column.forecast.limits.len() > 1 {
             output.line("")?;
-            write_limits(forecast, load, output)?;
+            write_limits(column, load, output)?;
         }
     }
     Ok(())
@@ -35,13 +36,13 @@ fn title(load: &Load) -> String {
     }
 }
 
-fn rows(forecasts: &[Forecast], load: &Load) -> Vec<Row> {
+fn rows(columns: &[Column], load: &Load) -> Vec<Row> {
     let row = |label: &str, cell: &dyn Fn(&Forecast) -> String| {
-        (label.to_owned(), forecasts.iter().map(cell).collect::<Vec<_>>())
+        (label.to_owned(), columns.iter().map(|column| cell(&column.forecast)).collect::<Vec<_>>())
     };
-    let items_in = |span| move |forecast: &Forecast| forecast.items_in_each(span, load).to_string();
+    let items_in = |span| move |forecast: &Forecast| quantity(forecast.items_in_each(span, load));
     let mut rows = vec![
-        row("", &|forecast| forecast.scenario.heading.clone()),
+        (String::new(), columns.iter().map(|column| column.heading.clone()).collect()),
         row("items a minute", &items_in(Span::from_mins(1))),
         row("items an hour", &items_in(Span::from_hours(1))),
         row("items a day", &items_in(Span::from_days(1))),
@@ -100,12 +101,13 @@ fn write_table(rows: &[Row], output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Each limit of one scenario, how much of it is used while the bottleneck is used up, and how long it alone takes.
-fn write_limits(forecast: &Forecast, load: &Load, output: &Output) -> Result<(), Failure> {
-    let limits = forecast.scenario.policy.limits();
+/// Each limit of one scenario: how much of it is used at the rate of the bottleneck, and how long it alone takes.
+fn write_limits(column: &Column, load: &Load, output: &Output) -> Result<(), Failure> {
+    let Column { heading, what_if, forecast } = column;
+    let limits = forecast.scenario.policy().limits();
     let texts: Vec<String> = limits.iter().map(Limit::to_string).collect();
-    let heading = match &forecast.scenario.what_if {
-        Some(_) => format!("limits, if {}", forecast.scenario.heading),
+    let heading = match what_if {
+        Some(_) => format!("limits, if {heading}"),
         None => "limits".to_owned(),
     };
     let width = texts.iter().chain([&heading]).map(|text| text.chars().count()).max().unwrap_or(0);
@@ -142,7 +144,7 @@ fn percent(share: f64) -> String {
 }
 
 /// How long it takes: `at once`, `6 d 23 h`, `27.4 years`, `more than 228 years`.
-pub(super) fn time(finish: Moment, start: Timestamp) -> String {
+pub(super) fn time(finish: Finish, start: Timestamp) -> String {
     const YEAR: u64 = Span::from_hours(8_766).as_micros();
     match finish.since(start) {
         Some(Span::ZERO) => "at once".to_owned(),
@@ -156,14 +158,14 @@ pub(super) fn time(finish: Moment, start: Timestamp) -> String {
 }
 
 /// In whole seconds, never earlier than it is.
-fn moment(finish: Moment) -> String {
+fn moment(finish: Finish) -> String {
     match finish {
-        Moment::At(at) => words::moment_in_full(Timestamp::from_secs(at.as_micros().div_ceil(1_000_000))),
-        Moment::Beyond => "after 2255".to_owned(),
+        Finish::At(at) => words::moment_in_full(Timestamp::from_secs(at.as_micros().div_ceil(1_000_000))),
+        Finish::Beyond => "after 2255".to_owned(),
     }
 }
 
-/// How many are enough, and how many would be of use.
+/// How many workers are enough, and the most that are useful.
 fn workers(workers: &Workers) -> String {
     match (workers.enough, workers.most_useful) {
         (enough, most) if enough == most => wide(enough),
@@ -171,7 +173,34 @@ fn workers(workers: &Workers) -> String {
     }
 }
 
-/// A number that may be larger than any that is counted elsewhere.
+/// A number that may be larger than a `u64`.
 fn wide(number: u128) -> String {
     u64::try_from(number).map_or_else(|_| number.to_string(), words::count)
+}
+
+/// Two places, none from a hundred on: `7,500`, `66.66`, `12.5`.
+fn quantity(quantity: Quantity) -> String {
+    let millionths = quantity.millionths();
+    let (whole, hundredths) = (millionths / Quantity::ONE, millionths % Quantity::ONE / 10_000);
+    let Ok(count) = u64::try_from(whole) else { return format!("over {}", words::count(u64::MAX)) };
+    match (count, hundredths) {
+        (0, 0) if millionths > 0 => "less than 0.01".to_owned(),
+        (100.., _) | (_, 0) => words::count(count),
+        (_, tenths) if tenths.is_multiple_of(10) => format!("{count}.{}", tenths / 10),
+        _ => format!("{count}.{hundredths:02}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_rounded_down_and_never_to_zero() {
+        let shown = [0, 8_680, 520_833, 12_500_000, 66_666_666, 333_333_333, 7_500_000_000]
+            .map(|millionths| quantity(Quantity::from_millionths(millionths)));
+        assert_eq!(shown, ["0", "less than 0.01", "0.52", "12.5", "66.66", "333", "7,500"]);
+        let largest = quantity(Quantity::from_millionths(u128::MAX));
+        assert_eq!(largest, "over 18,446,744,073,709,551,615");
+    }
 }

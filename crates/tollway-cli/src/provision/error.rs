@@ -1,27 +1,18 @@
-//! Making what Tollway needs on AWS: first look, then make what is missing, and change nothing else.
-//!
-//! `table` and `parameter` each know one kind of thing: what is wanted, what is there, how it is made.
+//! Why something on AWS could not be looked at or made.
 
-mod parameter;
-mod table;
-
-pub use parameter::{ParameterFound, ParameterWanted};
-pub use table::{TableFound, TableWanted, Tables};
-
-use crate::causes::with_causes;
+use tollway_aws::with_causes;
 
 /// Why something could not be looked at or made.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct ProvisionError {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProvisionError {
     /// What happened.
-    pub message: String,
+    pub(crate) message: String,
     /// What to do about it.
-    pub advice: String,
+    pub(crate) advice: String,
 }
 
-/// What AWS said, or why nobody said anything, and what to do about it.
-fn failed<E, R>(what: &str, error: &aws_sdk_dynamodb::error::SdkError<E, R>) -> ProvisionError
+/// The answer of AWS, or why there was none, and what to do about it.
+pub(super) fn failed<E, R>(what: &str, error: &aws_sdk_dynamodb::error::SdkError<E, R>) -> ProvisionError
 where
     E: std::error::Error + aws_sdk_dynamodb::error::ProvideErrorMetadata + 'static,
     R: std::fmt::Debug + 'static,

@@ -1,24 +1,24 @@
 //! A parameter of Systems Manager: there, or made with the amount that the config has.
 
 use aws_sdk_ssm::types::ParameterType;
+use tollway_aws::{ParameterAddress, ParameterError, Parameters};
 
-use super::ProvisionError;
-use crate::{ParameterAddress, ParameterError, Parameters};
+use super::error::{ProvisionError, failed};
 
 /// A parameter that is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParameterWanted {
+pub(crate) struct ParameterWanted {
     /// Where.
-    pub address: ParameterAddress,
+    pub(crate) address: ParameterAddress,
     /// What it is made with.
-    pub value: String,
-    /// What it is for, for whoever finds it.
-    pub description: String,
+    pub(crate) value: String,
+    /// What it is for, as the console shows it.
+    pub(crate) description: String,
 }
 
 /// What is there of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ParameterFound {
+pub(crate) enum ParameterFound {
     /// Nothing.
     Missing,
     /// A value, which is left as it is.
@@ -30,7 +30,7 @@ pub enum ParameterFound {
 
 impl ParameterWanted {
     /// What is there of it.
-    pub async fn look(&self) -> Result<ParameterFound, ProvisionError> {
+    pub(crate) async fn look(&self) -> Result<ParameterFound, ProvisionError> {
         match Parameters::new(self.address.clone()).only().await {
             Ok(Some(value)) => Ok(ParameterFound::Ready { value }),
             Ok(None) => Ok(ParameterFound::Missing),
@@ -38,8 +38,8 @@ impl ParameterWanted {
         }
     }
 
-    /// Makes it if it is missing. One that somebody made meanwhile stays.
-    pub async fn make(&self, found: &ParameterFound) -> Result<(), ProvisionError> {
+    /// Makes it if it is missing. One that was made meanwhile stays as it is.
+    pub(crate) async fn make(&self, found: &ParameterFound) -> Result<(), ProvisionError> {
         if *found != ParameterFound::Missing {
             return Ok(());
         }
@@ -54,7 +54,7 @@ impl ParameterWanted {
             }
             Err(error) => {
                 let what = format!("making the parameter {}", self.address.name);
-                Err(super::failed(&what, &error))
+                Err(failed(&what, &error))
             }
         }
     }

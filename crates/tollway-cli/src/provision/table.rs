@@ -1,4 +1,4 @@
-//! A table of DynamoDB: its key, and the attribute by which old items vanish.
+//! A table of DynamoDB: its key, and the attribute by which old items expire.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, TableDescription,
     TableStatus, TimeToLiveSpecification, TimeToLiveStatus,
 };
+use tollway_aws::{Connect, connect};
 
-use super::{ProvisionError, failed};
-use crate::{Connect, connect};
+use super::error::{ProvisionError, failed};
 
-/// The attribute by which items vanish, in every table of ours.
+/// The attribute by which items expire, in every table of Tollway.
 const TTL: &str = "ttl";
 
 /// How often a new table is looked at until it can be used: AWS takes some ten seconds.
@@ -21,76 +21,70 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// A table that is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableWanted {
+pub(crate) struct TableWanted {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// The attributes of its key with their types (`S`, `N`), the partition key first.
-    pub key: Vec<(String, String)>,
+    pub(crate) key: Vec<(String, String)>,
 }
 
 /// What is there of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TableFound {
+pub(crate) enum TableFound {
     /// Nothing.
     Missing,
     /// A table with another key, which cannot be changed.
     OtherKey(Vec<(String, String)>),
-    /// The table, but its items do not vanish, or by another attribute.
+    /// The table, but its items do not expire, or by another attribute.
     WithoutTtl {
-        /// Its ARN.
-        arn: String,
-        /// The attribute by which they vanish now.
+        /// The attribute by which they expire now.
         other: Option<String>,
     },
     /// All of it.
-    Ready {
-        /// Its ARN.
-        arn: String,
-    },
+    Ready,
 }
 
 /// The tables of an account.
 #[derive(Clone, Debug)]
-pub struct Tables {
+pub(crate) struct Tables {
     client: Client,
 }
 
 impl Tables {
     /// Those over this connection.
-    pub async fn new(to: &Connect) -> Self {
+    pub(crate) async fn new(to: &Connect) -> Self {
         Self { client: Client::new(&connect(to).await) }
     }
 
     /// What is there of a table.
-    pub async fn look(&self, wanted: &TableWanted) -> Result<TableFound, ProvisionError> {
+    pub(crate) async fn look(&self, wanted: &TableWanted) -> Result<TableFound, ProvisionError> {
         let Some(table) = self.describe(&wanted.name).await? else { return Ok(TableFound::Missing) };
         let key = key_of(&table);
         if key != wanted.key {
             return Ok(TableFound::OtherKey(key));
         }
-        let arn = table.table_arn.unwrap_or_default();
         let ttl = self.client.describe_time_to_live().table_name(&wanted.name).send().await;
         let ttl = ttl.map_err(|error| failed(&format!("looking at the table {}", wanted.name), &error))?;
         let ttl = ttl.time_to_live_description;
         let on = [Some(TimeToLiveStatus::Enabled), Some(TimeToLiveStatus::Enabling)];
         let by = ttl.filter(|ttl| on.contains(&ttl.time_to_live_status)).and_then(|ttl| ttl.attribute_name);
         Ok(match by {
-            Some(attribute) if attribute == TTL => TableFound::Ready { arn },
-            other => TableFound::WithoutTtl { arn, other },
+            Some(attribute) if attribute == TTL => TableFound::Ready,
+            other => TableFound::WithoutTtl { other },
         })
     }
 
     /// Makes what is missing of a table, and waits until it can be used.
-    pub async fn make(&self, wanted: &TableWanted, found: &TableFound) -> Result<(), ProvisionError> {
+    pub(crate) async fn make(&self, wanted: &TableWanted, found: &TableFound) -> Result<(), ProvisionError> {
         let name = &wanted.name;
         match found {
-            TableFound::Ready { .. } => Ok(()),
+            TableFound::Ready => Ok(()),
             TableFound::OtherKey(key) => Err(other_key(wanted, key)),
-            TableFound::WithoutTtl { other: Some(other), .. } => Err(ProvisionError {
+            TableFound::WithoutTtl { other: Some(other) } => Err(ProvisionError {
                 message: format!("the items of the table {name} vanish by `{other}`, not by `{TTL}`"),
                 advice: format!("turn that off, or name another table than {name}"),
             }),
-            TableFound::WithoutTtl { other: None, .. } => self.turn_ttl_on(name).await,
+            TableFound::WithoutTtl { other: None } => self.turn_ttl_on(name).await,
             TableFound::Missing => {
                 self.create(wanted).await?;
                 self.wait_until_active(name).await?;
@@ -125,7 +119,7 @@ impl Tables {
         }
         match request.billing_mode(BillingMode::PayPerRequest).send().await {
             Ok(_) => Ok(()),
-            // Somebody else was faster; whether it is the right one is seen next time.
+            // Another process made it; whether it has the right key shows next time.
             Err(error)
                 if error.as_service_error().is_some_and(|said| said.is_resource_in_use_exception()) =>
             {
@@ -185,8 +179,8 @@ fn other_key(wanted: &TableWanted, found: &[(String, String)]) -> ProvisionError
     }
 }
 
-/// A key as people read it: `api_type (S), minute (N)`.
-pub(crate) fn show_key(key: &[(String, String)]) -> String {
+/// A key as text: `api_type (S), minute (N)`.
+fn show_key(key: &[(String, String)]) -> String {
     let shown: Vec<String> = key.iter().map(|(name, kind)| format!("{name} ({kind})")).collect();
     shown.join(", ")
 }

@@ -1,21 +1,20 @@
-//! The config that an import becomes.
+//! Writes the config of an import.
 
 use std::fmt::Write;
-use std::path::PathBuf;
 
-use super::rules::{Import, Rule, Target};
+use super::rules::{Rule, Rules, Target};
+use crate::source::quoted;
 
 /// Policies first, then the rules that lead to them.
-pub(super) fn write(import: &Import, files: &[PathBuf]) -> String {
+pub(super) fn write(rules: &Rules, files: &[&str]) -> String {
     let mut text = String::from("# Made by `tollway policy import envoy`");
     for (index, file) in files.iter().enumerate() {
-        let file = file.display().to_string().escape_debug().to_string();
-        let _ = write!(text, "{} {file}", if index == 0 { " of" } else { "," });
+        let _ = write!(text, "{} {}", if index == 0 { " of" } else { "," }, file.escape_debug());
     }
     text.push_str(".\n");
-    import.rules.iter().for_each(|rule| write_policy(&mut text, rule));
+    rules.rules.iter().for_each(|rule| write_policy(&mut text, rule));
     text.push_str("\n[server]\ngrpc = \"127.0.0.1:8081\"\n");
-    import.rules.iter().for_each(|rule| write_rule(&mut text, rule));
+    rules.rules.iter().for_each(|rule| write_rule(&mut text, rule));
     text
 }
 
@@ -45,9 +44,4 @@ fn write_rule(text: &mut String, rule: &Rule) {
         Target::Unlimited => text.push_str("unlimited = true\n"),
         Target::Blocked => text.push_str("blocked = true\n"),
     }
-}
-
-/// A string of JSON is one of TOML as well; where it is not, because of a sign that nobody sees, the config says so.
-fn quoted(text: &str) -> String {
-    serde_json::to_string(text).unwrap_or_default()
 }

@@ -1,61 +1,79 @@
-//! A file of Envoy's rate limit service, as it is written.
+//! Files of Envoy's rate limit service (envoyproxy/ratelimit): one domain each, in YAML.
+
+mod config;
+mod rules;
 
 use serde::Deserialize;
+use tollway::Config;
 
-/// One domain.
+use crate::source::{ImportError, Imported, SourceFile};
+use rules::Rules;
+
+/// Makes one config of the files of several domains: policies, and the descriptors that lead to them.
+pub fn import(files: &[SourceFile<'_>]) -> Result<Imported, ImportError> {
+    let mut rules = Rules::default();
+    for file in files {
+        // In the words of the standard library, where it reads a file as text.
+        let text =
+            str::from_utf8(file.bounded()?).map_err(|_| file.wrong("stream did not contain valid UTF-8"))?;
+        let domain: Domain = serde_saphyr::from_str(text).map_err(|error| file.wrong(error.to_string()))?;
+        rules.add(&domain).map_err(|problem| file.wrong(problem))?;
+    }
+    let names: Vec<&str> = files.iter().map(|file| file.name).collect();
+    let config = config::write(&rules, &names);
+    Config::parse(&config)?;
+    Ok(Imported { config, notes: rules.notes, hides_password: false })
+}
+
+/// One file: one domain.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Domain {
-    pub(super) domain: String,
+struct Domain {
+    domain: String,
     #[serde(default)]
-    pub(super) descriptors: Vec<Descriptor>,
+    descriptors: Vec<Descriptor>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Descriptor {
-    pub(super) key: String,
+struct Descriptor {
+    key: String,
     #[serde(default)]
-    pub(super) value: String,
-    pub(super) rate_limit: Option<RateLimit>,
+    value: String,
+    rate_limit: Option<RateLimit>,
     #[serde(default)]
-    pub(super) descriptors: Vec<Descriptor>,
+    descriptors: Vec<Descriptor>,
     #[serde(default)]
-    pub(super) shadow_mode: bool,
+    shadow_mode: bool,
     #[serde(default)]
-    pub(super) share_threshold: bool,
+    share_threshold: bool,
     #[serde(default)]
-    pub(super) quota_mode: bool,
+    quota_mode: bool,
     #[serde(default)]
-    pub(super) detailed_metric: bool,
+    detailed_metric: bool,
     #[serde(default)]
-    pub(super) value_to_metric: bool,
-    /// Whatever it is: it has no counterpart.
-    pub(super) metadata: Option<serde::de::IgnoredAny>,
+    value_to_metric: bool,
+    /// It has no counterpart, whatever it is.
+    metadata: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RateLimit {
+struct RateLimit {
     #[serde(default)]
-    pub(super) unit: String,
+    unit: String,
     #[serde(default)]
-    pub(super) requests_per_unit: u32,
+    requests_per_unit: u32,
     #[serde(default)]
-    pub(super) unlimited: bool,
+    unlimited: bool,
     #[serde(default)]
-    pub(super) name: String,
+    name: String,
     #[serde(default)]
-    pub(super) replaces: Vec<Replaced>,
+    replaces: Vec<Replaced>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Replaced {
-    pub(super) name: String,
-}
-
-/// Reads it; what is wrong is told with its line.
-pub(super) fn read(text: &str) -> Result<Domain, String> {
-    serde_saphyr::from_str(text).map_err(|error| error.to_string())
+struct Replaced {
+    name: String,
 }

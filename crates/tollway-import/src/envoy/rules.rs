@@ -1,15 +1,22 @@
-//! What the files mean: a rule for every descriptor that has a limit, or is free of one.
+//! What the files mean: a rule for every descriptor that has a limit, or is exempt from one.
 
-use super::names::Names;
-use super::yaml::{Descriptor, Domain, RateLimit};
+use std::collections::HashSet;
 
-/// All that was read.
+use tollway_core::Name;
+use tollway_core::bounds::NAME_BYTES_MAX;
+
+use super::{Descriptor, Domain, RateLimit};
+
+/// Room for a number behind a name that is taken.
+const NUMBER_BYTES: usize = 8;
+
+/// The rules of all files.
 #[derive(Default)]
-pub(super) struct Import {
+pub(super) struct Rules {
     pub(super) rules: Vec<Rule>,
     /// What has no counterpart, and what was made of it.
     pub(super) notes: Vec<String>,
-    names: Names,
+    names: PolicyNames,
 }
 
 /// A rule for descriptors of one form.
@@ -32,7 +39,7 @@ pub(super) enum Target {
     Blocked,
 }
 
-impl Import {
+impl Rules {
     /// Adds a file.
     pub(super) fn add(&mut self, file: &Domain) -> Result<(), String> {
         if file.domain.is_empty() {
@@ -56,7 +63,7 @@ impl Import {
             match keys(above) {
                 Err(why) => self.notes.push(format!("{place}: left out with all below it: {why}")),
                 Ok(keys) => {
-                    self.note_what_is_lost(&place, descriptor, descriptors);
+                    self.note_losses(&place, descriptor, descriptors);
                     if let Some(target) = self.target(&place, above, descriptors)? {
                         self.rules.push(Rule { domain: domain.to_owned(), keys, target });
                     }
@@ -68,7 +75,7 @@ impl Import {
         Ok(())
     }
 
-    /// What descriptors of this form come to; nothing if no rule is needed, because none has no limit either.
+    /// The target of descriptors of this form; none if no rule is needed, because without one they have no limit either.
     fn target(
         &mut self,
         place: &str,
@@ -77,7 +84,7 @@ impl Import {
     ) -> Result<Option<Target>, String> {
         let Some(descriptor) = path.last() else { return Ok(None) };
         let Some(limit) = &descriptor.rate_limit else {
-            // One that says less has a limit, which there does not count for this value.
+            // A less specific descriptor has a limit, which Envoy's service does not apply to this value.
             let freed = siblings.iter().any(|other| hides(descriptor, other) && other.rate_limit.is_some());
             return Ok(freed.then_some(Target::Unlimited));
         };
@@ -101,7 +108,7 @@ impl Import {
         }))
     }
 
-    /// The period that counts alike: windows there begin at whole multiples since 1970.
+    /// The period with the same windows: those of Envoy's service begin at whole multiples since 1970.
     fn period(&mut self, place: &str, limit: &RateLimit) -> Result<&'static str, String> {
         let (period, calendar) = match limit.unit.to_ascii_lowercase().as_str() {
             "second" => ("second", None),
@@ -119,7 +126,7 @@ impl Import {
         Ok(period)
     }
 
-    /// With `share_threshold`, all values that fit share a meter: they do not stand in the subject.
+    /// With `share_threshold`, all matching values share a meter: the value is no part of the subject.
     fn shared_subject(&mut self, place: &str, path: &[&Descriptor]) -> Option<String> {
         let shares = |descriptor: &Descriptor| descriptor.share_threshold && descriptor.value.ends_with('*');
         if !path.iter().any(|descriptor| shares(descriptor)) {
@@ -138,7 +145,7 @@ impl Import {
         Some(path.iter().map(part).collect::<Vec<_>>().join("|"))
     }
 
-    fn note_what_is_lost(&mut self, place: &str, descriptor: &Descriptor, siblings: &[Descriptor]) {
+    fn note_losses(&mut self, place: &str, descriptor: &Descriptor, siblings: &[Descriptor]) {
         let mut note = |what: &str| self.notes.push(format!("{place}: {what}"));
         if descriptor.detailed_metric || descriptor.value_to_metric {
             note("detailed_metric is left out: no value stands in a metric here");
@@ -167,7 +174,7 @@ impl Import {
     }
 }
 
-/// Whether a descriptor is found there in place of another that says less.
+/// Whether Envoy's service applies this descriptor instead of a less specific one.
 fn hides(descriptor: &Descriptor, other: &Descriptor) -> bool {
     let fits = match other.value.strip_suffix('*') {
         Some(beginning) => descriptor.value.starts_with(beginning),
@@ -213,4 +220,43 @@ fn place_of(descriptor: &Descriptor) -> String {
 fn place_of_entry(key: &str, value: &str) -> String {
     let text = if value.is_empty() { key.to_owned() } else { format!("{key}_{value}") };
     text.escape_debug().to_string()
+}
+
+/// The names of policies that are taken.
+#[derive(Default)]
+struct PolicyNames(HashSet<String>);
+
+impl PolicyNames {
+    /// A name that is not taken, as near to this text as names can be.
+    fn give(&mut self, text: &str) -> String {
+        let allowed = |sign: char| sign.is_alphanumeric() || "_-.".contains(sign);
+        let mut name: String = text.chars().map(|sign| if allowed(sign) { sign } else { '_' }).collect();
+        while name.len() > NAME_BYTES_MAX - NUMBER_BYTES {
+            name.pop();
+        }
+        if Name::new(&name).is_err() {
+            "limit".clone_into(&mut name);
+        }
+        let numbered = (2u64..).map(|number| format!("{name}_{number}"));
+        let free = std::iter::once(name.clone()).chain(numbered).find(|name| !self.0.contains(name));
+        let free = free.unwrap_or(name);
+        self.0.insert(free.clone());
+        free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_gets_a_name_that_is_not_taken() {
+        let mut names = PolicyNames::default();
+        let long = "x".repeat(500);
+        let given = ["a.b_c", "a/b c", "a/b c", "", "", &long, &long].map(|text| names.give(text));
+        let long = "x".repeat(120);
+        assert_eq!(given[..5], ["a.b_c", "a_b_c", "a_b_c_2", "limit", "limit_2"]);
+        assert_eq!(given[5..], [long.clone(), format!("{long}_2")]);
+        assert!(given.iter().all(|name| Name::new(name).is_ok()));
+    }
 }

@@ -1,26 +1,26 @@
-//! The config that the properties become.
+//! Writes the config of the properties.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use super::settings::{PERIODS, Settings};
+use crate::source::quoted;
 
-/// What stands in place of a password that is not shown.
+/// Written in place of a hidden password.
 const HIDDEN: &str = "...";
 
 /// How the config is written.
 #[derive(Clone, Copy)]
 pub(super) struct Style {
-    /// Whether the password stands in it.
+    /// Whether it contains the password.
     pub(super) password: bool,
-    /// Whether TLS does; a build without it could not read that.
+    /// Whether it uses TLS; a build without TLS cannot read that.
     pub(super) tls: bool,
 }
 
-/// All of it, with the property beside each value that it came from.
-pub(super) fn write(settings: &Settings, file: &Path, style: Style) -> String {
-    let file = file.display().to_string().escape_debug().to_string();
-    let mut text = format!("# Made by `tollway policy import obp` of {file}.\n");
+/// The whole config, with the name of the property beside each value.
+pub(super) fn write(settings: &Settings, file: &str, style: Style) -> String {
+    let mut text = format!("# Made by `tollway policy import obp` of {}.\n", file.escape_debug());
     write_store(&mut text, settings, style);
     write_consumers(&mut text, settings);
     text
@@ -117,7 +117,7 @@ fn url(settings: &Settings, style: Style) -> String {
     url
 }
 
-/// The PEM file beside a store of Java's.
+/// The PEM file beside a Java keystore.
 fn certificates(store: &str) -> String {
     Path::new(store).with_extension("pem").display().to_string()
 }
@@ -126,7 +126,7 @@ fn private_key(store: &str) -> String {
     Path::new(store).with_extension("key.pem").display().to_string()
 }
 
-/// Percent-encoded, but for letters, digits, and what is to be kept.
+/// Percent-encodes all but letters, digits, `-._~` and the characters of `kept`.
 fn encoded(text: &str, kept: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -144,9 +144,4 @@ fn shell_word(path: &str) -> String {
     let path = path.escape_debug().to_string();
     let plain = |sign: char| sign.is_alphanumeric() || "/._-".contains(sign);
     if path.chars().all(plain) { path } else { format!("\"{path}\"") }
-}
-
-/// A string of JSON is one of TOML as well.
-fn quoted(text: &str) -> String {
-    serde_json::to_string(text).unwrap_or_default()
 }

@@ -12,7 +12,7 @@ pub(super) struct Property {
     pub(super) value: String,
 }
 
-/// Reads all of them, in their order. What is wrong is told with its line.
+/// Reads all properties, in their order. An error names its line.
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<Property>, String> {
     let text = decoded(bytes);
     let mut lines = text.lines().enumerate();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_property_is_passed_over() {
+    fn comments_and_blank_lines_are_skipped() {
         assert_eq!(pairs("# a comment \\\n! another\n\n   \n#k=v\n"), []);
         assert_eq!(pairs("key"), [("key".to_owned(), String::new())]);
     }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_those_of_the_file_and_an_escape_that_is_none_is_named_by_its_line() {
+    fn properties_and_wrong_escapes_know_their_line() {
         let lines: Vec<usize> =
             read(b"#\na=1\\\n2\n\nb=3").unwrap().iter().map(|property| property.line).collect();
         assert_eq!(lines, [2, 5]);

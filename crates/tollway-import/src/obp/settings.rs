@@ -1,4 +1,4 @@
-//! What the properties mean: every one that limits calls there, with the default that it has there.
+//! What the properties mean: every one that limits calls in OBP-API, with its default there.
 
 use std::net::Ipv6Addr;
 
@@ -7,7 +7,7 @@ use super::properties::Property;
 /// The six periods, the shortest first.
 pub(super) const PERIODS: [&str; 6] = ["second", "minute", "hour", "day", "week", "month"];
 
-/// Properties that begin like this are about limits or Redis: one that is not known here may be missed.
+/// Properties with these prefixes are about limits or Redis. An unknown one is worth a note.
 const ABOUT_LIMITS: [&str; 5] =
     ["redis", "cache.redis", "rate_limiting", "use_consumer_limits", "user_consumer_limit"];
 
@@ -21,9 +21,9 @@ pub(super) struct Settings {
     pub(super) tls: bool,
     pub(super) truststore: Option<String>,
     pub(super) keystore: Option<String>,
-    /// Calls an hour without credentials; none or fewer: any number.
+    /// Calls an hour without credentials; no limit if it is 0 or less.
     pub(super) anonymous_per_hour: i64,
-    /// Of each period, the shortest first.
+    /// The limit of each period, the shortest first.
     pub(super) defaults: [i64; 6],
     /// What is worth knowing, and what has no counterpart.
     pub(super) notes: Vec<String>,
@@ -47,7 +47,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Of properties in their order; the last of a name counts, as in Java.
+    /// Reads properties in their order; the last of a name counts, as in Java.
     pub(super) fn of(properties: &[Property]) -> Result<Self, String> {
         let mut settings = Self::default();
         let mut known = 0_usize;

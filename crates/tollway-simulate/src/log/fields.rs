@@ -1,35 +1,39 @@
-//! Which field of a log is the time, the subject and the cost: named by the user, or known by its name.
+//! Which field of a log is the time, the subject and the cost: named by the caller, or known by its name.
 
 use std::str::FromStr;
 
-use tollway::Subject;
-use tollway::core::bounds::AMOUNT_MAX;
+use tollway_core::Subject;
+use tollway_core::bounds::AMOUNT_MAX;
 
 use super::format::Format;
 use super::{Call, Reason, Value, time};
-use crate::failure::{Exit, Failure};
+use crate::error::SimulateError;
 
-/// Names under which logs keep the time, the likeliest first.
-const TIME_NAMES: [&str; 6] = ["time", "timestamp", "ts", "@timestamp", "at", "datetime"];
+/// The field names that are known as a time, the likeliest first.
+pub const TIME_NAMES: [&str; 6] = ["time", "timestamp", "ts", "@timestamp", "at", "datetime"];
 
-/// Names under which logs keep whom a call is of.
+/// The field names that are known as a subject, the likeliest first.
 const SUBJECT_NAMES: [&str; 9] =
     ["subject", "consumer", "key", "user", "client", "ip", "remote_addr", "client_ip", "api_key"];
 
 /// In place of a field: all share one subject.
 const SHARED: &str = "-";
 
-/// What calls take of one unit, as users write it: `tokens=FIELD` or `tokens=500`.
+/// What calls take of one unit, written `tokens=FIELD` or `tokens=500`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct CostSource {
-    pub(crate) unit: String,
-    pub(crate) from: Source,
+pub struct CostSource {
+    /// The unit.
+    pub unit: String,
+    /// Where the amount comes from.
+    pub from: Source,
 }
 
 /// Where an amount comes from.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Source {
+pub enum Source {
+    /// The field of this name.
     Field(String),
+    /// The same for every call.
     Number(u64),
 }
 
@@ -55,15 +59,17 @@ impl FromStr for CostSource {
     }
 }
 
-/// What the user said of the fields, and what the policies count.
-#[derive(Clone, Debug)]
-pub(crate) struct Fields {
-    pub(crate) time: Option<String>,
-    pub(crate) subject: Option<String>,
+/// The fields that the caller names, and the units that the policies count. What is not named is found by its name.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    /// The field of the time.
+    pub time: Option<String>,
+    /// The field of the subject; `-` if all calls share one.
+    pub subject: Option<String>,
     /// At most one for each unit.
-    pub(crate) costs: Vec<CostSource>,
+    pub costs: Vec<CostSource>,
     /// All units that are counted.
-    pub(crate) units: Vec<String>,
+    pub units: Vec<String>,
 }
 
 /// Which fields of a line mean what.
@@ -79,7 +85,7 @@ pub(super) struct Found {
 
 impl Fields {
     /// Finds the fields in a log of this format that begins with these lines.
-    pub(super) fn find(self, format: Format, sample: &[&str]) -> Result<Found, Failure> {
+    pub(super) fn find(self, format: Format, sample: &[&str]) -> Result<Found, SimulateError> {
         let known = format.fields(sample);
         let among = |names: &[&str]| {
             let same = |name: &&str| known.iter().find(|field| field.eq_ignore_ascii_case(name)).cloned();
@@ -87,7 +93,10 @@ impl Fields {
         };
         // In access logs the user is most often unknown, and the address is not.
         let subject_names = if format == Format::Clf { &["ip"] } else { SUBJECT_NAMES.as_slice() };
-        let time = self.time.or_else(|| among(&TIME_NAMES)).ok_or_else(|| no_time(&known))?;
+        let time = self
+            .time
+            .or_else(|| among(&TIME_NAMES))
+            .ok_or_else(|| SimulateError::NoTime { known: known.clone() })?;
         let mut names = vec![time];
         let has_subject = self.subject.as_deref() != Some(SHARED);
         let subject = if has_subject { self.subject.or_else(|| among(subject_names)) } else { None };
@@ -169,17 +178,4 @@ fn read_amount<'v, 'l: 'v>(
 
 fn rounded_up(number: f64) -> Option<u64> {
     (number.is_finite() && number >= 0.0).then_some(number.ceil() as u64)
-}
-
-fn no_time(known: &[String]) -> Failure {
-    let failure = Failure::new(
-        Exit::DATA,
-        format!("the log has no field that is known as a time: {}", TIME_NAMES.join(", ")),
-    );
-    match known {
-        [] => failure.advise("name the field of the time: --time FIELD"),
-        known => {
-            failure.advise(format!("name the field of the time, --time FIELD, out of {}", known.join(", ")))
-        }
-    }
 }

@@ -1,24 +1,22 @@
-//! Which format a log has: said, or told from its first lines.
-
-use clap::ValueEnum;
-use tollway::core::nearest;
+//! Which format a log has: named by the caller, or detected from its first lines.
 
 use super::{Reason, Value, clf, csv, jsonl};
-use crate::failure::{Exit, Failure};
+use crate::error::SimulateError;
 
-/// The formats, as users name them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FormatName {
-    /// One JSON object per line
+/// The formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One JSON object per line.
     Jsonl,
-    /// Comma-separated values under a line of names
+    /// Comma-separated values under a line of names.
     Csv,
-    /// The common or combined access log of web servers
+    /// The common or combined access log of web servers.
     Clf,
 }
 
-impl FormatName {
-    pub(crate) fn word(self) -> &'static str {
+impl LogFormat {
+    /// Its name: `jsonl`, `csv` or `clf`.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Jsonl => "jsonl",
             Self::Csv => "csv",
@@ -37,29 +35,25 @@ pub(super) enum Format {
 
 impl Format {
     /// The format of a log that begins with these lines.
-    pub(super) fn of(name: Option<FormatName>, sample: &[&str]) -> Result<Self, Failure> {
+    pub(super) fn of(name: Option<LogFormat>, sample: &[&str]) -> Result<Self, SimulateError> {
         let first = sample.first().copied().unwrap_or_default();
         match name.or_else(|| guess(sample)) {
-            Some(FormatName::Jsonl) => Ok(Self::Jsonl),
-            Some(FormatName::Clf) => Ok(Self::Clf),
-            Some(FormatName::Csv) => {
+            Some(LogFormat::Jsonl) => Ok(Self::Jsonl),
+            Some(LogFormat::Clf) => Ok(Self::Clf),
+            Some(LogFormat::Csv) => {
                 let separator = csv::separator(first).unwrap_or(',');
                 let columns = csv::split(first, separator).map(|name| name.unwrap_or_default().into_owned());
                 Ok(Self::Csv { separator, columns: columns.collect() })
             }
-            None => Err(Failure::new(
-                Exit::DATA,
-                "the log is neither JSON lines, nor CSV with a line of names, nor an access log",
-            )
-            .advise("say what it is, if it is one of them: --format jsonl, csv or clf")),
+            None => Err(SimulateError::UnknownFormat),
         }
     }
 
-    pub(super) fn name(&self) -> FormatName {
+    pub(super) fn name(&self) -> LogFormat {
         match self {
-            Self::Jsonl => FormatName::Jsonl,
-            Self::Csv { .. } => FormatName::Csv,
-            Self::Clf => FormatName::Clf,
+            Self::Jsonl => LogFormat::Jsonl,
+            Self::Csv { .. } => LogFormat::Csv,
+            Self::Clf => LogFormat::Clf,
         }
     }
 
@@ -84,18 +78,13 @@ impl Format {
     }
 
     /// Where this field stands in a line. JSON lines may have any field anywhere.
-    pub(super) fn place(&self, field: &str) -> Result<usize, Failure> {
+    pub(super) fn place(&self, field: &str) -> Result<usize, SimulateError> {
         if *self == Self::Jsonl {
             return Ok(0);
         }
         let fields = self.fields(&[]);
-        fields.iter().position(|name| name == field).ok_or_else(|| {
-            let failure = Failure::new(Exit::DATA, format!("the log has no field {field:?}"));
-            match nearest(field, fields.iter().map(String::as_str)) {
-                Some(near) => failure.advise(format!("did you mean {near:?}?")),
-                None => failure.advise(format!("its fields are {}", fields.join(", "))),
-            }
-        })
+        let place = fields.iter().position(|name| name == field);
+        place.ok_or_else(|| SimulateError::NoField { field: field.to_owned(), known: fields })
     }
 
     /// Puts the wanted fields of a line into `values`.
@@ -115,12 +104,12 @@ impl Format {
 }
 
 /// JSON and access logs are known by any of the first lines; CSV by the first one alone.
-fn guess(sample: &[&str]) -> Option<FormatName> {
+fn guess(sample: &[&str]) -> Option<LogFormat> {
     if sample.iter().any(|line| line.trim_start().starts_with('{')) {
-        return Some(FormatName::Jsonl);
+        return Some(LogFormat::Jsonl);
     }
     if sample.iter().any(|line| clf::split(line).is_some()) {
-        return Some(FormatName::Clf);
+        return Some(LogFormat::Clf);
     }
-    csv::separator(sample.first()?).map(|_| FormatName::Csv)
+    csv::separator(sample.first()?).map(|_| LogFormat::Csv)
 }

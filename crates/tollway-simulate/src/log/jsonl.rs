@@ -12,7 +12,7 @@ pub(super) fn read<'l>(line: &'l str, wanted: &[String], values: &mut [Value<'l>
     let mut reader = serde_json::Deserializer::from_str(line);
     let fields = Wanted { names: wanted, values };
     fields.deserialize(&mut reader).and_then(|()| reader.end()).map_err(|error| {
-        // There is one line only, and nobody needs its number.
+        // There is only one line, so its number says nothing.
         let text =
             error.to_string().replace(" at line 1 column 0", "").replace(" at line 1 column", " at column");
         format!("not a JSON object: {text}").into()
@@ -63,7 +63,7 @@ impl<'l> Visitor<'l> for Wanted<'_, '_, 'l> {
     }
 }
 
-/// In place of an index: nobody asked for this field.
+/// In place of an index: this field is not wanted.
 const NOT_WANTED: usize = usize::MAX;
 
 /// Which of these names a key is.

@@ -1,7 +1,7 @@
-//! A traffic log: lines of a known format, read as calls. One format per file.
+//! A traffic log, read as calls.
 //!
-//! `lines` splits what is read, `format` knows which formats there are and tells them apart, `fields` knows which field
-//! means what, `time` reads moments, `reader` does all of it on a thread of its own.
+//! `lines` splits bytes into lines of bounded length, `format` detects the format, `jsonl`, `csv` and `clf` read one each,
+//! `fields` maps fields to time, subject and costs, `time` reads timestamps, `reader` runs all of it on its own thread.
 
 mod clf;
 mod csv;
@@ -14,25 +14,28 @@ mod time;
 
 use std::borrow::Cow;
 
-use tollway::{Subject, Timestamp};
+use tollway_core::{Subject, Timestamp};
 
-pub(super) use fields::{CostSource, Fields};
-pub(super) use format::FormatName;
-pub(super) use reader::{Log, Unreadable};
+pub use fields::{CostSource, Fields, Source, TIME_NAMES};
+pub use format::LogFormat;
+pub use lines::{LINE_BYTES_MAX, LINE_BYTES_SKIPPED_MAX, LOG_BYTES_MAX};
+pub use reader::{Batch, Log, Unreadable};
 
 /// One line of a log.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Call {
-    pub(super) time: Timestamp,
-    pub(super) subject: Subject,
-    /// One amount for each cost that [`Fields`] names, in its order.
-    pub(super) amounts: Vec<u64>,
+pub struct Call {
+    /// When it was made.
+    pub time: Timestamp,
+    /// By whom.
+    pub subject: Subject,
+    /// One amount for each unit of [`Log::units`], in its order.
+    pub amounts: Vec<u64>,
 }
 
-/// Why a line is not a call. Words that most often need no memory of their own.
+/// Why a line is not a call.
 type Reason = Cow<'static, str>;
 
-/// What stands in a field.
+/// The value of a field.
 #[derive(Clone, Debug, Default, PartialEq)]
 enum Value<'l> {
     #[default]
@@ -40,7 +43,7 @@ enum Value<'l> {
     Text(Cow<'l, str>),
     Whole(u64),
     Fraction(f64),
-    /// A list, a truth value: nothing that any field of ours could mean.
+    /// A list, an object or a boolean, which is never a time, a subject or an amount.
     Other,
 }
 

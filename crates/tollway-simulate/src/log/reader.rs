@@ -1,6 +1,7 @@
-//! Reads a log on a thread of its own, and hands calls over in batches. At most a few batches wait.
+//! Reads a log on its own thread, and hands calls over in batches. At most a few batches wait.
 
-use std::io;
+use std::borrow::Cow;
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -8,10 +9,10 @@ use std::thread;
 use std::time::Duration;
 
 use super::fields::Found;
-use super::format::{Format, FormatName};
+use super::format::{Format, LogFormat};
 use super::lines::{LINE_BYTES_MAX, LineRead, Lines};
 use super::{Call, Fields, Reason};
-use crate::failure::{Exit, Failure};
+use crate::error::SimulateError;
 
 /// How many calls travel together.
 const BATCH_CALLS: usize = 4_096;
@@ -25,44 +26,51 @@ const SAMPLE_LINES: usize = 32;
 /// How many unreadable lines are remembered with their reasons.
 const UNREADABLE_SHOWN: usize = 5;
 
-/// How often whoever waits for lines looks whether it should stop.
+/// How often a caller that waits for lines is asked whether to stop.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A log that is being read.
-pub(crate) struct Log {
-    batches: Receiver<io::Result<Batch>>,
+pub struct Log {
+    batches: Receiver<Result<Batch, SimulateError>>,
     bytes_done: Arc<AtomicU64>,
-    size: Option<u64>,
-    format: FormatName,
+    format: LogFormat,
     subject: Option<String>,
     units: Vec<String>,
 }
 
 /// Some calls, and what could not be read between them.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
-    pub(crate) calls: Vec<Call>,
-    pub(crate) skipped: u64,
+pub struct Batch {
+    /// The calls.
+    pub calls: Vec<Call>,
+    /// How many lines are no calls.
+    pub skipped: u64,
     /// The first few of all that were skipped.
-    pub(crate) unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<Unreadable>,
 }
 
 /// A line that is no call.
 #[derive(Debug)]
-pub(crate) struct Unreadable {
-    pub(crate) line: u64,
-    pub(crate) reason: Reason,
+pub struct Unreadable {
+    /// Its number, from 1.
+    pub line: u64,
+    /// Why.
+    pub reason: Cow<'static, str>,
 }
 
 impl Log {
-    /// Opens a log, finds out what it is, and begins to read it. `-` is standard input.
-    pub(crate) fn open(path: &str, format: Option<FormatName>, fields: Fields) -> Result<Self, Failure> {
-        let (mut lines, size) = Lines::open(path).map_err(|error| cannot_read(path, &error))?;
-        let sample = take_sample(&mut lines).map_err(|error| cannot_read(path, &error))?;
+    /// Detects the format from the first lines unless it is given, finds the fields, and begins to read.
+    pub fn read(
+        input: Box<dyn Read + Send>,
+        format: Option<LogFormat>,
+        fields: Fields,
+    ) -> Result<Self, SimulateError> {
+        let mut lines = Lines::new(input);
+        let sample = take_sample(&mut lines)?;
         let texts: Vec<&str> =
             sample.iter().filter_map(|(_, line)| str::from_utf8(line.as_deref()?).ok()).collect();
         if texts.is_empty() && sample.len() < SAMPLE_LINES {
-            return Err(Failure::new(Exit::DATA, format!("{path} has no line that can be read")));
+            return Err(SimulateError::Empty);
         }
         let found = fields.find(Format::of(format, &texts)?, &texts)?;
         let (sender, batches) = sync_channel(BATCHES_WAITING);
@@ -72,12 +80,12 @@ impl Log {
         thread::Builder::new()
             .name("read-log".to_owned())
             .spawn(move || worker.run(sample))
-            .map_err(|error| Failure::new(Exit::FAILED, format!("no thread to read with: {error}")))?;
-        Ok(Self { batches, bytes_done, size, format, subject, units })
+            .map_err(SimulateError::Thread)?;
+        Ok(Self { batches, bytes_done, format, subject, units })
     }
 
-    /// The next batch; nothing at the end, or if `stop` says so while none comes.
-    pub(crate) fn next(&self, stop: impl Fn() -> bool) -> io::Result<Option<Batch>> {
+    /// The next batch; none at the end, or if `stop` returns true while none comes.
+    pub fn next(&self, stop: impl Fn() -> bool) -> Result<Option<Batch>, SimulateError> {
         while !stop() {
             match self.batches.recv_timeout(PATIENCE) {
                 Ok(batch) => return batch.map(Some),
@@ -88,34 +96,31 @@ impl Log {
         Ok(None)
     }
 
-    pub(crate) fn bytes_done(&self) -> u64 {
+    /// How many bytes were read so far.
+    pub fn bytes_done(&self) -> u64 {
         self.bytes_done.load(Ordering::Relaxed)
     }
 
-    /// How many bytes it has, if it is a file.
-    pub(crate) fn size(&self) -> Option<u64> {
-        self.size
-    }
-
-    pub(crate) fn format(&self) -> FormatName {
+    /// Its format.
+    pub fn format(&self) -> LogFormat {
         self.format
     }
 
     /// The field of the subject; without one, all calls share one.
-    pub(crate) fn subject(&self) -> Option<&str> {
+    pub fn subject(&self) -> Option<&str> {
         self.subject.as_deref()
     }
 
     /// The units whose amounts its calls carry, in their order.
-    pub(crate) fn units(&self) -> &[String] {
+    pub fn units(&self) -> &[String] {
         &self.units
     }
 }
 
-/// A line with its number; nothing where it was too long.
+/// A line with its number; none where it was too long.
 type Numbered = (u64, Option<Vec<u8>>);
 
-fn take_sample(lines: &mut Lines) -> io::Result<Vec<Numbered>> {
+fn take_sample(lines: &mut Lines) -> Result<Vec<Numbered>, SimulateError> {
     let mut sample = Vec::new();
     let mut line = Vec::new();
     while sample.len() < SAMPLE_LINES {
@@ -132,18 +137,18 @@ fn take_sample(lines: &mut Lines) -> io::Result<Vec<Numbered>> {
 struct Worker {
     lines: Lines,
     found: Found,
-    sender: SyncSender<io::Result<Batch>>,
+    sender: SyncSender<Result<Batch, SimulateError>>,
     batch: Batch,
     shown: usize,
 }
 
-/// Nobody wants to hear more.
+/// The receiver is gone.
 struct Unheard;
 
 impl Worker {
     fn run(mut self, sample: Vec<Numbered>) {
         let sent = self.read_all(sample).and_then(|()| self.send());
-        drop(sent); // whoever has left wants nothing more
+        drop(sent); // without a receiver there is no one to report to
     }
 
     fn read_all(&mut self, sample: Vec<Numbered>) -> Result<(), Unheard> {
@@ -178,7 +183,7 @@ impl Worker {
         if full { self.send() } else { Ok(()) }
     }
 
-    /// A call; nothing, of a line that is blank.
+    /// A call; none of a blank line.
     fn understand(&self, line: &[u8]) -> Result<Option<Call>, Reason> {
         let text = str::from_utf8(line).map_err(|_| "not UTF-8")?;
         if text.trim_ascii().is_empty() { Ok(None) } else { self.found.read(text).map(Some) }
@@ -193,8 +198,4 @@ impl Worker {
 
 fn too_long() -> Reason {
     format!("longer than {LINE_BYTES_MAX} bytes").into()
-}
-
-fn cannot_read(path: &str, error: &io::Error) -> Failure {
-    Failure::new(Exit::FAILED, format!("cannot read {path}: {error}"))
 }

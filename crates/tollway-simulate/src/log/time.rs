@@ -1,9 +1,9 @@
-//! Moments as logs write them.
+//! Timestamps as logs write them.
 
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
-use tollway::Timestamp;
+use tollway_core::Timestamp;
 
 use super::{Reason, Value};
 
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment_is_named() {
+    fn text_that_is_no_time_is_refused() {
         for text in [
             "",
             "yesterday",

@@ -1,19 +1,19 @@
-//! Who comes most often, in bounded memory: exact while there are few, and close for the frequent ones ever after.
+//! The most frequent subjects, in bounded memory: exact for few subjects, close for the frequent ones of many.
 //!
-//! The idea is that of space-saving, done in bulk. With twice as many counters as are kept, those with the smallest counts
-//! are dropped, and the largest count that was dropped is the floor: somebody new may have been among them, so their count
-//! begins there. A count is never below the truth, and never above it by more than the floor.
+//! This is the space-saving algorithm, done in bulk. When there are twice as many counters as are kept, those with the
+//! smallest counts are dropped, and the largest dropped count is the floor: a new subject may have been dropped before, so
+//! its count starts there. A count is never below the truth, and never above it by more than the floor.
 
 use std::collections::HashMap;
 
-use tollway::Subject;
+use tollway_core::Subject;
 
-/// How many subjects are kept when some have to go.
-pub(crate) const COUNTERS_KEPT: usize = 10_000;
+/// How many subjects are kept when some are dropped: a few megabytes.
+pub const COUNTERS_KEPT: usize = 10_000;
 
 /// Counts by subject.
 #[derive(Debug, Default)]
-pub(crate) struct Ranking {
+pub struct Ranking {
     counts: HashMap<Subject, u64>,
     floor: u64,
 }
@@ -37,23 +37,23 @@ impl Ranking {
         self.counts.retain(|_, count| *count > self.floor);
     }
 
-    /// How much too high a count may be; nothing while all are exact.
-    pub(crate) fn error(&self) -> u64 {
+    /// How much too high a count may be; 0 while all are exact.
+    pub fn error(&self) -> u64 {
         self.floor
     }
 
     /// How many subjects there are; if counts are not exact, there are more.
-    pub(crate) fn subjects(&self) -> usize {
+    pub fn subjects(&self) -> usize {
         if self.floor > 0 { 2 * COUNTERS_KEPT } else { self.counts.len() }
     }
 
-    /// How often this one came; nothing if it is not among those kept.
-    pub(crate) fn count(&self, subject: &Subject) -> u64 {
+    /// How often this subject was counted; 0 if it was dropped.
+    pub fn count(&self, subject: &Subject) -> u64 {
         self.counts.get(subject).copied().unwrap_or(0)
     }
 
     /// The most frequent, first by count, then by name.
-    pub(crate) fn top(&self, most: usize) -> Vec<(&Subject, u64)> {
+    pub fn top(&self, most: usize) -> Vec<(&Subject, u64)> {
         let mut all: Vec<(&Subject, u64)> =
             self.counts.iter().map(|(subject, count)| (subject, *count)).collect();
         all.sort_unstable_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(other.0)));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_subjects_takes_no_more_memory_and_hides_nobody_who_comes_often() {
+    fn many_subjects_take_bounded_memory_and_hide_no_frequent_one() {
         let mut ranking = Ranking::default();
         for number in 0..200_000 {
             ranking.add(&subject(number));

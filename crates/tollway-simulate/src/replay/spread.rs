@@ -1,16 +1,16 @@
-//! How lengths of time are spread, in bounded memory: within 2 % of the truth, and exact where all are alike.
+//! Percentiles of durations, in bounded memory: within 2 % of the truth, and exact where all are equal.
 //!
 //! Each power of two is divided into 64 parts, and each part knows the mean of what fell into it.
 
 use std::collections::BTreeMap;
 
-use tollway::Span;
+use tollway_core::Span;
 
 const PARTS: u64 = 64;
 
-/// Lengths of time. At most 64 parts for each of 53 powers of two.
+/// Durations. At most 64 parts for each of 53 powers of two.
 #[derive(Debug, Default)]
-pub(crate) struct Spread {
+pub struct Spread {
     parts: BTreeMap<u32, Part>,
     count: u64,
     longest: Span,
@@ -32,16 +32,18 @@ impl Spread {
         self.longest = self.longest.max(span);
     }
 
-    pub(crate) fn count(&self) -> u64 {
+    /// How many there are.
+    pub fn count(&self) -> u64 {
         self.count
     }
 
-    pub(crate) fn longest(&self) -> Span {
+    /// The longest.
+    pub fn longest(&self) -> Span {
         self.longest
     }
 
-    /// The length that this many of a hundred do not exceed.
-    pub(crate) fn percentile(&self, percent: u64) -> Span {
+    /// The duration that this many percent do not exceed.
+    pub fn percentile(&self, percent: u64) -> Span {
         let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100).max(1);
         let mut below = 0;
         for part in self.parts.values() {
@@ -66,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn alike_lengths_are_exact_and_others_close() {
+    fn equal_durations_are_exact_and_others_close() {
         let mut spread = Spread::default();
         for _ in 0..90 {
             spread.add(Span::from_secs(20));
@@ -92,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_time() {
+    fn percentile_of_none_is_zero() {
         assert_eq!(Spread::default().percentile(50), Span::ZERO);
     }
 }

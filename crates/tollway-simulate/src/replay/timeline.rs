@@ -1,11 +1,11 @@
-//! What happened when, in a bounded number of bars: as the range grows, bars become wider.
+//! Grants and denials over time, in a bounded number of bars: as the range grows, bars become wider.
 
 use std::collections::VecDeque;
 
-use tollway::{Span, Timestamp};
+use tollway_core::{Span, Timestamp};
 
-/// How many bars there are at most.
-pub(crate) const BARS_MAX: usize = 1_024;
+/// The most bars: more than a chart has pixels for.
+const BARS_MAX: usize = 1_024;
 
 const MILLI: u64 = 1_000;
 const SECOND: u64 = 1_000 * MILLI;
@@ -13,8 +13,8 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// How wide bars may be, in microseconds. Each divides the next, so that bars can be put together; the widest cover every
-/// time there is.
+/// How wide bars may be, in microseconds. Each divides the next, so that bars can be merged; the widest cover every
+/// timestamp.
 const WIDTHS: [u64; 18] = [
     MILLI,
     5 * MILLI,
@@ -36,16 +36,18 @@ const WIDTHS: [u64; 18] = [
     364 * DAY,
 ];
 
-/// What happened in one stretch of time.
+/// The calls in one span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Bar {
-    pub(crate) granted: u64,
-    pub(crate) denied: u64,
+pub struct Bar {
+    /// Granted calls.
+    pub granted: u64,
+    /// Denied calls.
+    pub denied: u64,
 }
 
 /// Bars without gaps, from the first to the last.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Timeline {
+pub struct Timeline {
     width: usize,
     /// The first bar's time, in widths since 1970.
     first: u64,
@@ -61,21 +63,23 @@ impl Timeline {
         self.bar_at(at).denied += 1;
     }
 
-    pub(crate) fn width(&self) -> Span {
+    /// How wide a bar is.
+    pub fn width(&self) -> Span {
         Span::from_micros(WIDTHS[self.width])
     }
 
     /// When the bar of this index begins.
-    pub(crate) fn start_of(&self, index: usize) -> Timestamp {
+    pub fn start_of(&self, index: usize) -> Timestamp {
         Timestamp::from_micros((self.first + index as u64) * WIDTHS[self.width])
     }
 
-    pub(crate) fn bars(&self) -> impl ExactSizeIterator<Item = Bar> + '_ {
+    /// The bars, the earliest first.
+    pub fn bars(&self) -> impl ExactSizeIterator<Item = Bar> + '_ {
         self.bars.iter().copied()
     }
 
     /// The same with bars at least so wide, and so few of them, as far as widths go.
-    pub(crate) fn coarser(&self, narrowest: Span, most: usize) -> Self {
+    pub fn coarser(&self, narrowest: Span, most: usize) -> Self {
         let mut coarse = self.clone();
         while coarse.width + 1 < WIDTHS.len() && (coarse.width() < narrowest || coarse.bars.len() > most) {
             coarse.widen();
@@ -84,7 +88,7 @@ impl Timeline {
     }
 
     /// The same, made to reach from the one bar to the other at least: several timelines side by side show one range.
-    pub(crate) fn covering(mut self, from: Timestamp, to: Timestamp) -> Self {
+    pub fn covering(mut self, from: Timestamp, to: Timestamp) -> Self {
         self.bar_at(from);
         self.bar_at(to);
         self
@@ -111,7 +115,7 @@ impl Timeline {
         }
     }
 
-    /// Puts neighbours together.
+    /// Merges neighbours.
     fn widen(&mut self) {
         let factor = WIDTHS[self.width + 1] / WIDTHS[self.width];
         let (first, narrow) = (self.first, std::mem::take(&mut self.bars));
@@ -137,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_widen_as_the_range_grows_and_nothing_is_lost() {
+    fn bars_widen_as_the_range_grows_and_lose_no_call() {
         let mut timeline = Timeline::default();
         timeline.granted(Timestamp::from_secs(1_000));
         timeline.denied(Timestamp::from_secs(1_001));
@@ -153,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_of_time_fits() {
+    fn every_timestamp_fits() {
         let mut timeline = Timeline::default();
         timeline.granted(Timestamp::MAX);
         timeline.granted(Timestamp::EPOCH);

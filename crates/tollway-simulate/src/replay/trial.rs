@@ -1,76 +1,76 @@
-//! One policy on trial: the engine, and a tally of its answers.
+//! One policy on trial: what the engine answered, counted.
 
 use std::sync::Arc;
 
-use tollway::core::{
-    Answer, Cost, Decision, Grant, Operation, Outcome, Party, PermitId, REQUESTS, Reading, Refusal, Terms,
-    Verb,
-};
-use tollway::{Limit, Policy, Span, Store, Subject, Timestamp};
-use tollway_memory::{LINES_DEFAULT, MemoryStore};
+use tollway_core::{Cost, Limit, Policy, REQUESTS, Reading, Span, Subject, Timestamp};
 
-use super::clock::LogClock;
-use super::{Call, Ranking, Spread, Timeline};
-use crate::failure::{Exit, Failure};
-
-/// A policy to be tried, and what people call it.
-#[derive(Clone, Debug)]
-pub(crate) struct TrialPolicy {
-    pub(crate) title: String,
-    pub(crate) policy: Policy,
-}
+use super::engine::{CallResult, Engine, LogClock};
+use super::{Ranking, Spread, Timeline};
+use crate::error::SimulateError;
+use crate::log::Call;
+use crate::trial_policy::TrialPolicy;
 
 /// One policy on trial.
-pub(crate) struct Trial {
-    pub(crate) title: String,
-    pub(crate) policy: Policy,
-    store: MemoryStore,
+pub struct Trial {
+    /// Its title.
+    pub title: String,
+    /// The policy.
+    pub policy: Policy,
+    /// What came of the calls.
+    pub counts: TrialCounts,
+    engine: Engine,
     /// Which of a call's amounts count here, with their units.
     amounts: Vec<(usize, String)>,
-    max_wait: Span,
-    permits: u128,
-    pub(crate) tally: Tally,
 }
 
-/// What came of the calls so far.
-#[derive(Default)]
-pub(crate) struct Tally {
-    pub(crate) granted: u64,
-    pub(crate) denied: u64,
-    /// How many of the denied cost more than a limit could ever grant.
-    pub(crate) never: u64,
-    /// How long the granted ones that had to wait did so.
-    pub(crate) waits: Spread,
-    /// How long until the denied ones would have fitted.
-    pub(crate) fits_after: Spread,
-    pub(crate) by_denials: Ranking,
-    pub(crate) timeline: Timeline,
-    /// For each limit, the most that was used of it.
+/// What came of the calls under one policy.
+#[derive(Debug, Default)]
+pub struct TrialCounts {
+    /// Granted calls.
+    pub granted: u64,
+    /// Denied calls.
+    pub denied: u64,
+    /// The denied calls that cost more than a limit ever grants.
+    pub never: u64,
+    /// How long granted calls waited that had to.
+    pub waits: Spread,
+    /// How long until denied calls would have fitted.
+    pub fits_after: Spread,
+    /// How often each subject was denied.
+    pub by_denials: Ranking,
+    /// Grants and denials over time.
+    pub timeline: Timeline,
+    /// For each limit, its highest usage.
     peaks: Vec<Peak>,
     /// For each limit, how many calls it denied.
     denied_by: Vec<u64>,
 }
 
-/// The most that was used of a limit, by whom and when.
+/// The highest usage of a limit.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Peak {
-    pub(crate) used: u64,
-    pub(crate) at: Timestamp,
-    pub(crate) subject: Subject,
+pub struct Peak {
+    /// How much was used.
+    pub used: u64,
+    /// When.
+    pub at: Timestamp,
+    /// By whom.
+    pub subject: Subject,
 }
 
 /// What came of one limit.
-pub(crate) struct LimitTally<'t> {
-    pub(crate) limit: &'t Limit,
-    pub(crate) peak: &'t Peak,
+pub struct LimitCounts<'t> {
+    /// The limit.
+    pub limit: &'t Limit,
+    /// Its highest usage.
+    pub peak: &'t Peak,
     /// How many calls it denied.
-    pub(crate) denied: u64,
+    pub denied: u64,
 }
 
 impl Trial {
-    /// `count` trials share the room for meters.
+    /// `count` trials share the room for accounts.
     pub(super) fn new(
-        TrialPolicy { title, policy }: TrialPolicy,
+        TrialPolicy { title, policy, .. }: TrialPolicy,
         units: &[String],
         max_wait: Span,
         count: usize,
@@ -81,88 +81,77 @@ impl Trial {
         let limits = policy.limits().len();
         Self {
             title,
-            store: MemoryStore::with_capacity(LINES_DEFAULT / count.max(1), clock),
+            engine: Engine::new(max_wait, count, clock),
             amounts: amounts.map(|(index, unit)| (index, unit.clone())).collect(),
-            max_wait,
-            permits: 0,
-            tally: Tally {
+            counts: TrialCounts {
                 peaks: vec![Peak::default(); limits],
                 denied_by: vec![0; limits],
-                ..Tally::default()
+                ..TrialCounts::default()
             },
             policy,
         }
     }
 
-    /// Whether calls say how many requests they are.
-    pub(crate) fn charges_requests_otherwise(&self) -> bool {
+    /// Whether calls carry an amount of requests, instead of counting as one each.
+    pub fn carries_request_amounts(&self) -> bool {
         self.amounts.iter().any(|(_, unit)| unit == REQUESTS)
     }
 
     /// What came of each limit, in order.
-    pub(crate) fn limits(&self) -> impl Iterator<Item = LimitTally<'_>> {
-        let parts = self.policy.limits().iter().zip(&self.tally.peaks).zip(&self.tally.denied_by);
-        parts.map(|((limit, peak), denied)| LimitTally { limit, peak, denied: *denied })
+    pub fn limits(&self) -> impl Iterator<Item = LimitCounts<'_>> {
+        let parts = self.policy.limits().iter().zip(&self.counts.peaks).zip(&self.counts.denied_by);
+        parts.map(|((limit, peak), denied)| LimitCounts { limit, peak, denied: *denied })
     }
 
     /// What came of the limit of this name, if there is one.
-    pub(crate) fn of_limit(&self, name: &str) -> Option<LimitTally<'_>> {
-        self.limits().find(|tally| tally.limit.name().as_str() == name)
+    pub fn of_limit(&self, name: &str) -> Option<LimitCounts<'_>> {
+        self.limits().find(|counts| counts.limit.name().as_str() == name)
     }
 
-    /// How many takes had to share a meter, because there were more subjects than meters.
-    pub(crate) fn shared_meters(&self) -> u64 {
-        self.store.stats().overflowed
+    /// How many calls shared an account, because there were more subjects than accounts.
+    pub fn shared_accounts(&self) -> u64 {
+        self.engine.shared_accounts()
     }
 
-    pub(super) fn take(&mut self, call: &Call) -> Result<(), Failure> {
+    pub(super) fn take(&mut self, call: &Call) -> Result<(), SimulateError> {
         let cost = self.cost(call)?;
-        let party = Party {
-            policy: &self.policy,
-            subject: &call.subject,
-            cost: cost.as_ref().unwrap_or(self.policy.default_cost()),
-        };
-        self.permits += 1;
-        // Once every limit was used up, no reading can tell anything new, and the engine is faster without.
-        let readings = !self.tally.peaks_are_full(&self.policy);
-        let terms = Terms { permit: PermitId(self.permits), max_wait: self.max_wait, call: None, readings };
-        let operation = Operation { parties: &[party], verb: Verb::Take(terms) };
-        match outcome_of(&self.store, operation)? {
-            Outcome::Decided(Decision::Granted(grant)) => self.tally.grant(call, &grant),
-            Outcome::Decided(Decision::Denied(denial)) => {
-                self.tally.deny(call, Some(denial.limit));
-                self.tally.fits_after.add(denial.retry_after());
+        let cost = cost.as_ref().unwrap_or(self.policy.default_cost());
+        // Once every limit was used up, readings show nothing new, and the engine is faster without.
+        let readings = !self.counts.peaks_are_full(&self.policy);
+        match self.engine.take(&self.policy, &call.subject, cost, readings)? {
+            CallResult::Granted { wait, readings } => self.counts.grant(call, wait, &readings),
+            CallResult::Denied { limit, fits_after } => {
+                self.counts.deny(call, Some(limit));
+                self.counts.fits_after.add(fits_after);
             }
-            Outcome::Refused(Refusal::AboveLimit { limit, .. }) => {
-                self.tally.never += 1;
-                let index = self.policy.limits().iter().position(|known| *known.name() == limit);
-                self.tally.deny(call, index);
+            CallResult::NeverGranted { limit } => {
+                self.counts.never += 1;
+                self.counts.deny(call, limit);
             }
-            other => return Err(Failure::new(Exit::FAILED, format!("a take was answered with {other:?}"))),
         }
         Ok(())
     }
 
-    /// Nothing where calls carry no amounts that count here.
-    fn cost(&self, call: &Call) -> Result<Option<Cost>, Failure> {
+    /// None where calls carry no amounts that count here.
+    fn cost(&self, call: &Call) -> Result<Option<Cost>, SimulateError> {
         if self.amounts.is_empty() {
             return Ok(None);
         }
         let amounts =
             self.amounts.iter().filter_map(|(index, unit)| Some((unit.as_str(), *call.amounts.get(*index)?)));
-        self.policy.cost(amounts).map(Some).map_err(Failure::usage)
+        Ok(Some(self.policy.cost(amounts)?))
     }
 }
 
-impl Tally {
-    fn grant(&mut self, call: &Call, grant: &Grant) {
+impl TrialCounts {
+    fn grant(&mut self, call: &Call, wait: Span, readings: &[Reading]) {
         self.granted += 1;
-        if grant.delay() > Span::ZERO {
-            self.waits.add(grant.delay());
+        if wait > Span::ZERO {
+            self.waits.add(wait);
         }
-        // A call that waited begins when its turn comes.
-        self.timeline.granted(call.time.plus(grant.delay()));
-        for (peak, reading) in self.peaks.iter_mut().zip(&grant.readings) {
+        // A call that waited begins at the end of its wait.
+        self.timeline.granted(call.time.plus(wait));
+        for (peak, reading) in self.peaks.iter_mut().zip(readings) {
             peak.raise(reading, &call.subject);
         }
     }
@@ -187,16 +176,4 @@ impl Peak {
             *self = Self { used: reading.used, at: reading.as_of, subject: subject.clone() };
         }
     }
-}
-
-/// A memory store answers at once.
-fn outcome_of(store: &MemoryStore, operation: Operation<'_>) -> Result<Outcome, Failure> {
-    let Answer::Now(Some(answer)) = store.apply(&[operation]) else {
-        return Err(Failure::new(Exit::FAILED, "the store in memory did not answer at once"));
-    };
-    let outcomes = answer.map_err(|error| Failure::new(Exit::STORE, error))?;
-    outcomes
-        .into_iter()
-        .next()
-        .ok_or_else(|| Failure::new(Exit::FAILED, "the store in memory did not answer"))
 }
