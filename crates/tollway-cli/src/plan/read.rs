@@ -4,7 +4,7 @@ use tollway::core::bounds::{AMOUNT_MAX, PERIOD_MAX, PERIOD_MIN};
 use tollway::core::read_span;
 use tollway::{Span, Timestamp};
 
-/// The most calls that one item may make: more than any item needs, and a typing error is noticed.
+/// The most calls that one item may make, so that no product of it overflows.
 const CALLS_MAX: u64 = 1_000_000_000;
 
 /// What one call takes of a unit: `tokens=3750`.
