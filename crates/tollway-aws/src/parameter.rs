@@ -132,7 +132,7 @@ impl Parameters {
     }
 
     /// The client, connected.
-    pub(crate) async fn client(&self) -> Result<&Client, ParameterError> {
+    pub async fn client(&self) -> Result<&Client, ParameterError> {
         let connect = || async {
             let config = connect(&self.address.connect).await;
             check_region(&config).map_err(|error| ParameterError(format!("SSM: {error}")))?;

@@ -3,6 +3,8 @@
 
 mod home;
 
+use std::time::Duration;
+
 use home::{Home, golden};
 use serde_json::Value;
 use tollway::{Config, DescriptorTarget};
@@ -76,4 +78,17 @@ fn another_file_is_refused() {
     assert_eq!(home.run(&["policy", "import", "envoy", "shop.yaml"]).0, 65);
     assert_eq!(home.run(&["policy", "import", "envoy", "nowhere.yaml"]).0, 65);
     assert_eq!(home.run(&["policy", "import", "envoy"]).0, 2);
+}
+
+/// An endless file is refused after its first megabyte. A named pipe and a device have no length to look at beforehand.
+#[test]
+fn an_endless_file_is_refused() {
+    let home = Home::new();
+    for format in ["envoy", "obp"] {
+        let mut import = home.tollway(&["policy", "import", format, "/dev/zero"]);
+        let output = import.timeout(Duration::from_secs(10)).output().unwrap();
+        let beside = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(65), "{format}: {beside}");
+        assert!(beside.contains("/dev/zero: it has more than the 1048576 bytes"), "{format}: {beside}");
+    }
 }

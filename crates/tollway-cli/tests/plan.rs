@@ -315,6 +315,17 @@ fn a_policy_of_the_config_is_planned() {
     assert_eq!(refused(&["--policy", "adobe"]).0, 78, "there is no config");
 }
 
+/// The only file that a plan reads is the config, and that is read within its bound.
+#[test]
+fn an_endless_config_is_refused() {
+    let home = Home::new();
+    let mut plan = home.tollway(&["plan", "--config", "/dev/zero", "--policy", "adobe"]);
+    let output = plan.timeout(std::time::Duration::from_secs(10)).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(78), "{said}");
+    assert!(said.contains("1048576"), "{said}");
+}
+
 /// The finish is told in local time, and so is the JSON in UTC.
 #[test]
 fn the_finish_is_in_local_time() {

@@ -6,6 +6,7 @@ mod home;
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use home::{Home, golden};
 use serde_json::Value;
@@ -109,8 +110,8 @@ fn the_chart() {
     let draw = |subject: &str, golden_name: &str| {
         let arguments =
             ["traffic.jsonl", "--limit", "3 requests / minute", "--what-if", "4 requests / 10 seconds"];
-        answer(&home, &[arguments.as_slice(), &["--subject", subject, "--svg", "chart.svg"]].concat());
-        let chart = fs::read_to_string(home.path().join("chart.svg")).unwrap();
+        answer(&home, &[arguments.as_slice(), &["--subject", subject, "--svg", golden_name]].concat());
+        let chart = fs::read_to_string(home.path().join(golden_name)).unwrap();
         golden(golden_name, &chart);
         chart
     };
@@ -139,6 +140,33 @@ fn the_chart_shows_text_as_text() {
     answer(&home, &["<b>&.jsonl", "--policy", "api", "--svg", "chart.svg"]);
     let chart = fs::read_to_string(home.path().join("chart.svg")).unwrap();
     assert!(chart.contains("&lt;b&gt;&amp;.jsonl: 8 calls") && !chart.contains("<b>"));
+}
+
+/// A chart replaces no file unless `--force` is given. The refusal comes before the replay, which may take long.
+#[test]
+fn a_chart_overwrites_only_with_force() {
+    let home = home();
+    home.write("notes.svg", "my notes");
+    let draw = ["traffic.jsonl", "--policy", "api", "--svg", "notes.svg"];
+    fails(&home, &draw, 1, &["notes.svg exists already", "--force"]);
+    let notes = || fs::read_to_string(home.path().join("notes.svg")).unwrap();
+    assert_eq!(notes(), "my notes");
+    answer(&home, &[draw.as_slice(), &["--force"]].concat());
+    assert!(notes().starts_with("<svg"), "{}", notes());
+    let (exit, _, errors) = home.run(&["simulate", "traffic.jsonl", "--policy", "api", "--force"]);
+    assert_eq!(exit, 2, "{errors}");
+    assert!(home.run(&["simulate", "--help"]).1.contains("--force"));
+}
+
+/// A log without line ends is refused after a bounded number of bytes, whether it is a device or a pipe.
+#[test]
+fn an_endless_line_is_refused() {
+    let home = home();
+    let mut simulate = home.tollway(&["simulate", "/dev/zero", "--policy", "api"]);
+    let output = simulate.timeout(Duration::from_secs(10)).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(65), "{errors}");
+    assert!(errors.contains("/dev/zero: line 1 is longer than 16777216 bytes"), "{errors}");
 }
 
 /// B7: with waits, :40 and :55 are granted for 12:01:00; with shorter ones, only :55 is.

@@ -1,14 +1,26 @@
-//! Whether consumers are limited at all, and whether requests show who calls.
+//! Whether consumers are limited: the switch, how requests name their consumer, and the records that limit one or all.
 
-use tollway::{CONSUMERS_POLICY, Config, ConsumersConfig, DescriptorTarget};
-use tollway_consumers::{ConsumerId, Who};
+use std::path::Path;
+use std::sync::Arc;
 
-use super::finding::{Finding, Findings};
+use tollway::{CONSUMERS_POLICY, Config, ConsumersConfig, DescriptorTarget, RecordsUrl, Timestamp};
+use tollway_consumers::{
+    Active, Amounts, CallLimits, ConsumerId, Hour, PAGE_MAX, Records, RecordsError, Who, open_records,
+    write_date,
+};
+
+use super::finding::{Finding, Findings, NAMED_MAX};
 use super::place::Written;
+
+const MAKE_ONE: &str = "make a record that is valid now: POST \
+     /obp/v6.0.0/management/consumers/ID/consumer/rate-limits; or set the defaults, as in `per_minute = 100` of [consumers]";
+
+/// How many consumers are looked at before it is said that none of them is limited: a few seconds' worth.
+const LOOKED_AT_MAX: usize = 100_000;
 
 const WHY_OFF: &str = "no caller is limited or counted, however many records there are";
 
-/// Looks at the master switch, and at how requests show their consumer.
+/// Looks at the master switch, and at how requests name their consumer.
 pub(super) fn look_at(
     config: &Config,
     store: &Written,
@@ -59,4 +71,186 @@ fn is_named_by_envoy(config: &Config) -> bool {
     rules.any(
         |rule| matches!(&rule.target, DescriptorTarget::Policy { policy, .. } if policy == CONSUMERS_POLICY),
     )
+}
+
+/// What limits consumers in this hour.
+struct InForce {
+    records: Arc<dyn Records>,
+    defaults: Amounts,
+    hour: Hour,
+}
+
+/// Looks at the records: of this consumer, else whether they limit any.
+pub(super) async fn look_at_records(
+    config: &ConsumersConfig,
+    consumer: Option<&ConsumerId>,
+    now: Timestamp,
+    findings: &mut Findings,
+) {
+    // Without the switch, records limit no consumer.
+    let Some(defaults) = Amounts::new(config.defaults).ok().filter(|_| config.enabled) else { return };
+    findings.looked_at(format!("records {}", config.records));
+    let found = match open(&config.records) {
+        Ok(None) => nothing_kept(consumer, &defaults),
+        Ok(Some(records)) => {
+            let in_force = InForce { records, defaults, hour: Hour::of(now) };
+            match consumer {
+                Some(consumer) => in_force.look_at_one(consumer).await,
+                None => in_force.look_at_all(LOOKED_AT_MAX).await,
+            }
+        }
+        Err(error) => Err(error),
+    };
+    match found {
+        Ok(found) => findings.findings.extend(found),
+        Err(error) => findings.add(Finding::problem(
+            "records-unreachable",
+            format!("the records of consumers cannot be read: {error}"),
+            "nobody knows what limits a consumer; while it lasts, `when_store_fails` of [consumers] decides",
+            "see that `records` of [consumers] names the right place, that it is there, and that this user may read it",
+        )),
+    }
+}
+
+/// The records, unless there is nothing to open: to look must not make a file.
+fn open(url: &RecordsUrl) -> Result<Option<Arc<dyn Records>>, RecordsError> {
+    let is_there = |path: &Path| path.metadata().is_ok_and(|file| file.len() > 0);
+    match url {
+        RecordsUrl::Memory => Ok(None),
+        RecordsUrl::Sqlite(path) if !is_there(path) => Ok(None),
+        _ => open_records(&url.expose()).map(Some),
+    }
+}
+
+fn nothing_kept(consumer: Option<&ConsumerId>, defaults: &Amounts) -> Result<Option<Finding>, RecordsError> {
+    let unlimited = CallLimits::sum([defaults]).is_unlimited();
+    Ok(match consumer {
+        Some(consumer) => Some(no_record(consumer, unlimited, "it has no record")),
+        None => unlimited.then(no_records),
+    })
+}
+
+impl InForce {
+    async fn look_at_one(&self, consumer: &ConsumerId) -> Result<Option<Finding>, RecordsError> {
+        let kept = self.records.consumer(consumer).await?;
+        let active = Active::of(&kept.records, self.hour, &self.defaults, kept.blocked);
+        if active.blocked {
+            let why = "none of its calls is let through, so that nothing is counted";
+            let fix = "PUT /obp/v6.0.0/management/consumers/ID/blocked, if that is not meant";
+            return Ok(Some(Finding::note(
+                "consumer-blocked",
+                format!("consumer {consumer} is blocked"),
+                why,
+                fix,
+            )));
+        }
+        if !active.considered.is_empty() {
+            let why = "its records of this hour have no positive amount, and -1 and 0 limit nothing";
+            let what = format!("nothing limits consumer {consumer}");
+            return Ok(active
+                .limits
+                .is_unlimited()
+                .then(|| Finding::problem("no-record", what, why, MAKE_ONE)));
+        }
+        let dates = kept.records.iter().map(|record| {
+            let validity = &record.draft.validity;
+            format!("{} to {}", write_date(validity.from()), write_date(validity.to()))
+        });
+        let dates: Vec<String> = dates.take(NAMED_MAX).collect();
+        let which = match dates.is_empty() {
+            true => "it has no record".to_owned(),
+            false => format!(
+                "none of its records is valid in this hour of UTC, {}: {}",
+                self.hour,
+                dates.join(", ")
+            ),
+        };
+        Ok(Some(no_record(consumer, active.limits.is_unlimited(), &which)))
+    }
+
+    /// Whether a record limits any consumer: reads page by page until one does, up to `most` consumers.
+    async fn look_at_all(&self, most: usize) -> Result<Option<Finding>, RecordsError> {
+        if !CallLimits::sum([&self.defaults]).is_unlimited() {
+            return Ok(None);
+        }
+        let (mut last, mut looked_at) = (None, 0);
+        while looked_at < most {
+            let page = self.records.consumers(last.as_ref(), PAGE_MAX.min(most - looked_at)).await?;
+            for consumer in &page {
+                if self.is_limited(consumer).await? {
+                    return Ok(None);
+                }
+            }
+            looked_at += page.len();
+            last = page.into_iter().next_back();
+            if last.is_none() {
+                return Ok(Some(no_records()));
+            }
+        }
+        Ok(Some(no_records_of(&format!("none of the first {looked_at} consumers"))))
+    }
+
+    async fn is_limited(&self, consumer: &ConsumerId) -> Result<bool, RecordsError> {
+        let kept = self.records.consumer(consumer).await?;
+        let active = Active::of(&kept.records, self.hour, &self.defaults, kept.blocked);
+        Ok(active.blocked || !active.limits.is_unlimited())
+    }
+}
+
+fn no_record(consumer: &ConsumerId, unlimited: bool, which: &str) -> Finding {
+    let what = format!("no record limits consumer {consumer}: {which}");
+    if unlimited {
+        let why = "the defaults limit nothing either, so that it may call as often as it likes";
+        return Finding::problem("no-record", what, why, MAKE_ONE);
+    }
+    let why = "the defaults of [consumers] are in force for it";
+    Finding::note("no-record", what, why, "make a record for it, if it is to have limits of its own")
+}
+
+fn no_records() -> Finding {
+    no_records_of("no consumer")
+}
+
+fn no_records_of(whom: &str) -> Finding {
+    Finding::problem(
+        "no-records",
+        format!("{whom} has a record that limits it now, and the defaults limit nothing"),
+        "every consumer may call as often as it likes; only anonymous callers are limited",
+        MAKE_ONE,
+    )
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+    use tollway_consumers::{Draft, Scope, SqliteRecords, Validity, read_date};
+
+    async fn record(records: &dyn Records, consumer: &str, per_minute: i64) {
+        let date = |text| read_date(text).unwrap();
+        let draft = Draft {
+            consumer: ConsumerId::new(consumer).unwrap(),
+            scope: Scope::default(),
+            validity: Validity::new(date("2020-01-01T00:00:00Z"), date("2099-01-01T00:00:00Z")).unwrap(),
+            amounts: Amounts::new([-1, per_minute, -1, -1, -1, -1]).unwrap(),
+        };
+        records.create(draft).await.unwrap();
+    }
+
+    /// The only one who is limited may stand on the second page, or behind all that are looked at.
+    #[tokio::test]
+    async fn all_consumers_are_looked_at_or_it_is_said_how_many() {
+        let records: Arc<dyn Records> = Arc::new(SqliteRecords::open("sqlite::memory:").unwrap());
+        for number in 0..=PAGE_MAX {
+            record(&*records, &format!("c{number}"), -1).await;
+        }
+        let hour = "2026-06-01-12".parse().unwrap();
+        let in_force = InForce { records: Arc::clone(&records), defaults: Amounts::NONE, hour };
+        let all = in_force.look_at_all(LOOKED_AT_MAX).await.unwrap().unwrap();
+        assert!(all.what.starts_with("no consumer has"), "{}", all.what);
+        record(&*records, "z", 100).await;
+        assert!(in_force.look_at_all(LOOKED_AT_MAX).await.unwrap().is_none());
+        let some = in_force.look_at_all(PAGE_MAX + 1).await.unwrap().unwrap();
+        assert!(some.what.starts_with("none of the first 1001 consumers has"), "{}", some.what);
+    }
 }

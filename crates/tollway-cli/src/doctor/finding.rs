@@ -1,8 +1,12 @@
-//! What a doctor tells: what it is, why it matters, what to do.
+//! A finding: what it is, why it matters and what to do about it; and the report of all of them.
 
 use serde::Serialize;
 
-/// The most names that a finding repeats; of more it says how many there are.
+use crate::failure::Failure;
+use crate::output::{BAD, FAINT, GOOD, Output, STRONG, WARN};
+use crate::words;
+
+/// The most names that a finding lists.
 pub(super) const NAMED_MAX: usize = 5;
 
 /// Something that was found.
@@ -20,9 +24,9 @@ pub(super) struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Level {
-    /// Limits are not enforced as somebody means, or soon will not be.
+    /// Limits are not enforced as intended, or soon will not be.
     Problem,
-    /// Good to know; it may be meant just so.
+    /// Good to know; it may be intended.
     Note,
 }
 
@@ -46,7 +50,7 @@ impl Finding {
     }
 }
 
-/// All that was found, and where was looked.
+/// All findings, and the places that were looked at.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Findings {
     pub(super) looked_at: Vec<String>,
@@ -62,8 +66,36 @@ impl Findings {
         self.looked_at.push(place);
     }
 
-    /// How many of them are no mere notes.
+    /// How many findings are problems.
     pub(super) fn problems(&self) -> usize {
         self.findings.iter().filter(|finding| finding.level == Level::Problem).count()
     }
+}
+
+/// Writes the findings as text, or as one object of JSON.
+pub(super) fn write(findings: &Findings, output: &Output) -> Result<(), Failure> {
+    if output.is_json() {
+        return output.json(findings);
+    }
+    if !output.is_quiet() {
+        for place in &findings.looked_at {
+            output.line(format_args!("{FAINT}looked at {place}{FAINT:#}"))?;
+        }
+    }
+    findings.findings.iter().try_for_each(|finding| write_one(finding, output))?;
+    match u64::try_from(findings.problems()).unwrap_or(u64::MAX) {
+        0 => output.line(format_args!("{GOOD}nothing found that keeps limits from being enforced{GOOD:#}")),
+        1 => output.line(format_args!("{BAD}1 finding{BAD:#}")),
+        number => output.line(format_args!("{BAD}{}{BAD:#}", words::counted(number, "findings"))),
+    }
+}
+
+fn write_one(Finding { level, code, what, why, fix }: &Finding, output: &Output) -> Result<(), Failure> {
+    let (style, word) = match level {
+        Level::Problem => (BAD, "found"),
+        Level::Note => (WARN, "note"),
+    };
+    output.line(format_args!("{style}{word}:{style:#} {STRONG}{what}{STRONG:#} {FAINT}[{code}]{FAINT:#}"))?;
+    output.line(format_args!("  why: {why}"))?;
+    output.line(format_args!("  fix: {fix}"))
 }

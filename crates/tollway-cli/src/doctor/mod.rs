@@ -1,24 +1,16 @@
-//! `tollway doctor`: what keeps limits from being enforced, told with its cause and its fix. It looks and changes nothing.
+//! `tollway doctor`: finds what keeps limits from being enforced, with its cause and its fix. It changes nothing.
 //!
-//! `finding` is what it tells and `report` how. One file for each thing that it looks at: `consumers` the switch and who
-//! calls, `records` what limits them, `store` whether it answers and by which clock, `file` whether it can be written,
-//! `redis` its keys and its memory, `dynamodb` its table, `policies` whether anybody uses them, `compare` another config,
-//! `server` a running server, by `http`. `place` is where a store is, whoever opens it.
+//! One file for each thing that it looks at: `consumers` the switch, the callers and their records, `store` whether it
+//! answers, by which clock, and whether it can write and forget, `redis` its keys and its memory, `compare` another config,
+//! `server` a running server, by `http`. `finding` is what it reports, `place` where a store is.
 
 mod compare;
 mod consumers;
-#[cfg(feature = "aws")]
-mod dynamodb;
-mod file;
 mod finding;
 mod http;
 mod place;
 #[cfg(feature = "redis")]
-mod policies;
-mod records;
-#[cfg(feature = "redis")]
 mod redis;
-mod report;
 mod server;
 mod store;
 
@@ -74,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
         let runtime = runtime.map_err(|error| Failure::new(Exit::FAILED, format!("no runtime: {error}")))?;
         runtime.block_on(look(arguments, context, &config, &mut findings));
     }
-    report::write(&findings, context.output())?;
+    finding::write(&findings, context.output())?;
     Ok(if findings.problems() == 0 { Exit::DONE } else { Exit::FAILED })
 }
 
@@ -104,18 +96,18 @@ async fn look(arguments: &Arguments, context: &Context, config: &Config, finding
     let written = &Written::of(store);
     consumers::look_at(config, written, arguments.consumer.as_ref(), findings);
     if let Some(consumers) = config.consumers() {
-        records::look_at(consumers, arguments.consumer.as_ref(), now, findings).await;
+        consumers::look_at_records(consumers, arguments.consumer.as_ref(), now, findings).await;
     }
     match store {
         Some(StoreUrl::Memory { .. }) => findings.add(store::in_memory()),
-        Some(StoreUrl::File(path)) => file::look_at(path, findings),
+        Some(StoreUrl::File(path)) => store::look_at_file(path, findings),
         Some(remote) => {
             if store::look_at(remote, context, findings).await {
                 look_into(config, remote, written, findings).await;
             }
         }
         None => match context.store(config) {
-            Ok(StoreUrl::File(path)) => file::look_at(&path, findings),
+            Ok(StoreUrl::File(path)) => store::look_at_file(&path, findings),
             _ => findings.add(store::in_memory()),
         },
     }
@@ -138,5 +130,5 @@ async fn look_into(config: &Config, store: &StoreUrl, written: &Written, finding
         redis::look_at(config, url, findings).await;
     }
     #[cfg(feature = "aws")]
-    dynamodb::look_at(store, findings).await;
+    store::look_at_table(store, findings).await;
 }

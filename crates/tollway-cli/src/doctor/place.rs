@@ -1,4 +1,4 @@
-//! Where a store is, whoever opens it.
+//! Where a store is, without its user and password.
 
 use std::path::{Path, PathBuf};
 

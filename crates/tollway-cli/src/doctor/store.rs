@@ -1,20 +1,33 @@
-//! Whether a store answers, and by which clock.
+//! Whether the store answers, by which clock, and whether it can write and forget.
 
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{Access, access};
 use tollway::core::{Fault, Policy, Span, Timestamp, WhenStoreFails};
 use tollway::{Limiter, StoreUrl, TakeError};
+#[cfg(feature = "aws")]
+use tollway_dynamodb::minute::Layout;
 
 use super::finding::{Finding, Findings};
 use crate::context::Context;
+#[cfg(feature = "aws")]
+use crate::provision::table::{TableFound, TableWanted, Tables};
 use crate::words;
 
-/// How far the store's clock may be from this machine's: more than any two clocks that are kept by the network.
+/// How far the store's clock may be from this machine's: more than two clocks kept by NTP ever differ.
 const CLOCK_SKEW_MAX: Span = Span::from_secs(1);
 
-/// What the store is asked for: to look at a meter that nobody has. To look changes nothing.
+/// The store is asked for the usage of a policy that does not exist. Reading changes nothing.
 const POLICY: &str = "doctor";
 const LIMIT: &str = "1 requests / second from first call";
 
-/// Asks the store as a limiter does. Whether it answered.
+/// The key of a table of lines.
+#[cfg(feature = "aws")]
+const KEY_OF_LINES: (&str, &str) = ("key", "S");
+
+/// Asks a store across a network as a limiter does. Returns whether it answered.
 pub(super) async fn look_at(store: &StoreUrl, context: &Context, findings: &mut Findings) -> bool {
     findings.looked_at(format!("store {store}"));
     let before = context.now();
@@ -40,7 +53,7 @@ pub(super) async fn look_at(store: &StoreUrl, context: &Context, findings: &mut 
     }
 }
 
-/// The store's time, if it tells. A layout that such a policy does not fit says so, and so has answered.
+/// The store's time, if it has one. A layout that refuses such a policy has answered, too.
 async fn peek(store: &StoreUrl) -> Result<Option<Timestamp>, String> {
     let policy = Policy::new(POLICY, [LIMIT]).map_err(|error| error.to_string())?;
     let policy = policy.with_when_store_fails(WhenStoreFails::Closed);
@@ -53,12 +66,12 @@ async fn peek(store: &StoreUrl) -> Result<Option<Timestamp>, String> {
     }
 }
 
-/// In DynamoDB each process goes by its own clock, and refuses to if that is far from the service's.
+/// On DynamoDB each process uses its own clock, and refuses to if that is far from the service's.
 fn is_own_clock(store: &StoreUrl) -> bool {
     matches!(store, StoreUrl::DynamoDb(_))
 }
 
-/// The store's time lies between two readings of ours, or somebody's clock is wrong.
+/// The store's time is between two readings of this machine's clock, or one of the clocks is wrong.
 fn clock_skew(before: Timestamp, store: Timestamp, after: Timestamp) -> Option<Finding> {
     let (skew, direction) = match store < before {
         true => (before.since(store), "behind"),
@@ -86,6 +99,58 @@ pub(super) fn in_memory() -> Finding {
     )
 }
 
+/// Looks whether the file of a store can be written, or made.
+pub(super) fn look_at_file(path: &Path, findings: &mut Findings) {
+    findings.looked_at(format!("store file:{}", path.display()));
+    if let Err(error) = writable(path) {
+        findings.add(Finding::problem(
+            "state-not-writable",
+            format!("the store's file {} cannot be written: {error}", path.display()),
+            "every take fails, or is answered as `when_store_fails` says, and nothing is counted",
+            "let the user who runs the processes write it and its folder, or name another: [store] url = \"file:PATH\"",
+        ));
+    }
+}
+
+/// Opens a file that exists, without changing it; otherwise checks the folder that it would be made in.
+fn writable(path: &Path) -> io::Result<()> {
+    if path.exists() {
+        return OpenOptions::new().read(true).write(true).open(path).map(drop);
+    }
+    let above = path.ancestors().skip(1).map(|folder| match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    });
+    let Some(folder) = above.into_iter().find(|folder| folder.exists()) else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    if !folder.is_dir() {
+        return Err(io::Error::new(
+            io::ErrorKind::NotADirectory,
+            format!("{} is no folder", folder.display()),
+        ));
+    }
+    Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
+}
+
+/// Looks whether old items of a DynamoDB table expire. What the role may not read is left out.
+#[cfg(feature = "aws")]
+pub(super) async fn look_at_table(store: &StoreUrl, findings: &mut Findings) {
+    let Some(options) = store.dynamodb() else { return };
+    let key = options.layout().map_or(&[KEY_OF_LINES][..], Layout::key);
+    let key = key.iter().map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned())).collect();
+    let wanted = TableWanted { name: options.table().to_owned(), key };
+    let found = Tables::new(options.connect()).await.look(&wanted).await;
+    if let Ok(TableFound::WithoutTtl { .. }) = found {
+        findings.add(Finding::problem(
+            "items-never-vanish",
+            format!("the table {} has no TTL: its old items never vanish", wanted.name),
+            "limits hold all the same, but every subject that ever came stays in the table and is paid for",
+            "tollway provision aws --apply turns it on",
+        ));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,5 +164,17 @@ mod tests {
         }
         assert_eq!(found(8_000).unwrap(), "the store's clock is 2 s behind this machine's");
         assert!(found(3_612_000).unwrap().contains("1 h ahead of this machine's"));
+    }
+
+    #[test]
+    fn a_file_can_be_written_where_a_folder_can_be_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("a/b/state");
+        assert!(writable(&state).is_ok());
+        assert!(!folder.path().join("a").exists(), "nothing is made");
+        std::fs::write(folder.path().join("a"), "").unwrap();
+        assert!(writable(&state).unwrap_err().to_string().contains("is no folder"));
+        assert!(writable(folder.path()).is_err(), "a folder is no file");
+        assert!(writable(Path::new("state-that-is-not-there")).is_ok());
     }
 }

@@ -1,13 +1,13 @@
-//! The plan for programs: every number of it.
+//! The plan as JSON: every number of it.
 
 use serde_json::{Value, json};
 use tollway::Span;
+use tollway_plan::{Finish, LimitForecast, Load, Quantity};
 
-use super::forecast::{Forecast, LimitForecast, Load, Moment};
-use super::scenario::Scenario;
+use super::Column;
 
-pub(super) fn of(forecasts: &[Forecast], load: &Load) -> Value {
-    let plans: Vec<Value> = forecasts.iter().map(|forecast| plan(forecast, load)).collect();
+pub(super) fn of(columns: &[Column], load: &Load) -> Value {
+    let plans: Vec<Value> = columns.iter().map(|column| plan(column, load)).collect();
     json!({
         "items": load.items,
         "calls_per_item": load.calls_per_item,
@@ -18,9 +18,12 @@ pub(super) fn of(forecasts: &[Forecast], load: &Load) -> Value {
     })
 }
 
-fn plan(forecast: &Forecast, load: &Load) -> Value {
-    let Scenario { policy, what_if, .. } = &forecast.scenario;
-    let limits: Vec<Value> = policy
+fn plan(column: &Column, load: &Load) -> Value {
+    let Column { what_if, forecast, .. } = column;
+    let items_in_each = |span| quantity(forecast.items_in_each(span, load));
+    let limits: Vec<Value> = forecast
+        .scenario
+        .policy()
         .limits()
         .iter()
         .zip(&forecast.limits)
@@ -42,34 +45,43 @@ fn plan(forecast: &Forecast, load: &Load) -> Value {
     );
     json!({
         "what_if": what_if,
-        "items_per_minute": forecast.items_in_each(Span::from_mins(1), load),
-        "items_per_hour": forecast.items_in_each(Span::from_hours(1), load),
-        "items_per_day": forecast.items_in_each(Span::from_days(1), load),
-        "calls_per_second": forecast.rate.in_each(Span::from_secs(1), 1),
+        "items_per_minute": items_in_each(Span::from_mins(1)),
+        "items_per_hour": items_in_each(Span::from_hours(1)),
+        "items_per_day": items_in_each(Span::from_days(1)),
+        "calls_per_second": quantity(forecast.rate.in_each(Span::from_secs(1), 1)),
         "bottleneck": forecast.bottleneck().map(|limit| limit.name().as_str()),
         "takes_longest": forecast.takes_longest().map(|limit| limit.name().as_str()),
         "duration_ms": forecast.finish.and_then(|finish| finish.since(load.start)).map(millis),
         "finish": forecast.finish.and_then(time),
         "exact": forecast.exact,
-        "beyond_2255": forecast.finish.map(|finish| finish == Moment::Beyond),
+        "beyond_2255": forecast.finish.map(|finish| finish == Finish::Beyond),
         "within_retention": forecast.within_retention(load),
         "workers": workers,
         "limits": limits,
     })
 }
 
-/// Rounded up, as everything that is waited for.
+/// Rounded up, like every wait.
 fn millis(span: Span) -> u64 {
     span.as_micros().div_ceil(1_000)
 }
 
-fn time(moment: Moment) -> Option<String> {
-    match moment {
-        Moment::At(at) => Some(at.to_string()),
-        Moment::Beyond => None,
+fn time(finish: Finish) -> Option<String> {
+    match finish {
+        Finish::At(at) => Some(at.to_string()),
+        Finish::Beyond => None,
     }
 }
 
 fn narrow(number: u128) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+/// A whole number where it is one.
+fn quantity(quantity: Quantity) -> Value {
+    let millionths = quantity.millionths();
+    match u64::try_from(millionths / Quantity::ONE) {
+        Ok(whole) if millionths.is_multiple_of(Quantity::ONE) => whole.into(),
+        _ => (millionths as f64 / Quantity::ONE as f64).into(),
+    }
 }

@@ -1,32 +1,25 @@
-//! `tollway plan`: how long it takes and what holds it up, before anything runs.
+//! `tollway plan`: how long a backlog takes and which limit is the bottleneck, before anything runs.
 //!
-//! `read` reads the words, `scenario` the limits, `forecast` does the sums, `report` and `json` tell them. The sums of one
-//! limit are in `flow`: each call is granted when the engine would grant it, which its tests check against the engine.
-//! Several limits are in `together`, which asks the engine itself.
+//! `read` parses the arguments, `scenarios` makes policies of them, the library `tollway-plan` forecasts, `text` and `json`
+//! write the answer.
 
-mod flow;
-mod forecast;
 mod json;
-mod rate;
 mod read;
-mod report;
-mod scenario;
-mod sliding;
-mod together;
-mod windows;
+mod scenarios;
+mod text;
 
 use clap::ArgGroup;
 use tollway::{Span, Timestamp};
+use tollway_plan::{Forecast, Load};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::words;
 
-use forecast::{Forecast, Load};
 use read::UnitCost;
 
-/// How many scenarios fit beside the limits as they are.
+/// The most scenarios beside the limits as they are: more columns do not fit a terminal.
 const WHAT_IFS_MAX: usize = 3;
 
 const EXAMPLES: &str = "\
@@ -82,6 +75,14 @@ pub(crate) struct Arguments {
     retention: Option<Span>,
 }
 
+/// The forecast of one scenario, and how it is headed.
+struct Column {
+    heading: String,
+    /// The limit that is tried, as it was written.
+    what_if: Option<String>,
+    forecast: Forecast,
+}
+
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     if arguments.what_if.len() > WHAT_IFS_MAX {
         let message = format!("--what-if is given {} times", arguments.what_if.len());
@@ -94,44 +95,41 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
         latency: arguments.latency,
         retention: arguments.retention,
     };
-    let scenarios = scenario::all(arguments, context)?;
-    let forecasts: Vec<Forecast> =
-        scenarios.into_iter().map(|scenario| Forecast::new(scenario, &load)).collect::<Result<_, _>>()?;
+    let columns = scenarios::forecast(arguments, &load, context)?;
     let output = context.output();
     if output.is_json() {
-        output.json(&json::of(&forecasts, &load))?;
+        output.json(&json::of(&columns, &load))?;
     } else {
-        report::write(&forecasts, &load, output)?;
+        text::write(&columns, &load, output)?;
     }
-    remark(&forecasts, &load, output);
+    remark(&columns, &load, output);
     Ok(Exit::DONE)
 }
 
 /// What to keep in mind when reading the answer.
-fn remark(forecasts: &[Forecast], load: &Load, output: &Output) {
+fn remark(columns: &[Column], load: &Load, output: &Output) {
     if load.items.is_some() {
         output.note(
             "\nassumed: nothing is used yet, nobody else takes, calls go out as soon as they are granted",
         );
     }
-    if let Some(forecast) = forecasts.first() {
+    if let Some(Column { forecast, .. }) = columns.first() {
         remark_on_limits(forecast, output);
     }
-    for forecast in forecasts {
+    for Column { heading, forecast, .. } in columns {
         let Some(finish) = forecast.finish.filter(|_| forecast.within_retention(load) == Some(false)) else {
             continue;
         };
         output.warning(format_args!(
-            "{}: jobs are kept for {}, but the backlog takes {}; what is not done by then would be lost",
-            forecast.scenario.heading,
+            "{heading}: jobs are kept for {}, but the backlog takes {}; what is not done by then would be lost",
             words::span(load.retention.unwrap_or_default()),
-            report::time(finish, load.start),
+            text::time(finish, load.start),
         ));
     }
 }
 
 fn remark_on_limits(forecast: &Forecast, output: &Output) {
-    let policy = &forecast.scenario.policy;
+    let policy = forecast.scenario.policy();
     if policy.shadow() {
         output.note(format_args!("policy {} is a shadow, planned as if it were not", policy.name()));
     }

@@ -1,4 +1,4 @@
-//! Reading the words of the command line: numbers, lengths of time, costs and a moment.
+//! Parses the arguments: numbers, durations, costs and a time.
 
 use tollway::core::bounds::{AMOUNT_MAX, PERIOD_MAX, PERIOD_MIN};
 use tollway::core::read_span;
@@ -81,7 +81,7 @@ pub(super) fn retention(text: &str) -> Result<Span, String> {
     }
 }
 
-/// A length of time as limits write it, or with a decimal point.
+/// A duration as limits write it, or with a decimal point.
 fn span(text: &str) -> Result<Span, String> {
     let wrong = || "not a length of time; write it like 250ms, 1.5s, 10m, 2h or 7d".to_owned();
     let text = text.trim();
@@ -97,7 +97,7 @@ fn span(text: &str) -> Result<Span, String> {
     Ok(whole_part.plus(Span::from_micros(units.div_ceil(divisor))))
 }
 
-/// A moment in RFC 3339.
+/// A time in RFC 3339.
 pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
     let moment: jiff::Timestamp =
         text.parse().map_err(|_| "not a time with its offset; write it like 2026-11-15T08:00:00+01:00")?;
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_as_people_write_them() {
+    fn numbers_have_underscores_and_suffixes() {
         for (text, expected) in [("7", 7), ("1_000_000", 1_000_000), ("250k", 250_000), ("1M", 1_000_000)] {
             assert_eq!(items(text), Ok(expected));
         }

@@ -1,8 +1,8 @@
 //! `tollway policy`: the config file, checked and explained.
 //!
 //! `check` is the command; `answer` is what it says, and `text` says it to people; `sentences` tell what a limit means;
-//! `findings` are what may be wrong with a file that is right; `against` compares it with an older one. `import` makes one of
-//! another system's.
+//! `findings` are what may be wrong with a file that is right; `against` compares it with an older one. `import` makes a
+//! config of another system's files.
 
 mod against;
 mod answer;

@@ -1,8 +1,9 @@
 //! Looks at what is there, and makes what is missing.
 
-use tollway_aws::provision::{ParameterFound, ProvisionError, TableFound, Tables};
-
+use super::error::ProvisionError;
+use super::parameter::ParameterFound;
 use super::report::{self, State, Step};
+use super::table::{TableFound, TableWanted, Tables};
 use super::wanted::{self, Wanted};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -49,10 +50,8 @@ async fn look_at(wanted: &Wanted) -> Result<Step, ProvisionError> {
             let found = Tables::new(connect).await.look(table).await?;
             let state = match &found {
                 TableFound::Missing => State::Missing,
-                TableFound::Ready { .. } => State::Ready,
-                TableFound::WithoutTtl { other: None, .. } => {
-                    State::Incomplete("old items do not vanish yet")
-                }
+                TableFound::Ready => State::Ready,
+                TableFound::WithoutTtl { other: None } => State::Incomplete("old items do not vanish yet"),
                 // Not made: it says why it cannot be.
                 found => State::Refused(refusal(connect, table, found).await),
             };
@@ -65,11 +64,7 @@ async fn look_at(wanted: &Wanted) -> Result<Step, ProvisionError> {
     }
 }
 
-async fn refusal(
-    connect: &tollway_aws::Connect,
-    table: &tollway_aws::provision::TableWanted,
-    found: &TableFound,
-) -> ProvisionError {
+async fn refusal(connect: &tollway_aws::Connect, table: &TableWanted, found: &TableFound) -> ProvisionError {
     let refused = Tables::new(connect).await.make(table, found).await;
     refused.err().unwrap_or_else(|| ProvisionError { message: String::new(), advice: String::new() })
 }

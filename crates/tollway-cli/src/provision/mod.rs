@@ -1,13 +1,20 @@
-//! `tollway provision`: makes what a config needs elsewhere, after showing it.
+//! `tollway provision`: shows what a config needs on AWS and what is missing, and makes it.
 //!
-//! `wanted` reads the config, `aws` looks and makes, `roles` says what must be allowed, `report` says it all.
+//! `wanted` reads the config, `aws` runs the command, `table` and `parameter` look for one kind of thing and make it,
+//! `roles` lists the permissions, `report` writes the answer, `error` says why AWS refused.
 
 #[cfg(feature = "aws")]
 mod aws;
 #[cfg(feature = "aws")]
+mod error;
+#[cfg(feature = "aws")]
+mod parameter;
+#[cfg(feature = "aws")]
 mod report;
 #[cfg(feature = "aws")]
 mod roles;
+#[cfg(feature = "aws")]
+pub(crate) mod table;
 #[cfg(feature = "aws")]
 mod wanted;
 

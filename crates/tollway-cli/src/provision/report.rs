@@ -1,9 +1,11 @@
 //! What is there, what is missing, and what roles must be allowed: for people and for programs.
 
 use serde_json::{Map, Value, json};
-use tollway_aws::provision::{ParameterWanted, ProvisionError, TableWanted};
 
+use super::error::ProvisionError;
+use super::parameter::ParameterWanted;
 use super::roles;
+use super::table::TableWanted;
 use super::wanted::Wanted;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};

@@ -8,7 +8,7 @@ use super::wanted::{Use, Wanted};
 /// A task that takes.
 const WORKER: &str = "worker";
 
-/// Whoever makes tables and changes limits.
+/// An operator makes tables and changes limits.
 const OPERATOR: &str = "operator";
 
 /// The policies by role.
@@ -40,7 +40,7 @@ fn for_worker(wanted: &Wanted) -> Vec<&'static str> {
     }
 }
 
-/// A worker's, because whoever changes limits looks at meters, and what `tollway provision aws --apply` does.
+/// A worker's actions, because operators read usage, and those of `tollway provision aws --apply`.
 fn for_operator(wanted: &Wanted) -> Vec<&'static str> {
     let more: &[&str] = match wanted {
         Wanted::Table { .. } => &[
@@ -73,7 +73,7 @@ fn arns(wanted: &Wanted) -> Vec<String> {
     }
 }
 
-/// The account is not known before somebody asks with its credentials; any other is out of their reach anyway.
+/// The account is not known before a call with its credentials, which reach no other account anyway.
 fn arn(service: &str, connect: &Connect, resource: &str) -> String {
     let region = connect.region.as_deref().unwrap_or("*");
     format!("arn:aws:{service}:{region}:*:{resource}")

@@ -2,8 +2,10 @@
 
 use tollway::{Config, Policy, PolicySource, StoreUrl};
 use tollway_aws::Connect;
-use tollway_aws::provision::{ParameterWanted, TableWanted};
 use tollway_dynamodb::minute::Layout;
+
+use super::parameter::ParameterWanted;
+use super::table::TableWanted;
 
 /// The key of a table of lines.
 const KEY_OF_LINES: (&str, &str) = ("key", "S");

@@ -1,29 +1,24 @@
-//! `tollway simulate`: a traffic log replayed through a policy.
+//! `tollway simulate`: a traffic log replayed under a policy.
 //!
-//! `log` reads, `policies` says what is on trial, `replay` asks the engine, `simulation` runs it from
-//! end to end, `summary`, `text` and `chart` tell what came of
-//! it. Nothing here touches the store that other commands share.
+//! `policies` makes the policies on trial, `simulation` opens the log and runs the replay of the library
+//! `tollway-simulate`, `text`, `json` and `chart` write the summary. No store is opened that other commands use.
 
 mod chart;
-mod log;
+mod json;
 mod policies;
-mod progress;
-mod replay;
 mod simulation;
-mod summary;
-mod table;
 mod text;
 
 use std::path::PathBuf;
 
+use clap::ValueEnum;
 use tollway::core::{REQUESTS, read_span};
 use tollway::{Limit, Span};
+use tollway_simulate::{CostSource, Fields, Log, LogFormat, Replay, TrialPolicy};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use log::{CostSource, Fields, FormatName, Log};
-use replay::{Replay, TrialPolicy};
-use simulation::Simulation;
+use simulation::{ChartFile, Simulation};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -62,7 +57,7 @@ pub(crate) struct Arguments {
     max_wait: Option<Span>,
     /// The format of the log [default: told from its first lines]
     #[arg(long, value_name = "FORMAT")]
-    format: Option<FormatName>,
+    format: Option<FormatArgument>,
     /// The field of the time
     #[arg(long, value_name = "FIELD")]
     time: Option<String>,
@@ -75,20 +70,50 @@ pub(crate) struct Arguments {
     /// Fail if more lines than this cannot be read [default: warn]
     #[arg(long, value_name = "LINES")]
     max_bad: Option<u64>,
-    /// Draw a chart into this file
+    /// Draw a chart into this file, which must not exist yet
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Let --svg overwrite a file that exists
+    #[arg(long, requires = "svg")]
+    force: bool,
+}
+
+/// The formats, as `--help` explains them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FormatArgument {
+    /// One JSON object per line
+    Jsonl,
+    /// Comma-separated values under a line of names
+    Csv,
+    /// The common or combined access log of web servers
+    Clf,
+}
+
+impl From<FormatArgument> for LogFormat {
+    fn from(format: FormatArgument) -> Self {
+        match format {
+            FormatArgument::Jsonl => Self::Jsonl,
+            FormatArgument::Csv => Self::Csv,
+            FormatArgument::Clf => Self::Clf,
+        }
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let policies = policies::on_trial(arguments, context)?;
-    let log = Log::open(&arguments.log, arguments.format, fields(arguments, &policies)?)?;
+    let fields = fields(arguments, &policies)?;
+    // Before the replay, which may take long.
+    let chart = arguments.svg.as_deref().map(|path| ChartFile::new(path, arguments.force)).transpose()?;
+    let failure = |error| simulation::failure(error, &arguments.log);
+    let (input, size) = simulation::open(&arguments.log).map_err(|error| failure(error.into()))?;
+    let log = Log::read(input, arguments.format.map(Into::into), fields).map_err(failure)?;
     say_what_was_assumed(arguments, &log, &policies, context);
-    let replay = Replay::new(policies, log.units(), arguments.max_wait.unwrap_or(Span::ZERO));
-    Simulation::run(replay, arguments, &log, context)?.report(arguments, &log, context)
+    let max_wait = arguments.max_wait.unwrap_or(Span::ZERO);
+    let replay = Replay::new(policies, log.units(), max_wait).map_err(failure)?;
+    Simulation::run(replay, arguments, &log, size, context)?.report(arguments, chart.as_ref(), context)
 }
 
-/// What was said of fields, after a check that every unit is counted by somebody.
+/// The fields that the arguments name, after a check that a policy counts each unit.
 fn fields(arguments: &Arguments, policies: &[TrialPolicy]) -> Result<Fields, Failure> {
     for (index, cost) in arguments.cost.iter().enumerate() {
         if arguments.cost[..index].iter().any(|other| other.unit == cost.unit) {
@@ -109,7 +134,7 @@ fn fields(arguments: &Arguments, policies: &[TrialPolicy]) -> Result<Fields, Fai
     Ok(Fields { time, subject, costs, units })
 }
 
-/// What the answer depends on and nobody said.
+/// What the answer depends on and the arguments leave open.
 fn say_what_was_assumed(arguments: &Arguments, log: &Log, policies: &[TrialPolicy], context: &Context) {
     if log.subject().is_none() && arguments.subject.is_none() {
         context

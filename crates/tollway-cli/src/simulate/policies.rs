@@ -1,18 +1,18 @@
-//! The policies on trial: the one that was named or brought along, and what it would be with another limit.
+//! The policies on trial: that of `--policy` or `--limit`, and one more for each `--what-if`.
 
 use tollway::core::{bounds::WAIT_MAX, nearest};
-use tollway::{Limit, Policy, Span};
+use tollway::{Policy, Span};
+use tollway_simulate::{SimulateError, TrialPolicy, replace_limit};
 
 use super::Arguments;
-use super::replay::TrialPolicy;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::words;
 
-/// The name of a policy of limits that were brought along; nobody sees it.
+/// The name of the policy of `--limit`; it is never shown.
 const BROUGHT_ALONG: &str = "limits";
 
-/// How many what-ifs there are at most: more columns than these are hard to read.
+/// The most what-ifs: more columns are hard to read.
 const WHAT_IFS_MAX: usize = 4;
 
 /// The policy as it is, then one for each what-if.
@@ -33,23 +33,42 @@ pub(super) fn on_trial(arguments: &Arguments, context: &Context) -> Result<Vec<T
         Some(name) => (name.clone(), configured(name, context)?),
         None => ("as given".to_owned(), brought_along(&arguments.limit, max_wait)?),
     };
-    let policy = without_slots(&policy, context)?;
-    warn_of_shorter_waits(&policy, max_wait, context);
-    let mut trials = vec![TrialPolicy { title, policy }];
+    let trial = on_one_trial(title, &policy, context)?;
+    warn_of_shorter_waits(&trial.policy, max_wait, context);
+    let mut trials = vec![trial];
     for (index, limit) in arguments.what_if.iter().enumerate() {
         let title = if index == 0 { "what if".to_owned() } else { format!("what if {}", index + 1) };
-        let policy = without_slots(&what_if(&trials[0].policy, limit)?, context)?;
-        trials.push(TrialPolicy { title, policy });
+        let policy = replace_limit(&trials[0].policy, limit).map_err(Failure::usage)?;
+        trials.push(on_one_trial(title, &policy, context)?);
     }
-    trials.iter().try_for_each(|trial| check_wait(&trial.policy, max_wait))?;
+    trials.iter().try_for_each(|trial| trial.check_wait(max_wait)).map_err(failure)?;
     Ok(trials)
 }
 
-/// The policy of this name, enforced even if it is a shadow: what it would do is the question.
+fn on_one_trial(title: String, policy: &Policy, context: &Context) -> Result<TrialPolicy, Failure> {
+    let trial = TrialPolicy::new(title, policy).map_err(failure)?;
+    if let Some(slots) = &trial.left_out {
+        let why = "a log does not say how long calls took";
+        context.output().warning(format_args!("{slots} is left out: {why}"));
+    }
+    Ok(trial)
+}
+
+fn failure(error: SimulateError) -> Failure {
+    let failure = Failure::usage(&error);
+    match error {
+        SimulateError::WaitUnderSliding { .. } => {
+            failure.advise("leave --max-wait out to see how long until denied calls would have fitted")
+        }
+        _ => failure,
+    }
+}
+
+/// The policy of this name in the config.
 fn configured(name: &str, context: &Context) -> Result<Policy, Failure> {
     let config = context.config()?;
     if let Some(policy) = config.policy(name) {
-        return Ok(Policy::clone(policy).with_shadow(false));
+        return Ok(Policy::clone(policy));
     }
     let names: Vec<&str> = config.policies().iter().map(|policy| policy.name().as_str()).collect();
     let failure = Failure::new(Exit::CONFIG, format!("there is no policy {name:?}"));
@@ -62,46 +81,10 @@ fn configured(name: &str, context: &Context) -> Result<Policy, Failure> {
     })
 }
 
-/// Limits without a config let a take wait as long as it asks to.
+/// The policy of `--limit`, under which a take waits as long as `--max-wait` says.
 fn brought_along(limits: &[String], max_wait: Span) -> Result<Policy, Failure> {
     let policy = Policy::new(BROUGHT_ALONG, limits.iter().map(String::as_str)).map_err(Failure::usage)?;
     policy.with_max_wait(max_wait).map_err(Failure::usage)
-}
-
-/// The policy with this limit in place of the one of its name. If it has none, this limit is the whole policy.
-fn what_if(policy: &Policy, limit: &Limit) -> Result<Policy, Failure> {
-    let mut limits = policy.limits().to_vec();
-    match limits.iter_mut().find(|known| known.name() == limit.name()) {
-        Some(known) => *known = limit.clone(),
-        None => limits = vec![limit.clone()],
-    }
-    policy.with_limits(limits).map_err(Failure::usage)
-}
-
-/// A log does not say how long calls took, so nobody can say how many there were at a time.
-fn without_slots(policy: &Policy, context: &Context) -> Result<Policy, Failure> {
-    let (slots, limits): (Vec<Limit>, Vec<Limit>) =
-        policy.limits().iter().cloned().partition(|limit| limit.has_slots());
-    let Some(slot) = slots.first() else { return Ok(policy.clone()) };
-    let why = "a log does not say how long calls took";
-    if limits.is_empty() {
-        return Err(Failure::usage(format!("{slot} cannot be simulated: {why}")));
-    }
-    context.output().warning(format_args!("{slot} is left out: {why}"));
-    policy.with_limits(limits).map_err(Failure::usage)
-}
-
-fn check_wait(policy: &Policy, max_wait: Span) -> Result<(), Failure> {
-    if max_wait == Span::ZERO {
-        return Ok(());
-    }
-    if let Some(limit) = policy.limits().iter().find(|limit| limit.slides()) {
-        return Err(Failure::usage(format!(
-            "waits under `{limit}` cannot be simulated: a sliding limit books nobody ahead"
-        ))
-        .advise("leave --max-wait out to see how long until denied calls would have fitted"));
-    }
-    Ok(())
 }
 
 fn warn_of_shorter_waits(policy: &Policy, max_wait: Span, context: &Context) {

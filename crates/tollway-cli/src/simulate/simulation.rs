@@ -1,112 +1,204 @@
-//! One simulation from end to end: read, replay, report.
+//! One simulation from end to end: open the log, replay, report.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::SIGINT;
+use tollway::core::nearest;
+use tollway_simulate::{Log, Replay, SimulateError, Summary, TIME_NAMES, Unreadable};
 
-use super::log::{Log, Unreadable};
-use super::progress::Progress;
-use super::replay::Replay;
-use super::summary::Summary;
-use super::{Arguments, chart, text};
+use super::{Arguments, chart, json, text};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::words::counted;
+use crate::output::Output;
+use crate::words::{self, counted};
 
-/// How shells end what Ctrl-C has ended.
+/// The exit code that shells give a command ended by Ctrl-C.
 const INTERRUPTED: Exit = Exit::new(128 + SIGINT as u8);
 
-/// A replay, and the lines that were none of its calls.
+/// How often a second the progress bar is drawn.
+const DRAWN_PER_SECOND: u8 = 8;
+
+const BAR_OF_FILE: &str = "{wide_bar} {bytes} of {total_bytes}  {msg}  {eta} left";
+const BAR_OF_STREAM: &str = "{spinner} {bytes}  {msg}";
+
+/// A replay that is over, by its end or by Ctrl-C.
 pub(super) struct Simulation {
-    replay: Replay,
-    skipped: u64,
-    /// The first few lines that were skipped.
-    unreadable: Vec<Unreadable>,
+    summary: Summary,
     interrupted: bool,
 }
 
+/// What the reports show.
+pub(super) struct Report<'s> {
+    /// The name of the log.
+    pub(super) log: &'s str,
+    pub(super) interrupted: bool,
+    pub(super) summary: &'s Summary,
+}
+
+/// Where the chart goes.
+pub(super) struct ChartFile<'a> {
+    path: &'a Path,
+    overwrite: bool,
+}
+
+impl<'a> ChartFile<'a> {
+    /// Fails if there is such a file and it must not be overwritten.
+    pub(super) fn new(path: &'a Path, overwrite: bool) -> Result<Self, Failure> {
+        if !overwrite && path.symlink_metadata().is_ok() {
+            return Err(exists_already(path));
+        }
+        Ok(Self { path, overwrite })
+    }
+
+    fn write(&self, svg: &str) -> Result<(), Failure> {
+        let written = if self.overwrite {
+            fs::write(self.path, svg)
+        } else {
+            // A file that was made meanwhile is left alone, too.
+            let file = OpenOptions::new().write(true).create_new(true).open(self.path);
+            file.and_then(|mut file| file.write_all(svg.as_bytes()))
+        };
+        written.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => exists_already(self.path),
+            _ => Failure::new(Exit::FAILED, format!("cannot write {}: {error}", self.path.display())),
+        })
+    }
+}
+
+fn exists_already(path: &Path) -> Failure {
+    Failure::new(Exit::FAILED, format!("{} exists already", path.display()))
+        .advise("name another file with --svg, or overwrite it with --force")
+}
+
+/// Opens the log, or standard input if it is called `-`. With its size, if it is a file.
+pub(super) fn open(path: &str) -> io::Result<(Box<dyn Read + Send>, Option<u64>)> {
+    if path == "-" {
+        return Ok((Box::new(io::stdin()), None));
+    }
+    let file = File::open(path)?;
+    let about = file.metadata()?;
+    if about.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    Ok((Box::new(file), about.is_file().then_some(about.len())))
+}
+
+/// Names the log, and the options that help.
+pub(super) fn failure(error: SimulateError, path: &str) -> Failure {
+    let data = |message: String| Failure::new(Exit::DATA, message);
+    match error {
+        SimulateError::Empty => data(format!("{path} has no line that can be read")),
+        SimulateError::UnknownFormat => {
+            data(error.to_string()).advise("say what it is, if it is one of them: --format jsonl, csv or clf")
+        }
+        SimulateError::NoTime { known } => {
+            let names = TIME_NAMES.join(", ");
+            let failure = data(format!("the log has no field that is known as a time: {names}"));
+            match &*known {
+                [] => failure.advise("name the field of the time: --time FIELD"),
+                known => failure
+                    .advise(format!("name the field of the time, --time FIELD, out of {}", known.join(", "))),
+            }
+        }
+        SimulateError::NoField { field, known } => {
+            let failure = data(format!("the log has no field {field:?}"));
+            match nearest(&field, known.iter().map(String::as_str)) {
+                Some(near) => failure.advise(format!("did you mean {near:?}?")),
+                None => failure.advise(format!("its fields are {}", known.join(", "))),
+            }
+        }
+        SimulateError::EndlessLine { .. } => {
+            data(format!("{path}: {error}")).advise("name a log of calls: one call on each line")
+        }
+        SimulateError::TooLarge => data(format!("{path}: {error}")).advise("replay a part of it"),
+        SimulateError::Read(error) => Failure::new(Exit::FAILED, format!("cannot read {path}: {error}")),
+        SimulateError::OnlySlots { .. }
+        | SimulateError::WaitUnderSliding { .. }
+        | SimulateError::Policy(_)
+        | SimulateError::Cost(_) => Failure::usage(error),
+        SimulateError::Store(_) => Failure::new(Exit::STORE, error),
+        SimulateError::Thread(_) | SimulateError::Engine(_) => Failure::new(Exit::FAILED, error),
+    }
+}
+
 impl Simulation {
-    /// Replays the log to its end, or until somebody presses Ctrl-C.
+    /// Replays the log to its end, or until Ctrl-C. `size` is that of the log, if it is a file.
     pub(super) fn run(
         replay: Replay,
         arguments: &Arguments,
         log: &Log,
+        size: Option<u64>,
         context: &Context,
     ) -> Result<Self, Failure> {
-        let mut simulation = Self { replay, skipped: 0, unreadable: Vec::new(), interrupted: false };
         let stop = Arc::new(AtomicBool::new(false));
         let interrupt = signal_hook::flag::register(SIGINT, Arc::clone(&stop));
         interrupt
             .map_err(|error| Failure::new(Exit::FAILED, format!("cannot listen for Ctrl-C: {error}")))?;
-        let progress = Progress::of(log, context.output());
-        let cannot_read =
-            |error| Failure::new(Exit::FAILED, format!("cannot read {}: {error}", arguments.log));
-        while let Some(batch) = log.next(|| stop.load(Ordering::Relaxed)).map_err(cannot_read)? {
-            batch.calls.iter().try_for_each(|call| simulation.replay.take(call))?;
-            simulation.skipped += batch.skipped;
-            simulation.unreadable.extend(batch.unreadable);
-            if arguments.max_bad.is_some_and(|most| simulation.skipped > most) {
-                break;
+        let bar = bar(size, context.output());
+        let is_stopped = || stop.load(Ordering::Relaxed);
+        let replayed = replay.run(log, is_stopped, |progress| {
+            if arguments.max_bad.is_some_and(|most| progress.skipped > most) {
+                return ControlFlow::Break(());
             }
-            progress.show(log.bytes_done(), simulation.replay.seen.calls);
-        }
-        simulation.interrupted = stop.load(Ordering::Relaxed);
-        Ok(simulation)
+            show(&bar, progress.bytes, progress.calls);
+            ControlFlow::Continue(())
+        });
+        bar.finish_and_clear();
+        let summary = replayed.map_err(|error| failure(error, &arguments.log))?;
+        Ok(Self { summary, interrupted: is_stopped() })
     }
 
-    /// Says what came of it.
+    /// Writes the summary, and the chart if one is wanted.
     pub(super) fn report(
         &self,
         arguments: &Arguments,
-        log: &Log,
+        chart: Option<&ChartFile<'_>>,
         context: &Context,
     ) -> Result<Exit, Failure> {
         let output = context.output();
         self.check_unreadable(arguments, context)?;
         self.warn(context);
-        let summary = Summary {
-            log: if arguments.log == "-" { "standard input" } else { &arguments.log },
-            format: log.format().word(),
-            skipped: self.skipped,
-            interrupted: self.interrupted,
-            replay: &self.replay,
-        };
+        let log = if arguments.log == "-" { "standard input" } else { &arguments.log };
+        let report = Report { log, interrupted: self.interrupted, summary: &self.summary };
         if output.is_json() {
-            output.json(&summary.to_json())?;
+            output.json(&json::of(&report))?;
         } else {
-            text::write(&summary, output)?;
+            text::write(&report, output)?;
         }
-        if let Some(path) = &arguments.svg {
-            let cannot_write =
-                |error| Failure::new(Exit::FAILED, format!("cannot write {}: {error}", path.display()));
-            fs::write(path, chart::draw(&summary)).map_err(cannot_write)?;
+        if let Some(file) = chart {
+            file.write(&chart::draw(&report))?;
         }
         Ok(if self.interrupted { INTERRUPTED } else { Exit::DONE })
     }
 
-    /// Says which lines could not be read; fails if they were too many, or all.
+    /// Warns of lines that could not be read; fails if they were too many, or all.
     fn check_unreadable(&self, arguments: &Arguments, context: &Context) -> Result<(), Failure> {
         let output = context.output();
-        for Unreadable { line, reason } in &self.unreadable {
+        let Summary { skipped, unreadable, traffic, .. } = &self.summary;
+        for Unreadable { line, reason } in unreadable {
             output.warning(format_args!("line {line} is skipped: {reason}"));
         }
-        if self.skipped > self.unreadable.len() as u64 {
-            output.warning(format_args!("{} are skipped in all", counted(self.skipped, "lines")));
+        if *skipped > unreadable.len() as u64 {
+            output.warning(format_args!("{} are skipped in all", counted(*skipped, "lines")));
         }
-        if let Some(most) = arguments.max_bad.filter(|most| self.skipped > *most) {
+        if let Some(most) = arguments.max_bad.filter(|most| skipped > most) {
             let message = format!("more than {} of {} cannot be read", counted(most, "lines"), arguments.log);
             return Err(Failure::new(Exit::DATA, message)
                 .advise("see what is wrong with them above, or raise --max-bad"));
         }
-        if self.replay.seen.calls == 0 && self.interrupted {
+        if traffic.calls == 0 && self.interrupted {
             return Err(Failure::new(INTERRUPTED, "stopped before the first call"));
         }
-        if self.replay.seen.calls == 0 {
+        if traffic.calls == 0 {
             let message = format!("{} has no line that can be read", arguments.log);
             let failure = Failure::new(Exit::DATA, message);
-            return Err(if self.skipped == 0 {
+            return Err(if *skipped == 0 {
                 failure
             } else {
                 failure.advise("say what it is: --format, --time, --subject, --cost")
@@ -116,19 +208,19 @@ impl Simulation {
     }
 
     fn warn(&self, context: &Context) {
-        let (output, seen) = (context.output(), &self.replay.seen);
+        let (output, traffic) = (context.output(), &self.summary.traffic);
         if self.interrupted {
             output.warning(format_args!(
                 "stopped: this is what the first {} show",
-                counted(seen.calls, "calls")
+                counted(traffic.calls, "calls")
             ));
         }
-        if seen.out_of_order > 0 {
-            let calls = counted(seen.out_of_order, "calls");
+        if traffic.out_of_order > 0 {
+            let calls = counted(traffic.out_of_order, "calls");
             output.warning(format_args!("out of order: {calls}; for each subject, time only moves forward"));
         }
-        for trial in &self.replay.trials {
-            let shared = trial.shared_meters();
+        for trial in &self.summary.trials {
+            let shared = trial.shared_accounts();
             if shared > 0 {
                 let takes = counted(shared, "takes");
                 output.warning(format_args!(
@@ -138,4 +230,24 @@ impl Simulation {
             }
         }
     }
+}
+
+/// A progress bar on standard error, hidden unless that is a terminal.
+fn bar(size: Option<u64>, output: &Output) -> ProgressBar {
+    if !output.is_watched() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(size, ProgressDrawTarget::stderr_with_hz(DRAWN_PER_SECOND));
+    let style = if size.is_some() { BAR_OF_FILE } else { BAR_OF_STREAM };
+    // A wrong template would be our mistake, and no reason to fail.
+    bar.with_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn show(bar: &ProgressBar, bytes: u64, calls: u64) {
+    if bar.is_hidden() {
+        return;
+    }
+    let per_second = u128::from(calls) * 1_000 / bar.elapsed().as_millis().max(1);
+    bar.set_message(format!("{} lines/s", words::count(u64::try_from(per_second).unwrap_or(u64::MAX))));
+    bar.set_position(bytes);
 }

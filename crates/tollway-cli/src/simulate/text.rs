@@ -1,40 +1,42 @@
-//! The report for people: one table, a column for each policy on trial.
+//! The summary as text: one table, a column for each policy on trial.
 
 use anstyle::Style;
 use tollway::{Subject, Timestamp};
+use tollway_simulate::{LimitCounts, Ranking, Spread, Trial};
 
-use super::replay::{LimitTally, Ranking, Spread, Trial};
-use super::summary::{Summary, TOP, length, percent};
-use super::table::Table;
+use super::simulation::Report;
 use crate::failure::Failure;
 use crate::output::{BAD, FAINT, GOOD, Output, STRONG};
 use crate::words::{count, counted, moment, moment_in_full, span};
 
-/// A subject is cut where it would push the columns too far to the right.
+/// How many subjects are listed.
+pub(super) const TOP: usize = 5;
+
+/// A longer subject is cut: it would push the columns off the terminal.
 const SUBJECT_CHARS_MAX: usize = 40;
 
-/// Writes all of it.
-pub(super) fn write(summary: &Summary<'_>, output: &Output) -> Result<(), Failure> {
-    let seen = &summary.replay.seen;
-    let range = seen.range.unwrap_or_default();
-    let many = if seen.by_calls.error() > 0 { "more than " } else { "" };
+/// Writes the whole summary.
+pub(super) fn write(report: &Report<'_>, output: &Output) -> Result<(), Failure> {
+    let (summary, traffic) = (report.summary, &report.summary.traffic);
+    let range = traffic.range.unwrap_or_default();
+    let many = if traffic.by_calls.error() > 0 { "more than " } else { "" };
     let skipped = match summary.skipped {
         0 => String::new(),
         lines => format!(", {} skipped", counted(lines, "lines")),
     };
     output.line(format_args!(
         "{STRONG}{}{STRONG:#}: {} of {many}{} in {}{skipped}",
-        summary.log,
-        counted(seen.calls, "calls"),
-        counted(seen.by_calls.subjects() as u64, "subjects"),
-        span(length(range)),
+        report.log,
+        counted(traffic.calls, "calls"),
+        counted(traffic.by_calls.subjects() as u64, "subjects"),
+        span(range.1.since(range.0)),
     ))?;
     output.line(format_args!("from {} to {}", moment_in_full(range.0), moment_in_full(range.1)))?;
     output.line("")?;
     let mut table = Table::default();
-    answers(&mut table, &summary.replay.trials);
-    peaks(&mut table, &summary.replay.trials, range.0);
-    subjects(&mut table, summary);
+    answers(&mut table, &summary.trials);
+    peaks(&mut table, &summary.trials, range.0);
+    subjects(&mut table, report);
     table.write(output)
 }
 
@@ -49,20 +51,20 @@ fn answers(table: &mut Table, trials: &[Trial]) {
         table.row("", FAINT, each(&text));
     }
     let share = |part: u64, trial: &Trial| {
-        format!("{} ({})", count(part), percent(part, trial.tally.granted + trial.tally.denied))
+        format!("{} ({})", count(part), percent(part, trial.counts.granted + trial.counts.denied))
     };
-    table.row("granted", GOOD, each(&|trial| share(trial.tally.granted, trial)));
-    if trials.iter().any(|trial| trial.tally.waits.count() > 0) {
-        table.row("  after a wait", Style::new(), each(&|trial| share(trial.tally.waits.count(), trial)));
-        spread(table, trials, |trial| &trial.tally.waits);
+    table.row("granted", GOOD, each(&|trial| share(trial.counts.granted, trial)));
+    if trials.iter().any(|trial| trial.counts.waits.count() > 0) {
+        table.row("  after a wait", Style::new(), each(&|trial| share(trial.counts.waits.count(), trial)));
+        spread(table, trials, |trial| &trial.counts.waits);
     }
-    table.row("denied", BAD, each(&|trial| share(trial.tally.denied, trial)));
-    if trials.iter().any(|trial| trial.tally.never > 0) {
-        table.row("  cost above the limit", Style::new(), each(&|trial| count(trial.tally.never)));
+    table.row("denied", BAD, each(&|trial| share(trial.counts.denied, trial)));
+    if trials.iter().any(|trial| trial.counts.never > 0) {
+        table.row("  cost above the limit", Style::new(), each(&|trial| count(trial.counts.never)));
     }
-    if trials.iter().any(|trial| trial.tally.fits_after.count() > 0) {
+    if trials.iter().any(|trial| trial.counts.fits_after.count() > 0) {
         table.row("  would fit after", Style::new(), Vec::new());
-        spread(table, trials, |trial| &trial.tally.fits_after);
+        spread(table, trials, |trial| &trial.counts.fits_after);
     }
 }
 
@@ -77,7 +79,7 @@ fn spread(table: &mut Table, trials: &[Trial], of: impl Fn(&Trial) -> &Spread) {
     row("    all", &|spread| span(spread.longest()));
 }
 
-/// The most that was used of each limit, by whom and when.
+/// The highest usage of each limit, with its subject and its time.
 fn peaks(table: &mut Table, trials: &[Trial], day: Timestamp) {
     table.gap();
     table.row("most used", STRONG, Vec::new());
@@ -92,24 +94,25 @@ fn peaks(table: &mut Table, trials: &[Trial], day: Timestamp) {
     }
 }
 
-/// What was used of the limits of this name.
+/// The highest usage of the limits of this name.
 fn peak(table: &mut Table, trials: &[Trial], name: &str, day: Timestamp) {
-    let found: Vec<Option<LimitTally<'_>>> = trials.iter().map(|trial| trial.of_limit(name)).collect();
-    let each = |cell: &dyn Fn(&LimitTally<'_>) -> String| {
+    let found: Vec<Option<LimitCounts<'_>>> = trials.iter().map(|trial| trial.of_limit(name)).collect();
+    let each = |cell: &dyn Fn(&LimitCounts<'_>) -> String| {
         found.iter().map(|found| found.as_ref().map_or_else(none, cell)).collect()
     };
-    let when_used = |tally: &LimitTally<'_>, text: String| if tally.peak.used == 0 { none() } else { text };
-    let used = |tally: &LimitTally<'_>| {
-        let (used, most) = (tally.peak.used, tally.limit.capacity());
+    let when_used =
+        |counts: &LimitCounts<'_>, text: String| if counts.peak.used == 0 { none() } else { text };
+    let used = |counts: &LimitCounts<'_>| {
+        let (used, most) = (counts.peak.used, counts.limit.capacity());
         format!("{} of {} ({})", count(used), count(most), percent(used, most))
     };
     table.row(&format!("  {name}"), Style::new(), each(&used));
-    table.row("    at", FAINT, each(&|tally| when_used(tally, moment(tally.peak.at, day))));
-    if found.iter().flatten().any(|tally| tally.peak.subject != Subject::SHARED) {
-        table.row("    by", FAINT, each(&|tally| when_used(tally, shown(&tally.peak.subject))));
+    table.row("    at", FAINT, each(&|counts| when_used(counts, moment(counts.peak.at, day))));
+    if found.iter().flatten().any(|counts| counts.peak.subject != Subject::SHARED) {
+        table.row("    by", FAINT, each(&|counts| when_used(counts, shown(&counts.peak.subject))));
     }
     if trials.iter().any(|trial| trial.policy.limits().len() > 1) {
-        table.row("    denied by it", FAINT, each(&|tally| count(tally.denied)));
+        table.row("    denied by it", FAINT, each(&|counts| count(counts.denied)));
     }
 }
 
@@ -118,24 +121,24 @@ fn none() -> String {
 }
 
 /// Who called and who was denied most; of no interest where there is one subject only.
-fn subjects(table: &mut Table, summary: &Summary<'_>) {
-    let (seen, trials) = (&summary.replay.seen, &summary.replay.trials);
-    if seen.by_calls.subjects() < 2 {
+fn subjects(table: &mut Table, report: &Report<'_>) {
+    let (traffic, trials) = (&report.summary.traffic, &report.summary.trials);
+    if traffic.by_calls.subjects() < 2 {
         return;
     }
     table.gap();
-    table.row(&heading("most calls", &seen.by_calls), STRONG, Vec::new());
-    for (subject, calls) in seen.by_calls.top(TOP) {
+    table.row(&heading("most calls", &traffic.by_calls), STRONG, Vec::new());
+    for (subject, calls) in traffic.by_calls.top(TOP) {
         table.row(&format!("  {}", shown(subject)), Style::new(), vec![count(calls)]);
     }
-    let Some(strictest) = trials.iter().rev().max_by_key(|trial| trial.tally.denied) else { return };
-    if strictest.tally.denied == 0 {
+    let Some(strictest) = trials.iter().rev().max_by_key(|trial| trial.counts.denied) else { return };
+    if strictest.counts.denied == 0 {
         return;
     }
     table.gap();
-    table.row(&heading("most denials", &strictest.tally.by_denials), STRONG, Vec::new());
-    for (subject, _) in strictest.tally.by_denials.top(TOP) {
-        let cells = trials.iter().map(|trial| count(trial.tally.by_denials.count(subject))).collect();
+    table.row(&heading("most denials", &strictest.counts.by_denials), STRONG, Vec::new());
+    for (subject, _) in strictest.counts.by_denials.top(TOP) {
+        let cells = trials.iter().map(|trial| count(trial.counts.by_denials.count(subject))).collect();
         table.row(&format!("  {}", shown(subject)), Style::new(), cells);
     }
 }
@@ -154,5 +157,78 @@ fn shown(subject: &Subject) -> String {
         0 => "(all share one)".to_owned(),
         1..=SUBJECT_CHARS_MAX => text,
         _ => text.chars().take(SUBJECT_CHARS_MAX - 3).chain("...".chars()).collect(),
+    }
+}
+
+/// A part in percent: `75.0 %`. Never rounded to 0 or to 100.
+pub(super) fn percent(part: u64, whole: u64) -> String {
+    let tenths =
+        if whole == 0 { 0 } else { (u128::from(part) * 2_000 + u128::from(whole)) / (u128::from(whole) * 2) };
+    match (tenths, part) {
+        (0, 1..) => "<0.1 %".to_owned(),
+        (1_000, _) if part < whole => ">99.9 %".to_owned(),
+        _ => format!("{}.{} %", tenths / 10, tenths % 10),
+    }
+}
+
+/// Labels on the left, columns on the right.
+#[derive(Default)]
+struct Table {
+    rows: Vec<Row>,
+}
+
+struct Row {
+    label: String,
+    style: Style,
+    cells: Vec<String>,
+}
+
+impl Table {
+    /// A row; one without cells is a heading.
+    fn row(&mut self, label: &str, style: Style, cells: Vec<String>) {
+        self.rows.push(Row { label: label.to_owned(), style, cells });
+    }
+
+    /// An empty line.
+    fn gap(&mut self) {
+        self.row("", Style::new(), Vec::new());
+    }
+
+    /// Each column is as wide as its widest cell.
+    fn write(&self, output: &Output) -> Result<(), Failure> {
+        let chars = |text: &String| text.chars().count();
+        let label_width = self.rows.iter().map(|row| chars(&row.label)).max().unwrap_or(0);
+        let columns = self.rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
+        let width =
+            |column| self.rows.iter().filter_map(|row| row.cells.get(column)).map(chars).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        for Row { label, style, cells } in &self.rows {
+            let mut line = if cells.is_empty() {
+                format!("{style}{label}{style:#}")
+            } else {
+                format!("{label:label_width$}")
+            };
+            for (cell, width) in cells.iter().zip(&widths) {
+                line += &format!("    {style}{cell:>width$}{style:#}");
+            }
+            output.line(line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_never_claim_all_or_nothing_wrongly() {
+        assert_eq!(percent(3, 4), "75.0 %");
+        assert_eq!(percent(1, 10_000), "<0.1 %");
+        assert_eq!(percent(9_999, 10_000), ">99.9 %");
+        assert_eq!(
+            (percent(0, 9), percent(9, 9), percent(0, 0)),
+            ("0.0 %".into(), "100.0 %".into(), "0.0 %".into())
+        );
     }
 }

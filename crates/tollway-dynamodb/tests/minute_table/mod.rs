@@ -18,7 +18,6 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
 use tokio::runtime::Runtime;
-use tollway_aws::provision::{TableFound, TableWanted, Tables};
 use tollway_aws::{Access, Connect, connect};
 use tollway_core::{
     Action, Booking, Charge, Clock, Decision, Operation, Outcome, PermitId, Policy, Store, StoreError,
@@ -33,6 +32,22 @@ pub const NOW: Timestamp = Timestamp::from_secs(1_739_961_020);
 
 /// The end of its minute.
 pub const END: Timestamp = Timestamp::from_secs(1_739_961_060);
+
+/// The request that makes a table of this layout.
+fn create_table(layout: Layout) -> serde_json::Value {
+    let key = layout.key().iter().zip(["HASH", "RANGE"]);
+    let schema: Vec<_> =
+        key.map(|((name, _), place)| json!({ "AttributeName": name, "KeyType": place })).collect();
+    let attributes = layout.key().iter();
+    let attributes: Vec<_> =
+        attributes.map(|(name, kind)| json!({ "AttributeName": name, "AttributeType": kind })).collect();
+    json!({
+        "TableName": "minutes",
+        "KeySchema": schema,
+        "AttributeDefinitions": attributes,
+        "BillingMode": "PAY_PER_REQUEST",
+    })
+}
 
 /// A table of minutes, in a DynamoDB of its own.
 pub struct Table {
@@ -52,15 +67,9 @@ impl Table {
             access: Some(Access { key: "test".to_owned(), secret: "test".to_owned() }),
             ..Connect::default()
         };
-        let key = layout.key().iter().map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned()));
-        let wanted = TableWanted { name: "minutes".to_owned(), key: key.collect() };
-        let client = runtime.block_on(async {
-            Tables::new(&to).await.make(&wanted, &TableFound::Missing).await.unwrap();
-            Client::new(&connect(&to).await)
-        });
-        // The minutes of these tests are long past, and a server that keeps to `ttl` would delete them.
-        let keep = json!({ "AttributeName": "ttl", "Enabled": false });
-        server.ask("UpdateTimeToLive", &json!({ "TableName": "minutes", "TimeToLiveSpecification": keep }));
+        // Without a TTL: the minutes of these tests are long past, and a server that applies it would delete them.
+        server.ask("CreateTable", &create_table(layout));
+        let client = runtime.block_on(async { Client::new(&connect(&to).await) });
         Self { server, layout, runtime, client }
     }
 

@@ -1,15 +1,7 @@
-//! The importer of Envoy's rate limit files. The command is no library, so its files are compiled here a second time.
-
-#[path = "../../../tollway-cli/src/policy/import/names.rs"]
-mod names;
-#[path = "../../../tollway-cli/src/policy/import/rules.rs"]
-mod rules;
-#[path = "../../../tollway-cli/src/policy/import/toml.rs"]
-mod toml;
-#[path = "../../../tollway-cli/src/policy/import/yaml.rs"]
-mod yaml;
+//! The importer of Envoy's rate limit files.
 
 use tollway::Config;
+use tollway_import::{ImportError, SourceFile, envoy};
 
 use crate::{fuzz, is_harmless, text};
 
@@ -20,22 +12,21 @@ const TWICE: &str = "has two rules for the same `keys`";
 #[test]
 fn import() {
     fuzz("import", |input| {
-        let mut import = rules::Import::default();
-        let added = yaml::read(&text(input)).and_then(|domain| import.add(&domain));
-        if let Err(message) = added {
-            return tollway_fuzz::kind_of(&message);
-        }
-        import.notes.iter().for_each(|note| is_harmless(note));
-        let written = toml::write(&import, &[]);
-        let config = match Config::parse(&written) {
-            Ok(config) => config,
-            Err(error) if error.problems().iter().all(|problem| problem.message().contains(TWICE)) => {
+        let yaml = text(input);
+        let imported = match envoy::import(&[SourceFile { name: "fuzz.yaml", bytes: yaml.as_bytes() }]) {
+            Ok(imported) => imported,
+            Err(ImportError::NoConfig(error)) => {
+                let is_twice = error.problems().iter().all(|problem| problem.message().contains(TWICE));
+                assert!(is_twice, "{error}\n{yaml}");
                 return TWICE.to_owned();
             }
-            Err(error) => panic!("{error}\n{written}"),
+            Err(error) => return tollway_fuzz::kind_of(&error.to_string()),
         };
-        let is_policy = |rule: &&rules::Rule| matches!(rule.target, rules::Target::Policy { .. });
-        assert_eq!(config.policies().len(), import.rules.iter().filter(is_policy).count());
-        format!("{} rules, {} notes", import.rules.len().min(6), import.notes.len().min(6))
+        imported.notes.iter().for_each(|note| is_harmless(note));
+        let config = Config::parse(&imported.config).expect("an import is parsed before it is returned");
+        let heads = |head: &str| imported.config.lines().filter(|line| line.starts_with(head)).count();
+        assert_eq!(config.policies().len(), heads("[policies."));
+        let rules = heads("[[server.descriptors]]");
+        format!("{} rules, {} notes", rules.min(6), imported.notes.len().min(6))
     });
 }

@@ -1,17 +1,7 @@
-//! The importer of OBP-API's properties. The command is no library, so its files are compiled here a second time.
+//! The importer of OBP-API's properties.
 
-#[path = "../../../tollway-cli/src/policy/import/obp/config.rs"]
-mod config;
-#[path = "../../../tollway-cli/src/policy/import/obp/properties.rs"]
-#[allow(dead_code, reason = "the command's own tests are not run here")]
-mod properties;
-#[path = "../../../tollway-cli/src/policy/import/obp/settings.rs"]
-#[allow(unexpected_cfgs, reason = "a feature of the command, not of this crate")]
-mod settings;
-
-use std::path::Path;
-
-use tollway::Config;
+use tollway_import::obp::{self, Password};
+use tollway_import::{ImportError, SourceFile};
 
 use crate::{fuzz, is_harmless};
 
@@ -19,20 +9,18 @@ use crate::{fuzz, is_harmless};
 #[test]
 fn properties() {
     fuzz("properties", |input| {
-        let read = properties::read(input).and_then(|properties| settings::Settings::of(&properties));
-        let settings = match read {
-            Ok(settings) => settings,
-            Err(message) => {
-                is_harmless(&message);
-                return tollway_fuzz::kind_of(&message);
+        match obp::import(SourceFile { name: "fuzz.props", bytes: input }, Password::Write) {
+            Ok(imported) => {
+                imported.notes.iter().for_each(|note| is_harmless(note));
+                let enabled = imported.config.contains("\nenabled = true");
+                format!("{} notes, {enabled}", imported.notes.len().min(6))
             }
-        };
-        settings.notes.iter().for_each(|note| is_harmless(note));
-        let style = config::Style { password: true, tls: false };
-        let written = config::write(&settings, Path::new("fuzz.props"), style);
-        if let Err(error) = Config::parse(&written) {
-            panic!("{error}\n{written}");
+            Err(ImportError::Wrong { problem, .. }) => {
+                assert!(!problem.starts_with("these properties make no config"), "{problem}");
+                is_harmless(&problem);
+                tollway_fuzz::kind_of(&problem)
+            }
+            Err(error) => panic!("{error}"),
         }
-        format!("{} notes, {}", settings.notes.len().min(6), settings.enabled)
     });
 }

@@ -1,25 +1,22 @@
-//! What only Redis can tell: keys that never end, memory that runs out or forgets, whether anything is on its disk.
+//! What only Redis shows: keys that never expire, memory that runs out or evicts, persistence, policies without accounts.
 //!
-//! `servers` are those behind a URL, `counters` the keys that must end and `keys` looks for those that do not, `memory` is what
-//! servers say of themselves, `sameness` whether two URLs lead to the same.
+//! `servers` connects to the servers behind a URL and compares two URLs, `keys` looks for counters without an expiry,
+//! `memory` reads what servers report of themselves.
 
-mod counters;
 mod keys;
 mod memory;
-mod sameness;
 mod servers;
 
-use tollway::Config;
+use std::collections::HashSet;
 
-pub(super) use sameness::{is_at, same_store};
+use tollway::{ANONYMOUS_POLICY, Config, DescriptorTarget};
 
-use super::finding::{Finding, Findings};
-use super::policies;
-use counters::Counters;
-use keys::Seen;
+use super::finding::{Finding, Findings, NAMED_MAX};
+use keys::{Counters, Seen};
 use servers::Url;
+pub(super) use servers::{is_at, same_store};
 
-/// Looks at every server behind the URL. Commands that a server refuses tell nothing.
+/// Looks at every server behind the URL. A command that a server refuses yields no finding.
 pub(super) async fn look_at(config: &Config, url: &str, findings: &mut Findings) {
     let Some(url) = Url::read(url) else { return };
     let mut seen = Seen::new(config);
@@ -36,7 +33,7 @@ pub(super) async fn look_at(config: &Config, url: &str, findings: &mut Findings)
         findings.add(cut_off(&seen));
     } else if !url.has_consumers_layout() {
         // The keys of consumers have no policy in them.
-        findings.findings.extend(policies::unused(config, &seen.policies));
+        findings.findings.extend(unused_policies(config, &seen.policies));
     }
 }
 
@@ -47,4 +44,36 @@ fn cut_off(seen: &Seen<'_>) -> Finding {
         "what the others are is not known",
         "let the user of the store's URL use SCAN and PTTL; of more keys than that, look at a part with `redis-cli --scan`",
     )
+}
+
+/// Policies that nothing in the config names and that have no account in the store.
+fn unused_policies(config: &Config, with_meters: &HashSet<String>) -> Option<Finding> {
+    let named = named(config);
+    let policies = config.policies().iter().map(|policy| policy.name().as_str());
+    let unused: Vec<&str> =
+        policies.filter(|name| !named.contains(name) && !with_meters.contains(*name)).collect();
+    if unused.is_empty() {
+        return None;
+    }
+    let listed = unused.iter().copied().take(NAMED_MAX).collect::<Vec<_>>().join(", ");
+    let more = if unused.len() > NAMED_MAX { ", ..." } else { "" };
+    Some(Finding::note(
+        "unused-policy",
+        format!("nobody uses these policies now: {listed}{more}"),
+        "nothing in the config names them and the store has no meter of theirs; whoever should take under them may use \
+         another name, or another store",
+        "compare the names with those in the programs and commands that take, or remove the policies",
+    ))
+}
+
+fn named(config: &Config) -> HashSet<&str> {
+    let apis = config.apis().iter().filter_map(|api| api.policy()).map(|name| name.as_str());
+    let server = config.server();
+    let descriptors = server.into_iter().flat_map(|server| &server.descriptors);
+    let descriptors = descriptors.filter_map(|rule| match &rule.target {
+        DescriptorTarget::Policy { policy, .. } => Some(policy.as_str()),
+        _ => None,
+    });
+    let headers = server.into_iter().flat_map(|server| server.policy_headers.keys()).map(String::as_str);
+    apis.chain(descriptors).chain(headers).chain([ANONYMOUS_POLICY]).collect()
 }

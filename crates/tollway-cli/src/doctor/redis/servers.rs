@@ -1,5 +1,7 @@
-//! The servers behind a URL: one, the nodes of a Cluster that it names, or the master that Sentinels know.
+//! The servers behind a URL: one, the nodes of a Cluster that it names, or the master that Sentinels know. Whether two URLs
+//! lead to the same servers.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -8,7 +10,10 @@ use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult};
 /// How long a server is waited for, to connect and for each answer: it is asked by a person.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a URL says. It is known to be right.
+/// How a server calls itself: drawn anew with each start.
+const RUN_ID: &str = "run_id:";
+
+/// What a URL says. It was checked before.
 #[derive(Clone)]
 pub(super) struct Url {
     pub(super) kind: Kind,
@@ -160,6 +165,51 @@ fn client(url: &Url, at: String) -> RedisResult<Client> {
 #[cfg(not(feature = "redis-tls"))]
 fn client(_: &Url, at: String) -> RedisResult<Client> {
     Client::open(at)
+}
+
+/// How two stores differ, if they do.
+pub(in crate::doctor) async fn same_store(ours: &str, theirs: &str) -> Option<&'static str> {
+    let (Some(ours), Some(theirs)) = (Url::read(ours), Url::read(theirs)) else { return Some("server") };
+    if (ours.kind == Kind::Cluster) != (theirs.kind == Kind::Cluster) {
+        return Some("server");
+    }
+    if !same_servers(&ours, &theirs).await {
+        return Some("server");
+    }
+    if ours.database != theirs.database {
+        return Some("database");
+    }
+    if ours.has_consumers_layout() != theirs.has_consumers_layout() {
+        return Some("layout");
+    }
+    // In the layout of consumers, only what is remembered beside the counters has a prefix.
+    (ours.prefix != theirs.prefix).then_some("prefix")
+}
+
+/// Whether the server behind a URL is the one at this host and port.
+pub(in crate::doctor) async fn is_at(url: &str, host: &str, port: u16) -> bool {
+    let Some(ours) = Url::read(url) else { return false };
+    let there = ours.at(host, port);
+    same_servers(&ours, &there).await
+}
+
+async fn same_servers(ours: &Url, theirs: &Url) -> bool {
+    if ours.kind == theirs.kind && ours.hosts.iter().collect::<BTreeSet<_>>() == theirs.hosts.iter().collect()
+    {
+        return true;
+    }
+    // A host has many names; a server has one.
+    let (ours, theirs) = (run_ids(ours).await, run_ids(theirs).await);
+    !ours.is_disjoint(&theirs)
+}
+
+async fn run_ids(url: &Url) -> BTreeSet<String> {
+    let mut ids = BTreeSet::new();
+    for mut server in connect(url).await {
+        let info: String = server.ask(&["INFO", "server"]).await.unwrap_or_default();
+        ids.extend(info.lines().find_map(|line| line.strip_prefix(RUN_ID)).map(str::to_owned));
+    }
+    ids
 }
 
 #[cfg(test)]

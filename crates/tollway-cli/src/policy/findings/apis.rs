@@ -1,11 +1,12 @@
-//! What to look at in an api's rate settings: the tuning guidance, as a check.
+//! Checks an api's rate settings against the tuning guidance, and against the rate that its policy grants.
 
-use tollway::{Api, Millionths, Policy, RateSettings};
+use tollway::core::{Algorithm, Calendar, REQUESTS};
+use tollway::{Api, Limit, Millionths, Policy, RateSettings, Span};
 
 use super::Level::Warning;
-use super::{Finding, documented, rates};
+use super::{Finding, documented};
 
-/// Where to start, at the most, if nobody knows the limit.
+/// The highest initial rate where the limit is unknown.
 const UNKNOWN_INITIAL_MAX: Millionths = Millionths::whole(3);
 const MIN_LEAST: Millionths = Millionths::new(100_000);
 const STEP_GENTLE_MAX: Millionths = Millionths::new(200_000);
@@ -22,7 +23,7 @@ struct Expected {
 
 pub(super) fn look_at(api: &Api, policy: Option<&Policy>) -> Vec<Finding> {
     let documented = api.documented().and_then(documented::rate);
-    let granted = policy.and_then(rates::requests_of);
+    let granted = policy.and_then(requests_of);
     let expected = documented
         .map(|rate| Expected { rate, source: "documented" })
         .or(granted.map(|rate| Expected { rate, source: "policy's" }));
@@ -141,6 +142,41 @@ fn factor(api: &Api, settings: &RateSettings) -> Option<Finding> {
 
 fn part(rate: Millionths, times: u64) -> Millionths {
     Millionths::new(rate.count().saturating_mul(times))
+}
+
+/// What a limit grants in the long run; none of a concurrency limit.
+fn sustained(limit: &Limit) -> Option<Millionths> {
+    let period = match limit.algorithm() {
+        Algorithm::Window(calendar) => usual_length(calendar),
+        Algorithm::FromFirstCall(period)
+        | Algorithm::Sliding(period)
+        | Algorithm::Bucket { period, .. }
+        | Algorithm::Paced(period) => *period,
+        Algorithm::Concurrency { .. } => return None,
+    };
+    Some(per_second(limit.amount(), period))
+}
+
+/// This amount in this time, as a rate a second.
+pub(super) fn per_second(amount: u64, period: Span) -> Millionths {
+    let total = u128::from(amount) * 1_000_000 * u128::from(Millionths::ONE);
+    Millionths::new(u64::try_from(total / u128::from(period.as_micros().max(1))).unwrap_or(u64::MAX))
+}
+
+/// The requests that a policy grants in the long run: those of its tightest limit.
+fn requests_of(policy: &Policy) -> Option<Millionths> {
+    let counts_requests = |limit: &&Limit| limit.unit().as_str() == REQUESTS;
+    policy.limits().iter().filter(counts_requests).filter_map(sustained).min()
+}
+
+/// How long a window usually is.
+fn usual_length(calendar: &Calendar) -> Span {
+    match calendar {
+        Calendar::Every(period) => *period,
+        Calendar::Day(_) => Span::from_days(1),
+        Calendar::Week(_) => Span::from_days(7),
+        Calendar::Month(_) => Span::from_days(30),
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use tollway::{Millionths, Span};
 
-use super::rates::per_second;
+use super::apis::per_second;
 
 const PERIODS: [(&str, Span); 13] = [
     ("second", Span::from_secs(1)),

@@ -1,9 +1,8 @@
-//! What may not be meant in a config that is right. The guide's page `tuning.md` explains each by its code.
+//! Parts of a valid config that may not be intended. The guide's page `tuning.md` explains each by its code.
 
 mod apis;
 mod documented;
 mod policies;
-mod rates;
 mod redundant;
 
 use std::fmt::Display;
@@ -29,13 +28,13 @@ pub(crate) struct Finding {
 /// How much it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// Good to know; the file may be meant just so.
+    /// Good to know; it may be intended.
     Note,
-    /// Most probably not meant.
+    /// Most probably not intended.
     Warning,
 }
 
-/// All that is found, in the order of the config.
+/// All findings, in the order of the config.
 pub(crate) fn all(config: &Config) -> Vec<Finding> {
     let called =
         |policy: &tollway::Policy| config.apis().iter().any(|api| api.policy() == Some(policy.name()));
@@ -64,7 +63,7 @@ impl Finding {
         }
     }
 
-    /// Says it on standard error.
+    /// Writes it to standard error.
     pub(crate) fn say(&self, output: &Output) {
         let Self { code, place, message, advice, .. } = self;
         let text =

@@ -1,5 +1,5 @@
-//! The chart: granted and denied calls over time, one panel for each policy on trial. One file, no scripts, no fonts of its
-//! own, light or dark as the reader likes it.
+//! The chart: granted and denied calls over time, one panel for each policy on trial. One SVG file without scripts or
+//! fonts, which follows the reader's light or dark theme.
 
 mod axis;
 mod panel;
@@ -8,9 +8,9 @@ use std::fmt::Write;
 
 use tollway::core::REQUESTS;
 use tollway::{Span, Timestamp};
+use tollway_simulate::{Timeline, Trial};
 
-use super::replay::{Timeline, Trial};
-use super::summary::Summary;
+use super::simulation::Report;
 use crate::words::{counted, moment_in_full};
 use panel::{PANEL_HEIGHT, Panel};
 
@@ -52,13 +52,13 @@ text { fill: #b3bac6 }
 .on { fill: #f2f4f7; stroke: #14181f }
 }";
 
-/// Draws it.
-pub(super) fn draw(summary: &Summary<'_>) -> String {
-    let trials = &summary.replay.trials;
-    let alone = summary.replay.seen.by_calls.subjects() == 1;
-    let panels = panels(trials, alone, summary.replay.seen.calls);
+/// Draws the chart.
+pub(super) fn draw(report: &Report<'_>) -> String {
+    let (trials, traffic) = (&report.summary.trials, &report.summary.traffic);
+    let alone = traffic.by_calls.subjects() == 1;
+    let panels = panels(trials, alone, traffic.calls);
     let height = HEAD_HEIGHT + PANEL_HEIGHT * panels.len() as f64;
-    let title = format!("{}: {}", summary.log, counted(summary.replay.seen.calls, "calls"));
+    let title = format!("{}: {}", report.log, counted(traffic.calls, "calls"));
     let mut svg = String::new();
     // Writing to a string cannot fail.
     let _ = write!(
@@ -68,7 +68,7 @@ pub(super) fn draw(summary: &Summary<'_>) -> String {
          <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>\n\
          <text class=\"title\" x=\"24\" y=\"34\">{title}</text>\n<text x=\"24\" y=\"56\">{range}</text>\n{LEGEND}",
         title = escaped(&title),
-        range = escaped(&range(summary)),
+        range = escaped(&range(report)),
     );
     for (index, panel) in panels.iter().enumerate() {
         panel.draw(&mut svg, HEAD_HEIGHT + PANEL_HEIGHT * index as f64);
@@ -84,8 +84,8 @@ const LEGEND: &str = "\
 <text x=\"888\" y=\"33\">denied</text>
 ";
 
-fn range(summary: &Summary<'_>) -> String {
-    let (first, last) = summary.replay.seen.range.unwrap_or_default();
+fn range(report: &Report<'_>) -> String {
+    let (first, last) = report.summary.traffic.range.unwrap_or_default();
     format!("{} to {}", moment_in_full(first), moment_in_full(last))
 }
 
@@ -110,7 +110,7 @@ fn panels(trials: &[Trial], alone: bool, calls: u64) -> Vec<Panel> {
 
 /// The timelines in bars of one width, as wide as the shortest limit's period if that leaves enough to see.
 fn side_by_side(trials: &[Trial], period: Option<Span>, most: usize) -> Vec<Timeline> {
-    let timelines = || trials.iter().map(|trial| &trial.tally.timeline);
+    let timelines = || trials.iter().map(|trial| &trial.counts.timeline);
     let ends = timelines().filter(|timeline| timeline.bars().len() > 0).flat_map(|timeline| {
         let last = timeline.start_of(timeline.bars().len()).minus(Span::from_micros(1));
         [timeline.start_of(0), last]
@@ -141,7 +141,7 @@ impl Line {
 
 /// Of limits of requests, and where each call is one: then the height of bars is what they limit.
 fn lines(trial: &Trial) -> Vec<Line> {
-    if trial.charges_requests_otherwise() {
+    if trial.carries_request_amounts() {
         return Vec::new();
     }
     let of_requests = trial.policy.limits().iter().filter(|limit| limit.unit().as_str() == REQUESTS);

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use tollway::Span;
+use tollway_simulate::{Bar, Timeline, Trial};
 
 use super::{Line, WIDTH, axis, escaped};
-use crate::simulate::replay::{Bar, Timeline, Trial};
-use crate::simulate::summary::percent;
+use crate::simulate::text::percent;
 use crate::words::{count, span};
 
 /// With its name above and its axis below.
@@ -30,9 +30,9 @@ pub(super) struct Panel {
 impl Panel {
     /// `amounts` are the ticks of the upright axis, the same for all panels.
     pub(super) fn new(trial: &Trial, timeline: Timeline, lines: Vec<Line>, amounts: Vec<u64>) -> Self {
-        let calls = trial.tally.granted + trial.tally.denied;
+        let calls = trial.counts.granted + trial.counts.denied;
         let limits: Vec<String> = trial.policy.limits().iter().map(ToString::to_string).collect();
-        let denied = percent(trial.tally.denied, calls);
+        let denied = percent(trial.counts.denied, calls);
         let name = format!("{}: {}", trial.title, limits.join(", "));
         let name = if name.chars().count() > NAME_CHARS_MAX {
             name.chars().take(NAME_CHARS_MAX).chain("...".chars()).collect()

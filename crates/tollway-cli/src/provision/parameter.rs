@@ -1,0 +1,66 @@
+//! A parameter of Systems Manager: there, or made with the amount that the config has.
+
+use aws_sdk_ssm::types::ParameterType;
+use tollway_aws::{ParameterAddress, ParameterError, Parameters};
+
+use super::error::{ProvisionError, failed};
+
+/// A parameter that is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ParameterWanted {
+    /// Where.
+    pub(crate) address: ParameterAddress,
+    /// What it is made with.
+    pub(crate) value: String,
+    /// What it is for, as the console shows it.
+    pub(crate) description: String,
+}
+
+/// What is there of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ParameterFound {
+    /// Nothing.
+    Missing,
+    /// A value, which is left as it is.
+    Ready {
+        /// The value.
+        value: String,
+    },
+}
+
+impl ParameterWanted {
+    /// What is there of it.
+    pub(crate) async fn look(&self) -> Result<ParameterFound, ProvisionError> {
+        match Parameters::new(self.address.clone()).only().await {
+            Ok(Some(value)) => Ok(ParameterFound::Ready { value }),
+            Ok(None) => Ok(ParameterFound::Missing),
+            Err(error) => Err(unreadable(&error)),
+        }
+    }
+
+    /// Makes it if it is missing. One that was made meanwhile stays as it is.
+    pub(crate) async fn make(&self, found: &ParameterFound) -> Result<(), ProvisionError> {
+        if *found != ParameterFound::Missing {
+            return Ok(());
+        }
+        let parameters = Parameters::new(self.address.clone());
+        let client = parameters.client().await.map_err(|error| unreadable(&error))?;
+        let request = client.put_parameter().name(&self.address.name).value(&self.value);
+        let request = request.description(&self.description).r#type(ParameterType::String).overwrite(false);
+        match request.send().await {
+            Ok(_) => Ok(()),
+            Err(error) if error.as_service_error().is_some_and(|said| said.is_parameter_already_exists()) => {
+                Ok(())
+            }
+            Err(error) => {
+                let what = format!("making the parameter {}", self.address.name);
+                Err(failed(&what, &error))
+            }
+        }
+    }
+}
+
+fn unreadable(error: &ParameterError) -> ProvisionError {
+    let advice = "give your role the policy `operator` that --plan prints".to_owned();
+    ProvisionError { message: error.to_string(), advice }
+}

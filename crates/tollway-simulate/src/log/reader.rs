@@ -1,0 +1,201 @@
+//! Reads a log on its own thread, and hands calls over in batches. At most a few batches wait.
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use super::fields::Found;
+use super::format::{Format, LogFormat};
+use super::lines::{LINE_BYTES_MAX, LineRead, Lines};
+use super::{Call, Fields, Reason};
+use crate::error::SimulateError;
+
+/// How many calls travel together.
+const BATCH_CALLS: usize = 4_096;
+
+/// How many batches may wait to be replayed.
+const BATCHES_WAITING: usize = 8;
+
+/// How many lines are looked at to know the format and the fields.
+const SAMPLE_LINES: usize = 32;
+
+/// How many unreadable lines are remembered with their reasons.
+const UNREADABLE_SHOWN: usize = 5;
+
+/// How often a caller that waits for lines is asked whether to stop.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A log that is being read.
+pub struct Log {
+    batches: Receiver<Result<Batch, SimulateError>>,
+    bytes_done: Arc<AtomicU64>,
+    format: LogFormat,
+    subject: Option<String>,
+    units: Vec<String>,
+}
+
+/// Some calls, and what could not be read between them.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// The calls.
+    pub calls: Vec<Call>,
+    /// How many lines are no calls.
+    pub skipped: u64,
+    /// The first few of all that were skipped.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// A line that is no call.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// Its number, from 1.
+    pub line: u64,
+    /// Why.
+    pub reason: Cow<'static, str>,
+}
+
+impl Log {
+    /// Detects the format from the first lines unless it is given, finds the fields, and begins to read.
+    pub fn read(
+        input: Box<dyn Read + Send>,
+        format: Option<LogFormat>,
+        fields: Fields,
+    ) -> Result<Self, SimulateError> {
+        let mut lines = Lines::new(input);
+        let sample = take_sample(&mut lines)?;
+        let texts: Vec<&str> =
+            sample.iter().filter_map(|(_, line)| str::from_utf8(line.as_deref()?).ok()).collect();
+        if texts.is_empty() && sample.len() < SAMPLE_LINES {
+            return Err(SimulateError::Empty);
+        }
+        let found = fields.find(Format::of(format, &texts)?, &texts)?;
+        let (sender, batches) = sync_channel(BATCHES_WAITING);
+        let (format, bytes_done) = (found.format().name(), lines.bytes_done());
+        let (subject, units) = (found.subject().map(str::to_owned), found.units());
+        let worker = Worker { lines, found, sender, batch: Batch::default(), shown: 0 };
+        thread::Builder::new()
+            .name("read-log".to_owned())
+            .spawn(move || worker.run(sample))
+            .map_err(SimulateError::Thread)?;
+        Ok(Self { batches, bytes_done, format, subject, units })
+    }
+
+    /// The next batch; none at the end, or if `stop` returns true while none comes.
+    pub fn next(&self, stop: impl Fn() -> bool) -> Result<Option<Batch>, SimulateError> {
+        while !stop() {
+            match self.batches.recv_timeout(PATIENCE) {
+                Ok(batch) => return batch.map(Some),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many bytes were read so far.
+    pub fn bytes_done(&self) -> u64 {
+        self.bytes_done.load(Ordering::Relaxed)
+    }
+
+    /// Its format.
+    pub fn format(&self) -> LogFormat {
+        self.format
+    }
+
+    /// The field of the subject; without one, all calls share one.
+    pub fn subject(&self) -> Option<&str> {
+        self.subject.as_deref()
+    }
+
+    /// The units whose amounts its calls carry, in their order.
+    pub fn units(&self) -> &[String] {
+        &self.units
+    }
+}
+
+/// A line with its number; none where it was too long.
+type Numbered = (u64, Option<Vec<u8>>);
+
+fn take_sample(lines: &mut Lines) -> Result<Vec<Numbered>, SimulateError> {
+    let mut sample = Vec::new();
+    let mut line = Vec::new();
+    while sample.len() < SAMPLE_LINES {
+        match lines.read(&mut line)? {
+            LineRead::Line if line.trim_ascii().is_empty() => {}
+            LineRead::Line => sample.push((lines.number(), Some(line.clone()))),
+            LineRead::TooLong => sample.push((lines.number(), None)),
+            LineRead::End => break,
+        }
+    }
+    Ok(sample)
+}
+
+struct Worker {
+    lines: Lines,
+    found: Found,
+    sender: SyncSender<Result<Batch, SimulateError>>,
+    batch: Batch,
+    shown: usize,
+}
+
+/// The receiver is gone.
+struct Unheard;
+
+impl Worker {
+    fn run(mut self, sample: Vec<Numbered>) {
+        let sent = self.read_all(sample).and_then(|()| self.send());
+        drop(sent); // without a receiver there is no one to report to
+    }
+
+    fn read_all(&mut self, sample: Vec<Numbered>) -> Result<(), Unheard> {
+        let header = usize::from(self.found.format().has_header());
+        for (number, line) in sample.into_iter().skip(header) {
+            self.read_line(number, line.as_deref())?;
+        }
+        let mut line = Vec::new();
+        loop {
+            match self.lines.read(&mut line) {
+                Ok(LineRead::Line) => self.read_line(self.lines.number(), Some(&line))?,
+                Ok(LineRead::TooLong) => self.read_line(self.lines.number(), None)?,
+                Ok(LineRead::End) => return Ok(()),
+                Err(error) => return self.sender.send(Err(error)).map_err(|_| Unheard),
+            }
+        }
+    }
+
+    fn read_line(&mut self, number: u64, line: Option<&[u8]>) -> Result<(), Unheard> {
+        match line.map_or_else(|| Err(too_long()), |line| self.understand(line)) {
+            Ok(Some(call)) => self.batch.calls.push(call),
+            Ok(None) => {}
+            Err(reason) => {
+                self.batch.skipped += 1;
+                if self.shown < UNREADABLE_SHOWN {
+                    self.shown += 1;
+                    self.batch.unreadable.push(Unreadable { line: number, reason });
+                }
+            }
+        }
+        let full = self.batch.calls.len() >= BATCH_CALLS || self.batch.skipped >= BATCH_CALLS as u64;
+        if full { self.send() } else { Ok(()) }
+    }
+
+    /// A call; none of a blank line.
+    fn understand(&self, line: &[u8]) -> Result<Option<Call>, Reason> {
+        let text = str::from_utf8(line).map_err(|_| "not UTF-8")?;
+        if text.trim_ascii().is_empty() { Ok(None) } else { self.found.read(text).map(Some) }
+    }
+
+    fn send(&mut self) -> Result<(), Unheard> {
+        let next = Batch { calls: Vec::with_capacity(BATCH_CALLS), ..Batch::default() };
+        let batch = std::mem::replace(&mut self.batch, next);
+        self.sender.send(Ok(batch)).map_err(|_| Unheard)
+    }
+}
+
+fn too_long() -> Reason {
+    format!("longer than {LINE_BYTES_MAX} bytes").into()
+}
