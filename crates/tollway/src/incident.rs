@@ -7,9 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use tollway_core::{Name, Subject, Timestamp};
 
 use crate::bound::Ask;
+pub use crate::journal::Acquisition;
 use crate::journal::Journal;
 use crate::usage::usage;
-use crate::{Acquisition, LimitUsage, Limiter, Permit};
+use crate::{LimitUsage, Limiter, Permit};
 
 /// How many incidents are kept; the oldest go first.
 const INCIDENTS_MAX: usize = 128;

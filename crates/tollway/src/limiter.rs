@@ -9,16 +9,14 @@ use tollway_memory::{FileStore, LINES_DEFAULT, MemoryStore, SystemClock, WallClo
 
 use crate::bound::{Ask, Bound, BoundRef, Shared};
 use crate::breaker::StoreStatus;
+use crate::config::{ConfigFile, ConfigWatch, WATCH_INTERVAL};
 use crate::metrics::Metrics;
 use crate::open;
 use crate::registry::Registry;
 use crate::settings::follow_in_background;
-use crate::source::{Followed, Wanted};
+use crate::source::{Followed, PolicySource, SOURCE_EVERY_MAX, SOURCE_EVERY_MIN, Source, Wanted};
 use crate::usage::{Inquiry, Usage, reset, usage};
-use crate::{
-    BuildError, Config, ConfigFile, ConfigWatch, PolicyHandle, PolicySource, SOURCE_EVERY_MAX,
-    SOURCE_EVERY_MIN, SetLimitError, Source, StoreUrl, Take, TakeError, Tries, WATCH_INTERVAL, Waits,
-};
+use crate::{BuildError, Config, PolicyHandle, SetLimitError, StoreUrl, Take, TakeError, Tries, Waits};
 
 /// Policies over a store. Cheap to clone; clones are the same limiter.
 ///

@@ -1,16 +1,17 @@
 //! Whether consumers are limited at all, and whether requests show who calls.
 
-use tollway::{CONSUMERS_POLICY, Config, ConsumersConfig, DescriptorTarget};
-use tollway_consumers::{ConsumerId, Who};
+use tollway_consumers::{CONSUMERS_POLICY, ConsumerId, ConsumersConfig, Who};
+use tollway_server::DescriptorTarget;
 
 use super::finding::{Finding, Findings};
 use super::place::Written;
+use crate::context::WholeConfig;
 
 const WHY_OFF: &str = "no caller is limited or counted, however many records there are";
 
 /// Looks at the master switch, and at how requests show their consumer.
 pub(super) fn look_at(
-    config: &Config,
+    config: &WholeConfig,
     store: &Written,
     consumer: Option<&ConsumerId>,
     findings: &mut Findings,
@@ -34,7 +35,7 @@ pub(super) fn look_at(
     }
 }
 
-fn look_at_callers(config: &Config, consumers: &ConsumersConfig, findings: &mut Findings) {
+fn look_at_callers(config: &WholeConfig, consumers: &ConsumersConfig, findings: &mut Findings) {
     if let Err(error) = Who::new(&consumers.who) {
         findings.add(Finding::problem(
             "tokens-unreadable",
@@ -54,7 +55,7 @@ fn look_at_callers(config: &Config, consumers: &ConsumersConfig, findings: &mut 
     }
 }
 
-fn is_named_by_envoy(config: &Config) -> bool {
+fn is_named_by_envoy(config: &WholeConfig) -> bool {
     let mut rules = config.server().into_iter().flat_map(|server| &server.descriptors);
     rules.any(
         |rule| matches!(&rule.target, DescriptorTarget::Policy { policy, .. } if policy == CONSUMERS_POLICY),

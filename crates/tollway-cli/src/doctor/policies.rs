@@ -2,14 +2,16 @@
 
 use std::collections::HashSet;
 
-use tollway::{ANONYMOUS_POLICY, Config, DescriptorTarget};
+use tollway_consumers::ANONYMOUS_POLICY;
+use tollway_server::DescriptorTarget;
 
 use super::finding::{Finding, NAMED_MAX};
+use crate::context::WholeConfig;
 
 /// Those that nothing in the config names and that have no meter in the store.
-pub(super) fn unused(config: &Config, with_meters: &HashSet<String>) -> Option<Finding> {
+pub(super) fn unused(config: &WholeConfig, with_meters: &HashSet<String>) -> Option<Finding> {
     let named = named(config);
-    let policies = config.policies().iter().map(|policy| policy.name().as_str());
+    let policies = config.limits().policies().iter().map(|policy| policy.name().as_str());
     let unused: Vec<&str> =
         policies.filter(|name| !named.contains(name) && !with_meters.contains(*name)).collect();
     if unused.is_empty() {
@@ -26,8 +28,8 @@ pub(super) fn unused(config: &Config, with_meters: &HashSet<String>) -> Option<F
     ))
 }
 
-fn named(config: &Config) -> HashSet<&str> {
-    let apis = config.apis().iter().filter_map(|api| api.policy()).map(|name| name.as_str());
+fn named(config: &WholeConfig) -> HashSet<&str> {
+    let apis = config.limits().apis().iter().filter_map(|api| api.policy()).map(|name| name.as_str());
     let server = config.server();
     let descriptors = server.into_iter().flat_map(|server| &server.descriptors);
     let descriptors = descriptors.filter_map(|rule| match &rule.target {

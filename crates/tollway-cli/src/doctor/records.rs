@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tollway::{ConsumersConfig, RecordsUrl, Timestamp};
+use tollway::Timestamp;
 use tollway_consumers::{
-    Active, Amounts, CallLimits, ConsumerId, Hour, PAGE_MAX, Records, RecordsError, open_records, write_date,
+    Active, Amounts, CallLimits, ConsumerId, ConsumersConfig, Hour, PAGE_MAX, Records, RecordsError,
+    RecordsUrl, open_records, write_date,
 };
 
 use super::finding::{Finding, Findings};

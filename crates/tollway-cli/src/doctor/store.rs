@@ -1,5 +1,6 @@
 //! Whether a store answers, and by which clock.
 
+use tollway::config::StoreClock;
 use tollway::core::{Fault, Policy, Span, Timestamp, WhenStoreFails};
 use tollway::{Limiter, StoreUrl, TakeError};
 
@@ -21,7 +22,7 @@ pub(super) async fn look_at(store: &StoreUrl, context: &Context, findings: &mut 
     let seen = peek(store).await;
     let after = context.now();
     match seen {
-        Ok(Some(time)) if !is_own_clock(store) => {
+        Ok(Some(time)) if store.kind().clock == StoreClock::Server => {
             findings.findings.extend(clock_skew(before, time, after));
             true
         }
@@ -51,11 +52,6 @@ async fn peek(store: &StoreUrl) -> Result<Option<Timestamp>, String> {
         Err(TakeError::Store(error)) if error.fault != Fault::Caller => Err(error.to_string()),
         Err(_) => Ok(None),
     }
-}
-
-/// In DynamoDB each process goes by its own clock, and refuses to if that is far from the service's.
-fn is_own_clock(store: &StoreUrl) -> bool {
-    matches!(store, StoreUrl::DynamoDb(_))
 }
 
 /// The store's time lies between two readings of ours, or somebody's clock is wrong.

@@ -9,7 +9,7 @@ mod toml;
 #[path = "../../../tollway-cli/src/policy/import/yaml.rs"]
 mod yaml;
 
-use tollway::Config;
+use tollway_server::ConfigWithServer;
 
 use crate::{fuzz, is_harmless, text};
 
@@ -27,7 +27,7 @@ fn import() {
         }
         import.notes.iter().for_each(|note| is_harmless(note));
         let written = toml::write(&import, &[]);
-        let config = match Config::parse(&written) {
+        let config = match ConfigWithServer::parse(&written) {
             Ok(config) => config,
             Err(error) if error.problems().iter().all(|problem| problem.message().contains(TWICE)) => {
                 return TWICE.to_owned();
@@ -35,7 +35,7 @@ fn import() {
             Err(error) => panic!("{error}\n{written}"),
         };
         let is_policy = |rule: &&rules::Rule| matches!(rule.target, rules::Target::Policy { .. });
-        assert_eq!(config.policies().len(), import.rules.iter().filter(is_policy).count());
+        assert_eq!(config.limits().policies().len(), import.rules.iter().filter(is_policy).count());
         format!("{} rules, {} notes", import.rules.len().min(6), import.notes.len().min(6))
     });
 }

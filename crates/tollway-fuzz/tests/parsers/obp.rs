@@ -11,7 +11,7 @@ mod settings;
 
 use std::path::Path;
 
-use tollway::Config;
+use tollway_server::ConfigWithServer;
 
 use crate::{fuzz, is_harmless};
 
@@ -30,7 +30,7 @@ fn properties() {
         settings.notes.iter().for_each(|note| is_harmless(note));
         let style = config::Style { password: true, tls: false };
         let written = config::write(&settings, Path::new("fuzz.props"), style);
-        if let Err(error) = Config::parse(&written) {
+        if let Err(error) = ConfigWithServer::parse(&written) {
             panic!("{error}\n{written}");
         }
         format!("{} notes, {}", settings.notes.len().min(6), settings.enabled)

@@ -9,18 +9,17 @@ mod memory;
 mod sameness;
 mod servers;
 
-use tollway::Config;
-
 pub(super) use sameness::{is_at, same_store};
 
 use super::finding::{Finding, Findings};
 use super::policies;
+use crate::context::WholeConfig;
 use counters::Counters;
 use keys::Seen;
 use servers::Url;
 
 /// Looks at every server behind the URL. Commands that a server refuses tell nothing.
-pub(super) async fn look_at(config: &Config, url: &str, findings: &mut Findings) {
+pub(super) async fn look_at(config: &WholeConfig, url: &str, findings: &mut Findings) {
     let Some(url) = Url::read(url) else { return };
     let mut seen = Seen::new(config);
     let counters = Counters::of(&url.prefix);

@@ -1,6 +1,7 @@
 //! What to look at in an api's rate settings: the tuning guidance, as a check.
 
-use tollway::{Api, Millionths, Policy, RateSettings};
+use tollway::Policy;
+use tollway::config::{Api, Millionths, RateSettings};
 
 use super::Level::Warning;
 use super::{Finding, documented, rates};

@@ -1,7 +1,8 @@
 //! How fast a limit can be used in the long run, in millionths of a unit a second.
 
+use tollway::config::Millionths;
 use tollway::core::{Algorithm, Calendar, REQUESTS};
-use tollway::{Limit, Millionths, Policy, Span};
+use tollway::{Limit, Policy, Span};
 
 /// What a limit grants in the long run; none of one that counts nothing over time.
 pub(super) fn sustained(limit: &Limit) -> Option<Millionths> {

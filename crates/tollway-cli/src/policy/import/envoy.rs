@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tollway::Config;
+use tollway_server::ConfigWithServer;
 
 use super::rules::Import;
 use super::{toml, yaml};
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
     }
     let config = toml::write(&import, &arguments.files);
     // What is written must be understood again.
-    Config::parse(&config).map_err(|error| {
+    ConfigWithServer::parse(&config).map_err(|error| {
         let advice = "leave the limits out that it speaks of, and write them by hand";
         Failure::new(Exit::DATA, format!("these limits make no config: {error}")).advise(advice)
     })?;

@@ -11,7 +11,7 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tollway::Config;
+use tollway_server::ConfigWithServer;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
 /// What is written must be understood again.
 fn check(settings: &Settings, path: &Path) -> Result<(), Failure> {
     let style = Style { password: true, tls: cfg!(feature = "redis-tls") };
-    Config::parse(&config::write(settings, path, style)).map(drop).map_err(|error| {
+    ConfigWithServer::parse(&config::write(settings, path, style)).map(drop).map_err(|error| {
         Failure::new(Exit::DATA, format!("{}: these properties make no config: {error}", path.display()))
     })
 }
