@@ -1,7 +1,8 @@
 //! `[server]`: how `tollway serve` listens, whom it believes, and what it tells.
 //!
-//! `whole` reads it together with what else the server needs of the file, `listen` knows addresses to listen at, `access` secrets and certificates, `inbound` what is said of requests,
-//! `descriptors` what Envoy's stand for, `subject_template` whom they count for, `number` whole numbers within bounds.
+//! `whole` reads it together with all other sections that the server needs, `listen` knows addresses to listen at, `access`
+//! secrets and certificates, `inbound` what is said of requests, `descriptors` what Envoy's stand for, `subject_template` whom
+//! they count for, `number` whole numbers within bounds.
 
 mod access;
 mod descriptors;
