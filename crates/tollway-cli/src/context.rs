@@ -4,13 +4,17 @@ use std::env;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tollway::config::{CONFIG_FILE, SharedBy};
 use tollway::core::WhenStoreFails;
-use tollway::{CONFIG_FILE, Clock, Config, Limiter, LimiterBuilder, Policy, StoreUrl, Timestamp};
+use tollway::{Clock, Config, Limiter, LimiterBuilder, Policy, StoreUrl, Timestamp};
 use tollway_memory::WallClock;
 
 use crate::cli::Global;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
+
+/// Every section that a config file can have: the command checks all of them, whichever of them it needs.
+pub(crate) type WholeConfig = tollway_server::ConfigWithServer;
 
 /// What a command stands on.
 pub(crate) struct Context {
@@ -65,20 +69,20 @@ impl Context {
     }
 
     fn config_is_named(&self) -> bool {
-        let variable = env::var_os(tollway::CONFIG_VARIABLE).is_some_and(|path| !path.is_empty());
+        let variable = env::var_os(tollway::config::CONFIG_VARIABLE).is_some_and(|path| !path.is_empty());
         self.global.config.is_some() || variable
     }
 
-    /// The config; an error if there is none.
+    /// What the config says of limits, after all of its sections were checked; an error if there is none.
     pub(crate) fn config(&self) -> Result<Config, Failure> {
-        Ok(Config::load(self.config_path()?)?)
+        Ok(WholeConfig::load(self.config_path()?)?.into_limits())
     }
 
     /// The config; an empty one where nobody named a file and there is none, for who brings limits along.
     pub(crate) fn config_if_any(&self) -> Result<Config, Failure> {
-        match Config::find(self.global.config.as_deref()) {
+        match WholeConfig::find(self.global.config.as_deref()) {
             Err(error) if error.is_not_found() && !self.config_is_named() => Ok(Config::default()),
-            config => Ok(config?),
+            config => Ok(config?.into_limits()),
         }
     }
 
@@ -109,7 +113,7 @@ impl Context {
     /// The store: the one named, else the config's, else a file in the user's state folder.
     pub(crate) fn store(&self, config: &Config) -> Result<StoreUrl, Failure> {
         match self.global.store.as_ref().or(config.store()) {
-            Some(StoreUrl::Memory { .. }) => Err(Failure::new(
+            Some(store) if store.kind().shared_by == SharedBy::Process => Err(Failure::new(
                 Exit::CONFIG,
                 "the store is memory:, which ends with this command, so nothing would be limited",
             )

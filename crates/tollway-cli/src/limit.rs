@@ -1,7 +1,8 @@
 //! `tollway limit`: limits as data, read and changed while they are in use.
 
 use serde_json::{Value, json};
-use tollway::{Config, Limit, Limiter, Origin, Policy, SetLimitError};
+use tollway::source::Origin;
+use tollway::{Config, Limit, Limiter, Policy, SetLimitError};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};

@@ -3,7 +3,8 @@
 use anstyle::Style;
 use serde::Serialize;
 use tollway::core::Reading;
-use tollway::{Limit, LimitUsage, Origin, Policy, Timestamp, Usage};
+use tollway::source::Origin;
+use tollway::{Limit, LimitUsage, Policy, Timestamp, Usage};
 
 use crate::origin;
 use crate::output::{BAD, FAINT, GOOD, WARN};

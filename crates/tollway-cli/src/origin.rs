@@ -1,6 +1,7 @@
 //! Where a limit's amount comes from, as a command says it.
 
-use tollway::{Origin, Timestamp};
+use tollway::Timestamp;
+use tollway::source::Origin;
 
 use crate::words;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use home::{Home, golden};
 use serde_json::Value;
-use tollway::{Config, DescriptorTarget};
+use tollway_server::{ConfigWithServer, DescriptorTarget};
 
 const SHOP: &str = include_str!("golden/import_envoy.yaml");
 
@@ -20,10 +20,10 @@ fn a_file_of_envoys_service_becomes_a_config() {
     golden("import_envoy.toml", &config);
     golden("import_envoy.txt", &beside);
     assert_eq!(exit, 0);
-    let config = Config::parse(&config).unwrap();
+    let config = ConfigWithServer::parse(&config).unwrap();
     let targets = config.server().unwrap().descriptors.iter().map(|rule| &rule.target);
     let counted = targets.filter(|target| matches!(target, DescriptorTarget::Policy { .. })).count();
-    assert_eq!((counted, config.policies().len()), (6, 6));
+    assert_eq!((counted, config.limits().policies().len()), (6, 6));
     home.write("tollway.toml", home.run(&["policy", "import", "envoy", "shop.yaml"]).1);
     assert_eq!(home.run(&["policy", "check"]).0, 0);
 }
@@ -40,7 +40,7 @@ fn several_files_are_one_config() {
     home.write("b.yaml", domain("b"));
     let (exit, answer, _) = home.run(&["policy", "import", "envoy", "--json", "a.yaml", "b.yaml"]);
     let answer: Value = serde_json::from_str(&answer).unwrap();
-    let config = Config::parse(answer["config"].as_str().unwrap()).unwrap();
+    let config = ConfigWithServer::parse(answer["config"].as_str().unwrap()).unwrap();
     let domains: Vec<&str> =
         config.server().unwrap().descriptors.iter().map(|rule| rule.domain.as_str()).collect();
     assert_eq!((exit, domains, &answer["notes"]), (0, vec!["a", "b"], &Value::Array(Vec::new())));

@@ -5,7 +5,8 @@ mod home;
 
 use home::{Home, golden};
 use tollway::core::WhenStoreFails;
-use tollway::{Config, ConsumersConfig};
+use tollway_consumers::ConsumersConfig;
+use tollway_server::ConfigWithServer;
 use tollway_testkit::servers::RedisServer;
 
 const PROPS: &str = include_str!("golden/import_obp.props");
@@ -24,13 +25,13 @@ fn a_file_of_properties_becomes_a_config() {
     golden("import_obp.toml", &text);
     golden("import_obp.txt", &beside);
     assert_eq!(exit, 0);
-    let config = Config::parse(&text).unwrap();
+    let config = ConfigWithServer::parse(&text).unwrap();
     let consumers = config.consumers().unwrap();
     assert!(consumers.enabled);
     assert_eq!(consumers.anonymous_per_hour.map(u64::from), Some(500));
     assert_eq!(consumers.defaults, [10, 100, -1, 0, -1, 200_000]);
     assert_eq!(consumers.when_store_fails, WhenStoreFails::Open);
-    assert_eq!(config.store().unwrap().to_string(), "redis://...:...@cache.internal:6380/0");
+    assert_eq!(config.limits().store().unwrap().to_string(), "redis://...:...@cache.internal:6380/0");
     home.write("tollway.toml", text);
     assert_eq!(home.run(&["policy", "check"]).0, 0);
 }
@@ -42,10 +43,10 @@ fn properties_that_are_missing_have_their_defaults() {
     let (exit, text, beside) = import(&home, "hostname=http://localhost:8080\n");
     assert_eq!(exit, 0, "{beside}");
     assert!(beside.contains("right file") && beside.contains("use_consumer_limits is false"), "{beside}");
-    let config = Config::parse(&text).unwrap();
+    let config = ConfigWithServer::parse(&text).unwrap();
     let expected = ConsumersConfig { enabled: false, ..ConsumersConfig::default() };
     assert_eq!(config.consumers(), Some(&expected));
-    assert_eq!(config.store().unwrap().to_string(), "redis://127.0.0.1:6379/0");
+    assert_eq!(config.limits().store().unwrap().to_string(), "redis://127.0.0.1:6379/0");
     // Nothing is said where nothing is to be said.
     assert_eq!(import(&home, "use_consumer_limits=true\ncache.redis.password=null\n").2, "");
 }
@@ -82,7 +83,7 @@ fn stores_of_java_become_files_that_the_config_tells_how_to_make() {
     assert!(text.contains("keytool -importkeystore -srckeystore \"/etc/obp/trust store.jks\""), "{text}");
     assert!(text.contains("-nocerts -nodes -out /etc/obp/keystore.key.pem"), "{text}");
     assert!(!text.contains("hidden") && beside.contains("PEM"), "{text}{beside}");
-    assert_eq!(Config::parse(&text).is_ok(), cfg!(feature = "redis-tls"));
+    assert_eq!(ConfigWithServer::parse(&text).is_ok(), cfg!(feature = "redis-tls"));
 }
 
 /// C6: a wrong value is told with its line, and nothing is written.

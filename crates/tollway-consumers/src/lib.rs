@@ -21,6 +21,7 @@
 mod active;
 mod amounts;
 mod cache;
+mod config;
 mod consumer_id;
 mod date;
 mod gate;
@@ -35,6 +36,10 @@ mod who;
 pub use active::Active;
 pub use amounts::{AMOUNT_MAX, AmountError, AmountProblem, Amounts, CallLimits, read_amount};
 pub use cache::{ActiveCache, CACHED_CONSUMERS_MAX};
+pub use config::{
+    ANONYMOUS_PER_HOUR_DEFAULT, ANONYMOUS_POLICY, CONSUMERS_POLICY, ConfigWithConsumers, ConsumerTokens,
+    ConsumersConfig, RecordsUrl, WhoCalls, check_anonymous_policy,
+};
 pub use consumer_id::{CONSUMER_BYTES_MAX, ConsumerId, ConsumerIdError};
 pub use date::{DateError, read_date, write_date};
 pub use gate::{Counter, Gate, GateError, Standing};

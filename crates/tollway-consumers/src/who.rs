@@ -6,9 +6,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use tollway::WhoCalls;
 
-use crate::{ConsumerId, ConsumerIdError};
+use crate::{ConsumerId, ConsumerIdError, WhoCalls};
 
 /// The largest file of tokens: some two hundred thousand of them.
 const TOKENS_BYTES_MAX: u64 = 32 << 20;
@@ -170,7 +169,7 @@ pub fn token_line(consumer: &ConsumerId, token: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollway::ConsumerTokens;
+    use crate::ConsumerTokens;
 
     fn who(tokens: Option<&str>) -> (tempfile::TempDir, Result<Who, TokensError>) {
         let folder = tempfile::tempdir().unwrap();

@@ -9,9 +9,11 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use rusqlite::Connection;
 use support::{consumer, draft, soon};
+use tollway::Limiter;
 use tollway::core::WhenStoreFails;
-use tollway::{ConsumersConfig, Limiter};
-use tollway_consumers::{Gate, Records, RecordsError, RecordsFault, SqliteRecords, Standing, read_date};
+use tollway_consumers::{
+    ConsumersConfig, Gate, Records, RecordsError, RecordsFault, SqliteRecords, Standing, read_date,
+};
 use tollway_testkit::ManualClock;
 
 /// More than may wait for SQLite.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use support::counted::Counted;
 use support::{consumer, draft, soon};
+use tollway::Limiter;
 use tollway::core::{Period, WhenStoreFails};
-use tollway::{ConsumersConfig, Limiter};
-use tollway_consumers::{Gate, GateError, Records, SqliteRecords, Standing, read_date};
+use tollway_consumers::{ConsumersConfig, Gate, GateError, Records, SqliteRecords, Standing, read_date};
 use tollway_testkit::ManualClock;
 
 fn limiter() -> Limiter {

@@ -3,8 +3,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tollway::{CONSUMERS_POLICY, ConsumersConfig, Limiter};
-use tollway_consumers::{ConsumerId, Gate, GateError, Records, RecordsError, Standing, Who};
+use tollway::Limiter;
+use tollway_consumers::{
+    CONSUMERS_POLICY, ConsumerId, ConsumersConfig, Gate, GateError, Records, RecordsError, Standing, Who,
+};
 
 use crate::ServeError;
 use crate::known::Known;

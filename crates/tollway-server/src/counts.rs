@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollway::{
-    CONNECTIONS_CUT_OFF, CONNECTIONS_OPEN, CONNECTIONS_TURNED_AWAY, CONNECTIONS_WAITED, Figure, Metric,
-    Sample,
-};
+use tollway::metrics::{Figure, Metric, Sample};
 
 use crate::Door;
+use crate::metrics::{CONNECTIONS_CUT_OFF, CONNECTIONS_OPEN, CONNECTIONS_TURNED_AWAY, CONNECTIONS_WAITED};
 
 /// The counts of every door.
 #[derive(Default)]

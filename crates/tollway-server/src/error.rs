@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use tollway::{ListenAddress, Token};
+use crate::{ListenAddress, Token};
 
 /// Why a server does not start. Each says what to do about it.
 #[derive(Debug, thiserror::Error)]

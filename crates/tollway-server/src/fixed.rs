@@ -1,6 +1,6 @@
 //! What of `[server]` stays as it was at the start, whatever a reload says.
 
-use tollway::ServerConfig;
+use crate::ServerConfig;
 
 /// The keys of `[server]` that differ and that only a restart takes over, by name.
 pub fn needs_restart(in_force: &ServerConfig, read: &ServerConfig) -> Vec<&'static str> {
@@ -44,11 +44,11 @@ pub fn needs_restart(in_force: &ServerConfig, read: &ServerConfig) -> Vec<&'stat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollway::Config;
+    use crate::ConfigWithServer;
 
     #[test]
     fn every_key_that_is_fixed_is_named_and_no_other() {
-        let read = |text: &str| Config::parse(text).unwrap().server().cloned().unwrap();
+        let read = |text: &str| ConfigWithServer::parse(text).unwrap().server().cloned().unwrap();
         let in_force = ServerConfig::default();
         for (key, value) in [
             ("listen", "'unix:/run/x'"),

@@ -4,13 +4,12 @@ use std::io;
 use std::net::SocketAddr;
 
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
-use tollway::{ListenAddress, ServerConfig};
 use tollway_inbound::address::Peer;
 
-use crate::ServeError;
 use crate::bounds::BACKLOG;
 use crate::socket::Accepted;
 use crate::socket_file::{SocketFile, bind_unix};
+use crate::{ListenAddress, ServeError, ServerConfig};
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use tollway::ServerConfig;
 use tollway_inbound::address::AddressRules;
 use tollway_inbound::headers::HeaderChoice;
 
-use crate::ServeError;
 use crate::admin::Tokens;
 use crate::grpc::Descriptors;
+use crate::{ServeError, ServerConfig};
 
 /// What a reload can change.
 pub(crate) struct Rules {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use tokio::sync::Notify;
-use tollway::{Config, ConsumersConfig, Limiter, ListenAddress, ServerConfig, StoreUrl};
-use tollway_consumers::Records;
+use tollway::{Limiter, StoreUrl};
+use tollway_consumers::{ConsumersConfig, Records};
 
 use crate::accept::Entrance;
 use crate::admin::StoreHealth;
@@ -21,16 +21,16 @@ use crate::listener::Listener;
 use crate::permit::Seal;
 use crate::places::Places;
 use crate::rules::Rules;
-use crate::store_kind::StoreKind;
+use crate::store_labels::StoreLabels;
 use crate::worker::Crew;
-use crate::{Door, Listeners, ServeError, store_watch};
+use crate::{ConfigWithServer, Door, ListenAddress, Listeners, ServeError, ServerConfig, store_watch};
 
 /// Decisions of one limiter, for whoever asks over the network.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// use tollway::{Limiter, ServerConfig};
-/// use tollway_server::{Listeners, Server};
+/// use tollway::Limiter;
+/// use tollway_server::{Listeners, Server, ServerConfig};
 ///
 /// let limiter = Limiter::builder().policy("api", ["100 requests / minute"])?.build();
 /// let config = ServerConfig::default();
@@ -48,7 +48,7 @@ pub struct Server {
 pub(crate) struct Shared {
     pub(crate) limiter: Limiter,
     pub(crate) seal: Seal,
-    pub(crate) store: StoreKind,
+    pub(crate) store: StoreLabels,
     pub(crate) store_health: StoreHealth,
     pub(crate) patience: Patience,
     pub(crate) counts: Arc<Counts>,
@@ -83,7 +83,7 @@ impl Server {
         let shared = Shared {
             limiter,
             seal,
-            store: StoreKind::of(&StoreUrl::default()),
+            store: StoreLabels::of(&StoreUrl::default()),
             store_health: StoreHealth::default(),
             patience: Patience::default(),
             counts: Arc::default(),
@@ -120,7 +120,7 @@ impl Server {
     pub fn with_store_at(mut self, store: &StoreUrl) -> Self {
         // Nobody else has it before the server serves.
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.store = StoreKind::of(store);
+            shared.store = StoreLabels::of(store);
         }
         self
     }
@@ -133,7 +133,7 @@ impl Server {
     /// Takes over a changed config: policies, how it answers, and consumers. All of it, or nothing where anything is
     /// wrong. Its store, where the records of consumers are, and what [`needs_restart`](crate::needs_restart) names stays
     /// until a restart.
-    pub fn reload(&self, config: &Config) -> Result<(), ServeError> {
+    pub fn reload(&self, config: &ConfigWithServer) -> Result<(), ServeError> {
         let default = ServerConfig::default();
         let rules = Rules::new(config.server().unwrap_or(&default))?;
         self.config.admin.iter().try_for_each(|admin| check_administration(admin, &rules))?;
@@ -142,7 +142,7 @@ impl Server {
             _ => None,
         };
         // Nothing can fail from here on.
-        self.shared.limiter.replace_config(config);
+        self.shared.limiter.replace_config(config.limits());
         self.shared.rules.store(Arc::new(rules));
         if let Some(consumers) = consumers {
             self.shared.consumers.store(Some(Arc::new(consumers)));

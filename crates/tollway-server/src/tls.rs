@@ -8,9 +8,8 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tollway::TlsFiles;
 
-use crate::ServeError;
+use crate::{ServeError, TlsFiles};
 
 /// Reads the certificate and its key. Clients may ask for HTTP/2.
 pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServeError> {

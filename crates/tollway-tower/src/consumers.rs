@@ -25,13 +25,13 @@ use crate::subject::{ReadPeer, client_address};
 /// # use std::sync::Arc;
 /// # use axum::extract::ConnectInfo;
 /// use axum::{Router, routing::get};
-/// use tollway::{ANONYMOUS_POLICY, Config, Limiter};
-/// use tollway_consumers::{Gate, Who, open_records};
+/// use tollway::Limiter;
+/// use tollway_consumers::{ANONYMOUS_POLICY, ConfigWithConsumers, Gate, Who, open_records};
 /// use tollway_tower::ConsumersLayer;
 /// use tollway_tower::address::AddressRules;
 ///
-/// let config = Config::parse("[consumers]\nheader = 'x-consumer-id'\nrecords = 'sqlite::memory:'")?;
-/// let limiter = Limiter::builder().config(&config)?.build();
+/// let config = ConfigWithConsumers::parse("[consumers]\nheader = 'x-consumer-id'\nrecords = 'sqlite::memory:'")?;
+/// let limiter = Limiter::builder().config(config.limits())?.build();
 /// let consumers = config.consumers().cloned().unwrap_or_default();
 /// let records = open_records(&consumers.records.expose())?;
 /// let gate = Arc::new(Gate::new(limiter.clone(), records, &consumers)?);

@@ -9,10 +9,10 @@ use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
-use tollway::{ANONYMOUS_POLICY, Config, Limiter};
+use tollway::Limiter;
 use tollway_consumers::{
-    Amounts, ConsumerId, Draft, Gate, Records, RecordsError, Scope, Validity, Who, open_records, read_date,
-    token_line,
+    ANONYMOUS_POLICY, Amounts, ConfigWithConsumers, ConsumerId, Draft, Gate, Records, RecordsError, Scope,
+    Validity, Who, open_records, read_date, token_line,
 };
 use tollway_testkit::servers::RedisServer;
 use tollway_tower::address::AddressRules;
@@ -41,13 +41,13 @@ impl Api {
         let folder = tempfile::tempdir().unwrap();
         let tokens = folder.path().join("tokens");
         std::fs::write(&tokens, token_line(&id("abc"), "s3cret")).unwrap();
-        let config = Config::parse(&format!(
+        let config = ConfigWithConsumers::parse(&format!(
             "[store]\nurl = '{store}'\n[consumers]\nrecords = 'sqlite::memory:'\nheader = 'x-consumer-id'\n\
              tokens = {{ file = '{}' }}\n{lines}\n",
             tokens.display()
         ));
         let config = config.unwrap();
-        let limiter = Limiter::builder().config(&config).unwrap().build();
+        let limiter = Limiter::builder().config(config.limits()).unwrap().build();
         let consumers = config.consumers().unwrap();
         let records = open_records(&consumers.records.expose()).unwrap();
         let gate = Gate::new(limiter.clone(), Arc::clone(&records), consumers).unwrap();
@@ -225,8 +225,10 @@ async fn headers_are_as_chosen() {
 #[tokio::test]
 async fn records_may_be_away() -> Result<(), RecordsError> {
     let config = |fails: &str| {
-        Config::parse(&format!("[consumers]\nheader = 'x-consumer-id'\nwhen_store_fails = '{fails}'"))
-            .unwrap()
+        ConfigWithConsumers::parse(&format!(
+            "[consumers]\nheader = 'x-consumer-id'\nwhen_store_fails = '{fails}'"
+        ))
+        .unwrap()
     };
     for (fails, status) in [("open", 200), ("closed", 503)] {
         let (folder, config) = (tempfile::tempdir().unwrap(), config(fails));

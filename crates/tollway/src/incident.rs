@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tollway_core::{Name, Subject, Timestamp};
 
 use crate::bound_charges::BoundCharges;
+pub use crate::recent_grants::Acquisition;
 use crate::recent_grants::RecentGrants;
 use crate::usage::usage;
-use crate::{Acquisition, LimitUsage, Limiter, Permit};
+use crate::{LimitUsage, Limiter, Permit};
 
 /// How many incidents are kept; the oldest go first.
 const INCIDENTS_MAX: usize = 128;

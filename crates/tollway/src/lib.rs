@@ -12,7 +12,8 @@
 //! ```
 //!
 //! [`Limiter`] is the way in; [`Take`] is a question being put together; [`Permit`] is the answer yes, [`Denied`] the
-//! answer no. What limits, policies and meters are is told in [`tollway_core`].
+//! answer no. What limits, policies and meters are is told in [`tollway_core`]. What fewer programs need stands in modules:
+//! [`config`], [`metrics`], [`source`], [`incident`] and [`ticket`].
 
 mod adhoc;
 mod alarm;
@@ -20,7 +21,7 @@ mod background;
 mod book;
 mod bound_charges;
 mod bound_policy;
-mod config;
+pub mod config;
 mod debit;
 mod denied;
 mod durations;
@@ -28,10 +29,10 @@ mod error;
 mod fallback;
 mod granted;
 mod handle;
-mod incident;
+pub mod incident;
 mod lease;
 mod limiter;
-mod metrics;
+pub mod metrics;
 mod open;
 mod outage;
 mod pending;
@@ -44,7 +45,7 @@ mod registry;
 mod renewal;
 mod secret;
 mod settings;
-mod source;
+pub mod source;
 mod state;
 mod take;
 mod timer;
@@ -52,35 +53,18 @@ mod usage;
 mod waiting;
 
 pub use adhoc::BindError;
-pub use config::{
-    ANONYMOUS_PER_HOUR_DEFAULT, ANONYMOUS_POLICY, Api, ApiRate, CONFIG_BYTES_MAX, CONFIG_FILE,
-    CONFIG_VARIABLE, CONNECTIONS_DEFAULT, CONNECTIONS_PER_ADDRESS_DEFAULT, CONSUMERS_POLICY, Config,
-    ConfigError, ConfigFile, ConfigProblem, ConfigWatch, ConsumerTokens, ConsumersConfig, DescriptorRule,
-    DescriptorTarget, ENTRIES_PER_RULE_MAX, EntryPattern, GRACE_DEFAULT, ListenAddress, MEMORY_LINES_MAX,
-    Millionths, PROBLEMS_MAX, RateSettings, RecordsUrl, RemoteUrl, ServerConfig, StoreUrl, StoreUrlError,
-    SubjectPiece, SubjectTemplate, TlsFiles, Token, ValuePattern, WATCH_INTERVAL, WhoCalls,
-};
+pub use config::{Config, ConfigError, StoreUrl};
 pub use denied::Denied;
 pub use durations::Durations;
 pub use error::{BuildError, TakeError};
 pub use granted::{Granted, Taken};
 pub use handle::PolicyHandle;
-pub use incident::Incident;
 pub use limiter::{Limiter, LimiterBuilder, ReloadStatus};
-pub use metrics::{
-    CONNECTIONS_CUT_OFF, CONNECTIONS_OPEN, CONNECTIONS_TURNED_AWAY, CONNECTIONS_WAITED, Figure, METRICS,
-    Metric, MetricKind, Sample, prometheus_text,
-};
 pub use outage::StoreStatus;
 pub use pending::Pending;
-pub use permit::{Permit, Ticket, TicketBegun, TicketCharge};
-pub use recent_grants::Acquisition;
+pub use permit::Permit;
 pub use secret::Secret;
 pub use settings::SetLimitError;
-pub use source::{
-    Origin, PolicySource, SOURCE_EVERY_DEFAULT, SOURCE_EVERY_MAX, SOURCE_EVERY_MIN, Source, SourceAnswer,
-    SourceError, SourceStatus, SourceUrl, SourceUrlError,
-};
 pub use take::{Take, Tries, Trying, Waits};
 pub use usage::{LimitUsage, Usage};
 
@@ -88,3 +72,8 @@ pub use tollway_core as core;
 pub use tollway_core::{
     Clock, Limit, Name, Policy, Setting, Settled, Span, Store, StoreError, Subject, Timestamp,
 };
+
+/// A permit as data, for a process that goes on with it where another one took it.
+pub mod ticket {
+    pub use crate::permit::{Ticket, TicketBegun, TicketCharge};
+}

@@ -10,17 +10,17 @@ use tollway_memory::{FileStore, LINES_DEFAULT, MemoryStore, SystemClock, WallClo
 
 use crate::bound_charges::BoundCharges;
 use crate::bound_policy::{BoundPolicy, BoundRef};
+use crate::config::{ConfigFile, ConfigWatch, WATCH_INTERVAL};
 use crate::metrics::Metrics;
 use crate::open;
 use crate::outage::StoreStatus;
 use crate::registry::Registry;
 use crate::settings::follow_in_background;
-use crate::source::{Followed, Wanted};
+use crate::source::{Followed, PolicySource, SOURCE_EVERY_MAX, SOURCE_EVERY_MIN, Source, Wanted};
 use crate::state::LimiterState;
 use crate::usage::{Usage, reset, usage};
 use crate::{
-    BuildError, Config, ConfigFile, ConfigWatch, Pending, PolicyHandle, PolicySource, SOURCE_EVERY_MAX,
-    SOURCE_EVERY_MIN, SetLimitError, Source, StoreUrl, Take, TakeError, Tries, WATCH_INTERVAL, Waits,
+    BuildError, Config, Pending, PolicyHandle, SetLimitError, StoreUrl, Take, TakeError, Tries, Waits,
 };
 
 /// Policies over a store. Cheap to clone; clones are the same limiter.

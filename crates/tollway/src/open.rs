@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tollway_core::{Fault, Retry, Store, StoreError};
 
-use crate::{BuildError, RemoteUrl};
+use crate::BuildError;
+use crate::config::RemoteUrl;
 
 /// The Redis store at this URL. It connects when it is first used.
 pub(crate) fn redis(url: &RemoteUrl) -> Result<Arc<dyn Store>, BuildError> {

@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tollway::{Api, ApiRate, CONFIG_BYTES_MAX, Config, StoreUrl};
+use tollway::config::{Api, ApiRate, CONFIG_BYTES_MAX};
+use tollway::{Config, StoreUrl};
 use tollway_core::{Name, Policy, Span, WhenStoreFails};
 
 fn policy<'a>(config: &'a Config, name: &str) -> &'a Policy {
@@ -75,6 +76,16 @@ fn the_example_file_is_read() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tollway.example.toml");
     let config = Config::load(path).unwrap_or_else(|error| panic!("{error}"));
     assert!(!config.policies().is_empty());
+}
+
+/// The sections of parts that this program does not link are left to those who do.
+#[test]
+fn sections_of_other_parts_are_skipped() {
+    let text =
+        "[policies.a]\nlimits = ['9 / minute']\n[server]\nlisten = 7\nlimits = 1\n[consumers]\ncolour = 1";
+    assert_eq!(Config::parse(text).unwrap().policies().len(), 1);
+    let error = Config::parse("[sever]").unwrap_err();
+    assert_eq!(error.advice(), Some("did you mean \"server\"?"));
 }
 
 #[test]

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tollway::{Config, ConfigError, ConfigFile, ConfigWatch};
+use tollway::config::{ConfigFile, ConfigWatch};
+use tollway::{Config, ConfigError};
 
 const INTERVAL: Duration = Duration::from_millis(20);
 /// Only so that a test that fails ends; nothing is measured against it.

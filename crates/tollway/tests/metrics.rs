@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use tollway::core::{Answer, Fault, Operation, Policy, Retry, Store, StoreError, WhenStoreFails};
-use tollway::{Durations, Figure, Limiter, METRICS, Sample, prometheus_text};
+use tollway::metrics::{Figure, METRICS, Sample, prometheus_text};
+use tollway::{Durations, Limiter};
 
 async fn number(limiter: &Limiter, name: &str, labels: &[&str]) -> Option<u64> {
     let samples = limiter.samples().await;
@@ -148,25 +149,4 @@ async fn every_series_is_one_of_the_catalogue_with_all_its_labels() {
         assert!(METRICS.contains(&sample.metric), "{}", sample.metric.name);
         assert_eq!(sample.labels.len(), sample.metric.labels.len(), "{}", sample.metric.name);
     }
-}
-
-/// The reference page is written from the catalogue; `TOLLWAY_BLESS=1` writes it anew.
-#[test]
-fn the_page_is_the_catalogue() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/metrics.md");
-    let page = std::fs::read_to_string(path).unwrap();
-    let (before, rest) = page.split_once("<!-- metrics begin -->\n").unwrap();
-    let (_, after) = rest.split_once("<!-- metrics end -->").unwrap();
-    let mut table = "| name | kind | unit | labels | meaning |\n| --- | --- | --- | --- | --- |\n".to_owned();
-    for metric in METRICS {
-        let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
-        let (kind, labels) = (metric.kind.word(), labels.join(", "));
-        table +=
-            &format!("| `{}` | {kind} | {} | {labels} | {} |\n", metric.name, metric.unit, metric.meaning);
-    }
-    let wanted = format!("{before}<!-- metrics begin -->\n{table}<!-- metrics end -->{after}");
-    if std::env::var_os("TOLLWAY_BLESS").is_some() {
-        std::fs::write(path, &wanted).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(path).unwrap(), wanted, "TOLLWAY_BLESS=1 writes the page anew");
 }

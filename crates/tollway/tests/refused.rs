@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use heard::Heard;
 use tollway::core::WhenStoreFails;
-use tollway::{Figure, Limiter, Policy};
+use tollway::metrics::Figure;
+use tollway::{Limiter, Policy};
 use tollway_testkit::faults::{AwsFront, Said};
 use tollway_testkit::servers::{DynamoServer, PostgresServer, RedisServer};
 use tollway_testkit::wait_for;

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollway::{ConfigFile, Limiter, SetLimitError, StoreUrl};
+use tollway::config::ConfigFile;
+use tollway::{Limiter, SetLimitError, StoreUrl};
 
 fn sharing(path: &std::path::Path) -> Limiter {
     let store = StoreUrl::File(path.to_owned());

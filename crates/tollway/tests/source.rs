@@ -4,9 +4,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tollway::{
-    Config, Limiter, Name, Origin, SOURCE_EVERY_MIN, Source, SourceAnswer, SourceError, SourceStatus, Span,
-};
+use tollway::source::{Origin, SOURCE_EVERY_MIN, Source, SourceAnswer, SourceError, SourceStatus};
+use tollway::{Config, Limiter, Name, Span};
 
 /// A source in the test's hand.
 struct Manual(Mutex<Result<Vec<Option<String>>, SourceError>>);

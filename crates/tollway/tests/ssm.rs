@@ -9,7 +9,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use heard::Heard;
-use tollway::{Limiter, Origin, SourceStatus, Span};
+use tollway::source::{Origin, SourceStatus};
+use tollway::{Limiter, Span};
 use tollway_testkit::servers::{Ministack, python_tool};
 
 /// Has boto3 do something with a client of SSM, `ssm`.

@@ -1,7 +1,8 @@
 //! Permits as data, places that are taken without waiting for them, and the secret that a store's sharers have in common.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail the test")]
 
-use tollway::{Durations, Limiter, Settled, TakeError, Taken, TicketBegun};
+use tollway::ticket::TicketBegun;
+use tollway::{Durations, Limiter, Settled, TakeError, Taken};
 
 fn limiter(limits: &[&str]) -> Limiter {
     Limiter::builder().policy("p", limits.iter().copied()).unwrap().build()

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use heard::Heard;
 use tollway::core::{Answer, Operation, Span, Store, Tallies, Timestamp, WhenStoreFails};
-use tollway::{Denied, Figure, Limiter, Policy, Sample, Taken};
+use tollway::metrics::{Figure, Sample};
+use tollway::{Denied, Limiter, Policy, Taken};
 use tollway_dynamodb::{Counters, DynamoStore};
 use tollway_testkit::faults::{AwsFront, Fault, FaultProxy, Said};
 use tollway_testkit::servers::DynamoServer;

@@ -14,8 +14,8 @@ use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::routing::get;
 use tokio::net::TcpListener;
-use tollway::{ANONYMOUS_POLICY, Config, Limiter};
-use tollway_consumers::{Gate, Who, open_records};
+use tollway::Limiter;
+use tollway_consumers::{ANONYMOUS_POLICY, ConfigWithConsumers, Gate, Who, open_records};
 use tollway_tower::ConsumersLayer;
 use tollway_tower::address::AddressRules;
 
@@ -27,7 +27,7 @@ const LISTEN: &str = "127.0.0.1:3000";
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let limits = limits(&Config::load(CONFIG)?).await?;
+    let limits = limits(&ConfigWithConsumers::load(CONFIG)?).await?;
     let app = Router::new()
         .route("/accounts", get(async || "your accounts\n"))
         .route("/branches", get(async || "all branches\n"))
@@ -40,11 +40,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The layer that limits all of it: consumers by their records, everybody else by address.
-async fn limits(config: &Config) -> Result<ConsumersLayer, Box<dyn Error>> {
+async fn limits(config: &ConfigWithConsumers) -> Result<ConsumersLayer, Box<dyn Error>> {
     let consumers = config.consumers().ok_or("the config has no section [consumers]")?;
     let records = open_records(&consumers.records.expose())?;
     people::fill(&*records).await?;
-    let limiter = Limiter::builder().config(config)?.build();
+    let limiter = Limiter::builder().config(config.limits())?.build();
     let gate = Arc::new(Gate::new(limiter.clone(), records, consumers)?);
     let anonymous = limiter.policy(ANONYMOUS_POLICY)?;
     Ok(ConsumersLayer::new(gate, Who::new(&consumers.who)?).anonymous(

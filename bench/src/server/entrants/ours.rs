@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result};
-use tollway::{ConfigFile, Limiter, ListenAddress};
-use tollway_server::{Door, Listeners, Server};
+use tollway::Limiter;
+use tollway_server::{ConfigWithServer, Door, ListenAddress, Listeners, Server};
 
 use super::process::Process;
 
@@ -36,10 +36,10 @@ impl Ours {
 /// What the process does, as the command with `--config`: a limiter of that file which counts what it decides and watches the
 /// file, one thread that accepts and one for each core that decides. Only what it says first is in other words.
 pub(in crate::server) fn serve() -> Result<()> {
-    let file = ConfigFile::load(CONFIG)?;
+    let config = ConfigWithServer::load(CONFIG)?;
     let limiter = Limiter::builder().metrics().file_blocking(CONFIG)?;
-    let settings = file.config().server().context("the file has this section")?;
-    let store = file.config().store().cloned().unwrap_or_default();
+    let settings = config.server().context("the file has this section")?;
+    let store = config.limits().store().cloned().unwrap_or_default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let server = Server::new(limiter, settings).await?.with_store_at(&store);

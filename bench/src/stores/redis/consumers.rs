@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
 use tollway::core::WhenStoreFails;
-use tollway::{ConsumersConfig, Limiter, Taken};
-use tollway_consumers::{ConsumerId, Gate, Standing, open_records};
+use tollway::{Limiter, Taken};
+use tollway_consumers::{ConsumerId, ConsumersConfig, Gate, Standing, open_records};
 
 use crate::stores::callers::{Caller, Entrant, Stage};
 use crate::stores::periods::PLENTY;

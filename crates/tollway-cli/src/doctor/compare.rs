@@ -2,22 +2,25 @@
 
 use std::path::Path;
 
-use tollway::{Config, ConsumersConfig, RecordsUrl, StoreUrl};
+use tollway::StoreUrl;
+use tollway::config::SharedBy;
+use tollway_consumers::{ConsumersConfig, RecordsUrl};
 
 use super::finding::{Finding, Findings};
 use super::place::{Written, place, real};
+use crate::context::WholeConfig;
 
 const WHY: &str = "each process counts for itself: a caller may use its limit once with each of them";
 
 pub(super) async fn look_at(
-    config: &Config,
+    config: &WholeConfig,
     store: Option<&StoreUrl>,
     written: &Written,
     other: &Path,
     findings: &mut Findings,
 ) {
     findings.looked_at(format!("config {}", other.display()));
-    let theirs = match Config::load(other) {
+    let theirs = match WholeConfig::load(other) {
         Ok(theirs) => theirs,
         Err(error) => {
             let what = format!("the config to compare with cannot be read: {error}");
@@ -30,7 +33,7 @@ pub(super) async fn look_at(
             ));
         }
     };
-    let their_store = theirs.store();
+    let their_store = theirs.limits().store();
     if let Some(part) = difference(store, written, their_store, &Written::of(their_store)).await {
         let [ours, theirs] = [store, their_store].map(|store| store.cloned().unwrap_or_default().to_string());
         findings.add(different(part, &ours, &theirs, &other.display().to_string()));
@@ -64,16 +67,14 @@ async fn difference(
     theirs: Option<&StoreUrl>,
     their_written: &Written,
 ) -> Option<&'static str> {
+    let same_kind = |(ours, theirs): &(&StoreUrl, &StoreUrl)| {
+        ours.kind() == theirs.kind() && ours.kind().shared_by != SharedBy::Process
+    };
+    let Some((ours, theirs)) = ours.zip(theirs).filter(same_kind) else { return Some("kind") };
     match (ours, theirs) {
-        (Some(StoreUrl::File(ours)), Some(StoreUrl::File(theirs))) => {
-            (real(ours) != real(theirs)).then_some("file")
-        }
-        (Some(StoreUrl::Redis(_)), Some(StoreUrl::Redis(_))) => redis(written, their_written).await,
-        (Some(StoreUrl::Postgres(_)), Some(StoreUrl::Postgres(_)))
-        | (Some(StoreUrl::DynamoDb(_)), Some(StoreUrl::DynamoDb(_))) => {
-            (written.place() != their_written.place()).then_some("place")
-        }
-        _ => Some("kind"),
+        (StoreUrl::File(ours), StoreUrl::File(theirs)) => (real(ours) != real(theirs)).then_some("file"),
+        (StoreUrl::Redis(_), _) => redis(written, their_written).await,
+        _ => (written.place() != their_written.place()).then_some("place"),
     }
 }
 

@@ -3,14 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tollway::{CONSUMERS_POLICY, Config, ConsumersConfig, DescriptorTarget, RecordsUrl, Timestamp};
+use tollway::Timestamp;
 use tollway_consumers::{
-    Active, Amounts, CallLimits, ConsumerId, Hour, PAGE_MAX, Records, RecordsError, Who, open_records,
-    write_date,
+    Active, Amounts, CONSUMERS_POLICY, CallLimits, ConsumerId, ConsumersConfig, Hour, PAGE_MAX, Records,
+    RecordsError, RecordsUrl, Who, open_records, write_date,
 };
+use tollway_server::DescriptorTarget;
 
 use super::finding::{Finding, Findings, NAMED_MAX};
 use super::place::Written;
+use crate::context::WholeConfig;
 
 const MAKE_ONE: &str = "make a record that is valid now: POST \
      /obp/v6.0.0/management/consumers/ID/consumer/rate-limits; or set the defaults, as in `per_minute = 100` of [consumers]";
@@ -22,7 +24,7 @@ const WHY_OFF: &str = "no caller is limited or counted, however many records the
 
 /// Looks at the master switch, and at how requests name their consumer.
 pub(super) fn look_at(
-    config: &Config,
+    config: &WholeConfig,
     store: &Written,
     consumer: Option<&ConsumerId>,
     findings: &mut Findings,
@@ -46,7 +48,7 @@ pub(super) fn look_at(
     }
 }
 
-fn look_at_callers(config: &Config, consumers: &ConsumersConfig, findings: &mut Findings) {
+fn look_at_callers(config: &WholeConfig, consumers: &ConsumersConfig, findings: &mut Findings) {
     if let Err(error) = Who::new(&consumers.who) {
         findings.add(Finding::problem(
             "tokens-unreadable",
@@ -66,7 +68,7 @@ fn look_at_callers(config: &Config, consumers: &ConsumersConfig, findings: &mut 
     }
 }
 
-fn is_named_by_envoy(config: &Config) -> bool {
+fn is_named_by_envoy(config: &WholeConfig) -> bool {
     let mut rules = config.server().into_iter().flat_map(|server| &server.descriptors);
     rules.any(
         |rule| matches!(&rule.target, DescriptorTarget::Policy { policy, .. } if policy == CONSUMERS_POLICY),

@@ -16,10 +16,10 @@ mod store;
 
 use std::path::PathBuf;
 
-use tollway::{Config, StoreUrl};
+use tollway::StoreUrl;
 use tollway_consumers::ConsumerId;
 
-use crate::context::Context;
+use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
 use finding::{Finding, Findings};
 use place::Written;
@@ -71,9 +71,9 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
 }
 
 /// The config, or what is wrong with it.
-fn config(context: &Context, findings: &mut Findings) -> Option<Config> {
+fn config(context: &Context, findings: &mut Findings) -> Option<WholeConfig> {
     let loaded = context.config_path().and_then(|path| {
-        let config = Config::load(&path)?;
+        let config = WholeConfig::load(&path)?;
         Ok((path, config))
     });
     match loaded {
@@ -90,9 +90,9 @@ fn config(context: &Context, findings: &mut Findings) -> Option<Config> {
     }
 }
 
-async fn look(arguments: &Arguments, context: &Context, config: &Config, findings: &mut Findings) {
+async fn look(arguments: &Arguments, context: &Context, config: &WholeConfig, findings: &mut Findings) {
     let now = context.now();
-    let store = context.named_store().or(config.store());
+    let store = context.named_store().or(config.limits().store());
     let written = &Written::of(store);
     consumers::look_at(config, written, arguments.consumer.as_ref(), findings);
     if let Some(consumers) = config.consumers() {
@@ -106,7 +106,7 @@ async fn look(arguments: &Arguments, context: &Context, config: &Config, finding
                 look_into(config, remote, written, findings).await;
             }
         }
-        None => match context.store(config) {
+        None => match context.store(config.limits()) {
             Ok(StoreUrl::File(path)) => store::look_at_file(&path, findings),
             _ => findings.add(store::in_memory()),
         },
@@ -124,7 +124,7 @@ async fn look(arguments: &Arguments, context: &Context, config: &Config, finding
     not(all(feature = "redis", feature = "aws")),
     allow(unused_variables, reason = "each kind is a feature")
 )]
-async fn look_into(config: &Config, store: &StoreUrl, written: &Written, findings: &mut Findings) {
+async fn look_into(config: &WholeConfig, store: &StoreUrl, written: &Written, findings: &mut Findings) {
     #[cfg(feature = "redis")]
     if let Some(url) = written.redis() {
         redis::look_at(config, url, findings).await;

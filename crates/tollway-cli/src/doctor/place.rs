@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tollway::StoreUrl;
+use tollway::config::StoreKind;
 
 /// The whole URL of the store, if there is one: with its password and all that stands behind the `?`. Never shown.
 pub(super) struct Written(Option<String>);
@@ -14,7 +15,8 @@ impl Written {
 
     /// If it is one of Redis.
     pub(super) fn redis(&self) -> Option<&str> {
-        self.0.as_deref().filter(|url| url.starts_with("redis"))
+        let kind = |url: &str| StoreKind::of_scheme(url.split(':').next()?);
+        self.0.as_deref().filter(|url| kind(url).is_some_and(|kind| kind.technology == "REDIS"))
     }
 
     /// Without who opens it: the same for all who share the store.

@@ -3,18 +3,20 @@
 use std::io;
 
 use serde_json::Value;
-use tollway::{Config, StoreUrl, Token};
+use tollway::StoreUrl;
+use tollway_server::Token;
 
 use super::compare::different;
 use super::finding::{Finding, Findings};
 use super::http::Server;
 use super::place::Written;
+use crate::context::WholeConfig;
 
 const RATE_LIMITING: &str = "/obp/v3.1.0/management/rate-limiting";
 const REDIS: &str = "/health/redis";
 
 pub(super) async fn look_at(
-    config: &Config,
+    config: &WholeConfig,
     store: Option<&StoreUrl>,
     written: &Written,
     server: &Server,
@@ -73,20 +75,14 @@ struct Place {
 
 impl Place {
     fn of(store: Option<&StoreUrl>) -> Self {
-        let technology = match store {
-            None | Some(StoreUrl::Memory { .. }) => "MEMORY",
-            Some(StoreUrl::File(_)) => "FILE",
-            Some(StoreUrl::Redis(_)) => "REDIS",
-            Some(StoreUrl::Postgres(_)) => "POSTGRES",
-            Some(StoreUrl::DynamoDb(_)) => "DYNAMODB",
-        };
+        let technology = store.cloned().unwrap_or_default().kind().technology;
         let redis = store
             .filter(|store| matches!(store, StoreUrl::Redis(_)))
             .map(|store| first_host(&store.to_string()));
         Self { technology: technology.to_owned(), redis, ready: None }
     }
 
-    async fn ask(server: &Server, config: &Config) -> io::Result<Self> {
+    async fn ask(server: &Server, config: &WholeConfig) -> io::Result<Self> {
         let token = token(config);
         // Where a Redis is, and what it is if it is none, only those with a token are told.
         let shown = token.as_ref().and_then(|token| token.as_deref().ok());
@@ -128,7 +124,7 @@ fn detail(body: &Value) -> String {
 }
 
 /// The token that may read, else the one that may write as well.
-fn token(config: &Config) -> Option<io::Result<String>> {
+fn token(config: &WholeConfig) -> Option<io::Result<String>> {
     let server = config.server()?;
     let token = server.read_token.as_ref().or(server.write_token.as_ref())?;
     let read = match token {

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use rustix::fs::{Access, access};
+use tollway::config::StoreClock;
 use tollway::core::{Fault, Policy, Span, Timestamp, WhenStoreFails};
 use tollway::{Limiter, StoreUrl, TakeError};
 #[cfg(feature = "aws")]
@@ -34,7 +35,7 @@ pub(super) async fn look_at(store: &StoreUrl, context: &Context, findings: &mut 
     let seen = peek(store).await;
     let after = context.now();
     match seen {
-        Ok(Some(time)) if !is_own_clock(store) => {
+        Ok(Some(time)) if store.kind().clock == StoreClock::Server => {
             findings.findings.extend(clock_skew(before, time, after));
             true
         }
@@ -64,11 +65,6 @@ async fn peek(store: &StoreUrl) -> Result<Option<Timestamp>, String> {
         Err(TakeError::Store(error)) if error.fault != Fault::Caller => Err(error.to_string()),
         Err(_) => Ok(None),
     }
-}
-
-/// On DynamoDB each process uses its own clock, and refuses to if that is far from the service's.
-fn is_own_clock(store: &StoreUrl) -> bool {
-    matches!(store, StoreUrl::DynamoDb(_))
 }
 
 /// The store's time is between two readings of this machine's clock, or one of the clocks is wrong.

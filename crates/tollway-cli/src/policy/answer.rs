@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use serde::Serialize;
+use tollway::config::{Api, ApiRate, Millionths, RateSettings};
 use tollway::core::{Algorithm, Calendar, WhenStoreFails};
-use tollway::{Api, ApiRate, Config, Limit, Millionths, Policy, RateSettings, Span, Timestamp};
+use tollway::{Config, Limit, Policy, Span, Timestamp};
 
 use super::against::Changes;
 use super::findings::{Finding, Level};

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tollway::{Config, ConfigError, ConfigProblem};
+use tollway::config::ConfigProblem;
+use tollway::{Config, ConfigError};
 
 use super::answer::Answer;
 use super::{against, findings, text};
-use crate::context::Context;
+use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
 use crate::words;
 
@@ -48,8 +49,8 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
         Some(file) => file.clone(),
         None => context.config_path()?,
     };
-    let loaded =
-        Config::load(&path).and_then(|config| Ok((config, load_old(arguments.against.as_deref(), &path)?)));
+    let loaded = WholeConfig::load(&path)
+        .and_then(|config| Ok((config.into_limits(), load_old(arguments.against.as_deref(), &path)?)));
     match loaded {
         Ok((config, old)) => {
             let changes = old.map(|(old_path, old)| against::compare(old_path, &old, &config));
@@ -73,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
 }
 
 fn load_old<'a>(old: Option<&'a Path>, path: &Path) -> Result<Option<(&'a Path, Config)>, ConfigError> {
-    old.map(|old| Ok((old, Config::load_earlier(old, path)?))).transpose()
+    old.map(|old| Ok((old, WholeConfig::load_earlier(old, path)?.into_limits()))).transpose()
 }
 
 fn judge(warnings: usize, strict: bool) -> Result<Exit, Failure> {

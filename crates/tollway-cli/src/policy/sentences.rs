@@ -1,8 +1,9 @@
 //! What a limit, a policy and an api mean, in plain sentences.
 
 use jiff::tz::TimeZone;
+use tollway::config::{Api, ApiRate, RateSettings, SharedBy};
 use tollway::core::{Algorithm, Calendar, LocalShare, WhenStoreFails, Zone};
-use tollway::{Api, ApiRate, Limit, Policy, RateSettings, Span, StoreUrl, Timestamp};
+use tollway::{Limit, Policy, Span, StoreUrl, Timestamp};
 
 use crate::words::{count, counted, moment, span};
 
@@ -157,15 +158,15 @@ pub(super) fn policy(policy: &Policy) -> String {
 
 /// Where meters live.
 pub(super) fn store(store: Option<&StoreUrl>) -> String {
-    match store {
-        None => "none is named: commands use a file in your state folder, programs their memory".to_owned(),
-        Some(url @ StoreUrl::Memory { .. }) => {
+    let Some(url) = store else {
+        return "none is named: commands use a file in your state folder, programs their memory".to_owned();
+    };
+    match url.kind().shared_by {
+        SharedBy::Process => {
             format!("{url} in each program; commands need one that outlives them, as --store file:PATH")
         }
-        Some(url @ StoreUrl::File(_)) => format!("{url}, shared by the processes of this machine"),
-        Some(url @ (StoreUrl::Redis(_) | StoreUrl::Postgres(_) | StoreUrl::DynamoDb(_))) => {
-            format!("{url}, shared by all machines that reach it")
-        }
+        SharedBy::Machine => format!("{url}, shared by the processes of this machine"),
+        SharedBy::Network => format!("{url}, shared by all machines that reach it"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a config needs on AWS.
 
-use tollway::{Config, Policy, PolicySource, StoreUrl};
+use tollway::source::PolicySource;
+use tollway::{Config, Policy, StoreUrl};
 use tollway_aws::Connect;
 use tollway_dynamodb::minute::Layout;
 

@@ -1,6 +1,6 @@
 //! What the command line says of a server.
 
-use tollway::{ListenAddress, ServerConfig};
+use tollway_server::{ListenAddress, ServerConfig};
 
 use super::log::Level;
 

@@ -2,8 +2,12 @@
 
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
-use tollway::{Config, ConfigFile, RecordsUrl, ServerConfig, StoreUrl, WATCH_INTERVAL};
-use tollway_server::Server;
+use tollway::StoreUrl;
+use tollway_config::{ConfigFile, WATCH_INTERVAL};
+use tollway_consumers::RecordsUrl;
+use tollway_server::{Server, ServerConfig};
+
+use crate::context::WholeConfig;
 
 /// Readings of the file that wait to be taken over: the watch is slower than that.
 const READINGS_MAX: usize = 4;
@@ -11,7 +15,7 @@ const READINGS_MAX: usize = 4;
 /// Takes over what changes; `fixed` names what has changed of `[server]` and stays as it was. Never ends.
 pub(super) async fn follow(
     server: &Server,
-    file: Option<ConfigFile>,
+    file: Option<ConfigFile<WholeConfig>>,
     fixed: impl Fn(ServerConfig) -> Vec<&'static str>,
     asked: &mut Signal,
 ) {
@@ -27,7 +31,7 @@ pub(super) async fn follow(
 
 async fn follow_file(
     server: &Server,
-    file: ConfigFile,
+    file: ConfigFile<WholeConfig>,
     fixed: impl Fn(ServerConfig) -> Vec<&'static str>,
     asked: &mut Signal,
 ) {
@@ -40,7 +44,7 @@ async fn follow_file(
         let reading = tokio::select! {
             Some(reading) = readings.recv() => reading,
             // Also where the file is as it was: what it names may have changed, like a token or a certificate.
-            _ = asked.recv() => Config::load(&path),
+            _ = asked.recv() => WholeConfig::load(&path),
         };
         let taken = reading.map_err(|error| error.to_string());
         match taken.and_then(|config| take_over(server, &config, &places).map(|()| config)) {
@@ -62,7 +66,7 @@ fn say_in_force(but_for: &[&str]) {
 }
 
 /// All of it, or nothing.
-fn take_over(server: &Server, config: &Config, places: &Places) -> Result<(), String> {
+fn take_over(server: &Server, config: &WholeConfig, places: &Places) -> Result<(), String> {
     if Places::of(config) != *places {
         return Err("the store or the records of consumers have changed, which needs a restart".to_owned());
     }
@@ -77,8 +81,8 @@ struct Places {
 }
 
 impl Places {
-    fn of(config: &Config) -> Self {
+    fn of(config: &WholeConfig) -> Self {
         let records = config.consumers().map(|consumers| consumers.records.clone());
-        Self { store: config.store().cloned(), records }
+        Self { store: config.limits().store().cloned(), records }
     }
 }

@@ -1,9 +1,12 @@
 //! What is served: by the config file and the command line, or an example where there is neither.
 
-use tollway::{ANONYMOUS_POLICY, Config, ConfigFile, ConsumersConfig, Limiter, ServerConfig, StoreUrl};
+use tollway::{Config, Limiter, StoreUrl};
+use tollway_config::ConfigFile;
+use tollway_consumers::{ANONYMOUS_POLICY, ConsumersConfig};
+use tollway_server::ServerConfig;
 
 use super::Arguments;
-use crate::context::Context;
+use crate::context::{Context, WholeConfig};
 use crate::failure::Failure;
 
 /// The policy that is served where there is no config file.
@@ -15,7 +18,7 @@ pub(super) struct Setup {
     pub(super) config: ServerConfig,
     pub(super) consumers: Option<ConsumersConfig>,
     /// The file to follow.
-    pub(super) file: Option<ConfigFile>,
+    pub(super) file: Option<ConfigFile<WholeConfig>>,
     pub(super) limiter: Limiter,
     pub(super) store: StoreUrl,
     /// A policy to try.
@@ -39,15 +42,15 @@ impl Setup {
         Ok(Self { config, consumers: None, file: None, limiter, store, policy })
     }
 
-    fn of_file(file: ConfigFile, context: &Context) -> Result<Self, Failure> {
+    fn of_file(file: ConfigFile<WholeConfig>, context: &Context) -> Result<Self, Failure> {
         let in_file = file.config();
         let config = in_file.server().cloned().unwrap_or_default();
         let consumers = in_file.consumers().cloned();
         // Not that of callers without credentials, which is asked for by `/v1/authorize`.
-        let mut policies = in_file.policies().iter().map(|policy| policy.name().as_str());
+        let mut policies = in_file.limits().policies().iter().map(|policy| policy.name().as_str());
         let policy = policies.find(|name| *name != ANONYMOUS_POLICY).map(str::to_owned);
-        let store = context.named_store().or(in_file.store()).cloned().unwrap_or_default();
-        let limiter = limiter(in_file, &store)?;
+        let store = context.named_store().or(in_file.limits().store()).cloned().unwrap_or_default();
+        let limiter = limiter(in_file.limits(), &store)?;
         Ok(Self { config, consumers, file: Some(file), limiter, store, policy })
     }
 }

@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use serde_json::json;
-use tollway::{ListenAddress, ServerConfig, StoreUrl, Token};
-use tollway_server::{Door, Listeners};
+use tollway::StoreUrl;
+use tollway_server::{Door, ListenAddress, Listeners, ServerConfig, Token};
 
 use crate::context::Context;
 use crate::failure::Failure;

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use tollway::core::WhenStoreFails;
-use tollway::{BindError, ConsumersConfig, Limiter, PolicyHandle};
+use tollway::{BindError, Limiter, PolicyHandle};
 
 pub use counters::Counter;
 
 use crate::{
-    Active, ActiveCache, AmountError, Amounts, CallLimits, ConsumerId, Generation, Hour, Records,
-    RecordsError, RecordsFault,
+    Active, ActiveCache, AmountError, Amounts, CallLimits, ConsumerId, ConsumersConfig, Generation, Hour,
+    Records, RecordsError, RecordsFault,
 };
 use policies::Policies;
 use swept::Swept;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
 use tollway::core::{Limit, Name, Period, Policy, WhenStoreFails};
-use tollway::{BindError, CONSUMERS_POLICY, Limiter, PolicyHandle};
+use tollway::{BindError, Limiter, PolicyHandle};
 
-use crate::CallLimits;
+use crate::{CONSUMERS_POLICY, CallLimits};
 
 /// The most sets of limits that are known at the same time: consumers have one of a few plans, as a rule. What is
 /// forgotten is made again when it is needed; meters are the store's.

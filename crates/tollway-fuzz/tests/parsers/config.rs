@@ -1,6 +1,8 @@
 //! The config file.
 
-use tollway::{CONFIG_BYTES_MAX, Config, ConfigError, PROBLEMS_MAX};
+use tollway::ConfigError;
+use tollway::config::{CONFIG_BYTES_MAX, PROBLEMS_MAX};
+use tollway_server::ConfigWithServer;
 
 use crate::limit::is_the_same_again;
 use crate::{fuzz, is_harmless, text};
@@ -10,15 +12,19 @@ use crate::{fuzz, is_harmless, text};
 fn config() {
     fuzz("config", |input| {
         let text = text(input);
-        let read = Config::parse(&text);
-        assert_eq!(read.as_ref().ok(), Config::parse(&text).as_ref().ok());
+        let read = ConfigWithServer::parse(&text);
+        assert_eq!(read.as_ref().ok(), ConfigWithServer::parse(&text).as_ref().ok());
         match read {
             Ok(config) => {
-                let limits = config.policies().iter().flat_map(|policy| policy.limits());
+                let limits = config.limits().policies().iter().flat_map(|policy| policy.limits());
                 limits.for_each(is_the_same_again);
                 let server = config.server().is_some();
-                let (policies, apis) = (config.policies().len().min(4), config.apis().len().min(4));
-                format!("{:?} {policies} {apis} {server}", config.store().map(std::mem::discriminant))
+                let (policies, apis) =
+                    (config.limits().policies().len().min(4), config.limits().apis().len().min(4));
+                format!(
+                    "{:?} {policies} {apis} {server}",
+                    config.limits().store().map(std::mem::discriminant)
+                )
             }
             Err(error) => {
                 is_shown(&text, &error);

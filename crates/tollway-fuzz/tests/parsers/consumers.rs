@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use tollway::{ConsumerTokens, WhoCalls};
-use tollway_consumers::{ConsumerId, Hour, Who, count_tokens, read_date, token_line, write_date};
+use tollway_consumers::{
+    ConsumerId, ConsumerTokens, Hour, Who, WhoCalls, count_tokens, read_date, token_line, write_date,
+};
 use tollway_server::fuzz::record;
 
 use crate::{fuzz, is_harmless, text};

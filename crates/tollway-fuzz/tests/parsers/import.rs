@@ -1,7 +1,7 @@
 //! The importer of Envoy's rate limit files.
 
-use tollway::Config;
 use tollway_import::{ImportError, SourceFile, envoy};
+use tollway_server::ConfigWithServer;
 
 use crate::{fuzz, is_harmless, text};
 
@@ -23,9 +23,9 @@ fn import() {
             Err(error) => return tollway_fuzz::kind_of(&error.to_string()),
         };
         imported.notes.iter().for_each(|note| is_harmless(note));
-        let config = Config::parse(&imported.config).expect("an import is parsed before it is returned");
+        let config = ConfigWithServer::parse(&imported.config).expect("an import is parsed before it is returned");
         let heads = |head: &str| imported.config.lines().filter(|line| line.starts_with(head)).count();
-        assert_eq!(config.policies().len(), heads("[policies."));
+        assert_eq!(config.limits().policies().len(), heads("[policies."));
         let rules = heads("[[server.descriptors]]");
         format!("{} rules, {} notes", rules.min(6), imported.notes.len().min(6))
     });

@@ -4,7 +4,7 @@ mod config;
 mod rules;
 
 use serde::Deserialize;
-use tollway::Config;
+use tollway_server::ConfigWithServer;
 
 use crate::source::{ImportError, Imported, SourceFile};
 use rules::Rules;
@@ -21,7 +21,7 @@ pub fn import(files: &[SourceFile<'_>]) -> Result<Imported, ImportError> {
     }
     let names: Vec<&str> = files.iter().map(|file| file.name).collect();
     let config = config::write(&rules, &names);
-    Config::parse(&config)?;
+    ConfigWithServer::parse(&config)?;
     Ok(Imported { config, notes: rules.notes, hides_password: false })
 }
 

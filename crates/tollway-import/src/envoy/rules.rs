@@ -185,8 +185,8 @@ fn hides(descriptor: &Descriptor, other: &Descriptor) -> bool {
 
 /// A descriptor's entries as they are written here, or why they cannot be.
 fn keys(path: &[&Descriptor]) -> Result<Vec<String>, String> {
-    if path.len() > tollway::ENTRIES_PER_RULE_MAX {
-        return Err(format!("more than {} entries", tollway::ENTRIES_PER_RULE_MAX));
+    if path.len() > tollway_server::ENTRIES_PER_RULE_MAX {
+        return Err(format!("more than {} entries", tollway_server::ENTRIES_PER_RULE_MAX));
     }
     path.iter().map(|descriptor| key(descriptor)).collect()
 }

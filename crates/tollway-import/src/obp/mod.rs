@@ -4,7 +4,7 @@ mod config;
 mod properties;
 mod settings;
 
-use tollway::Config;
+use tollway_server::ConfigWithServer;
 
 use crate::source::{ImportError, Imported, SourceFile};
 use config::Style;
@@ -35,7 +35,7 @@ pub fn import(file: SourceFile<'_>, password: Password) -> Result<Imported, Impo
     let properties = properties::read(file.bounded()?).map_err(wrong)?;
     let settings = Settings::of(&properties).map_err(wrong)?;
     let checked = Style { password: true, tls: cfg!(feature = "redis-tls") };
-    Config::parse(&config::write(&settings, file.name, checked))
+    ConfigWithServer::parse(&config::write(&settings, file.name, checked))
         .map_err(|error| file.wrong(format!("these properties make no config: {error}")))?;
     let hides_password = settings.password.is_some() && password == Password::Hide;
     let config = config::write(&settings, file.name, Style { password: !hides_password, tls: true });

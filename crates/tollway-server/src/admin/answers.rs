@@ -4,8 +4,9 @@ use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
+use tollway::LimitUsage;
 use tollway::core::{Policy, WhenStoreFails};
-use tollway::{LimitUsage, prometheus_text};
+use tollway::metrics::prometheus_text;
 
 use crate::connection::Caller;
 use crate::http::{

@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::Mutex;
 use tollway::core::Policy;
-use tollway::{CONSUMERS_POLICY, Limiter, Span, Timestamp};
+use tollway::{Limiter, Span, Timestamp};
+use tollway_consumers::CONSUMERS_POLICY;
 
 use super::access::may_enter;
 use crate::http::{Access, Problem, Response, json};

@@ -4,10 +4,9 @@ use std::io::Read;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use tollway::{ServerConfig, Token};
 
-use crate::ServeError;
 use crate::bounds::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN};
+use crate::{ServeError, ServerConfig, Token};
 
 /// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,6 @@
 //! A question as the limiter understands it: which descriptors count, under which policies, for whom and how much.
 
 use smallvec::SmallVec;
-use tollway::DescriptorTarget;
 
 use super::Grpc;
 use super::callers::{CallerRule, Whose};
@@ -11,6 +10,7 @@ use super::message::{RateLimitDescriptor, RateLimitRequest};
 use super::refusal::Refusal;
 use super::status::{Code, Failure};
 use super::subject;
+use crate::DescriptorTarget;
 use crate::bounds::{DESCRIPTORS_MAX, ENTRIES_PER_DESCRIPTOR_MAX};
 use crate::worker::Worker;
 

@@ -2,8 +2,7 @@
 //! it comes from. Whatever they name, the question is answered, and as `/v1/authorize` would: one that fails is let through by
 //! proxies that are set so, with all its other descriptors.
 
-use tollway::{ANONYMOUS_POLICY, CONSUMERS_POLICY, SubjectTemplate};
-use tollway_consumers::RecordsFault;
+use tollway_consumers::{ANONYMOUS_POLICY, CONSUMERS_POLICY, RecordsFault};
 
 use super::asked::{Asked, Place};
 use super::count::Count;
@@ -11,6 +10,7 @@ use super::message::Entry;
 use super::refusal::Refusal;
 use super::status::{Code, Failure};
 use super::subject;
+use crate::SubjectTemplate;
 use crate::consumers::{Call, Consumers};
 use crate::http::Problem;
 use crate::worker::Worker;

@@ -4,9 +4,8 @@
 
 use std::collections::HashMap;
 
-use tollway::{DescriptorRule, DescriptorTarget, EntryPattern, ValuePattern};
-
 use super::message::Entry;
+use crate::{DescriptorRule, DescriptorTarget, EntryPattern, ValuePattern};
 
 /// The rules of every domain.
 #[derive(Default)]
@@ -90,7 +89,7 @@ impl Values {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollway::Config;
+    use crate::ConfigWithServer;
 
     fn descriptors(rules: &[&str]) -> Descriptors {
         let rule = |keys: &&str| {
@@ -102,7 +101,7 @@ mod tests {
             )
         };
         let text: String = rules.iter().map(rule).collect();
-        Descriptors::new(&Config::parse(&text).unwrap().server().unwrap().descriptors)
+        Descriptors::new(&ConfigWithServer::parse(&text).unwrap().server().unwrap().descriptors)
     }
 
     fn found(descriptors: &Descriptors, entries: &str) -> Option<String> {

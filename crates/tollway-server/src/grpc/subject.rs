@@ -3,10 +3,10 @@
 
 use sha2::{Digest, Sha256};
 use tollway::core::bounds::SUBJECT_BYTES_MAX;
-use tollway::{SubjectPiece, SubjectTemplate};
 use tollway_consumers::ConsumerId;
 
 use super::message::Entry;
+use crate::{SubjectPiece, SubjectTemplate};
 
 /// Most subjects are an address or a name.
 const SUBJECT_BYTES_USUAL: usize = 64;
@@ -88,8 +88,9 @@ fn digest(text: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ConfigWithServer;
+    use crate::DescriptorTarget;
     use tollway::core::Subject;
-    use tollway::{Config, DescriptorTarget};
 
     fn entries(values: &[&[u8]]) -> Vec<Entry> {
         values.iter().map(|value| Entry { key: "k".into(), value: value.to_vec().into() }).collect()
@@ -98,7 +99,7 @@ mod tests {
     fn template(keys: &str, subject: &str) -> SubjectTemplate {
         let rule = format!("domain = \"d\"\nkeys = [{keys}]\npolicy = \"p\"\nsubject = {subject:?}");
         let text = format!("[policies.p]\nlimits = [\"1 / day\"]\n[[server.descriptors]]\n{rule}");
-        let rules = Config::parse(&text).unwrap().server().unwrap().descriptors.clone();
+        let rules = ConfigWithServer::parse(&text).unwrap().server().unwrap().descriptors.clone();
         match &rules[0].target {
             DescriptorTarget::Policy { subject, .. } => subject.clone(),
             other => panic!("{other:?}"),

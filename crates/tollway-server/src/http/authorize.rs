@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::{Request, StatusCode};
 use smallvec::{SmallVec, smallvec};
-use tollway::{ANONYMOUS_POLICY, CONSUMERS_POLICY};
+use tollway_consumers::{ANONYMOUS_POLICY, CONSUMERS_POLICY};
 use tollway_inbound::escapes::escaped;
 use tollway_inbound::headers::{TooManyRequests, WOULD_DENY, most_telling};
 

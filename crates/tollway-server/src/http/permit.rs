@@ -2,7 +2,7 @@
 
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
-use tollway::{Ticket, TicketBegun};
+use tollway::ticket::{Ticket, TicketBegun};
 use tollway_inbound::headers::whole_ms;
 
 use super::answer::{BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer};

@@ -8,7 +8,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use tokio::time::sleep;
-use tollway::{Limiter, Secret, SetLimitError, Ticket};
+use tollway::ticket::Ticket;
+use tollway::{Limiter, Secret, SetLimitError};
 
 use super::token;
 use crate::ServeError;

@@ -1,7 +1,8 @@
 //! A ticket as bytes, and back. Numbers are big-endian, texts come after their length.
 
 use tollway::core::{Booking, PermitId};
-use tollway::{Name, Subject, Ticket, TicketParty, Timestamp};
+use tollway::ticket::{Ticket, TicketParty};
+use tollway::{Name, Subject, Timestamp};
 
 /// The first byte: what the others mean.
 const VERSION: u8 = 1;

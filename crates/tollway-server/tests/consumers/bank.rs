@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tollway::Limiter;
 use tollway::core::{Period, Span, Timestamp};
-use tollway::{Config, Limiter, Token};
 use tollway_consumers::read_date;
+use tollway_server::{ConfigWithServer, Token};
 use tollway_testkit::ManualClock;
 use tollway_testkit::servers::RedisServer;
 
@@ -108,9 +109,9 @@ impl<'a> Plan<'a> {
         );
         let mut setup = Setup::of(&text);
         if let Place::Memory(clock) = place {
-            let config = Config::parse(&text).unwrap();
+            let config = ConfigWithServer::parse(&text).unwrap();
             setup.limiter =
-                Limiter::builder().metrics().clock(clock.clone()).config(&config).unwrap().build();
+                Limiter::builder().metrics().clock(clock.clone()).config(config.limits()).unwrap().build();
         }
         setup
     }

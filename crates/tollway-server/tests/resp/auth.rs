@@ -1,7 +1,7 @@
 //! Who may ask: the token, by every way there is to show it.
 
 use tempfile::NamedTempFile;
-use tollway::Config;
+use tollway_server::ConfigWithServer;
 
 use crate::redis_client::RedisClient;
 use crate::running::Running;
@@ -88,7 +88,8 @@ fn a_token_that_comes_by_reload_is_asked_for_at_once() {
     assert_eq!(client.ask(&["PING"]), "+PONG\r\n");
     let file = NamedTempFile::new().unwrap();
     std::fs::write(&file, TOKEN).unwrap();
-    let config = Config::parse(&format!("[server.tokens]\nresp = \"file:{}\"\n", file.path().display()));
+    let config =
+        ConfigWithServer::parse(&format!("[server.tokens]\nresp = \"file:{}\"\n", file.path().display()));
     server.server.reload(&config.unwrap()).unwrap();
     assert_eq!(client.ask(&["PING"]), "-NOAUTH Authentication required.\r\n");
     assert_eq!(client.ask(&["AUTH", TOKEN]), "+OK\r\n");

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use tollway::{ListenAddress, Token};
-use tollway_server::ServeError;
+use tollway_server::{ListenAddress, ServeError, Token};
 
 use crate::running::{Running, Setup};
 

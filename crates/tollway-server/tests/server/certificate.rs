@@ -9,7 +9,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use tollway::TlsFiles;
+use tollway_server::TlsFiles;
 
 use crate::running::LONG;
 

@@ -2,8 +2,7 @@
 
 use std::net::TcpStream;
 
-use tollway::Config;
-use tollway_server::Door;
+use tollway_server::{ConfigWithServer, Door};
 
 use crate::running::{LONG, Running, Setup};
 
@@ -99,9 +98,10 @@ fn policies_are_looked_up_again_after_a_reload() {
     let mut client = server.client();
     assert_eq!(client.take(r#"{"policy":"old"}"#).status, 200);
     assert_eq!(client.take(r#"{"policy":"api","cost":{"requests":5}}"#).status, 200);
-    let changed =
-        Config::parse("[policies.api]\nlimits = [\"6 / hour\"]\n[policies.new]\nlimits = [\"5 / hour\"]");
-    let policies = changed.unwrap().policies().iter().map(|policy| (**policy).clone()).collect::<Vec<_>>();
+    let changed = ConfigWithServer::parse(
+        "[policies.api]\nlimits = [\"6 / hour\"]\n[policies.new]\nlimits = [\"5 / hour\"]",
+    );
+    let policies = changed.unwrap().limits().policies().iter().map(|policy| (**policy).clone()).collect::<Vec<_>>();
     server.server.limiter().replace_policies(policies).unwrap();
     assert_eq!(client.take(r#"{"policy":"old"}"#).status, 404);
     assert_eq!(client.take(r#"{"policy":"new"}"#).status, 200);
@@ -115,7 +115,7 @@ fn rules_are_followed_after_a_reload() {
     let mut client = server.client();
     assert!(client.take(r#"{"policy":"api"}"#).header("ratelimit").is_some());
     let reload = |server_says: &str| {
-        server.server.reload(&Config::parse(&format!("{POLICIES}\n{server_says}")).unwrap())
+        server.server.reload(&ConfigWithServer::parse(&format!("{POLICIES}\n{server_says}")).unwrap())
     };
     reload("[server]\nheaders = []").unwrap();
     assert!(client.take(r#"{"policy":"api"}"#).header("ratelimit").is_none());

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use tollway::metrics::METRICS;
+use tollway_server::SERVER_METRICS;
+
 use crate::client::Client;
 use crate::running::{LONG, Running, Setup};
 
@@ -83,4 +86,35 @@ fn a_connection_that_waits_for_a_place_is_counted() {
     only.get("/openapi.json", "");
     let _waiting = server.client();
     until_told(&mut server.admin(), r#"tollway_connections_waited_total{door="decisions"} 1"#);
+}
+
+/// The reference page is written from the catalogue; `TOLLWAY_BLESS=1` writes it anew.
+#[test]
+fn the_page_is_the_catalogue() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/metrics.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = page.split_once("<!-- metrics begin -->\n").unwrap();
+    let (_, after) = rest.split_once("<!-- metrics end -->").unwrap();
+    let mut table = "| name | kind | unit | labels | meaning |\n| --- | --- | --- | --- | --- |\n".to_owned();
+    for metric in METRICS.into_iter().chain(SERVER_METRICS) {
+        let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        let (kind, labels) = (metric.kind.word(), labels.join(", "));
+        table +=
+            &format!("| `{}` | {kind} | {} | {labels} | {} |\n", metric.name, metric.unit, metric.meaning);
+    }
+    let wanted = format!("{before}<!-- metrics begin -->\n{table}<!-- metrics end -->{after}");
+    if std::env::var_os("TOLLWAY_BLESS").is_some() {
+        std::fs::write(path, &wanted).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap(), wanted, "TOLLWAY_BLESS=1 writes the page anew");
+}
+
+/// One catalogue after the other: no name stands in both, and no label could be a caller.
+#[test]
+fn the_servers_metrics_have_names_of_their_own() {
+    for metric in SERVER_METRICS {
+        let namesakes = METRICS.into_iter().chain(SERVER_METRICS).filter(|other| other.name == metric.name);
+        assert_eq!(namesakes.count(), 1, "{}", metric.name);
+        assert!(metric.labels.iter().all(|label| !["subject", "key", "address"].contains(label)));
+    }
 }

@@ -7,9 +7,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tollway::{Config, ConsumersConfig, Limiter, ListenAddress, ServerConfig, StoreUrl};
-use tollway_consumers::{Records, open_records};
-use tollway_server::{Door, Listeners, Patience, ServeError, Server};
+use tollway::{Limiter, StoreUrl};
+use tollway_consumers::{ConsumersConfig, Records, open_records};
+use tollway_server::{
+    ConfigWithServer, Door, ListenAddress, Listeners, Patience, ServeError, Server, ServerConfig,
+};
 
 use crate::client::Client;
 use crate::log::Log;
@@ -42,15 +44,16 @@ impl Setup {
     /// Of a config file's text; all listens on free ports.
     pub(crate) fn of(text: &str) -> Self {
         tollway_testkit::heed_every_line();
-        let config = Config::parse(text).unwrap();
+        let config = ConfigWithServer::parse(text).unwrap();
         let mut server = config.server().cloned().unwrap_or_default();
         let any = || ListenAddress::Tcp("127.0.0.1:0".parse().unwrap());
         if matches!(server.listen, ListenAddress::Tcp(_)) {
             server.listen = any();
         }
         server.admin = Some(any());
-        let limiter = Limiter::builder().metrics().config(&config).unwrap().build();
-        let (store, consumers) = (config.store().cloned().unwrap_or_default(), config.consumers().cloned());
+        let limiter = Limiter::builder().metrics().config(config.limits()).unwrap().build();
+        let (store, consumers) =
+            (config.limits().store().cloned().unwrap_or_default(), config.consumers().cloned());
         let (records, patience) = (None, Patience::default());
         Self { config: server, limiter, store, consumers, records, patience, log: None }
     }

@@ -4,8 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use tollway::ListenAddress;
-use tollway_server::{Door, ServeError};
+use tollway_server::{Door, ListenAddress, ServeError};
 
 use crate::client::Client;
 use crate::running::Setup;

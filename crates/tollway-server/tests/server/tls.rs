@@ -3,8 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use tollway::TlsFiles;
-use tollway_server::{Door, Patience, ServeError};
+use tollway_server::{Door, Patience, ServeError, TlsFiles};
 
 use crate::certificate::{certificate, over_tls};
 use crate::client::Client;

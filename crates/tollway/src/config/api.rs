@@ -2,13 +2,8 @@
 
 use std::ops::Range;
 
+use tollway_config::{DeValue, Millionths, Section, Spanned, suggest, type_words};
 use tollway_core::{Name, NameError};
-use toml::Spanned;
-use toml::de::DeValue;
-
-use super::millionths::Millionths;
-use super::section::{Section, type_words};
-use super::suggest;
 
 /// The highest rate a vendor may have, calls a second: no single vendor is called more often.
 const RATE_MAX: Millionths = Millionths::whole(1_000_000);

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use tollway_config::{Report, Spanned};
 use tollway_core::Policy;
-use toml::Spanned;
 
-use super::report::Report;
 use super::store::StoreUrl;
 
 /// Reports every policy that the store's layout cannot count for.

@@ -2,12 +2,9 @@
 
 use std::ops::Range;
 
+use tollway_config::{DeInteger, DeValue, Section, Spanned, type_words};
 use tollway_core::bounds::LIMITS_PER_POLICY_MAX;
 use tollway_core::{AmountText, Limit, LimitTable};
-use toml::Spanned;
-use toml::de::{DeInteger, DeValue};
-
-use super::section::{Section, type_words};
 
 const EXAMPLE: &str = "[\"200 requests / minute\"]";
 

@@ -2,18 +2,14 @@
 
 use std::sync::Arc;
 
+use tollway_config::{Section, Spanned};
 use tollway_core::bounds::{WAIT_DEFAULT, WAIT_MAX};
-use tollway_core::{Lease, LocalShare, LocalShareError, Name, NameError, Policy, Span, WhenStoreFails};
-use toml::Spanned;
+use tollway_core::{Lease, LocalShare, LocalShareError, Name, NameError, Policy, Span};
 
 use super::limits;
-use super::section::Section;
 use crate::source::{
     PolicySource, SOURCE_EVERY_DEFAULT, SOURCE_EVERY_MAX, SOURCE_EVERY_MIN, SourceUrl, SourceUrlError,
 };
-
-pub(super) const WHEN_STORE_FAILS: [(&str, WhenStoreFails); 3] =
-    [("local", WhenStoreFails::Local), ("open", WhenStoreFails::Open), ("closed", WhenStoreFails::Closed)];
 
 const LEASE: [(&str, Lease); 3] = [("off", Lease::Off), ("on", Lease::On), ("auto", Lease::Auto)];
 
@@ -27,7 +23,7 @@ pub(super) fn read(
     let max_wait = read_max_wait(&mut section);
     let edge = section.span("edge", "250ms");
     let shadow = section.bool("shadow");
-    let when_store_fails = section.choice("when_store_fails", &WHEN_STORE_FAILS);
+    let when_store_fails = section.when_store_fails();
     let lease = section.choice("lease", &LEASE);
     let local_share = read_local_share(&mut section);
     let source = read_source(&mut section);

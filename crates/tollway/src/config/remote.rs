@@ -7,57 +7,15 @@ use std::fmt;
 pub struct RemoteUrl(String);
 
 impl RemoteUrl {
-    /// The URL of a Redis store; without the feature `redis` there is none.
-    pub(super) fn redis(url: &str) -> Result<Self, String> {
-        #[cfg(feature = "redis")]
-        {
-            tollway_redis::Address::parse(url).map_err(|error| error.message)?;
-            Ok(Self(url.to_owned()))
-        }
-        #[cfg(not(feature = "redis"))]
-        {
-            let _ = url;
-            Err(not_built("Redis", "redis"))
-        }
-    }
-
-    /// The URL of a Postgres store; without the feature `postgres` there is none.
-    pub(super) fn postgres(url: &str) -> Result<Self, String> {
-        #[cfg(feature = "postgres")]
-        {
-            url.parse::<tollway_postgres::PostgresOptions>().map_err(|error| error.to_string())?;
-            Ok(Self(url.to_owned()))
-        }
-        #[cfg(not(feature = "postgres"))]
-        {
-            let _ = url;
-            Err(not_built("Postgres", "postgres"))
-        }
-    }
-
-    /// The URL of a DynamoDB store; without the feature `dynamodb` there is none.
-    pub(super) fn dynamodb(url: &str) -> Result<Self, String> {
-        #[cfg(feature = "dynamodb")]
-        {
-            url.parse::<tollway_dynamodb::DynamoOptions>().map_err(|error| error.to_string())?;
-            Ok(Self(url.to_owned()))
-        }
-        #[cfg(not(feature = "dynamodb"))]
-        {
-            let _ = url;
-            Err(not_built("DynamoDB", "dynamodb"))
-        }
+    /// A URL that was found right by the kind of store that it names.
+    pub(super) fn checked(url: &str) -> Self {
+        Self(url.to_owned())
     }
 
     /// All of it, for whoever connects.
     pub fn expose(&self) -> &str {
         &self.0
     }
-}
-
-#[cfg(not(all(feature = "redis", feature = "postgres", feature = "dynamodb")))]
-fn not_built(store: &str, feature: &str) -> String {
-    format!("this build has no {store} store; build it with `--features {feature}`")
 }
 
 impl fmt::Display for RemoteUrl {

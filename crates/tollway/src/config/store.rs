@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use tollway_config::{Section, suggest};
+
 use super::remote::RemoteUrl;
-use super::section::Section;
-use super::suggest;
+use super::store_kind::StoreKind;
 
 /// The most lines that `memory:?lines=N` may ask for; more would not fit into any machine.
 pub const MEMORY_LINES_MAX: usize = 1_000_000_000;
@@ -42,9 +43,14 @@ pub enum StoreUrl {
 impl StoreUrl {
     /// The whole URL, for whoever connects. It may hold a password; [`Display`](fmt::Display) does not show it.
     pub fn expose(&self) -> String {
+        self.remote().map_or_else(|| self.to_string(), |url| url.expose().to_owned())
+    }
+
+    /// Its URL if it is across a network.
+    fn remote(&self) -> Option<&RemoteUrl> {
         match self {
-            Self::Redis(url) | Self::Postgres(url) | Self::DynamoDb(url) => url.expose().to_owned(),
-            Self::Memory { .. } | Self::File(_) => self.to_string(),
+            Self::Redis(url) | Self::Postgres(url) | Self::DynamoDb(url) => Some(url),
+            Self::Memory { .. } | Self::File(_) => None,
         }
     }
 
@@ -96,40 +102,28 @@ impl FromStr for StoreUrl {
     fn from_str(url: &str) -> Result<Self, StoreUrlError> {
         // Never the whole URL in a message: behind the scheme it may hold a password.
         let Some((scheme, rest)) = url.split_once(':') else {
-            let message = "a store is a URL: memory:, file:PATH, redis://HOST, postgres://HOST/DATABASE or dynamodb://TABLE";
-            return Err(StoreUrlError { message: message.to_owned(), part: 0..url.len() });
+            let message = format!("a store is a URL: {}", StoreKind::examples());
+            return Err(StoreUrlError { message, part: 0..url.len() });
         };
-        let wrong =
-            |message: String| StoreUrlError { message, part: scheme.len().saturating_add(1)..url.len() };
-        match scheme {
-            "memory" => read_memory(rest).map_err(wrong),
-            "file" if rest.is_empty() => {
-                Err(wrong("the path is missing; write it like file:tollway.state".to_owned()))
-            }
-            "file" => Ok(Self::File(rest.into())),
-            "redis" | "rediss" | "redis+cluster" | "rediss+cluster" | "redis+sentinel"
-            | "rediss+sentinel" => RemoteUrl::redis(url).map(Self::Redis).map_err(wrong),
-            "postgres" | "postgresql" => RemoteUrl::postgres(url).map(Self::Postgres).map_err(wrong),
-            "dynamodb" => RemoteUrl::dynamodb(url).map(Self::DynamoDb).map_err(wrong),
-            _ => {
-                let known = [
-                    "memory",
-                    "file",
-                    "redis",
-                    "rediss",
-                    "redis+cluster",
-                    "redis+sentinel",
-                    "postgres",
-                    "dynamodb",
-                ];
-                let message = format!("{scheme:?} is not a store; {}", suggest::advice(scheme, &known));
-                Err(StoreUrlError { message, part: 0..scheme.len() })
-            }
-        }
+        let Some(kind) = StoreKind::of_scheme(scheme) else {
+            let message = format!("{scheme:?} is not a store; {}", StoreKind::advice(scheme));
+            return Err(StoreUrlError { message, part: 0..scheme.len() });
+        };
+        let part = scheme.len().saturating_add(1)..url.len();
+        kind.read(url, rest).map_err(|message| StoreUrlError { message, part })
     }
 }
 
-fn read_memory(rest: &str) -> Result<StoreUrl, String> {
+/// What stands behind `file:`.
+pub(super) fn read_file(path: &str) -> Result<StoreUrl, String> {
+    match path {
+        "" => Err("the path is missing; write it like file:tollway.state".to_owned()),
+        path => Ok(StoreUrl::File(path.into())),
+    }
+}
+
+/// What stands behind `memory:`.
+pub(super) fn read_memory(rest: &str) -> Result<StoreUrl, String> {
     if rest.is_empty() {
         return Ok(StoreUrl::default());
     }

@@ -1,4 +1,4 @@
-//! Every figure that a limiter or a server tells, in one list: what is exported, documented and tested is made from it.
+//! Every figure that a limiter tells, in one list: what is exported, documented and tested is made from it.
 
 /// What kind of figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,41 +172,8 @@ pub(super) static CONFIG_WRONG: Metric = metric(
     "1 while the config file is wrong and the one before it in force, else 0",
 );
 
-/// Connections of a server that are open.
-pub static CONNECTIONS_OPEN: Metric = metric(
-    "tollway_connections_open",
-    Gauge,
-    "connections",
-    &["door"],
-    "connections to `tollway serve` that are open, by what they are for: decisions, grpc, resp or administration",
-);
-/// Connections of a server that waited for a place.
-pub static CONNECTIONS_WAITED: Metric = metric(
-    "tollway_connections_waited_total",
-    Counter,
-    "connections",
-    &["door"],
-    "connections that came when every place was taken and waited for one; those behind them wait in the kernel, uncounted",
-);
-/// Connections that a server turned away.
-pub static CONNECTIONS_TURNED_AWAY: Metric = metric(
-    "tollway_connections_turned_away_total",
-    Counter,
-    "connections",
-    &["door"],
-    "connections that were closed at once: their address had as many as one may have",
-);
-/// Connections that a server cut off.
-pub static CONNECTIONS_CUT_OFF: Metric = metric(
-    "tollway_connections_cut_off_total",
-    Counter,
-    "connections",
-    &["door"],
-    "connections whose client was too slow with the head of a request or a TLS handshake, or in reading its answers",
-);
-
 /// All of them, in the order in which they are told.
-pub static METRICS: [&Metric; 22] = [
+pub static METRICS: [&Metric; 18] = [
     &TOKENS_ACQUIRED,
     &TOKENS_AVAILABLE,
     &ACQUISITION_FAILURES,
@@ -225,8 +192,4 @@ pub static METRICS: [&Metric; 22] = [
     &ACQUISITION_SLOW,
     &CONFIG_RELOADS,
     &CONFIG_WRONG,
-    &CONNECTIONS_OPEN,
-    &CONNECTIONS_WAITED,
-    &CONNECTIONS_TURNED_AWAY,
-    &CONNECTIONS_CUT_OFF,
 ];

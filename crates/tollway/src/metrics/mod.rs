@@ -14,10 +14,7 @@ use tollway_core::{Name, Policy};
 
 use crate::{Permit, TakeError, Taken};
 
-pub use catalogue::{
-    CONNECTIONS_CUT_OFF, CONNECTIONS_OPEN, CONNECTIONS_TURNED_AWAY, CONNECTIONS_WAITED, METRICS, Metric,
-    MetricKind,
-};
+pub use catalogue::{METRICS, Metric, MetricKind};
 pub(crate) use counts::PolicyCounts;
 pub use gather::{Figure, Sample};
 pub use text::prometheus_text;

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use redis::{Pipeline, RedisResult};
-use tollway::Config;
 use tollway::core::KEY_VERSION;
 
 use super::servers::Server;
+use crate::context::WholeConfig;
 use crate::doctor::finding::{Finding, NAMED_MAX};
 use crate::words;
 
@@ -21,7 +21,7 @@ const PAGES_MAX: usize = 1_000;
 
 /// What was seen of all servers.
 pub(super) struct Seen<'c> {
-    config: &'c Config,
+    config: &'c WholeConfig,
     pub(super) looked_at: u64,
     /// Whether that is all there are.
     pub(super) whole: bool,
@@ -33,7 +33,7 @@ pub(super) struct Seen<'c> {
 }
 
 impl<'c> Seen<'c> {
-    pub(super) fn new(config: &'c Config) -> Self {
+    pub(super) fn new(config: &'c WholeConfig) -> Self {
         let (policies, named) = (HashSet::new(), Vec::new());
         Self { config, looked_at: 0, whole: true, policies, endless: 0, named }
     }
@@ -68,7 +68,9 @@ impl<'c> Seen<'c> {
         let ends: Vec<i64> = question.query_async(server.connection()).await?;
         for (key, end) in keys.into_iter().zip(ends) {
             self.looked_at = self.looked_at.saturating_add(1);
-            if let Some(policy) = counters.policy(&key).filter(|name| self.config.policy(name).is_some()) {
+            if let Some(policy) =
+                counters.policy(&key).filter(|name| self.config.limits().policy(name).is_some())
+            {
                 self.policies.insert(policy.to_owned());
             }
             // A page may tell of a key twice, and -2 is one that has ended meanwhile.

@@ -1,9 +1,10 @@
 //! What a server says of its memory and its disk.
 
+use tollway::Limit;
 use tollway::core::{Algorithm, Calendar, Span};
-use tollway::{Config, Limit};
 
 use super::servers::Server;
+use crate::context::WholeConfig;
 use crate::doctor::finding::{Finding, Findings};
 use crate::words;
 
@@ -31,7 +32,7 @@ impl Info {
     }
 }
 
-pub(super) async fn look_at(config: &Config, server: &mut Server, findings: &mut Findings) {
+pub(super) async fn look_at(config: &WholeConfig, server: &mut Server, findings: &mut Findings) {
     let Some(info) = Info::ask(server).await else { return };
     findings.findings.extend(eviction(&info));
     findings.findings.extend(full(&info));
@@ -78,8 +79,8 @@ fn full(info: &Info) -> Option<Finding> {
     })
 }
 
-fn counts_for_days(config: &Config) -> bool {
-    let policies = config.policies().iter().flat_map(|policy| policy.limits());
+fn counts_for_days(config: &WholeConfig) -> bool {
+    let policies = config.limits().policies().iter().flat_map(|policy| policy.limits());
     config.consumers().is_some_and(|consumers| consumers.enabled) || policies.into_iter().any(is_long)
 }
 

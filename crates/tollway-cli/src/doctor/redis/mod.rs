@@ -9,15 +9,17 @@ mod servers;
 
 use std::collections::HashSet;
 
-use tollway::{ANONYMOUS_POLICY, Config, DescriptorTarget};
+use tollway_consumers::ANONYMOUS_POLICY;
+use tollway_server::DescriptorTarget;
 
 use super::finding::{Finding, Findings, NAMED_MAX};
+use crate::context::WholeConfig;
 use keys::{Counters, Seen};
 use servers::Url;
 pub(super) use servers::{is_at, same_store};
 
 /// Looks at every server behind the URL. A command that a server refuses yields no finding.
-pub(super) async fn look_at(config: &Config, url: &str, findings: &mut Findings) {
+pub(super) async fn look_at(config: &WholeConfig, url: &str, findings: &mut Findings) {
     let Some(url) = Url::read(url) else { return };
     let mut seen = Seen::new(config);
     let counters = Counters::of(&url.prefix);
@@ -47,9 +49,9 @@ fn cut_off(seen: &Seen<'_>) -> Finding {
 }
 
 /// Policies that nothing in the config names and that have no account in the store.
-fn unused_policies(config: &Config, with_meters: &HashSet<String>) -> Option<Finding> {
+fn unused_policies(config: &WholeConfig, with_meters: &HashSet<String>) -> Option<Finding> {
     let named = named(config);
-    let policies = config.policies().iter().map(|policy| policy.name().as_str());
+    let policies = config.limits().policies().iter().map(|policy| policy.name().as_str());
     let unused: Vec<&str> =
         policies.filter(|name| !named.contains(name) && !with_meters.contains(*name)).collect();
     if unused.is_empty() {
@@ -66,8 +68,8 @@ fn unused_policies(config: &Config, with_meters: &HashSet<String>) -> Option<Fin
     ))
 }
 
-fn named(config: &Config) -> HashSet<&str> {
-    let apis = config.apis().iter().filter_map(|api| api.policy()).map(|name| name.as_str());
+fn named(config: &WholeConfig) -> HashSet<&str> {
+    let apis = config.limits().apis().iter().filter_map(|api| api.policy()).map(|name| name.as_str());
     let server = config.server();
     let descriptors = server.into_iter().flat_map(|server| &server.descriptors);
     let descriptors = descriptors.filter_map(|rule| match &rule.target {

@@ -1,7 +1,8 @@
 //! Checks an api's rate settings against the tuning guidance, and against the rate that its policy grants.
 
+use tollway::config::{Api, Millionths, RateSettings};
 use tollway::core::{Algorithm, Calendar, REQUESTS};
-use tollway::{Api, Limit, Millionths, Policy, RateSettings, Span};
+use tollway::{Limit, Policy, Span};
 
 use super::Level::Warning;
 use super::{Finding, documented};

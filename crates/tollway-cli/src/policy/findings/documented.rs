@@ -1,6 +1,7 @@
 //! A rate out of what a vendor says: "about 3 requests a second", "100 rpm", "1,000 calls per 10 minutes".
 
-use tollway::{Millionths, Span};
+use tollway::Span;
+use tollway::config::Millionths;
 
 use super::apis::per_second;
 

@@ -8,8 +8,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::file::{self, ConfigFile};
-use super::{Config, ConfigError};
+use crate::error::ConfigError;
+use crate::file::{self, ConfigFile};
+use crate::sections::FromConfig;
 
 /// How often a watched file is read, unless the caller says otherwise.
 pub const WATCH_INTERVAL: Duration = Duration::from_millis(500);
@@ -29,7 +30,7 @@ pub struct ConfigWatch {
     thread: Option<JoinHandle<()>>,
 }
 
-impl ConfigFile {
+impl<C: FromConfig> ConfigFile<C> {
     /// Watches the file from what it said when it was loaded, reading it every `interval`
     /// (see [`WATCH_INTERVAL`]).
     ///
@@ -41,7 +42,7 @@ impl ConfigFile {
     pub fn watch(
         self,
         interval: Duration,
-        changed: impl FnMut(Result<Config, ConfigError>) + Send + 'static,
+        changed: impl FnMut(Result<C, ConfigError>) + Send + 'static,
     ) -> std::io::Result<ConfigWatch> {
         let looker = Looker {
             // The working folder may change while the watch runs.
@@ -71,11 +72,11 @@ impl Drop for ConfigWatch {
     }
 }
 
-fn run(
+fn run<C: FromConfig>(
     mut looker: Looker,
     interval: Duration,
     stopped: &Receiver<()>,
-    mut changed: impl FnMut(Result<Config, ConfigError>),
+    mut changed: impl FnMut(Result<C, ConfigError>),
 ) {
     let mut pause = interval;
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
@@ -101,7 +102,7 @@ struct Looker {
 
 impl Looker {
     /// Looks once; what there is to tell, if anything.
-    fn look(&mut self) -> Option<Result<Config, ConfigError>> {
+    fn look<C: FromConfig>(&mut self) -> Option<Result<C, ConfigError>> {
         let seen = read_file(&self.path, &self.shown);
         if seen == self.told {
             self.unsettled = None;
@@ -113,7 +114,7 @@ impl Looker {
         }
         self.unsettled = None;
         let news = match &seen {
-            Ok(content) => file::parse(&self.shown, content),
+            Ok(content) => file::parse_file(&self.shown, content),
             Err(error) => Err(error.clone()),
         };
         self.told = seen;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::config::section::Section;
+use tollway_config::Section;
 
 /// Where a token is kept. It does not stand in the config itself, which is read, copied and shown more often than a
 /// secret should be.

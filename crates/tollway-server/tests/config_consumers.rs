@@ -5,16 +5,17 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use tollway::core::WhenStoreFails;
-use tollway::{ANONYMOUS_POLICY, Config, ConsumersConfig, DescriptorTarget, RecordsUrl};
+use tollway_consumers::{ANONYMOUS_POLICY, ConsumersConfig, RecordsUrl};
+use tollway_server::{ConfigWithServer, DescriptorTarget};
 
 fn consumers(text: &str) -> ConsumersConfig {
-    Config::parse(text).unwrap().consumers().unwrap().clone()
+    ConfigWithServer::parse(text).unwrap().consumers().unwrap().clone()
 }
 
 /// C6: every property has a place, and the default that is documented for it.
 #[test]
 fn what_is_not_said_is_as_documented() {
-    assert_eq!(Config::parse("").unwrap().consumers(), None, "off");
+    assert_eq!(ConfigWithServer::parse("").unwrap().consumers(), None, "off");
     let bare = consumers("[consumers]");
     assert_eq!(bare, ConsumersConfig::default());
     assert_eq!(bare.anonymous_per_hour, NonZeroU64::new(1_000));
@@ -58,8 +59,8 @@ fn what_is_said_is_read() {
 #[test]
 fn anonymous_callers_have_a_policy() {
     let of = |text: &str| {
-        let config = Config::parse(text).unwrap();
-        config.policy(ANONYMOUS_POLICY).map(|policy| policy.limits()[0].amount())
+        let config = ConfigWithServer::parse(text).unwrap();
+        config.limits().policy(ANONYMOUS_POLICY).map(|policy| policy.limits()[0].amount())
     };
     assert_eq!(of("[consumers]"), Some(1_000));
     assert_eq!(of("[consumers]\nanonymous_per_hour = 7"), Some(7));
@@ -71,8 +72,8 @@ fn anonymous_callers_have_a_policy() {
 #[test]
 fn descriptors_name_consumers_by_their_last_entry() {
     let rule = "[[server.descriptors]]\ndomain = \"edge\"\nkeys = [\"kind=api\", \"consumer_id\"]\npolicy = \"consumers\"";
-    assert!(Config::parse(rule).is_err(), "there is no such policy without [consumers]");
-    let config = Config::parse(&format!("[consumers]\n{rule}")).unwrap();
+    assert!(ConfigWithServer::parse(rule).is_err(), "there is no such policy without [consumers]");
+    let config = ConfigWithServer::parse(&format!("[consumers]\n{rule}")).unwrap();
     let DescriptorTarget::Policy { policy, subject, .. } = &config.server().unwrap().descriptors[0].target
     else {
         panic!("it counts");
@@ -85,10 +86,11 @@ fn descriptors_name_consumers_by_their_last_entry() {
 #[test]
 fn descriptors_name_anonymous_callers_by_their_last_entry() {
     let rule = "[[server.descriptors]]\ndomain = \"edge\"\nkeys = [\"kind=api\", \"address\"]\npolicy = \"anonymous\"";
-    let of = |text: &str| match &Config::parse(text).unwrap().server().unwrap().descriptors[0].target {
-        DescriptorTarget::Policy { subject, .. } => format!("{subject:?}").contains("[Value(1)]"),
-        other => panic!("it counts: {other:?}"),
-    };
+    let of =
+        |text: &str| match &ConfigWithServer::parse(text).unwrap().server().unwrap().descriptors[0].target {
+            DescriptorTarget::Policy { subject, .. } => format!("{subject:?}").contains("[Value(1)]"),
+            other => panic!("it counts: {other:?}"),
+        };
     assert!(of(&format!("[consumers]\n{rule}")));
     assert!(
         !of(&format!("[policies.anonymous]\nlimits = [\"3 / minute\"]\n{rule}")),
@@ -100,9 +102,9 @@ fn descriptors_name_anonymous_callers_by_their_last_entry() {
 #[test]
 fn anonymous_callers_hold_no_slots() {
     let slots = "[policies.anonymous]\nlimits = [\"5 concurrent\"]\n";
-    assert!(Config::parse(slots).is_ok(), "a policy like any other");
+    assert!(ConfigWithServer::parse(slots).is_ok(), "a policy like any other");
     for section in ["[consumers]", "[server.authorize]\nsubject_headers = [\"x-api-key\"]"] {
-        let error = Config::parse(&format!("{slots}{section}")).unwrap_err();
+        let error = ConfigWithServer::parse(&format!("{slots}{section}")).unwrap_err();
         assert!(error.to_string().contains("cannot have a concurrency limit"), "{error}");
     }
 }

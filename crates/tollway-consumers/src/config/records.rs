@@ -3,11 +3,15 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::config::remote::RemoteUrl;
-use crate::config::section::Section;
+use tollway::StoreUrl;
+use tollway::config::RemoteUrl;
+use tollway_config::Section;
 
 /// The file of records, where the config does not name one.
 const FILE_DEFAULT: &str = "tollway.db";
+
+/// What a URL that is none of them is answered with. It is not shown itself: it may hold a password.
+const KINDS: &str = "records are kept in sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE";
 
 /// Where the records of consumers are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,9 +53,12 @@ impl RecordsUrl {
             Some(("sqlite", path)) if !path.is_empty() && !path.starts_with("//") => {
                 Ok(Self::Sqlite(path.into()))
             }
-            Some(("postgres" | "postgresql", _)) => RemoteUrl::postgres(text).map(Self::Postgres),
-            // Not shown: it may hold a password.
-            _ => Err("records are kept in sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE".to_owned()),
+            Some(("postgres" | "postgresql", _)) => match text.parse() {
+                Ok(StoreUrl::Postgres(url)) => Ok(Self::Postgres(url)),
+                Ok(_) => Err(KINDS.to_owned()),
+                Err(error) => Err(error.to_string()),
+            },
+            _ => Err(KINDS.to_owned()),
         }
     }
 }

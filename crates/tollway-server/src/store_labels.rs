@@ -9,7 +9,7 @@ const SENTINEL_PORT: u16 = 26_379;
 
 /// What is told of the store.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct StoreKind {
+pub(crate) struct StoreLabels {
     /// In the log, as in `Redis issue: ...`.
     pub(crate) in_log: &'static str,
     /// In the administration.
@@ -25,17 +25,11 @@ pub(crate) struct RedisPlace {
     pub(crate) port: u16,
 }
 
-impl StoreKind {
+impl StoreLabels {
     pub(crate) fn of(store: &StoreUrl) -> Self {
-        let (in_log, technology) = match store {
-            StoreUrl::Redis(_) => ("Redis", "REDIS"),
-            StoreUrl::Memory { .. } => ("store", "MEMORY"),
-            StoreUrl::File(_) => ("store", "FILE"),
-            StoreUrl::Postgres(_) => ("store", "POSTGRES"),
-            StoreUrl::DynamoDb(_) => ("store", "DYNAMODB"),
-        };
         let redis = matches!(store, StoreUrl::Redis(_)).then(|| RedisPlace::in_url(&store.to_string()));
-        Self { in_log, technology, redis }
+        let kind = store.kind();
+        Self { in_log: kind.log_name, technology: kind.technology, redis }
     }
 }
 
@@ -71,10 +65,10 @@ mod tests {
             ("redis+cluster://a:7000,b:7001", "a", 7_000),
             ("redis+sentinel://a,b:26380/master/0", "a", 26_379),
         ] {
-            let kind = StoreKind::of(&url.parse().unwrap());
+            let kind = StoreLabels::of(&url.parse().unwrap());
             assert_eq!(kind.redis, Some(RedisPlace { host: host.to_owned(), port }), "{url}");
             assert_eq!((kind.in_log, kind.technology), ("Redis", "REDIS"));
         }
-        assert_eq!(StoreKind::of(&StoreUrl::default()).redis, None);
+        assert_eq!(StoreLabels::of(&StoreUrl::default()).redis, None);
     }
 }

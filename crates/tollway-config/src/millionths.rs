@@ -5,15 +5,10 @@ use std::fmt;
 /// A number of up to six decimals, kept as a whole number of millionths: `0.3` is 300,000 of them.
 ///
 /// ```
-/// let config = tollway::Config::parse(r#"
-///     [apis.notion]
-///     base_url = "https://api.notion.com/v1"
-///     rate = { initial = 2.0, min = 0.3, max = 3.5, increase_step = 0.1, decrease_factor = 0.5 }
-/// "#)?;
-/// let rate = config.api("notion").and_then(|api| api.rate()?.settings()).unwrap();
-/// assert_eq!(rate.min().count(), 300_000);
-/// assert_eq!(rate.min().to_string(), "0.3");
-/// # Ok::<(), tollway::ConfigError>(())
+/// use tollway_config::Millionths;
+///
+/// assert_eq!(Millionths::new(300_000).to_string(), "0.3");
+/// assert_eq!(Millionths::whole(2).count(), 2_000_000);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millionths(u64);
@@ -22,7 +17,7 @@ impl Millionths {
     /// How many make one.
     pub const ONE: u64 = 1_000_000;
     /// The smallest that is not 0.
-    pub(super) const LEAST: Self = Self(1);
+    pub(crate) const LEAST: Self = Self(1);
 
     /// So many millionths.
     pub const fn new(count: u64) -> Self {
@@ -34,10 +29,10 @@ impl Millionths {
         Self(number.saturating_mul(Self::ONE))
     }
 
-    /// The nearest to a number as a file writes it, if it lies within [`Millionths::LEAST`] and `most`.
+    /// The nearest to a number as a file writes it, if it lies within `LEAST` and `most`.
     ///
     /// Doubles are exact enough for it: the bounds are far below 2^53 millionths.
-    pub(super) fn nearest(number: f64, most: Self) -> Option<Self> {
+    pub(crate) fn nearest(number: f64, most: Self) -> Option<Self> {
         let count = (number * Self::ONE as f64).round();
         // Not a number is in no range.
         let fits = (Self::LEAST.0 as f64..=most.0 as f64).contains(&count);

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use tollway_config::{Section, Spanned, suggest};
 use tollway_inbound::address::{AddressRules, ForwardingHeader, Network, NetworkError, Trust};
 use tollway_inbound::headers::HeaderChoice;
-use toml::Spanned;
 
 use super::number;
-use crate::config::section::Section;
-use crate::config::suggest;
 
 const HEADERS: [&str; 2] = ["x-rate-limit", "ratelimit"];
 const HEADERS_EXAMPLE: &str = "[\"x-rate-limit\", \"ratelimit\"]";

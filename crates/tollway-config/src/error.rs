@@ -3,22 +3,15 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::excerpt::Excerpt;
+use crate::excerpt::Excerpt;
 
 /// How many problems of one file are listed; the others are only counted.
 pub const PROBLEMS_MAX: usize = 50;
 
 /// A config that cannot be used, and all that is wrong with it.
 ///
-/// Shown, each problem is a line that editors can jump to, the source line, and a mark under the wrong word:
-///
-/// ```
-/// let error = tollway::Config::parse("[policies.a]\nlimits = ['9 / minit']").unwrap_err();
-/// assert_eq!((error.line(), error.column(), error.word()), (Some(2), Some(16), "minit"));
-/// assert_eq!(error.to_string(), r#"line 2, column 16: "minit" is not a period; did you mean "minute"?
-///   2 | limits = ['9 / minit']
-///     |                ^^^^^"#);
-/// ```
+/// Shown, each problem is a line that editors can jump to, the source line, and a mark under the wrong word; the
+/// [crate](crate)'s documentation has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     file: Option<PathBuf>,
@@ -38,22 +31,22 @@ pub struct ConfigProblem {
 }
 
 impl ConfigError {
-    pub(super) fn new(problems: Vec<ConfigProblem>, unlisted: usize) -> Self {
+    pub(crate) fn new(problems: Vec<ConfigProblem>, unlisted: usize) -> Self {
         Self { file: None, problems, unlisted, not_found: false }
     }
 
     /// Wrong as a whole, not at some place in its text.
-    pub(super) fn whole(message: impl Into<String>, advice: &str) -> Self {
+    pub(crate) fn whole(message: impl Into<String>, advice: &str) -> Self {
         Self::new(vec![ConfigProblem::new(None, "", &message.into(), advice)], 0)
     }
 
     #[must_use]
-    pub(super) fn in_file(self, file: &Path) -> Self {
+    pub(crate) fn in_file(self, file: &Path) -> Self {
         Self { file: Some(file.to_owned()), ..self }
     }
 
     #[must_use]
-    pub(super) fn not_found(self) -> Self {
+    pub(crate) fn not_found(self) -> Self {
         Self { not_found: true, ..self }
     }
 
@@ -104,7 +97,7 @@ impl ConfigError {
 }
 
 impl ConfigProblem {
-    pub(super) fn new(excerpt: Option<Excerpt>, word: &str, message: &str, advice: &str) -> Self {
+    pub(crate) fn new(excerpt: Option<Excerpt>, word: &str, message: &str, advice: &str) -> Self {
         // The engine's messages already say "what; what to do".
         let (message, advice) = match advice {
             "" => message.split_once("; ").unwrap_or((message, "")),

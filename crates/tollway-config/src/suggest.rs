@@ -3,7 +3,7 @@
 use tollway_core::nearest;
 
 /// What to do about an unknown word: the known one that was meant, else all there are.
-pub(super) fn advice(word: &str, known: &[&str]) -> String {
+pub fn advice(word: &str, known: &[&str]) -> String {
     match meant(word, known) {
         Some(meant) => format!("did you mean {meant:?}?"),
         None => format!("known are {}", known.join(", ")),
@@ -11,7 +11,7 @@ pub(super) fn advice(word: &str, known: &[&str]) -> String {
 }
 
 /// The nearest word, or one that begins alike or is contained: `policy` for `policies`, `wait` for `max_wait`.
-pub(super) fn meant<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn meant<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     const ALIKE_CHARS: usize = 4;
     let word = word.to_lowercase();
     let beginning: String = word.chars().take(ALIKE_CHARS).collect();

@@ -1,7 +1,8 @@
 //! `[server]`: how `tollway serve` listens, whom it believes, and what it tells.
 //!
-//! `listen` knows addresses to listen at, `access` secrets and certificates, `inbound` what is said of requests,
-//! `descriptors` what Envoy's stand for, `subject_template` whom they count for, `number` whole numbers within bounds.
+//! `whole` reads it together with all other sections that the server needs, `listen` knows addresses to listen at, `access`
+//! secrets and certificates, `inbound` what is said of requests, `descriptors` what Envoy's stand for, `subject_template` whom
+//! they count for, `number` whole numbers within bounds.
 
 mod access;
 mod descriptors;
@@ -9,6 +10,7 @@ mod inbound;
 mod listen;
 mod number;
 mod subject_template;
+mod whole;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +18,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollway_core::{Policy, Span};
+use tollway::{Policy, Span};
+use tollway_config::Section;
+use tollway_consumers::ANONYMOUS_POLICY;
 use tollway_inbound::address::AddressRules;
 use tollway_inbound::headers::HeaderChoice;
 
@@ -24,13 +28,9 @@ pub use access::{TlsFiles, Token};
 pub use descriptors::{DescriptorRule, DescriptorTarget, ENTRIES_PER_RULE_MAX, EntryPattern, ValuePattern};
 pub use listen::ListenAddress;
 pub use subject_template::{SubjectPiece, SubjectTemplate};
+pub use whole::ConfigWithServer;
 
-use super::section::Section;
-
-/// The policy of those who come without credentials, counted by address.
-pub const ANONYMOUS_POLICY: &str = "anonymous";
-
-/// What it allows if the file has no such policy.
+/// What the policy of callers without credentials allows if the file has none.
 const ANONYMOUS_LIMIT: &str = "1000 requests / hour from first call";
 
 /// The most worker threads: more than any machine of today has cores.
@@ -129,7 +129,7 @@ impl ServerConfig {
     }
 
     /// Relative paths are meant from the file's folder.
-    pub(super) fn in_folder(&mut self, folder: &Path) {
+    fn in_folder(&mut self, folder: &Path) {
         let sockets = [Some(&mut self.listen), self.admin.as_mut(), self.grpc.as_mut(), self.resp.as_mut()];
         let sockets = sockets.into_iter().flatten();
         let sockets = sockets.filter_map(ListenAddress::path_mut);
@@ -142,17 +142,16 @@ impl ServerConfig {
         }
     }
 
-    /// The policy of those without credentials, where credentials are looked for and the file has none.
-    pub(super) fn missing_policy(&self, policies: &[Arc<Policy>]) -> Option<Arc<Policy>> {
-        let known = policies.iter().any(|policy| policy.name().as_str() == ANONYMOUS_POLICY);
-        let needed = !self.subject_headers.is_empty() && !known;
+    /// The policy of those without credentials, where credentials are looked for.
+    fn anonymous_policy(&self) -> Option<Arc<Policy>> {
+        let needed = !self.subject_headers.is_empty();
         needed.then(|| Policy::new(ANONYMOUS_POLICY, [ANONYMOUS_LIMIT]).ok().map(Arc::new)).flatten()
     }
 }
 
 /// What the section says; what is wrong with it is in the report. `names` are those of the policies that may be
 /// named; `policies` are those of them that nothing is wrong with.
-pub(super) fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> ServerConfig {
+fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> ServerConfig {
     let base = ServerConfig::default();
     let listen = listen::read(&mut section, "listen", "127.0.0.1:8080").unwrap_or(base.listen);
     let admin = listen::read(&mut section, "admin", "127.0.0.1:9090");

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::config::section::Section;
+use tollway_config::Section;
 
 /// What a mode can say of a socket: who may read and write. The bits beyond mean nothing there.
 const MODE_MAX: u32 = 0o777;
@@ -13,7 +13,7 @@ const MODE_MAX: u32 = 0o777;
 /// Where a server listens.
 ///
 /// ```
-/// use tollway::ListenAddress;
+/// use tollway_server::ListenAddress;
 ///
 /// assert!(matches!("127.0.0.1:8080".parse(), Ok(ListenAddress::Tcp(_))));
 /// let socket = "unix:/run/tollway.sock?mode=0660".parse();

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use tollway_core::{Name, Policy, REQUESTS};
-use toml::Spanned;
+use tollway::core::REQUESTS;
+use tollway::{Name, Policy};
+use tollway_config::{Section, Spanned, suggest, type_words};
+use tollway_consumers::{ANONYMOUS_POLICY, CONSUMERS_POLICY};
 
-use super::ANONYMOUS_POLICY;
 use super::inbound::words;
 use super::subject_template::SubjectTemplate;
-use crate::config::consumers::CONSUMERS_POLICY;
-use crate::config::section::{Section, type_words};
-use crate::config::suggest;
 
 /// The most entries of a rule: more than any proxy's configuration nests, and few enough to try all that could match.
 pub const ENTRIES_PER_RULE_MAX: usize = 8;
@@ -221,11 +219,12 @@ fn check_policy(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Config;
+    use crate::ConfigWithServer;
 
     fn rules(text: &str) -> Vec<DescriptorRule> {
         let text = format!("[policies.p]\nlimits = [\"1 / day\", \"9 tokens / day\"]\n{text}");
-        Config::parse(&text).unwrap_or_else(|error| panic!("{error}")).server().unwrap().descriptors.clone()
+        let config = ConfigWithServer::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+        config.server().unwrap().descriptors.clone()
     }
 
     #[test]

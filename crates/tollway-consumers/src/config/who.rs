@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::config::section::Section;
+use tollway_config::Section;
 
 /// How a request shows which consumer calls. Without either way, every caller over HTTP is anonymous; Envoy names consumers
 /// by descriptors in any case.

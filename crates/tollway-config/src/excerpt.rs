@@ -8,7 +8,7 @@ const CHARS_AROUND: usize = 100;
 
 /// One line of the source, fit to be shown, and where in it the word stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Excerpt {
+pub(crate) struct Excerpt {
     line: usize,
     column: usize,
     /// The line, or the part of it around the word.
@@ -21,7 +21,7 @@ pub(super) struct Excerpt {
 
 impl Excerpt {
     /// The place of `word` (a byte range) in `text`. A word over several lines is marked to the end of its first.
-    pub(super) fn of(text: &str, word: &Range<usize>) -> Self {
+    pub(crate) fn of(text: &str, word: &Range<usize>) -> Self {
         let start = boundary(text, word.start);
         let (before, after) = text.split_at_checked(start).unwrap_or((text, ""));
         let line_start = before.rfind('\n').map_or(0, |newline| newline.saturating_add(1));
@@ -47,12 +47,12 @@ impl Excerpt {
         }
     }
 
-    pub(super) fn line(&self) -> usize {
+    pub(crate) fn line(&self) -> usize {
         self.line
     }
 
     /// In characters, counted from 1.
-    pub(super) fn column(&self) -> usize {
+    pub(crate) fn column(&self) -> usize {
         self.column
     }
 }

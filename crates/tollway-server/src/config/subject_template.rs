@@ -3,7 +3,7 @@
 //! No two descriptors of one rule make the same subject unless their values are the same: between two values there is always
 //! a character that is escaped inside of them.
 
-use crate::config::suggest;
+use tollway_config::suggest;
 
 /// A subject with places for values.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,11 +6,11 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeTable;
 
-use super::error::{ConfigError, ConfigProblem, PROBLEMS_MAX};
-use super::excerpt::Excerpt;
+use crate::error::{ConfigError, ConfigProblem, PROBLEMS_MAX};
+use crate::excerpt::Excerpt;
 
 /// The text that is read, and what was found wrong so far.
-pub(super) struct Report<'a> {
+pub struct Report<'a> {
     text: &'a str,
     found: RefCell<Vec<Found>>,
 }
@@ -23,12 +23,12 @@ struct Found {
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self { text, found: RefCell::new(Vec::new()) }
     }
 
     /// The text's tables; nothing if it is not TOML, because what could be saved of it would only mislead.
-    pub(super) fn tables(&self) -> Option<Spanned<DeTable<'a>>> {
+    pub(crate) fn tables(&self) -> Option<Spanned<DeTable<'a>>> {
         let (root, errors) = DeTable::parse_recoverable(self.text);
         let mut line_end = 0;
         for error in &errors {
@@ -45,12 +45,12 @@ impl<'a> Report<'a> {
     }
 
     /// This is wrong there. Without advice of its own, the message may say "what; what to do".
-    pub(super) fn problem(&self, at: Range<usize>, message: impl Into<String>, advice: impl Into<String>) {
+    pub fn problem(&self, at: Range<usize>, message: impl Into<String>, advice: impl Into<String>) {
         self.found.borrow_mut().push(Found { at, message: message.into(), advice: advice.into() });
     }
 
     /// This is wrong at `part` of a string's value.
-    pub(super) fn problem_in(
+    pub fn problem_in(
         &self,
         string: &Spanned<&str>,
         part: Range<usize>,
@@ -65,7 +65,7 @@ impl<'a> Report<'a> {
     }
 
     /// This is wrong with a string.
-    pub(super) fn problem_with(
+    pub fn problem_with(
         &self,
         string: &Spanned<&str>,
         message: impl Into<String>,
@@ -75,12 +75,12 @@ impl<'a> Report<'a> {
     }
 
     /// How much was found wrong so far.
-    pub(super) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.found.borrow().len()
     }
 
     /// What was read, if nothing was found wrong.
-    pub(super) fn finish<T>(self, read: Option<T>) -> Result<T, ConfigError> {
+    pub(crate) fn finish<T>(self, read: Option<T>) -> Result<T, ConfigError> {
         let mut found = self.found.into_inner();
         match read {
             Some(read) if found.is_empty() => Ok(read),

@@ -2,9 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use toml::de::DeValue;
-
-use crate::config::section::{Section, type_words};
+use tollway_config::{DeValue, Section, type_words};
 
 pub(super) fn read(
     section: &mut Section<'_>,

@@ -5,7 +5,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::{Config, ConfigError};
+use crate::error::ConfigError;
+use crate::report::Report;
+use crate::section::Section;
+use crate::sections::FromConfig;
 
 /// The largest config file, in bytes.
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
@@ -20,18 +23,18 @@ pub const CONFIG_VARIABLE: &str = "TOLLWAY_CONFIG";
 ///
 /// See [`ConfigFile::watch`].
 #[derive(Clone, Debug)]
-pub struct ConfigFile {
-    pub(super) path: PathBuf,
-    pub(super) content: Vec<u8>,
-    pub(super) config: Config,
+pub struct ConfigFile<C> {
+    pub(crate) path: PathBuf,
+    pub(crate) content: Vec<u8>,
+    pub(crate) config: C,
 }
 
-impl ConfigFile {
+impl<C: FromConfig> ConfigFile<C> {
     /// Reads the config file at `path`.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let path = path.as_ref().to_owned();
         let content = read(&path, &path)?;
-        let config = parse(&path, &content)?;
+        let config = parse_file(&path, &content)?;
         Ok(Self { path, content, config })
     }
 
@@ -41,18 +44,45 @@ impl ConfigFile {
     }
 
     /// What it said when it was read.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &C {
         &self.config
     }
 
     /// What it said when it was read.
-    pub fn into_config(self) -> Config {
+    pub fn into_config(self) -> C {
         self.config
     }
 }
 
+/// Reads a config out of its text.
+pub fn parse<C: FromConfig>(text: &str) -> Result<C, ConfigError> {
+    check_size(text.len())?;
+    let report = Report::new(text);
+    let config = report.tables().map(|tables| {
+        let mut root = Section::root(&report, tables.get_ref());
+        let config = C::read(&mut root);
+        root.finish_file();
+        config
+    });
+    report.finish(config)
+}
+
+/// Reads the config file at `path` as an earlier version of `current`: paths in it are meant from there.
+pub fn load_earlier<C: FromConfig>(path: impl AsRef<Path>, current: &Path) -> Result<C, ConfigError> {
+    let path = path.as_ref();
+    let folder = current.parent().unwrap_or(Path::new(""));
+    parse_in(folder, path, &read(path, path)?)
+}
+
+/// Where the config file is: the explicit path, else what `$TOLLWAY_CONFIG` names, else `./tollway.toml`.
+///
+/// Where there is no such file, the error says where it was looked for ([`ConfigError::is_not_found`]).
+pub fn find_path(explicit: Option<&Path>) -> Result<PathBuf, ConfigError> {
+    find(explicit, std::env::var_os(CONFIG_VARIABLE), Path::new("."))
+}
+
 /// The bytes of the file at `path`; errors call it `shown`.
-pub(super) fn read(path: &Path, shown: &Path) -> Result<Vec<u8>, ConfigError> {
+pub(crate) fn read(path: &Path, shown: &Path) -> Result<Vec<u8>, ConfigError> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => ConfigError::whole("there is no such file", "").not_found(),
         _ => ConfigError::whole(format!("the file cannot be read: {error}"), ""),
@@ -68,20 +98,24 @@ pub(super) fn read(path: &Path, shown: &Path) -> Result<Vec<u8>, ConfigError> {
     Ok(content)
 }
 
-pub(super) fn parse(path: &Path, content: &[u8]) -> Result<Config, ConfigError> {
+pub(crate) fn parse_file<C: FromConfig>(path: &Path, content: &[u8]) -> Result<C, ConfigError> {
     parse_in(path.parent().unwrap_or(Path::new("")), path, content)
 }
 
 /// As if the file stood in this folder.
-pub(super) fn parse_in(folder: &Path, path: &Path, content: &[u8]) -> Result<Config, ConfigError> {
+fn parse_in<C: FromConfig>(folder: &Path, path: &Path, content: &[u8]) -> Result<C, ConfigError> {
     let config = match std::str::from_utf8(content) {
-        Ok(text) => Config::parse(text),
+        Ok(text) => parse::<C>(text),
         Err(error) => Err(not_text(content, error.valid_up_to())),
     };
-    config.map(|config| config.in_folder(folder)).map_err(|error| error.in_file(path))
+    let in_folder = |mut config: C| {
+        config.in_folder(folder);
+        config
+    };
+    config.map(in_folder).map_err(|error| error.in_file(path))
 }
 
-pub(super) fn check_size(bytes: usize) -> Result<(), ConfigError> {
+fn check_size(bytes: usize) -> Result<(), ConfigError> {
     if bytes > CONFIG_BYTES_MAX {
         let message = format!("a config of more than {CONFIG_BYTES_MAX} bytes is not read");
         return Err(ConfigError::whole(message, "check that it is the right file"));
@@ -91,7 +125,7 @@ pub(super) fn check_size(bytes: usize) -> Result<(), ConfigError> {
 
 fn not_text(content: &[u8], good: usize) -> ConfigError {
     let text = String::from_utf8_lossy(content);
-    let report = super::Report::new(&text);
+    let report = Report::new(&text);
     // Everything before the first bad byte is the same in both.
     report.problem(
         good..good.saturating_add(1),
@@ -105,11 +139,7 @@ fn not_text(content: &[u8], good: usize) -> ConfigError {
 }
 
 /// The explicit path, else the variable's, else the file of the folder; the first that is named must be there.
-pub(super) fn find(
-    explicit: Option<&Path>,
-    variable: Option<OsString>,
-    folder: &Path,
-) -> Result<PathBuf, ConfigError> {
+fn find(explicit: Option<&Path>, variable: Option<OsString>, folder: &Path) -> Result<PathBuf, ConfigError> {
     let variable = variable.filter(|path| !path.is_empty()).map(PathBuf::from);
     let (path, message, advice) = match (explicit, variable) {
         (Some(path), _) => (path.to_owned(), "there is no such file".to_owned(), "check the path"),

@@ -9,16 +9,16 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 
+use tollway::Config;
+use tollway_config::{ConfigError, ConfigFile, DeValue, FromConfig, Section, type_words};
 use tollway_core::bounds::AMOUNT_MAX;
 use tollway_core::{Period, Policy, WhenStoreFails};
-use toml::de::DeValue;
 
 pub use records::RecordsUrl;
 pub use who::{ConsumerTokens, WhoCalls};
 
-use super::policy::WHEN_STORE_FAILS;
-use super::section::{Section, type_words};
-use super::server::ANONYMOUS_POLICY;
+/// The policy of those who come without credentials, counted by address.
+pub const ANONYMOUS_POLICY: &str = "anonymous";
 
 /// The policy of consumers: made of their records, so that a config cannot have it.
 pub const CONSUMERS_POLICY: &str = "consumers";
@@ -62,24 +62,112 @@ impl Default for ConsumersConfig {
 
 impl ConsumersConfig {
     /// Relative paths are meant from the file's folder.
-    pub(super) fn in_folder(&mut self, folder: &Path) {
+    fn in_folder(&mut self, folder: &Path) {
         let paths = self.records.path_mut().into_iter().chain(self.who.path_mut());
         paths.for_each(|path| *path = folder.join(&*path));
     }
 
-    /// The policy of callers without credentials, where the file has none of that name.
-    pub(super) fn missing_policy(&self, policies: &[Arc<Policy>]) -> Option<Arc<Policy>> {
-        if policies.iter().any(|policy| policy.name().as_str() == ANONYMOUS_POLICY) {
-            return None;
-        }
+    /// The policy of callers without credentials, as this section says it.
+    fn anonymous_policy(&self) -> Option<Arc<Policy>> {
         let limit = format!("{} requests / {} from first call", self.anonymous_per_hour?, Period::Hour);
         let policy = Policy::new(ANONYMOUS_POLICY, [limit.as_str()]).ok()?;
         Some(Arc::new(policy.with_when_store_fails(self.when_store_fails)))
     }
 }
 
+/// What a config file says of limits, and of consumers.
+///
+/// ```
+/// use tollway_consumers::{ANONYMOUS_POLICY, ConfigWithConsumers};
+///
+/// let config = ConfigWithConsumers::parse("[consumers]\nheader = 'x-consumer-id'")?;
+/// assert!(config.consumers().is_some_and(|consumers| consumers.enabled));
+/// assert!(config.limits().policy(ANONYMOUS_POLICY).is_some(), "made of what [consumers] says");
+/// # Ok::<(), tollway::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ConfigWithConsumers {
+    limits: Config,
+    consumers: Option<ConsumersConfig>,
+}
+
+impl ConfigWithConsumers {
+    /// Reads a config out of its text.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        tollway_config::parse(text)
+    }
+
+    /// Reads the config file at `path`.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        ConfigFile::load(path).map(ConfigFile::into_config)
+    }
+
+    /// Store, policies and apis, with the policy of callers without credentials.
+    pub fn limits(&self) -> &Config {
+        &self.limits
+    }
+
+    /// How consumers are limited, if it says so.
+    pub fn consumers(&self) -> Option<&ConsumersConfig> {
+        self.consumers.as_ref()
+    }
+
+    /// Store, policies and apis, without the rest.
+    pub fn into_limits(self) -> Config {
+        self.limits
+    }
+
+    /// With this policy, unless it has one of its name.
+    #[must_use]
+    pub fn with_policy(self, policy: Arc<Policy>) -> Self {
+        Self { limits: self.limits.with_policy(policy), ..self }
+    }
+}
+
+impl FromConfig for ConfigWithConsumers {
+    fn read(root: &mut Section<'_>) -> Self {
+        check_policy_name(root);
+        let limits = Config::read(root);
+        let Some(consumers) = root.section("consumers").map(read) else {
+            return Self { limits, consumers: None };
+        };
+        check_anonymous_policy(root, &limits);
+        let limits = match consumers.anonymous_policy() {
+            Some(policy) => limits.with_policy(policy),
+            None => limits,
+        };
+        Self { limits, consumers: Some(consumers) }
+    }
+
+    fn in_folder(&mut self, folder: &Path) {
+        self.limits.in_folder(folder);
+        self.consumers.iter_mut().for_each(|consumers| consumers.in_folder(folder));
+    }
+}
+
+/// Reports a policy of the file that has the name of the consumers' own.
+fn check_policy_name(root: &Section<'_>) {
+    let named = root.names("policies").into_iter().find(|name| *name.get_ref() == CONSUMERS_POLICY);
+    if let Some(name) = named.filter(|_| root.has("consumers")) {
+        let message = "with [consumers], the policy of this name is made of records";
+        root.report().problem(name.span(), message, "give this one another name");
+    }
+}
+
+/// Reports a policy for callers without credentials that cannot be theirs. For whatever reads a section that lets such
+/// callers in.
+pub fn check_anonymous_policy(root: &Section<'_>, limits: &Config) {
+    let named = root.names("policies").into_iter().find(|name| *name.get_ref() == ANONYMOUS_POLICY);
+    let holds_slots = limits.policy(ANONYMOUS_POLICY).is_some_and(|policy| policy.holds_slots());
+    if let Some(name) = named.filter(|_| holds_slots) {
+        let message = "callers without credentials cannot have a concurrency limit: nobody says when their calls are done";
+        let advice = "limit them by time, as in `limits = [\"1000 requests / hour\"]`";
+        root.report().problem(name.span(), message, advice);
+    }
+}
+
 /// What the section says; what is wrong with it is in the report.
-pub(super) fn read(mut section: Section<'_>) -> ConsumersConfig {
+fn read(mut section: Section<'_>) -> ConsumersConfig {
     let base = ConsumersConfig::default();
     let enabled = section.bool("enabled").unwrap_or(base.enabled);
     let records = records::read(&mut section).unwrap_or(base.records);
@@ -89,8 +177,7 @@ pub(super) fn read(mut section: Section<'_>) -> ConsumersConfig {
         Some(amount) => u64::try_from(amount).ok().and_then(NonZeroU64::new),
     };
     let defaults = DEFAULTS.map(|key| amount(&mut section, key).unwrap_or(-1));
-    let when_store_fails =
-        section.choice("when_store_fails", &WHEN_STORE_FAILS).unwrap_or(base.when_store_fails);
+    let when_store_fails = section.when_store_fails().unwrap_or(base.when_store_fails);
     section.finish();
     ConsumersConfig { enabled, records, who, anonymous_per_hour, defaults, when_store_fails }
 }

@@ -2,17 +2,21 @@
 
 use std::ops::Range;
 
-use tollway_core::{Span, read_span};
+use tollway_core::{Span, WhenStoreFails, read_span};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::millionths::Millionths;
-use super::report::Report;
-use super::suggest;
+use crate::millionths::Millionths;
+use crate::report::Report;
+use crate::sections::{SECTIONS, SECTIONS_TO_COME};
+use crate::suggest;
+
+const WHEN_STORE_FAILS: [(&str, WhenStoreFails); 3] =
+    [("local", WhenStoreFails::Local), ("open", WhenStoreFails::Open), ("closed", WhenStoreFails::Closed)];
 
 /// A table that is being read. Every way to take a key reports a wrong type by itself and answers nothing then.
 #[must_use = "finish it, so that unknown keys are found"]
-pub(super) struct Section<'a> {
+pub struct Section<'a> {
     report: &'a Report<'a>,
     /// Its keys from the root, as in `policies.adobe`; empty for the root.
     path: String,
@@ -26,31 +30,27 @@ pub(super) struct Section<'a> {
 
 impl<'a> Section<'a> {
     /// The whole file.
-    pub(super) fn root(report: &'a Report<'a>, table: &'a DeTable<'a>) -> Self {
+    pub(crate) fn root(report: &'a Report<'a>, table: &'a DeTable<'a>) -> Self {
         Self::new(report, String::new(), 0..0, table)
     }
 
     /// A table that stands `at` a place; `path` is how errors call it.
-    pub(super) fn new(
-        report: &'a Report<'a>,
-        path: String,
-        at: Range<usize>,
-        table: &'a DeTable<'a>,
-    ) -> Self {
+    pub fn new(report: &'a Report<'a>, path: String, at: Range<usize>, table: &'a DeTable<'a>) -> Self {
         Self { report, path, at, table, known: Vec::new(), to_come: Vec::new(), missing: Vec::new() }
     }
 
-    pub(super) fn report(&self) -> &'a Report<'a> {
+    /// Where mistakes go.
+    pub fn report(&self) -> &'a Report<'a> {
         self.report
     }
 
     /// How errors call it.
-    pub(super) fn path(&self) -> &str {
+    pub fn path(&self) -> &str {
         &self.path
     }
 
     /// This is wrong with the value of a key, or with the section if it has no such key.
-    pub(super) fn problem(&self, key: &str, message: impl Into<String>, advice: &str) {
+    pub fn problem(&self, key: &str, message: impl Into<String>, advice: &str) {
         match self.table.get(key) {
             Some(value) => match value.get_ref().as_str() {
                 Some(text) => self.report.problem_with(&Spanned::new(value.span(), text), message, advice),
@@ -61,13 +61,13 @@ impl<'a> Section<'a> {
     }
 
     /// A value of any type.
-    pub(super) fn value(&mut self, key: &'static str) -> Option<&'a Spanned<DeValue<'a>>> {
+    pub fn value(&mut self, key: &'static str) -> Option<&'a Spanned<DeValue<'a>>> {
         self.known.push(key);
         self.table.get(key)
     }
 
     /// A string; `example` is shown where it is something else.
-    pub(super) fn string(&mut self, key: &'static str, example: &str) -> Option<Spanned<&'a str>> {
+    pub fn string(&mut self, key: &'static str, example: &str) -> Option<Spanned<&'a str>> {
         let value = self.value(key)?;
         match value.get_ref().as_str() {
             Some(text) => Some(Spanned::new(value.span(), text)),
@@ -76,7 +76,7 @@ impl<'a> Section<'a> {
     }
 
     /// True or false.
-    pub(super) fn bool(&mut self, key: &'static str) -> Option<bool> {
+    pub fn bool(&mut self, key: &'static str) -> Option<bool> {
         let value = self.value(key)?;
         match value.get_ref().as_bool() {
             Some(yes) => Some(yes),
@@ -85,7 +85,7 @@ impl<'a> Section<'a> {
     }
 
     /// A number that must be there, whole or with a fraction, above 0; kept to the nearest millionth.
-    pub(super) fn millionths(
+    pub fn millionths(
         &mut self,
         key: &'static str,
         most: Millionths,
@@ -109,13 +109,13 @@ impl<'a> Section<'a> {
     }
 
     /// A length of time.
-    pub(super) fn span(&mut self, key: &'static str, example: &str) -> Option<Span> {
+    pub fn span(&mut self, key: &'static str, example: &str) -> Option<Span> {
         let text = self.string(key, example)?;
         read_span(text.get_ref()).map_err(|message| self.problem(key, message, "")).ok()
     }
 
     /// One of a few words.
-    pub(super) fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&'static str, T)]) -> Option<T> {
+    pub fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&'static str, T)]) -> Option<T> {
         let (example, _) = words.first()?;
         let text = self.string(key, example)?;
         if let Some((_, choice)) = words.iter().find(|(word, _)| word == text.get_ref()) {
@@ -127,8 +127,13 @@ impl<'a> Section<'a> {
         None
     }
 
+    /// `when_store_fails`, which several sections have.
+    pub fn when_store_fails(&mut self) -> Option<WhenStoreFails> {
+        self.choice("when_store_fails", &WHEN_STORE_FAILS)
+    }
+
     /// A list of values of any type.
-    pub(super) fn list(&mut self, key: &'static str, example: &str) -> Option<&'a [Spanned<DeValue<'a>>]> {
+    pub fn list(&mut self, key: &'static str, example: &str) -> Option<&'a [Spanned<DeValue<'a>>]> {
         let value = self.value(key)?;
         match value.get_ref().as_array() {
             Some(array) => Some(array.as_ref()),
@@ -137,14 +142,14 @@ impl<'a> Section<'a> {
     }
 
     /// A table under this one.
-    pub(super) fn section(&mut self, key: &'static str) -> Option<Section<'a>> {
+    pub fn section(&mut self, key: &'static str) -> Option<Section<'a>> {
         self.known.push(key);
         let (name, value) = self.table.get_key_value(key)?;
         self.below(name, value)
     }
 
     /// The tables under a key that names them freely, as in `[policies.NAME]`.
-    pub(super) fn named_sections(&mut self, key: &'static str) -> Vec<(Spanned<&'a str>, Section<'a>)> {
+    pub fn named_sections(&mut self, key: &'static str) -> Vec<(Spanned<&'a str>, Section<'a>)> {
         let Some(all) = self.section(key) else { return Vec::new() };
         let named = |(name, value): (&'a Spanned<_>, &'a Spanned<_>)| {
             Some((Spanned::new(name.span(), AsRef::<str>::as_ref(name.get_ref())), all.below(name, value)?))
@@ -152,8 +157,17 @@ impl<'a> Section<'a> {
         all.table.iter().filter_map(named).collect()
     }
 
+    /// The names of those tables, also of those with something wrong in them, whoever reads them.
+    pub fn names(&self, key: &str) -> Vec<Spanned<&'a str>> {
+        let tables = self.table.get(key).and_then(|value| value.get_ref().as_table());
+        let named = |(name, value): (&'a Spanned<DeString<'a>>, &'a Spanned<DeValue<'a>>)| {
+            value.get_ref().is_table().then(|| Spanned::new(name.span(), name.get_ref().as_ref()))
+        };
+        tables.into_iter().flatten().filter_map(named).collect()
+    }
+
     /// A key that the format has and this version does not.
-    pub(super) fn not_yet(&mut self, key: &'static str) {
+    pub fn not_yet(&mut self, key: &'static str) {
         self.to_come.push(key);
         if let Some((name, _)) = self.table.get_key_value(key) {
             let shown = if self.path.is_empty() { format!("[{key}]") } else { format!("`{key}`") };
@@ -163,11 +177,7 @@ impl<'a> Section<'a> {
     }
 
     /// A value of any type that must be there; `example` is shown where it is not.
-    pub(super) fn required(
-        &mut self,
-        key: &'static str,
-        example: &'static str,
-    ) -> Option<&'a Spanned<DeValue<'a>>> {
+    pub fn required(&mut self, key: &'static str, example: &'static str) -> Option<&'a Spanned<DeValue<'a>>> {
         let value = self.value(key);
         if value.is_none() {
             self.missing.push((key, example));
@@ -176,17 +186,30 @@ impl<'a> Section<'a> {
     }
 
     /// Whether it has this key.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
     /// Whether it has a key that nobody took so far.
-    pub(super) fn has_unknown(&self) -> bool {
+    pub fn has_unknown(&self) -> bool {
         self.unknown().next().is_some()
     }
 
+    /// Reports every section of the file that is none, whether or not its part is linked into this program.
+    pub(crate) fn finish_file(mut self) {
+        debug_assert!(
+            self.known.iter().all(|key| SECTIONS.contains(key)),
+            "SECTIONS names all that are read"
+        );
+        self.known = SECTIONS.to_vec();
+        for key in SECTIONS_TO_COME {
+            self.not_yet(key);
+        }
+        self.finish();
+    }
+
     /// Reports every key that nobody took, each with the known one that was meant, and every key that is missing.
-    pub(super) fn finish(self) {
+    pub fn finish(self) {
         let mut misspelt = Vec::new();
         for name in self.unknown() {
             let key: &str = name.get_ref();
@@ -239,7 +262,7 @@ impl<'a> Section<'a> {
 }
 
 /// The type of a value, as errors call it.
-pub(super) fn type_words(value: &DeValue<'_>) -> &'static str {
+pub fn type_words(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "a whole number",

@@ -1,0 +1,56 @@
+//! The config file as such: found, read, walked section by section, and followed while it changes.
+//!
+//! This crate knows the names of all sections and the meaning of none. Each crate reads the sections of its own part: it
+//! implements [`FromConfig`] and takes keys from a [`Section`]. Every mistake goes to the [`Report`], so that one reading
+//! finds all of them. A section that no linked crate reads is skipped; a name that is not in [`SECTIONS`] is a mistake.
+//!
+//! ```
+//! use std::path::Path;
+//! use tollway_config::{FromConfig, Section, parse};
+//!
+//! struct Url(Option<String>);
+//!
+//! impl FromConfig for Url {
+//!     fn read(root: &mut Section<'_>) -> Self {
+//!         let Some(mut store) = root.section("store") else { return Self(None) };
+//!         let url = store.string("url", "memory:").map(|url| (*url.get_ref()).to_owned());
+//!         store.finish(); // Reports every key that was not taken.
+//!         Self(url)
+//!     }
+//!
+//!     fn in_folder(&mut self, _: &Path) {}
+//! }
+//!
+//! assert_eq!(parse::<Url>("[store]\nurl = 'memory:'\n[server]\nworkers = 2")?.0.as_deref(), Some("memory:"));
+//! let error = parse::<Url>("[store]\nulr = 'memory:'").map(|_| ()).unwrap_err();
+//! assert_eq!((error.line(), error.column(), error.word()), (Some(2), Some(1), "ulr"));
+//! assert_eq!(error.to_string(), r#"line 2, column 1: "ulr" is not a key of [store]; did you mean "url"?
+//!   2 | ulr = 'memory:'
+//!     | ^^^"#);
+//! # Ok::<(), tollway_config::ConfigError>(())
+//! ```
+//!
+//! Where to look: `file` finds and reads the text, `section` walks over its tables, `report` collects what is wrong,
+//! `error` and `excerpt` show it, `suggest` guesses what was meant, `watch` sees changes, `sections` names them all.
+
+mod error;
+mod excerpt;
+mod file;
+mod millionths;
+mod report;
+mod section;
+mod sections;
+pub mod suggest;
+mod watch;
+
+pub use error::{ConfigError, ConfigProblem, PROBLEMS_MAX};
+pub use file::{CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, ConfigFile, find_path, load_earlier, parse};
+pub use millionths::Millionths;
+pub use report::Report;
+pub use section::{Section, type_words};
+pub use sections::{FromConfig, SECTIONS};
+pub use watch::{ConfigWatch, WATCH_INTERVAL};
+
+/// What a [`Section`] hands out: a value of TOML, and the place where it stands.
+pub use toml::Spanned;
+pub use toml::de::{DeInteger, DeValue};

@@ -1,0 +1,93 @@
+//! The whole file, as far as a server reads it: limits, consumers, and the server itself.
+
+use std::path::Path;
+
+use tollway::Config;
+use tollway_config::{ConfigError, ConfigFile, FromConfig, Section};
+use tollway_consumers::{
+    ANONYMOUS_POLICY, CONSUMERS_POLICY, ConfigWithConsumers, ConsumersConfig, check_anonymous_policy,
+};
+
+use super::ServerConfig;
+
+/// What a config file says of limits, of consumers and of the server.
+///
+/// ```
+/// let config = tollway_server::ConfigWithServer::parse("[server]\nlisten = '127.0.0.1:9000'")?;
+/// assert_eq!(config.server().map(|server| server.listen.to_string()).as_deref(), Some("127.0.0.1:9000"));
+/// # Ok::<(), tollway::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ConfigWithServer {
+    callers: ConfigWithConsumers,
+    server: Option<ServerConfig>,
+}
+
+impl ConfigWithServer {
+    /// Reads a config out of its text.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        tollway_config::parse(text)
+    }
+
+    /// Reads the config file at `path`.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        ConfigFile::load(path).map(ConfigFile::into_config)
+    }
+
+    /// Reads the config file at `path` as an earlier version of `current`: paths in it are meant from there.
+    pub fn load_earlier(path: impl AsRef<Path>, current: &Path) -> Result<Self, ConfigError> {
+        tollway_config::load_earlier(path, current)
+    }
+
+    /// Finds the config file and reads it; see [`Config::find_path`].
+    pub fn find(explicit: Option<&Path>) -> Result<Self, ConfigError> {
+        Self::load(Config::find_path(explicit)?)
+    }
+
+    /// Store, policies and apis, with the policy of callers without credentials where there may be such.
+    pub fn limits(&self) -> &Config {
+        self.callers.limits()
+    }
+
+    /// The same, without the rest.
+    pub fn into_limits(self) -> Config {
+        self.callers.into_limits()
+    }
+
+    /// How `tollway serve` is to serve, if it says so.
+    pub fn server(&self) -> Option<&ServerConfig> {
+        self.server.as_ref()
+    }
+
+    /// How consumers are limited, if it says so.
+    pub fn consumers(&self) -> Option<&ConsumersConfig> {
+        self.callers.consumers()
+    }
+}
+
+impl FromConfig for ConfigWithServer {
+    fn read(root: &mut Section<'_>) -> Self {
+        let callers = ConfigWithConsumers::read(root);
+        // Also those with something wrong in them: a rule that names one is not wrong, too.
+        let mut names: Vec<&str> = root.names("policies").into_iter().map(|name| *name.get_ref()).collect();
+        if callers.consumers().is_some() {
+            names.extend([CONSUMERS_POLICY, ANONYMOUS_POLICY]);
+        }
+        let policies = callers.limits().policies();
+        let server = root.section("server").map(|section| super::read(section, &names, policies));
+        let anonymous = server.as_ref().and_then(ServerConfig::anonymous_policy);
+        if anonymous.is_some() && callers.consumers().is_none() {
+            check_anonymous_policy(root, callers.limits());
+        }
+        let callers = match anonymous {
+            Some(policy) => callers.with_policy(policy),
+            None => callers,
+        };
+        Self { callers, server }
+    }
+
+    fn in_folder(&mut self, folder: &Path) {
+        self.callers.in_folder(folder);
+        self.server.iter_mut().for_each(|server| server.in_folder(folder));
+    }
+}
