@@ -56,6 +56,7 @@ mod policy;
 mod setting;
 mod share;
 mod store;
+mod store_url;
 mod time;
 
 pub use algorithm::{Bucket, Meter, Sliding, Slot, State, Window};
@@ -85,4 +86,5 @@ pub use store::{
     Answer, Begun, Booking, Fault, Operation, Outcome, Outcomes, Party, Retry, Settled, Store, StoreError,
     StoreResult, Terms, Verb,
 };
+pub use store_url::StoreUrlParts;
 pub use time::{Clock, Span, Timestamp};
