@@ -214,6 +214,40 @@ fn every_format_gives_the_same_answer() {
     assert_eq!(counts(&bytes), [(8, 0)], "750 and 950 in the first minute");
 }
 
+/// A quoted field of CSV may hold ends of lines, among the lines that the format is told from and behind them.
+#[test]
+fn csv_fields_may_span_lines() {
+    let home = home();
+    let line = |(time, team, tokens)| {
+        format!(
+            "\"{team}\nof two lines\",2026-11-15 {time},\"{}\n\nsaid \"\"yes\"\"\",{tokens}\n",
+            "x\n".repeat(8)
+        )
+    };
+    let log = "user,timestamp,note,tokens\n".to_owned() + &TRAFFIC.into_iter().map(line).collect::<String>();
+    home.write("notes.csv", &log);
+    home.write("windows.csv", log.replace('\n', "\r\n"));
+    for log in ["notes.csv", "windows.csv"] {
+        let found = answer(&home, &[log, "--policy", "api"]);
+        assert_eq!(counts(&found), [(6, 2)], "{log}");
+        assert_eq!(found["most_calls"]["subjects"][0]["subject"], "team-a\nof two lines", "{log}");
+        let (exit, _, errors) = home.run(&["simulate", log, "--policy", "api"]);
+        assert_eq!((exit, errors.contains("skipped")), (0, false), "{log}: {errors}");
+    }
+}
+
+/// A quote that is never closed costs its own line, and those behind it are read.
+#[test]
+fn unclosed_quote_costs_one_line() {
+    let home = home();
+    let lines = (0..200).map(|_| "1794744000,a\n").collect::<String>();
+    home.write("quote.csv", format!("time,subject\n1794744000,\"a\n{lines}"));
+    let (_, text, errors) = home.run(&["simulate", "quote.csv", "--policy", "api", "--json"]);
+    assert!(errors.contains("line 2 is skipped: a quote is not closed"), "{errors}");
+    let found: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(counts(&found), [(3, 197)]);
+}
+
 /// Fields under names of the user's own; times as numbers.
 #[test]
 fn fields_can_be_named() {

@@ -58,6 +58,7 @@ mod policy;
 mod setting;
 mod share;
 mod store;
+mod store_url;
 mod time;
 
 pub use algorithm::{Bucket, Meter, Sliding, Slot, State, Window};
@@ -84,4 +85,5 @@ pub use policy::{Lease, Policy, PolicyError, PolicyKey, WhenStoreFails};
 pub use setting::{Setting, SettingChange, SettingList, Settings, SettingsAnswer};
 pub use share::{LocalShare, LocalShareError};
 pub use store::{Answer, Begun, Fault, Outcome, Outcomes, Retry, Settled, Store, StoreError, StoreResult};
+pub use store_url::StoreUrlParts;
 pub use time::{Clock, Span, Timestamp};

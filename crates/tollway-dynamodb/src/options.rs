@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use tollway_aws::{Access, Connect};
-use tollway_core::nearest;
+use tollway_core::{StoreUrlParts, nearest};
 
 use crate::minute::{Layout, table_of_environment};
 
@@ -50,14 +50,10 @@ impl FromStr for DynamoOptions {
     type Err = DynamoUrlError;
 
     fn from_str(url: &str) -> Result<Self, DynamoUrlError> {
-        let Some(rest) = url.strip_prefix("dynamodb://") else {
-            return Err(wrong("a DynamoDB URL begins with dynamodb://"));
-        };
-        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (access, table) = match place.rsplit_once('@') {
-            Some((access, table)) => (Some(read_access(access)?), table),
-            None => (None, place),
-        };
+        let parts = StoreUrlParts::read(url).filter(|parts| parts.scheme == "dynamodb");
+        let parts = parts.ok_or_else(|| wrong("a DynamoDB URL begins with dynamodb://"))?;
+        let access = parts.user_info.map(read_access).transpose()?;
+        let table = parts.place;
         let connect = Connect { access, timeout: Some(REQUEST_TIMEOUT), ..Connect::default() };
         let mut options = Self {
             table: String::new(),
@@ -67,8 +63,7 @@ impl FromStr for DynamoOptions {
             create: false,
             layout: None,
         };
-        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
-            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        for (name, value) in parts.parameters() {
             options.set(name, value)?;
         }
         options.table = match options.layout {
@@ -154,6 +149,7 @@ fn read_region(region: &str) -> Result<String, DynamoUrlError> {
     Ok(region.to_owned())
 }
 
+/// AWS's client parses it; here only its form is looked at.
 fn read_endpoint(endpoint: &str) -> Result<String, DynamoUrlError> {
     let host = endpoint.strip_prefix("http://").or_else(|| endpoint.strip_prefix("https://"));
     match host {

@@ -1,6 +1,11 @@
 //! %-escapes: replaced where text comes in, written where a header could not hold it.
 
-use std::fmt::Write;
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+
+/// What a header cannot hold as it is, beside bytes beyond ASCII, and `%` itself.
+const IN_HEADERS: &AsciiSet = &CONTROLS.add(b'%');
 
 /// The text that is meant; nothing if an escape is wrong or the result is not text. Whatever is written in two ways is the
 /// same afterwards, so it must be done once, and before anything is compared.
@@ -12,21 +17,12 @@ use std::fmt::Write;
 /// assert_eq!(replaced("100%"), None);
 /// ```
 pub fn replaced(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        rest = after;
-        if *byte != b'%' {
-            bytes.push(*byte);
-            continue;
-        }
-        let (digits, after) = rest.split_first_chunk::<2>()?;
-        rest = after;
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        let [high, low] = digits.map(digit);
-        bytes.push(high? << 4 | low?);
+    // The decoder leaves a wrong escape as it stands. Then two texts would mean the same, and `%` could pass a check twice.
+    let is_escape = |after: &str| matches!(after.as_bytes(), [high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit());
+    if !text.split('%').skip(1).all(is_escape) {
+        return None;
     }
-    String::from_utf8(bytes).ok()
+    percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
 }
 
 /// Text as a header can hold it, and as gRPC wants its messages: visible ASCII and spaces, the rest escaped.
@@ -35,15 +31,7 @@ pub fn replaced(text: &str) -> Option<String> {
 /// assert_eq!(tollway_inbound::escapes::escaped("50 % of ü\r\n"), "50 %25 of %C3%BC%0D%0A");
 /// ```
 pub fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b' '..=b'~' if byte != b'%' => escaped.push(char::from(byte)),
-            // Writing to a string cannot fail.
-            _ => drop(write!(escaped, "%{byte:02X}")),
-        }
-    }
-    escaped
+    utf8_percent_encode(text, IN_HEADERS).to_string()
 }
 
 #[cfg(test)]
@@ -59,7 +47,7 @@ mod tests {
             assert_eq!(replaced(&escaped(text)).as_deref(), Some(text));
         }
         assert_eq!(escaped("plain, 100 %\r\n\u{fc}\u{1b}[31m"), "plain, 100 %25%0D%0A%C3%BC%1B[31m");
-        for wrong in ["%", "%2", "%zz", "%ff", "%+1"] {
+        for wrong in ["%", "%2", "%zz", "%ff", "%+1", "%%41", "%4%31", "%é1"] {
             assert_eq!(replaced(wrong), None, "{wrong}");
         }
     }

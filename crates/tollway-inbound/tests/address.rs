@@ -228,9 +228,17 @@ fn a_network_is_checked_and_holds_what_lies_in_it() {
         let holds = |address: &str| network.contains(address.parse::<IpAddr>().unwrap());
         assert!(holds(inside) && !holds(outside), "{network}");
     }
-    for wrong in
-        ["", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0/8", "ten", "::/129", "::ffff:10.0.0.0/8", "10.0.0.0/8/8"]
-    {
+    for wrong in [
+        "",
+        "10.0.0.0/33",
+        "10.0.0.0/-1",
+        "10.0.0/8",
+        "ten",
+        "::/129",
+        "::ffff:10.0.0.0/8",
+        "10.0.0.0/8/8",
+        "010.0.0.0/8",
+    ] {
         assert!(wrong.parse::<Network>().is_err(), "{wrong:?}");
     }
     let bits = "10.1.2.3/8".parse::<Network>().unwrap_err();

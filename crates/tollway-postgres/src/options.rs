@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
+use tollway_core::StoreUrlParts;
 
 use crate::schema_name::SchemaName;
 
@@ -59,10 +60,9 @@ impl FromStr for PostgresOptions {
     type Err = PostgresUrlError;
 
     fn from_str(url: &str) -> Result<Self, PostgresUrlError> {
-        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err(wrong("a Postgres URL begins with postgres://"));
-        }
-        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        let parts = StoreUrlParts::read(url);
+        let parts = parts.filter(|parts| matches!(parts.scheme, "postgres" | "postgresql"));
+        let parts = parts.ok_or_else(|| wrong("a Postgres URL begins with postgres://"))?;
         let mut theirs = Vec::new();
         let mut options = Self {
             config: Config::new(),
@@ -72,13 +72,14 @@ impl FromStr for PostgresOptions {
             crash: Crash::Keeps,
             root_certificates: None,
         };
-        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+        for parameter in parts.query.split('&').filter(|parameter| !parameter.is_empty()) {
             if !options.set(parameter)? {
                 theirs.push(parameter);
             }
         }
         let rest = if theirs.is_empty() { String::new() } else { format!("?{}", theirs.join("&")) };
-        options.config = format!("{place}{rest}").parse().map_err(|error| not_postgres(&error))?;
+        options.config =
+            format!("{}{rest}", parts.before_query).parse().map_err(|error| not_postgres(&error))?;
         options.with_defaults()
     }
 }

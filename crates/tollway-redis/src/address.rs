@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
-use tollway_core::{StoreError, read_span};
+use tollway_core::{StoreError, StoreUrlParts, read_span};
 
 use crate::error::wrong;
 
@@ -65,17 +65,13 @@ pub(crate) struct Files {
 impl Address {
     /// Reads a URL. What is wrong is said without the password.
     pub fn parse(url: &str) -> Result<Self, StoreError> {
-        let (scheme, rest) =
-            url.split_once("://").ok_or_else(|| wrong("a store's URL begins with redis://".into()))?;
-        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let (user_info, hosts) =
-            authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
-        let (tls, kind, path) = read_scheme(scheme, path)?;
-        let (user, password) = read_user(user_info)?;
+        let parts =
+            StoreUrlParts::read(url).ok_or_else(|| wrong("a store's URL begins with redis://".into()))?;
+        let (tls, kind, path) = read_scheme(parts.scheme, parts.path)?;
+        let (user, password) = read_user(&parts)?;
         let default_port = if matches!(kind, Kind::Sentinel { .. }) { SENTINEL_PORT } else { PORT };
         let mut address = Self {
-            hosts: read_hosts(hosts, default_port, &kind)?,
+            hosts: read_hosts(&parts, default_port, &kind)?,
             kind,
             tls,
             user,
@@ -89,12 +85,11 @@ impl Address {
         if tls && cfg!(not(feature = "tls")) {
             return Err(wrong("rediss:// needs this program to be built with the feature `tls`".into()));
         }
-        query.split('&').filter(|pair| !pair.is_empty()).try_for_each(|pair| address.set(pair))?;
+        parts.parameters().try_for_each(|(name, value)| address.set(name, value))?;
         Ok(address)
     }
 
-    fn set(&mut self, pair: &str) -> Result<(), StoreError> {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+    fn set(&mut self, name: &str, value: &str) -> Result<(), StoreError> {
         let value = decoded(value)?;
         match name {
             "prefix" => self.prefix = value,
@@ -140,36 +135,32 @@ fn read_scheme<'a>(scheme: &str, path: &'a str) -> Result<(bool, Kind, &'a str),
     }
 }
 
-fn read_user(user_info: Option<&str>) -> Result<(Option<String>, Option<String>), StoreError> {
-    let Some(user_info) = user_info else { return Ok((None, None)) };
-    let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
+fn read_user(parts: &StoreUrlParts<'_>) -> Result<(Option<String>, Option<String>), StoreError> {
+    let Some((user, password)) = parts.user_and_password() else { return Ok((None, None)) };
     let given = |text: &str| if text.is_empty() { Ok(None) } else { decoded(text).map(Some) };
     Ok((given(user)?, given(password)?))
 }
 
-fn read_hosts(hosts: &str, default_port: u16, kind: &Kind) -> Result<Vec<(String, u16)>, StoreError> {
-    let hosts: Result<Vec<_>, _> = hosts.split(',').map(|host| read_host(host, default_port)).collect();
-    match hosts? {
-        hosts if hosts.len() > 1 && *kind == Kind::One => {
-            Err(wrong("several hosts need redis+cluster:// or redis+sentinel://".into()))
-        }
-        hosts => Ok(hosts),
+fn read_hosts(
+    parts: &StoreUrlParts<'_>,
+    default_port: u16,
+    kind: &Kind,
+) -> Result<Vec<(String, u16)>, StoreError> {
+    let read = |(host, port)| read_host(host, port, default_port);
+    let hosts = parts.hosts().map(read).collect::<Result<Vec<_>, _>>()?;
+    if hosts.len() > 1 && *kind == Kind::One {
+        return Err(wrong("several hosts need redis+cluster:// or redis+sentinel://".into()));
     }
+    Ok(hosts)
 }
 
-/// `HOST`, `HOST:PORT`, `[::1]:PORT`.
-fn read_host(text: &str, default_port: u16) -> Result<(String, u16), StoreError> {
-    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, rest)) => (host, rest.strip_prefix(':')),
-        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
-    };
-    let port = port
-        .map_or(Ok(default_port), |port| port.parse().map_err(|_| wrong(format!("{port:?} is not a port"))));
+fn read_host(host: &str, port: Option<&str>, default_port: u16) -> Result<(String, u16), StoreError> {
     if host.is_empty() {
-        Err(wrong("a store's URL names a host".into()))
-    } else {
-        Ok((host.to_owned(), port?))
+        return Err(wrong("a store's URL names a host".into()));
     }
+    let not_one = |port: &str| wrong(format!("{port:?} is not a port"));
+    let port = port.map_or(Ok(default_port), |port| port.parse().map_err(|_| not_one(port)))?;
+    Ok((host.to_owned(), port))
 }
 
 /// The keys of one consumer lie in different slots of a Cluster, so it cannot count them in one step.

@@ -7,9 +7,11 @@
 //! A prefix that has a hash tag of its own, as in `{shared}:`, puts every line into one slot: then takes over several
 //! subjects work on a Cluster, too.
 
-use std::fmt::Write;
-
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tollway_core::{KEY_VERSION, LineKey};
+
+/// What is escaped in a hash tag. Keys that are stored depend on it: it must stay as it is.
+const IN_TAGS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 /// Makes keys under one prefix.
 #[derive(Clone, Debug)]
@@ -26,13 +28,7 @@ impl Keys {
     /// The key of a line.
     pub(crate) fn line(&self, line: &LineKey) -> String {
         let mut key = format!("{}{KEY_VERSION}:{{s:", self.prefix);
-        for byte in line.subject.as_str().bytes() {
-            if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.') {
-                key.push(byte.into());
-            } else {
-                let _ = write!(key, "%{byte:02X}");
-            }
-        }
+        key.extend(utf8_percent_encode(line.subject.as_str(), IN_TAGS));
         key.push_str("}:");
         key.push_str(line.policy.as_str());
         key

@@ -1,6 +1,7 @@
 //! Which store the server counts in, as the log and the administration name it.
 
 use tollway::StoreUrl;
+use tollway::core::StoreUrlParts;
 
 /// The port of Redis, where a URL names none.
 const REDIS_PORT: u16 = 6_379;
@@ -36,16 +37,13 @@ impl StoreLabels {
 impl RedisPlace {
     /// Out of a URL as it is shown, that is, without its password.
     fn in_url(url: &str) -> Self {
-        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-        let authority = rest.split('/').next().unwrap_or_default();
-        let hosts = authority.rsplit('@').next().unwrap_or_default();
-        let first = hosts.split(',').next().unwrap_or_default();
-        let default = if scheme.ends_with("+sentinel") { SENTINEL_PORT } else { REDIS_PORT };
-        let (host, port) = first
-            .rsplit_once(':')
-            .and_then(|(host, port)| Some((host, port.parse().ok()?)))
-            .unwrap_or((first, default));
-        Self { host: host.trim_matches(['[', ']']).to_owned(), port }
+        let parts = StoreUrlParts::read(url);
+        let default = match parts {
+            Some(parts) if parts.scheme.ends_with("+sentinel") => SENTINEL_PORT,
+            _ => REDIS_PORT,
+        };
+        let (host, port) = parts.and_then(|parts| parts.hosts().next()).unwrap_or_default();
+        Self { host: host.to_owned(), port: port.and_then(|port| port.parse().ok()).unwrap_or(default) }
     }
 }
 

@@ -81,7 +81,7 @@ fn notes(effort: Effort, report: &mut Report) {
     let load = machine::load().map_or("unknown".to_owned(), |load| format!("{load:.1}"));
     let Effort { rounds, warm_up, round } = effort;
     report.note(format!(
-        "DynamoDB is an emulator (dynoxide) in the same process, behind a front that counts requests: all share the cores, \
+        "DynamoDB is an emulator (dynoxide) in a process of its own, behind a front that counts requests: all share the cores, \
          and a request takes less than on AWS. Load of the machine before the run: {load}."
     ));
     report.note(format!(

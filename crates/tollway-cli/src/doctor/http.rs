@@ -1,5 +1,6 @@
 //! As much of HTTP as it takes to ask a server how it is.
 
+use std::borrow::Cow;
 use std::io;
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use url::Url;
 
 /// How long a server is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -28,16 +30,21 @@ impl FromStr for Server {
     type Err = &'static str;
 
     fn from_str(url: &str) -> Result<Self, &'static str> {
-        if url.starts_with("https://") {
+        const WRITE: &str = "write where the server is administered, as in http://127.0.0.1:9090";
+        let text = if url.contains("://") { Cow::Borrowed(url) } else { format!("http://{url}").into() };
+        let parsed = Url::parse(&text).map_err(|_| WRITE)?;
+        if parsed.scheme() == "https" {
             return Err("a server with TLS is not asked; compare its config instead: --compare CONFIG");
         }
-        let host = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
-        match host.rsplit_once(':') {
-            Some((name, port)) if !name.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok() => {
-                Ok(Self(host.to_owned()))
-            }
-            _ => Err("write where the server is administered, as in http://127.0.0.1:9090"),
+        // `Url` forgets a port that is the scheme's own, and a server without a port is a slip.
+        let is_80 = text.trim_end_matches('/').ends_with(":80");
+        let port = parsed.port().or_else(|| is_80.then_some(80)).ok_or(WRITE)?;
+        let host = parsed.host_str().ok_or(WRITE)?;
+        let alone = Url::parse(&format!("http://{host}:{port}")).map_err(|_| WRITE)?;
+        if parsed != alone {
+            return Err(WRITE);
         }
+        Ok(Self(format!("{host}:{port}")))
     }
 }
 
@@ -81,8 +88,20 @@ mod tests {
         for url in ["http://127.0.0.1:9090", "http://127.0.0.1:9090/", "127.0.0.1:9090"] {
             assert_eq!(url.parse::<Server>().unwrap().to_string(), "http://127.0.0.1:9090");
         }
-        assert!("http://[::1]:9090".parse::<Server>().is_ok());
-        for url in ["", "http://", "http://host", "http://host:x", "http://host:1/path", "https://host:1"] {
+        for url in ["http://[::1]:9090", "http://localhost:80", "localhost:80"] {
+            assert!(url.parse::<Server>().unwrap().to_string().ends_with(url.trim_start_matches("http://")));
+        }
+        for url in [
+            "",
+            "http://",
+            "http://host",
+            "http://host:x",
+            "http://host:1/path",
+            "http://host:1?query",
+            "http://me:secret@host:1",
+            "ftp://host:1",
+            "https://host:1",
+        ] {
             assert!(url.parse::<Server>().is_err(), "{url}");
         }
     }

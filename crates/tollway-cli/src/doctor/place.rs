@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tollway::StoreUrl;
 use tollway::config::StoreKind;
+use tollway::core::StoreUrlParts;
 
 /// The whole URL of the store, if there is one: with its password and all that stands behind the `?`. Never shown.
 pub(super) struct Written(Option<String>);
@@ -26,19 +27,16 @@ impl Written {
 
     /// Whether it counts in the keys of consumers.
     pub(super) fn has_consumers_layout(&self) -> bool {
-        self.redis().is_some_and(|url| url.split(['?', '&']).any(|part| part == "layout=consumers"))
+        let parts = self.redis().and_then(StoreUrlParts::read);
+        parts.is_some_and(|parts| parts.parameters().any(|parameter| parameter == ("layout", "consumers")))
     }
 }
 
 /// A URL without its user and password.
 pub(super) fn place(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let (authority, behind) = match rest.find(['/', '?']) {
-        Some(end) => rest.split_at(end),
-        None => (rest, ""),
-    };
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    format!("{scheme}://{host}{behind}")
+    let Some(parts) = StoreUrlParts::read(url) else { return url.to_owned() };
+    let StoreUrlParts { scheme, place, query, .. } = parts;
+    if query.is_empty() { format!("{scheme}://{place}") } else { format!("{scheme}://{place}?{query}") }
 }
 
 /// A path by which two names of one file are the same. The file may not be there yet; its folder mostly is.
@@ -58,6 +56,8 @@ mod tests {
         assert_eq!(place("postgres://me:x@h/db"), "postgres://h/db");
         assert_eq!(place("redis://h?prefix=a@b"), "redis://h?prefix=a@b");
         assert_eq!(place("dynamodb://table"), "dynamodb://table");
+        assert_eq!(place("dynamodb://key:se/cret@table?create=yes"), "dynamodb://table?create=yes");
+        assert_eq!(place("sqlite:records.db"), "sqlite:records.db");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::io;
 
 use serde_json::Value;
 use tollway::StoreUrl;
+use tollway::core::StoreUrlParts;
 use tollway_server::Token;
 
 use super::compare::different;
@@ -139,11 +140,8 @@ fn token(config: &WholeConfig) -> Option<io::Result<String>> {
 
 /// The first host of a URL as it is shown, as a server tells it.
 fn first_host(url: &str) -> (String, u16) {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let default = if scheme.ends_with("+sentinel") { 26_379 } else { 6_379 };
-    let hosts = rest.split('/').next().and_then(|authority| authority.rsplit('@').next()).unwrap_or_default();
-    let first = hosts.split(',').next().unwrap_or_default();
-    let with_port = first.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
-    let (host, port) = with_port.unwrap_or((first, default));
-    (host.trim_matches(['[', ']']).to_owned(), port)
+    let Some(parts) = StoreUrlParts::read(url) else { return (url.to_owned(), 6_379) };
+    let default = if parts.scheme.ends_with("+sentinel") { 26_379 } else { 6_379 };
+    let (host, port) = parts.hosts().next().unwrap_or_default();
+    (host.to_owned(), port.and_then(|port| port.parse().ok()).unwrap_or(default))
 }

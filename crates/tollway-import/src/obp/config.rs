@@ -3,8 +3,16 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use super::settings::{PERIODS, Settings};
 use crate::source::quoted;
+
+/// What is percent-encoded in the password of a URL: all but letters, digits and what RFC 3986 calls unreserved.
+const IN_PASSWORDS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The same in a path.
+const IN_PATHS: &AsciiSet = &IN_PASSWORDS.remove(b'/');
 
 /// Written in place of a hidden password.
 const HIDDEN: &str = "...";
@@ -95,7 +103,7 @@ fn url(settings: &Settings, style: Style) -> String {
     let tls = settings.tls && style.tls;
     let scheme = if tls { "rediss" } else { "redis" };
     let password = settings.password.as_ref().map(|password| match style.password {
-        true => format!(":{}@", encoded(password, "")),
+        true => format!(":{}@", utf8_percent_encode(password, IN_PASSWORDS)),
         false => format!(":{HIDDEN}@"),
     });
     let mut url = format!(
@@ -111,7 +119,7 @@ fn url(settings: &Settings, style: Style) -> String {
             .iter()
             .flat_map(|path| [("cert", certificates(path)), ("key", private_key(path))]);
         for (name, path) in ca.chain(pair) {
-            let _ = write!(url, "&{name}={}", encoded(&path, "/"));
+            let _ = write!(url, "&{name}={}", utf8_percent_encode(&path, IN_PATHS));
         }
     }
     url
@@ -124,19 +132,6 @@ fn certificates(store: &str) -> String {
 
 fn private_key(store: &str) -> String {
     Path::new(store).with_extension("key.pem").display().to_string()
-}
-
-/// Percent-encodes all but letters, digits, `-._~` and the characters of `kept`.
-fn encoded(text: &str, kept: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || kept.as_bytes().contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
 }
 
 /// As one word of a command, on one line of a comment.

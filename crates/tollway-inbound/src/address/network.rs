@@ -1,17 +1,19 @@
 //! A network: addresses that begin with the same bits, as in `10.0.0.0/8`.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::str::FromStr;
+
+use ipnet::IpNet;
 
 use super::unmapped;
 
 /// Addresses that begin with the same bits. A single address is a network, too.
+///
+/// IPv4 addresses that are written in IPv6 are IPv4 ones here, which [`IpNet`] keeps apart: it is always unmapped and
+/// truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Network {
-    first: IpAddr,
-    prefix: u8,
-}
+pub struct Network(IpNet);
 
 /// Why a text is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,24 +34,15 @@ pub enum NetworkError {
 impl Network {
     /// The network of so many bits that an address lies in; all of its bits if there are fewer.
     pub fn around(address: IpAddr, prefix: u8) -> Self {
-        match unmapped(address) {
-            IpAddr::V4(v4) => {
-                let prefix = prefix.min(32);
-                let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
-                Self { first: Ipv4Addr::from_bits(v4.to_bits() & mask).into(), prefix }
-            }
-            IpAddr::V6(v6) => {
-                let prefix = prefix.min(128);
-                let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
-                Self { first: Ipv6Addr::from_bits(v6.to_bits() & mask).into(), prefix }
-            }
-        }
+        let whole = IpNet::from(unmapped(address));
+        // No prefix that is at most the whole one is refused.
+        let network = IpNet::new(whole.addr(), prefix.min(whole.max_prefix_len())).unwrap_or(whole);
+        Self(network.trunc())
     }
 
     /// Whether an address lies in it.
     pub fn contains(&self, address: IpAddr) -> bool {
-        let address = unmapped(address);
-        address.is_ipv4() == self.first.is_ipv4() && Self::around(address, self.prefix) == *self
+        self.0.contains(&unmapped(address))
     }
 }
 
@@ -58,20 +51,21 @@ impl FromStr for Network {
 
     fn from_str(text: &str) -> Result<Self, NetworkError> {
         let not_one = || NetworkError::NotOne(text.chars().take(80).collect());
-        let (address, prefix) = match text.split_once('/') {
-            None => (text, None),
-            Some((address, prefix)) => (address, Some(prefix.parse::<u8>().map_err(|_| not_one())?)),
+        // Addresses by the standard library: the parser of `IpNet` takes 010.0.0.0 for 10.0.0.0, others for 8.0.0.0.
+        let address = |text: &str| text.parse::<IpAddr>().map_err(|_| not_one());
+        let given = match text.split_once('/') {
+            None => IpNet::from(address(text)?),
+            Some((text, prefix)) => {
+                let prefix = prefix.parse().map_err(|_| not_one())?;
+                IpNet::new(address(text)?, prefix).map_err(|_| not_one())?
+            }
         };
-        let given: IpAddr = address.parse().map_err(|_| not_one())?;
-        let bits = if given.is_ipv4() { 32 } else { 128 };
-        let prefix = prefix.unwrap_or(bits);
-        if prefix > bits {
-            return Err(not_one());
-        }
+        let first = unmapped(given.addr());
         // Of a network written in IPv6 that holds IPv4 addresses only, the first 96 bits say just that.
-        let shortened = if unmapped(given).is_ipv4() { prefix.checked_sub(bits - 32) } else { Some(prefix) };
-        let network = Self::around(given, shortened.ok_or_else(not_one)?);
-        if network.first != unmapped(given) {
+        let mapped_bits = given.max_prefix_len() - IpNet::from(first).max_prefix_len();
+        let prefix = given.prefix_len().checked_sub(mapped_bits).ok_or_else(not_one)?;
+        let network = Self::around(first, prefix);
+        if network.0.addr() != first {
             return Err(NetworkError::BitsBehindPrefix { given: text.to_owned(), network });
         }
         Ok(network)
@@ -80,6 +74,6 @@ impl FromStr for Network {
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.first, self.prefix)
+        self.0.fmt(f)
     }
 }

@@ -2,9 +2,13 @@
 
 use std::fmt::Write;
 
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use tollway_core::{Span, Timestamp};
 
 use super::{Shown, whole_seconds};
+
+/// What is escaped in a string of a structured field, beside bytes beyond ASCII.
+const IN_STRINGS: &AsciiSet = &CONTROLS.add(b'%').add(b'"').add(b'\\');
 
 /// The largest integer of a structured field: fifteen digits.
 const INTEGER_MAX: u64 = 999_999_999_999_999;
@@ -62,13 +66,6 @@ fn list<'a>(
 /// URL.
 fn string(name: &str, text: &mut String) {
     text.push('"');
-    for byte in name.bytes() {
-        match byte {
-            b'%' | b'"' | b'\\' | 0..0x20 | 0x7f.. => {
-                let _ = write!(text, "%{byte:02X}");
-            }
-            _ => text.push(char::from(byte)),
-        }
-    }
+    text.extend(utf8_percent_encode(name, IN_STRINGS));
     text.push('"');
 }

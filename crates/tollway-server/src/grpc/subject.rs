@@ -51,6 +51,8 @@ pub(super) fn of_descriptor(domain: &[u8], entries: &[Entry]) -> String {
 }
 
 /// What ends a value is never in it. Where nothing is to be escaped, `%` means itself.
+///
+/// Not `percent-encoding`: it writes `%7C` where stored subjects have `%7c`, and its sets are fixed at compile time.
 fn push_escaped(text: &mut Vec<u8>, value: &[u8], escaped: &[u8]) {
     if escaped.is_empty() {
         return text.extend_from_slice(value);

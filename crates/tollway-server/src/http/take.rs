@@ -1,10 +1,8 @@
 //! `POST /v1/take`: one take, several at once, or one under several policies.
 
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, StatusCode};
@@ -51,7 +49,8 @@ async fn answer_batch(worker: &Worker, body: &[u8]) -> Result<Response, Problem>
     if questions.len() > TAKES_PER_BATCH_MAX {
         return Err(Problem::too_many_takes(questions.len()));
     }
-    let entries = all(questions.iter().map(async |question| entry(worker, question).await)).await;
+    // At the same time, so that a store on the network is asked for them together.
+    let entries = join_all(questions.iter().map(async |question| entry(worker, question).await)).await;
     Ok(json_list(&entries))
 }
 
@@ -149,32 +148,4 @@ pub(super) fn put_headers(
             headers.insert(HeaderName::from_static(name), value);
         }
     });
-}
-
-/// All of them at the same time, so that a store on the network is asked for them together.
-async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    enum Slot<F: Future> {
-        Running(Pin<Box<F>>),
-        Done(F::Output),
-        Taken,
-    }
-    let mut slots: Vec<Slot<F>> = futures.map(|future| Slot::Running(Box::pin(future))).collect();
-    poll_fn(|context| {
-        let mut running = false;
-        for slot in &mut slots {
-            if let Slot::Running(future) = slot {
-                match future.as_mut().poll(context) {
-                    Poll::Ready(output) => *slot = Slot::Done(output),
-                    Poll::Pending => running = true,
-                }
-            }
-        }
-        if running { Poll::Pending } else { Poll::Ready(()) }
-    })
-    .await;
-    let done = |slot: &mut Slot<F>| match std::mem::replace(slot, Slot::Taken) {
-        Slot::Done(output) => Some(output),
-        Slot::Running(_) | Slot::Taken => None,
-    };
-    slots.iter_mut().filter_map(done).collect()
 }

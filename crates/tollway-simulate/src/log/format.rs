@@ -42,8 +42,9 @@ impl Format {
             Some(LogFormat::Clf) => Ok(Self::Clf),
             Some(LogFormat::Csv) => {
                 let separator = csv::separator(first).unwrap_or(',');
-                let columns = csv::split(first, separator).map(|name| name.unwrap_or_default().into_owned());
-                Ok(Self::Csv { separator, columns: columns.collect() })
+                let names = csv::Fields::of(first, separator);
+                let columns = names.iter().flat_map(csv::Fields::iter).map(str::to_owned).collect();
+                Ok(Self::Csv { separator, columns })
             }
             None => Err(SimulateError::UnknownFormat),
         }

@@ -1,6 +1,6 @@
 //! Reads a log on its own thread, and hands calls over in batches. At most a few batches wait.
 
-use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::fields::Found;
 use super::format::{Format, LogFormat};
 use super::lines::{LINE_BYTES_MAX, LineRead, Lines};
-use super::{Call, Fields, Reason};
+use super::{Call, Fields, Reason, csv};
 use crate::error::SimulateError;
 
 /// How many calls travel together.
@@ -22,6 +22,10 @@ const BATCHES_WAITING: usize = 8;
 
 /// How many lines are looked at to know the format and the fields.
 const SAMPLE_LINES: usize = 32;
+
+/// How many lines a record of CSV may have, whose quotes hold ends of lines. A quote that is never closed costs one line, and
+/// so many are read twice.
+const RECORD_LINES_MAX: usize = 64;
 
 /// How many unreadable lines are remembered with their reasons.
 const UNREADABLE_SHOWN: usize = 5;
@@ -69,6 +73,7 @@ impl Log {
         let sample = take_sample(&mut lines)?;
         let texts: Vec<&str> =
             sample.iter().filter_map(|(_, line)| str::from_utf8(line.as_deref()?).ok()).collect();
+        let texts: Vec<&str> = texts.into_iter().filter(|text| !text.trim_ascii().is_empty()).collect();
         if texts.is_empty() && sample.len() < SAMPLE_LINES {
             return Err(SimulateError::Empty);
         }
@@ -76,10 +81,12 @@ impl Log {
         let (sender, batches) = sync_channel(BATCHES_WAITING);
         let (format, bytes_done) = (found.format().name(), lines.bytes_done());
         let (subject, units) = (found.subject().map(str::to_owned), found.units());
-        let worker = Worker { lines, found, sender, batch: Batch::default(), shown: 0 };
+        let header = usize::from(found.format().has_header());
+        let waiting = sample.into_iter().skip(header).collect();
+        let worker = Worker { lines, waiting, found, sender, batch: Batch::default(), shown: 0 };
         thread::Builder::new()
             .name("read-log".to_owned())
-            .spawn(move || worker.run(sample))
+            .spawn(move || worker.run())
             .map_err(SimulateError::Thread)?;
         Ok(Self { batches, bytes_done, format, subject, units })
     }
@@ -125,7 +132,8 @@ fn take_sample(lines: &mut Lines) -> Result<Vec<Numbered>, SimulateError> {
     let mut line = Vec::new();
     while sample.len() < SAMPLE_LINES {
         match lines.read(&mut line)? {
-            LineRead::Line if line.trim_ascii().is_empty() => {}
+            // Later ones may stand between quotes.
+            LineRead::Line if sample.is_empty() && line.trim_ascii().is_empty() => {}
             LineRead::Line => sample.push((lines.number(), Some(line.clone()))),
             LineRead::TooLong => sample.push((lines.number(), None)),
             LineRead::End => break,
@@ -136,6 +144,8 @@ fn take_sample(lines: &mut Lines) -> Result<Vec<Numbered>, SimulateError> {
 
 struct Worker {
     lines: Lines,
+    /// Lines that were read already and not understood yet.
+    waiting: VecDeque<Numbered>,
     found: Found,
     sender: SyncSender<Result<Batch, SimulateError>>,
     batch: Batch,
@@ -146,29 +156,76 @@ struct Worker {
 struct Unheard;
 
 impl Worker {
-    fn run(mut self, sample: Vec<Numbered>) {
-        let sent = self.read_all(sample).and_then(|()| self.send());
+    fn run(mut self) {
+        let sent = self.read_all().and_then(|()| self.send());
         drop(sent); // without a receiver there is no one to report to
     }
 
-    fn read_all(&mut self, sample: Vec<Numbered>) -> Result<(), Unheard> {
-        let header = usize::from(self.found.format().has_header());
-        for (number, line) in sample.into_iter().skip(header) {
-            self.read_line(number, line.as_deref())?;
-        }
+    fn read_all(&mut self) -> Result<(), Unheard> {
         let mut line = Vec::new();
         loop {
-            match self.lines.read(&mut line) {
-                Ok(LineRead::Line) => self.read_line(self.lines.number(), Some(&line))?,
-                Ok(LineRead::TooLong) => self.read_line(self.lines.number(), None)?,
-                Ok(LineRead::End) => return Ok(()),
+            let understood = match self.next(&mut line) {
+                Ok((_, LineRead::End)) => return Ok(()),
+                Ok((number, LineRead::TooLong)) => Ok((number, Err(too_long()))),
+                Ok((number, LineRead::Line)) => match self.understand(&line) {
+                    Err(reason) if reason == csv::UNCLOSED => self.join(&line).map(|joined| (number, joined)),
+                    understood => Ok((number, understood)),
+                },
+                Err(error) => Err(error),
+            };
+            match understood {
+                Ok((number, understood)) => self.add(number, understood)?,
                 Err(error) => return self.sender.send(Err(error)).map_err(|_| Unheard),
             }
         }
     }
 
-    fn read_line(&mut self, number: u64, line: Option<&[u8]>) -> Result<(), Unheard> {
-        match line.map_or_else(|| Err(too_long()), |line| self.understand(line)) {
+    /// The next line, with its number.
+    fn next(&mut self, line: &mut Vec<u8>) -> Result<(u64, LineRead), SimulateError> {
+        match self.waiting.pop_front() {
+            Some((number, Some(kept))) => {
+                *line = kept;
+                Ok((number, LineRead::Line))
+            }
+            Some((number, None)) => Ok((number, LineRead::TooLong)),
+            None => {
+                let read = self.lines.read(line)?;
+                Ok((self.lines.number(), read))
+            }
+        }
+    }
+
+    /// A record that goes on in further lines, until its quote is closed. If that does not happen, the lines are on their own.
+    fn join(&mut self, first: &[u8]) -> Result<Result<Option<Call>, Reason>, SimulateError> {
+        let mut record = first.to_vec();
+        let mut taken = Vec::new();
+        while taken.len() < RECORD_LINES_MAX {
+            let mut line = Vec::new();
+            let (number, read) = self.next(&mut line)?;
+            match read {
+                LineRead::End => break,
+                LineRead::Line if record.len() + line.len() < LINE_BYTES_MAX => {}
+                LineRead::Line | LineRead::TooLong => {
+                    taken.push((number, (read == LineRead::Line).then_some(line)));
+                    break;
+                }
+            }
+            record.push(b'\n');
+            record.extend_from_slice(&line);
+            taken.push((number, Some(line)));
+            match self.understand(&record) {
+                Err(reason) if reason == csv::UNCLOSED => {}
+                understood => return Ok(understood),
+            }
+        }
+        for line in taken.into_iter().rev() {
+            self.waiting.push_front(line);
+        }
+        Ok(Err(csv::UNCLOSED.into()))
+    }
+
+    fn add(&mut self, number: u64, understood: Result<Option<Call>, Reason>) -> Result<(), Unheard> {
+        match understood {
             Ok(Some(call)) => self.batch.calls.push(call),
             Ok(None) => {}
             Err(reason) => {

@@ -1,17 +1,13 @@
-//! A DynamoDB of a test's own, reached over loopback like the real one: an emulator inside the test's process, or
-//! DynamoDB Local where the environment names it.
+//! A DynamoDB of a test's own, reached over loopback like the real one: an emulator in a process of
+//! its own, or DynamoDB Local where the environment names it.
 
 use std::io::BufReader;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::OnceLock;
-use std::sync::mpsc::sync_channel;
-use std::thread;
 
-use dynoxide::Database;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
 
+use super::dynamo_emulator::DynamoEmulator;
 use super::dynamo_local::DynamoLocal;
 use crate::http::Message;
 
@@ -23,7 +19,7 @@ pub struct DynamoServer {
 }
 
 enum Running {
-    Inside { _stop: oneshot::Sender<()> },
+    Emulator { _server: DynamoEmulator },
     Local { _server: DynamoLocal },
 }
 
@@ -32,26 +28,11 @@ impl DynamoServer {
     pub fn start() -> Self {
         match DynamoLocal::if_wanted() {
             Some(server) => Self { addr: server.addr(), _running: Running::Local { _server: server } },
-            None => Self::start_inside(),
-        }
-    }
-
-    fn start_inside() -> Self {
-        let (told, addr) = sync_channel(1);
-        let (stop, stopped) = oneshot::channel::<()>();
-        let serve = async move {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port on loopback");
-            told.send(listener.local_addr().expect("it listens")).expect("somebody waits for it");
-            let tables = Database::memory().expect("an empty database");
-            tokio::select! {
-                () = dynoxide::server::serve_on(listener, tables) => {}
-                _ = stopped => {}
+            None => {
+                let server = DynamoEmulator::start();
+                Self { addr: server.addr(), _running: Running::Emulator { _server: server } }
             }
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let thread = thread::Builder::new().name("dynamodb".to_owned());
-        thread.spawn(move || runtime.block_on(serve)).expect("a thread for the server");
-        Self { addr: addr.recv().expect("the server is there"), _running: Running::Inside { _stop: stop } }
+        }
     }
 
     /// The one that all tests of this process may share, for those that leave it as they found it.

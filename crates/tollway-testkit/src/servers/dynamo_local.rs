@@ -1,4 +1,4 @@
-//! Amazon's own DynamoDB Local, as a second opinion: slower to start and to answer than the emulator inside the process.
+//! Amazon's own DynamoDB Local, as a second opinion: slower to start and to answer than the emulator.
 
 use std::env;
 use std::io::{self, BufReader};

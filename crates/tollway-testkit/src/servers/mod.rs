@@ -15,9 +15,8 @@
 //! ```
 
 mod cluster;
-#[cfg(feature = "dynamodb")]
 mod dynamo;
-#[cfg(feature = "dynamodb")]
+mod dynamo_emulator;
 mod dynamo_local;
 mod family;
 mod log;
@@ -35,7 +34,6 @@ mod valkey;
 mod watcher;
 
 pub use cluster::RedisCluster;
-#[cfg(feature = "dynamodb")]
 pub use dynamo::DynamoServer;
 pub use ministack::{Ministack, python_tool};
 pub use postgres::PostgresServer;

@@ -144,7 +144,8 @@ fn read_base_url(section: &mut Section<'_>) -> Option<String> {
     None
 }
 
-/// Where it is wrong, and why. A password is not part of what is pointed at, because that is shown and logged.
+/// Where it is wrong, and why. Not by the crate `url`: it tells no place, brings in Unicode's tables for host names, and mends
+/// what should be refused (`https:///v1` becomes the host `v1`, a line break in the middle disappears). A password is not part of what is pointed at, because that is shown and logged.
 fn what_is_wrong_with_url(url: &str) -> Option<(Range<usize>, &'static str)> {
     let whole = 0..url.len();
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tollway_core::StoreUrlParts;
+
 /// The URL of a store across a network, known to be right. It may hold a password, which is never shown.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RemoteUrl(String);
@@ -20,15 +22,14 @@ impl RemoteUrl {
 
 impl fmt::Display for RemoteUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some((scheme, rest)) = self.0.split_once("://") else { return f.write_str("...") };
-        // Parameters may hold secrets too.
-        let place = rest.split('?').next().unwrap_or_default();
-        match place.rsplit_once('@') {
+        let Some(parts) = StoreUrlParts::read(&self.0) else { return f.write_str("...") };
+        // Parameters may hold secrets too, so they are left out.
+        let StoreUrlParts { scheme, place, .. } = parts;
+        match parts.user_and_password() {
             None => write!(f, "{scheme}://{place}"),
-            Some((user, host)) => {
-                let user = user.split(':').next().unwrap_or_default();
+            Some((user, _)) => {
                 let hidden = if user.is_empty() { "..." } else { user };
-                write!(f, "{scheme}://{hidden}:...@{host}")
+                write!(f, "{scheme}://{hidden}:...@{place}")
             }
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult};
+use tollway::core::StoreUrlParts;
 
 /// How long a server is waited for, to connect and for each answer: it is asked by a person.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -36,10 +37,7 @@ pub(super) enum Kind {
 
 impl Url {
     pub(super) fn read(url: &str) -> Option<Self> {
-        let (scheme, rest) = url.split_once("://")?;
-        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let (user, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let StoreUrlParts { scheme, user_info, authority, path, query, .. } = StoreUrlParts::read(url)?;
         let (transport, kind) = scheme.split_once('+').unwrap_or((scheme, ""));
         let (kind, database, port) = match kind {
             "cluster" => (Kind::Cluster, path, 6_379),
@@ -57,8 +55,11 @@ impl Url {
         Some(Self {
             kind,
             tls: transport == "rediss",
-            user: if user.is_empty() { String::new() } else { format!("{user}@") },
-            hosts: hosts.split(',').map(|host| with_port(host, port)).collect(),
+            user: user_info
+                .filter(|user| !user.is_empty())
+                .map(|user| format!("{user}@"))
+                .unwrap_or_default(),
+            hosts: authority.split(',').map(|host| with_port(host, port)).collect(),
             database: if database.is_empty() { "0".to_owned() } else { database.to_owned() },
             prefix: prefix.unwrap_or_else(|| "tollway:".to_owned()),
             options,

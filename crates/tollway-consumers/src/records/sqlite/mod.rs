@@ -4,9 +4,10 @@
 //!
 //! # Why not WAL
 //!
-//! The SQLite that is linked in (3.49) has an error in its write-ahead log that can lose what was committed, if one
-//! process writes while another copies the log back into the file; it was mended in 3.51.3. The old journal does not
-//! have it. Records are written by people and read from a cache, so the speed of a log is not missed.
+//! SQLite before 3.51.3 has an error in its write-ahead log that can lose what was committed, if one process writes while
+//! another copies the log back into the file. The SQLite that is linked in has the repair, but the file may be opened by
+//! older ones: an earlier Tollway, or a tool of the machine. The old journal does not have the error. Records are written
+//! by people and read from a cache, so the speed of a log is not missed.
 
 mod desk;
 mod error;
