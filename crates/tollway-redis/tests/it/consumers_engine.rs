@@ -8,11 +8,9 @@
     reason = "a test fails by panicking"
 )]
 
-mod asking;
-
 use std::sync::Arc;
 
-use asking::{SIX, minute, number, of, open, outlive, policy, terms};
+use crate::asking::{SIX, minute, number, of, open, outlive, policy, terms};
 use tollway_core::{
     Begun, Booking, CallId, Decision, Grant, Operation, Outcome, Party, Period, PermitId, Refusal, Settled,
     Span, Store, Subject, Terms, Timestamp, Verb,

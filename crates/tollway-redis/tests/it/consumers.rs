@@ -10,13 +10,11 @@
     reason = "a test fails by panicking"
 )]
 
-mod asking;
-
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use asking::{SIX, minute, number, of, open, outlive, policy, terms};
+use crate::asking::{SIX, minute, number, of, open, outlive, policy, terms};
 use tollway_core::{
     Decision, Fault, Lease, Operation, Outcome, Party, Period, Policy, Refusal, Span, Store, Subject,
     Timestamp, Verb,

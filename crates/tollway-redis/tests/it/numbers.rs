@@ -31,9 +31,9 @@ const LIMITS: [&str; 8] = [
 fn products_are_exact() {
     let server = RedisServer::shared();
     let script = concat!(
-        include_str!("../src/script/parts.lua"),
-        include_str!("../src/script/numbers.lua"),
-        include_str!("../src/script/exact.lua"),
+        include_str!("../../src/script/parts.lua"),
+        include_str!("../../src/script/numbers.lua"),
+        include_str!("../../src/script/exact.lua"),
         "local answers = {}
         for i = 1, #ARGV, 3 do
           local whole, rest = multiply_divide(tonumber(ARGV[i]), tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]))
