@@ -1,11 +1,10 @@
 //! What is in the tables: nothing for denials, nothing that has expired, everything that lives.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::sync::Arc;
 
-use support::{fresh_schema, policy, rows, server, store, store_with_clock, subject, try_take, used};
+use crate::support;
+use crate::support::{fresh_schema, policy, rows, server, store, store_with_clock, subject, try_take, used};
 use tollway_core::{Policy, Span, Timestamp};
 use tollway_postgres::PostgresStore;
 use tollway_testkit::ManualClock;

@@ -1,12 +1,11 @@
 //! Many at once on few lines: never one over, never one under, and never a deadlock.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use support::{fresh_schema, policy, server, store, subject, take, try_take, used};
+use crate::support;
+use crate::support::{fresh_schema, policy, server, store, subject, take, try_take, used};
 use tollway_core::{Policy, Subject};
 use tollway_postgres::PostgresStore;
 

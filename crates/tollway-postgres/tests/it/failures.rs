@@ -1,12 +1,10 @@
 //! What callers are told when Postgres is not there, not theirs, or goes away.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::thread;
 use std::time::Duration;
 
-use support::{fresh_schema, policy, server, subject, take, try_take, url, used};
+use crate::support::{fresh_schema, policy, server, subject, take, try_take, url, used};
 use tollway_core::{Fault, Policy, Retry, StoreError};
 use tollway_postgres::PostgresStore;
 use tollway_testkit::servers::PostgresServer;

@@ -1,9 +1,7 @@
 //! Limits as data: what one process sets, all others read.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
-use support::{fresh_schema, server, store};
+use crate::support::{fresh_schema, server, store};
 use tollway_core::bounds::SETTINGS_MAX;
 use tollway_core::{Fault, Name, Retry, Setting, SettingChange, Settings, Store};
 use tollway_postgres::PostgresStore;

@@ -2,14 +2,12 @@
 #![cfg(feature = "tls")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{policy, subject, take, try_take};
+use crate::support::{policy, subject, take, try_take};
 use tollway_core::{Retry, StoreError};
 use tollway_postgres::PostgresStore;
 use tollway_testkit::servers::PostgresServer;

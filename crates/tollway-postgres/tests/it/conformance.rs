@@ -1,12 +1,10 @@
 //! The store under the suite that every store must pass, on a real Postgres.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use support::{fresh_schema, store_with_clock};
+use crate::support::{fresh_schema, store_with_clock};
 use tollway_core::{Answer, Operation, Store, Timestamp};
 use tollway_postgres::PostgresStore;
 use tollway_testkit::conformance::{Effort, run_with};

@@ -1,12 +1,10 @@
 //! Tables that make themselves, once, and that no older program touches.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::sync::Barrier;
 use std::thread;
 
-use support::{fresh_schema, policy, rows, server, store, subject, take, try_take, url, used};
+use crate::support::{fresh_schema, policy, rows, server, store, subject, take, try_take, url, used};
 use tollway_core::{Fault, Retry};
 use tollway_postgres::PostgresStore;
 

@@ -1,12 +1,10 @@
 //! A call counts once, however often it is sent and wherever its answer was lost.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::sync::Arc;
 
-use support::lossy::LossyNetwork;
-use support::{fresh_schema, policy, rows, server, store, subject, take, take_operation, url, used};
+use crate::support::lossy::LossyNetwork;
+use crate::support::{fresh_schema, policy, rows, server, store, subject, take, take_operation, url, used};
 use tollway_core::{Decision, Outcome, Outcomes, OwnedOperation, Policy, Retry, StoreError};
 use tollway_postgres::{PostgresLink, PostgresStore};
 use tollway_remote::{Call, Link, Tag};
