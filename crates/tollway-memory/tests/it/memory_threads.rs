@@ -2,11 +2,9 @@
 #![cfg(not(feature = "shuttle"))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod memory_support;
-
 use std::sync::Barrier;
 
-use memory_support::{apply, booking_of, party, peek, policy, store_of, subject, take, take_all};
+use crate::memory_support::{apply, booking_of, party, peek, policy, store_of, subject, take, take_all};
 use tollway_core::{Policy, Settled, Subject, Verb};
 use tollway_memory::MemoryStore;
 

@@ -1,12 +1,10 @@
 //! What stands in a state file: torn, damaged, foreign, compacted.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod file_support;
-
 use std::fs;
 use std::path::Path;
 
-use file_support::{HandClock, NOON, open, peek, place, policy, subject, take, try_take, used};
+use crate::file_support::{HandClock, NOON, open, peek, place, policy, subject, take, try_take, used};
 use tollway_core::{Policy, Retry, Span, Subject, Timestamp};
 use tollway_memory::{FileError, FileStore};
 

@@ -1,11 +1,11 @@
 //! The file store: one limit, whoever opens the file and whenever.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod file_support;
-
 use std::fs::{self, File};
 
-use file_support::{HandClock, NOON, open, parties, place, policy, subject, take, take_of, used, wait};
+use crate::file_support::{
+    HandClock, NOON, open, parties, place, policy, subject, take, take_of, used, wait,
+};
 use tollway_core::{Fault, Policy, Retry, Span, Store, Subject};
 use tollway_memory::{FILE_LINES_MAX, FILE_QUEUE_MAX, FileStore};
 
