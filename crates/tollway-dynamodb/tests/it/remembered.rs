@@ -2,11 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "how often it may read depends on how long it really took")]
 
-mod support;
-
 use std::time::Instant;
 
-use support::{count, fresh_permit, fresh_table, policy, server, store, subject, take, try_take, url, used};
+use crate::support;
+use crate::support::{
+    count, fresh_permit, fresh_table, policy, server, store, subject, take, try_take, url, used,
+};
 use tollway_core::{
     Booking, CallId, Decision, Grant, Operation, Outcome, Party, Policy, Span, Store, Terms, Verb,
 };

@@ -1,12 +1,13 @@
 //! A call counts once, however often it is sent and wherever its answer was lost (G9).
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use support::{fresh_table, policy, server, store, subject, take_operation, try_take, url_through, used};
+use crate::support;
+use crate::support::{
+    fresh_table, policy, server, store, subject, take_operation, try_take, url_through, used,
+};
 use tollway_core::{Decision, Outcome, Outcomes, OwnedOperation, Policy, Retry, StoreError};
 use tollway_dynamodb::{DynamoLink, DynamoStore};
 use tollway_remote::{Call, Link, Tag};

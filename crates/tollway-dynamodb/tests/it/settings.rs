@@ -1,11 +1,10 @@
 //! Limits as data: what one process sets, all others read.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::thread;
 
-use support::{fresh_table, store};
+use crate::support;
+use crate::support::{fresh_table, store};
 use tollway_core::bounds::SETTINGS_MAX;
 use tollway_core::{Fault, Name, Retry, Setting, SettingChange, Settings, Store};
 use tollway_dynamodb::DynamoStore;

@@ -1,12 +1,10 @@
 //! The layout `api-minute` (P10): one budget for each `api_type`, with tasks in Python that count in the same table.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
-mod minute_table;
-
 use std::sync::Arc;
 
+use crate::minute_table::{NOW, Table, ask, granted, policy, take_all};
 use aws_sdk_dynamodb::types::AttributeValue;
-use minute_table::{NOW, Table, ask, granted, policy, take_all};
 use tollway_core::Verb;
 use tollway_dynamodb::minute::Layout;
 use tollway_testkit::ManualClock;

@@ -1,11 +1,11 @@
 //! What is in the table: nothing for denials, what people can read, and how long it stays (G6).
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::sync::Arc;
 
-use support::{fresh_table, number, policy, server, store, store_with_clock, subject, take, try_take, used};
+use crate::support::{
+    fresh_table, number, policy, server, store, store_with_clock, subject, take, try_take, used,
+};
 use tollway_core::{Fault, Policy, Retry, Span, Timestamp};
 use tollway_testkit::ManualClock;
 

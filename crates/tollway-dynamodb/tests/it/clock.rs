@@ -1,12 +1,11 @@
 //! The process's clock is the store's time: off by more than two seconds, nothing is decided.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use support::{fresh_table, policy, subject, take, try_take, url};
+use crate::support;
+use crate::support::{fresh_table, policy, subject, take, try_take, url};
 use tollway_aws::SystemClock;
 use tollway_core::{Clock, Fault, Retry, Timestamp};
 use tollway_dynamodb::{DynamoLink, DynamoOptions, DynamoStore};

@@ -1,12 +1,11 @@
 //! Takes over several lines: one transaction, all or nothing, whoever else is at it (G1, I3).
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use support::{count, fresh_table, store, subject, take, try_take, used};
+use crate::support;
+use crate::support::{count, fresh_table, store, subject, take, try_take, used};
 use tollway_core::{Decision, Operation, Outcome, Party, Policy, Span, Store, Subject, Terms, Verb};
 use tollway_testkit::wait_for;
 

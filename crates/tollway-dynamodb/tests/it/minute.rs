@@ -1,13 +1,12 @@
 //! The layout `minute` (A4): one budget with tasks in Python that count in the same table.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
-mod minute_table;
-
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::minute_table;
+use crate::minute_table::{END, NOW, Table, ask, booking, granted, number, policy, take, take_all};
 use aws_sdk_dynamodb::types::AttributeValue;
-use minute_table::{END, NOW, Table, ask, booking, granted, number, policy, take, take_all};
 use tollway_core::{Decision, Fault, Outcome, Retry, Settled, Span, Store, Verb};
 use tollway_dynamodb::minute::{Layout, MinuteStore};
 use tollway_testkit::ManualClock;
