@@ -1,14 +1,12 @@
 //! The cache of what is in force: asks seldom, and never answers with what somebody has changed.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::counted::Counted;
+use crate::support::{consumer, draft, for_api, soon, validity};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use support::counted::Counted;
-use support::{consumer, draft, for_api, soon, validity};
 use tokio::sync::watch;
 use tollway_consumers::{
     Active, ActiveCache, Amounts, Draft, Generation, Records, RecordsError, RecordsFault, read_date,

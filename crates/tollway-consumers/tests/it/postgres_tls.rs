@@ -1,14 +1,12 @@
 //! Records in a Postgres that wants TLS, and whose certificate is looked at.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{draft, soon};
+use crate::support::{draft, soon};
 use tollway_consumers::{PostgresRecords, Records};
 use tollway_core::Retry;
 use tollway_testkit::servers::PostgresServer;

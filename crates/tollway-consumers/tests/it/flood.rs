@@ -1,14 +1,12 @@
 //! More names than can be looked up: whoever makes them up turns no limit off.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::support::{consumer, draft, soon};
 use futures_util::FutureExt;
 use rusqlite::Connection;
-use support::{consumer, draft, soon};
 use tollway::core::WhenStoreFails;
 use tollway::{ConsumersConfig, Limiter};
 use tollway_consumers::{Gate, Records, RecordsError, RecordsFault, SqliteRecords, Standing, read_date};

@@ -1,9 +1,8 @@
 //! Records in memory.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
-use support::{consumer, soon};
+use crate::support;
+use crate::support::{consumer, soon};
 use tollway_consumers::{PAGE_MAX, Records, SqliteRecords};
 
 fn open() -> ((), SqliteRecords) {

@@ -2,12 +2,10 @@
 //! who know more.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::sync::Arc;
 
-use support::counted::Counted;
-use support::{consumer, draft, soon};
+use crate::support::counted::Counted;
+use crate::support::{consumer, draft, soon};
 use tollway::core::{Period, WhenStoreFails};
 use tollway::{ConsumersConfig, Limiter};
 use tollway_consumers::{Gate, GateError, Records, SqliteRecords, Standing, read_date};
