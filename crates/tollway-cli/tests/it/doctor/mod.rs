@@ -1,9 +1,6 @@
 //! `tollway doctor` as a user runs it: each finding is provoked, found, and gone after its fix.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test may fail")]
 
-#[path = "../home/mod.rs"]
-mod home;
-
 mod consumers;
 #[cfg(feature = "aws")]
 mod dynamodb;
@@ -15,7 +12,7 @@ mod redis;
 mod redis_tls;
 mod told;
 
-use home::Home;
+use crate::home::Home;
 use serde_json::Value;
 
 /// What a doctor says: its exit code, and its answer.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tollway_testkit::servers::RedisServer;
 
-use crate::codes;
+use super::codes;
 use crate::home::Home;
 
 #[test]

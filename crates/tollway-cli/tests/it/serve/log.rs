@@ -1,7 +1,7 @@
 //! What is logged while the server runs: what was changed and when, and neither who calls nor what opens doors.
 
+use super::serving::{Serving, status};
 use crate::home::Home;
-use crate::serving::{Serving, status};
 
 const TOKEN: &str = "0123456789abcdef-a-token";
 

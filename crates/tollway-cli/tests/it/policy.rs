@@ -2,16 +2,14 @@
 //! them, are tested where the warnings are made.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-mod home;
-
-use home::{Home, golden};
+use crate::home::{Home, golden};
 use serde_json::Value;
 
-const EVERY_KIND: &str = include_str!("golden/policy_every_kind.toml");
-const WARNINGS: &str = include_str!("golden/policy_warnings.toml");
-const OLD: &str = include_str!("golden/policy_old.toml");
-const NEW: &str = include_str!("golden/policy_new.toml");
-const TUNING: &str = include_str!("../../../docs/guide/tuning.md");
+const EVERY_KIND: &str = include_str!("../golden/policy_every_kind.toml");
+const WARNINGS: &str = include_str!("../golden/policy_warnings.toml");
+const OLD: &str = include_str!("../golden/policy_old.toml");
+const NEW: &str = include_str!("../golden/policy_new.toml");
+const TUNING: &str = include_str!("../../../../docs/guide/tuning.md");
 
 /// The text without what depends on now: the times, and where lines that hold them are broken.
 fn steady(text: &str) -> String {

@@ -1,6 +1,6 @@
 //! How it is told, and what is found without any store across a network.
 
-use crate::codes;
+use super::codes;
 use crate::home::{Home, golden};
 
 #[test]

@@ -3,8 +3,8 @@
 use tollway_consumers::{Amounts, ConsumerId, Draft, Records, Scope, SqliteRecords, Validity, read_date};
 use tollway_testkit::servers::RedisServer;
 
+use super::{codes, config, told};
 use crate::home::Home;
-use crate::{codes, config, told};
 
 /// Makes a record in the file that a config names by default.
 fn record(home: &Home, consumer: &str, from: &str, to: &str, per_minute: i64) {

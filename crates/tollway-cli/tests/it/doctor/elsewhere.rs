@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tollway_testkit::servers::{RedisCluster, RedisSentinel, RedisServer};
 
+use super::{codes, config, told};
 use crate::home::Home;
-use crate::{codes, config, told};
 
 const LIMITED: &str = "per_minute = 100";
 

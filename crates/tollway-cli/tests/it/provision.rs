@@ -1,12 +1,10 @@
 //! `provision aws`: shows, makes, and changes nothing twice; and commands over what it made.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
-mod home;
-
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use home::Home;
+use crate::home::Home;
 use tollway_testkit::servers::{DynamoServer, Ministack, python_tool};
 
 /// A config of a table of minutes and a parameter, on servers of the test's own.

@@ -1,9 +1,7 @@
 //! `tollway plan`: the documents' tables, when each kind of limit is done, and everything that cannot be planned.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod home;
-
-use home::{Home, golden};
+use crate::home::{Home, golden};
 use serde_json::Value;
 
 /// Sunday, twenty seconds into a minute.
@@ -436,7 +434,7 @@ fn colours_and_remarks_only_where_they_belong() {
 /// A7: what the guide shows is what the command says.
 #[test]
 fn the_guide_is_right() {
-    let guide = include_str!("../../../docs/guide/plan.md");
+    let guide = include_str!("../../../../docs/guide/plan.md");
     let examples: Vec<&str> =
         guide.split("```console\n$ ").skip(1).map(|rest| rest.split_once("\n```").unwrap().0).collect();
     assert_eq!(examples.len(), 5);

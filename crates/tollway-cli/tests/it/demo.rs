@@ -1,15 +1,13 @@
 //! `tollway demo`, as somebody sees it who has just got the command.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-mod home;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use home::Home;
+use crate::home::Home;
 use serde_json::Value;
 
 /// Little work, and four seconds at the most with three minutes.

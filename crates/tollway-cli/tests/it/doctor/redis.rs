@@ -2,8 +2,8 @@
 
 use tollway_testkit::servers::RedisServer;
 
+use super::{codes, config, told};
 use crate::home::Home;
-use crate::{codes, config, told};
 
 fn home_at(redis: &RedisServer) -> Home {
     Home::with_config(&config(&format!("{}?layout=consumers", redis.url()), "per_minute = 100"))

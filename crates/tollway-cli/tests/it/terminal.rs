@@ -1,12 +1,10 @@
 //! What is only seen in a real terminal, which tmux gives us.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 
-mod home;
-
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use home::Home;
+use crate::home::Home;
 
 /// A terminal of its own, gone with it.
 struct Terminal {

@@ -1,14 +1,12 @@
 //! `tollway policy import obp` as a user runs it.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test may fail")]
 
-mod home;
-
-use home::{Home, golden};
+use crate::home::{Home, golden};
 use tollway::core::WhenStoreFails;
 use tollway::{Config, ConsumersConfig};
 use tollway_testkit::servers::RedisServer;
 
-const PROPS: &str = include_str!("golden/import_obp.props");
+const PROPS: &str = include_str!("../golden/import_obp.props");
 
 /// The config that properties become, and what is said beside it.
 fn import(home: &Home, props: &str) -> (i32, String, String) {

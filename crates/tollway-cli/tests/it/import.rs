@@ -1,13 +1,11 @@
 //! `tollway policy import` as a user runs it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-mod home;
-
-use home::{Home, golden};
+use crate::home::{Home, golden};
 use serde_json::Value;
 use tollway::{Config, DescriptorTarget};
 
-const SHOP: &str = include_str!("golden/import_envoy.yaml");
+const SHOP: &str = include_str!("../golden/import_envoy.yaml");
 
 /// B10: every word of a file of Envoy's service becomes a rule, or is said to have no counterpart.
 #[test]

@@ -7,8 +7,6 @@
     reason = "helpers of tests may fail the test"
 )]
 
-#[path = "../home/mod.rs"]
-mod home;
 mod log;
 mod reload;
 mod serving;
@@ -16,7 +14,7 @@ mod stop;
 
 use std::process::Command;
 
-use home::Home;
+use crate::home::Home;
 use serving::{LONG, Serving};
 
 /// Without a config there is something to try, and the command to try it with is shown.

@@ -1,7 +1,7 @@
 //! Changes while the server runs: of its file, and of what the file names.
 
+use super::serving::{Serving, status, wait_until};
 use crate::home::Home;
-use crate::serving::{Serving, status, wait_until};
 
 /// The status of a question to the administration with this token.
 fn policies_with(serving: &Serving, token: &str) -> u16 {

@@ -2,12 +2,10 @@
 //! runs. The answers were worked out by hand; see `TRAFFIC`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod home;
-
 use std::fs;
 use std::path::Path;
 
-use home::{Home, golden};
+use crate::home::{Home, golden};
 use serde_json::Value;
 
 /// Eight calls of two teams. Under `3 requests / minute`, team-a gets 12:00:00, :10 and :30, is denied at :40 (20 s before

@@ -1,9 +1,8 @@
 //! `tollway take`, `usage`, `why` and `limit`, as a user of a shell sees them (A2, A3).
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod home;
-
-use home::Home;
+use crate::home;
+use crate::home::Home;
 use serde_json::Value;
 
 const CONFIG: &str = r#"

@@ -1,11 +1,9 @@
 //! What holds for every subcommand: help that teaches, completions, a manual, JSON errors, colours only where they belong.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod home;
-
 use std::process::Command;
 
-use home::Home;
+use crate::home::Home;
 
 const COMMANDS: [&str; 11] =
     ["demo", "take", "run", "usage", "why", "limit", "policy", "plan", "simulate", "doctor", "provision"];

@@ -1,7 +1,7 @@
 //! How it ends: balancers notice before anything is refused, and what it held of a store goes back.
 
+use super::serving::{Serving, status, wait_until};
 use crate::home::Home;
-use crate::serving::{Serving, status, wait_until};
 
 /// In the drain it says that it stops and decides for new connections; the second signal need not wait for its end.
 #[test]

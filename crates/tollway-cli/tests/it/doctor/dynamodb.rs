@@ -4,7 +4,7 @@ use std::process::Command;
 
 use tollway_testkit::servers::DynamoServer;
 
-use crate::codes;
+use super::codes;
 use crate::home::Home;
 
 #[test]

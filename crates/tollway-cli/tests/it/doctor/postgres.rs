@@ -2,8 +2,8 @@
 
 use tollway_testkit::servers::PostgresServer;
 
+use super::{codes, config};
 use crate::home::Home;
-use crate::{codes, config};
 
 #[test]
 fn postgres_is_away() {

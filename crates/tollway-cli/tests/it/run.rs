@@ -1,13 +1,11 @@
 //! `tollway run`: the child's exit code is ours, signals pass, and many of them keep the limit (A1, A2).
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod home;
-
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use home::Home;
+use crate::home::Home;
 
 const CONFIG: &str = r#"
 [policies.adobe]
