@@ -2,11 +2,9 @@
 //! and the metrics say; when somebody has mended it, it is asked again. A line that cannot be read concerns nobody else.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-mod heard;
-
 use std::time::Duration;
 
-use heard::Heard;
+use crate::heard::Heard;
 use tollway::core::WhenStoreFails;
 use tollway::{Figure, Limiter, Policy};
 use tollway_testkit::faults::{AwsFront, Said};

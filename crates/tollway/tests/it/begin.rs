@@ -1,12 +1,10 @@
 //! Exact at the vendor, not only in the store: `begin` just before the call goes out. A1.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod paused;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use paused::{PausedClock, START, limiter_of, used};
+use crate::paused::{PausedClock, START, limiter_of, used};
 use tokio::time::sleep;
 use tollway::{Clock, Durations, Policy, Span};
 

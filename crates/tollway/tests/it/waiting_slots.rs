@@ -1,14 +1,12 @@
 //! Slots: freed when a call is over, kept while it lives, and handed to whoever waited longest.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod paused;
-
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use paused::{limiter, limiter_of, settle_down, used};
+use crate::paused::{limiter, limiter_of, settle_down, used};
 use tokio::time::sleep;
 use tollway::{Durations, Policy};
 

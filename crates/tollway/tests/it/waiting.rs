@@ -1,11 +1,9 @@
 //! Waiting is a place in line: exact times, first come first served, and a place given up is the next one's. B4, A2, G2.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod paused;
-
 use std::sync::{Arc, Mutex};
 
-use paused::{PausedClock, limiter, limiter_of, settle_down, used};
+use crate::paused::{PausedClock, limiter, limiter_of, settle_down, used};
 use tokio::task::JoinHandle;
 use tokio::time::{advance, sleep, timeout};
 use tollway::{Durations, Limiter, Permit, Policy, Span, TakeError};

@@ -1,12 +1,10 @@
 //! What a policy does while its store does not decide: open, closed, local; the strictest of several. G7, C7, A-6.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod paused;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use paused::PausedClock;
+use crate::paused::PausedClock;
 use tollway::core::{Answer, Fault, Operation, Retry, WhenStoreFails};
 use tollway::{Clock, Durations, Limiter, Policy, Settled, Store, StoreError, TakeError};
 use tollway_memory::MemoryStore;

@@ -2,13 +2,11 @@
 //! (G1 to G12). Its limits are those of Gemini: 5 requests and 250,000 tokens a minute, 25 requests a day.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 
-mod heard;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use heard::Heard;
+use crate::heard::Heard;
 use tollway::core::{Answer, Operation, Span, Store, Tallies, Timestamp, WhenStoreFails};
 use tollway::{Denied, Figure, Limiter, Policy, Sample, Taken};
 use tollway_dynamodb::{Counters, DynamoStore};

@@ -3,12 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod paused;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use paused::{PausedClock, limiter_of, settle_down, used};
+use crate::paused::{PausedClock, limiter_of, settle_down, used};
 use tokio::time::timeout;
 use tollway::core::{Answer, Operation, Refusal};
 use tollway::{Durations, Limiter, Policy, Span, Store, TakeError};
