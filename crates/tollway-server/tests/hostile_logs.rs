@@ -19,7 +19,11 @@ mod running;
 use serde_json::json;
 
 use log::Log;
-use running::Running;
+use running::Setup;
+use tollway::Token;
+
+/// The token of an administrator who may write.
+const WRITE: &str = "write-write-write-write";
 
 /// T23: terminals are not driven and lines are not forged by what a caller sends, at the most talkative level.
 #[test]
@@ -27,9 +31,13 @@ fn hostile_text_is_escaped_in_logs_and_answers() {
     // Workers log too, so it is that of the whole process.
     let log = Log::default();
     tracing::subscriber::set_global_default(log.subscriber()).unwrap();
-    let server = Running::of(
+    let mut setup = Setup::of(
         "[policies.api]\nlimits = [\"1 / hour\"]\n[server.authorize]\nsubject_headers = [\"x-key\"]",
     );
+    let token = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&token, WRITE).unwrap();
+    setup.config.write_token = Some(Token::File(token.path().to_owned()));
+    let server = setup.start();
     let mut client = server.client();
     let hostile = "\u{1b}[2J\u{1b}]0;owned\u{7}\r\nERROR forged line\u{202e}\u{0}";
     let escaped = hostile.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
@@ -52,7 +60,8 @@ fn hostile_text_is_escaped_in_logs_and_answers() {
     answers.push(server.admin().get(&format!("/v1/usage?policy={escaped}"), ""));
     // The two requests of these that are logged: a reset, which does not name its subject, and bytes that are no HTTP.
     let reset = json!({ "policy": "api", "subject": "SECRET-SUBJECT\u{1b}[2J" });
-    assert_eq!(server.admin().post("/v1/reset", &reset.to_string()).status, 204);
+    let bearer = format!("authorization: bearer {WRITE}\r\n");
+    assert_eq!(server.admin().ask("POST", "/v1/reset", &bearer, &reset.to_string()).status, 204);
     let mut broken = server.client();
     broken.write(format!("GET / {hostile}\r\n\r\n")).unwrap();
     broken.closed();
