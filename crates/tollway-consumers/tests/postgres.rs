@@ -1,6 +1,7 @@
 //! Records in a real Postgres that several servers share.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "it/support/mod.rs"]
 mod support;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,7 @@
 //! Records in a file that several processes share.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "it/support/mod.rs"]
 mod support;
 
 use std::sync::{Arc, Barrier};

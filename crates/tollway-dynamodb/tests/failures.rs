@@ -1,6 +1,7 @@
 //! What callers are told when DynamoDB is not there, not theirs, or refuses.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test fails by panicking")]
 
+#[path = "it/support.rs"]
 mod support;
 
 use std::process::Command;

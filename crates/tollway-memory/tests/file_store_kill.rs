@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "it/file_support.rs"]
 mod file_support;
 
 use std::io::{BufRead, BufReader, Write};

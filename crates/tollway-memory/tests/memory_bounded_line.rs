@@ -1,8 +1,8 @@
-//! What one line takes that is full of ids or of slots. A process of its own, because it measures memory; and only optimised,
-//! because else it takes minutes.
-#![cfg(all(not(feature = "shuttle"), not(debug_assertions)))]
+//! What one line takes that is full of ids or of slots. A process of its own, because it measures memory.
+#![cfg(not(feature = "shuttle"))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "it/memory_support.rs"]
 mod memory_support;
 
 use memory_support::{apply, charge, policy, resident, store_of, subject};

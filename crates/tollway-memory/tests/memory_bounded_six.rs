@@ -2,6 +2,7 @@
 #![cfg(not(feature = "shuttle"))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "it/memory_support.rs"]
 mod memory_support;
 
 use memory_support::{resident, store_of, stranger, take};
@@ -11,8 +12,7 @@ use tollway_memory::OVERFLOW_LINES;
 /// What a line of two to six limits takes at the most, as the store's documentation says.
 const BYTES_PER_LINE: u64 = 400;
 
-/// A tenth where nothing is optimised.
-const LINES: usize = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
+const LINES: usize = 1_000_000;
 
 /// T15: the bound that is said of lines of two to six limits, with a line for all that fit and some for whom there is no room.
 #[test]

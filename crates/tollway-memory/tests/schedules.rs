@@ -3,6 +3,7 @@
 //! `cargo test -p tollway-memory --features shuttle --test schedules`; the store's locks are shuttle's then.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "it/memory_support.rs"]
 mod memory_support;
 
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Clients that die or stop in the middle of a transaction, while they hold locks.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "it/support/mod.rs"]
 mod support;
 
 use std::io::{BufRead, BufReader, Write};

@@ -1,6 +1,7 @@
 //! AWS SSM as a limit source (A3), against a server that answers as it does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+#[path = "it/heard.rs"]
 mod heard;
 
 use std::io::Write;

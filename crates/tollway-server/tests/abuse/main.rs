@@ -11,14 +11,14 @@
 )]
 
 #[allow(dead_code, reason = "the HTTP client of the server that these tests share with others")]
-#[path = "../server/client.rs"]
+#[path = "../it/client.rs"]
 mod client;
 mod crowd;
 mod good_client;
-#[path = "../server/http2.rs"]
+#[path = "../it/http2.rs"]
 mod http2;
 #[allow(dead_code, reason = "not all of it is needed here")]
-#[path = "../resp/redis_client.rs"]
+#[path = "../it/redis_client.rs"]
 mod redis_client;
 mod running;
 mod samples;

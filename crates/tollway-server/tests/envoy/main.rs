@@ -8,14 +8,14 @@
 )]
 
 #[allow(dead_code, reason = "shared with the tests of HTTP")]
-#[path = "../server/client.rs"]
+#[path = "../it/client.rs"]
 mod client;
 #[allow(dead_code, reason = "shared with the tests of HTTP")]
-#[path = "../server/log.rs"]
+#[path = "../it/log.rs"]
 mod log;
 mod proxy;
 #[allow(dead_code, reason = "shared with the tests of HTTP")]
-#[path = "../server/running.rs"]
+#[path = "../it/running.rs"]
 mod running;
 mod service;
 

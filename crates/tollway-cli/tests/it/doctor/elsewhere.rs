@@ -1,0 +1,155 @@
+//! The second of the document's common issues: processes that count in different stores.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tollway_testkit::servers::{RedisCluster, RedisSentinel, RedisServer};
+
+use super::{codes, config, told};
+use crate::home::Home;
+
+const LIMITED: &str = "per_minute = 100";
+
+#[test]
+fn two_configs_count_in_different_stores() {
+    let [redis, other] = [(); 2].map(|()| RedisServer::start_with(&["--save", "60 1"]));
+    let home = Home::with_config(&config(&format!("{}?layout=consumers", redis.url()), LIMITED));
+    let compared = |url: &str| {
+        home.write("other.toml", config(url, LIMITED));
+        codes(&home, &["--compare", "other.toml"])
+    };
+    assert_eq!(compared(&format!("{}?layout=consumers", other.url())), ["different-stores"]);
+    assert!(told(&home, &["--compare", "other.toml"], "different-stores", "what").contains("another server"));
+    for (behind, part) in
+        [("/1?layout=consumers", "database"), ("", "layout"), ("?layout=consumers&prefix=x:", "prefix")]
+    {
+        assert_eq!(compared(&format!("{}{behind}", redis.url())), ["different-stores"], "{part}");
+        let what = told(&home, &["--compare", "other.toml"], "different-stores", "what");
+        assert!(what.contains(&format!("another {part}")), "{what}");
+    }
+    // The same server under another name is the same.
+    let renamed = redis.url().replace("127.0.0.1", "localhost");
+    assert_eq!(compared(&format!("{renamed}/0?layout=consumers&deadline=1s")), Vec::<String>::new());
+    assert_eq!(compared("memory:"), ["different-stores"]);
+    home.write("other.toml", "[stor]\n");
+    assert_eq!(codes(&home, &["--compare", "other.toml"]), ["config-wrong"]);
+}
+
+#[test]
+fn two_configs_have_different_files_and_records() {
+    let home = Home::with_config(&config("file:state", LIMITED));
+    std::fs::create_dir(home.path().join("there")).unwrap();
+    home.write("there/tollway.toml", config("file:state", LIMITED));
+    let compare = ["--compare", "there/tollway.toml"];
+    assert_eq!(codes(&home, &compare), ["different-stores", "different-records"]);
+    home.write(
+        "there/tollway.toml",
+        config("file:../state", &format!("{LIMITED}\nrecords = \"sqlite:../tollway.db\"")),
+    );
+    assert_eq!(codes(&home, &compare), Vec::<String>::new());
+}
+
+/// Sentinels lead to the server that others name themselves, and it is looked into.
+#[test]
+fn the_master_of_sentinels_is_the_same_server() {
+    let sentinel = RedisSentinel::start();
+    let hosts: Vec<String> = sentinel.sentinels().iter().map(|server| server.addr().to_string()).collect();
+    let url = format!("redis+sentinel://{}/{}", hosts.join(","), RedisSentinel::NAME);
+    let home = Home::with_config(&format!("[store]\nurl = \"{url}\"\n"));
+    assert_eq!(codes(&home, &[]), Vec::<String>::new());
+    sentinel.master().command(&["SET", "tollway:1:{s:a}:api", "x"]);
+    assert_eq!(codes(&home, &[]), ["keys-without-ttl"]);
+    sentinel.master().command(&["DEL", "tollway:1:{s:a}:api"]);
+    home.write("other.toml", format!("[store]\nurl = \"{}\"\n", sentinel.master().url()));
+    assert_eq!(codes(&home, &["--compare", "other.toml"]), Vec::<String>::new());
+}
+
+/// The nodes of a Cluster are looked into, each at its own keys.
+#[test]
+fn the_nodes_of_a_cluster_are_looked_into() {
+    let cluster = RedisCluster::start(3);
+    let hosts: Vec<String> = cluster.nodes().iter().map(|node| node.addr().to_string()).collect();
+    let home = Home::with_config(&format!("[store]\nurl = \"redis+cluster://{}\"\n", hosts.join(",")));
+    assert_eq!(codes(&home, &[]), Vec::<String>::new());
+    let keys: Vec<String> = (0..20).map(|subject| format!("tollway:1:{{s:{subject}}}:api")).collect();
+    keys.iter().for_each(|key| drop(cluster.node_of(key).command(&["SET", key, "x"])));
+    assert!(told(&home, &[], "keys-without-ttl", "what").starts_with("20 counters in Redis never end"));
+    keys.iter().for_each(|key| drop(cluster.node_of(key).command(&["DEL", key])));
+    assert_eq!(codes(&home, &[]), Vec::<String>::new());
+}
+
+/// A server that runs, with where it is administered.
+struct Served(Child, String);
+
+impl Served {
+    fn start(home: &Home, config: &str) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tollway"))
+            .args([
+                "serve",
+                "--json",
+                "--config",
+                config,
+                "--listen",
+                "127.0.0.1:0",
+                "--admin",
+                "127.0.0.1:0",
+            ])
+            .current_dir(home.path())
+            .env("TOLLWAY_TEST_TOKEN", "a-token-of-the-tests-0123456789")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
+        let said: Value = serde_json::from_str(&said).unwrap();
+        let admin = said["admin"].as_str().unwrap().to_owned();
+        Self(child, format!("http://{admin}"))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_running_server_counts_elsewhere() {
+    let [redis, other] = [(); 2].map(|()| RedisServer::start_with(&["--save", "60 1"]));
+    let at = |redis: &RedisServer| config(&format!("{}?layout=consumers", redis.url()), LIMITED);
+    let home = Home::with_config(&at(&redis));
+    home.write("server.toml", at(&other));
+    let served = Served::start(&home, "server.toml");
+    assert_eq!(codes(&home, &["--server", &served.1]), ["different-stores"]);
+    let same = Served::start(&home, "tollway.toml");
+    assert_eq!(codes(&home, &["--server", &same.1]), Vec::<String>::new());
+    // The same Redis under another name is the same.
+    let renamed = at(&redis).replace("127.0.0.1", "localhost");
+    home.write("tollway.toml", renamed);
+    assert_eq!(codes(&home, &["--server", &same.1]), Vec::<String>::new());
+    home.write("tollway.toml", at(&redis));
+    redis.kill();
+    assert_eq!(codes(&home, &["--server", &same.1]), ["store-unreachable", "store-unreachable"]);
+    redis.restart();
+    home.write("memory.toml", config("memory:", LIMITED));
+    let in_memory = Served::start(&home, "memory.toml");
+    assert_eq!(codes(&home, &["--server", &in_memory.1]), ["different-stores"]);
+    let gone = in_memory.1.clone();
+    drop(in_memory);
+    assert_eq!(codes(&home, &["--server", &gone]), ["server-unreachable"]);
+}
+
+/// What a server tells only those with a token is asked for with the config's.
+#[test]
+fn a_server_is_asked_with_the_token_of_the_config() {
+    let tokens = "[server.tokens]\nread = \"env:TOLLWAY_TEST_TOKEN\"";
+    let home = Home::with_config(&config("file:state", &format!("{LIMITED}\n{tokens}")));
+    let served = Served::start(&home, "tollway.toml");
+    assert_eq!(codes(&home, &["--server", &served.1]), ["server-unreachable"]);
+    let mut doctor = home.tollway(&["doctor", "--server", &served.1]);
+    let output = doctor.env("TOLLWAY_TEST_TOKEN", "a-token-of-the-tests-0123456789").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}

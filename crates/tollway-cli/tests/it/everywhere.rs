@@ -1,0 +1,80 @@
+//! What holds for every subcommand: help that teaches, completions, a manual, JSON errors, colours only where they belong.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::process::Command;
+
+use crate::home::Home;
+
+const COMMANDS: [&str; 11] =
+    ["demo", "take", "run", "usage", "why", "limit", "policy", "plan", "simulate", "doctor", "provision"];
+
+#[test]
+fn help_lists_every_command_and_the_exit_codes() {
+    let home = Home::new();
+    let (exit, help, _) = home.run(&["--help"]);
+    assert_eq!(exit, 0);
+    for command in COMMANDS {
+        assert!(help.contains(&format!("  {command} ")), "{command}");
+        let (exit, help, _) = home.run(&[command, "--help"]);
+        assert_eq!(exit, 0);
+        assert!(help.contains("Usage: tollway") && help.contains("--json"), "{help}");
+    }
+    for code in ["  65 ", "  69 ", "  75 ", "  78 ", "  126, 127 "] {
+        assert!(help.contains(code), "{code}");
+    }
+}
+
+#[test]
+fn completions_and_the_manual_know_every_command() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (exit, script, _) = home.run(&["completions", shell]);
+        assert_eq!(exit, 0);
+        assert!(COMMANDS.iter().all(|command| script.contains(command)), "{shell}");
+    }
+    let script = home.run(&["completions", "bash"]).1;
+    assert!(Command::new("bash").args(["-n", "-c", &script]).status().unwrap().success());
+    let (exit, page, _) = home.run(&["man"]);
+    assert_eq!(exit, 0);
+    assert!(page.starts_with(".ie") && page.contains(".TH tollway 1"), "{}", &page[..200]);
+    assert_eq!(home.run(&["man", "--into", "pages"]).0, 0);
+    for command in COMMANDS {
+        assert!(home.path().join(format!("pages/tollway-{command}.1")).exists(), "{command}");
+    }
+}
+
+#[test]
+fn an_error_in_json_is_an_object_on_standard_error() {
+    let (exit, stdout, stderr) = Home::new().run(&["usage", "--json"]);
+    assert_eq!((exit, stdout.as_str()), (78, ""));
+    let error: serde_json::Value = serde_json::from_str(&stderr).unwrap();
+    assert_eq!(error["error"]["exit"], 78);
+    assert!(error["error"]["advice"].as_str().unwrap().contains("tollway.toml"));
+}
+
+#[test]
+fn colours_only_where_they_belong() {
+    let home = Home::with_config("policies.adobe.limits = ['9 / minute']");
+    let escapes = |arguments: &[&str], variable: &[(&str, &str)]| {
+        let mut command = home.tollway(arguments);
+        command.envs(variable.iter().copied());
+        let output = command.output().unwrap();
+        output.stdout.contains(&b'\x1b') || output.stderr.contains(&b'\x1b')
+    };
+    assert!(!escapes(&["usage"], &[]), "a pipe");
+    assert!(escapes(&["usage", "--color", "always"], &[]));
+    assert!(escapes(&["usage"], &[("CLICOLOR_FORCE", "1")]));
+    assert!(!escapes(&["usage", "--color", "never"], &[("CLICOLOR_FORCE", "1")]));
+    assert!(!escapes(&["usage"], &[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")]), "NO_COLOR");
+}
+
+/// `tollway ... | head` ends quietly.
+#[test]
+fn a_reader_who_has_seen_enough_is_no_failure() {
+    let home = Home::new();
+    let script =
+        format!("{} completions zsh | head -1; echo ${{PIPESTATUS[0]}}", env!("CARGO_BIN_EXE_tollway"));
+    let output = Command::new("bash").args(["-c", &script]).current_dir(home.path()).output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(stdout.ends_with("\n0\n") && stderr.is_empty(), "{stdout}{stderr}");
+}

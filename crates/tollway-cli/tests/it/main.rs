@@ -1,0 +1,18 @@
+//! The command as a shell sees it, one module a subject. One program, so that it is linked once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod demo;
+mod doctor;
+mod everywhere;
+mod home;
+mod import;
+mod import_obp;
+mod plan;
+mod policy;
+#[cfg(feature = "aws")]
+mod provision;
+mod run;
+mod serve;
+mod simulate;
+mod take;
+mod terminal;

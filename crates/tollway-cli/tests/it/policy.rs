@@ -1,0 +1,226 @@
+//! `tollway policy check` as a user runs it. The settings and limits that each warning is about, and those just beside
+//! them, are tested where the warnings are made.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
+
+use crate::home::{Home, golden};
+use serde_json::Value;
+
+const EVERY_KIND: &str = include_str!("../golden/policy_every_kind.toml");
+const WARNINGS: &str = include_str!("../golden/policy_warnings.toml");
+const OLD: &str = include_str!("../golden/policy_old.toml");
+const NEW: &str = include_str!("../golden/policy_new.toml");
+const TUNING: &str = include_str!("../../../../docs/guide/tuning.md");
+
+/// The text without what depends on now: the times, and where lines that hold them are broken.
+fn steady(text: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    for line in text.lines() {
+        match lines.last_mut() {
+            Some(last) if indent(line) == 4 && indent(last) == 4 => {
+                last.push(' ');
+                last.push_str(line.trim_start());
+            }
+            _ => lines.push(line.to_owned()),
+        }
+    }
+    lines.iter().map(|line| masked(line) + "\n").collect()
+}
+
+/// `Tue 2026-11-17 14:05:00` and `14:05:00` are a TIME.
+fn masked(line: &str) -> String {
+    let shape = |word: &str| -> String {
+        word.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).filter(|c| *c != ',').collect()
+    };
+    let mut words: Vec<&str> = Vec::new();
+    for word in line.split(' ') {
+        match shape(word).as_str() {
+            "0000-00-00" => drop(words.pop()),
+            "00:00:00" => words.push("TIME"),
+            _ => words.push(word),
+        }
+    }
+    words.join(" ")
+}
+
+fn json(home: &Home, arguments: &[&str]) -> (i32, Value) {
+    let (exit, answer, beside) = home.run(arguments);
+    let value = serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer}{beside}"));
+    (exit, value)
+}
+
+/// D3, D6: every kind of limit, policy and api in plain sentences; a good file has no warnings, even if strict.
+#[test]
+fn every_kind_is_explained() {
+    let home = Home::with_config(EVERY_KIND);
+    let (exit, answer, beside) = home.run(&["policy", "check", "--strict"]);
+    golden("policy_every_kind.txt", &steady(&answer));
+    assert_eq!((exit, beside.as_str()), (0, ""));
+    let (exit, answer, beside) = home.run(&["policy", "check", "--quiet"]);
+    assert_eq!((exit, answer.as_str(), beside.as_str()), (0, "good: no warnings\n", ""));
+}
+
+/// D6: `policy check` warns by the guidance, each warning with what to do.
+#[test]
+fn every_warning_says_what_to_do() {
+    let home = Home::with_config(WARNINGS);
+    let (exit, answer, beside) = home.run(&["policy", "check"]);
+    golden("policy_warnings.txt", &beside);
+    assert!(answer.ends_with("right, with 16 warnings\n"), "{answer}");
+    assert_eq!(exit, 0);
+}
+
+/// D6: the guide has a section on each warning and note, and on no other.
+#[test]
+fn the_guide_explains_every_warning() {
+    let home = Home::with_config(WARNINGS);
+    let (_, answer) = json(&home, &["policy", "check", "--json"]);
+    let findings = ["warnings", "notes"].map(|key| answer[key].as_array().unwrap().clone()).concat();
+    let mut codes: Vec<&str> = findings.iter().map(|finding| finding["code"].as_str().unwrap()).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    let explained = TUNING.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`'));
+    let mut explained: Vec<&str> = explained.collect();
+    explained.sort_unstable();
+    assert_eq!(codes, explained);
+}
+
+#[test]
+fn strict_fails_on_warnings_and_not_on_notes() {
+    let home = Home::with_config("[policies.a]\nlimits = ['9 / second']\nmax_wait = '10ms'");
+    let (exit, answer, beside) = home.run(&["policy", "check", "--strict"]);
+    assert_eq!(exit, 1);
+    assert!(answer.ends_with("right, with 1 warning\n"), "{answer}");
+    assert!(beside.contains("error: 1 warning, and --strict takes a warning for an error"), "{beside}");
+
+    home.write("tollway.toml", "[policies.a]\nlimits = ['9 / day']");
+    let (exit, _, beside) = home.run(&["policy", "check", "--strict"]);
+    assert_eq!(exit, 0);
+    assert!(
+        beside.starts_with("note: [policies.a] requests_per_day begins anew at midnight UTC\n"),
+        "{beside}"
+    );
+}
+
+#[test]
+fn programs_get_one_object() {
+    let home = Home::with_config(EVERY_KIND);
+    let (exit, answer) = json(&home, &["policy", "check", "--json"]);
+    assert_eq!((exit, &answer["valid"], &answer["file"]), (0, &Value::Bool(true), &"./tollway.toml".into()));
+    assert_eq!(answer["store"], "file:tollway.state");
+    let gemini = &answer["policies"][1];
+    assert_eq!((&gemini["name"], &gemini["max_wait_ms"]), (&"gemini".into(), &600_000.into()));
+    let rpd = &gemini["limits"][2];
+    assert_eq!((&rpd["address"], &rpd["amount"]), (&"gemini.rpd".into(), &25.into()));
+    assert_eq!(rpd["zone"], "America/Los_Angeles");
+    let reset: jiff::Timestamp = rpd["next_reset"].as_str().unwrap().parse().unwrap();
+    let midnight = reset.in_tz("America/Los_Angeles").unwrap().time();
+    assert_eq!(midnight, jiff::civil::Time::midnight());
+    assert_eq!(gemini["limits"][1]["burst"], 500_000);
+    assert_eq!(answer["apis"][1]["rate"]["increase_step"], 0.1);
+    assert_eq!(answer["apis"][2]["rate"], "auto");
+    assert_eq!(answer["warnings"], Value::Array(Vec::new()));
+    assert_eq!(answer["notes"], Value::Array(Vec::new()));
+}
+
+/// Amounts and bursts may change while a meter lives; anything else that is part of its identity starts it anew.
+#[test]
+fn meters_that_start_anew_are_told_from_those_that_keep_counting() {
+    let home = Home::with_config(NEW);
+    home.write("old.toml", OLD);
+    let (exit, answer, _) = home.run(&["policy", "check", "--against", "old.toml", "--quiet"]);
+    golden("policy_against.txt", &answer);
+    assert_eq!(exit, 0);
+    let (_, answer) = json(&home, &["policy", "check", "--against", "old.toml", "--json"]);
+    let changes = answer["against"]["limits"].as_array().unwrap();
+    let first = changes.iter().find(|change| change["address"] == "adobe.requests_per_minute").unwrap();
+    assert_eq!((&first["verdict"], &first["what"]), (&"keeps_counting".into(), &"200 -> 250".into()));
+    assert_eq!(answer["against"]["store_changed"], Value::Null);
+}
+
+#[test]
+fn in_another_store_every_meter_starts_anew() {
+    let home = Home::with_config("[policies.a]\nlimits = ['9 / second']");
+    home.write("old.toml", "[store]\nurl = 'memory:'\n[policies.a]\nlimits = ['8 / second']");
+    let (_, answer, _) = home.run(&["policy", "check", "--against", "old.toml", "--quiet"]);
+    let expected = "in place of old.toml\n  the store changed: memory: -> none named\n  \
+                    a.requests_per_second  starts anew: the store changed\n\ngood: no warnings\n";
+    assert_eq!(answer, expected);
+}
+
+#[test]
+fn wrong_files_are_shown_with_line_and_word() {
+    let home = Home::with_config("[policies.a]\nlimits = ['9 / minit']\n");
+    let wrong = "error: ./tollway.toml:2:16: \"minit\" is not a period; did you mean \"minute\"?\n  \
+                 2 | limits = ['9 / minit']\n    |                ^^^^^\n";
+    assert_eq!(home.run(&["policy", "check"]), (78, String::new(), wrong.to_owned()));
+
+    let (exit, answer) = json(&home, &["policy", "check", "--json"]);
+    let problem = &answer["problems"][0];
+    assert_eq!((exit, &answer["valid"]), (78, &Value::Bool(false)));
+    assert_eq!((&problem["file"], &problem["line"]), (&"./tollway.toml".into(), &2.into()));
+    assert_eq!((&problem["column"], &problem["word"]), (&16.into(), &"minit".into()));
+    assert_eq!(problem["message"], "\"minit\" is not a period");
+    assert_eq!(problem["advice"], "did you mean \"minute\"?");
+
+    home.write("new.toml", "");
+    let (exit, answer) = json(&home, &["policy", "check", "new.toml", "--against", "tollway.toml", "--json"]);
+    assert_eq!((exit, &answer["problems"][0]["file"]), (78, &"tollway.toml".into()));
+}
+
+/// D3: a factor outside (0, 1] is refused, at its place.
+#[test]
+fn a_wrong_rate_setting_is_refused() {
+    let home = Home::new();
+    let settings = "{ initial = 2.0, min = 0.3, max = 3.5, increase_step = 0.1, decrease_factor = 1.5 }";
+    home.write(
+        "api.toml",
+        format!("[apis.notion]\nbase_url = 'https://api.notion.com/v1'\nrate = {settings}\n"),
+    );
+    let (exit, _, beside) = home.run(&["policy", "check", "api.toml"]);
+    assert_eq!(exit, 78);
+    assert!(beside.starts_with("error: api.toml:3:86: `decrease_factor` must be a number"), "{beside}");
+}
+
+#[test]
+fn bad_arguments_are_errors() {
+    let home = Home::with_config(EVERY_KIND);
+    for (arguments, exit, message) in [
+        (&["policy"][..], 2, "Usage: tollway policy"),
+        (&["policy", "chekc"], 2, "'chekc'"),
+        (&["policy", "check", "nowhere.toml"], 78, "nowhere.toml: there is no such file"),
+        (&["policy", "check", "--config", "nowhere.toml"], 78, "nowhere.toml: there is no such file"),
+        (&["policy", "check", "a.toml", "--config", "b.toml"], 2, "cannot be used with '--config"),
+        (&["policy", "check", "--against"], 2, "--against"),
+        (&["policy", "check", "--against", "nowhere.toml"], 78, "nowhere.toml: there is no such file"),
+        (&["policy", "check", "a.toml", "b.toml"], 2, "unexpected argument 'b.toml'"),
+        (&["policy", "check", "."], 78, "the file cannot be read"),
+    ] {
+        let (got, answer, beside) = home.run(arguments);
+        assert_eq!((got, answer.as_str()), (exit, ""), "{arguments:?}: {beside}");
+        assert!(beside.contains(message), "{arguments:?}: {beside}");
+    }
+    let (exit, _, beside) = Home::new().run(&["policy", "check"]);
+    assert_eq!(exit, 78);
+    assert!(beside.contains("there is no config file") && beside.contains("try:"), "{beside}");
+}
+
+#[test]
+fn an_empty_file_is_right() {
+    let home = Home::with_config("");
+    let (exit, answer, beside) = home.run(&["policy", "check", "--strict"]);
+    assert_eq!((exit, beside.as_str()), (0, ""));
+    assert!(answer.starts_with("./tollway.toml: 0 policies, 0 limits\n"), "{answer}");
+}
+
+/// As under `| head`, before the first line was written.
+#[test]
+fn a_reader_who_has_seen_enough_is_no_failure() {
+    let home = Home::with_config(EVERY_KIND);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tollway"));
+    let command = command.args(["policy", "check"]).current_dir(home.path()).env("HOME", home.path());
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command.env_remove("TOLLWAY_CONFIG").stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
+}

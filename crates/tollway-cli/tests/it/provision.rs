@@ -1,0 +1,205 @@
+//! `provision aws`: shows, makes, and changes nothing twice; and commands over what it made.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::home::Home;
+use tollway_testkit::servers::{DynamoServer, Ministack, python_tool};
+
+/// A config of a table of minutes and a parameter, on servers of the test's own.
+fn config(tables: &DynamoServer, parameters: &Ministack, name: &str) -> String {
+    let (tables, parameters) = (tables.addr(), parameters.endpoint());
+    format!(
+        r#"
+        [store]
+        url = "dynamodb://test:test@?layout=minute&deadline=20s&region=eu-west-1&endpoint=http://{tables}"
+        [policies.adobe]
+        limits = ["200 requests / minute"]
+        source = "ssm:{name}?region=eu-west-1&endpoint={parameters}&access=test:test"
+        "#
+    )
+}
+
+/// The states that a report names.
+fn states(report: &str) -> Vec<&str> {
+    let line = |line: &'static str| report.lines().filter(move |said| said.contains(line));
+    ["table ", "parameter "]
+        .into_iter()
+        .flat_map(line)
+        .filter_map(|said| said.split_whitespace().next())
+        .collect()
+}
+
+/// A4, A6: the plan makes nothing; applied, all is there; applied again, nothing changes.
+#[test]
+fn a_plan_shows_and_applying_makes_once() {
+    let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
+    let home = Home::with_config(&config(&tables, parameters, "/provision/adobe-api-rpm"));
+    for _ in 0..2 {
+        let (exit, plan, said) = home.run(&["provision", "aws", "--plan"]);
+        assert_eq!((exit, states(&plan)), (0, vec!["missing", "missing"]), "{plan}{said}");
+        assert!(plan.contains("table adobe-api-rate-limit") && plan.contains("key minute_key (S)"), "{plan}");
+        assert!(said.contains("nothing was made"), "{said}");
+    }
+    let (exit, report, said) = home.run(&["provision", "aws", "--apply"]);
+    assert_eq!((exit, states(&report)), (0, vec!["made", "made"]), "{report}{said}");
+    assert!(said.contains("making table adobe-api-rate-limit"), "{said}");
+    for arguments in [&["provision", "aws", "--apply"][..], &["provision", "aws"]] {
+        let (exit, report, said) = home.run(arguments);
+        assert_eq!((exit, states(&report)), (0, vec!["there", "there"]), "{report}{said}");
+        assert!(report.contains("value 200"), "{report}");
+    }
+}
+
+/// The least that each role needs, as IAM reads it.
+#[test]
+fn the_policies_of_roles_are_printed() {
+    let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
+    let home = Home::with_config(&config(&tables, parameters, "/provision/roles"));
+    let (exit, answer, _) = home.run(&["provision", "aws", "--json"]);
+    assert_eq!(exit, 0);
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    let worker = &answer["iam"]["worker"]["Statement"];
+    assert_eq!(worker[0]["Action"], serde_json::json!(["dynamodb:GetItem", "dynamodb:UpdateItem"]));
+    let table = "arn:aws:dynamodb:eu-west-1:*:table/adobe-api-rate-limit";
+    assert_eq!(worker[0]["Resource"], serde_json::json!([table]));
+    assert_eq!(worker[1]["Action"], serde_json::json!(["ssm:GetParameter"]));
+    let parameter = "arn:aws:ssm:eu-west-1:*:parameter/provision/roles";
+    assert_eq!(worker[1]["Resource"], serde_json::json!([parameter]));
+    let operator = answer["iam"]["operator"].to_string();
+    assert!(operator.contains("dynamodb:CreateTable") && operator.contains("ssm:PutParameter"), "{operator}");
+    assert_eq!(answer["applied"], false);
+    assert_eq!(answer["steps"][0]["state"], "missing");
+}
+
+/// A table of lines is written whole and together, and the parameters of several limits are read by their path.
+#[test]
+fn the_policies_for_lines_and_several_limits_are_printed() {
+    let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
+    let text = config(&tables, parameters, "/provision/lines");
+    let text = text.replace("@?layout=minute&", "@tollway?");
+    let home = Home::with_config(&text.replace("/ minute\"]", "/ minute\", \"9k requests / day\"]"));
+    let (exit, answer, said) = home.run(&["provision", "aws", "--json"]);
+    assert_eq!(exit, 0, "{said}");
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    let below = ["", "/*"].map(|end| format!("arn:aws:ssm:eu-west-1:*:parameter/provision/lines{end}"));
+    let worker = serde_json::json!([
+        {
+            "Effect": "Allow",
+            "Action": ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:ConditionCheckItem"],
+            "Resource": ["arn:aws:dynamodb:eu-west-1:*:table/tollway"],
+        },
+        { "Effect": "Allow", "Action": ["ssm:GetParametersByPath"], "Resource": below },
+    ]);
+    assert_eq!(answer["iam"]["worker"]["Statement"], worker, "one statement for both parameters");
+    let operator = &answer["iam"]["operator"]["Statement"][1];
+    let actions = ["ssm:GetParametersByPath", "ssm:GetParameter", "ssm:PutParameter"];
+    assert_eq!((&operator["Action"], &operator["Resource"]), (&actions.into(), &below.to_vec().into()));
+    assert_eq!(answer["steps"].as_array().unwrap().len(), 3, "a table and two parameters");
+}
+
+/// A6: a table that somebody made without TTL is told of, and gets it.
+#[test]
+fn a_table_whose_items_do_not_vanish_is_mended() {
+    let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
+    let table = serde_json::json!({ "TableName": "adobe-api-rate-limit" });
+    let mut made = table.clone();
+    made["BillingMode"] = "PAY_PER_REQUEST".into();
+    made["KeySchema"] = serde_json::json!([{ "AttributeName": "minute_key", "KeyType": "HASH" }]);
+    made["AttributeDefinitions"] =
+        serde_json::json!([{ "AttributeName": "minute_key", "AttributeType": "S" }]);
+    tables.ask("CreateTable", &made);
+    let ttl = || tables.ask("DescribeTimeToLive", &table)["TimeToLiveDescription"].clone();
+    let home = Home::with_config(&config(&tables, parameters, "/provision/mended"));
+    let (exit, plan, said) = home.run(&["provision", "aws", "--plan"]);
+    assert_eq!((exit, states(&plan)[0]), (0, "incomplete"), "{plan}{said}");
+    assert!(plan.contains("old items do not vanish yet"), "{plan}");
+    assert_ne!(ttl()["AttributeName"], "ttl", "a plan changes nothing");
+    let (exit, report, said) = home.run(&["provision", "aws", "--apply"]);
+    assert_eq!((exit, states(&report)[0]), (0, "made"), "{report}{said}");
+    assert_eq!(ttl()["AttributeName"], "ttl");
+    let (_, report, _) = home.run(&["provision", "aws", "--plan"]);
+    assert_eq!(states(&report)[0], "there", "{report}");
+}
+
+/// A table with another key is refused with what to do, and nothing else is made.
+#[test]
+fn a_table_with_another_key_is_refused() {
+    let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
+    let text = config(&tables, parameters, "/provision/refused");
+    let lines = Home::with_config(&text.replace("?layout=minute&", "adobe-api-rate-limit?"));
+    assert_eq!(lines.run(&["provision", "aws", "--apply"]).0, 0);
+    let other = text.replace("/provision/refused", "/provision/not-made");
+    let home = Home::with_config(&other);
+    for arguments in [&["provision", "aws"][..], &["provision", "aws", "--apply"]] {
+        let (exit, report, said) = home.run(arguments);
+        assert_eq!((exit, states(&report)), (69, vec!["refused", "missing"]), "{report}{said}");
+        assert!(said.contains("has the key key (S), and minute_key (S) is needed"), "{said}");
+        assert!(said.contains("name another table"), "{said}");
+    }
+}
+
+/// A4: the environment names the table and the parameter where the config does not.
+#[test]
+fn the_environment_names_what_the_config_does_not() {
+    let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
+    let home = Home::with_config(&config(&tables, parameters, ""));
+    let named = |table: &str, parameter: &str| {
+        let mut command = home.tollway(&["provision", "aws", "--json"]);
+        command.env("RATE_LIMIT_TABLE", table).env("ADOBE_API_RPM_PARAM", parameter);
+        let answer: serde_json::Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+        [0, 1].map(|step| answer["steps"][step]["name"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(named("", ""), ["adobe-api-rate-limit", "/pdf-processing/adobe-api-rpm"]);
+    assert_eq!(named("other-table", "/other/rpm"), ["other-table", "/other/rpm"]);
+}
+
+#[test]
+fn a_config_that_needs_nothing_says_so() {
+    let home = Home::with_config("policies.adobe.limits = ['200 / minute']");
+    let (exit, _, said) = home.run(&["provision", "aws"]);
+    assert_eq!(exit, 78);
+    assert!(said.contains("the config needs nothing on AWS") && said.contains("dynamodb://"), "{said}");
+}
+
+/// Has boto3 overwrite the parameter, as the documented script does.
+fn put(parameters: &Ministack, name: &str, value: &str) {
+    let mut python = Command::new(python_tool("python3"))
+        .arg("-")
+        .env("AWS_ENDPOINT_URL", parameters.endpoint())
+        .env("AWS_DEFAULT_REGION", "eu-west-1")
+        .env("AWS_ACCESS_KEY_ID", "test")
+        .env("AWS_SECRET_ACCESS_KEY", "test")
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let script = format!(
+        "import boto3\nboto3.client('ssm').put_parameter(Name={name:?}, Value={value:?}, Type='String', Overwrite=True)"
+    );
+    python.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    assert!(python.wait().unwrap().success());
+}
+
+/// A3: `limit get` and `usage` say where the amount in force comes from; a take counts by it.
+#[test]
+fn commands_follow_the_parameter_and_say_so() {
+    let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
+    let name = "/provision/followed";
+    let home = Home::with_config(&config(&tables, parameters, name));
+    assert_eq!(home.run(&["provision", "aws", "--apply"]).0, 0);
+    put(parameters, name, "250");
+    let (exit, limits, said) = home.run(&["limit", "get"]);
+    assert_eq!(exit, 0, "{said}");
+    assert!(
+        limits.contains("250 requests / minute") && limits.contains("from ssm:/provision/followed, read at")
+    );
+    assert!(limits.contains("the config has 200 requests / minute"), "{limits}");
+    let (exit, answer, said) = home.run(&["take", "adobe", "-s", "autotag", "--json"]);
+    assert_eq!(exit, 0, "{said}");
+    assert!(answer.contains("\"amount\":250"), "{answer}");
+    let (_, usage, _) = home.run(&["usage"]);
+    assert!(usage.contains("requests_per_minute: 250 from ssm:/provision/followed"), "{usage}");
+    let (_, usage, _) = home.run(&["usage", "--json"]);
+    assert!(usage.contains("\"from\":\"ssm:/provision/followed\""), "{usage}");
+}

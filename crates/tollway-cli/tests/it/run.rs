@@ -1,0 +1,168 @@
+//! `tollway run`: the child's exit code is ours, signals pass, and many of them keep the limit (A1, A2).
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use crate::home::Home;
+
+const CONFIG: &str = r#"
+[policies.adobe]
+limits = ["200 requests / 2 seconds"]
+edge = "100ms"
+max_wait = "10m"
+
+[policies.day]
+limits = ["1 request / day"]
+
+[policies.ci]
+limits = ["2 concurrent expires 1s"]
+"#;
+
+/// The two seconds in which a moment lies, from `2026-11-15T06:44:04.123456Z`.
+fn window(moment: &str) -> (String, u32) {
+    let (minute, second) = moment.split_at("2026-11-15T06:44:".len());
+    (minute.to_owned(), second[..2].parse::<u32>().unwrap() / 2)
+}
+
+/// `seq 1000 | xargs -P 50 -n 1 tollway run -p adobe -- ...` keeps a compressed limit exactly: every one runs, and none
+/// of the windows has one too many.
+#[test]
+fn a_thousand_commands_of_fifty_at_a_time_keep_the_limit() {
+    let home = Home::with_config(CONFIG);
+    let script = format!(
+        "seq 1000 | xargs -P 50 -n 1 {} run -p adobe -- sh -c 'echo $TOLLWAY_BEGAN_AT'",
+        env!("CARGO_BIN_EXE_tollway")
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).current_dir(home.path()).env("HOME", home.path());
+    command.env_remove("XDG_STATE_HOME").env_remove("TOLLWAY_CONFIG");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut windows: BTreeMap<(String, u32), u32> = BTreeMap::new();
+    for moment in text.lines() {
+        *windows.entry(window(moment)).or_default() += 1;
+    }
+    assert_eq!(windows.values().sum::<u32>(), 1_000, "{windows:?}");
+    assert!(windows.values().all(|count| *count <= 200), "{windows:?}");
+}
+
+#[test]
+fn the_childs_exit_code_is_ours() {
+    let home = Home::with_config(CONFIG);
+    for policy in ["adobe", "ci"] {
+        let run = |script: &str| home.run(&["run", "-p", policy, "--", "sh", "-c", script]);
+        let (exit, stdout, _) = run("echo out; echo err >&2; exit 7");
+        assert_eq!((exit, stdout.as_str()), (7, "out\n"), "{policy}");
+        assert_eq!(run("test -n \"$TOLLWAY_PERMIT\" -a -n \"$TOLLWAY_BEGAN_AT\"").0, 0);
+        assert_eq!(home.run(&["run", "-p", policy, "--", "./missing"]).0, 127);
+        let script = home.write("not-executable", "#!/bin/sh\n");
+        assert_eq!(home.run(&["run", "-p", policy, "--", script.to_str().unwrap()]).0, 126);
+        assert_eq!(home.run(&["run", "-p", policy, "--", "/tmp"]).0, 126);
+    }
+    // Run beside us, a killed command is told apart as shells do it.
+    assert_eq!(home.run(&["run", "-p", "ci", "--", "sh", "-c", "kill -9 $$"]).0, 137);
+}
+
+#[test]
+fn a_command_that_cannot_be_found_costs_nothing() {
+    let home = Home::with_config(CONFIG);
+    assert_eq!(home.run(&["run", "-p", "day", "--", "no-such-command"]).0, 127);
+    assert_eq!(home.run(&["run", "-p", "day", "--", "./tollway.toml"]).0, 126);
+    assert_eq!(home.run(&["run", "-p", "day", "--", "true"]).0, 0);
+}
+
+#[test]
+fn denied_it_exits_as_asked_and_runs_nothing() {
+    let home = Home::with_config(CONFIG);
+    assert_eq!(home.run(&["run", "-p", "day", "--", "true"]).0, 0);
+    let denied = |more: &[&str]| home.run(&[&["run", "-p", "day", "--max-wait", "1s"], more].concat());
+    let (exit, stdout, stderr) = denied(&["--", "echo", "ran"]);
+    assert_eq!((exit, stdout.as_str()), (75, ""));
+    assert!(stderr.starts_with("denied by 1 requests / day of policy day; free in "), "{stderr}");
+    assert_eq!(denied(&["--or-exit", "3", "-q", "--", "echo", "ran"]), (3, String::new(), String::new()));
+    assert!(denied(&["--json", "--", "echo", "ran"]).1.contains("\"granted\":false"));
+    for wrong in [&["run", "-p", "day"][..], &["run", "--", "true"], &["run", "-p", "day", "true"]] {
+        assert_eq!(home.run(wrong).0, 2, "{wrong:?}");
+    }
+}
+
+/// A slot is held while the command runs, well beyond its expiry, and is free at once when it ends.
+#[test]
+fn a_slot_is_held_while_the_command_runs() {
+    let home = Home::with_config(CONFIG);
+    let mut holders: Vec<_> = (0..2).map(|_| beside(&home, "echo up; read line; exit 5")).collect();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert_eq!(home.run(&["run", "-p", "ci", "--max-wait", "0", "--", "true"]).0, 75);
+    for holder in &mut holders {
+        drop(holder.stdin.take());
+        assert_eq!(holder.wait().unwrap().code(), Some(5));
+    }
+    assert_eq!(home.run(&["run", "-p", "ci", "--max-wait", "0", "--", "true"]).0, 0);
+}
+
+#[test]
+fn signals_reach_the_command() {
+    let home = Home::with_config(CONFIG);
+    for (policy, signal) in [("ci", "TERM"), ("ci", "INT"), ("ci", "USR1"), ("adobe", "TERM")] {
+        let script =
+            format!("trap 'echo got {signal}; exit 9' {signal}; echo up; while :; do sleep 0.05; done");
+        let mut child = started(&home, policy, &script);
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        let mut rest = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut rest).unwrap();
+        assert_eq!(rest, format!("got {signal}\n"));
+        assert_eq!(child.wait().unwrap().code(), Some(9), "{policy} {signal}");
+    }
+}
+
+/// Whoever is interrupted in line gives the place back: the next one has it.
+#[test]
+fn an_interrupted_wait_gives_its_place_back() {
+    for (signal, exit) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        interrupted_by(signal, exit);
+    }
+}
+
+fn interrupted_by(signal: &str, exit: i32) {
+    let home = Home::new();
+    let limit = ["--limit", "1 / 2 seconds bucket burst 1"];
+    let take = |more: &[&str]| home.run(&[&["take", "slow"], &limit[..], more].concat());
+    assert_eq!(take(&["-q"]).0, 0);
+    let mut waiting = Command::new(env!("CARGO_BIN_EXE_tollway"));
+    waiting.args(["take", "slow", "--max-wait", "1h"]).args(limit);
+    waiting.current_dir(home.path()).env("HOME", home.path()).env_remove("XDG_STATE_HOME");
+    let mut waiting = waiting.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    // It stands in line once the next in line would have to wait for longer than the bucket needs.
+    while !take_would_wait(&home, &limit) {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    Command::new("kill").args(["-s", signal, &waiting.id().to_string()]).status().unwrap();
+    assert_eq!(waiting.wait().unwrap().code(), Some(exit));
+    assert!(!take_would_wait(&home, &limit));
+}
+
+fn take_would_wait(home: &Home, limit: &[&str]) -> bool {
+    let (_, stdout, _) = home.run(&[&["why", "slow", "--json"], limit].concat());
+    let answer: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    answer["retry_after_ms"].as_u64().is_some_and(|wait| wait > 2_000)
+}
+
+fn beside(home: &Home, script: &str) -> std::process::Child {
+    started(home, "ci", script)
+}
+
+/// Runs a script that says `up` once it is.
+fn started(home: &Home, policy: &str, script: &str) -> std::process::Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollway"));
+    command.args(["run", "-p", policy, "--", "sh", "-c", script]);
+    command.current_dir(home.path()).env("HOME", home.path()).env_remove("XDG_STATE_HOME");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut byte = [0; 3];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut byte).unwrap();
+    assert_eq!(&byte, b"up\n");
+    child
+}

@@ -1,0 +1,69 @@
+//! What is logged while the server runs: what was changed and when, and neither who calls nor what opens doors.
+
+use super::serving::{Serving, status};
+use crate::home::Home;
+
+const TOKEN: &str = "0123456789abcdef-a-token";
+
+fn start(home: &Home, arguments: &[&str], variables: &[(&str, &str)]) -> Serving {
+    home.write("token", TOKEN);
+    home.write(
+        "tollway.toml",
+        "[policies.api]\nlimits = ['9 / hour']\n[server]\nlisten = '127.0.0.1:0'\nadmin = '127.0.0.1:0'\n\
+         [server.tokens]\nwrite = 'file:token'",
+    );
+    Serving::start_with(home, arguments, variables)
+}
+
+/// Two changes through the administration, and some takes.
+fn change_and_take(serving: &Serving) {
+    let change = |request: &str, body: &str| {
+        let answer =
+            serving.ask("administration", request, &format!("authorization: Bearer {TOKEN}\r\n"), body);
+        assert!([200, 204].contains(&status(&answer)), "{answer}");
+    };
+    change("PUT /v1/policies/api/limits/requests_per_hour", r#"{"to": "20"}"#);
+    change("POST /v1/reset", r#"{"policy": "api", "subject": "SECRET-SUBJECT"}"#);
+    for _ in 0..3 {
+        serving.take("api");
+    }
+}
+
+/// T23: an administrative change is logged with its time; takes, subjects and tokens are not.
+#[test]
+fn changes_are_logged_with_their_time() {
+    let home = Home::new();
+    let serving = start(&home, &[], &[]);
+    change_and_take(&serving);
+    let (code, log) = serving.stop();
+    assert_eq!(code, Some(0), "{log}");
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!(lines.len(), 2, "{log}");
+    for (line, words) in lines.iter().zip(["INFO a limit was set", "INFO meters were made new"]) {
+        let (time, rest) = line.split_once(' ').unwrap();
+        assert!(time.ends_with('Z') && time.parse::<jiff::Timestamp>().is_ok(), "{line}");
+        assert!(rest.trim_start().starts_with(words) && rest.contains("api"), "{line}");
+    }
+    assert!(!log.contains("SECRET") && !log.contains(TOKEN), "{log}");
+}
+
+/// The command line beats the variable.
+#[test]
+fn the_level_is_chosen() {
+    let home = Home::new();
+    let warn = [("TOLLWAY_LOG_LEVEL", "warn")];
+    for (arguments, variables, logs) in [
+        (&["--log-level", "warn"][..], &[][..], false),
+        (&[], &warn, false),
+        (&["--log-level", "info"], &warn, true),
+    ] {
+        let serving = start(&home, arguments, variables);
+        change_and_take(&serving);
+        let (_, log) = serving.stop();
+        assert_eq!(log.contains("a limit was set"), logs, "{arguments:?} {variables:?}: {log}");
+    }
+    let wrong = home.tollway(&["serve"]).env("TOLLWAY_LOG_LEVEL", "loud").output().unwrap();
+    let said = String::from_utf8(wrong.stderr).unwrap();
+    assert_eq!(wrong.status.code(), Some(78), "{said}");
+    assert!(said.contains("\"loud\"") && said.contains("error, warn, info or debug"), "{said}");
+}

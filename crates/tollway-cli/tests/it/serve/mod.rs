@@ -1,0 +1,136 @@
+//! `tollway serve`, as somebody starts, asks and stops it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "helpers of tests may fail the test"
+)]
+
+mod log;
+mod reload;
+mod serving;
+mod stop;
+
+use std::process::Command;
+
+use crate::home::Home;
+use serving::{LONG, Serving};
+
+/// Without a config there is something to try, and the command to try it with is shown.
+#[test]
+fn without_a_config_it_serves_an_example() {
+    let home = Home::new();
+    let serving = Serving::start(&home, &["--listen", "127.0.0.1:0"]);
+    let address = serving.address("decisions");
+    assert!(address.starts_with("127.0.0.1:"));
+    assert!(serving.line("store").ends_with("memory:"));
+    let curl = format!("curl -d '{{\"policy\": \"example\", \"subject\": \"me\"}}' http://{address}/v1/take");
+    assert!(serving.line("try").ends_with(&curl), "{:?}", serving.lines);
+    assert_eq!([(); 6].map(|()| serving.take("example")), [200, 200, 200, 200, 200, 429]);
+    assert_eq!(serving.stop(), (Some(0), String::new()));
+}
+
+/// Every address that the config asks for is named, each with a command to try, and the commands work as they stand.
+#[test]
+fn every_address_is_named_with_a_command_to_try() {
+    let home = Home::new();
+    home.write("resp.token", "0123456789abcdef");
+    let doors =
+        "listen = '127.0.0.1:0'\ngrpc = '127.0.0.1:0'\nresp = 'unix:resp.sock'\nadmin = '127.0.0.1:0'";
+    for tokens in ["", "[server.tokens]\nresp = 'file:resp.token'"] {
+        let config = format!("[policies.api]\nlimits = ['9 / hour']\n[server]\n{doors}\n{tokens}");
+        home.write("tollway.toml", config);
+        let mut serving = Serving::start(&home, &[]);
+        for what in ["decisions", "gRPC", "Redis protocol", "administration", "store"] {
+            serving.line(what);
+        }
+        let try_line = serving.line("try").to_owned();
+        let commands = [try_line, serving.next_line(), serving.next_line()].map(|line| line[15..].to_owned());
+        let answers = commands.map(|command| run_in_shell(&home, &command));
+        assert!(answers[0].contains("\"granted\":true"), "{answers:?}");
+        // A message of two bytes, which says that it serves.
+        assert!(answers[1].contains("\\0  \\0  \\0  \\0 002  \\b 001"), "{answers:?}");
+        assert_eq!(answers[2], "0\n5\n4\n-1\n12\n");
+        assert_eq!(serving.stop(), (Some(0), String::new()));
+    }
+}
+
+fn run_in_shell(home: &Home, command: &str) -> String {
+    let ran = Command::new("sh").args(["-c", command]).current_dir(home.path()).output().unwrap();
+    assert!(ran.status.success(), "{command}: {}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+#[test]
+fn a_port_that_is_taken_is_named_with_what_to_do() {
+    let home = Home::new();
+    let first = Serving::start(&home, &["--listen", "127.0.0.1:0"]);
+    let address = first.address("decisions");
+    let mut second = Command::new(env!("CARGO_BIN_EXE_tollway"));
+    let second = second.current_dir(home.path()).args(["serve", "--listen", &address]).output().unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    let said = String::from_utf8(second.stderr).unwrap();
+    assert!(said.contains(&format!("{address} is taken")) && said.contains("listen elsewhere"), "{said}");
+}
+
+/// The command line opens every door that the config can.
+#[test]
+fn every_door_can_be_asked_for_on_the_command_line() {
+    let home = Home::new();
+    let mut serving = Serving::start(
+        &home,
+        &[
+            "--listen",
+            "unix:tollway.sock?mode=0600",
+            "--grpc",
+            "127.0.0.1:0",
+            "--resp",
+            "127.0.0.1:0",
+            "--admin",
+            "127.0.0.1:0",
+        ],
+    );
+    assert!(serving.line("decisions").ends_with("unix:tollway.sock"));
+    assert!(serving.line("gRPC").contains("http://127.0.0.1:"));
+    assert!(serving.line("administration").contains("http://127.0.0.1:"));
+    let commands = [serving.line("try").to_owned(), serving.next_line(), serving.next_line()];
+    let answers = commands.map(|line| run_in_shell(&home, &line[15..]));
+    assert!(answers[0].contains("\"granted\":true") && answers[2].starts_with("0\n5\n"), "{answers:?}");
+    assert_eq!(serving.stop().0, Some(0));
+}
+
+/// A file that is no socket is not ours to replace.
+#[test]
+fn a_file_in_the_place_of_a_socket_is_left_alone() {
+    let home = Home::new();
+    home.write("precious", "x");
+    for (address, code, words) in [
+        ("unix:precious", 1, "is no socket, and is left alone"),
+        ("unix:x.sock?mode=rw", 2, "like ?mode=0660"),
+    ] {
+        // It would serve for ever if it did not refuse.
+        let refused = home.tollway(&["serve", "--listen", address]).timeout(LONG).output().unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(refused.status.code() == Some(code) && said.contains(words), "{said}");
+    }
+    assert_eq!(std::fs::read_to_string(home.path().join("precious")).unwrap(), "x");
+}
+
+#[test]
+fn what_cannot_be_served_is_said_before_it_listens() {
+    let home = Home::new();
+    for (config, word, code) in [
+        ("[server]\nlissten = '127.0.0.1:0'", "did you mean \"listen\"?", 78),
+        ("[server]\nadmin = '0.0.0.0:0'\nlisten = '127.0.0.1:0'", "without a token", 78),
+        ("[server.tokens]\nread = 'env:TOLLWAY_NO_SUCH'", "TOLLWAY_NO_SUCH", 78),
+    ] {
+        home.write("tollway.toml", config);
+        let mut serve = Command::new(env!("CARGO_BIN_EXE_tollway"));
+        let refused =
+            serve.current_dir(home.path()).env_remove("TOLLWAY_CONFIG").arg("serve").output().unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(said.contains(word), "{config}: {said}");
+        assert_eq!(refused.status.code(), Some(code), "{said}");
+    }
+}

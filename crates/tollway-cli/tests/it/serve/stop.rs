@@ -1,0 +1,50 @@
+//! How it ends: balancers notice before anything is refused, and what it held of a store goes back.
+
+use super::serving::{Serving, status, wait_until};
+use crate::home::Home;
+
+/// In the drain it says that it stops and decides for new connections; the second signal need not wait for its end.
+#[test]
+fn a_drain_is_seen_and_a_second_signal_ends_it() {
+    let home = Home::with_config(
+        "[policies.one]\nlimits = ['9 / hour']\n\
+         [server]\nlisten = '127.0.0.1:0'\nadmin = '127.0.0.1:0'\ndrain = '10m'",
+    );
+    let serving = Serving::start(&home, &[]);
+    let ready = || status(&serving.ask("administration", "GET /ready", "", ""));
+    assert_eq!(ready(), 200);
+    serving.signal("-TERM");
+    serving.until_logged("told to stop");
+    assert_eq!((ready(), serving.take("one")), (503, 200));
+    assert_eq!(serving.stop().0, Some(0));
+}
+
+/// Units that it had taken ahead go back before it ends: the store has used what was granted.
+#[cfg(feature = "redis")]
+#[test]
+fn a_stop_gives_back_what_was_leased() {
+    use std::cell::Cell;
+
+    let redis = tollway_testkit::servers::RedisServer::start();
+    let home = Home::with_config(&format!(
+        "[store]\nurl = '{}'\n[policies.api]\nlimits = ['100000 / day from first call']\nlease = 'on'\n\
+         [server]\nlisten = '127.0.0.1:0'",
+        redis.url()
+    ));
+    let serving = Serving::start(&home, &[]);
+    let used = || {
+        let (_, usage, said) = home.run(&["usage", "api", "--json"]);
+        let usage: serde_json::Value = serde_json::from_str(&usage).expect(&said);
+        usage["policies"][0]["limits"][0]["used"].as_u64().unwrap()
+    };
+    let granted = Cell::new(0);
+    wait_until("more is leased than granted", || {
+        for _ in 0..50 {
+            assert_eq!(serving.take("api"), 200);
+            granted.set(granted.get() + 1);
+        }
+        used() > granted.get()
+    });
+    assert_eq!(serving.stop(), (Some(0), String::new()));
+    assert_eq!(used(), granted.get());
+}

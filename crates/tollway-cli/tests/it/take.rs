@@ -1,0 +1,211 @@
+//! `tollway take`, `usage`, `why` and `limit`, as a user of a shell sees them (A2, A3).
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use crate::home;
+use crate::home::Home;
+use serde_json::Value;
+
+const CONFIG: &str = r#"
+[policies.adobe]
+limits = ["3 requests / day from first call"]
+
+[policies.gemini]
+limits = ["5 requests / day from first call", "10 tokens / day bucket burst 400k"]
+
+[policies.ci]
+limits = ["2 concurrent"]
+"#;
+
+fn json(home: &Home, arguments: &[&str]) -> (i32, Value) {
+    let (exit, stdout, stderr) = home.run(&[arguments, &["--json"]].concat());
+    assert_eq!(stdout.lines().count(), 1, "one object: {stdout}{stderr}");
+    (exit, serde_json::from_str(&stdout).unwrap())
+}
+
+#[test]
+fn three_are_granted_and_the_fourth_is_denied_with_its_time() {
+    let home = Home::with_config(CONFIG);
+    for left in [2, 1, 0] {
+        let (exit, answer) = json(&home, &["take", "adobe"]);
+        assert_eq!((exit, &answer["granted"]), (0, &Value::Bool(true)));
+        assert_eq!(answer["limits"][0]["remaining"], left);
+        assert_eq!(answer["permit"].as_str().unwrap().len(), 32);
+    }
+    let (exit, answer) = json(&home, &["take", "adobe", "--max-wait", "0"]);
+    assert_eq!((exit, &answer["granted"]), (75, &Value::Bool(false)));
+    assert_eq!(answer["limit"], "requests_per_day");
+    assert!(answer["retry_after_ms"].as_u64().unwrap() <= 86_400_000);
+    let (exit, stdout, _) = home.run(&["take", "adobe", "--max-wait", "5s"]);
+    assert_eq!(exit, 75);
+    assert!(stdout.starts_with("denied by 3 requests / day from first call; free in "), "{stdout}");
+}
+
+#[test]
+fn a_take_waits_for_its_turn() {
+    let home = Home::new();
+    let take = ["take", "slow", "--limit", "1 / second from first call", "--json"];
+    let waited: Vec<u64> = (0..2).map(|_| json(&home, &take[..4]).1["waited_ms"].as_u64().unwrap()).collect();
+    assert!(waited[1] >= 500, "the second waits for the rest of the second: {waited:?}");
+}
+
+#[test]
+fn an_id_counts_once_and_subjects_count_apart() {
+    let home = Home::with_config(CONFIG);
+    for _ in 0..2 {
+        assert_eq!(home.run(&["take", "adobe", "--id", "job-7"]).0, 0);
+    }
+    assert_eq!(json(&home, &["usage", "adobe"]).1["policies"][0]["limits"][0]["used"], 1);
+    assert_eq!(home.run(&["take", "adobe", "-s", "team-a"]).0, 0);
+    assert_eq!(json(&home, &["usage", "adobe", "-s", "team-a"]).1["policies"][0]["limits"][0]["used"], 1);
+}
+
+#[test]
+fn usage_shows_every_policy_and_takes_nothing() {
+    let home = Home::with_config(CONFIG);
+    home.run(&["take", "gemini", "--cost", "tokens=100k"]);
+    let (exit, stdout, stderr) = home.run(&["usage"]);
+    assert_eq!((exit, stderr.as_str()), (0, ""));
+    let masked = home::mask_times(&stdout);
+    home::golden("usage.txt", &masked);
+    assert_eq!(home.run(&["usage"]).1.lines().count(), stdout.lines().count());
+}
+
+#[test]
+fn why_says_which_limit_and_what_would_have_been_enough() {
+    let home = Home::with_config(CONFIG);
+    let (exit, stdout, _) = home.run(&["why", "gemini", "--cost", "tokens=100k"]);
+    assert_eq!(exit, 0);
+    assert!(stdout.starts_with("nothing stands in the way"), "{stdout}");
+    home.run(&["take", "gemini", "--cost", "tokens=400k", "--cost", "requests=5"]);
+    let (exit, stdout, _) = home.run(&["why", "gemini", "--cost", "tokens=100k"]);
+    assert_eq!(exit, 75);
+    home::golden("why.txt", &home::mask_times(&stdout));
+    let (exit, answer) = json(&home, &["why", "gemini"]);
+    assert_eq!((exit, &answer["would_grant"]), (75, &Value::Bool(false)));
+    assert_eq!(answer["lacking"][0]["enough"], 6);
+    // What it advises is enough, and it took nothing itself.
+    let (_, answer) = json(&home, &["limit", "set", "gemini.requests_per_day", "6"]);
+    assert_eq!(answer["in_force"], "6 requests / day from first call");
+    assert_eq!(home.run(&["take", "gemini", "--max-wait", "0"]).0, 0);
+}
+
+#[test]
+fn a_set_limit_beats_the_config_until_it_is_cleared() {
+    let home = Home::with_config(CONFIG);
+    for _ in 0..3 {
+        home.run(&["take", "adobe"]);
+    }
+    let name = "adobe.requests_per_day";
+    let (exit, stdout, _) = home.run(&["limit", "set", name, "4 requests / day from first call"]);
+    assert_eq!(exit, 0);
+    assert!(
+        stdout.starts_with("adobe.requests_per_day is now 4 requests / day from first call (set at "),
+        "{stdout}"
+    );
+    assert_eq!(home.run(&["take", "adobe", "--max-wait", "0"]).0, 0);
+    assert_eq!(home.run(&["take", "adobe", "--max-wait", "0"]).0, 75);
+    let (_, listed) = json(&home, &["limit", "get", name]);
+    assert_eq!(listed["limits"][0]["in_force"], "4 requests / day from first call");
+    assert_eq!(listed["limits"][0]["config"], "3 requests / day from first call");
+    assert_eq!(home.run(&["limit", "clear", name]).0, 0);
+    let (_, stdout, _) = home.run(&["limit", "get"]);
+    home::golden("limit_get.txt", &stdout);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_the_right_code_and_nothing_is_taken() {
+    let home = Home::with_config(CONFIG);
+    for (arguments, exit, says) in [
+        (&["take", "adob"][..], 78, "did you mean \"adobe\"?"),
+        (&["take"], 2, "<POLICY>"),
+        (&["take", "adobe", "--cost", "token=1"], 2, "no limit of policy adobe counts \"token\""),
+        (&["take", "adobe", "--cost", "tokens"], 2, "write it like tokens=3750"),
+        (&["take", "adobe", "--cost", "requests=4"], 2, "can never be granted"),
+        (&["take", "adobe", "--max-wait", "soon"], 2, "soon"),
+        (&["take", "adobe", "--max-wait", "400d"], 2, "more than the"),
+        (&["take", "adobe", "--cost", "requests=1", "--cost", "requests=2"], 2, "names requests twice"),
+        (&["usage", "--limit", "5 / day"], 2, "none is named"),
+        (&["limit", "set", "ci.concurrent", "3 concurrent expires 2m"], 2, "only its amount and burst"),
+        (&["take", "adobe", "--limit", "3 requests / dya"], 2, "dya"),
+        (&["take", "ci"], 2, "tollway run -p ci"),
+        (&["usage", "nobody"], 78, "there is no policy \"nobody\""),
+        (&["why", "nobody"], 78, "there is no policy \"nobody\""),
+        (&["limit", "set", "adobe", "5"], 2, "POLICY.LIMIT"),
+        (&["limit", "set", "adobe.requests_per_dya", "5"], 78, "no limit \"requests_per_dya\""),
+        (&["limit", "set", "adobe.requests_per_day", "5 / hour"], 2, "only its amount and burst"),
+        (&["limit", "set", "adobe.requests_per_day", "0"], 2, "amount is 0"),
+        (&["limit", "get", "nothing"], 78, "\"nothing\""),
+        (&["take", "adobe", "--store", "memory:"], 78, "--store file:PATH"),
+        (&["take", "adobe", "--store", "redis"], 2, "file:PATH"),
+        (&["take", "adobe", "--store", "file:/dev/null/x"], 69, "/dev/null"),
+        (&["take", "adobe", "--config", "none.toml"], 78, "none.toml"),
+        (&["nonsense"], 2, "nonsense"),
+    ] {
+        let (code, _, stderr) = home.run(arguments);
+        assert_eq!(code, exit, "{arguments:?}: {stderr}");
+        assert!(stderr.contains(says), "{arguments:?} says {stderr}");
+    }
+    assert_eq!(json(&home, &["usage", "adobe"]).1["policies"][0]["limits"][0]["used"], 0);
+    let (code, _, stderr) = Home::new().run(&["take", "adobe"]);
+    assert_eq!(code, 78);
+    assert!(stderr.contains("--limit \"200 requests / minute\""), "{stderr}");
+}
+
+/// C9: counters can be inspected and reset.
+#[test]
+fn c9_reset_makes_the_meters_of_one_subject_new() {
+    let home = Home::with_config(CONFIG);
+    for subject in ["a", "b"] {
+        for _ in 0..3 {
+            assert_eq!(home.run(&["take", "adobe", "-s", subject, "-q"]).0, 0);
+        }
+    }
+    assert_eq!(home.run(&["reset", "adobe", "-s", "a"]).1, "the meters of adobe are new for a\n");
+    assert_eq!(json(&home, &["reset", "adobe", "-s", "none"]).1["reset"], true);
+    assert_eq!(home.run(&["take", "adobe", "-s", "a", "--max-wait", "0"]).0, 0);
+    assert_eq!(home.run(&["take", "adobe", "-s", "b", "--max-wait", "0"]).0, 75);
+    assert_eq!(home.run(&["reset", "nobody"]).0, 78);
+}
+
+/// A config means one store, from whichever folder it is used.
+#[test]
+fn a_relative_store_begins_in_the_folder_of_its_config() {
+    let home = Home::new();
+    std::fs::create_dir(home.path().join("project")).unwrap();
+    let config = "[store]\nurl = 'file:state'\n[policies.p]\nlimits = ['1 / day from first call']";
+    home.write("project/tollway.toml", config);
+    assert_eq!(home.run(&["take", "p", "--config", "project/tollway.toml"]).0, 0);
+    let mut inside = home.tollway(&["take", "p", "--max-wait", "0"]);
+    assert_eq!(inside.current_dir(home.path().join("project")).output().unwrap().status.code(), Some(75));
+}
+
+#[test]
+fn a_limit_that_is_brought_along_is_not_overruled() {
+    let home = Home::with_config(CONFIG);
+    home.run(&["limit", "set", "adobe.requests_per_day", "250"]);
+    let brought = ["usage", "adobe", "--limit", "5 requests / day from first call"];
+    assert_eq!(json(&home, &brought).1["policies"][0]["limits"][0]["amount"], 5);
+}
+
+/// A command has no local meters to keep to: while the store fails it takes nothing, unless the policy is open.
+#[test]
+fn without_its_store_a_command_grants_nothing_unless_told_so() {
+    let home = Home::new();
+    let away = "[store]\nurl = 'redis://127.0.0.1:1/0?deadline=100ms'\n[policies.p]\nlimits = ['9 / day']\n";
+    for (mode, exit) in [("local", 69), ("closed", 69), ("open", 0)] {
+        home.write("tollway.toml", format!("{away}when_store_fails = '{mode}'"));
+        let (code, _, stderr) = home.run(&["take", "p"]);
+        assert_eq!(code, exit, "{mode}: {stderr}");
+        assert!(mode != "open" || stderr.contains("granted without"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_damaged_store_is_named_and_left_alone() {
+    let home = Home::with_config(CONFIG);
+    let path = home.write("state", "something else\n");
+    let (exit, _, stderr) = home.run(&["take", "adobe", "--store", "file:state"]);
+    assert_eq!(exit, 69);
+    assert!(stderr.contains("state"), "{stderr}");
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "something else\n");
+}

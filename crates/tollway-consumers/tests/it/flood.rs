@@ -1,0 +1,91 @@
+//! More names than can be looked up: whoever makes them up turns no limit off.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::support::{consumer, draft, soon};
+use futures_util::FutureExt;
+use rusqlite::Connection;
+use crate::support::{consumer, draft, soon};
+use tollway::Limiter;
+use tollway::core::WhenStoreFails;
+use tollway_consumers::{
+    ConsumersConfig, Gate, Records, RecordsError, RecordsFault, SqliteRecords, Standing, read_date,
+};
+use tollway_testkit::ManualClock;
+
+/// More than may wait for SQLite.
+const FLOOD: usize = 2_000;
+
+/// A gate over a file that somebody holds, so that nothing is read and everything waits; `c` is known from before.
+struct Flooded {
+    gate: Gate,
+    _folder: tempfile::TempDir,
+    _holder: Connection,
+}
+
+impl Flooded {
+    fn new(per_hour: i64, when_store_fails: WhenStoreFails) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("records.db");
+        let records = Arc::new(SqliteRecords::open(&format!("sqlite:{}", path.display())).unwrap());
+        soon(records.create(draft("c", 7))).unwrap();
+        let clock = Arc::new(ManualClock::at(read_date("2026-06-01T12:00:00Z").unwrap()));
+        let defaults = [-1, -1, per_hour, -1, -1, -1];
+        let config = ConsumersConfig { defaults, when_store_fails, ..ConsumersConfig::default() };
+        let limiter = Limiter::builder().clock(clock).build();
+        let gate = Gate::new(limiter, records, &config).unwrap();
+        assert_eq!(names(soon(gate.standing(&consumer("c")))), ["per_minute", "per_month"]);
+        let holder = Connection::open(&path).unwrap();
+        holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        Self { gate, _folder: folder, _holder: holder }
+    }
+
+    /// So many that nobody ever heard of, and what the last of them is told at once.
+    fn flood(&self) -> Result<Standing, RecordsError> {
+        let strangers: Vec<_> = (0..FLOOD).map(|number| consumer(&format!("invented-{number}"))).collect();
+        let mut waiting: Vec<Pin<Box<dyn Future<Output = _>>>> = Vec::new();
+        let mut last = None;
+        for stranger in &strangers {
+            let mut asked = Box::pin(self.gate.standing(stranger));
+            last = (&mut asked).now_or_never();
+            waiting.push(asked);
+        }
+        last.unwrap_or_else(|| panic!("all {} of them wait", waiting.len()))
+    }
+}
+
+/// What limits it.
+fn names(standing: Result<Standing, RecordsError>) -> Vec<String> {
+    match standing.unwrap() {
+        Standing::Limited(handle) => {
+            handle.policy().limits().iter().map(|limit| limit.name().to_string()).collect()
+        }
+        Standing::Unlimited => panic!("it is unlimited"),
+        Standing::Blocked => panic!("it is blocked"),
+    }
+}
+
+/// C3, C7: a flood is no store that is away. With defaults, those are in force for whoever cannot be looked up, and who is known
+/// keeps its own limits.
+#[test]
+fn a_flood_of_invented_consumers_leaves_the_defaults_in_force() {
+    for mode in [WhenStoreFails::Open, WhenStoreFails::Local] {
+        let flooded = Flooded::new(5, mode);
+        assert_eq!(names(flooded.flood()), ["per_hour"], "{mode:?}");
+        let known = flooded.gate.standing(&consumer("c")).now_or_never().unwrap();
+        assert_eq!(names(known), ["per_minute", "per_month"], "{mode:?}");
+    }
+}
+
+/// C3, C7: where the defaults limit nothing, or the choice is `closed`, whoever cannot be looked up is refused.
+#[test]
+fn without_defaults_a_flood_is_refused() {
+    for (per_hour, mode) in
+        [(-1, WhenStoreFails::Open), (-1, WhenStoreFails::Local), (5, WhenStoreFails::Closed)]
+    {
+        let error = Flooded::new(per_hour, mode).flood().err().unwrap();
+        assert_eq!(error.fault, RecordsFault::Busy, "{mode:?}: {error}");
+    }
+}

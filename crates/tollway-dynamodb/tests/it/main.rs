@@ -1,0 +1,14 @@
+//! The store on DynamoDB, one module a subject. One program, so that it is linked once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod clock;
+mod conformance;
+mod items;
+mod minute;
+mod minute_api;
+mod minute_table;
+mod once;
+mod remembered;
+mod settings;
+mod support;
+mod together;

@@ -1,0 +1,74 @@
+//! Limits as data: what one process sets, all others read.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::thread;
+
+use crate::support;
+use crate::support::{fresh_table, store};
+use tollway_core::bounds::SETTINGS_MAX;
+use tollway_core::{Fault, Name, Retry, Setting, SettingChange, Settings, Store};
+use tollway_dynamodb::DynamoStore;
+use tollway_testkit::wait_for;
+
+fn change(limit: &str, amounts: Option<(u64, Option<u64>)>) -> SettingChange {
+    SettingChange { policy: Name::new("größe").unwrap(), limit: Name::new(limit).unwrap(), amounts }
+}
+
+fn set(store: &DynamoStore, change: SettingChange) {
+    wait_for(Settings::change(store, change)).unwrap();
+}
+
+fn read(store: &DynamoStore) -> Vec<(String, u64, Option<u64>)> {
+    let settings = wait_for(Store::settings(store).unwrap().settings()).unwrap();
+    let brief = |setting: Setting| (setting.limit.as_str().to_owned(), setting.amount, setting.burst);
+    let mut settings: Vec<_> = settings.into_iter().map(brief).collect();
+    settings.sort();
+    settings
+}
+
+#[test]
+fn what_one_process_sets_another_reads() {
+    let table = fresh_table();
+    let (one, other) = (store(&table), store(&table));
+    assert!(read(&other).is_empty());
+    set(&one, change("rpm", Some((5, None))));
+    set(&other, change("tpm", Some((900, Some(1_800)))));
+    set(&one, change("rpm", Some((7, None))));
+    let expected = [("rpm".to_owned(), 7, None), ("tpm".to_owned(), 900, Some(1_800))];
+    assert_eq!(read(&one), expected);
+    assert_eq!(read(&other), expected);
+    set(&other, change("rpm", None));
+    assert_eq!(read(&one), expected[1..]);
+}
+
+#[test]
+fn changes_at_the_same_time_are_all_kept() {
+    let table = fresh_table();
+    let stores = [(); 4].map(|()| store(&table));
+    thread::scope(|scope| {
+        for (number, store) in stores.iter().enumerate() {
+            scope.spawn(move || {
+                (0..3).for_each(|limit| set(store, change(&format!("l{number}-{limit}"), Some((1, None)))))
+            });
+        }
+    });
+    assert_eq!(read(&stores[0]).len(), 12);
+}
+
+#[test]
+fn there_is_a_bound_to_how_many_are_set() {
+    let table = fresh_table();
+    let store = store(&table);
+    set(&store, change("l0", Some((1, None))));
+    let mut item = support::server().only_item(&table);
+    let one = item["settings"]["S"].as_str().unwrap().trim_matches(['[', ']']).to_owned();
+    let named = |number: usize| one.replace("\"l0\"", &format!("\"l{number}\""));
+    let all: Vec<String> = (0..SETTINGS_MAX).map(named).collect();
+    item["settings"]["S"] = format!("[{}]", all.join(",")).into();
+    support::server().put(&table, &item);
+    let error = wait_for(Settings::change(&store, change("more", Some((1, None))))).unwrap_err();
+    assert_eq!((error.fault, error.retry), (Fault::Caller, Retry::Useless));
+    set(&store, change("l1", None));
+    set(&store, change("more", Some((1, None))));
+    assert_eq!(read(&store).len(), SETTINGS_MAX);
+}

@@ -1,0 +1,88 @@
+//! Takes over several lines: one transaction, all or nothing, whoever else is at it (G1, I3).
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use crate::support;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use crate::support::{count, fresh_table, store, subject, take, try_take, used};
+use tollway_core::{Action, Charge, Operation, Outcome, Policy, Store, Subject, Terms};
+use tollway_testkit::wait_for;
+
+#[test]
+fn one_line_that_denies_leaves_the_others_as_they_were() {
+    let store = store(&fresh_table());
+    let (wide, narrow) = (Policy::new("a", ["9 / day"]).unwrap(), Policy::new("b", ["1 / day"]).unwrap());
+    assert!(take(&store, &[&wide, &narrow], &subject("s")).unwrap().is_some());
+    assert!(take(&store, &[&narrow, &wide], &subject("s")).unwrap().is_none());
+    assert_eq!((used(&store, &wide, &subject("s")), used(&store, &narrow, &subject("s"))), (1, 1));
+    assert_eq!(count(&store.counters().writes), 1);
+}
+
+/// What one process remembers of a line that another has changed: the transaction finds it out.
+#[test]
+fn a_line_that_changed_meanwhile_cancels_all_of_it() {
+    let table = fresh_table();
+    let (one, other) = (store(&table), store(&table));
+    let (a, b) = (Policy::new("a", ["9 / day"]).unwrap(), Policy::new("b", ["2 / day"]).unwrap());
+    assert!(take(&one, &[&a, &b], &subject("s")).unwrap().is_some());
+    assert!(try_take(&other, &b, &subject("s")));
+    assert!(take(&one, &[&a, &b], &subject("s")).unwrap().is_none());
+    assert_eq!(count(&one.counters().conditional_failures), 1);
+    assert_eq!((used(&one, &a, &subject("s")), used(&one, &b, &subject("s"))), (1, 2));
+}
+
+/// Each user has a line, and all share one whose key comes last: calls of different tags, on one line.
+#[test]
+fn users_of_one_process_that_share_a_line_do_not_race() {
+    let store = store(&fresh_table());
+    let policy = |name: &str, limit| Arc::new(Policy::new(name, [limit]).unwrap());
+    let (own, all) = (policy("a", "9 / day"), policy("z", "100 / day"));
+    let granted = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for user in 0..24 {
+            let (store, own, all, granted) = (&store, &own, &all, &granted);
+            scope.spawn(move || {
+                let user = subject(&format!("user-{user}"));
+                for _ in 0..5 {
+                    let own = Charge::new(Arc::clone(own), user.clone());
+                    let charges = [own, Charge::new(Arc::clone(all), Subject::SHARED)].into_iter().collect();
+                    let action = Action::Take(Terms::now(support::fresh_permit()));
+                    let outcome = wait_for(store.apply(&[Operation { charges, action }])).unwrap().remove(0);
+                    let taken = matches!(outcome, Outcome::Decided(decision) if decision.is_granted());
+                    granted.fetch_add(u64::from(taken), Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    assert_eq!(granted.into_inner(), 100, "of 120");
+    assert_eq!(count(&store.counters().conditional_failures), 0);
+    assert_eq!(used(&store, &all, &Subject::SHARED), 100);
+}
+
+#[test]
+fn crossing_takes_of_several_processes_are_exact() {
+    let table = fresh_table();
+    let stores = [(); 4].map(|()| store(&table));
+    let policies: Vec<Policy> =
+        (0..6).map(|number| Policy::new(&format!("p{number}"), ["60 / day"]).unwrap()).collect();
+    let forwards: Vec<&Policy> = policies.iter().collect();
+    let backwards: Vec<&Policy> = policies.iter().rev().collect();
+    let granted = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for store in &stores {
+            for named in [&forwards, &backwards] {
+                let granted = &granted;
+                scope.spawn(move || {
+                    for _ in 0..10 {
+                        let taken = take(store, named, &subject("s")).unwrap().is_some();
+                        granted.fetch_add(u64::from(taken), Ordering::SeqCst);
+                    }
+                });
+            }
+        }
+    });
+    assert_eq!(granted.into_inner(), 60, "of 80");
+    assert!(policies.iter().all(|policy| used(&stores[0], policy, &subject("s")) == 60));
+}

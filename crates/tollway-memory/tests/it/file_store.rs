@@ -1,0 +1,124 @@
+//! The file store: one limit, whoever opens the file and whenever.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::fs::{self, File};
+
+use crate::file_support::{HandClock, NOON, charges, open, place, policy, subject, take, take_of, used, wait};
+use tollway_core::{Fault, Policy, Retry, Span, Store, Subject};
+use tollway_memory::{FILE_LINES_MAX, FILE_QUEUE_MAX, FileStore};
+
+#[test]
+fn two_stores_on_one_path_share_a_limit_exactly() {
+    let (_directory, path) = place();
+    let (one, other) = (open(&path), open(&path));
+    let policy = policy("10 requests / day");
+    let granted = (0..20).filter(|n| take(if n % 2 == 0 { &one } else { &other }, &policy, &Subject::SHARED));
+    assert_eq!(granted.count(), 10);
+    assert_eq!(used(&one, &policy, &Subject::SHARED), 10);
+    assert_eq!(used(&other, &policy, &Subject::SHARED), 10);
+}
+
+#[test]
+fn a_limit_survives_reopening() {
+    let (_directory, path) = place();
+    let policy = policy("3 requests / day");
+    let granted = (0..9).filter(|_| take(&open(&path), &policy, &subject("team-a")));
+    assert_eq!(granted.count(), 3);
+}
+
+#[test]
+fn many_threads_and_stores_are_granted_exactly_the_limit() {
+    let (_directory, path) = place();
+    let stores: Vec<FileStore> = (0..4).map(|_| open(&path)).collect();
+    assert_eq!(granted_of_1600(&stores, &policy("500 requests / day")), 500);
+}
+
+/// How many of 1,600 takes are granted that 16 threads try at the same time.
+fn granted_of_1600(stores: &[FileStore], policy: &Policy) -> usize {
+    let takes = |store: &FileStore| (0..100).filter(|_| take(store, policy, &Subject::SHARED)).count();
+    std::thread::scope(|scope| {
+        let threads = stores.iter().cycle().take(16);
+        let threads: Vec<_> = threads.map(|store| scope.spawn(|| takes(store))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    })
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_and_the_file_it_leads_to_are_one_store() {
+    let (directory, path) = place();
+    let policy = policy("1 requests / day");
+    assert!(take(&open(&path), &policy, &Subject::SHARED));
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert!(!take(&open(&link), &policy, &Subject::SHARED));
+}
+
+#[test]
+fn removing_the_lock_file_does_not_let_two_in() {
+    let (directory, path) = place();
+    let one = open(&path);
+    fs::remove_file(directory.path().join("limits.lock")).unwrap();
+    let other = open(&path);
+    assert_eq!(granted_of_1600(&[one, other], &policy("1500 requests / day")), 1_500);
+}
+
+#[test]
+fn what_was_accepted_is_finished_when_the_store_is_dropped() {
+    let (directory, path) = place();
+    let policy = policy("50 requests / day");
+    let store = open(&path);
+    let lock = File::open(directory.path().join("limits.lock")).unwrap();
+    lock.lock().unwrap();
+    for _ in 0..20 {
+        // Nobody waits for these answers.
+        drop(store.apply(&[take_of(charges(&[&policy], &Subject::SHARED))]));
+    }
+    lock.unlock().unwrap();
+    drop(store);
+    assert_eq!(used(&open(&path), &policy, &Subject::SHARED), 20);
+}
+
+#[test]
+fn a_full_queue_is_an_error_and_everything_accepted_is_answered() {
+    let (directory, path) = place();
+    let policy = policy("100k requests / day");
+    let store = open(&path);
+    let lock = File::open(directory.path().join("limits.lock")).unwrap();
+    lock.lock().unwrap();
+    let shared = Subject::SHARED;
+    let charges = charges(&[&policy], &shared);
+    let answers: Vec<_> = (0..2 * FILE_QUEUE_MAX).map(|_| store.apply(&[take_of(charges.clone())])).collect();
+    lock.unlock().unwrap();
+    let (taken, refused): (Vec<_>, Vec<_>) = answers.into_iter().map(wait).partition(Result::is_ok);
+    assert!(taken.len() >= FILE_QUEUE_MAX && !refused.is_empty());
+    for error in refused.into_iter().filter_map(Result::err) {
+        assert_eq!((error.fault, error.retry), (Fault::Store, Retry::Safe));
+    }
+    assert_eq!(used(&store, &policy, &Subject::SHARED), u64::try_from(taken.len()).unwrap());
+}
+
+#[test]
+fn one_subject_too_many_is_an_error_until_others_are_as_good_as_new() {
+    let (_directory, path) = place();
+    let clock = HandClock::at_noon();
+    let store = FileStore::open(&path, clock.clone()).unwrap();
+    let policy = policy("2 requests / minute");
+    let subjects: Vec<Subject> = (0..FILE_LINES_MAX).map(|n| subject(&n.to_string())).collect();
+    for some in subjects.chunks(1_000) {
+        let charges: Vec<_> = some.iter().map(|subject| charges(&[&policy], subject)).collect();
+        let batch: Vec<_> = charges.iter().map(|charges| take_of(charges.clone())).collect();
+        wait(store.apply(&batch)).unwrap();
+    }
+    let late = subject("late");
+    let late = charges(&[&policy], &late);
+    let error = wait(store.apply(&[take_of(late.clone())])).unwrap_err();
+    assert_eq!((error.fault, error.retry), (Fault::Line, Retry::Useless));
+    assert!(error.message.contains("100000 subjects"), "{error}");
+    assert!(take(&store, &policy, &subjects[7]), "those who are in go on");
+
+    clock.set(NOON.plus(Span::from_mins(1)));
+    wait(store.apply(&[take_of(late.clone())])).unwrap();
+    let other = FileStore::open(&path, clock).unwrap();
+    assert_eq!(used(&other, &policy, &late[0].subject), 1, "and others read what was forgotten");
+}

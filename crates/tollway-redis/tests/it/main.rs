@@ -1,0 +1,12 @@
+//! The store on Redis, one module a subject. One program, so that it is linked once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod asking;
+mod calls;
+mod conformance;
+mod consumers;
+mod consumers_engine;
+mod link;
+mod numbers;
+mod store;
+mod tls;

@@ -1,0 +1,81 @@
+//! What strangers send does not get into logs or headers as it is. A process of its own, because it reads all that the
+//! process logs.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking"
+)]
+
+#[allow(dead_code, reason = "shared with the other tests of the server")]
+#[path = "it/client.rs"]
+mod client;
+#[path = "it/log.rs"]
+mod log;
+#[allow(dead_code, reason = "shared with the other tests of the server")]
+#[path = "it/running.rs"]
+mod running;
+
+use serde_json::json;
+
+use log::Log;
+use running::Setup;
+use tollway::Token;
+
+/// The token of an administrator who may write.
+const WRITE: &str = "write-write-write-write";
+
+/// T23: terminals are not driven and lines are not forged by what a caller sends, at the most talkative level.
+#[test]
+fn hostile_text_is_escaped_in_logs_and_answers() {
+    // Workers log too, so it is that of the whole process.
+    let log = Log::default();
+    tracing::subscriber::set_global_default(log.subscriber()).unwrap();
+    let mut setup = Setup::of(
+        "[policies.api]\nlimits = [\"1 / hour\"]\n[server.authorize]\nsubject_headers = [\"x-key\"]",
+    );
+    let token = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&token, WRITE).unwrap();
+    setup.config.write_token = Some(Token::File(token.path().to_owned()));
+    let server = setup.start();
+    let mut client = server.client();
+    let hostile = "\u{1b}[2J\u{1b}]0;owned\u{7}\r\nERROR forged line\u{202e}\u{0}";
+    let escaped = hostile.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
+    let mut answers = Vec::new();
+    for body in [
+        json!({ "policy": hostile }),
+        json!({ "policy": "api", "subject": hostile }),
+        json!({ "policy": "api", "subject": "SECRET-SUBJECT\u{1b}[2J" }),
+        json!({ "policy": "api", "id": hostile }),
+        json!({ "policy": "api", "cost": { hostile: 1 } }),
+        json!({ hostile: 1 }),
+        json!({ "permit": hostile }),
+    ] {
+        answers.push(client.take(&body.to_string()));
+        answers.push(client.post("/v1/settle", &body.to_string()));
+    }
+    answers.push(client.get(&format!("/v1/authorize?policy={escaped}"), ""));
+    answers.push(client.get(&format!("/{escaped}"), ""));
+    answers.push(client.get("/v1/authorize?policy=api", "x-key: SECRET-SUBJECT\u{9b}2J\r\n"));
+    answers.push(server.admin().get(&format!("/v1/usage?policy={escaped}"), ""));
+    // The two requests of these that are logged: a reset, which does not name its subject, and bytes that are no HTTP.
+    let reset = json!({ "policy": "api", "subject": "SECRET-SUBJECT\u{1b}[2J" });
+    let bearer = format!("authorization: bearer {WRITE}\r\n");
+    assert_eq!(server.admin().ask("POST", "/v1/reset", &bearer, &reset.to_string()).status, 204);
+    let mut broken = server.client();
+    broken.write(format!("GET / {hostile}\r\n\r\n")).unwrap();
+    broken.closed();
+    for answer in &answers {
+        assert!(answer.status < 500, "{answer:?}");
+        let text = answer.body.chars();
+        assert!(text.into_iter().all(|c| !c.is_control()), "{answer:?}");
+    }
+    drop(server);
+    let log = log.text();
+    for logged in ["meters were made new", "a connection ended badly"] {
+        assert!(log.contains(logged), "{logged:?} was not logged, so nothing was tested: {log:?}");
+    }
+    assert!(log.chars().all(|c| c == '\n' || !c.is_control()), "{log:?}");
+    assert!(!log.lines().any(|line| line.starts_with("ERROR forged")), "{log}");
+    assert!(!log.contains("SECRET-SUBJECT"), "subjects are nobody's business: {log}");
+}

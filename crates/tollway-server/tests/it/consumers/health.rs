@@ -1,0 +1,84 @@
+//! Whether consumers are limited, and how Redis is.
+
+use serde_json::json;
+use tollway_testkit::servers::RedisServer;
+
+use super::bank::{Bank, Place, banks};
+use crate::running::Running;
+
+const INFO: &str = "/obp/v3.1.0/management/rate-limiting";
+
+/// C8: the documented answer, with the store that really counts.
+#[test]
+fn rate_limiting_is_told_of() {
+    for (mut bank, technology) in banks("").into_iter().zip(["MEMORY", "REDIS"]) {
+        let expected = json!({
+            "enabled": true, "technology": technology, "service_available": true, "currently_active": true,
+        });
+        assert_eq!(bank.manage("GET", INFO, "").json(), expected);
+    }
+    let mut off = Bank::at(Place::memory(), "enabled = false", "");
+    let info = off.manage("GET", INFO, "").json();
+    assert_eq!((&info["enabled"], &info["currently_active"]), (&json!(false), &json!(false)));
+}
+
+/// C8: `/health/redis` tells who may read where Redis is, and never its password.
+#[test]
+fn redis_is_told_of_without_its_password() {
+    let redis = RedisServer::start_with(&["--requirepass", "hush-hush"]);
+    let server = Running::of(&format!("[store]\nurl = \"{}\"", redis.url()));
+    let health = server.admin().get("/health/redis", "");
+    let expected = json!({"redis_ready": true, "url": "127.0.0.1", "port": redis.port()});
+    assert_eq!((health.status, health.json()), (200, expected));
+    redis.kill();
+    let health = server.admin().get("/health/redis", "");
+    assert_eq!((health.status, &health.json()["redis_ready"]), (200, &json!(false)));
+    assert!(!health.body.contains("hush"), "{health:?}");
+}
+
+/// C8: without a token, probes are told whether it answers and not where it is, and however many ask, Redis is asked now and
+/// then.
+#[test]
+fn whoever_has_no_token_is_told_little_and_seldom() {
+    let mut bank = Bank::at(Place::redis(), "", "");
+    let full = bank.manage("GET", "/health/redis", "").json();
+    let expected = json!({"redis_ready": true, "url": "127.0.0.1", "port": bank.redis().port()});
+    assert_eq!(full, expected);
+    let scripts = |bank: &Bank| -> u64 {
+        let stats = bank.redis().command(&["INFO", "commandstats"]);
+        let calls = stats.lines().filter_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+        calls.filter_map(|line| line.split(',').next()?.parse::<u64>().ok()).sum()
+    };
+    let before = scripts(&bank);
+    let mut probe = bank.running.admin();
+    for token in ["", "authorization: Bearer of-nobody-at-all\r\n"].repeat(100) {
+        let health = probe.get("/health/redis", token);
+        assert_eq!((health.status, health.json()), (200, json!({"redis_ready": true})));
+    }
+    let asked = scripts(&bank) - before;
+    assert!((1..100).contains(&asked), "{asked} times for 200 probes");
+}
+
+/// C8: to look at Redis leaves nothing in it.
+#[test]
+fn to_ask_how_redis_is_changes_nothing() {
+    let mut bank = Bank::at(Place::redis(), "", "");
+    bank.manage("GET", "/health/redis", "");
+    bank.manage("GET", INFO, "");
+    assert_eq!(bank.redis().command(&["KEYS", "*_PER_*"]), "");
+}
+
+/// Where Redis is not the store, or there are no consumers, the answer says so and what to do.
+#[test]
+fn what_is_not_configured_is_said() {
+    let server = Running::of("[policies.api]\nlimits = [\"5 / hour\"]");
+    for (path, kind, word) in [
+        ("/health/redis", "urn:tollway:no-redis", "MEMORY"),
+        (INFO, "urn:tollway:no-consumers", "[consumers]"),
+        ("/obp/v6.0.0/management/consumers/c/blocked", "urn:tollway:no-consumers", "[consumers]"),
+    ] {
+        let answer = server.admin().get(path, "");
+        assert_eq!((answer.status, &answer.json()["type"]), (404, &json!(kind)));
+        assert!(answer.body.contains(word), "{answer:?}");
+    }
+}

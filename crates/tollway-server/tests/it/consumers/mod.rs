@@ -1,0 +1,30 @@
+//! Consumers, as callers, operators and those who manage them see them: real servers on free ports, counting in memory and in
+//! a real Redis under the keys of the layout `consumers`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "helpers of tests may fail the test"
+)]
+
+mod anonymous;
+mod bad_input;
+mod bank;
+mod counters;
+mod examples;
+mod flood;
+mod forgetting;
+mod headers;
+mod health;
+mod management;
+mod metrics;
+mod nginx;
+mod one_command;
+mod redis_cli;
+mod rls;
+mod sentences;
+mod several_servers;
+mod store_away;
+mod switches;
+mod who;

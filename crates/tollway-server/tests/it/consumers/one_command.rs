@@ -1,0 +1,59 @@
+//! Six limits cost one command.
+
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use tollway_testkit::servers::RedisServer;
+
+use super::bank::{Bank, Place};
+
+/// `redis-cli MONITOR`, ended with its value.
+struct Monitor {
+    process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Monitor {
+    /// Sees everything from here on.
+    fn of(redis: &RedisServer) -> Self {
+        let port = redis.port().to_string();
+        let mut command = Command::new("redis-cli");
+        let process =
+            command.args(["-h", "127.0.0.1", "-p", &port, "MONITOR"]).stdout(Stdio::piped()).spawn();
+        let mut process = process.expect("redis-cli is not installed (Debian: redis-tools)");
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "OK");
+        Self { process, lines }
+    }
+
+    /// All lines up to the one with this word.
+    fn lines_until(&mut self, word: &str) -> Vec<String> {
+        let lines = self.lines.by_ref().map(Result::unwrap);
+        lines.take_while(|line| !line.contains(word)).collect()
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// C1: all six periods are checked and counted in one command, of a consumer that is let through and of one that is not.
+#[test]
+fn six_limits_are_one_command_a_call() {
+    let mut bank = Bank::at(Place::redis(), "", "");
+    bank.record("six", [100, 100, 100, 100, 100, 20]);
+    assert_eq!(bank.call("six").status, 200, "the script is there from now on");
+    let mut monitor = Monitor::of(bank.redis());
+    let statuses = bank.calls("six", 24);
+    assert_eq!(statuses, [[200; 19].as_slice(), &[429; 5]].concat());
+    bank.redis().command(&["ECHO", "enough"]);
+    let seen = monitor.lines_until("enough");
+    // What a script does by itself is marked as `lua`; the rest came over the network.
+    let sent: Vec<&String> =
+        seen.iter().filter(|line| line.contains("six") && !line.contains("lua]")).collect();
+    assert_eq!(sent.len(), 24, "{sent:#?}");
+    assert!(sent.iter().all(|line| line.to_lowercase().contains("\"evalsha\"")), "{sent:#?}");
+}

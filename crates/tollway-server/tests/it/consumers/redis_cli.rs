@@ -1,0 +1,115 @@
+//! What operators type into `redis-cli`: the document's whole section, against a running server (C2).
+
+use std::process::Command;
+
+use tollway::core::Period;
+
+use super::bank::{Bank, Place, is_whole, key};
+
+const CONSUMER: &str = "consumer_abc123";
+
+/// What `redis-cli` says to these words.
+fn redis_cli(bank: &Bank, words: &[&str]) -> Vec<String> {
+    let port = bank.redis().port().to_string();
+    let ran = Command::new("redis-cli").args(["-h", "127.0.0.1", "-p", &port]).args(words).output();
+    let ran = ran.expect("redis-cli is not installed (Debian: redis-tools)");
+    assert!(ran.status.success(), "{words:?}: {ran:?}");
+    String::from_utf8(ran.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn sorted(mut lines: Vec<String>) -> Vec<String> {
+    lines.sort();
+    lines
+}
+
+fn six_keys() -> Vec<String> {
+    Period::ALL.map(|period| key(CONSUMER, period)).to_vec()
+}
+
+/// With `words` before the six keys.
+fn of_all(bank: &Bank, word: &str) -> Vec<String> {
+    let keys = six_keys();
+    let words: Vec<&str> = [word].into_iter().chain(keys.iter().map(String::as_str)).collect();
+    redis_cli(bank, &words)
+}
+
+/// A server whose consumer has called so often, and whose second lasts while we look.
+fn bank_after(calls: usize) -> Bank {
+    let mut bank = Bank::at(Place::redis(), "", "");
+    bank.record(CONSUMER, [10, 100, 1_000, 10_000, 50_000, 200_000]);
+    bank.first_call_in_a_long_second(CONSUMER);
+    assert_eq!(bank.calls(CONSUMER, calls - 1), vec![200; calls - 1]);
+    bank
+}
+
+/// C2: KEYS, GET, TTL and MGET show what was counted, under the documented keys.
+#[test]
+fn counters_are_readable() {
+    let mut bank = bank_after(3);
+    bank.call_with("");
+    let mut all = six_keys();
+    all.push("127.0.0.1_PER_HOUR".to_owned());
+    all.sort();
+    assert_eq!(sorted(redis_cli(&bank, &["KEYS", "*_PER_*"])), all, "and with `wc -l` there are 7");
+    assert_eq!(sorted(redis_cli(&bank, &["KEYS", "consumer_abc123_*"])), sorted(six_keys()));
+    assert_eq!(redis_cli(&bank, &["GET", "consumer_abc123_PER_MINUTE"]), ["3"]);
+    assert_eq!(of_all(&bank, "MGET"), ["3"; 6]);
+    let ttl: u64 = redis_cli(&bank, &["TTL", "consumer_abc123_PER_MINUTE"])[0].parse().unwrap();
+    assert!((1..=60).contains(&ttl), "{ttl}");
+}
+
+/// C2: every counter ends, and with the period that it is named for; so does what is remembered of a consumer besides.
+#[test]
+fn every_key_has_a_ttl() {
+    let bank = bank_after(2);
+    for pattern in ["*_PER_*", "tollway:1:{*"] {
+        let keys = redis_cli(&bank, &["KEYS", pattern]);
+        assert!(!keys.is_empty());
+        for key in keys {
+            // -1 would be for ever; -2: it has ended in between.
+            assert_ne!(redis_cli(&bank, &["TTL", &key]), ["-1"], "{key}");
+        }
+    }
+    for period in [Period::Minute, Period::Hour, Period::Day, Period::Week, Period::Month] {
+        let left: u64 = redis_cli(&bank, &["TTL", &key(CONSUMER, period)])[0].parse().unwrap();
+        assert!(is_whole(left, period), "{period}: {left}");
+    }
+}
+
+/// C2: DEL of one counter begins that window anew, DEL of all six everything.
+#[test]
+fn deleted_counters_begin_anew() {
+    let mut bank = bank_after(4);
+    assert_eq!(redis_cli(&bank, &["DEL", "consumer_abc123_PER_MINUTE"]), ["1"]);
+    assert_eq!(bank.call(CONSUMER).status, 200);
+    assert_eq!(of_all(&bank, "MGET"), ["5", "1", "5", "5", "5", "5"]);
+    assert_eq!(of_all(&bank, "DEL"), ["6"]);
+    assert_eq!(redis_cli(&bank, &["KEYS", "consumer_abc123_*"]), [""]);
+    assert_eq!(bank.look(CONSUMER, "call-counters"), serde_json::json!({"call_counters": {}}));
+    assert_eq!(bank.call(CONSUMER).status, 200);
+    assert_eq!(redis_cli(&bank, &["GET", "consumer_abc123_PER_MONTH"]), ["1"]);
+}
+
+/// C2: INFO memory answers; MONITOR is used in `one_command`. What others count is counted here, too.
+#[test]
+fn memory_is_told_and_foreign_counts_are_seen() {
+    let mut bank = bank_after(1);
+    let info = redis_cli(&bank, &["INFO", "memory"]);
+    assert!(info.iter().any(|line| line.starts_with("used_memory:")), "{info:?}");
+    assert_eq!(redis_cli(&bank, &["INCR", "consumer_abc123_PER_MINUTE"]), ["2"]);
+    redis_cli(&bank, &["SETEX", "consumer_abc123_PER_HOUR", "3600", "1000"]);
+    let refused = bank.call(CONSUMER);
+    assert_eq!((refused.status, &refused.json()["limit"]), (429, &"per_hour".into()));
+    assert_eq!(bank.look(CONSUMER, "call-counters")["call_counters"]["per_minute"]["calls_made"], 2);
+}
+
+/// C2: a key without a TTL, the document's "counters not resetting", is mended by the next call.
+#[test]
+fn a_counter_that_would_never_end_is_mended() {
+    let mut bank = bank_after(1);
+    redis_cli(&bank, &["PERSIST", "consumer_abc123_PER_MINUTE"]);
+    assert_eq!(redis_cli(&bank, &["TTL", "consumer_abc123_PER_MINUTE"]), ["-1"]);
+    bank.call(CONSUMER);
+    let ttl: i64 = redis_cli(&bank, &["TTL", "consumer_abc123_PER_MINUTE"])[0].parse().unwrap();
+    assert!((1..=60).contains(&ttl), "{ttl}");
+}

@@ -1,0 +1,52 @@
+//! Which consumer calls.
+
+use std::sync::Arc;
+
+use tollway::core::Period;
+use tollway_consumers::{ConsumerId, token_line};
+
+use super::bank::{Bank, Place, Plan, only, told};
+
+fn bank_with_tokens() -> Bank {
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let line = token_line(&ConsumerId::new("c").unwrap(), "the-token-of-c");
+    let file = folder.path().join("tokens");
+    std::fs::write(&file, format!("# consumers\n{line}\n")).unwrap();
+    let tokens = format!("[consumers.tokens]\nfile = \"{}\"", file.display());
+    Plan { folder, more: &tokens, ..Plan::at(Place::memory()) }.start()
+}
+
+/// C4: a token stands for its consumer, however it is sent; one that nobody was given is refused, and not taken for anonymous.
+#[test]
+fn a_token_stands_for_its_consumer_and_an_unknown_one_is_refused() {
+    let mut bank = bank_with_tokens();
+    bank.record("c", only(Period::Hour, 10));
+    for (shown, remaining) in [("Bearer the-token-of-c", 9), (r#"DirectLogin token="the-token-of-c""#, 8)] {
+        let answer = bank.call_with(&format!("authorization: {shown}\r\n"));
+        assert_eq!(told(&answer).unwrap()[0..2], [10, remaining], "{shown}");
+    }
+    for shown in ["Bearer the-token-of-d", "Bearer", ""] {
+        let refused = bank.call_with(&format!("authorization: {shown}\r\n"));
+        assert_eq!(refused.status, 401, "{shown:?}: {refused:?}");
+        assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
+        assert!(!refused.body.contains("token-of-d"), "{refused:?}");
+    }
+    assert_eq!(told(&bank.call_with("")).unwrap()[0..2], [1_000, 999], "no credentials at all");
+    assert_eq!(told(&bank.call("c")).unwrap()[1], 7, "by the header");
+}
+
+/// C2: an id that could not be a key is refused before anything is counted.
+#[test]
+fn an_id_that_cannot_be_is_refused() {
+    for place in [Place::memory(), Place::redis()] {
+        let mut bank = Bank::at(place, "per_hour = 5", "");
+        for id in ["c_PER_MINUTE", "a b", &"x".repeat(256)] {
+            let refused = bank.call(id);
+            assert_eq!(refused.status, 400, "{id}: {refused:?}");
+            assert!(refused.body.contains("x-consumer-id"), "{refused:?}");
+        }
+        if let Place::Redis(redis) = &bank.place {
+            assert_eq!(redis.command(&["KEYS", "*_PER_*"]), "");
+        }
+    }
+}

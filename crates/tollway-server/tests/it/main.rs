@@ -1,0 +1,26 @@
+//! The server as its clients see it: real sockets on free ports, raw bytes, nothing mocked. One program, so that it is
+//! linked once; what several of its modules use stands beside them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "helpers of tests may fail the test"
+)]
+
+mod call;
+#[cfg(feature = "tls")]
+mod certificate;
+mod client;
+mod config_consumers;
+mod config_server;
+mod consumers;
+mod grpc;
+mod http2;
+mod log;
+mod messages;
+mod nginx_process;
+mod redis_client;
+mod resp;
+mod running;
+mod server;

@@ -1,0 +1,24 @@
+//! The server as Redis clients see it: redis-cli and redis-benchmark, raw bytes, and a real Redis to compare with.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod auth;
+mod exact;
+mod like_redis;
+mod patience;
+mod pipeline;
+mod throttle;
+#[cfg(feature = "tls")]
+mod tls;
+mod tools;
+
+use crate::running::{Running, Setup};
+
+/// A server that speaks the Redis protocol, with no policies of its own.
+fn server() -> Running {
+    setup("").start()
+}
+
+/// The same, with more in its config.
+fn setup(more: &str) -> Setup {
+    Setup::of(&format!("[server]\nresp = \"127.0.0.1:0\"\n{more}"))
+}

@@ -1,0 +1,24 @@
+//! The server, as its clients see it: real sockets on free ports, raw bytes, nothing mocked.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "helpers of tests may fail the test"
+)]
+
+mod access;
+mod authorize;
+mod bodies;
+mod bounds;
+mod floods;
+mod lifecycle;
+mod metrics;
+mod nginx;
+mod patience;
+mod permits;
+mod sockets;
+mod store_down;
+mod take;
+#[cfg(feature = "tls")]
+mod tls;

@@ -1,0 +1,10 @@
+//! The tower layers, one module a framework. One program, so that it is linked once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod axum;
+#[cfg(feature = "consumers")]
+mod consumers;
+mod hyper;
+mod service;
+mod stacked;
+mod tonic;

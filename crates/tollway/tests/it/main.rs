@@ -1,0 +1,36 @@
+//! The limiter as programs use it, one module a subject. One program, so that it is linked once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod adhoc;
+mod after_the_caller;
+mod begin;
+mod blocking;
+mod config;
+mod config_watch;
+mod fallback;
+#[cfg(feature = "dynamodb")]
+mod heard;
+mod incident;
+mod lease;
+mod limiter;
+mod metrics;
+#[cfg(feature = "dynamodb")]
+mod minute;
+mod paused;
+mod permit;
+#[cfg(all(feature = "redis", feature = "postgres", feature = "dynamodb"))]
+mod refused;
+mod regressions;
+mod reload;
+mod settings;
+#[cfg(feature = "redis")]
+mod shared;
+mod source;
+mod spans;
+mod ticket;
+#[cfg(feature = "dynamodb")]
+mod token_bucket;
+#[cfg(all(feature = "redis", feature = "postgres"))]
+mod toxics;
+mod waiting;
+mod waiting_slots;
