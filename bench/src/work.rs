@@ -22,13 +22,23 @@ pub(crate) enum Work {
     SixLimits,
     /// One limit per key, of which nothing is left.
     Exhausted,
+    /// One limit per key of a unit other than requests, whose cost the take names. Ours only, as are the rest.
+    NamedCost,
+    /// One limit per key; every take has an id of its own.
+    WithId,
+    /// Two policies of one limit each, all or nothing.
+    TwoPolicies,
+    /// One limit per key; every take is for a key that is not known yet.
+    NewSubject,
 }
 
 impl Work {
     pub(crate) fn quotas(self) -> Vec<Quota> {
         let plenty = |hours| Quota { amount: 10_000, period_seconds: hours * HOUR_SECONDS, burst: PLENTY };
         match self {
-            Self::OneLimit => vec![plenty(1)],
+            Self::OneLimit | Self::NamedCost | Self::WithId | Self::TwoPolicies => vec![plenty(1)],
+            // As good as new after a tenth of a second: the keys that are known stay within bounds.
+            Self::NewSubject => vec![Quota { amount: 10, period_seconds: 1, burst: 10 }],
             Self::SixLimits => (1..=6).map(plenty).collect(),
             Self::Exhausted => vec![Quota { amount: 10, period_seconds: DAY_SECONDS, burst: 10 }],
         }
@@ -50,6 +60,10 @@ impl Work {
             Self::OneLimit => "granted",
             Self::SixLimits => "granted by six limits",
             Self::Exhausted => "denied",
+            Self::NamedCost => "granted with a named cost",
+            Self::WithId => "granted with an id",
+            Self::TwoPolicies => "granted by two policies",
+            Self::NewSubject => "granted to a new subject",
         }
     }
 }

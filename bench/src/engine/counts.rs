@@ -45,14 +45,14 @@ impl Case {
 
 /// Of each work the first is ours, and the others are measured against it.
 fn cases() -> Vec<Case> {
-    use Work::{Exhausted, OneLimit, SixLimits};
+    use Work::{Exhausted, NamedCost, NewSubject, OneLimit, SixLimits, TwoPolicies, WithId};
     let limitador =
         |work| Case { takes: TAKES_OF_LIMITADOR, ..Case::new(work, "limitador", limitador::contender) };
     let tollway = |work| Case::new(work, "tollway", |work, keys| tollway::contender(work, Time::Fixed, keys));
     let governor = |work, who| Case::new(work, who, |work, keys| governor::keyed(work, Time::Fixed, keys));
     let throttlecrab =
         |work| Case::new(work, "throttlecrab", |work, keys| throttlecrab::contender(work, Time::Fixed, keys));
-    vec![
+    let mut cases = vec![
         tollway(OneLimit),
         Case::new(OneLimit, "governor direct", |work, keys| governor::direct(work, Time::Fixed, keys)),
         governor(OneLimit, "governor keyed"),
@@ -66,7 +66,14 @@ fn cases() -> Vec<Case> {
         governor(Exhausted, "governor keyed"),
         throttlecrab(Exhausted),
         limitador(Exhausted),
-    ]
+    ];
+    for work in [NamedCost, WithId, TwoPolicies, NewSubject] {
+        cases.push(Case::new(work, "tollway", |work, keys| tollway::slow_path(work, Time::Fixed, keys)));
+        cases.push(Case::new(work, "tollway plain take", |_, keys| {
+            tollway::contender(OneLimit, Time::Fixed, keys)
+        }));
+    }
+    cases
 }
 
 /// What valgrind watches: a warm-up, then the takes.

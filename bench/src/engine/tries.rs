@@ -45,6 +45,8 @@ pub(crate) fn measure(effort: Effort, report: &mut Report) -> Result<()> {
         }
     }
 
+    slow_path(effort, report)?;
+
     let (denied, keys) = (Work::Exhausted, Keys::new(1, VISITS));
     let ours = tollway::contender(denied, time, &keys).warm_up();
     let rivals = [
@@ -55,6 +57,18 @@ pub(crate) fn measure(effort: Effort, report: &mut Report) -> Result<()> {
         limitador::contender(denied, &keys),
     ];
     rivals.into_iter().try_for_each(|rival| against(&ours, &rival.warm_up(), effort, report))
+}
+
+/// What a take costs that needs more than a policy and a subject, beside one that does not. Libraries without such takes have
+/// no rows here.
+fn slow_path(effort: Effort, report: &mut Report) -> Result<()> {
+    let (time, keys) = (Time::Machine, Keys::new(MANY_KEYS, VISITS));
+    let mut one_limit = tollway::contender(Work::OneLimit, time, &keys).warm_up();
+    one_limit.name = "tollway plain take";
+    for work in [Work::NamedCost, Work::WithId, Work::TwoPolicies, Work::NewSubject] {
+        against(&tollway::slow_path(work, time, &keys).warm_up(), &one_limit, effort, report)?;
+    }
+    Ok(())
 }
 
 fn against(ours: &Contender, rival: &Contender, effort: Effort, report: &mut Report) -> Result<()> {

@@ -21,6 +21,7 @@ mod clock;
 pub mod conformance;
 #[cfg(unix)]
 pub mod faults;
+pub mod golden;
 mod heed;
 pub mod history;
 #[cfg(unix)]
