@@ -2,8 +2,10 @@
 //!
 //! The only file here that knows the engine's types.
 
+use std::sync::Arc;
+
 use tollway_core::{
-    Algorithm, Cost, Decision, Limit, Line, Party, PermitId, Policy, Span, Subject, Terms, Timestamp, decide,
+    Algorithm, Charge, Cost, Limit, Line, PermitId, Policy, Span, Subject, TakeOutcome, Terms, Timestamp, decide,
 };
 
 use crate::forecast::Finish;
@@ -21,7 +23,7 @@ pub(crate) fn last_grant(
     latency: Option<Span>,
 ) -> Option<Finish> {
     let limits: Vec<Limit> = policy.limits().iter().filter_map(|limit| with_slots(limit, latency)).collect();
-    let slots = limits.iter().filter(|limit| is_concurrency(limit)).map(|limit| u128::from(limit.amount()));
+    let slots = limits.iter().filter(|limit| limit.has_slots()).map(|limit| u128::from(limit.amount()));
     let work = slots.sum::<u128>().saturating_add(limits.len() as u128);
     // A call that has to wait is decided at least twice.
     if calls.checked_mul(work)?.checked_mul(2)? > WORK_MAX {
@@ -40,28 +42,26 @@ pub(crate) fn last_grant(
 }
 
 /// A caller that makes one call after another and retries each when the denial says.
-pub(crate) struct Caller<'p> {
-    party: Party<'p>,
+pub(crate) struct Caller {
+    charge: [Charge; 1],
     line: [Line; 1],
     calls: u128,
 }
 
-impl<'p> Caller<'p> {
-    pub(crate) fn new(policy: &'p Policy, cost: &'p Cost) -> Self {
-        static SHARED: Subject = Subject::SHARED;
-        let party = Party { policy, subject: &SHARED, cost };
-        Self { party, line: [Line::new(policy)], calls: 0 }
+impl Caller {
+    pub(crate) fn new(policy: &Policy, cost: &Cost) -> Self {
+        let charge = Charge::new(Arc::new(policy.clone()), Subject::SHARED).with_cost(cost.clone());
+        Self { charge: [charge], line: [Line::new(policy)], calls: 0 }
     }
 
     /// When the next call is granted from `now` on; none if that is never.
     pub(crate) fn call(&mut self, mut now: Timestamp) -> Option<Timestamp> {
         self.calls += 1;
-        let permit = PermitId(self.calls);
-        let terms = Terms { permit, max_wait: Span::ZERO, call: None, readings: false };
+        let terms = Terms::now(PermitId(self.calls));
         while now < Timestamp::MAX {
-            match decide(&[self.party], &mut self.line, &terms, now).ok()? {
-                Decision::Granted(grant) => return Some(grant.at),
-                Decision::Denied(denial) => now = denial.retry_at,
+            match decide(&self.charge, &mut self.line, &terms, now).ok()?.outcome {
+                TakeOutcome::Granted(booking) => return Some(booking.at),
+                TakeOutcome::Denied(denial) => now = denial.retry_at,
             }
         }
         None
@@ -70,13 +70,9 @@ impl<'p> Caller<'p> {
 
 /// The limit, with slots that live as long as a call takes.
 fn with_slots(limit: &Limit, latency: Option<Span>) -> Option<Limit> {
-    if !is_concurrency(limit) {
+    if !limit.has_slots() {
         return Some(limit.clone());
     }
     let algorithm = Algorithm::Concurrency { expires: latency? };
     Some(Limit::new(limit.amount(), limit.unit().clone(), algorithm).ok()?.named(limit.name().clone()))
-}
-
-fn is_concurrency(limit: &Limit) -> bool {
-    matches!(limit.algorithm(), Algorithm::Concurrency { .. })
 }

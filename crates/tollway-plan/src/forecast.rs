@@ -103,7 +103,7 @@ impl Forecast {
     /// Forecasts this load. Fails if no limit applies to its calls.
     pub fn new(scenario: Scenario, load: &Load) -> Result<Self, PlanError> {
         let (policy, cost) = (scenario.policy(), scenario.cost());
-        let charges: Vec<(&Limit, u64)> = policy.charges(cost).collect();
+        let charges: Vec<(&Limit, u64)> = policy.amounts(cost).collect();
         let flow = |(limit, charge): &(&Limit, u64)| Flow::of(limit, *charge, policy.edge(), load.latency);
         let flows: Vec<Option<Flow>> = charges.iter().map(flow).collect();
         let rates = flows.iter().enumerate().filter_map(|(index, flow)| Some((flow.as_ref()?.rate(), index)));

@@ -26,7 +26,7 @@ impl Scenario {
             cost = policy.cost_with(cost, unit, *amount)?;
         }
         if let Some((limit, charge)) =
-            policy.charges(&cost).find(|(limit, charge)| *charge > limit.capacity())
+            policy.amounts(&cost).find(|(limit, charge)| *charge > limit.capacity())
         {
             return Err(PlanError::NeverGranted { limit: Box::new(limit.clone()), charge });
         }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tollway::core::{Reading, Refusal};
+use tollway::core::{Decision, Refusal};
 use tollway::{Denied, Limit, Permit, Span, Take, TakeError, Taken, Timestamp};
 use tollway_inbound::headers::{Denial, Judged, Shown};
 
@@ -62,7 +62,7 @@ pub(crate) async fn decide_under<'a>(
     id: Option<&str>,
 ) -> Result<Decided<'a>, TakeError> {
     let taken = match (parties.0.first(), wait) {
-        (None, _) => return Err(Refusal::PartyCount(0).into()),
+        (None, _) => return Err(Refusal::ChargeCount(0).into()),
         (Some((_, first)), None) => parties.phrase(first.handle.try_take(), id).await?,
         (Some((_, first)), Some(wait)) => {
             parties.phrase(first.handle.take().max_wait(wait), id).book().await?
@@ -101,7 +101,7 @@ impl Parties<'_> {
 
     /// Every limit with what is left of it; none where nobody could tell: without the store, or from a lease.
     pub(crate) fn shown(&self, verdict: &Verdict) -> SmallVec<[Shown<'_>; 4]> {
-        let mut readings = verdict.readings().iter();
+        let mut readings = verdict.decision().charges.iter().flat_map(|charge| &charge.readings);
         let mut shown = SmallVec::new();
         for (party, known) in &self.0 {
             let Known { policy, headers, .. } = &**known;
@@ -119,16 +119,16 @@ impl Party<'_> {
         // What was decided was understood, so this is a cost.
         let cost = known.policy.cost(self.cost.iter().copied());
         cost.ok()
-            .and_then(|cost| known.policy.charges(&cost).nth(limit).map(|(_, charge)| charge))
+            .and_then(|cost| known.policy.amounts(&cost).nth(limit).map(|(_, amount)| amount))
             .unwrap_or(1)
     }
 }
 
 impl Verdict {
-    fn readings(&self) -> &[Reading] {
+    fn decision(&self) -> &Decision {
         match self {
-            Self::Granted(permit) => permit.readings(),
-            Self::Denied(denied) => denied.readings(),
+            Self::Granted(permit) => permit.decision(),
+            Self::Denied(denied) => denied.decision(),
         }
     }
 
@@ -139,10 +139,7 @@ impl Verdict {
 
     /// When it was decided, by the clock of its readings.
     pub(crate) fn now(&self) -> Timestamp {
-        match self {
-            Self::Granted(permit) => permit.granted_at(),
-            Self::Denied(denied) => denied.retry_at().minus(denied.retry_after().into()),
-        }
+        self.decision().now
     }
 
     /// When to come back, of a denial.

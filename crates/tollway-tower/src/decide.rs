@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::request::Parts;
 use smallvec::SmallVec;
-use tollway::core::Reading;
+use tollway::core::Decision;
 use tollway::{Denied, Limit, Permit, Policy, Span, Taken, Timestamp};
 use tollway_inbound::headers::{Denial, HeaderChoice, Judged, Shown};
 
@@ -34,7 +34,7 @@ pub(crate) async fn decide(rules: &Rules, request: &Parts) -> Result<Option<Deci
     let Counted { handle, subject, costs, headers, anonymous } = counted;
     let policy = handle.policy();
     let cost = policy.cost(costs.iter().copied()).map_err(tollway::TakeError::from)?;
-    let charges = policy.charges(&cost).map(|(_, charge)| charge).collect();
+    let charges = policy.amounts(&cost).map(|(_, amount)| amount).collect();
     let take = handle.try_take().subject(&subject);
     let take = costs.iter().fold(take, |take, (unit, amount)| take.cost(unit, *amount));
     // Units of a lease are spent without asking the store, which alone knows what is left.
@@ -51,7 +51,8 @@ impl Decided {
     pub(crate) fn shown(&self, among_others: bool) -> SmallVec<[Shown<'_>; 4]> {
         let judged = Judged { policy: &self.policy, among_others, choice: self.headers };
         let charge = |limit| self.charges.get(limit).copied().unwrap_or_default();
-        judged.shown(self.readings().iter(), self.denial(), charge).collect()
+        let readings = self.decision().charges.iter().flat_map(|charge| &charge.readings);
+        judged.shown(readings, self.denial(), charge).collect()
     }
 
     fn denial(&self) -> Option<Denial<'_>> {
@@ -67,19 +68,16 @@ impl Decided {
         }
     }
 
-    fn readings(&self) -> &[Reading] {
+    fn decision(&self) -> &Decision {
         match &self.verdict {
-            Verdict::Granted(permit) => permit.readings(),
-            Verdict::Denied(denied) => denied.readings(),
+            Verdict::Granted(permit) => permit.decision(),
+            Verdict::Denied(denied) => denied.decision(),
         }
     }
 
     /// When it was decided, by the clock of its readings.
     pub(crate) fn now(&self) -> Timestamp {
-        match &self.verdict {
-            Verdict::Granted(permit) => permit.granted_at(),
-            Verdict::Denied(denied) => denied.retry_at().minus(denied.retry_after().into()),
-        }
+        self.decision().now
     }
 
     /// When to come back, of a denial.

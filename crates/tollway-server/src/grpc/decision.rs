@@ -76,7 +76,7 @@ async fn take(worker: &Worker, asked: &Asked, told: &mut Told) -> Result<(), Tak
         rest = others;
         let over = match &verdict {
             Verdict::Granted(permit) => {
-                if permit.would_deny_of(party) {
+                if permit.decision().would_deny_of(party) {
                     told.would_deny.push(*index);
                 }
                 false

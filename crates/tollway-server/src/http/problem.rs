@@ -213,8 +213,8 @@ impl Problem {
             }
             Refusal::AboveLimit { .. }
             | Refusal::OverrunTooLarge { .. }
-            | Refusal::SamePartyTwice { .. }
-            | Refusal::PartyCount(_) => Self::of(ProblemDetails::refused(detail)),
+            | Refusal::SameChargeTwice { .. }
+            | Refusal::ChargeCount(_) => Self::of(ProblemDetails::refused(detail)),
         }
     }
 

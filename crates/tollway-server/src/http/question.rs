@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
-use tollway::core::bounds::{AMOUNT_MAX, CALL_ID_BYTES_MAX, PARTIES_PER_TAKE_MAX, SUBJECT_BYTES_MAX};
+use tollway::core::bounds::{AMOUNT_MAX, CALL_ID_BYTES_MAX, CHARGES_PER_TAKE_MAX, SUBJECT_BYTES_MAX};
 
 use crate::bounds::UNITS_PER_COST_MAX;
 
@@ -31,7 +31,7 @@ pub(crate) struct TakeQuestion<'a> {
     pub(crate) cost: Option<Amounts<'a>>,
     /// Several policies or subjects, granted together or not at all. Such a take is never granted for later.
     #[serde(borrow)]
-    #[schemars(length(min = 1, max = PARTIES_PER_TAKE_MAX))]
+    #[schemars(length(min = 1, max = CHARGES_PER_TAKE_MAX))]
     pub(crate) all: Option<Vec<PartyQuestion<'a>>>,
     /// How long the caller would wait, in milliseconds: the take may be granted for a time up to then. The answer comes at
     /// once; the caller waits for `delay_ms` by itself. Left out or 0: now or not at all.

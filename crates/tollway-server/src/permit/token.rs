@@ -1,7 +1,7 @@
 //! A ticket as bytes, and back. Numbers are big-endian, texts come after their length.
 
 use tollway::core::{Booking, PermitId};
-use tollway::ticket::{Ticket, TicketParty};
+use tollway::ticket::{Ticket, TicketCharge};
 use tollway::{Name, Subject, Timestamp};
 
 /// The first byte: what the others mean.
@@ -20,8 +20,8 @@ pub(super) fn write(ticket: &Ticket) -> Option<Vec<u8>> {
     for time in [granted_at, at, good_until] {
         bytes.extend(time.as_micros().to_be_bytes());
     }
-    bytes.push(u8::try_from(ticket.parties.len()).ok()?);
-    for party in &ticket.parties {
+    bytes.push(u8::try_from(ticket.charges.len()).ok()?);
+    for party in &ticket.charges {
         write_text(party.policy.as_str(), &mut bytes)?;
         write_text(party.subject.as_str(), &mut bytes)?;
         bytes.push(u8::try_from(party.cost.len()).ok()?);
@@ -53,7 +53,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Ticket> {
         booking: Booking { permit, granted_at, at, good_until },
         unbooked: flags & UNBOOKED != 0,
         leased: flags & LEASED != 0,
-        parties,
+        charges: parties,
     })
 }
 
@@ -78,13 +78,13 @@ impl<'a> Rest<'a> {
         Some(Timestamp::from_micros(u64::from_be_bytes(self.take()?)))
     }
 
-    fn party(&mut self) -> Option<TicketParty> {
+    fn party(&mut self) -> Option<TicketCharge> {
         let policy = Name::new(self.text()?).ok()?;
         let subject = Subject::new(self.text()?).ok()?;
         let [units] = self.take()?;
         let unit = |_| Some((Name::new(self.text()?).ok()?, u64::from_be_bytes(self.take()?)));
         let cost = (0..units).map(unit).collect::<Option<Vec<_>>>()?;
-        Some(TicketParty { policy, subject, cost })
+        Some(TicketCharge { policy, subject, cost })
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     fn ticket(parties: usize) -> Ticket {
-        let party = |number: usize| TicketParty {
+        let party = |number: usize| TicketCharge {
             policy: Name::new(&format!("policy-{number}")).unwrap(),
             subject: Subject::new(&"ä".repeat(number)).unwrap(),
             cost: vec![(Name::new("requests").unwrap(), 1), (Name::new("tokens").unwrap(), u64::MAX)],

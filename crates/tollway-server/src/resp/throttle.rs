@@ -5,7 +5,7 @@
 
 use std::pin::Pin;
 
-use tollway::core::{DecideNow, Reading};
+use tollway::core::{FastDecision, Reading};
 use tollway::{Span, TakeError, Taken};
 
 use super::chosen::{COUNT_MAX, Choice, Chosen, PERIOD_SECONDS_MAX};
@@ -124,8 +124,8 @@ impl Chosen {
         let mut seen = None;
         let decided = self.handle.decide_and_read(key, None, |reading| seen = Some(reading))?;
         let retry_after = match decided {
-            DecideNow::Granted(_) => None,
-            DecideNow::Denied(denied) => Some(denied.retry_at.since(denied.now)),
+            FastDecision::Granted { .. } => None,
+            FastDecision::Denied { now, retry_at, .. } => Some(retry_at.since(now)),
         };
         Some(Throttled::new(self, quantity, retry_after, seen.as_ref()))
     }
@@ -144,11 +144,12 @@ impl Chosen {
 
 impl Throttled {
     fn of(chosen: &Chosen, quantity: u64, taken: &Taken<'_>) -> Self {
-        let (denied, readings) = match taken {
-            Taken::Granted(granted) => (None, granted.readings()),
-            Taken::Denied(denied) => (Some(Span::from(denied.retry_after())), denied.readings()),
+        let denied = match taken {
+            Taken::Granted(_) => None,
+            Taken::Denied(denied) => Some(denied.decision().wait()),
         };
-        Self::new(chosen, quantity, denied, readings.first())
+        let reading = taken.decision().and_then(|decision| decision.charges.first()?.readings.first());
+        Self::new(chosen, quantity, denied, reading)
     }
 
     fn new(chosen: &Chosen, quantity: u64, denied: Option<Span>, reading: Option<&Reading>) -> Self {

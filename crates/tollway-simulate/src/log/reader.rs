@@ -1,5 +1,6 @@
 //! Reads a log on its own thread, and hands calls over in batches. At most a few batches wait.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::Read;
 use std::sync::Arc;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollway_core::{
-    Answer, Clock, Cost, Decision, Operation, Outcome, Party, PermitId, Policy, Reading, Refusal, Span,
-    Store, Subject, Terms, Timestamp, Verb,
+    Action, Answer, Charge, Clock, Cost, Operation, Outcome, PermitId, Policy, Reading, Refusal, Span, Store,
+    Subject, TakeOutcome, Terms, Timestamp,
 };
 use tollway_memory::{LINES_DEFAULT, MemoryStore};
 
@@ -58,21 +58,25 @@ impl Engine {
     /// Takes this cost for this subject, at the time of the clock.
     pub(super) fn take(
         &mut self,
-        policy: &Policy,
+        policy: &Arc<Policy>,
         subject: &Subject,
         cost: &Cost,
         readings: bool,
     ) -> Result<CallResult, SimulateError> {
         self.calls += 1;
-        let party = Party { policy, subject, cost };
-        let terms = Terms { permit: PermitId(self.calls), max_wait: self.max_wait, call: None, readings };
-        match self.apply(Operation { parties: &[party], verb: Verb::Take(terms) })? {
-            Outcome::Decided(Decision::Granted(grant)) => {
-                Ok(CallResult::Granted { wait: grant.delay(), readings: grant.readings })
-            }
-            Outcome::Decided(Decision::Denied(denial)) => {
-                Ok(CallResult::Denied { limit: denial.limit, fits_after: denial.retry_after() })
-            }
+        let charge = Charge::new(Arc::clone(policy), subject.clone()).with_cost(cost.clone());
+        let terms = Terms { max_wait: self.max_wait, readings, ..Terms::now(PermitId(self.calls)) };
+        match self.apply(Operation::one(charge, Action::Take(terms)))? {
+            Outcome::Decided(decision) => Ok(match decision.outcome {
+                TakeOutcome::Granted(_) => {
+                    let wait = decision.wait();
+                    let readings = decision.charges.into_iter().flat_map(|charge| charge.readings).collect();
+                    CallResult::Granted { wait, readings }
+                }
+                TakeOutcome::Denied(denial) => {
+                    CallResult::Denied { limit: denial.limit, fits_after: decision.wait() }
+                }
+            }),
             Outcome::Refused(Refusal::AboveLimit { limit, .. }) => {
                 let limit = policy.limits().iter().position(|known| *known.name() == limit);
                 Ok(CallResult::NeverGranted { limit })
@@ -82,7 +86,7 @@ impl Engine {
     }
 
     /// A memory store answers at once.
-    fn apply(&self, operation: Operation<'_>) -> Result<Outcome, SimulateError> {
+    fn apply(&self, operation: Operation) -> Result<Outcome, SimulateError> {
         let Answer::Now(Some(answer)) = self.store.apply(&[operation]) else {
             return Err(SimulateError::Engine("the store in memory did not answer at once".to_owned()));
         };

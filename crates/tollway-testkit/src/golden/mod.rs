@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use tollway_core::{Begun, Decision, Outcome, SettingChange, Store, Timestamp};
+use tollway_core::{Begun, Decision, Outcome, SettingChange, Store, Timestamp, TakeOutcome};
 
 use crate::{ManualClock, wait_for};
 
@@ -57,7 +57,7 @@ pub fn play(store: &dyn Store, clock: &ManualClock, steps: &[Step]) -> String {
     let mut outcomes = String::new();
     for step in steps {
         clock.set(step.time);
-        let answer = step.operation.lend(|operation| store.apply(&[*operation]));
+        let answer = store.apply(std::slice::from_ref(&step.operation));
         let outcome = wait_for(answer).unwrap_or_else(|error| panic!("{}: {error}", step.name)).remove(0);
         let _ = writeln!(outcomes, "{}: {}", step.name, in_words(&outcome));
     }
@@ -92,7 +92,7 @@ fn in_words(outcome: &Outcome) -> String {
         Outcome::Settled(settled) => format!("settled {settled:?}").to_lowercase(),
         Outcome::Done(held) => format!("done, held {held}"),
         Outcome::Renewed(held) => format!("renewed, held {held}"),
-        Outcome::Peeked(readings) => {
+        Outcome::Peeked(charges) => {
             let one = |reading: &tollway_core::Reading| {
                 let (resets, as_of) = (micros(reading.resets_at), micros(reading.as_of));
                 format!(
@@ -100,7 +100,8 @@ fn in_words(outcome: &Outcome) -> String {
                     reading.used, reading.capacity, reading.remaining
                 )
             };
-            readings.iter().map(one).collect::<Vec<_>>().join("; ")
+            let readings = charges.iter().flat_map(|charge| &charge.readings);
+            readings.map(one).collect::<Vec<_>>().join("; ")
         }
         Outcome::Reset => "reset".to_owned(),
         Outcome::Refused(refusal) => format!("refused: {refusal}"),
@@ -108,22 +109,22 @@ fn in_words(outcome: &Outcome) -> String {
 }
 
 fn decision_in_words(decision: &Decision) -> String {
-    match decision {
-        Decision::Granted(grant) => format!(
+    match &decision.outcome {
+        TakeOutcome::Granted(grant) => format!(
             "granted {} at {} good until {} granted at {} repeated {} would deny {:b}",
             grant.permit.0,
             micros(grant.at),
             micros(grant.good_until),
             micros(grant.granted_at),
-            grant.repeated,
-            grant.would_deny
+            decision.repeated,
+            decision.would_deny
         ),
-        Decision::Denied(denial) => {
+        TakeOutcome::Denied(denial) => {
             format!(
                 "denied until {} by limit {} of policy {}",
                 micros(denial.retry_at),
                 denial.limit,
-                denial.party
+                denial.charge
             )
         }
     }
