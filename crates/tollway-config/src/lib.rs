@@ -22,11 +22,11 @@
 //! }
 //!
 //! assert_eq!(parse::<Url>("[store]\nurl = 'memory:'\n[server]\nworkers = 2")?.0.as_deref(), Some("memory:"));
-//! let error = parse::<Url>("[store]\nulr = 'memory:'").map(|_| ()).unwrap_err();
-//! assert_eq!((error.line(), error.column(), error.word()), (Some(2), Some(1), "ulr"));
-//! assert_eq!(error.to_string(), r#"line 2, column 1: "ulr" is not a key of [store]; did you mean "url"?
-//!   2 | ulr = 'memory:'
-//!     | ^^^"#);
+//! let error = parse::<Url>("[store]\nurll = 'memory:'").map(|_| ()).unwrap_err();
+//! assert_eq!((error.line(), error.column(), error.word()), (Some(2), Some(1), "urll"));
+//! assert_eq!(error.to_string(), r#"line 2, column 1: "urll" is not a key of [store]; did you mean "url"?
+//!   2 | urll = 'memory:'
+//!     | ^^^^"#);
 //! # Ok::<(), tollway_config::ConfigError>(())
 //! ```
 //!

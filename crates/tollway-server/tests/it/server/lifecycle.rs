@@ -101,7 +101,8 @@ fn policies_are_looked_up_again_after_a_reload() {
     let changed = ConfigWithServer::parse(
         "[policies.api]\nlimits = [\"6 / hour\"]\n[policies.new]\nlimits = [\"5 / hour\"]",
     );
-    let policies = changed.unwrap().limits().policies().iter().map(|policy| (**policy).clone()).collect::<Vec<_>>();
+    let policies =
+        changed.unwrap().limits().policies().iter().map(|policy| (**policy).clone()).collect::<Vec<_>>();
     server.server.limiter().replace_policies(policies).unwrap();
     assert_eq!(client.take(r#"{"policy":"old"}"#).status, 404);
     assert_eq!(client.take(r#"{"policy":"new"}"#).status, 200);
