@@ -28,9 +28,9 @@
 //! same in every encoding that a database may have.
 
 mod error;
-mod held;
+mod expiry_rounding;
 mod link;
-mod minute;
+mod locked_rows;
 mod options;
 mod pool;
 mod schema;
