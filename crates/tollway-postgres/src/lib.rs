@@ -34,17 +34,13 @@ mod locked_rows;
 mod options;
 mod pool;
 mod schema;
-mod schema_name;
 mod session;
 mod settings;
 mod settings_table;
 mod statements;
 mod store;
 mod sweep;
-#[cfg(feature = "tls")]
-mod tls;
 mod transaction;
-mod transport;
 
 pub use link::PostgresLink;
 pub use options::{PostgresOptions, PostgresUrlError};

@@ -87,7 +87,7 @@ impl Transaction<'_> {
 
     /// The first round trip.
     async fn begin(&self) -> Result<Found, StoreError> {
-        let client = &self.session.client;
+        let client = self.session.client();
         let operations = self.calls.iter().flat_map(|call| &*call.operations);
         let mut keys: Vec<Vec<u8>> =
             operations.flat_map(Operation::keys).map(|key| stored_key(&key)).collect();
@@ -144,7 +144,7 @@ impl Transaction<'_> {
         let found: Vec<&[u8]> = kept.iter().map(|(.., found)| found.as_slice()).collect();
         let kept_until = signed(next_minute(server_now.plus(ANSWER_KEPT.into())).as_micros());
         let now = signed(now.as_micros());
-        let client = &self.session.client;
+        let client = self.session.client();
         let round_trip = async {
             let (written, kept, committed) = join3(
                 client.execute(self.session.statement(Index::Write), &[&keys, &lines, &expires]),
