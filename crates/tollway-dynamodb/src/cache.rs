@@ -1,4 +1,4 @@
-//! What was last seen of lines, so that the steady state reads nothing. Bounded, and never trusted: see the crate's rules.
+//! The items as last seen, so that the steady state reads nothing. Bounded, and never trusted: see the crate's rules.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,18 +13,18 @@ const GENERATION_BYTES_MAX: usize = 8 << 20;
 /// What a remembered line takes beside its own bytes, about.
 const ENTRY_BYTES: usize = 400;
 
-/// What is known of a line.
+/// The last known state of an item.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct CachedItem {
     /// The item; none if there was none.
     pub(crate) item: Option<Arc<Item>>,
-    /// It was so at this time or later: when the request was sent whose reply told.
+    /// When the request was sent whose reply showed it: the item had this state then or later.
     pub(crate) as_of: Instant,
     /// When this process last lost a race for it.
     pub(crate) lost_at: Option<Instant>,
 }
 
-impl Known {
+impl CachedItem {
     pub(crate) fn new(item: Option<Arc<Item>>, as_of: Instant) -> Self {
         Self { item, as_of, lost_at: None }
     }
@@ -45,13 +45,13 @@ pub(crate) struct Cache(Mutex<Generations>);
 
 #[derive(Debug, Default)]
 struct Generations {
-    young: HashMap<String, Known>,
-    old: HashMap<String, Known>,
+    young: HashMap<String, CachedItem>,
+    old: HashMap<String, CachedItem>,
     young_bytes: usize,
 }
 
 impl Cache {
-    pub(crate) fn get(&self, key: &str) -> Option<Known> {
+    pub(crate) fn get(&self, key: &str) -> Option<CachedItem> {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lines.young.get(key) {
             return Some(known.clone());
@@ -62,19 +62,19 @@ impl Cache {
     }
 
     /// Remembers what was learned, unless something later is known.
-    pub(crate) fn learn(&self, key: &str, learned: Known) {
+    pub(crate) fn learn(&self, key: &str, learned: CachedItem) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lines.young.get(key).or_else(|| lines.old.get(key));
         let lost_at = known.and_then(|known| known.lost_at).max(learned.lost_at);
         // A smaller version is an older one, or of an item that was deleted and made anew since.
         if known.is_none_or(|known| learned.version() >= known.version() || learned.as_of > known.as_of) {
-            lines.insert(key, Known { lost_at, ..learned });
+            lines.insert(key, CachedItem { lost_at, ..learned });
         }
     }
 }
 
 impl Generations {
-    fn insert(&mut self, key: &str, known: Known) {
+    fn insert(&mut self, key: &str, known: CachedItem) {
         if self.young_bytes >= GENERATION_BYTES_MAX {
             self.old = std::mem::take(&mut self.young);
             self.young_bytes = 0;
@@ -96,9 +96,9 @@ mod tests {
     use super::*;
     use crate::writers::Writers;
 
-    fn known(version: u64, as_of: Instant, bytes: usize) -> Known {
+    fn known(version: u64, as_of: Instant, bytes: usize) -> CachedItem {
         let item = Item { line: Line::default(), version, writers: Writers::default(), bytes };
-        Known::new(Some(Arc::new(item)), as_of)
+        CachedItem::new(Some(Arc::new(item)), as_of)
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(cache.get("k").unwrap().version(), 7);
         cache.learn("k", known(8, now, 0));
         assert_eq!(cache.get("k").unwrap().version(), 8);
-        cache.learn("k", Known::new(None, later + Duration::from_secs(1)));
+        cache.learn("k", CachedItem::new(None, later + Duration::from_secs(1)));
         assert_eq!(cache.get("k").unwrap().version(), 0, "deleted since");
     }
 

@@ -31,23 +31,23 @@
 //! The process's clock, never below what a line has seen, checked against the `Date` of every reply. If it is off by
 //! more than two seconds nothing is decided here, and the policy's failure mode answers.
 
-mod aside;
 mod cache;
-mod chunk;
+mod call_part;
+mod contention;
 mod counters;
 mod create;
 mod error;
 mod item;
-mod journey;
 mod link;
 mod locks;
 pub mod minute;
+mod optimistic_write;
 mod options;
-mod serving;
 mod settings;
 mod store;
 mod table;
-mod turn;
+mod unresolved_calls;
+mod write_attempts;
 mod writers;
 
 pub use counters::Counters;

@@ -10,13 +10,14 @@ use tollway_core::{Clock, Fault, Outcomes, Retry, StoreError};
 use tollway_remote::{Call, Link};
 
 use crate::cache::Cache;
-use crate::chunk::Chunk;
+use crate::call_part::CallPart;
+use crate::contention::Contention;
 use crate::counters::Counters;
-use crate::journey::{Journey, Journeys};
 use crate::locks::Locks;
 use crate::options::DynamoOptions;
 use crate::table::Table;
-use crate::turn::Turns;
+use crate::unresolved_calls::UnresolvedCalls;
+use crate::write_attempts::WriteAttempts;
 
 /// Sends calls to DynamoDB.
 pub struct DynamoLink {
@@ -27,12 +28,12 @@ pub struct DynamoLink {
     /// None if the clock is a test's.
     pub(crate) check: Option<ClockCheck>,
     pub(crate) cache: Cache,
-    journeys: Journeys,
+    unresolved: UnresolvedCalls<WriteAttempts>,
     locks: Locks,
-    pub(crate) turns: Turns,
+    pub(crate) contention: Contention,
     /// How old a state may be that a denial is answered from.
     pub(crate) denials: Duration,
-    /// How long a call may go on losing races before its driver is asked whether somebody still waits for it.
+    /// How long a call may go on losing races before the driver checks whether a caller still waits for it.
     pub(crate) patience: Duration,
 }
 
@@ -52,9 +53,9 @@ impl DynamoLink {
             clock,
             check: Some(check),
             cache: Cache::default(),
-            journeys: Journeys::default(),
+            unresolved: UnresolvedCalls::default(),
             locks: Locks::default(),
-            turns: Turns::default(),
+            contention: Contention::default(),
             denials,
             patience,
         }
@@ -72,29 +73,29 @@ impl DynamoLink {
     }
 
     async fn apply(self: Arc<Self>, call: Arc<Call>) -> Result<Outcomes, StoreError> {
-        let mut journey = self.journeys.resume(&call)?;
-        match self.see_through(&call, &mut journey).await {
-            Ok(()) => Ok(journey.outcomes),
+        let mut attempts = self.unresolved.resume(&call)?;
+        match self.apply_parts(&call, &mut attempts).await {
+            Ok(()) => Ok(attempts.outcomes),
             Err(mut error) => {
-                // What is done of it is done, and must not be done again.
-                let begun = journey.is_unclear() || !journey.outcomes.is_empty();
-                if error.retry == Retry::Safe && begun {
+                let may_be_applied = attempts.may_be_applied();
+                // What was applied must not be applied again.
+                if error.retry == Retry::Safe && may_be_applied {
                     error.retry = Retry::Unclear;
                 }
-                if error.retry != Retry::Useless {
-                    self.journeys.lay_aside(&call, journey);
+                if error.retry != Retry::Useless && may_be_applied {
+                    self.unresolved.keep(&call, attempts);
                 }
                 Err(error)
             }
         }
     }
 
-    async fn see_through(&self, call: &Call, journey: &mut Journey) -> Result<(), StoreError> {
-        while journey.outcomes.len() < call.operations.len() {
-            let chunk = Chunk::next(call, journey.outcomes.len());
-            let _hold = self.locks.hold(&chunk.keys).await;
-            let outcomes = self.serve(call, &chunk, journey).await?;
-            journey.advance(outcomes);
+    async fn apply_parts(&self, call: &Call, attempts: &mut WriteAttempts) -> Result<(), StoreError> {
+        while attempts.outcomes.len() < call.operations.len() {
+            let part = CallPart::next(call, attempts.outcomes.len());
+            let _hold = self.locks.hold(&part.keys).await;
+            let outcomes = self.apply_part(call, &part, attempts).await?;
+            attempts.part_done(outcomes);
         }
         Ok(())
     }
@@ -108,7 +109,7 @@ impl Link for DynamoLink {
     const GROUPS_OUT_MAX: usize = 64;
 
     async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
-        // Tasks of their own: they are not torn apart when nobody waits any more.
+        // Tasks of their own: a call goes on when its caller stops waiting.
         let running: Vec<_> =
             calls.into_iter().map(|call| tokio::spawn(Arc::clone(&self).apply(call))).collect();
         let ended =

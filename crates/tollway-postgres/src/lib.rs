@@ -28,23 +28,19 @@
 //! same in every encoding that a database may have.
 
 mod error;
-mod held;
+mod expiry_rounding;
 mod link;
-mod minute;
+mod locked_rows;
 mod options;
 mod pool;
 mod schema;
-mod schema_name;
 mod session;
 mod settings;
 mod settings_table;
 mod statements;
 mod store;
 mod sweep;
-#[cfg(feature = "tls")]
-mod tls;
 mod transaction;
-mod transport;
 
 pub use link::PostgresLink;
 pub use options::{PostgresOptions, PostgresUrlError};

@@ -5,11 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use tokio_postgres::Config;
-use tokio_postgres::config::SslMode;
 use tollway_core::StoreUrlParts;
-
-use crate::schema_name::SchemaName;
+use tollway_postgres_link::{Address, AddressError, SchemaName};
 
 /// Connections unless told otherwise: a transaction carries many calls, so few are busy.
 const CONNECTIONS_DEFAULT: usize = 4;
@@ -34,12 +31,11 @@ const DEADLINE_MAX: Duration = Duration::from_secs(30);
 /// TLS, and the server must show a certificate that is trusted and names the host; else nothing does.
 #[derive(Clone)]
 pub struct PostgresOptions {
-    pub(crate) config: Config,
+    pub(crate) address: Address,
     pub(crate) schema: SchemaName,
     pub(crate) deadline: Duration,
     pub(crate) connections: usize,
     pub(crate) crash: Crash,
-    pub(crate) root_certificates: Option<PathBuf>,
 }
 
 /// What a crash of the server may do to what was granted in its last moments.
@@ -64,8 +60,7 @@ impl FromStr for PostgresOptions {
         let parts = parts.filter(|parts| matches!(parts.scheme, "postgres" | "postgresql"));
         let parts = parts.ok_or_else(|| wrong("a Postgres URL begins with postgres://"))?;
         let mut theirs = Vec::new();
-        let mut options = Self {
-            config: Config::new(),
+        let mut ours = Ours {
             schema: SchemaName::default(),
             deadline: tollway_remote::Options::default().deadline,
             connections: CONNECTIONS_DEFAULT,
@@ -73,18 +68,26 @@ impl FromStr for PostgresOptions {
             root_certificates: None,
         };
         for parameter in parts.query.split('&').filter(|parameter| !parameter.is_empty()) {
-            if !options.set(parameter)? {
+            if !ours.set(parameter)? {
                 theirs.push(parameter);
             }
         }
-        let rest = if theirs.is_empty() { String::new() } else { format!("?{}", theirs.join("&")) };
-        options.config =
-            format!("{}{rest}", parts.before_query).parse().map_err(|error| not_postgres(&error))?;
-        options.with_defaults()
+        let Ours { schema, deadline, connections, crash, root_certificates } = ours;
+        let address = Address::new(parts.before_query, &theirs, root_certificates).map_err(no_address)?;
+        Ok(Self { address, schema, deadline, connections, crash })
     }
 }
 
-impl PostgresOptions {
+/// The parameters that Postgres does not know.
+struct Ours {
+    schema: SchemaName,
+    deadline: Duration,
+    connections: usize,
+    crash: Crash,
+    root_certificates: Option<PathBuf>,
+}
+
+impl Ours {
     /// Takes a parameter that is ours; says whether it was.
     fn set(&mut self, parameter: &str) -> Result<bool, PostgresUrlError> {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
@@ -103,28 +106,6 @@ impl PostgresOptions {
             _ => return Ok(false),
         }
         Ok(true)
-    }
-
-    /// Whether all goes over TLS.
-    pub(crate) fn is_encrypted(&self) -> bool {
-        self.config.get_ssl_mode() == SslMode::Require
-    }
-
-    /// What Postgres's client does not assume by itself.
-    fn with_defaults(mut self) -> Result<Self, PostgresUrlError> {
-        if self.config.get_hosts().is_empty() && self.config.get_hostaddrs().is_empty() {
-            return Err(wrong("the URL names no host: postgres://user:password@host:port/database"));
-        }
-        if self.is_encrypted() && !cfg!(feature = "tls") {
-            return Err(wrong("sslmode=require needs a build of tollway-postgres with its feature `tls`"));
-        }
-        if self.config.get_application_name().is_none() {
-            self.config.application_name("tollway");
-        }
-        if self.config.get_connect_timeout().is_none() {
-            self.config.connect_timeout(crate::session::CONNECT_WITHIN);
-        }
-        Ok(self)
     }
 }
 
@@ -148,16 +129,21 @@ fn wrong(reason: &str) -> PostgresUrlError {
     PostgresUrlError(reason.to_owned())
 }
 
-/// The client's errors name a parameter or say that the URL ends early; none holds a value that was given.
-fn not_postgres(error: &tokio_postgres::Error) -> PostgresUrlError {
-    let reason = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-    PostgresUrlError(format!("not a Postgres URL: {reason}"))
+fn no_address(error: AddressError) -> PostgresUrlError {
+    match error {
+        AddressError::NotPostgres(reason) => wrong(&format!("not a Postgres URL: {reason}")),
+        AddressError::NoTls => {
+            wrong("sslmode=require needs a build of tollway-postgres with its feature `tls`")
+        }
+        AddressError::NoHost => wrong(&error.to_string()),
+    }
 }
 
 /// Without the password.
 impl fmt::Debug for PostgresOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { config, schema, deadline, connections, crash, root_certificates } = self;
+        let Self { address: Address { config, root_certificates }, schema, deadline, connections, crash } =
+            self;
         f.debug_struct("PostgresOptions")
             .field("hosts", &config.get_hosts())
             .field("ports", &config.get_ports())
@@ -187,8 +173,8 @@ mod tests {
         assert_eq!(options.schema.as_str(), "limits");
         assert_eq!(options.deadline, Duration::from_secs(2));
         assert_eq!((options.connections, options.crash), (7, Crash::Keeps));
-        assert_eq!(options.config.get_ports(), [5433]);
-        assert_eq!(options.config.get_ssl_mode(), SslMode::Disable);
+        assert_eq!(options.address.config.get_ports(), [5433]);
+        assert!(!options.address.is_encrypted());
         assert_eq!(read("postgres://db/?crash=may-forget").unwrap().crash, Crash::MayForget);
     }
 

@@ -6,9 +6,9 @@
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 use tollway_core::{Fault, Fingerprint, Retry, StoreError};
+use tollway_postgres_link::SchemaName;
 
 use crate::error::before_commit;
-use crate::schema_name::SchemaName;
 
 /// Each brings the tables from the version of its index to the next. What was released is never changed.
 const MIGRATIONS: [&str; 1] = [include_str!("migrations/1.sql")];

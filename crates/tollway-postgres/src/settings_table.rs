@@ -19,13 +19,13 @@ const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::big
 
 /// All settings.
 pub(crate) async fn read(session: &Session) -> Result<Vec<Setting>, StoreError> {
-    let rows = session.client.query(READ, &[]).await.map_err(|error| before_commit(&error))?;
+    let rows = session.client().query(READ, &[]).await.map_err(|error| before_commit(&error))?;
     rows.iter().map(setting).collect()
 }
 
 /// Changes one. Nobody else does meanwhile: there is a bound to how many there are.
 pub(crate) async fn change(session: &Session, change: SettingChange) -> Result<(), StoreError> {
-    let client = &session.client;
+    let client = session.client();
     let begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; LOCK TABLE settings IN EXCLUSIVE MODE";
     client.batch_execute(begin).await.map_err(|error| before_commit(&error))?;
     let mut list = SettingList::new(read(session).await?);

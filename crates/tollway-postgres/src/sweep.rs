@@ -63,7 +63,7 @@ pub(crate) async fn sweep(
 async fn forget(session: &Session, rows: Index, until: Timestamp) -> Result<(), StoreError> {
     let until = i64::try_from(until.as_micros()).unwrap_or(i64::MAX);
     let forget = async {
-        let forgotten = session.client.execute(session.statement(rows), &[&until, &ROWS_MAX]).await;
+        let forgotten = session.client().execute(session.statement(rows), &[&until, &ROWS_MAX]).await;
         forgotten.map(|_| ()).map_err(|error| before_commit(&error))
     };
     session.within(forget, Retry::Safe).await

@@ -27,8 +27,8 @@ use tollway_core::{Clock, Fault, Fingerprint, Operation, Outcomes, Retry, StoreE
 use tollway_remote::{ANSWER_KEPT, Call};
 
 use crate::error::{at_commit, before_commit};
-use crate::held::{Held, stored_key};
-use crate::minute::next_minute;
+use crate::expiry_rounding::next_minute;
+use crate::locked_rows::{LockedRows, stored_key};
 use crate::session::Session;
 use crate::statements::Index;
 
@@ -56,7 +56,7 @@ pub(crate) struct Committed {
 
 /// What the first round trip found.
 struct Found {
-    held: Held,
+    rows: LockedRows,
     time: Vec<Row>,
 }
 
@@ -66,14 +66,14 @@ type Kept = (Vec<u8>, i64, Vec<u8>);
 impl Transaction<'_> {
     /// Applies the calls. An error is that of all of them.
     pub(crate) async fn run(&self) -> Result<Committed, StoreError> {
-        let Found { mut held, time } = self.session.within(self.begin(), Retry::Safe).await?;
+        let Found { mut rows, time } = self.session.within(self.begin(), Retry::Safe).await?;
         let (server_now, forgotten) = self.times(&time)?;
         let now = self.clock.map_or(server_now, Clock::now).max(forgotten);
         let mut kept = Vec::new();
         let answers = self.calls.iter().map(|call| match applied_before(call, &time)? {
-            Some((found, at)) => Held::serve_again(call, &found, at),
+            Some((found, at)) => LockedRows::serve_again(call, &found, at),
             None => {
-                let served = held.serve(call, now)?;
+                let served = rows.serve(call, now)?;
                 kept.extend(
                     served.found.map(|found| (stored_key(call.tag.line()), signed(call.sequence), found)),
                 );
@@ -81,13 +81,13 @@ impl Transaction<'_> {
             }
         });
         let answers = answers.collect();
-        let written = self.end(&held, &kept, now, server_now).await?;
+        let written = self.end(&rows, &kept, now, server_now).await?;
         Ok(Committed { answers, written, now, server_now })
     }
 
     /// The first round trip.
     async fn begin(&self) -> Result<Found, StoreError> {
-        let client = &self.session.client;
+        let client = self.session.client();
         let operations = self.calls.iter().flat_map(|call| &*call.operations);
         let mut keys: Vec<Vec<u8>> =
             operations.flat_map(Operation::keys).map(|key| stored_key(&key)).collect();
@@ -106,11 +106,11 @@ impl Transaction<'_> {
         begun.and(locked.map(|_| ())).map_err(|error| before_commit(&error))?;
         let lines = lines.map_err(|error| before_commit(&error))?;
         let time = time.map_err(|error| before_commit(&error))?;
-        let mut held = Held::default();
+        let mut rows = LockedRows::default();
         for row in lines {
-            held.insert(column(&row, 0)?, column(&row, 1)?);
+            rows.insert(column(&row, 0)?, column(&row, 1)?);
         }
-        Ok(Found { held, time })
+        Ok(Found { rows, time })
     }
 
     /// The time of the server, and up to when lines have been forgotten.
@@ -125,12 +125,12 @@ impl Transaction<'_> {
     /// The second round trip. Says how many lines were written.
     async fn end(
         &self,
-        held: &Held,
+        rows: &LockedRows,
         kept: &[Kept],
         now: Timestamp,
         server_now: Timestamp,
     ) -> Result<usize, StoreError> {
-        let changed = held.changed()?;
+        let changed = rows.changed()?;
         if changed.is_empty() {
             self.session.let_go();
             return Ok(0);
@@ -144,7 +144,7 @@ impl Transaction<'_> {
         let found: Vec<&[u8]> = kept.iter().map(|(.., found)| found.as_slice()).collect();
         let kept_until = signed(next_minute(server_now.plus(ANSWER_KEPT.into())).as_micros());
         let now = signed(now.as_micros());
-        let client = &self.session.client;
+        let client = self.session.client();
         let round_trip = async {
             let (written, kept, committed) = join3(
                 client.execute(self.session.statement(Index::Write), &[&keys, &lines, &expires]),

@@ -1,6 +1,6 @@
 //! The link: calls in, conditional writes of counts out.
 //!
-//! A call whose write was answered is over. One whose answer was lost is remembered ([`Story`]) until it is sent again:
+//! A call whose write was answered is over. One whose answer was lost is remembered ([`CallAttempts`]) until it is sent again:
 //! then the item is read, and the mark in it proves that the write was applied, or, if its minute is over, that it does not
 //! matter any more. While the minute lasts, the write is sent again into the same slot, whose condition lets only one of
 //! the two through.
@@ -20,8 +20,8 @@ use super::plan::{Needs, Plan};
 use super::proof::{ATTEMPTS_MAX, Mark, Number, Slot, choose, seconds};
 use super::seen::Seen;
 use super::write::{Items, Update, Written};
-use crate::aside::Aside;
 use crate::counters::Effort;
+use crate::unresolved_calls::UnresolvedCalls;
 
 /// How often a call is decided anew because others counted meanwhile. There is room for fewer and fewer, so that rarely
 /// happens twice; whoever is that unlucky is sent again after a pause.
@@ -40,15 +40,15 @@ pub(super) struct MinuteLink {
     /// The latest time that anything was decided at, in microseconds: minutes do not come back.
     pub(super) latest: AtomicU64,
     /// Calls whose last write may have been applied.
-    pub(super) stories: Aside<Story>,
+    pub(super) unresolved: UnresolvedCalls<CallAttempts>,
 }
 
 /// What was tried of one call, as far as it may have been applied.
 #[derive(Clone, Debug)]
-pub(super) struct Story {
+pub(super) struct CallAttempts {
     sequence: u64,
     /// The number of the next attempt.
-    attempts: u64,
+    next_number: u64,
     unclear: Vec<Attempt>,
 }
 
@@ -71,38 +71,42 @@ struct Look {
 
 impl MinuteLink {
     async fn apply(&self, call: &Call) -> Result<Outcomes, StoreError> {
-        let mut story = self.resume(call)?;
-        let result = self.see_through(call, &mut story).await;
+        let mut attempts = self.resume(call)?;
+        let result = self.decide_and_write(call, &mut attempts).await;
         let Err(mut error) = result else { return result };
         // What would fail again is not sent again, and nobody asks for it.
-        if !story.unclear.is_empty() && error.retry != Retry::Useless {
-            self.stories.lay(call, story);
+        if !attempts.unclear.is_empty() && error.retry != Retry::Useless {
+            self.unresolved.keep(call, attempts);
             // Whatever stopped it now, an earlier write may have been applied.
             error.retry = Retry::Unclear;
         }
         Err(error)
     }
 
-    fn resume(&self, call: &Call) -> Result<Story, StoreError> {
-        match self.stories.take(call) {
-            Some(story) => Ok(story),
+    fn resume(&self, call: &Call) -> Result<CallAttempts, StoreError> {
+        match self.unresolved.take(call) {
+            Some(attempts) => Ok(attempts),
             None if call.again => Err(unproven()),
-            None => Ok(Story { sequence: call.sequence, attempts: 0, unclear: Vec::new() }),
+            None => Ok(CallAttempts { sequence: call.sequence, next_number: 0, unclear: Vec::new() }),
         }
     }
 
-    async fn see_through(&self, call: &Call, story: &mut Story) -> Result<Outcomes, StoreError> {
+    async fn decide_and_write(
+        &self,
+        call: &Call,
+        attempts: &mut CallAttempts,
+    ) -> Result<Outcomes, StoreError> {
         let writer = format!("{}/{}", self.writer, call.tag.line().policy);
         let mut effort = Effort::new(&self.items.counters);
         let mut look = None;
-        if !story.unclear.is_empty() {
+        if !attempts.unclear.is_empty() {
             effort.retried();
         }
         for _ in 0..RACES_MAX {
             let now = self.now();
             let counter = Counter::at(self.layout, call.tag.line(), now);
             self.check_clock(&counter).await?;
-            if let Some(outcomes) = self.prove(call, story, &counter, &writer, &mut look).await? {
+            if let Some(outcomes) = self.prove(call, attempts, &counter, &writer, &mut look).await? {
                 return Ok(outcomes);
             }
             let seen = look.as_ref().filter(|look| look.counter == counter).map(|look| &look.seen);
@@ -115,9 +119,9 @@ impl MinuteLink {
                 look = Some(self.read(counter, now).await?);
                 continue;
             }
-            let slot = story.slot_in(&counter, seen, &writer, now);
-            let attempt = story.next(counter, slot, count, now)?;
-            match self.write(&plan, &attempt, story, &writer).await {
+            let slot = attempts.slot_in(&counter, seen, &writer, now);
+            let attempt = attempts.next(counter, slot, count, now)?;
+            match self.write(&plan, &attempt, attempts, &writer).await {
                 Ok(Written::Yes(after)) => {
                     self.known.note(&attempt.counter, after, now);
                     let before = plan.count_before(after);
@@ -131,7 +135,7 @@ impl MinuteLink {
                 }
                 Err(error) => {
                     if error.retry == Retry::Unclear {
-                        story.unclear.push(attempt);
+                        attempts.unclear.push(attempt);
                     }
                     return Err(error);
                 }
@@ -147,18 +151,18 @@ impl MinuteLink {
     async fn prove(
         &self,
         call: &Call,
-        story: &mut Story,
+        attempts: &mut CallAttempts,
         counter: &Counter,
         writer: &str,
         look: &mut Option<Look>,
     ) -> Result<Option<Outcomes>, StoreError> {
-        while let Some(unclear) = story.unclear.first().cloned() {
+        while let Some(unclear) = attempts.unclear.first().cloned() {
             if look.as_ref().is_none_or(|look| look.counter != unclear.counter) {
                 *look = Some(self.read(unclear.counter.clone(), self.now()).await?);
             }
             let Some(Look { seen, .. }) = &look else { break };
             let applied = seen.mark_of(writer).and_then(|mark| mark.number.attempt_of(call.sequence));
-            if let Some(attempt) = story.unclear.iter().find(|attempt| Some(attempt.number) == applied) {
+            if let Some(attempt) = attempts.unclear.iter().find(|attempt| Some(attempt.number) == applied) {
                 let Attempt { count, counter, now, .. } = attempt;
                 return Ok(Some(Plan::of(&call.operations, *count, counter.end(), *now).outcomes));
             }
@@ -168,7 +172,7 @@ impl MinuteLink {
             if unclear.counter == *counter {
                 break;
             }
-            story.unclear.retain(|attempt| attempt.counter != unclear.counter);
+            attempts.unclear.retain(|attempt| attempt.counter != unclear.counter);
         }
         Ok(None)
     }
@@ -183,16 +187,16 @@ impl MinuteLink {
         &self,
         plan: &Plan,
         attempt: &Attempt,
-        story: &Story,
+        attempts: &CallAttempts,
         writer: &str,
     ) -> Result<Written, StoreError> {
-        let number = Number::new(story.sequence, attempt.number);
+        let number = Number::new(attempts.sequence, attempt.number);
         let mark = Mark { writer: writer.to_owned(), number, at: seconds(attempt.now) };
         let update = Update {
             counter: &attempt.counter,
             plan,
             mark: &mark,
-            own_from: Number::first_of(story.sequence).0,
+            own_from: Number::first_of(attempts.sequence).0,
             slot: &attempt.slot,
             now: attempt.now,
         };
@@ -246,7 +250,7 @@ impl Age {
     }
 }
 
-impl Story {
+impl CallAttempts {
     /// Where the next mark goes: where an unclear one may be, if that is free, so that only one of both is applied.
     fn slot_in(&self, counter: &Counter, seen: Option<&Seen>, writer: &str, now: Timestamp) -> Slot {
         let unknown = HashMap::new();
@@ -265,11 +269,11 @@ impl Story {
         count: u64,
         now: Timestamp,
     ) -> Result<Attempt, StoreError> {
-        let number = self.attempts;
+        let number = self.next_number;
         if number >= ATTEMPTS_MAX {
             return Err(unproven());
         }
-        self.attempts = number.saturating_add(1);
+        self.next_number = number.saturating_add(1);
         Ok(Attempt { number, counter, slot, count, now })
     }
 }

@@ -69,7 +69,7 @@ impl MinuteStore {
             check,
             known: Known::default(),
             latest: AtomicU64::new(0),
-            stories: Default::default(),
+            unresolved: Default::default(),
         };
         let deadline = options.deadline;
         let remote = Remote::start("tollway-dynamodb", Arc::new(link), Options { deadline })?;

@@ -14,9 +14,6 @@ mod place;
 mod schema;
 mod session;
 mod table;
-#[cfg(feature = "postgres-tls")]
-mod tls;
-mod transport;
 
 use std::pin::Pin;
 use std::sync::Arc;

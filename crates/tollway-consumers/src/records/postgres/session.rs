@@ -1,38 +1,21 @@
 //! One connection: its tables made sure of, its statements prepared, its ears open.
 
-use std::time::Duration;
-
 use futures_util::future::try_join_all;
-use tokio::task::{AbortHandle, JoinHandle};
-use tokio_postgres::{Client, Statement};
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, Notification, Statement};
 use tollway_core::Retry;
+use tollway_postgres_link::{Connection, session_settings};
 
-use super::error::{failed, silent};
+use super::error::{TEXT, failed, in_records};
 use super::place::Place;
-use super::{schema, table, transport};
+use super::{schema, table};
 use crate::records::RecordsError;
 use crate::records::changes::Changes;
 
-/// How long one statement may take: longer than the server lets it run.
-const ANSWER_WITHIN: Duration = Duration::from_secs(3);
-
-/// How long the server may take to greet: one that is frozen takes connections and says nothing.
-const GREET_WITHIN: Duration = Duration::from_secs(5);
-
-/// How long setting a session up may take, with making the tables.
-const READY_WITHIN: Duration = Duration::from_secs(15);
-
-const SETUP: &str = "
-    SET statement_timeout = '2s';
-    SET lock_timeout = '1500ms';
-    SET client_min_messages = 'error';
-    SET jit = off;";
-
 /// One connection. Dropped, it is closed at once.
 pub(super) struct Session {
-    client: Client,
+    connection: Connection,
     statements: Vec<Statement>,
-    driver: AbortHandle,
 }
 
 impl Session {
@@ -42,26 +25,36 @@ impl Session {
         place: &Place,
         changes: &Changes,
     ) -> Result<(Self, JoinHandle<()>), RecordsError> {
-        let greeted = tokio::time::timeout(GREET_WITHIN, transport::connect(place, changes)).await;
-        let (client, driver) = greeted.unwrap_or_else(|_| Err(silent(Retry::Safe)))?;
-        let mut session = Self { client, statements: Vec::new(), driver: driver.abort_handle() };
-        let ready = tokio::time::timeout(READY_WITHIN, session.set_up(place)).await;
-        ready.unwrap_or_else(|_| Err(silent(Retry::Safe)))?;
+        let (schema, changes) = (place.schema.as_str().to_owned(), changes.clone());
+        let notify = move |news: &Notification| {
+            // All schemas of a database share the channel.
+            if news.payload() == schema {
+                changes.moved();
+            }
+        };
+        let opened = Connection::open(&place.address, &TEXT, notify).await;
+        let (connection, driver) = opened.map_err(in_records)?;
+        let mut session = Self { connection, statements: Vec::new() };
+        Connection::ready(session.set_up(place)).await.map_err(in_records)??;
         Ok((session, driver))
     }
 
     async fn set_up(&mut self, place: &Place) -> Result<(), RecordsError> {
-        let setup = format!("{SETUP} SET search_path = {}", place.schema);
-        self.client.batch_execute(&setup).await.map_err(|error| failed(&error, Retry::Safe))?;
-        schema::prepare(&self.client, &place.schema).await?;
-        let prepared = try_join_all(table::STATEMENTS.iter().map(|sql| self.client.prepare(sql))).await;
-        self.statements = prepared.map_err(|error| failed(&error, Retry::Safe))?;
-        let listening = self.client.batch_execute("LISTEN tollway_consumers").await;
+        let client = &self.connection.client;
+        client
+            .batch_execute(&session_settings(&place.schema))
+            .await
+            .map_err(|error| failed(&error, Retry::Safe))?;
+        schema::prepare(client, place.schema.as_str()).await?;
+        let prepared = try_join_all(table::STATEMENTS.iter().map(|sql| client.prepare(sql))).await;
+        let prepared = prepared.map_err(|error| failed(&error, Retry::Safe))?;
+        let listening = client.batch_execute("LISTEN tollway_consumers").await;
+        self.statements = prepared;
         listening.map_err(|error| failed(&error, Retry::Safe))
     }
 
     pub(super) fn client(&self) -> &Client {
-        &self.client
+        &self.connection.client
     }
 
     pub(super) fn statement(&self, index: table::Index) -> &Statement {
@@ -74,20 +67,12 @@ impl Session {
         statement: impl Future<Output = Result<T, tokio_postgres::Error>>,
         silence: Retry,
     ) -> Result<T, RecordsError> {
-        match tokio::time::timeout(ANSWER_WITHIN, statement).await {
-            Ok(answered) => answered.map_err(|error| failed(&error, silence)),
-            Err(_) => Err(silent(silence)),
-        }
+        let answered = self.connection.within(statement, silence).await.map_err(in_records)?;
+        answered.map_err(|error| failed(&error, silence))
     }
 
     /// Whether the server still answers.
     pub(super) async fn is_alive(&self) -> bool {
-        self.within(self.client.simple_query(""), Retry::Safe).await.is_ok()
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.driver.abort();
+        self.within(self.client().simple_query(""), Retry::Safe).await.is_ok()
     }
 }

@@ -2,12 +2,13 @@
 
 /// A lower-case identifier that needs no quotes. Postgres cuts longer names off.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SchemaName(String);
+pub struct SchemaName(String);
 
 const BYTES_MAX: usize = 63;
 
 impl SchemaName {
-    pub(crate) fn new(text: &str) -> Result<Self, String> {
+    /// The name, if it can stand in a statement without quotes; otherwise why not.
+    pub fn new(text: &str) -> Result<Self, String> {
         let begins = text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
         let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         if !begins || !text.chars().all(allowed) || text.len() > BYTES_MAX {
@@ -21,7 +22,8 @@ impl SchemaName {
         Ok(Self(text.to_owned()))
     }
 
-    pub(crate) fn as_str(&self) -> &str {
+    /// The name.
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 }

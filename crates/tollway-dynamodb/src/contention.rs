@@ -1,10 +1,10 @@
-//! Whose turn it is: how processes that want to write one item keep out of each other's way.
+//! Contention between processes that write one item: they take turns.
 //!
-//! Of many conditional writes on one version one succeeds, and the others have cost as much. An item names those who wrote
-//! it lately, so all who lose see the same list: they take turns in the order of their names, from the last writer on,
-//! each a write's time after the one before. The next one writes at once, from the state that it was just told; those
-//! behind it read again when their turn comes. A turn is a courtesy, not a lock: whoever is gone is not waited for, and a
-//! collision costs one write.
+//! Of several conditional writes on one version one succeeds; the others fail and cost as much. An item lists its recent
+//! writers, so every process that loses sees the same list. They write in the order of their names, starting after the last
+//! writer, each one write's duration after the one before. The next writer writes at once, on the state that the failed
+//! write returned; later ones read again when their turn comes. A turn is not a lock: a writer that has stopped is not
+//! waited for, and a collision costs one write.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use crate::writers::Writers;
 
-/// Whoever wrote within this time of the last write may be about to write again.
+/// A writer is active if it wrote within this time of the last write.
 const ACTIVE_FOR: Duration = Duration::from_secs(1);
 
-/// So long after a lost race a line counts as contended.
+/// How long after a conflict an item counts as contended.
 pub(crate) const CONTENDED_FOR: Duration = Duration::from_millis(200);
 
 /// The longest wait for a turn: callers wait for hundreds of milliseconds at most.
@@ -24,23 +24,23 @@ const WAIT_MAX: Duration = Duration::from_millis(150);
 /// Bounds of what a write is taken to last.
 const WRITE_MICROS: std::ops::RangeInclusive<u64> = 1_000..=25_000;
 
-/// Waits for turns, by how long writes take.
+/// Works out waits from how long writes take.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct Contention {
     write_micros: AtomicU64,
     random: RandomState,
     drawn: AtomicU64,
 }
 
-impl Default for Turns {
+impl Default for Contention {
     fn default() -> Self {
         let write_micros = AtomicU64::new(5_000);
         Self { write_micros, random: RandomState::new(), drawn: AtomicU64::new(0) }
     }
 }
 
-impl Turns {
-    /// Takes note of how long a write took: the mean, the last ones counting most.
+impl Contention {
+    /// Adds a write's duration to the moving average.
     pub(crate) fn note_write(&self, took: Duration) {
         let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let took = took.clamp(*WRITE_MICROS.start(), *WRITE_MICROS.end());
@@ -48,8 +48,8 @@ impl Turns {
         self.write_micros.store((mean * 7 + took) / 8, Ordering::Relaxed);
     }
 
-    /// How long to wait for this writer's turn; nothing if it is next.
-    pub(crate) fn wait(&self, writers: &Writers, me: &str) -> Duration {
+    /// How long to wait for this writer's turn; zero if it is next.
+    pub(crate) fn turn_after(&self, writers: &Writers, me: &str) -> Duration {
         match before(writers, me) {
             0 => Duration::ZERO,
             others => {
@@ -59,7 +59,7 @@ impl Turns {
         }
     }
 
-    /// A short wait, different each time: others must not do the same at the same moment.
+    /// A short random wait, so that processes do not retry at the same moment.
     pub(crate) fn jitter(&self) -> Duration {
         self.part_of(self.write() * 2)
     }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_are_gone_are_not_waited_for() {
+    fn inactive_writers_are_not_waited_for() {
         let writers = written(&[("a", 0), ("b", 0), ("d", 1_500), ("c", 2_000)]);
         assert_eq!(before(&writers, "c"), 1, "only d");
         assert_eq!(before(&Writers::default(), "c"), 0);
@@ -121,14 +121,14 @@ mod tests {
 
     #[test]
     fn a_wait_is_bounded_and_follows_how_long_writes_take() {
-        let turns = Turns::default();
+        let contention = Contention::default();
         let names: Vec<String> = (0..100).map(|number| format!("w{number:03}")).collect();
         let all: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 0)).collect();
         let writers = written(&all);
-        assert_eq!(turns.wait(&writers, "w000"), Duration::ZERO);
-        assert_eq!(turns.wait(&writers, "w099"), WAIT_MAX);
-        (0..100).for_each(|_| turns.note_write(Duration::ZERO));
-        let third = turns.wait(&writers, "w003");
+        assert_eq!(contention.turn_after(&writers, "w000"), Duration::ZERO);
+        assert_eq!(contention.turn_after(&writers, "w099"), WAIT_MAX);
+        (0..100).for_each(|_| contention.note_write(Duration::ZERO));
+        let third = contention.turn_after(&writers, "w003");
         assert!((Duration::from_millis(3)..Duration::from_millis(4)).contains(&third), "{third:?}");
     }
 }

@@ -1,7 +1,7 @@
-//! Ends of rows are rounded up to whole minutes.
+//! Expiry times of rows are rounded up to whole minutes.
 //!
 //! They are indexed, and a write that changes an indexed column writes all indexes. A bucket's expiry moves with every
-//! grant; rounded up it moves once a minute, and the row is never forgotten early.
+//! grant; rounded up it moves once a minute, and a row is never deleted early.
 
 use tollway_core::{Span, Timestamp};
 

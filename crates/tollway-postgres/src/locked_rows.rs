@@ -1,4 +1,4 @@
-//! Lines that are held still: read under their locks, changed here by the engine, written back together.
+//! The rows that a transaction has locked: read, changed here by the engine, written back together.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::error::unreadable;
 
 /// The lines of one transaction, by their keys as they are stored.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct LockedRows {
     lines: BTreeMap<Vec<u8>, Stored>,
 }
 
@@ -20,7 +20,7 @@ enum Stored {
     Read { line: Line, changed: bool },
 }
 
-/// What came of a call.
+/// The outcomes of a call.
 pub(crate) struct Served {
     pub(crate) outcomes: Outcomes,
     /// The lines it found, if it changed any: from them it can be answered again.
@@ -35,8 +35,8 @@ pub(crate) struct ChangedLine<'a> {
     pub(crate) expires: Timestamp,
 }
 
-impl Held {
-    /// Takes over a line that was read.
+impl LockedRows {
+    /// Adds a row that was read.
     pub(crate) fn insert(&mut self, key: Vec<u8>, line: Vec<u8>) {
         self.lines.insert(key, Stored::Unread(line));
     }
@@ -59,11 +59,11 @@ impl Held {
     pub(crate) fn serve_again(call: &Call, found: &[u8], at: Timestamp) -> Result<Outcomes, StoreError> {
         let found: Vec<(String, Line)> =
             serde_json::from_slice(found).map_err(|error| unreadable("an applied call", &error))?;
-        let mut held = Self::default();
+        let mut rows = Self::default();
         for (key, line) in found {
-            held.lines.insert(key.into_bytes(), Stored::Read { line, changed: false });
+            rows.lines.insert(key.into_bytes(), Stored::Read { line, changed: false });
         }
-        Ok(call.operations.iter().map(|operation| held.apply(operation, at).outcome).collect())
+        Ok(call.operations.iter().map(|operation| rows.apply(operation, at).outcome).collect())
     }
 
     /// What is to be written.

@@ -8,22 +8,23 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres_rustls::MakeRustlsConnect;
-use tollway_core::Retry;
+use tollway_core::{Fault, Retry, StoreError};
 
-use crate::records::{RecordsError, RecordsFault};
+use crate::ErrorText;
 
 /// Trusts the certificates in the file, or else those of the system.
-pub(super) fn connector(roots: Option<&Path>) -> Result<MakeRustlsConnect, RecordsError> {
-    let ring = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(ring).with_safe_default_protocol_versions();
+pub(crate) fn connector(roots: Option<&Path>, text: &ErrorText) -> Result<MakeRustlsConnect, StoreError> {
     let roots = match roots {
         None => of_system(),
         Some(file) => of_file(file)?,
     };
     if roots.is_empty() {
-        return Err(useless("no certificate to trust", &"name a file by sslrootcert in the URL of records"));
+        let advice = format!("name a file by sslrootcert in {}", text.url);
+        return Err(useless("no certificate to trust", &advice));
     }
-    let config = builder.map_err(|error| useless("TLS", &error))?.with_root_certificates(roots);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = versions.map_err(|error| useless("TLS", &error))?.with_root_certificates(roots);
     Ok(MakeRustlsConnect::new(config.with_no_client_auth()))
 }
 
@@ -33,7 +34,7 @@ fn of_system() -> RootCertStore {
     roots
 }
 
-fn of_file(file: &Path) -> Result<RootCertStore, RecordsError> {
+fn of_file(file: &Path) -> Result<RootCertStore, StoreError> {
     let what = format!("sslrootcert {}", file.display());
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(file).map_err(|error| useless(&what, &error))? {
@@ -43,6 +44,6 @@ fn of_file(file: &Path) -> Result<RootCertStore, RecordsError> {
     Ok(roots)
 }
 
-fn useless(what: &str, why: &dyn Display) -> RecordsError {
-    RecordsError { fault: RecordsFault::Storage, retry: Retry::Useless, message: format!("{what}: {why}") }
+fn useless(what: &str, why: &dyn Display) -> StoreError {
+    StoreError { fault: Fault::Store, retry: Retry::Useless, message: format!("{what}: {why}") }
 }

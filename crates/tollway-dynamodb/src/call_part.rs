@@ -1,4 +1,4 @@
-//! The part of a call that one write can carry, and what the engine makes of it.
+//! The part of a call that one write can carry, and the engine's decision on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,17 +6,17 @@ use tollway_core::bounds::CHARGES_PER_TAKE_MAX;
 use tollway_core::{Action, Line, LineKey, Operation, Outcome, Outcomes, Timestamp, apply};
 use tollway_remote::Call;
 
-use crate::cache::Known;
+use crate::cache::CachedItem;
 
 /// The most lines of one write: DynamoDB's bound for a transaction.
 const LINES_PER_WRITE_MAX: usize = 100;
 
-/// What is known of lines, by key.
-pub(crate) type Found = BTreeMap<String, Known>;
+/// The states that a decision is made on, by key.
+pub(crate) type CachedItems = BTreeMap<String, CachedItem>;
 
 /// Operations of a call, in order, on few enough lines.
 #[derive(Debug)]
-pub(crate) struct Chunk<'a> {
+pub(crate) struct CallPart<'a> {
     pub(crate) operations: &'a [Operation],
     /// The lines that they name.
     pub(crate) keys: BTreeSet<String>,
@@ -24,17 +24,17 @@ pub(crate) struct Chunk<'a> {
     pub(crate) tag: String,
 }
 
-/// What the engine made of a chunk.
+/// The engine's decision on a part.
 #[derive(Debug)]
-pub(crate) struct Decided {
+pub(crate) struct PartDecision {
     pub(crate) outcomes: Outcomes,
-    /// The lines that have changed.
+    /// The lines that the decision changes.
     pub(crate) changed: BTreeMap<String, Line>,
-    /// Whether nothing but takes without ids was asked, and all were denied.
+    /// Whether every operation is a take without an id, and every one was denied.
     pub(crate) only_denials: bool,
 }
 
-impl<'a> Chunk<'a> {
+impl<'a> CallPart<'a> {
     /// The operations of the call that come after `done` others, as many as one write can carry.
     pub(crate) fn next(call: &'a Call, done: usize) -> Self {
         let left = call.operations.get(done..).unwrap_or_default();
@@ -54,9 +54,10 @@ impl<'a> Chunk<'a> {
         Self { operations: left.get(..count).unwrap_or_default(), keys, tag }
     }
 
-    /// Runs the engine on what was found. It changes nothing but what it answers.
-    pub(crate) fn decide(&self, found: &Found, now: Timestamp) -> Decided {
-        let mut decided = Decided { outcomes: Outcomes::new(), changed: BTreeMap::new(), only_denials: true };
+    /// Runs the engine on copies of these states.
+    pub(crate) fn decide(&self, found: &CachedItems, now: Timestamp) -> PartDecision {
+        let mut decided =
+            PartDecision { outcomes: Outcomes::new(), changed: BTreeMap::new(), only_denials: true };
         for operation in self.operations {
             let keys: Vec<String> = operation.keys().map(|key| key.to_string()).collect();
             let mut lines: Vec<Line> = keys

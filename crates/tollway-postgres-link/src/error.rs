@@ -1,0 +1,118 @@
+//! What an error of Postgres means: who is at fault, whether to try again, and what to do about it.
+
+use std::error::Error as _;
+
+use tokio_postgres::Error;
+use tokio_postgres::error::{DbError, Severity, SqlState};
+use tollway_core::{Fault, Retry, StoreError};
+
+/// What differs in the messages of those who share this crate.
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorText {
+    /// How the user knows the URL: `the store's URL`.
+    pub url: &'static str,
+    /// What to do about too many connections.
+    pub too_many_connections: &'static str,
+    /// Whether a message repeats the server's detail, which may hold what was to be written.
+    pub detail: bool,
+}
+
+/// The meaning of an error. `if_lost` is what a lost connection means for the statement that was sent.
+pub fn classify(error: &Error, if_lost: Retry, text: &ErrorText) -> StoreError {
+    if let Some(said) = error.as_db_error() {
+        let known = refused(said, text);
+        // A session that the server ended may have committed before.
+        let retry = if if_lost == Retry::Unclear && !is_refused(error) { if_lost } else { known.retry };
+        return StoreError { retry, ..known };
+    }
+    let cause = error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
+    let lost = error.is_closed() || is_lost(error);
+    let (fault, retry) = if lost { (Fault::Network, if_lost) } else { (Fault::Store, Retry::Useless) };
+    StoreError { fault, retry, message: format!("Postgres: {cause}") }
+}
+
+/// Whether the server refused a statement and the session goes on: the statement has changed nothing.
+pub fn is_refused(error: &Error) -> bool {
+    error.as_db_error().is_some_and(|said| said.parsed_severity() == Some(Severity::Error))
+}
+
+/// Postgres did not answer in time.
+pub fn timed_out(retry: Retry) -> StoreError {
+    let message = "Postgres did not answer in time".to_owned();
+    StoreError { fault: Fault::Network, retry, message }
+}
+
+/// Whether bytes were lost. A certificate that is not trusted arrived, and stays untrusted: it is an error of the same
+/// type.
+fn is_lost(error: &Error) -> bool {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if let Some(io) = inner.downcast_ref::<std::io::Error>() {
+            return io.kind() != std::io::ErrorKind::InvalidData;
+        }
+        cause = inner.source();
+    }
+    false
+}
+
+fn refused(said: &DbError, text: &ErrorText) -> StoreError {
+    let (retry, advice) = meaning(said.code(), text);
+    let fault = if is_of_line(said.code()) { Fault::Line } else { Fault::Store };
+    let detail = said.detail().filter(|_| text.detail).map(|detail| format!(" ({detail})"));
+    let detail = detail.unwrap_or_default();
+    let message = format!("Postgres: {}{detail}, {}{advice}", said.message(), said.code().code());
+    StoreError { fault, retry, message }
+}
+
+/// Whether the data was refused, or its size: other data may be accepted.
+fn is_of_line(code: &SqlState) -> bool {
+    matches!(code.code().get(..2), Some("22" | "23" | "54"))
+}
+
+/// Whether the same could succeed later, and what to do.
+fn meaning(code: &SqlState, text: &ErrorText) -> (Retry, String) {
+    let url = text.url;
+    match code.code() {
+        "28P01" | "28000" => (Retry::Useless, format!("; check user and password in {url}, and pg_hba.conf")),
+        "3D000" => (Retry::Useless, format!("; make the database, or name another in {url}")),
+        "42501" => (
+            Retry::Useless,
+            "; let the user make the schema (GRANT CREATE ON DATABASE), or make it the owner".to_owned(),
+        ),
+        "42P01" | "42703" => (Retry::Useless, "; the tables were changed by hand: restore them".to_owned()),
+        "25006" => {
+            (Retry::Safe, "; this is a standby: add target_session_attrs=read-write and all hosts".to_owned())
+        }
+        "53200" => (Retry::Safe, "; raise max_locks_per_transaction".to_owned()),
+        "53300" => (Retry::Safe, format!("; {}", text.too_many_connections)),
+        code => match code.get(..2) {
+            // Data, constraints, syntax, limits of the program: the same again fails again.
+            Some("22" | "23" | "42" | "54") => (Retry::Useless, String::new()),
+            _ => (Retry::Safe, String::new()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: ErrorText = ErrorText { url: "the URL", too_many_connections: "wait", detail: true };
+
+    /// G7: who may not ask, and tables that are gone, concern everybody; data that is refused concerns its line.
+    #[test]
+    fn data_that_is_refused_is_told_from_a_server_that_does_not_let_us() {
+        for (code, of_line) in [
+            ("28P01", false),
+            ("42501", false),
+            ("42P01", false),
+            ("3D000", false),
+            ("22003", true),
+            ("23502", true),
+            ("54000", true),
+        ] {
+            assert_eq!(is_of_line(&SqlState::from_code(code)), of_line, "{code}");
+            assert_eq!(meaning(&SqlState::from_code(code), &TEXT).0, Retry::Useless, "{code}");
+        }
+    }
+}
