@@ -65,7 +65,7 @@ fn granted(
     context: &Context,
 ) -> Result<(), Failure> {
     let (output, now) = (context.output(), context.now());
-    let meters = Meter::of_readings(policy.limits(), permit.readings(), now);
+    let meters = Meter::of_readings(policy.limits(), permit.decision().readings_of(0), now);
     if output.is_json() {
         return output.json(&json!({
             "granted": true,
@@ -102,7 +102,7 @@ pub(crate) fn say_denied(turn: &Turn<'_>, denied: &Denied, context: &Context) ->
             "limit": denied.limit().map(|limit| limit.name().as_str()),
             "retry_after_ms": denied.retry_after().as_micros().div_ceil(1_000),
             "degraded": denied.degraded(),
-            "limits": Meter::of_readings(denied.policy().limits(), denied.readings(), context.now()),
+            "limits": Meter::of_readings(denied.policy().limits(), denied.decision().readings_of(0), context.now()),
         }));
     }
     if output.is_quiet() {

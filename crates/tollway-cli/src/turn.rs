@@ -80,7 +80,7 @@ pub(crate) async fn wait_for_turn(
             }
             Ok(Ok(permit))
         }
-        Err(TakeError::Denied(denied)) => Ok(Err(denied)),
+        Err(TakeError::Denied(denied)) => Ok(Err(*denied)),
         Err(error) => Err(error.into()),
     }
 }

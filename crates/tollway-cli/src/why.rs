@@ -110,8 +110,8 @@ fn lacking<'a>(turn: &Turn<'_>, denied: &'a Denied) -> Vec<Lack<'a>> {
     let policy = denied.policy();
     let costs = turn.costs.iter().map(|cost| (cost.unit.as_str(), cost.amount));
     let Ok(cost) = policy.cost(costs) else { return Vec::new() };
-    let charges: Vec<u64> = policy.charges(&cost).map(|(_, charge)| charge).collect();
-    let limits = policy.limits().iter().zip(denied.readings()).zip(charges);
+    let charges: Vec<u64> = policy.amounts(&cost).map(|(_, charge)| charge).collect();
+    let limits = policy.limits().iter().zip(denied.decision().readings_of(0)).zip(charges);
     let lack = |((limit, reading), charge)| Lack { limit, reading, charge };
     limits.map(lack).filter(|lack| lack.charge > lack.reading.remaining).collect()
 }
@@ -119,7 +119,7 @@ fn lacking<'a>(turn: &Turn<'_>, denied: &'a Denied) -> Vec<Lack<'a>> {
 fn say_denied(turn: &Turn<'_>, denied: &Denied, brought: bool, context: &Context) -> Result<(), Failure> {
     let (output, now) = (context.output(), context.now());
     let lacks = lacking(turn, denied);
-    let booked_until = denied.readings().iter().map(|reading| reading.as_of).max();
+    let booked_until = denied.decision().readings_of(0).iter().map(|reading| reading.as_of).max();
     let booked_until = booked_until.filter(|until| until.since(now) > tollway::Span::from_millis(50));
     if output.is_json() {
         return output.json(&json!({
@@ -134,7 +134,7 @@ fn say_denied(turn: &Turn<'_>, denied: &Denied, brought: bool, context: &Context
                 "limit": lack.limit.name().as_str(), "cost": lack.charge, "remaining": lack.reading.remaining,
                 "enough": booked_until.is_none().then(|| lack.enough()),
             })).collect::<Vec<_>>(),
-            "limits": Meter::of_readings(denied.policy().limits(), denied.readings(), now),
+            "limits": Meter::of_readings(denied.policy().limits(), denied.decision().readings_of(0), now),
         }));
     }
     let by = denied.limit().map(ToString::to_string).unwrap_or_default();

@@ -98,6 +98,11 @@ impl Decision {
         }
     }
 
+    /// What every limit of the charge at this index shows; empty unless the take asked for readings.
+    pub fn readings_of(&self, charge: usize) -> &[Reading] {
+        self.charges.get(charge).map_or(&[], |status| &status.readings)
+    }
+
     /// Whether the charge at this index is a shadow that would have denied.
     pub fn would_deny_of(&self, charge: usize) -> bool {
         self.would_deny & shadow_bit(charge) != 0

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use tollway_core::{
-    Algorithm, Charge, Cost, Limit, Line, PermitId, Policy, Span, Subject, TakeOutcome, Terms, Timestamp, decide,
+    Algorithm, Charge, Cost, Limit, Line, PermitId, Policy, Span, Subject, TakeOutcome, Terms, Timestamp,
+    decide,
 };
 
 use crate::forecast::Finish;

@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::support::{consumer, draft, soon};
+use crate::support::{consumer, draft, soon};
 use futures_util::FutureExt;
 use rusqlite::Connection;
-use crate::support::{consumer, draft, soon};
 use tollway::Limiter;
 use tollway::core::WhenStoreFails;
 use tollway_consumers::{

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use crate::minute_table;
 use crate::minute_table::{END, NOW, Table, ask, booking, granted, number, policy, take, take_all};
-use aws_sdk_dynamodb::types::AttributeValue;
 use crate::minute_table::{END, NOW, Table, ask, granted, number, policy, take, take_all};
+use aws_sdk_dynamodb::types::AttributeValue;
 use tollway_core::{Action, Fault, Outcome, Retry, Settled, Span, Store};
 use tollway_dynamodb::minute::{Layout, MinuteStore};
 use tollway_testkit::ManualClock;

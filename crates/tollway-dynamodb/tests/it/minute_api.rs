@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use crate::minute_table::{NOW, Table, ask, granted, policy, take_all};
-use aws_sdk_dynamodb::types::AttributeValue;
 use crate::minute_table::{NOW, Table, ask, granted, policy, take_all};
+use aws_sdk_dynamodb::types::AttributeValue;
 use tollway_core::Action;
 use tollway_dynamodb::minute::Layout;
 use tollway_testkit::ManualClock;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support;
-use crate::support::{fresh_table, policy, server, store, subject, take_operation, try_take, url_through, used};
+use crate::support::{
+    fresh_table, policy, server, store, subject, take_operation, try_take, url_through, used,
+};
 use tollway_core::{Operation, Outcome, Outcomes, Policy, Retry, StoreError};
 use tollway_dynamodb::{DynamoLink, DynamoStore};
 use tollway_remote::{Call, Link, Tag};

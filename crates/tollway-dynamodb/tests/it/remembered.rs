@@ -6,7 +6,9 @@ use crate::support;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::support::{count, fresh_permit, fresh_table, policy, server, store, subject, take, try_take, url, used};
+use crate::support::{
+    count, fresh_permit, fresh_table, policy, server, store, subject, take, try_take, url, used,
+};
 use tollway_core::{Action, Booking, CallId, Charge, Operation, Outcome, Policy, Store, Terms};
 use tollway_dynamodb::DynamoStore;
 use tollway_testkit::wait_for;

@@ -23,7 +23,8 @@ fn import() {
             Err(error) => return tollway_fuzz::kind_of(&error.to_string()),
         };
         imported.notes.iter().for_each(|note| is_harmless(note));
-        let config = ConfigWithServer::parse(&imported.config).expect("an import is parsed before it is returned");
+        let config =
+            ConfigWithServer::parse(&imported.config).expect("an import is parsed before it is returned");
         let heads = |head: &str| imported.config.lines().filter(|line| line.starts_with(head)).count();
         assert_eq!(config.limits().policies().len(), heads("[policies."));
         let rules = heads("[[server.descriptors]]");

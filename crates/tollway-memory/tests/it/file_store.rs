@@ -3,7 +3,9 @@
 
 use std::fs::{self, File};
 
-use crate::file_support::{HandClock, NOON, charges, open, place, policy, subject, take, take_of, used, wait};
+use crate::file_support::{
+    HandClock, NOON, charges, open, place, policy, subject, take, take_of, used, wait,
+};
 use tollway_core::{Fault, Policy, Retry, Span, Store, Subject};
 use tollway_memory::{FILE_LINES_MAX, FILE_QUEUE_MAX, FileStore};
 

@@ -15,7 +15,7 @@ pub struct Trial {
     /// Its title.
     pub title: String,
     /// The policy.
-    pub policy: Policy,
+    pub policy: Arc<Policy>,
     /// What came of the calls.
     pub counts: TrialCounts,
     engine: Engine,
@@ -88,7 +88,7 @@ impl Trial {
                 denied_by: vec![0; limits],
                 ..TrialCounts::default()
             },
-            policy,
+            policy: Arc::new(policy),
         }
     }
 

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use tollway_core::{Begun, Decision, Outcome, SettingChange, Store, Timestamp, TakeOutcome};
+use tollway_core::{Begun, Decision, Outcome, SettingChange, Store, TakeOutcome, Timestamp};
 
 use crate::{ManualClock, wait_for};
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use tollway_core::{
-    Booking, CallId, Operation, Charge, Terms, Action, PermitId, Policy, Span, Subject,
-    Timestamp,
+    Action, Booking, CallId, Charge, Operation, PermitId, Policy, Span, Subject, Terms, Timestamp,
 };
 
 /// When the first step happens: 2026-01-15T12:00:00Z.
@@ -177,8 +176,9 @@ fn memory() -> Vec<Step> {
 /// Several policies at once, with a shadow.
 fn together() -> Vec<Step> {
     let shadow = policy("shadow", &["1 / day"]).with_shadow(true);
-    let both =
-        || vec![charge(&windows(), "both", &[]), charge(&bucket(), "both", &[]), charge(&shadow, "both", &[])];
+    let both = || {
+        vec![charge(&windows(), "both", &[]), charge(&bucket(), "both", &[]), charge(&shadow, "both", &[])]
+    };
     vec![
         step("take under three policies", 30_000, both(), take(401)),
         step("take against a shadow with an id", 30_500, both(), take_with_id(402, "both")),
@@ -198,7 +198,11 @@ fn together() -> Vec<Step> {
 }
 
 fn step(name: &'static str, millis: u64, charges: impl IntoIterator<Item = Charge>, action: Action) -> Step {
-    Step { name, time: after(millis), operation: Operation { charges: charges.into_iter().collect(), action } }
+    Step {
+        name,
+        time: after(millis),
+        operation: Operation { charges: charges.into_iter().collect(), action },
+    }
 }
 
 fn after(millis: u64) -> Timestamp {
