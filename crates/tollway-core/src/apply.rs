@@ -2,14 +2,14 @@
 
 use smallvec::SmallVec;
 
+use crate::account::{RememberedCall, RememberedGrant};
 use crate::bounds::{CALL_ID_REMEMBERED, CHARGES_PER_TAKE_MAX};
 use crate::correct::{done, free_slots, give_back, renew, reset, settle};
 use crate::decide::{decide, read_all};
 use crate::decision::{Decision, Refusal, TakeOutcome};
 use crate::fingerprint::Fingerprint;
-use crate::line::{RememberedCall, RememberedGrant};
 use crate::store::{Begun, Outcome, Settled};
-use crate::{Action, Booking, CallId, Charge, Line, Operation, PermitId, Terms, Timestamp};
+use crate::{Account, Action, Booking, CallId, Charge, Operation, PermitId, Terms, Timestamp};
 
 /// What came of an operation, and whether the lines must be kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Applied {
 }
 
 /// Applies one operation to the lines of its charges (`lines[i]` is that of `charges[i]`), at the store's time.
-pub fn apply(operation: &Operation, lines: &mut [Line], now: Timestamp) -> Applied {
+pub fn apply(operation: &Operation, lines: &mut [Account], now: Timestamp) -> Applied {
     let fitted = operation.charges.iter().zip(lines.iter()).all(|(charge, line)| line.fits(&charge.policy));
     if !fitted {
         return apply_to_changed_policy(operation, lines, now);
@@ -32,7 +32,7 @@ pub fn apply(operation: &Operation, lines: &mut [Line], now: Timestamp) -> Appli
 /// The limits of a policy have changed since a line was written: its meters are rearranged, and kept so only if the
 /// operation changes the line anyway.
 #[cold]
-fn apply_to_changed_policy(operation: &Operation, lines: &mut [Line], now: Timestamp) -> Applied {
+fn apply_to_changed_policy(operation: &Operation, lines: &mut [Account], now: Timestamp) -> Applied {
     let before = lines.to_vec();
     operation.charges.iter().zip(lines.iter_mut()).for_each(|(charge, line)| line.fit(&charge.policy));
     let applied = apply_fitted(operation, lines, now);
@@ -40,19 +40,19 @@ fn apply_to_changed_policy(operation: &Operation, lines: &mut [Line], now: Times
     if denied || !applied.changed {
         // A denial may have made them live longer, and nothing else.
         let longer = lines.iter().map(|line| line.expires).zip(before);
-        let longer: Vec<Line> =
-            longer.map(|(expires, line)| Line { expires: expires.max(line.expires), ..line }).collect();
+        let longer: Vec<Account> =
+            longer.map(|(expires, line)| Account { expires: expires.max(line.expires), ..line }).collect();
         lines.clone_from_slice(&longer);
     }
     applied
 }
 
-fn apply_fitted(operation: &Operation, lines: &mut [Line], now: Timestamp) -> Applied {
+fn apply_fitted(operation: &Operation, lines: &mut [Account], now: Timestamp) -> Applied {
     let refused = |refusal| Applied { outcome: Outcome::Refused(refusal), changed: false };
     try_apply(operation, lines, now).unwrap_or_else(refused)
 }
 
-fn try_apply(operation: &Operation, lines: &mut [Line], now: Timestamp) -> Result<Applied, Refusal> {
+fn try_apply(operation: &Operation, lines: &mut [Account], now: Timestamp) -> Result<Applied, Refusal> {
     let charges = &*operation.charges;
     check_charges(charges)?;
     let (outcome, changed) = match &operation.action {
@@ -102,7 +102,12 @@ fn try_apply(operation: &Operation, lines: &mut [Line], now: Timestamp) -> Resul
 }
 
 /// A take, counted once if the caller gave it an id.
-fn take(charges: &[Charge], lines: &mut [Line], terms: &Terms, now: Timestamp) -> Result<Decision, Refusal> {
+fn take(
+    charges: &[Charge],
+    lines: &mut [Account],
+    terms: &Terms,
+    now: Timestamp,
+) -> Result<Decision, Refusal> {
     let Some(call) = &terms.call else { return decide(charges, lines, terms, now) };
     let keeper = first_in_key_order(charges);
     let asked = fingerprint(charges);
@@ -139,7 +144,7 @@ fn take(charges: &[Charge], lines: &mut [Line], terms: &Terms, now: Timestamp) -
 }
 
 /// Whether a permit still has every slot it was granted; true where there are none to have.
-fn holds_all_slots(charges: &[Charge], lines: &[Line], permit: PermitId, now: Timestamp) -> bool {
+fn holds_all_slots(charges: &[Charge], lines: &[Account], permit: PermitId, now: Timestamp) -> bool {
     charges.iter().zip(lines).filter(|(charge, _)| !charge.policy.shadow()).all(|(charge, line)| {
         let mut meters = charge.policy.limits().iter().zip(&*line.meters);
         meters.all(|(limit, meter)| !limit.has_slots() || limit.holds_slot(meter, permit, now))
@@ -149,7 +154,7 @@ fn holds_all_slots(charges: &[Charge], lines: &[Line], permit: PermitId, now: Ti
 fn repeat(
     grant: RememberedGrant,
     charges: &[Charge],
-    lines: &[Line],
+    lines: &[Account],
     terms: &Terms,
     now: Timestamp,
 ) -> Decision {
@@ -165,7 +170,7 @@ fn repeat(
 /// Free while the permit is good; too late, it takes again at the back of the line, once however often it is repeated.
 fn begin(
     charges: &[Charge],
-    lines: &mut [Line],
+    lines: &mut [Account],
     booking: Booking,
     terms: &Terms,
     now: Timestamp,
@@ -189,7 +194,7 @@ fn begin(
 }
 
 /// A permit that holds slots may have kept them beyond the time it was granted for; then only its windows end it.
-fn still_good(charges: &[Charge], lines: &[Line], booking: Booking, now: Timestamp) -> bool {
+fn still_good(charges: &[Charge], lines: &[Account], booking: Booking, now: Timestamp) -> bool {
     charges.iter().any(|charge| charge.policy.holds_slots())
         && charges.iter().zip(lines).all(|(charge, line)| {
             let edge = charge.policy.edge();
@@ -200,7 +205,7 @@ fn still_good(charges: &[Charge], lines: &[Line], booking: Booking, now: Timesta
 }
 
 /// A denial changes no meter. But a line whose rate was lowered since must not be forgotten as early as it says (I6).
-fn keep_longer(charges: &[Charge], lines: &mut [Line]) -> bool {
+fn keep_longer(charges: &[Charge], lines: &mut [Account]) -> bool {
     let mut longer = false;
     for (charge, line) in charges.iter().zip(lines) {
         longer |= line.keep_longer(&charge.policy);

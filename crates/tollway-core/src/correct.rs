@@ -1,12 +1,12 @@
 //! What happens to a permit after its grant: settled, returned, done, renewed. And a line made new.
 
+use crate::account::{Refund, RefundMemory};
 use crate::algorithm::Correction;
 use crate::apply::first_in_key_order;
 use crate::bounds::REFUND_REMEMBERED;
 use crate::decision::Refusal;
-use crate::line::{Refund, RefundMemory};
 use crate::store::Settled;
-use crate::{Booking, Charge, Cost, Limit, Line, PermitId, Policy, Span, Timestamp};
+use crate::{Account, Booking, Charge, Cost, Limit, PermitId, Policy, Span, Timestamp};
 
 /// Corrects the cost once the actual one is known, and frees the slots: the call is over.
 ///
@@ -14,7 +14,7 @@ use crate::{Booking, Charge, Cost, Limit, Line, PermitId, Policy, Span, Timestam
 /// credited never above its burst and not once the permit is older than a full refill; an overrun is debt.
 pub(crate) fn settle(
     charges: &[Charge],
-    lines: &mut [Line],
+    lines: &mut [Account],
     booking: Booking,
     actual: &[Cost],
     remember: bool,
@@ -38,7 +38,7 @@ pub(crate) fn settle(
 /// nothing, but for buckets whose place still lies ahead, where others have been booked on top of it.
 pub(crate) fn give_back(
     charges: &[Charge],
-    lines: &mut [Line],
+    lines: &mut [Account],
     booking: Booking,
     remember: bool,
     now: Timestamp,
@@ -68,7 +68,7 @@ pub(crate) fn give_back(
 }
 
 /// Frees the slots of a permit, if it still holds any; else changes nothing and says so.
-pub(crate) fn done(charges: &[Charge], lines: &mut [Line], permit: PermitId, now: Timestamp) -> bool {
+pub(crate) fn done(charges: &[Charge], lines: &mut [Account], permit: PermitId, now: Timestamp) -> bool {
     let held = charges.iter().zip(lines.iter()).any(|(charge, line)| {
         let now = now.max(line.seen);
         charge
@@ -85,7 +85,7 @@ pub(crate) fn done(charges: &[Charge], lines: &mut [Line], permit: PermitId, now
 }
 
 /// Frees the slots of a permit, also those that have expired.
-pub(crate) fn free_slots(charges: &[Charge], lines: &mut [Line], permit: PermitId) {
+pub(crate) fn free_slots(charges: &[Charge], lines: &mut [Account], permit: PermitId) {
     for (charge, line) in charges.iter().zip(lines) {
         for (limit, meter) in charge.policy.limits().iter().zip(&mut *line.meters) {
             limit.free(meter, permit);
@@ -95,7 +95,7 @@ pub(crate) fn free_slots(charges: &[Charge], lines: &mut [Line], permit: PermitI
 }
 
 /// Keeps the slots of a permit, if it still holds all of them; else changes nothing and says so.
-pub(crate) fn renew(charges: &[Charge], lines: &mut [Line], permit: PermitId, now: Timestamp) -> bool {
+pub(crate) fn renew(charges: &[Charge], lines: &mut [Account], permit: PermitId, now: Timestamp) -> bool {
     let now = lines.iter().fold(now, |now, line| now.max(line.seen));
     let held = charges.iter().zip(lines.iter()).all(|(charge, line)| {
         let mut meters = charge.policy.limits().iter().zip(&*line.meters);
@@ -115,9 +115,9 @@ pub(crate) fn renew(charges: &[Charge], lines: &mut [Line], permit: PermitId, no
 }
 
 /// Makes lines new. Permits granted before settle nothing afterwards; callers' ids still count once.
-pub(crate) fn reset(charges: &[Charge], lines: &mut [Line], now: Timestamp) {
+pub(crate) fn reset(charges: &[Charge], lines: &mut [Account], now: Timestamp) {
     for (charge, line) in charges.iter().zip(lines) {
-        let mut new = Line::new(&charge.policy);
+        let mut new = Account::new(&charge.policy);
         new.seen = now.max(line.seen);
         let seen = new.seen;
         let extra = new.extra_mut();
@@ -133,12 +133,12 @@ pub(crate) fn reset(charges: &[Charge], lines: &mut [Line], now: Timestamp) {
 /// The answer without any change: the line was reset since, or this permit was refunded before, or none more fit.
 fn known_refund(
     charges: &[Charge],
-    lines: &mut [Line],
+    lines: &mut [Account],
     booking: Booking,
     remember: bool,
     now: Timestamp,
 ) -> Option<Settled> {
-    let reset_since = |line: &Line| line.epoch() > Timestamp::EPOCH && booking.granted_at <= line.epoch();
+    let reset_since = |line: &Account| line.epoch() > Timestamp::EPOCH && booking.granted_at <= line.epoch();
     if lines.iter().any(reset_since) {
         return Some(Settled::Dropped);
     }
@@ -161,7 +161,7 @@ fn known_refund(
 /// Puts every limit of one line right; `actual` answers nothing for a limit whose units must stay spent.
 fn correct_line<'a>(
     charge: &Charge,
-    line: &mut Line,
+    line: &mut Account,
     booking: Booking,
     actual: impl Fn(usize) -> Option<&'a Cost>,
     now: Timestamp,
@@ -191,7 +191,7 @@ fn correct_line<'a>(
 }
 
 /// An id whose permit was given back takes again: what it was granted is no longer its.
-fn forget_call(line: &mut Line, permit: PermitId) {
+fn forget_call(line: &mut Account, permit: PermitId) {
     if let Some(extra) = &mut line.extra {
         extra.calls.retain(|call| call.grant.permit != permit);
         line.drop_empty_extra();
@@ -199,7 +199,7 @@ fn forget_call(line: &mut Line, permit: PermitId) {
 }
 
 /// Restores the state before the last booking, if it was this permit's and nothing has changed since.
-fn undo(charge: &Charge, line: &mut Line, permit: PermitId, now: Timestamp) -> bool {
+fn undo(charge: &Charge, line: &mut Account, permit: PermitId, now: Timestamp) -> bool {
     let last = line.extra.as_mut().and_then(|extra| extra.undo.take_if(|undo| undo.permit == permit));
     let Some(undo) = last else { return false };
     line.meters = undo.meters;

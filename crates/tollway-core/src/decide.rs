@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::account::Undo;
 use crate::algorithm::{Advance, Meter};
 use crate::bounds::SEARCH_STEPS_MAX;
 use crate::decision::{
     ChargeStatus, Decision, Denial, FastDecision, Reading, Refusal, TakeOutcome, above_limit, shadow_bit,
 };
-use crate::line::Undo;
-use crate::{Booking, Charge, Cost, Limit, Line, PermitId, Policy, Span, Terms, Timestamp};
+use crate::{Account, Booking, Charge, Cost, Limit, PermitId, Policy, Span, Terms, Timestamp};
 
 /// Decides a take: all costs of all charges, or nothing.
 ///
@@ -25,7 +25,7 @@ use crate::{Booking, Charge, Cost, Limit, Line, PermitId, Policy, Span, Terms, T
 /// frontier moves there. Else it is denied, and the moment is when to come back.
 pub fn decide(
     charges: &[Charge],
-    lines: &mut [Line],
+    lines: &mut [Account],
     terms: &Terms,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
@@ -45,7 +45,7 @@ pub fn decide(
 pub fn decide_fast(
     policy: &Policy,
     cost: &Cost,
-    line: &mut Line,
+    line: &mut Account,
     permit: PermitId,
     now: Timestamp,
 ) -> Option<(FastDecision, bool)> {
@@ -80,7 +80,7 @@ impl Granting {
 fn grant_now(
     policy: &Policy,
     cost: &Cost,
-    line: &mut Line,
+    line: &mut Account,
     permit: PermitId,
     now: Timestamp,
 ) -> Option<Granting> {
@@ -94,7 +94,7 @@ fn grant_now(
 }
 
 /// When one policy that has no room now will have it.
-fn deny_now(policy: &Policy, cost: &Cost, line: &Line, now: Timestamp) -> Option<FastDecision> {
+fn deny_now(policy: &Policy, cost: &Cost, line: &Account, now: Timestamp) -> Option<FastDecision> {
     if !line.fits(policy) {
         return None;
     }
@@ -115,7 +115,7 @@ pub(crate) fn deny_meters(
 }
 
 #[inline]
-fn has_room(policy: &Policy, cost: &Cost, line: &Line, now: Timestamp) -> bool {
+fn has_room(policy: &Policy, cost: &Cost, line: &Account, now: Timestamp) -> bool {
     let (as_of, edge) = (line.as_of(), policy.edge());
     policy.limits().len() == line.meters.len()
         && policy.amounts(cost).zip(&*line.meters).all(|((limit, amount), meter)| {
@@ -128,7 +128,7 @@ fn has_room(policy: &Policy, cost: &Cost, line: &Line, now: Timestamp) -> bool {
 /// The general case: any number of policies, shadows among them, and callers who wait.
 fn search(
     charges: &[Charge],
-    lines: &mut [Line],
+    lines: &mut [Account],
     terms: &Terms,
     mut now: Timestamp,
 ) -> Result<Decision, Refusal> {
@@ -154,7 +154,7 @@ fn search(
 
 fn grant_all(
     charges: &[Charge],
-    lines: &mut [Line],
+    lines: &mut [Account],
     terms: &Terms,
     found: &Found,
     now: Timestamp,
@@ -186,7 +186,7 @@ struct Found {
 ///
 /// Each limit may push the moment on; once none does, it suits all. Without edges one round settles it, because a limit
 /// that has room keeps it until somebody takes; with edges a later moment can fall into another window's edge.
-fn earliest_for_all(charges: &[Charge], lines: &[Line], now: Timestamp) -> Found {
+fn earliest_for_all(charges: &[Charge], lines: &[Account], now: Timestamp) -> Found {
     let mut found = Found::from(now);
     for (index, (charge, line)) in charges.iter().zip(lines).enumerate() {
         if !charge.policy.shadow() && charges_anything(&charge.policy, charge.cost()) {
@@ -221,7 +221,7 @@ impl Found {
     }
 
     /// Nobody comes before those who stand in line.
-    fn not_before(&mut self, index: usize, line: &Line) {
+    fn not_before(&mut self, index: usize, line: &Account) {
         if line.frontier() > self.at {
             (self.at, self.charge, self.limit) = (line.frontier(), index, line.frontier_limit());
         }
@@ -270,7 +270,7 @@ impl Found {
 fn debit(
     policy: &Policy,
     cost: &Cost,
-    line: &mut Line,
+    line: &mut Account,
     permit: PermitId,
     at: Timestamp,
     granting: &mut Granting,
@@ -289,7 +289,7 @@ fn debit(
 }
 
 /// Takes a place in line: the debit at a later time, with the state before it kept for one undo.
-fn book(charge: &Charge, line: &mut Line, terms: &Terms, found: &Found, granting: &mut Granting) {
+fn book(charge: &Charge, line: &mut Account, terms: &Terms, found: &Found, granting: &mut Granting) {
     let undo = Undo {
         permit: terms.permit,
         meters: line.meters.clone(),
@@ -307,7 +307,7 @@ fn book(charge: &Charge, line: &mut Line, terms: &Terms, found: &Found, granting
 
 /// Judges a shadow by itself, now. One that would grant is debited; one that would not is reported, and its line lives on as
 /// after any denial (I6).
-fn judge_shadow(index: usize, charge: &Charge, line: &mut Line, terms: &Terms, now: Timestamp) -> u16 {
+fn judge_shadow(index: usize, charge: &Charge, line: &mut Account, terms: &Terms, now: Timestamp) -> u16 {
     let mut found = Found { at: now.max(line.frontier()), charge: index, limit: 0, settled: false };
     found.push_on(index, &charge.policy, charge.cost(), line.as_of(), line.meters.iter());
     if found.at <= now && refuse_above_limit(charge).is_ok() {
@@ -319,15 +319,15 @@ fn judge_shadow(index: usize, charge: &Charge, line: &mut Line, terms: &Terms, n
 }
 
 /// What every limit of every charge shows now, or at its frontier if that lies ahead.
-pub(crate) fn read_all(charges: &[Charge], lines: &[Line], now: Timestamp) -> SmallVec<[ChargeStatus; 1]> {
-    let status = |(charge, line): (&Charge, &Line)| {
+pub(crate) fn read_all(charges: &[Charge], lines: &[Account], now: Timestamp) -> SmallVec<[ChargeStatus; 1]> {
+    let status = |(charge, line): (&Charge, &Account)| {
         let readings = read_line(&charge.policy, line, now).collect();
         ChargeStatus { policy: Arc::clone(&charge.policy), readings }
     };
     charges.iter().zip(lines).map(status).collect()
 }
 
-fn read_line(policy: &Policy, line: &Line, now: Timestamp) -> impl Iterator<Item = Reading> {
+fn read_line(policy: &Policy, line: &Account, now: Timestamp) -> impl Iterator<Item = Reading> {
     let (as_of, at) = (line.as_of(), now.max(line.as_of()));
     policy.limits().iter().zip(&*line.meters).map(move |(limit, meter)| limit.read(meter, as_of, at))
 }

@@ -6,7 +6,7 @@ use crate::algorithm::Meter;
 use crate::decide::{decide, read_all};
 use crate::decision::{Decision, Denial, TakeOutcome};
 use crate::store::Outcome;
-use crate::{Action, Charge, Limit, Line, Operation, PermitId, Span, Terms, Timestamp};
+use crate::{Account, Action, Charge, Limit, Operation, PermitId, Span, Terms, Timestamp};
 
 /// The invariants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,9 +68,9 @@ pub struct Transition<'a> {
     /// The operation.
     pub operation: &'a Operation,
     /// The lines before.
-    pub before: &'a [Line],
+    pub before: &'a [Account],
     /// The lines after.
-    pub after: &'a [Line],
+    pub after: &'a [Account],
     /// What was answered.
     pub outcome: &'a Outcome,
     /// The store's clock.
@@ -128,7 +128,7 @@ impl Transition<'_> {
     /// are stored: made those of a policy that does not name all of their limits, they say it in several places.
     fn only_kept_longer(&self) -> bool {
         self.before.iter().zip(self.after).all(|(before, after)| {
-            after.expires >= before.expires && Line { expires: after.expires, ..before.clone() } == *after
+            after.expires >= before.expires && Account { expires: after.expires, ..before.clone() } == *after
         })
     }
 
@@ -196,29 +196,29 @@ impl Transition<'_> {
         self.before == self.after
     }
 
-    fn fitted(&self, lines: &[Line]) -> Vec<Line> {
+    fn fitted(&self, lines: &[Account]) -> Vec<Account> {
         let mut lines = lines.to_vec();
         self.operation.charges.iter().zip(&mut lines).for_each(|(charge, line)| line.fit(&charge.policy));
         lines
     }
 
-    fn enforced<'s>(&'s self, lines: &'s [Line]) -> impl Iterator<Item = (&'s Charge, &'s Line)> {
+    fn enforced<'s>(&'s self, lines: &'s [Account]) -> impl Iterator<Item = (&'s Charge, &'s Account)> {
         self.operation.charges.iter().zip(lines).filter(|(charge, _)| !charge.policy.shadow())
     }
 }
 
 /// I1 for one line just after a grant at `at`: no charged meter holds more than its limit.
-pub fn never_over(charge: &Charge, line: &Line, at: Timestamp) -> bool {
+pub fn never_over(charge: &Charge, line: &Account, at: Timestamp) -> bool {
     let mut charges = charge.amounts().zip(&*line.meters);
     charges.all(|((limit, amount), meter)| amount == 0 || limit.used(meter, at, at) <= limit.capacity())
 }
 
 /// Whether nobody could tell a line from a new one at `at`.
-fn reads_as_new(charge: &Charge, line: &Line, at: Timestamp) -> bool {
+fn reads_as_new(charge: &Charge, line: &Account, at: Timestamp) -> bool {
     let at = at.max(line.seen);
-    let new = Line { seen: line.seen, ..Line::new(&charge.policy) };
-    let read = |line: &Line| read_all(std::slice::from_ref(charge), std::slice::from_ref(line), at);
-    let shown = |line: &Line| -> Vec<_> {
+    let new = Account { seen: line.seen, ..Account::new(&charge.policy) };
+    let read = |line: &Account| read_all(std::slice::from_ref(charge), std::slice::from_ref(line), at);
+    let shown = |line: &Account| -> Vec<_> {
         read(line)
             .iter()
             .flat_map(|charge| &charge.readings)
@@ -231,7 +231,7 @@ fn reads_as_new(charge: &Charge, line: &Line, at: Timestamp) -> bool {
 /// Whether a line still counts just before it expires. Of a bucket it is known when it is surely full: a part of a unit is taken
 /// for a whole one, and a microsecond is added for each. A line lives at least until what it has seen, and as long as something
 /// is remembered in it.
-fn counts_until_expiry(charge: &Charge, line: &Line) -> bool {
+fn counts_until_expiry(charge: &Charge, line: &Account) -> bool {
     let meters = charge.policy.limits().iter().zip(&*line.meters);
     let rounded_up = |(limit, meter): (&Limit, &Meter)| {
         let units = limit.used(meter, line.as_of(), line.as_of());

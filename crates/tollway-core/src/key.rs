@@ -11,7 +11,7 @@ pub const KEY_VERSION: u8 = 1;
 
 /// Which line: a policy's name and a subject.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LineKey {
+pub struct AccountKey {
     /// The policy.
     pub policy: Name,
     /// Whom it counts for.
@@ -32,14 +32,14 @@ pub enum KeyError {
     Part(#[from] NameError),
 }
 
-impl fmt::Display for LineKey {
+impl fmt::Display for AccountKey {
     /// `1:5:adobe:team-a`: version, length of the policy's name, the name, and all the rest is the subject.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{KEY_VERSION}:{}:{}:{}", self.policy.as_str().len(), self.policy, self.subject)
     }
 }
 
-impl std::str::FromStr for LineKey {
+impl std::str::FromStr for AccountKey {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
@@ -62,8 +62,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn key(policy: &str, subject: &str) -> LineKey {
-        LineKey { policy: Name::new(policy).unwrap(), subject: Subject::new(subject).unwrap() }
+    fn key(policy: &str, subject: &str) -> AccountKey {
+        AccountKey { policy: Name::new(policy).unwrap(), subject: Subject::new(subject).unwrap() }
     }
 
     /// M4: ("a_b", "c") and ("a", "b_c") shared a counter in two peers.
@@ -86,13 +86,13 @@ mod tests {
         #[test]
         fn keys_read_back(policy in "[a-zA-Z0-9_.-]{1,40}", subject in "[^\0]{0,60}") {
             let key = key(&policy, &subject);
-            prop_assert_eq!(key.to_string().parse::<LineKey>().unwrap(), key);
+            prop_assert_eq!(key.to_string().parse::<AccountKey>().unwrap(), key);
         }
 
         /// Nothing that is not a key makes the reader fail otherwise than by saying so.
         #[test]
         fn garbage_is_refused(text in ".{0,80}") {
-            if let Ok(key) = text.parse::<LineKey>() {
+            if let Ok(key) = text.parse::<AccountKey>() {
                 prop_assert_eq!(key.to_string(), text);
             }
         }

@@ -5,10 +5,10 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use tollway_core::{Charge, Line, PermitId, Policy, Span, Subject, Terms, Timestamp, decide};
+//! use tollway_core::{Charge, Account, PermitId, Policy, Span, Subject, Terms, Timestamp, decide};
 //!
 //! let policy = Arc::new(Policy::new("adobe", ["2 requests / minute"])?);
-//! let mut lines = [Line::new(&policy)];
+//! let mut lines = [Account::new(&policy)];
 //! let charges = [Charge::new(policy, Subject::SHARED)];
 //! let mut take = |n, now| decide(&charges, &mut lines, &Terms::now(PermitId(n)), now);
 //!
@@ -21,7 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Where to look: [`Limit`] is a rule, [`Policy`] a list of them, [`Line`] their state for one subject, [`decide`] the
+//! Where to look: [`Limit`] is a rule, [`Policy`] a list of them, [`Account`] their state for one subject, [`decide`] the
 //! decision, [`apply`] everything else that can be done with a line, [`Store`] the contract of whatever keeps lines,
 //! [`Invariant`] what must always hold, [`bounds`] how large anything may get.
 #![cfg_attr(
@@ -35,6 +35,7 @@
     )
 )]
 
+mod account;
 mod algorithm;
 mod apply;
 pub mod bounds;
@@ -47,7 +48,6 @@ mod fingerprint;
 mod invariant;
 mod key;
 mod limit;
-mod line;
 mod meters;
 mod name;
 mod nearest;
@@ -61,6 +61,7 @@ mod store;
 mod store_url;
 mod time;
 
+pub use account::{Account, Extra, Orphan, Refund, RememberedCall, RememberedGrant, Undo};
 pub use algorithm::{Bucket, Meter, Sliding, Slot, State, Window};
 pub use apply::{Applied, apply};
 pub use cost::{Cost, CostError, REQUESTS};
@@ -69,12 +70,11 @@ pub use decision::{ChargeStatus, Decision, Denial, FastDecision, Reading, Refusa
 pub use figures::{Histogram, LATENCY_BOUNDS_MS, Latencies, StoreFigures, TALLY_BOUNDS, Tallies, Tally};
 pub use fingerprint::Fingerprint;
 pub use invariant::{Invariant, Transition, Violation, never_over};
-pub use key::{KEY_VERSION, KeyError, LineKey};
+pub use key::{AccountKey, KEY_VERSION, KeyError};
 pub use limit::{
     Algorithm, AmountText, Calendar, Limit, LimitError, LimitTable, LimitTableError, LimitTextError,
     UnknownZone, Zone, read_span,
 };
-pub use line::{Extra, Line, Orphan, Refund, RememberedCall, RememberedGrant, Undo};
 pub use meters::Meters;
 pub use name::{CallId, Name, NameError, PermitId, Subject};
 pub use nearest::nearest;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::{CallId, Cost, Limit, LineKey, PermitId, Policy, Span, Subject, Timestamp};
+use crate::{AccountKey, CallId, Cost, Limit, PermitId, Policy, Span, Subject, Timestamp};
 
 /// What an operation asks of one policy for one subject.
 #[derive(Clone, Debug)]
@@ -121,8 +121,8 @@ impl Charge {
     }
 
     /// The key of its account.
-    pub fn key(&self) -> LineKey {
-        LineKey { policy: self.policy.name().clone(), subject: self.subject.clone() }
+    pub fn key(&self) -> AccountKey {
+        AccountKey { policy: self.policy.name().clone(), subject: self.subject.clone() }
     }
 }
 
@@ -140,7 +140,7 @@ impl Operation {
     }
 
     /// The keys of its accounts.
-    pub fn keys(&self) -> impl Iterator<Item = LineKey> {
+    pub fn keys(&self) -> impl Iterator<Item = AccountKey> {
         self.charges.iter().map(Charge::key)
     }
 

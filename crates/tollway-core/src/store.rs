@@ -74,7 +74,7 @@ pub enum Fault {
     /// The store is there but cannot do it: for nobody, as far as it tells.
     Store,
     /// The store does well, but one of these lines cannot be used: what is kept of it is not understood, or too large.
-    Line,
+    Account,
     /// The store is there and refuses because too much is asked of it.
     Throttled,
     /// The store could not be reached, or did not answer in time.
@@ -86,7 +86,7 @@ impl std::fmt::Display for Fault {
         f.write_str(match self {
             Self::Caller => "wrong operation",
             Self::Store => "store failed",
-            Self::Line => "line unusable",
+            Self::Account => "line unusable",
             Self::Throttled => "store throttled",
             Self::Network => "store out of reach",
         })
@@ -151,7 +151,7 @@ impl Future for Answer {
 /// 2. calls [`apply`](crate::apply) with them and its time;
 /// 3. keeps every line, if `apply` says that something changed, before it answers.
 ///
-/// A line it has never seen is [`Line::new`](crate::Line::new). It may forget a line once its `expires` has passed and
+/// A line it has never seen is [`Account::new`](crate::Account::new). It may forget a line once its `expires` has passed and
 /// **must not before**: a forgotten line is a quota granted twice. One operation is atomic; a batch is not, it only
 /// saves round trips.
 ///

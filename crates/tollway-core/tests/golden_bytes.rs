@@ -5,10 +5,11 @@
 
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use tollway_core::{
-    Booking, CallId, Cost, Line, LineKey, Name, Operation, Party, PermitId, Policy, Setting, Span, Subject,
-    Terms, Timestamp, Verb, apply,
+    Account, AccountKey, Action, Booking, CallId, Charge, Cost, Name, Operation, PermitId, Policy, Setting,
+    Span, Subject, Terms, Timestamp, apply,
 };
 
 /// 2026-01-15T12:00:00Z.
@@ -26,30 +27,29 @@ fn compare(name: &str, found: &str) {
     assert_eq!(found, expected, "{} differs: stored bytes must not change", path.display());
 }
 
-/// One policy's account for one subject, as a store would hold it.
-struct Account {
+/// What was done to one account, and the account it led to.
+struct History {
     policy: Policy,
-    line: Line,
+    account: Account,
     now: Timestamp,
 }
 
-impl Account {
+impl History {
     fn new(limits: &[&str]) -> Self {
         let policy = Policy::new("p", limits.iter().copied()).unwrap();
         let policy = policy.with_max_wait(Span::from_hours(1)).unwrap();
-        Self { line: Line::new(&policy), policy, now: START }
+        Self { account: Account::new(&policy), policy, now: START }
     }
 
     /// Applies one verb of this cost, a second after the last one.
-    fn apply(mut self, cost: &[(&str, u64)], verb: Verb<'_>) -> Self {
-        let default = || self.policy.default_cost().clone();
-        let cost = if cost.is_empty() { default() } else { self.cost(cost) };
+    fn apply(mut self, cost: &[(&str, u64)], action: Action) -> Self {
+        let cost = (!cost.is_empty()).then(|| self.cost(cost));
         let subject = Subject::new("team-a").unwrap();
-        let parties = [Party { policy: &self.policy, subject: &subject, cost: &cost }];
-        let mut lines = [self.line];
-        let applied = apply(&Operation { parties: &parties, verb }, &mut lines, self.now);
+        let charge = Charge { policy: Arc::new(self.policy.clone()), subject, cost };
+        let mut accounts = [self.account];
+        let applied = apply(&Operation::one(charge, action), &mut accounts, self.now);
         assert!(applied.changed, "{:?}", applied.outcome);
-        [self.line] = lines;
+        [self.account] = accounts;
         self.now = self.now.plus(Span::from_secs(1));
         self
     }
@@ -59,25 +59,25 @@ impl Account {
     }
 
     fn take(self, permit: u128, cost: &[(&str, u64)]) -> Self {
-        self.apply(cost, Verb::Take(terms(permit, Span::ZERO, None)))
+        self.apply(cost, Action::Take(terms(permit, Span::ZERO, None)))
     }
 
     fn take_with_id(self, permit: u128, id: &str) -> Self {
-        self.apply(&[], Verb::Take(terms(permit, Span::ZERO, Some(&CallId::new(id).unwrap()))))
+        self.apply(&[], Action::Take(terms(permit, Span::ZERO, Some(CallId::new(id).unwrap()))))
     }
 
     fn book(self, permit: u128) -> Self {
-        self.apply(&[], Verb::Take(terms(permit, Span::from_hours(1), None)))
+        self.apply(&[], Action::Take(terms(permit, Span::from_hours(1), None)))
     }
 
     fn give_back(self, permit: u128) -> Self {
-        let verb = Verb::Return { booking: booking(permit), remember: true };
+        let verb = Action::Return { booking: booking(permit), remember: true };
         self.apply(&[], verb)
     }
 
     fn settle(self, permit: u128, actual: u64) -> Self {
         let actual = [self.cost(&[("requests", actual)])];
-        self.apply(&[], Verb::Settle { booking: booking(permit), actual: &actual, remember: true })
+        self.apply(&[], Action::Settle { booking: booking(permit), actual: actual.into(), remember: true })
     }
 
     fn under(mut self, limits: &[&str]) -> Self {
@@ -86,7 +86,7 @@ impl Account {
     }
 }
 
-fn terms(permit: u128, max_wait: Span, call: Option<&CallId>) -> Terms<'_> {
+fn terms(permit: u128, max_wait: Span, call: Option<CallId>) -> Terms {
     Terms { permit: PermitId(permit), max_wait, call, readings: false }
 }
 
@@ -96,8 +96,8 @@ fn booking(permit: u128) -> Booking {
     Booking { permit: PermitId(permit), granted_at: START, at: START, good_until }
 }
 
-fn accounts() -> Vec<(&'static str, Account)> {
-    let account = Account::new;
+fn accounts() -> Vec<(&'static str, History)> {
+    let account = History::new;
     vec![
         ("new", account(&["9 / minute"])),
         ("window", account(&["9 / minute"]).take(1, &[])),
@@ -112,9 +112,12 @@ fn accounts() -> Vec<(&'static str, Account)> {
         ("slots", account(&["3 concurrent expires 5m"]).take(1, &[]).take(u128::MAX, &[])),
         (
             "slots, one freed",
-            account(&["3 concurrent"]).take(1, &[]).take(2, &[]).apply(&[], Verb::Done(PermitId(1))),
+            account(&["3 concurrent"]).take(1, &[]).take(2, &[]).apply(&[], Action::Done(PermitId(1))),
         ),
-        ("slots, one renewed", account(&["3 concurrent"]).take(1, &[]).apply(&[], Verb::Renew(PermitId(1)))),
+        (
+            "slots, one renewed",
+            account(&["3 concurrent"]).take(1, &[]).apply(&[], Action::Renew(PermitId(1))),
+        ),
         (
             "every kind of meter",
             account(&[
@@ -140,16 +143,19 @@ fn accounts() -> Vec<(&'static str, Account)> {
                 .under(&["rpm: 9 / minute", "2 / week"])
                 .take(2, &[]),
         ),
-        ("reset", account(&["9 / minute"]).take(1, &[]).apply(&[], Verb::Reset)),
-        ("reset and taken from", account(&["9 / minute"]).take(1, &[]).apply(&[], Verb::Reset).take(2, &[])),
+        ("reset", account(&["9 / minute"]).take(1, &[]).apply(&[], Action::Reset)),
+        (
+            "reset and taken from",
+            account(&["9 / minute"]).take(1, &[]).apply(&[], Action::Reset).take(2, &[]),
+        ),
     ]
 }
 
-impl Account {
+impl History {
     /// Begins too late, and takes again under an id of the engine's own.
     fn take_later(self, permit: u128) -> Self {
         let late = Booking { good_until: START, ..booking(permit) };
-        self.apply(&[], Verb::Begin(late, terms(permit + 100, Span::from_hours(1), None)))
+        self.apply(&[], Action::Begin(late, terms(permit + 100, Span::from_hours(1), None)))
     }
 }
 
@@ -157,8 +163,8 @@ impl Account {
 fn accounts_keep_their_bytes() {
     let mut text = String::new();
     for (name, account) in accounts() {
-        let json = serde_json::to_string(&account.line).unwrap();
-        let read: Line = serde_json::from_str(&json).unwrap();
+        let json = serde_json::to_string(&account.account).unwrap();
+        let read: Account = serde_json::from_str(&json).unwrap();
         // Not the account itself: what a remembered grant was answered with beside its permit is not stored.
         assert_eq!(serde_json::to_string(&read).unwrap(), json, "{name}: what was written reads back");
         writeln!(text, "{name}\n{json}").unwrap();
@@ -172,9 +178,9 @@ fn keys_and_settings_keep_their_bytes() {
     let name = |text: &str| Name::new(text).unwrap();
     let mut text = String::new();
     for subject in ["", "team-a", "a:b}{ß\n\"%", "東京"] {
-        let key = LineKey { policy: name("six.limits"), subject: Subject::new(subject).unwrap() };
+        let key = AccountKey { policy: name("six.limits"), subject: Subject::new(subject).unwrap() };
         writeln!(text, "key {:?}", key.to_string()).unwrap();
-        assert_eq!(key.to_string().parse::<LineKey>().unwrap(), key);
+        assert_eq!(key.to_string().parse::<AccountKey>().unwrap(), key);
     }
     for burst in [None, Some(900)] {
         let (policy, limit) = (name("adobe"), name("rpm"));

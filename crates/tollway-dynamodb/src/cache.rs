@@ -91,13 +91,13 @@ impl Generations {
 mod tests {
     use std::time::Duration;
 
-    use tollway_core::Line;
+    use tollway_core::Account;
 
     use super::*;
     use crate::writers::Writers;
 
     fn known(version: u64, as_of: Instant, bytes: usize) -> CachedItem {
-        let item = Item { line: Line::default(), version, writers: Writers::default(), bytes };
+        let item = Item { line: Account::default(), version, writers: Writers::default(), bytes };
         CachedItem::new(Some(Arc::new(item)), as_of)
     }
 

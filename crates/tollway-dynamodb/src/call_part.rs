@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tollway_core::bounds::CHARGES_PER_TAKE_MAX;
-use tollway_core::{Action, Line, LineKey, Operation, Outcome, Outcomes, Timestamp, apply};
+use tollway_core::{Account, AccountKey, Action, Operation, Outcome, Outcomes, Timestamp, apply};
 use tollway_remote::Call;
 
 use crate::cache::CachedItem;
@@ -29,7 +29,7 @@ pub(crate) struct CallPart<'a> {
 pub(crate) struct PartDecision {
     pub(crate) outcomes: Outcomes,
     /// The lines that the decision changes.
-    pub(crate) changed: BTreeMap<String, Line>,
+    pub(crate) changed: BTreeMap<String, Account>,
     /// Whether every operation is a take without an id, and every one was denied.
     pub(crate) only_denials: bool,
 }
@@ -60,13 +60,13 @@ impl<'a> CallPart<'a> {
             PartDecision { outcomes: Outcomes::new(), changed: BTreeMap::new(), only_denials: true };
         for operation in self.operations {
             let keys: Vec<String> = operation.keys().map(|key| key.to_string()).collect();
-            let mut lines: Vec<Line> = keys
+            let mut lines: Vec<Account> = keys
                 .iter()
                 .zip(&operation.charges)
                 .map(|(key, charge)| {
                     let known = || Some(found.get(key)?.item.as_ref()?.line.clone());
                     let line = decided.changed.get(key).cloned().or_else(known);
-                    line.unwrap_or_else(|| Line::new(&charge.policy))
+                    line.unwrap_or_else(|| Account::new(&charge.policy))
                 })
                 .collect();
             let applied = apply(operation, &mut lines, now);
@@ -81,7 +81,7 @@ impl<'a> CallPart<'a> {
 }
 
 /// Lines that must be known. The engine refuses more charges than this whatever their lines are.
-fn keys_of(operation: &Operation) -> impl Iterator<Item = LineKey> {
+fn keys_of(operation: &Operation) -> impl Iterator<Item = AccountKey> {
     let refused = operation.charges.len() > CHARGES_PER_TAKE_MAX;
     operation.keys().take(if refused { 0 } else { usize::MAX })
 }

@@ -70,8 +70,8 @@ fn refused(code: &str, said: Option<&str>, server_failed: bool, kind: Kind) -> S
         | "MissingAuthenticationTokenException"
         | "ExpiredTokenException" => useless(&message, ADVICE_CREDENTIALS),
         _ if server_failed => failed(Fault::Store, kind.unclear()),
-        "ItemCollectionSizeLimitExceededException" => failed(Fault::Line, Retry::Useless),
-        "ValidationException" if message.contains("Item size") => failed(Fault::Line, Retry::Useless),
+        "ItemCollectionSizeLimitExceededException" => failed(Fault::Account, Retry::Useless),
+        "ValidationException" if message.contains("Item size") => failed(Fault::Account, Retry::Useless),
         // Whatever else it says of a request of ours, it would say again, and of others, too.
         _ => failed(Fault::Store, Retry::Useless),
     }
@@ -102,7 +102,7 @@ pub(crate) fn no_region(error: NoRegion) -> StoreError {
 /// What is stored is not what this program writes.
 pub(crate) fn unreadable(what: &str, why: &dyn std::fmt::Display) -> StoreError {
     let message = format!("`{what}` of an item in DynamoDB cannot be read: {why}");
-    StoreError { fault: Fault::Line, retry: Retry::Useless, message }
+    StoreError { fault: Fault::Account, retry: Retry::Useless, message }
 }
 
 /// Why an error came about, the first cause last.
@@ -127,8 +127,8 @@ mod tests {
             ("ExpiredTokenException", "", Fault::Store),
             ("ResourceNotFoundException", "", Fault::Store),
             ("ValidationException", "The provided key element does not match the schema", Fault::Store),
-            ("ValidationException", size, Fault::Line),
-            ("ItemCollectionSizeLimitExceededException", "", Fault::Line),
+            ("ValidationException", size, Fault::Account),
+            ("ItemCollectionSizeLimitExceededException", "", Fault::Account),
         ] {
             let error = refused(code, Some(said), false, Kind::Write);
             assert_eq!((error.fault, error.retry), (fault, Retry::Useless), "{code}: {said}");

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use tollway_core::{Fault, Line, Retry, Span, StoreError, Timestamp};
+use tollway_core::{Account, Fault, Retry, Span, StoreError, Timestamp};
 
 use crate::error::unreadable;
 use crate::writers::{Record, Writers};
@@ -31,7 +31,7 @@ pub(crate) type Attributes = HashMap<String, AttributeValue>;
 /// A line that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
-    pub(crate) line: Line,
+    pub(crate) line: Account,
     /// Grows with every write. A new item begins with the time, so no version comes twice under one key.
     pub(crate) version: u64,
     pub(crate) writers: Writers,
@@ -85,7 +85,7 @@ impl Item {
 
 /// When DynamoDB may delete it: it has been idle for long, and counts no more. It deletes days later, or never; until
 /// then an item is judged by its line.
-fn ttl(line: &Line, now: Timestamp) -> u64 {
+fn ttl(line: &Account, now: Timestamp) -> u64 {
     let idle = now.max(line.seen).plus(IDLE);
     line.expires.max(line.frontier()).max(idle).as_micros().div_ceil(1_000_000)
 }
@@ -125,7 +125,7 @@ mod tests {
     fn item(expires: Timestamp) -> Item {
         let mut writers = Writers::default();
         writers.note("me", 3, 1, NOON);
-        let line = Line { seen: NOON, expires, ..Line::default() };
+        let line = Account { seen: NOON, expires, ..Account::default() };
         Item { line, version: 17, writers, bytes: 0 }
     }
 

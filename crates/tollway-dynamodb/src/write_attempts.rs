@@ -99,7 +99,7 @@ impl WriteAttempts {
 /// It may have been applied, and no proof is left: it counts as spent, and is not taken again.
 fn spent(why: &str) -> StoreError {
     let message = format!("whether the call was applied cannot be told: {why}; it counts as spent");
-    StoreError { fault: Fault::Line, retry: Retry::Useless, message }
+    StoreError { fault: Fault::Account, retry: Retry::Useless, message }
 }
 
 impl UnresolvedCalls<WriteAttempts> {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tollway_core::{
-    Booking, Grant, Operation, Outcome, Party, PermitId, Policy, Span, Store, Subject, Terms, Timestamp, Verb,
+    Action, Booking, Charge, Operation, Outcome, PermitId, Policy, Span, Store, Subject, Terms, Timestamp,
 };
 use tollway_dynamodb::minute::{Layout, MinuteStore};
 use tollway_dynamodb::{DynamoOptions, DynamoStore};
@@ -121,18 +121,17 @@ fn settings_keep_their_bytes() {
 }
 
 /// One operation on a minute.
-fn ask(store: &MinuteStore, subject: &str, cost: u64, verb: Verb<'_>) -> Outcome {
+fn ask(store: &MinuteStore, subject: &str, cost: u64, action: Action) -> Outcome {
     let policy = Policy::new("adobe", ["200 requests / minute"]).unwrap();
     let subject = Subject::new(subject).unwrap();
     let cost = policy.cost([("requests", cost)]).unwrap();
-    let parties = [Party { policy: &policy, subject: &subject, cost: &cost }];
-    wait_for(store.apply(&[Operation { parties: &parties, verb }])).unwrap().remove(0)
+    let charge = Charge::new(Arc::new(policy), subject).with_cost(cost);
+    wait_for(store.apply(&[Operation::one(charge, action)])).unwrap().remove(0)
 }
 
-fn take(store: &MinuteStore, subject: &str, cost: u64, permit: u128) -> Grant {
-    let terms = Terms { permit: PermitId(permit), max_wait: Span::ZERO, call: None, readings: false };
-    match ask(store, subject, cost, Verb::Take(terms)) {
-        Outcome::Decided(tollway_core::Decision::Granted(grant)) => grant,
+fn take(store: &MinuteStore, subject: &str, cost: u64, permit: u128) -> Booking {
+    match ask(store, subject, cost, Action::Take(Terms::now(PermitId(permit)))) {
+        Outcome::Decided(decision) => *decision.booking().unwrap(),
         other => panic!("{other:?}"),
     }
 }
@@ -147,8 +146,8 @@ fn minutes_keep_their_bytes() {
         let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_739_961_020)));
         let store = MinuteStore::with_clock(&options, layout, clock.clone()).unwrap();
         take(&store, "autotag", 3, 1);
-        let returned: Booking = take(&store, "autotag", 4, 2).booking();
-        ask(&store, "autotag", 4, Verb::Return { booking: returned, remember: false });
+        let returned: Booking = take(&store, "autotag", 4, 2);
+        ask(&store, "autotag", 4, Action::Return { booking: returned, remember: false });
         take(&store, "extract", 5, 3);
         clock.advance(Span::from_mins(1));
         take(&store, "extract", 6, 4);

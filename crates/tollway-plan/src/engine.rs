@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use tollway_core::{
-    Algorithm, Charge, Cost, Limit, Line, PermitId, Policy, Span, Subject, TakeOutcome, Terms, Timestamp,
+    Account, Algorithm, Charge, Cost, Limit, PermitId, Policy, Span, Subject, TakeOutcome, Terms, Timestamp,
     decide,
 };
 
@@ -45,14 +45,14 @@ pub(crate) fn last_grant(
 /// A caller that makes one call after another and retries each when the denial says.
 pub(crate) struct Caller {
     charge: [Charge; 1],
-    line: [Line; 1],
+    line: [Account; 1],
     calls: u128,
 }
 
 impl Caller {
     pub(crate) fn new(policy: &Policy, cost: &Cost) -> Self {
         let charge = Charge::new(Arc::new(policy.clone()), Subject::SHARED).with_cost(cost.clone());
-        Self { charge: [charge], line: [Line::new(policy)], calls: 0 }
+        Self { charge: [charge], line: [Account::new(policy)], calls: 0 }
     }
 
     /// When the next call is granted from `now` on; none if that is never.

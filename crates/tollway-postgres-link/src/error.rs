@@ -57,7 +57,7 @@ fn is_lost(error: &Error) -> bool {
 
 fn refused(said: &DbError, text: &ErrorText) -> StoreError {
     let (retry, advice) = meaning(said.code(), text);
-    let fault = if is_of_line(said.code()) { Fault::Line } else { Fault::Store };
+    let fault = if is_of_line(said.code()) { Fault::Account } else { Fault::Store };
     let detail = said.detail().filter(|_| text.detail).map(|detail| format!(" ({detail})"));
     let detail = detail.unwrap_or_default();
     let message = format!("Postgres: {}{detail}, {}{advice}", said.message(), said.code().code());

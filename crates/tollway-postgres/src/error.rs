@@ -27,5 +27,5 @@ pub(crate) fn at_commit(error: &Error) -> StoreError {
 /// What is stored is not what this program writes.
 pub(crate) fn unreadable(what: &str, why: &dyn std::fmt::Display) -> StoreError {
     let message = format!("{what} in the database cannot be read: {why}");
-    StoreError { fault: Fault::Line, retry: Retry::Useless, message }
+    StoreError { fault: Fault::Account, retry: Retry::Useless, message }
 }

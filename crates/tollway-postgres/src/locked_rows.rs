@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tollway_core::{Applied, Line, LineKey, Operation, Outcomes, StoreError, Timestamp, apply};
+use tollway_core::{Account, AccountKey, Applied, Operation, Outcomes, StoreError, Timestamp, apply};
 use tollway_remote::Call;
 
 use crate::error::unreadable;
@@ -17,7 +17,7 @@ pub(crate) struct LockedRows {
 #[derive(Debug)]
 enum Stored {
     Unread(Vec<u8>),
-    Read { line: Line, changed: bool },
+    Read { line: Account, changed: bool },
 }
 
 /// The outcomes of a call.
@@ -57,7 +57,7 @@ impl LockedRows {
 
     /// Answers a call as it was answered when it found these lines: the engine is a pure function of lines and time.
     pub(crate) fn serve_again(call: &Call, found: &[u8], at: Timestamp) -> Result<Outcomes, StoreError> {
-        let found: Vec<(String, Line)> =
+        let found: Vec<(String, Account)> =
             serde_json::from_slice(found).map_err(|error| unreadable("an applied call", &error))?;
         let mut rows = Self::default();
         for (key, line) in found {
@@ -78,8 +78,8 @@ impl LockedRows {
     }
 
     /// The lines that the call names and that are there, read; none twice.
-    fn found(&mut self, call: &Call) -> Result<Vec<(String, Line)>, StoreError> {
-        let mut keys: Vec<LineKey> = call.operations.iter().flat_map(Operation::keys).collect();
+    fn found(&mut self, call: &Call) -> Result<Vec<(String, Account)>, StoreError> {
+        let mut keys: Vec<AccountKey> = call.operations.iter().flat_map(Operation::keys).collect();
         keys.sort_unstable();
         keys.dedup();
         let mut found = Vec::with_capacity(keys.len());
@@ -99,8 +99,8 @@ impl LockedRows {
             _ => None,
         };
         let charges = keys.iter().zip(&operation.charges);
-        let mut lines: Vec<Line> =
-            charges.map(|(key, charge)| known(key).unwrap_or_else(|| Line::new(&charge.policy))).collect();
+        let mut lines: Vec<Account> =
+            charges.map(|(key, charge)| known(key).unwrap_or_else(|| Account::new(&charge.policy))).collect();
         let applied = apply(operation, &mut lines, now);
         if applied.changed {
             for (key, line) in keys.into_iter().zip(lines) {
@@ -112,7 +112,7 @@ impl LockedRows {
 }
 
 impl Stored {
-    fn read(&mut self) -> Result<&Line, StoreError> {
+    fn read(&mut self) -> Result<&Account, StoreError> {
         if let Self::Unread(bytes) = self {
             let line = serde_json::from_slice(bytes).map_err(|error| unreadable("a line", &error))?;
             *self = Self::Read { line, changed: false };
@@ -125,7 +125,7 @@ impl Stored {
 }
 
 /// A key as it is stored.
-pub(crate) fn stored_key(key: &LineKey) -> Vec<u8> {
+pub(crate) fn stored_key(key: &AccountKey) -> Vec<u8> {
     key.to_string().into_bytes()
 }
 

@@ -53,9 +53,9 @@ pub(crate) fn answered(code: &str, detail: &str) -> StoreError {
         // LINE is our script's word for what it stumbled over.
         "LINE" | "WRONGTYPE" => {
             let advice = "; a key of this line holds what Tollway did not write: DEL it to begin anew";
-            said(Fault::Line, Retry::Useless, advice)
+            said(Fault::Account, Retry::Useless, advice)
         }
-        "OVERTAKEN" => said(Fault::Line, Retry::Useless, ""),
+        "OVERTAKEN" => said(Fault::Account, Retry::Useless, ""),
         _ => said(Fault::Store, Retry::Useless, ""),
     }
 }
@@ -104,8 +104,8 @@ mod tests {
             ("WRONGPASS", Fault::Store),
             ("NOPERM", Fault::Store),
             ("ERR", Fault::Store),
-            ("LINE", Fault::Line),
-            ("WRONGTYPE", Fault::Line),
+            ("LINE", Fault::Account),
+            ("WRONGTYPE", Fault::Account),
         ] {
             assert_eq!(
                 (answered(code, "").fault, answered(code, "").retry),

@@ -8,7 +8,7 @@
 //! subjects work on a Cluster, too.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use tollway_core::{KEY_VERSION, LineKey};
+use tollway_core::{AccountKey, KEY_VERSION};
 
 /// What is escaped in a hash tag. Keys that are stored depend on it: it must stay as it is.
 const IN_TAGS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
@@ -26,7 +26,7 @@ impl Keys {
     }
 
     /// The key of a line.
-    pub(crate) fn line(&self, line: &LineKey) -> String {
+    pub(crate) fn line(&self, line: &AccountKey) -> String {
         let mut key = format!("{}{KEY_VERSION}:{{s:", self.prefix);
         key.extend(utf8_percent_encode(line.subject.as_str(), IN_TAGS));
         key.push_str("}:");
@@ -35,7 +35,7 @@ impl Keys {
     }
 
     /// Where the last call of this writer on that line is kept, in the same slot.
-    pub(crate) fn writer(&self, line: &LineKey) -> String {
+    pub(crate) fn writer(&self, line: &AccountKey) -> String {
         format!("{}:{:032x}", self.line(line), self.writer)
     }
 
@@ -52,7 +52,7 @@ mod tests {
     use tollway_core::{Name, Subject};
 
     fn key(policy: &str, subject: &str) -> String {
-        let line = LineKey { policy: Name::new(policy).unwrap(), subject: Subject::new(subject).unwrap() };
+        let line = AccountKey { policy: Name::new(policy).unwrap(), subject: Subject::new(subject).unwrap() };
         Keys::new("tollway:", 7).line(&line)
     }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollway_core::{
-    Algorithm, Calendar, Charge, Limit, LineKey, Name, Operation, Policy, Subject, Timestamp,
+    AccountKey, Algorithm, Calendar, Charge, Limit, Name, Operation, Policy, Subject, Timestamp,
 };
 use tollway_remote::{ANSWER_KEPT, Call};
 
@@ -118,7 +118,7 @@ fn pack_call(fields: &mut Fields<'_>, call: &Call, writer: u64, named: &Named<'_
 /// What the operations name, each once. The script counts from 1; the writers' keys come before the lines'.
 pub(crate) struct Named<'a> {
     writers: usize,
-    lines: Vec<LineKey>,
+    lines: Vec<AccountKey>,
     index_of: HashMap<(&'a Name, &'a Subject), usize>,
     policies: Vec<&'a Arc<Policy>>,
 }
@@ -134,7 +134,7 @@ impl<'a> Named<'a> {
             }
             let (policy, subject) = (charge.policy.name(), &charge.subject);
             named.index_of.entry((policy, subject)).or_insert_with(|| {
-                named.lines.push(LineKey { policy: policy.clone(), subject: subject.clone() });
+                named.lines.push(AccountKey { policy: policy.clone(), subject: subject.clone() });
                 named.lines.len() - 1
             });
         }

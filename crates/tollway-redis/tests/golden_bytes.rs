@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tollway_core::{
-    Booking, CallId, Operation, Outcome, Party, PermitId, Policy, Span, Store, Subject, Terms, Verb,
+    Action, Booking, CallId, Charge, Operation, Outcome, PermitId, Policy, Store, Subject, Terms,
 };
 use tollway_redis::RedisStore;
 use tollway_testkit::golden::{START, compare, hex, late_steps, play, set_limits, steps};
@@ -176,22 +176,21 @@ fn settings_keep_their_bytes() {
 }
 
 /// One operation of the layout `consumers`.
-fn ask(store: &RedisStore, subject: &str, cost: u64, verb: Verb<'_>) -> Outcome {
+fn ask(store: &RedisStore, subject: &str, cost: u64, action: Action) -> Outcome {
     let limits =
         ["100 / minute from first call", "1000 / hour from first call", "9000 / month from first call"];
     let policy = Policy::new("consumers", limits).unwrap();
     let subject = Subject::new(subject).unwrap();
     let cost = policy.cost([("requests", cost)]).unwrap();
-    let parties = [Party { policy: &policy, subject: &subject, cost: &cost }];
-    wait_for(store.apply(&[Operation { parties: &parties, verb }])).unwrap().remove(0)
+    let charge = Charge::new(Arc::new(policy), subject).with_cost(cost);
+    wait_for(store.apply(&[Operation::one(charge, action)])).unwrap().remove(0)
 }
 
 fn take(store: &RedisStore, subject: &str, cost: u64, permit: u128, id: Option<&str>) -> Booking {
     let call = id.map(|id| CallId::new(id).unwrap());
-    let terms =
-        Terms { permit: PermitId(permit), max_wait: Span::ZERO, call: call.as_ref(), readings: false };
-    match ask(store, subject, cost, Verb::Take(terms)) {
-        Outcome::Decided(tollway_core::Decision::Granted(grant)) => grant.booking(),
+    let terms = Terms { call, ..Terms::now(PermitId(permit)) };
+    match ask(store, subject, cost, Action::Take(terms)) {
+        Outcome::Decided(decision) => *decision.booking().unwrap(),
         other => panic!("{other:?}"),
     }
 }
@@ -206,7 +205,7 @@ fn counters_of_consumers_keep_their_bytes() {
         take(&store, "consumer_123", 1, 1, None);
         take(&store, "consumer_123", 2, 2, Some("call-1"));
         let returned = take(&store, "consumer_123", 4, 3, None);
-        ask(&store, "consumer_123", 4, Verb::Return { booking: returned, remember: true });
+        ask(&store, "consumer_123", 4, Action::Return { booking: returned, remember: true });
         take(&store, "a}:{ß", 5, 4, None);
     });
     let mut text = String::new();

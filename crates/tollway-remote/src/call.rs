@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tollway_core::{LineKey, Operation};
+use tollway_core::{AccountKey, Operation};
 
 /// What calls are kept apart by: of each tag at most one call is in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Tag(LineKey);
+pub struct Tag(AccountKey);
 
 impl Tag {
     /// The tag of an operation: its first line in key order. None if it has no charge, which is refused.
@@ -15,7 +15,7 @@ impl Tag {
     }
 
     /// The line that it is.
-    pub fn line(&self) -> &LineKey {
+    pub fn line(&self) -> &AccountKey {
         &self.0
     }
 }

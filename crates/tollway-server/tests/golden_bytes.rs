@@ -20,9 +20,9 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use sha2::Sha256;
 use tokio::sync::oneshot;
+use tollway::Limiter;
 use tollway::core::Timestamp;
-use tollway::{Config, Limiter, ListenAddress};
-use tollway_server::{Door, Listeners, Server};
+use tollway_server::{ConfigWithServer, Door, ListenAddress, Listeners, Server};
 use tollway_testkit::ManualClock;
 use tollway_testkit::golden::{compare, hex};
 
@@ -65,12 +65,12 @@ impl Running {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async move {
-                let config = Config::parse(CONFIG).unwrap();
+                let config = ConfigWithServer::parse(CONFIG).unwrap();
                 let mut server = config.server().cloned().unwrap();
                 let any = || ListenAddress::Tcp("127.0.0.1:0".parse().unwrap());
                 (server.listen, server.admin) = (any(), Some(any()));
                 let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_768_478_400)));
-                let builder = Limiter::builder().metrics().config(&config).unwrap();
+                let builder = Limiter::builder().metrics().config(config.limits()).unwrap();
                 let limiter = builder.clock(clock).build();
                 limiter.shared_secrets(SECRET).await.unwrap();
                 let listeners = Listeners::bind(&server).await.unwrap();

@@ -20,7 +20,7 @@ use serde_json::json;
 
 use log::Log;
 use running::Setup;
-use tollway::Token;
+use tollway_server::Token;
 
 /// The token of an administrator who may write.
 const WRITE: &str = "write-write-write-write";

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use tollway_core::{
-    Answer, Charge, Clock, Line, LineKey, Operation, Outcome, Store, Timestamp, Transition, apply,
+    Account, AccountKey, Answer, Charge, Clock, Operation, Outcome, Store, Timestamp, Transition, apply,
 };
 
 /// A store that holds all lines while it decides, and forgets each as soon as it may.
@@ -12,7 +12,7 @@ use tollway_core::{
 /// Slow and right: what other stores are compared with, and the shortest example of the contract.
 pub struct PlainStore {
     clock: Arc<dyn Clock>,
-    lines: Mutex<HashMap<LineKey, Line>>,
+    lines: Mutex<HashMap<AccountKey, Account>>,
     judged: bool,
 }
 
@@ -51,15 +51,15 @@ impl Store for PlainStore {
 }
 
 /// The lines of the charges; one that has expired is new, which must make no difference (I6).
-pub(crate) fn load(kept: &HashMap<LineKey, Line>, charges: &[Charge], now: Timestamp) -> Vec<Line> {
+pub(crate) fn load(kept: &HashMap<AccountKey, Account>, charges: &[Charge], now: Timestamp) -> Vec<Account> {
     let line_of = |charge: &Charge| match kept.get(&charge.key()) {
         Some(line) if line.expires > now => line.clone(),
-        _ => Line::new(&charge.policy),
+        _ => Account::new(&charge.policy),
     };
     charges.iter().map(line_of).collect()
 }
 
-fn judge(operation: &Operation, before: &[Line], after: &[Line], outcome: &Outcome, now: Timestamp) {
+fn judge(operation: &Operation, before: &[Account], after: &[Account], outcome: &Outcome, now: Timestamp) {
     let transition = Transition { operation, before, after, outcome, now };
     if let Err(violation) = transition.check() {
         panic!("{violation}\nbefore: {before:?}\nafter: {after:?}\nanswer: {outcome:?}");

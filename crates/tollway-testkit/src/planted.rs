@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use tollway_core::{
-    Action, Answer, Applied, Clock, Decision, Line, LineKey, Operation, Outcome, Span, Store, TakeOutcome,
-    Timestamp, apply,
+    Account, AccountKey, Action, Answer, Applied, Clock, Decision, Operation, Outcome, Span, Store,
+    TakeOutcome, Timestamp, apply,
 };
 
 use crate::plain::load;
@@ -44,7 +44,7 @@ impl Bug {
 pub struct PlantedStore {
     bug: Bug,
     clock: Arc<dyn Clock>,
-    lines: Mutex<HashMap<LineKey, Line>>,
+    lines: Mutex<HashMap<AccountKey, Account>>,
     /// Held from reading to writing, so that there is no second bug.
     whole: Mutex<()>,
 }
@@ -55,12 +55,12 @@ impl PlantedStore {
         Self { bug, clock, lines: Mutex::default(), whole: Mutex::default() }
     }
 
-    fn read(&self, operation: &Operation, now: Timestamp) -> Vec<Line> {
+    fn read(&self, operation: &Operation, now: Timestamp) -> Vec<Account> {
         let too_early = if self.bug == Bug::LostExpiry { Span::from_millis(200) } else { Span::ZERO };
         load(&self.lines.lock().unwrap(), &operation.charges, now.plus(too_early))
     }
 
-    fn write(&self, operation: &Operation, lines: Vec<Line>) {
+    fn write(&self, operation: &Operation, lines: Vec<Account>) {
         self.lines.lock().unwrap().extend(operation.charges.iter().map(tollway_core::Charge::key).zip(lines));
     }
 
@@ -98,7 +98,7 @@ impl PlantedStore {
     }
 
     /// Takes the low bits of a cost that is too large, and says that all of it was granted.
-    fn wrapped(&self, operation: &Operation, mut lines: Vec<Line>, now: Timestamp) -> Outcome {
+    fn wrapped(&self, operation: &Operation, mut lines: Vec<Account>, now: Timestamp) -> Outcome {
         let low = |amount: &u64| amount & 0xffff;
         let mut wrapped = operation.clone();
         for charge in &mut wrapped.charges {

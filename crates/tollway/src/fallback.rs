@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tollway_core::bounds::AMOUNT_MAX;
 use tollway_core::{
-    Action, Answer, Charge, Clock, Cost, Decision, Fault, Limit, LineKey, Operation, Outcome, PermitId,
+    AccountKey, Action, Answer, Charge, Clock, Cost, Decision, Fault, Limit, Operation, Outcome, PermitId,
     Policy, Store, StoreError, Subject, Terms, Timestamp, WhenStoreFails,
 };
 use tollway_memory::MemoryStore;
@@ -18,7 +18,7 @@ const LOCAL_LINES: usize = 10_000;
 pub(crate) struct Fallback {
     local: MemoryStore,
     /// What was granted by them since the store was last told, by line; no more of them than local lines.
-    granted: Mutex<HashMap<LineKey, Owed>>,
+    granted: Mutex<HashMap<AccountKey, Owed>>,
     /// Whether there is anything in it, for whoever only wants to know that.
     owing: AtomicBool,
     /// Whether somebody is telling the store already.
@@ -133,7 +133,7 @@ impl Fallback {
         owed
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<LineKey, Owed>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<AccountKey, Owed>> {
         self.granted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -169,7 +169,7 @@ impl Fallback {
     /// The store was told this much; what was granted meanwhile is still owed. The local meters go on counting: a store
     /// that fails again at once gives nothing anew.
     pub(crate) fn settled(&self, told: &Owed) {
-        let key = LineKey { policy: told.policy.name().clone(), subject: told.subject.clone() };
+        let key = AccountKey { policy: told.policy.name().clone(), subject: told.subject.clone() };
         let mut all = self.lock();
         if let Some(owed) = all.get_mut(&key) {
             let policy = Arc::clone(&owed.policy);

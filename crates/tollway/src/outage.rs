@@ -146,7 +146,7 @@ async fn answers(state: &LimiterState) -> bool {
     let Ok(policy) = Policy::new("tollway.probe", ["1 / second"]) else { return true };
     match send(state, Charge::new(Arc::new(policy), Subject::SHARED), Action::Peek).await {
         Ok(_) => true,
-        Err(error) => matches!(error.fault, Fault::Caller | Fault::Line),
+        Err(error) => matches!(error.fault, Fault::Caller | Fault::Account),
     }
 }
 
@@ -189,7 +189,7 @@ fn serves_no_caller(error: &StoreError) -> bool {
     match error.fault {
         Fault::Network | Fault::Throttled => true,
         Fault::Store => error.retry == Retry::Useless,
-        Fault::Caller | Fault::Line => false,
+        Fault::Caller | Fault::Account => false,
     }
 }
 
@@ -229,7 +229,7 @@ impl Breaker {
             Ok(_) => self.succeeded(),
             Err(error) if error.fault == Fault::Caller => self.succeeded(),
             // The store answers; one unusable account must not affect the others.
-            Err(error) if error.fault == Fault::Line => self.line_failed(error, now),
+            Err(error) if error.fault == Fault::Account => self.line_failed(error, now),
             Err(error) => self.failed(error, now),
         }
     }
@@ -338,7 +338,7 @@ mod tests {
         let breaker = Breaker::default();
         for _ in 0..10 {
             assert_eq!(breaker.note(&failure(Fault::Caller), Timestamp::EPOCH), BreakerChange::None);
-            assert_eq!(breaker.note(&failure(Fault::Line), Timestamp::EPOCH), BreakerChange::None);
+            assert_eq!(breaker.note(&failure(Fault::Account), Timestamp::EPOCH), BreakerChange::None);
         }
     }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Mutex as Turn, Notify};
-use tollway_core::{Charge, LineKey};
+use tollway_core::{AccountKey, Charge};
 
 use crate::Denied;
 use crate::bound_charges::BoundCharges;
@@ -26,15 +26,15 @@ pub(crate) struct Queues {
 #[derive(Default)]
 struct Waiting {
     /// Takes under one policy.
-    alone: HashMap<LineKey, Arc<Queue>>,
+    alone: HashMap<AccountKey, Arc<Queue>>,
     /// Takes under several: they may wait for any of their lines.
-    together: HashMap<LineKey, Arc<Queue>>,
+    together: HashMap<AccountKey, Arc<Queue>>,
     /// How many stand in all of them.
     standing: usize,
 }
 
 impl Waiting {
-    fn queues(&mut self, several: bool) -> &mut HashMap<LineKey, Arc<Queue>> {
+    fn queues(&mut self, several: bool) -> &mut HashMap<AccountKey, Arc<Queue>> {
         if several { &mut self.together } else { &mut self.alone }
     }
 }
@@ -62,7 +62,7 @@ impl Queue {
 /// Somebody who stands in a queue; the queue goes with the last one who leaves it.
 pub(crate) struct InQueue {
     waiting: Arc<Mutex<Waiting>>,
-    key: LineKey,
+    key: AccountKey,
     several: bool,
     pub(crate) queue: Arc<Queue>,
 }

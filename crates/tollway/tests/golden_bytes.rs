@@ -7,8 +7,9 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use tollway::Limiter;
 use tollway::core::Timestamp;
-use tollway::{Limiter, METRICS, prometheus_text};
+use tollway::metrics::{METRICS, prometheus_text};
 use tollway_memory::FileStore;
 use tollway_testkit::ManualClock;
 use tollway_testkit::golden::compare;

@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::support::{consumer, draft, soon};
-use crate::support::{consumer, draft, soon};
 use futures_util::FutureExt;
 use rusqlite::Connection;
 use tollway::Limiter;

@@ -5,7 +5,7 @@
 //! Each algorithm counts in one kind of state. A limit's identity names its algorithm, so a stored meter has the kind of
 //! its limit unless the stored bytes are damaged or two identities collide. Such a meter never grants and never panics:
 //!
-//! - `Line::fit` replaces it by a fresh one. Every operation fits its lines first.
+//! - `Account::fit` replaces it by a fresh one. Every operation fits its lines first.
 //! - Until then it has no room: [`Limit::earliest`] answers [`NO_ROOM`], a reading shows nothing left, a debit is
 //!   reported as a violation of I1, and nothing else changes it.
 
@@ -140,9 +140,12 @@ impl State {
 mod tests {
     use super::*;
     use crate::algorithm::{Advance, Correction};
-    use crate::decision::Decision;
-    use crate::store::{Operation, Outcome, Party, Terms, Verb};
-    use crate::{Line, Packed, PackedMany, PermitId, Policy, Span, Subject, apply, decide_now};
+    use crate::store::Outcome;
+    use crate::{
+        Account, Action, Charge, Operation, Packed, PackedMany, PermitId, Policy, Span, Subject, Terms,
+        apply, decide_fast,
+    };
+    use std::sync::Arc;
 
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
     const PERMIT: PermitId = PermitId(7);
@@ -156,15 +159,15 @@ mod tests {
     ];
 
     /// Every limit with a meter of its identity and of each kind that is not its own.
-    fn pairings() -> impl Iterator<Item = (Policy, Line)> {
+    fn pairings() -> impl Iterator<Item = (Policy, Account)> {
         let kinds = || LIMITS.iter().map(|text| Policy::new("p", [*text]).unwrap());
         kinds().flat_map(move |policy| {
             let stored = kinds().map(|other| other.limits()[0].fresh_meter().state);
-            let lines: Vec<(Policy, Line)> = stored
+            let lines: Vec<(Policy, Account)> = stored
                 .map(|state| Meter { identity: policy.limits()[0].identity(), state })
                 .filter(|meter| !policy.limits()[0].owns(meter))
                 .map(|meter| {
-                    (policy.clone(), Line { meters: [meter].into_iter().collect(), ..Line::default() })
+                    (policy.clone(), Account { meters: [meter].into_iter().collect(), ..Account::default() })
                 })
                 .collect();
             lines
@@ -188,7 +191,7 @@ mod tests {
             limit.free(meter, PERMIT);
             assert!(!limit.holds_slot(meter, PERMIT, NOW));
             assert_eq!(line, before, "{policy:?}");
-            assert_eq!(decide_now(&policy, policy.default_cost(), &mut line, PERMIT, NOW), None);
+            assert_eq!(decide_fast(&policy, policy.default_cost(), &mut line, PERMIT, NOW), None);
             assert_eq!(line, before, "{policy:?}");
             seen += 1;
         }
@@ -200,11 +203,11 @@ mod tests {
         for (policy, line) in pairings() {
             let cost = policy.default_cost();
             if let Some(mut packed) = Packed::pack(&line) {
-                assert_eq!(packed.decide_now(&policy, cost, NOW), None, "{policy:?}");
+                assert_eq!(packed.decide_fast(&policy, cost, NOW), None, "{policy:?}");
                 assert_eq!(Packed::pack(&line), Some(packed));
             }
             if let Some(mut packed) = PackedMany::pack(&line, policy.key()) {
-                assert_eq!(packed.decide_now(policy.key(), &policy, cost, NOW), None, "{policy:?}");
+                assert_eq!(packed.decide_fast(policy.key(), &policy, cost, NOW), None, "{policy:?}");
             }
         }
     }
@@ -212,16 +215,15 @@ mod tests {
     #[test]
     fn an_operation_replaces_a_meter_of_another_kind_by_a_fresh_one() {
         for (policy, mut line) in pairings() {
-            let (mut new, limit) = (Line::new(&policy), policy.limits()[0].clone());
-            let party = Party { policy: &policy, subject: &Subject::SHARED, cost: policy.default_cost() };
-            let terms = Terms { permit: PERMIT, max_wait: Span::ZERO, call: None, readings: false };
+            let (mut new, limit) = (Account::new(&policy), policy.limits()[0].clone());
+            let charge = Charge::new(Arc::new(policy), Subject::SHARED);
             // One more than fits a fresh meter: the last is denied.
             for take in 0..=limit.capacity() {
-                let operation = Operation { parties: &[party], verb: Verb::Take(terms) };
+                let operation = Operation::one(charge.clone(), Action::Take(Terms::now(PERMIT)));
                 let wanted = apply(&operation, std::slice::from_mut(&mut new), NOW);
                 let got = apply(&operation, std::slice::from_mut(&mut line), NOW);
                 assert_eq!(got, wanted, "{limit}");
-                let granted = matches!(got.outcome, Outcome::Decided(Decision::Granted(_)));
+                let granted = matches!(&got.outcome, Outcome::Decided(decision) if decision.is_granted());
                 assert_eq!(granted, take < limit.capacity(), "{limit}");
                 assert_eq!(line, new, "{limit}");
             }

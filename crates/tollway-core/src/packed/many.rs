@@ -5,7 +5,7 @@ use super::meter::{Charge, PackedMeter};
 use crate::algorithm::Meter;
 use crate::decide::deny_meters;
 use crate::decision::{FastDecision, Reading};
-use crate::{Cost, Line, Policy, PolicyKey, Span, Timestamp};
+use crate::{Account, Cost, Policy, PolicyKey, Span, Timestamp};
 
 /// How many meters fit.
 const METERS_MAX: usize = 6;
@@ -61,7 +61,7 @@ fn meter_of(second: u64, low: u32, high: u16) -> PackedMeter {
 
 impl PackedMany {
     /// The line in 96 bytes, if it fits and its meters are those of the policy with this key.
-    pub fn pack(line: &Line, key: &PolicyKey) -> Option<Self> {
+    pub fn pack(line: &Account, key: &PolicyKey) -> Option<Self> {
         let whose = line.meters.iter().map(|meter| meter.identity);
         let fits = line.extra.is_none() && line.meters.len() <= METERS_MAX;
         if !fits || !whose.eq(key.identities().iter().copied()) {
@@ -75,9 +75,9 @@ impl PackedMany {
     }
 
     /// The line again, given the key that it was packed with. It may live a second longer than it did.
-    pub fn unpack(&self, key: &PolicyKey) -> Line {
+    pub fn unpack(&self, key: &PolicyKey) -> Account {
         let meters = self.meters(key.identities()).collect();
-        Line { seen: self.seen, expires: self.expires(), meters, extra: None }
+        Account { seen: self.seen, expires: self.expires(), meters, extra: None }
     }
 
     /// When the line may be forgotten.
@@ -187,7 +187,7 @@ mod tests {
         const LARGE: u64 = 1 << 48;
         let limits = [format!("{} / day", 2 * LARGE), format!("{} / hour bucket", 2 * LARGE)];
         let policy = Policy::new("p", limits.iter().map(String::as_str)).unwrap();
-        let (mut line, now) = (Line::new(&policy), Timestamp::from_secs(1_700_000_000));
+        let (mut line, now) = (Account::new(&policy), Timestamp::from_secs(1_700_000_000));
         let mut packed = PackedMany::pack(&line, policy.key()).unwrap();
         let cost = policy.cost([("requests", LARGE)]).unwrap();
         let before = packed;
@@ -207,7 +207,7 @@ mod tests {
         ) {
             let policy = Policy::new("p", which).unwrap().with_edge(Span::from_millis(edge));
             let mut now = Timestamp::from_secs(1_700_000_000);
-            let mut line = Line::new(&policy);
+            let mut line = Account::new(&policy);
             let mut packed = PackedMany::pack(&line, policy.key()).unwrap();
             for (millis, requests, tokens) in takes {
                 now = now.plus(Span::from_millis(millis * millis / 40_000));

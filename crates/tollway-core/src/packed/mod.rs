@@ -11,7 +11,7 @@ use meter::{Charge, PackedMeter};
 
 use crate::algorithm::Meter;
 use crate::decision::{FastDecision, Reading};
-use crate::{Cost, Line, Policy, Timestamp};
+use crate::{Account, Cost, Policy, Timestamp};
 
 /// A line of one window or bucket and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Packed {
 
 impl Packed {
     /// The line in 32 bytes, if it fits.
-    pub fn pack(line: &Line) -> Option<Self> {
+    pub fn pack(line: &Account) -> Option<Self> {
         let ([Meter { identity, state }], None) = (&*line.meters, &line.extra) else { return None };
         Some(Self {
             seen: line.seen,
@@ -36,10 +36,10 @@ impl Packed {
     }
 
     /// The line again. It may live a second longer than it did.
-    pub fn unpack(self) -> Line {
+    pub fn unpack(self) -> Account {
         let meters =
             [Meter { identity: self.identity.get(), state: self.meter.unpack() }].into_iter().collect();
-        Line { seen: self.seen, expires: self.expires(), meters, extra: None }
+        Account { seen: self.seen, expires: self.expires(), meters, extra: None }
     }
 
     /// When the line may be forgotten.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use tollway_core::{LineKey, Span, Timestamp};
+use tollway_core::{AccountKey, Span, Timestamp};
 
 /// The table of the layout `minute` where nobody names one.
 pub const RATE_TABLE_MINUTE: &str = "adobe-api-rate-limit";
@@ -68,7 +68,7 @@ pub(super) struct Counter {
 
 impl Counter {
     /// The counter of a line at this time.
-    pub(super) fn at(layout: Layout, line: &LineKey, now: Timestamp) -> Self {
+    pub(super) fn at(layout: Layout, line: &AccountKey, now: Timestamp) -> Self {
         let api_type = match layout {
             Layout::Minute => String::new(),
             Layout::ApiMinute => line.subject.as_str().to_owned(),
@@ -115,7 +115,7 @@ mod tests {
     use tollway_core::{Name, Subject};
 
     fn counter(layout: Layout) -> Counter {
-        let line = LineKey { policy: Name::new("p").unwrap(), subject: Subject::new("autotag").unwrap() };
+        let line = AccountKey { policy: Name::new("p").unwrap(), subject: Subject::new("autotag").unwrap() };
         // 2025-02-19T10:30:59.999Z
         Counter::at(layout, &line, Timestamp::from_millis(1_739_961_059_999))
     }

@@ -281,7 +281,7 @@ impl CallAttempts {
 fn unproven() -> StoreError {
     let message =
         "whether a write was applied cannot be proven any more; what it took counts as spent".to_owned();
-    StoreError { fault: Fault::Line, retry: Retry::Useless, message }
+    StoreError { fault: Fault::Account, retry: Retry::Useless, message }
 }
 
 impl Link for MinuteLink {

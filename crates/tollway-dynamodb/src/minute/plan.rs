@@ -1,7 +1,7 @@
 //! What a call does to a counter, as the engine decides it, and for which counts that holds.
 
 use tollway_core::{
-    Action, Begun, Line, Meter, Operation, Outcome, Outcomes, Settled, State, Timestamp, Window, apply,
+    Account, Action, Begun, Meter, Operation, Outcome, Outcomes, Settled, State, Timestamp, Window, apply,
 };
 
 /// The decisions of a call on one counter.
@@ -69,7 +69,7 @@ impl Plan {
         let identity = charge.policy.limits().first().map_or(0, |limit| limit.identity());
         let window = State::Window(Window { end, count: self.after });
         let meters = [Meter { identity, state: window }].into_iter().collect();
-        let mut lines = [Line { expires: end, meters, ..Line::default() }];
+        let mut lines = [Account { expires: end, meters, ..Account::default() }];
         let outcome = apply(operation, &mut lines, now).outcome;
         let before = std::mem::replace(&mut self.after, count_of(&lines));
         self.narrow(operation, before, &outcome);
@@ -114,7 +114,7 @@ fn capacity_and_amount(operation: &Operation) -> Option<(u64, u64)> {
     Some((limit.amount(), amount))
 }
 
-fn count_of(lines: &[Line]) -> u64 {
+fn count_of(lines: &[Account]) -> u64 {
     match lines.first().and_then(|line| line.meters.first()).map(|meter| &meter.state) {
         Some(State::Window(window)) => window.count,
         Some(State::Sliding(_) | State::Bucket(_) | State::Slots(_)) | None => 0,

@@ -46,7 +46,7 @@ pub(super) fn count_of(item: &HashMap<String, AttributeValue>) -> Result<u64, St
     number.map(|number| u64::try_from(number).unwrap_or(0)).ok_or_else(|| {
         let message =
             format!("`{COUNT}` of an item in DynamoDB is no whole number; delete the item to begin anew");
-        StoreError { fault: Fault::Line, retry: Retry::Useless, message }
+        StoreError { fault: Fault::Account, retry: Retry::Useless, message }
     })
 }
 

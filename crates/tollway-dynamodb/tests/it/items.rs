@@ -94,6 +94,6 @@ fn what_was_changed_by_hand_is_an_error_that_says_what() {
     item["version"]["N"] = "1".into();
     server().put(&table, &item);
     let error = take(&store, &[&policy], &subject("s")).unwrap_err();
-    assert_eq!((error.fault, error.retry), (Fault::Line, Retry::Useless));
+    assert_eq!((error.fault, error.retry), (Fault::Account, Retry::Useless));
     assert!(error.message.contains("`line`"), "{error}");
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::minute_table;
-use crate::minute_table::{END, NOW, Table, ask, booking, granted, number, policy, take, take_all};
 use crate::minute_table::{END, NOW, Table, ask, granted, number, policy, take, take_all};
 use aws_sdk_dynamodb::types::AttributeValue;
 use tollway_core::{Action, Fault, Outcome, Retry, Settled, Span, Store};
@@ -300,5 +299,5 @@ fn an_item_of_somebody_elses_is_left_alone() {
     );
     let store = table.store(clock());
     let error = table.runtime.block_on(ask(&store, &policy("5 / minute"), "", 1, Action::Peek)).unwrap_err();
-    assert!(error.fault == Fault::Line && error.message.contains("delete the item"), "{error}");
+    assert!(error.fault == Fault::Account && error.message.contains("delete the item"), "{error}");
 }

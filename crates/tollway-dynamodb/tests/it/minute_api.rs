@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use crate::minute_table::{NOW, Table, ask, granted, policy, take_all};
-use crate::minute_table::{NOW, Table, ask, granted, policy, take_all};
 use aws_sdk_dynamodb::types::AttributeValue;
 use tollway_core::Action;
 use tollway_dynamodb::minute::Layout;

@@ -111,7 +111,7 @@ impl FileError {
         let retry = if matches!(self, Self::Io { .. }) { Retry::Safe } else { Retry::Useless };
         // Those who are in go on.
         let of_line = matches!(self, Self::Full(_) | Self::RecordTooLarge { .. });
-        let fault = if of_line { Fault::Line } else { Fault::Store };
+        let fault = if of_line { Fault::Account } else { Fault::Store };
         StoreError { fault, retry, message: self.to_string() }
     }
 }

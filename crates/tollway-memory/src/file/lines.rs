@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use tollway_core::{
-    Charge, Invariant, Line, LineKey, Operation, Outcome, Setting, SettingChange, SettingList, StoreError,
-    Timestamp, apply,
+    Account, AccountKey, Charge, Invariant, Operation, Outcome, Setting, SettingChange, SettingList,
+    StoreError, Timestamp, apply,
 };
 
 use super::bounds::{FILE_LINES_MAX, FORGOTTEN_AT_ONCE};
@@ -19,8 +19,8 @@ const RECORD_BYTES_OVERHEAD: usize = 32;
 /// All lines, and which of them the file does not know yet.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    held: HashMap<LineKey, Held>,
-    changed: HashSet<LineKey>,
+    held: HashMap<AccountKey, Held>,
+    changed: HashSet<AccountKey>,
     changed_bytes: usize,
     forgotten: Timestamp,
     settings: SettingList,
@@ -32,7 +32,7 @@ pub(super) struct Lines {
 
 #[derive(Debug)]
 struct Held {
-    line: Line,
+    line: Account,
     bytes: usize,
 }
 
@@ -73,11 +73,11 @@ impl Lines {
 
     /// Applies one operation.
     pub(super) fn apply(&mut self, operation: &Operation, now: Timestamp) -> Outcome {
-        let keys: Vec<LineKey> = operation.keys().collect();
-        let known = |(charge, key): (&Charge, &LineKey)| {
-            self.held.get(key).map_or_else(|| Line::new(&charge.policy), |held| held.line.clone())
+        let keys: Vec<AccountKey> = operation.keys().collect();
+        let known = |(charge, key): (&Charge, &AccountKey)| {
+            self.held.get(key).map_or_else(|| Account::new(&charge.policy), |held| held.line.clone())
         };
-        let mut lines: Vec<Line> = operation.charges.iter().zip(&keys).map(known).collect();
+        let mut lines: Vec<Account> = operation.charges.iter().zip(&keys).map(known).collect();
         let applied = apply(operation, &mut lines, now);
         if matches!(&applied.outcome, Outcome::Decided(decision) if decision.over) {
             tracing::error!(invariant = Invariant::NeverOver.id(), "a grant exceeded its limit");
@@ -88,7 +88,7 @@ impl Lines {
         applied.outcome
     }
 
-    fn keep(&mut self, key: LineKey, line: Line) {
+    fn keep(&mut self, key: AccountKey, line: Account) {
         let bytes = match self.held.get_mut(&key) {
             // A charge that the operation left alone, such as a shadow that would have denied.
             Some(held) if held.line == line => return,
@@ -114,7 +114,7 @@ impl Lines {
             return true;
         }
         self.forget_some(most.max(FORGOTTEN_AT_ONCE), now);
-        let new: HashSet<LineKey> =
+        let new: HashSet<AccountKey> =
             makers().flat_map(Operation::keys).filter(|key| !self.held.contains_key(key)).collect();
         self.held.len().saturating_add(new.len()) <= FILE_LINES_MAX
     }
@@ -125,7 +125,7 @@ impl Lines {
             return;
         }
         let expired = self.held.iter().filter(|(_, held)| held.line.expires <= now);
-        let expired: Vec<LineKey> = expired.map(|(key, _)| key.clone()).take(most).collect();
+        let expired: Vec<AccountKey> = expired.map(|(key, _)| key.clone()).take(most).collect();
         if expired.is_empty() {
             let next = self.held.values().map(|held| held.line.expires).min();
             self.none_expires_before = next.unwrap_or_default();

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
-use tollway_core::{Fingerprint, Line, LineKey, Setting, Timestamp};
+use tollway_core::{Account, AccountKey, Fingerprint, Setting, Timestamp};
 
 /// The version of the format.
 pub(super) const VERSION: u64 = 1;
@@ -57,19 +57,19 @@ pub(super) struct Record {
 pub(super) struct Entry<L> {
     /// Whose line.
     #[serde(serialize_with = "write_key", deserialize_with = "read_key")]
-    pub(super) key: LineKey,
+    pub(super) key: AccountKey,
     /// The line as it is now.
     pub(super) line: Option<L>,
 }
 
-impl Entry<Line> {
+impl Entry<Account> {
     /// Reads one line of a record.
     pub(super) fn decode(text: &RawValue) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text.get())
     }
 }
 
-impl Entry<&Line> {
+impl Entry<&Account> {
     /// Writes one line of a record.
     pub(super) fn encode(&self) -> Result<Box<RawValue>, serde_json::Error> {
         to_raw_value(self)
@@ -115,12 +115,12 @@ fn is_epoch(time: &Timestamp) -> bool {
     *time == Timestamp::EPOCH
 }
 
-fn write_key<S: Serializer>(key: &LineKey, serializer: S) -> Result<S::Ok, S::Error> {
+fn write_key<S: Serializer>(key: &AccountKey, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(key)
 }
 
-fn read_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LineKey, D::Error> {
-    LineKey::from_str(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+fn read_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AccountKey, D::Error> {
+    AccountKey::from_str(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
 #[cfg(test)]
@@ -130,8 +130,8 @@ mod tests {
 
     fn record() -> Record {
         let key =
-            LineKey { policy: Name::new("adobe").unwrap(), subject: Subject::new("a\n\"ß\r b").unwrap() };
-        let line = Line::default();
+            AccountKey { policy: Name::new("adobe").unwrap(), subject: Subject::new("a\n\"ß\r b").unwrap() };
+        let line = Account::default();
         let lines = vec![Entry { key, line: Some(&line) }.encode().unwrap()];
         Record { forgotten: Timestamp::from_secs(7), settings: None, lines }
     }
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(read.forgotten, Timestamp::from_secs(7));
         let entry = Entry::decode(&read.lines[0]).unwrap();
         assert_eq!(entry.key.subject.as_str(), "a\n\"ß\r b");
-        assert_eq!(entry.line, Some(Line::default()));
+        assert_eq!(entry.line, Some(Account::default()));
     }
 
     #[test]

@@ -14,9 +14,9 @@ use smallvec::SmallVec;
 use table::Found;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
 use tollway_core::{
-    Action, Answer, Applied, Charge, Clock, Cost, FastDecision, Fault, Invariant, Line, Operation, Outcome,
-    Outcomes, PermitId, Policy, Reading, Retry, Settings, Span, Store, StoreError, StoreResult, Subject,
-    Timestamp, apply, decide_fast,
+    Account, Action, Answer, Applied, Charge, Clock, Cost, FastDecision, Fault, Invariant, Operation,
+    Outcome, Outcomes, PermitId, Policy, Reading, Retry, Settings, Span, Store, StoreError, StoreResult,
+    Subject, Timestamp, apply, decide_fast,
 };
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
@@ -194,7 +194,7 @@ impl MemoryStore {
         &self,
         policy: &Policy,
         cost: &Cost,
-        line: &mut Line,
+        line: &mut Account,
         permit: PermitId,
         now: Timestamp,
     ) -> Option<FastDecision> {
@@ -260,7 +260,7 @@ impl MemoryStore {
         let mut shards = self.lock_all(&keys);
         // First all room is made, then all lines are loaded: making room may forget lines.
         shards.iter_mut().try_for_each(|(_, shard)| shard.make_room(now))?;
-        let mut lines: SmallVec<[Line; 4]> = SmallVec::new();
+        let mut lines: SmallVec<[Account; 4]> = SmallVec::new();
         let mut origins: SmallVec<[Origin; 4]> = SmallVec::new();
         for key in &keys {
             let (line, origin) = shard_in(&mut shards, key.hash)?.load(*key, now);

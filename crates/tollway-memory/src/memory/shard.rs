@@ -1,7 +1,7 @@
 //! One part of the memory store: its lines, and the shared ones for when it is full.
 
 use foldhash::fast::RandomState;
-use tollway_core::{Line, Policy, Span, StoreError, Subject, Timestamp};
+use tollway_core::{Account, Policy, Span, StoreError, Subject, Timestamp};
 
 use super::entries::hash;
 use super::table::{Found, LineTable};
@@ -76,7 +76,7 @@ impl Shard {
 
     /// The line that a subject has, and where it came from. A subject that shares one stays with it until that is as good
     /// as new, even if there is room again: so it can only get less than its limit, never more.
-    pub(super) fn load(&mut self, key: Key<'_>, now: Timestamp) -> (Line, Origin) {
+    pub(super) fn load(&mut self, key: Key<'_>, now: Timestamp) -> (Account, Origin) {
         if let Some(found) = self.own(key.hash, key.policy, key.subject.as_str()) {
             return (found.to_line(), Origin::Own);
         }
@@ -89,8 +89,8 @@ impl Shard {
                 self.overflowed += 1;
                 (line, Origin::Shared)
             }
-            _ if self.own.len() < self.capacity => (Line::new(key.policy), Origin::New),
-            _ => (Line::new(key.policy), Origin::NewShared),
+            _ if self.own.len() < self.capacity => (Account::new(key.policy), Origin::New),
+            _ => (Account::new(key.policy), Origin::NewShared),
         }
     }
 
@@ -109,7 +109,7 @@ impl Shard {
 
     /// Keeps a line where it came from; a new one as the subject's own, or where there was no room as a shared one. Says
     /// whether the subject has one of its own.
-    pub(super) fn save(&mut self, key: Key<'_>, line: Line, origin: Origin) -> bool {
+    pub(super) fn save(&mut self, key: Key<'_>, line: Account, origin: Origin) -> bool {
         let own = matches!(origin, Origin::Own | Origin::New);
         if own {
             self.own.keep(key.hash, key.policy.key(), key.subject, line);

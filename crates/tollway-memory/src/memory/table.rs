@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use tollway_core::{Line, Packed, PackedMany, PolicyKey, Subject, Timestamp};
+use tollway_core::{Account, Packed, PackedMany, PolicyKey, Subject, Timestamp};
 
 use super::entries::{Entries, Entry, Key};
 use super::slab::Slab;
@@ -16,7 +16,7 @@ pub(super) struct LineTable {
     one: Entries<Kept>,
     many: Entries<PackedMany>,
     /// The lines that fit no entry.
-    whole: Slab<Line>,
+    whole: Slab<Account>,
     hasher: RandomState,
     /// Where the search for expired lines goes on: a bucket of the one table or, after its last, of the other.
     hand: usize,
@@ -37,12 +37,12 @@ enum Kept {
 pub(super) enum Found<'a> {
     Packed(&'a mut Packed),
     Many(&'a mut PackedMany, &'a PolicyKey),
-    Whole(&'a mut Line),
+    Whole(&'a mut Account),
 }
 
 impl Found<'_> {
     /// The line by itself.
-    pub(super) fn to_line(&self) -> Line {
+    pub(super) fn to_line(&self) -> Account {
         match self {
             Self::Packed(packed) => packed.unpack(),
             Self::Many(packed, key) => packed.unpack(key),
@@ -96,7 +96,7 @@ impl LineTable {
     }
 
     /// Keeps a line, in place of the one that was there, if any.
-    pub(super) fn keep(&mut self, hash: u64, policy: &Arc<PolicyKey>, subject: &Subject, line: Line) {
+    pub(super) fn keep(&mut self, hash: u64, policy: &Arc<PolicyKey>, subject: &Subject, line: Account) {
         let Self { one, many, whole, hasher, .. } = self;
         let key = Key { hash, policy, subject: subject.as_str() };
         let before = match (Packed::pack(&line), PackedMany::pack(&line, policy)) {
@@ -140,7 +140,7 @@ impl LineTable {
 }
 
 #[inline(always)]
-fn find_one<'a>(one: &'a mut Entries<Kept>, whole: &'a mut Slab<Line>, key: Key<'_>) -> Option<Found<'a>> {
+fn find_one<'a>(one: &'a mut Entries<Kept>, whole: &'a mut Slab<Account>, key: Key<'_>) -> Option<Found<'a>> {
     match one.find_mut(key)?.0 {
         Kept::Here(packed) => Some(Found::Packed(packed)),
         Kept::Whole(place) => whole.get_mut(*place).map(Found::Whole),
@@ -153,13 +153,13 @@ fn find_many<'a>(many: &'a mut Entries<PackedMany>, key: Key<'_>) -> Option<Foun
 }
 
 impl Kept {
-    fn forget(self, whole: &mut Slab<Line>) {
+    fn forget(self, whole: &mut Slab<Account>) {
         if let Self::Whole(place) = self {
             whole.remove(place);
         }
     }
 
-    fn expires(&self, whole: &Slab<Line>) -> Timestamp {
+    fn expires(&self, whole: &Slab<Account>) -> Timestamp {
         match self {
             Self::Here(packed) => packed.expires(),
             Self::Whole(place) => whole.get(*place).map_or(Timestamp::EPOCH, |line| line.expires),
@@ -181,7 +181,7 @@ mod tests {
         let (hash, subject) = (7, Subject::new("ann").unwrap());
         let mut table = LineTable::new(RandomState::default());
         for policy in [&one, &two, &one] {
-            table.keep(hash, policy.key(), &subject, Line::new(policy));
+            table.keep(hash, policy.key(), &subject, Account::new(policy));
             assert_eq!(table.len(), 1);
             for asked in [&one, &two] {
                 let found = table.find(hash, asked.key(), "ann").unwrap().to_line();
@@ -200,7 +200,7 @@ mod tests {
         let mut table = LineTable::new(hasher.clone());
         for policy in &policies {
             let hash = super::super::entries::hash(&hasher, policy.key(), "ann");
-            table.keep(hash, policy.key(), &subject, Line::new(policy));
+            table.keep(hash, policy.key(), &subject, Account::new(policy));
         }
         assert!(table.sweep(64, Timestamp::from_secs(1)));
         assert_eq!(table.len(), 0);

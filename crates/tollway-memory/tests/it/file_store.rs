@@ -115,7 +115,7 @@ fn one_subject_too_many_is_an_error_until_others_are_as_good_as_new() {
     let late = subject("late");
     let late = charges(&[&policy], &late);
     let error = wait(store.apply(&[take_of(late.clone())])).unwrap_err();
-    assert_eq!((error.fault, error.retry), (Fault::Line, Retry::Useless));
+    assert_eq!((error.fault, error.retry), (Fault::Account, Retry::Useless));
     assert!(error.message.contains("100000 subjects"), "{error}");
     assert!(take(&store, &policy, &subjects[7]), "those who are in go on");
 

@@ -148,7 +148,7 @@ impl Try {
         match index.and_then(|index| self.request.keys.get(index)) {
             Some(key) => {
                 let message = format!("the key {key:?} in Redis holds no count; DEL it to begin anew");
-                StoreError { fault: Fault::Line, retry: Retry::Useless, message }
+                StoreError { fault: Fault::Account, retry: Retry::Useless, message }
             }
             None => not_understood(&number.to_string()),
         }

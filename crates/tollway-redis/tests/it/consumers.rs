@@ -191,7 +191,7 @@ fn a_key_that_holds_no_count_is_named() {
     {
         server.command(&["SET", key, value, "EX", "3600"]);
         let error = consumer.apply(Action::Take(terms(None))).unwrap_err();
-        assert!(error.message.contains(key) && error.fault == Fault::Line, "{value:?}: {error}");
+        assert!(error.message.contains(key) && error.fault == Fault::Account, "{value:?}: {error}");
         assert_eq!(server.command(&["GET", key]), value);
     }
     server.command(&["DEL", key]);

@@ -109,7 +109,7 @@ mod tests {
             booking,
             unbooked: parties == 1,
             leased: parties == 2,
-            parties: (0..parties).map(party).collect(),
+            charges: (0..parties).map(party).collect(),
         }
     }
 

@@ -7,21 +7,21 @@
 //! What a new rate means: a line is brought along by each change, at the rates of whoever makes it. So the time since the last
 //! change counts at the rate of whoever asks, and the time before it stays as it was settled.
 
-mod line;
+mod account;
 mod log;
 mod refund;
 mod take;
 
 use std::collections::BTreeMap;
 
-use line::Line;
+use account::Account;
 use tollway_core::bounds::CHARGES_PER_TAKE_MAX;
-use tollway_core::{Action, Charge, LineKey, Operation, Outcome, Refusal, Settled, Timestamp};
+use tollway_core::{AccountKey, Action, Charge, Operation, Outcome, Refusal, Settled, Timestamp};
 
 /// The reference against which stores are compared.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
-    lines: BTreeMap<LineKey, Line>,
+    lines: BTreeMap<AccountKey, Account>,
     /// The newest clock reading ever: what could have been forgotten by then may have been.
     newest: Timestamp,
 }
@@ -40,7 +40,7 @@ impl Model {
             return Outcome::Refused(refusal);
         }
         // Worked out on copies, so that whatever was not granted cannot have left a trace.
-        let mut lines: Vec<Line> = charges.iter().map(|charge| self.line_of(charge)).collect();
+        let mut lines: Vec<Account> = charges.iter().map(|charge| self.line_of(charge)).collect();
         let (outcome, changed) = apply(charges, &mut lines, &operation.action, clock)
             .unwrap_or_else(|refusal| (Outcome::Refused(refusal), false));
         if changed {
@@ -83,7 +83,7 @@ impl Model {
         }
     }
 
-    fn line_of(&self, charge: &Charge) -> Line {
+    fn line_of(&self, charge: &Charge) -> Account {
         let mut line = self.lines.get(&charge.key()).cloned().unwrap_or_default();
         line.fit(&charge.policy);
         line
@@ -93,7 +93,7 @@ impl Model {
 /// The outcome, and whether anything was booked or corrected.
 fn apply(
     charges: &[Charge],
-    lines: &mut [Line],
+    lines: &mut [Account],
     action: &Action,
     clock: Timestamp,
 ) -> Result<(Outcome, bool), Refusal> {
@@ -143,7 +143,7 @@ fn check_charges(charges: &[Charge]) -> Result<(), Refusal> {
     }
     for (index, charge) in charges.iter().enumerate() {
         if charges[index + 1..].iter().any(|other| other.key() == charge.key()) {
-            let LineKey { policy, subject } = charge.key();
+            let AccountKey { policy, subject } = charge.key();
             return Err(Refusal::SameChargeTwice { policy, subject });
         }
     }

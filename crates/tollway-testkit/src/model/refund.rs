@@ -3,14 +3,14 @@
 use tollway_core::bounds::{REFUND_REMEMBERED, REFUNDS_MAX};
 use tollway_core::{Algorithm, Booking, Charge, Cost, Limit, PermitId, Refusal, Settled, Span, Timestamp};
 
-use super::line::Line;
+use super::account::Account;
 use super::log::{Entry, refills, slot_life, within};
 use super::take::first_in_key_order;
 use crate::calendar::{multiple_of, window_at};
 
 pub(super) fn settle(
     charges: &[Charge],
-    lines: &mut [Line],
+    lines: &mut [Account],
     booking: &Booking,
     actual: &[Cost],
     remember: bool,
@@ -31,7 +31,7 @@ pub(super) fn settle(
 
 pub(super) fn give_back(
     charges: &[Charge],
-    lines: &mut [Line],
+    lines: &mut [Account],
     booking: &Booking,
     remember: bool,
     now: Timestamp,
@@ -50,7 +50,7 @@ pub(super) fn give_back(
 }
 
 /// Frees the permit's slots; says whether it still held one.
-pub(super) fn done(charges: &[Charge], lines: &mut [Line], permit: PermitId, clock: Timestamp) -> bool {
+pub(super) fn done(charges: &[Charge], lines: &mut [Account], permit: PermitId, clock: Timestamp) -> bool {
     let mut held = false;
     for (charge, line) in charges.iter().zip(lines) {
         let now = clock.max(line.seen);
@@ -64,7 +64,7 @@ pub(super) fn done(charges: &[Charge], lines: &mut [Line], permit: PermitId, clo
 }
 
 /// Keeps all of the permit's slots, or, if one is lost, none.
-pub(super) fn renew(charges: &[Charge], lines: &mut [Line], permit: PermitId, now: Timestamp) -> bool {
+pub(super) fn renew(charges: &[Charge], lines: &mut [Account], permit: PermitId, now: Timestamp) -> bool {
     for (charge, line) in charges.iter().zip(lines) {
         for limit in charge.policy.limits() {
             let Some(expires) = slot_life(limit) else { continue };
@@ -84,7 +84,7 @@ fn holds((holder, until): &(PermitId, Timestamp), permit: PermitId, now: Timesta
 /// The answer if nothing is to change: reset since, refunded before, or too many refunds to remember.
 fn not_again(
     charges: &[Charge],
-    lines: &mut [Line],
+    lines: &mut [Account],
     booking: &Booking,
     remember: bool,
     now: Timestamp,
@@ -114,7 +114,7 @@ fn not_again(
 /// `keep_buckets`: the place still lies ahead and others are booked on top of it, so what a bucket gave stays spent.
 fn correct(
     charge: &Charge,
-    line: &mut Line,
+    line: &mut Account,
     booking: &Booking,
     actual: &Cost,
     keep_buckets: bool,

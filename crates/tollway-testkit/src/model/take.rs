@@ -7,7 +7,7 @@ use tollway_core::{
     TakeOutcome, Terms, Timestamp,
 };
 
-use super::line::{Asked, Call, Line, Undo};
+use super::account::{Account, Asked, Call, Undo};
 use super::log::{Entry, slot_life, within};
 
 /// A decision, and whether anything was taken.
@@ -16,7 +16,7 @@ type Taken = (Decision, bool);
 /// A take, counted once if it has an id.
 pub(super) fn take(
     charges: &[Charge],
-    lines: &mut [Line],
+    lines: &mut [Account],
     terms: &Terms,
     now: Timestamp,
 ) -> Result<Taken, Refusal> {
@@ -30,7 +30,7 @@ pub(super) fn take(
             return Err(Refusal::IdReused(id.to_string()));
         }
         let permit = known.permit;
-        let lacks_slot = |(charge, line): (&Charge, &Line)| {
+        let lacks_slot = |(charge, line): (&Charge, &Account)| {
             let slots = charge.policy.limits().iter().filter(|limit| slot_life(limit).is_some());
             let held = |limit: &Limit| {
                 line.log(limit).slots.iter().any(|(holder, until)| *holder == permit && *until > now)
@@ -59,7 +59,7 @@ pub(super) fn take(
 /// Free while the permit is good; too late, a second take under an id made of the permit.
 pub(super) fn begin(
     charges: &[Charge],
-    lines: &mut [Line],
+    lines: &mut [Account],
     booking: &Booking,
     terms: &Terms,
     now: Timestamp,
@@ -85,8 +85,8 @@ pub(super) fn begin(
 }
 
 /// A permit that kept its slots by renewing them is good until its windows end.
-fn still_good(charges: &[Charge], lines: &[Line], booking: &Booking, now: Timestamp) -> bool {
-    let good = |charge: &Charge, line: &Line, limit: &Limit| match limit.algorithm() {
+fn still_good(charges: &[Charge], lines: &[Account], booking: &Booking, now: Timestamp) -> bool {
+    let good = |charge: &Charge, line: &Account, limit: &Limit| match limit.algorithm() {
         Algorithm::Concurrency { .. } => {
             let mut slots = line.log(limit).slots.iter();
             slots.any(|(holder, until)| *holder == booking.permit && *until > now)
@@ -104,7 +104,12 @@ fn still_good(charges: &[Charge], lines: &[Line], booking: &Booking, now: Timest
         })
 }
 
-fn decide(charges: &[Charge], lines: &mut [Line], terms: &Terms, now: Timestamp) -> Result<Taken, Refusal> {
+fn decide(
+    charges: &[Charge],
+    lines: &mut [Account],
+    terms: &Terms,
+    now: Timestamp,
+) -> Result<Taken, Refusal> {
     for charge in charges.iter().filter(|charge| !charge.policy.shadow()) {
         refuse_above_limit(charge)?;
     }
@@ -134,7 +139,7 @@ fn decide(charges: &[Charge], lines: &mut [Line], terms: &Terms, now: Timestamp)
     Ok((with_readings(granted, charges, lines, terms), true))
 }
 
-fn with_readings(decision: Decision, charges: &[Charge], lines: &[Line], terms: &Terms) -> Decision {
+fn with_readings(decision: Decision, charges: &[Charge], lines: &[Account], terms: &Terms) -> Decision {
     let now = decision.now;
     let charges = if terms.readings { read_all(charges, lines, now) } else { SmallVec::new() };
     Decision { charges, ..decision }
@@ -150,7 +155,7 @@ struct Place {
 /// The earliest moment that suits all limits of the enforced charges, not before any of their frontiers.
 ///
 /// Rounds, because the moment that one limit wants can lie in the edge of another.
-fn find_place(charges: &[Charge], lines: &[Line], now: Timestamp) -> Place {
+fn find_place(charges: &[Charge], lines: &[Account], now: Timestamp) -> Place {
     let mut place = Place { at: now, charge: 0, limit: 0 };
     let enforced =
         || charges.iter().zip(lines).enumerate().filter(|(_, (charge, _))| !charge.policy.shadow());
@@ -171,7 +176,7 @@ fn find_place(charges: &[Charge], lines: &[Line], now: Timestamp) -> Place {
     }
 }
 
-fn push_on(place: &mut Place, party_index: usize, charge: &Charge, line: &Line) {
+fn push_on(place: &mut Place, party_index: usize, charge: &Charge, line: &Account) {
     for (limit_index, (limit, amount)) in charge.amounts().enumerate() {
         if amount == 0 {
             continue;
@@ -184,7 +189,7 @@ fn push_on(place: &mut Place, party_index: usize, charge: &Charge, line: &Line) 
 }
 
 /// Books the charge's cost at the place: now, or ahead, and then remembered for one undo.
-fn book(charge: &Charge, line: &mut Line, terms: &Terms, place: &Place, now: Timestamp) -> Timestamp {
+fn book(charge: &Charge, line: &mut Account, terms: &Terms, place: &Place, now: Timestamp) -> Timestamp {
     let at = place.at;
     let ahead = at > now;
     let (frontier, frontier_limit) = (line.frontier, line.frontier_limit);
@@ -217,7 +222,7 @@ fn book(charge: &Charge, line: &mut Line, terms: &Terms, place: &Place, now: Tim
 }
 
 /// A shadow is judged by itself, now.
-fn shadow_grants(charge: &Charge, line: &Line, now: Timestamp) -> bool {
+fn shadow_grants(charge: &Charge, line: &Account, now: Timestamp) -> bool {
     if refuse_above_limit(charge).is_err() {
         return false;
     }
@@ -227,8 +232,8 @@ fn shadow_grants(charge: &Charge, line: &Line, now: Timestamp) -> bool {
 }
 
 /// What every limit shows now, or at the frontier if that lies ahead.
-pub(super) fn read_all(charges: &[Charge], lines: &[Line], now: Timestamp) -> SmallVec<[ChargeStatus; 1]> {
-    let status = |(charge, line): (&Charge, &Line)| {
+pub(super) fn read_all(charges: &[Charge], lines: &[Account], now: Timestamp) -> SmallVec<[ChargeStatus; 1]> {
+    let status = |(charge, line): (&Charge, &Account)| {
         let as_of = now.max(line.as_of());
         let read = |limit: &Limit| {
             let log = line.log(limit);

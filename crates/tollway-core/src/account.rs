@@ -11,12 +11,12 @@ use crate::{CallId, PermitId, Policy, Timestamp};
 
 /// All meters of one policy for one subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct Account {
     /// The newest clock reading that a change has recorded (I7).
     pub seen: Timestamp,
     /// When the line is as good as new: a store may forget it from then on, and not before (I6).
     pub expires: Timestamp,
-    /// One meter per limit, in the policy's order, all as of [`Line::as_of`].
+    /// One meter per limit, in the policy's order, all as of [`Account::as_of`].
     pub meters: Meters,
     /// What most lines do not have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,7 +105,7 @@ pub struct Orphan {
     pub expires: Timestamp,
 }
 
-impl Line {
+impl Account {
     /// A line that nobody has touched.
     pub fn new(policy: &Policy) -> Self {
         Self { meters: policy.limits().iter().map(|limit| limit.fresh_meter()).collect(), ..Self::default() }

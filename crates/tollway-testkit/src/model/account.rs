@@ -8,7 +8,7 @@ use super::log::Log;
 
 /// All that happened under one policy for one subject.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line {
+pub(super) struct Account {
     /// The newest clock reading that a change has recorded (I7).
     pub(super) seen: Timestamp,
     /// The place of the last booking.
@@ -71,7 +71,7 @@ pub(super) struct Call {
 /// What was asked of one charge.
 pub(super) type Asked = (String, String, Vec<(u32, u64)>);
 
-impl Line {
+impl Account {
     /// What the logs are as of.
     pub(super) fn as_of(&self) -> Timestamp {
         self.seen.max(self.frontier)
