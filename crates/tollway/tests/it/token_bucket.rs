@@ -59,10 +59,10 @@ impl Lab {
 }
 
 impl Instance {
-    fn acquire(&self, tokens: u64) -> Result<(), Denied> {
+    fn acquire(&self, tokens: u64) -> Result<(), Box<Denied>> {
         match self.limiter.try_take("gemini").cost("tokens", tokens).now().unwrap() {
             Taken::Granted(_) => Ok(()),
-            Taken::Denied(denied) => Err(denied),
+            Taken::Denied(denied) => Err(Box::new(denied)),
         }
     }
 
