@@ -186,6 +186,8 @@ fn a_worker_that_ends_is_noticed() {
     let home = Home::new();
     let child = long_demo(&home, &[]);
     let store = fs::read_dir(home.path()).unwrap().next().unwrap().unwrap().path().join("state");
+    // A worker that is just creating the file would replace what is written here.
+    wait_for("the store", || fs::metadata(&store).is_ok_and(|file| file.len() > 0));
     fs::write(&store, "this is no store\n").unwrap();
     let output = child.wait_with_output().unwrap();
     let (answer, rest) = texts(&output);

@@ -49,6 +49,7 @@ impl Lab {
         let url = format!("{}&deadline=20s", DynamoServer::url_through(self.front.addr(), &self.table));
         let store = Arc::new(DynamoStore::with_clock(&url, self.clock.clone()).unwrap());
         let builder = Limiter::builder().policy("gemini", limits.iter().copied()).unwrap();
+        let builder = builder.api_policy("gemini").unwrap();
         let limiter = builder.store(store.clone()).clock(self.clock.clone()).metrics().build();
         Instance { limiter, store }
     }
