@@ -22,10 +22,10 @@ pub mod conformance;
 #[cfg(unix)]
 pub mod faults;
 pub mod golden;
-mod heed;
 pub mod history;
 #[cfg(unix)]
 mod http;
+mod keep_callsites_enabled;
 mod model;
 mod plain;
 pub mod planted;
@@ -37,7 +37,7 @@ pub mod takes;
 mod wait;
 
 pub use clock::ManualClock;
-pub use heed::heed_every_line;
+pub use keep_callsites_enabled::keep_callsites_enabled;
 pub use model::Model;
 pub use plain::PlainStore;
 pub use random::Random;

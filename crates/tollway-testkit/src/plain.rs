@@ -7,19 +7,19 @@ use tollway_core::{
     Account, AccountKey, Answer, Charge, Clock, Operation, Outcome, Store, Timestamp, Transition, apply,
 };
 
-/// A store that holds all lines while it decides, and forgets each as soon as it may.
+/// A store that holds all accounts while it decides, and forgets each as soon as it may.
 ///
 /// Slow and right: what other stores are compared with, and the shortest example of the contract.
 pub struct PlainStore {
     clock: Arc<dyn Clock>,
-    lines: Mutex<HashMap<AccountKey, Account>>,
+    accounts: Mutex<HashMap<AccountKey, Account>>,
     judged: bool,
 }
 
 impl PlainStore {
     /// A store with this clock.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, lines: Mutex::default(), judged: false }
+        Self { clock, accounts: Mutex::default(), judged: false }
     }
 
     /// A store that also judges each of its steps by the engine's invariants, and panics at the first that is broken.
@@ -28,7 +28,7 @@ impl PlainStore {
     }
 
     fn apply_one(&self, operation: &Operation) -> Outcome {
-        let mut kept = self.lines.lock().expect("nobody panics while holding the lines");
+        let mut kept = self.accounts.lock().expect("nobody panics while holding the accounts");
         let now = self.clock.now();
         let before = load(&kept, &operation.charges, now);
         let mut after = before.clone();
@@ -50,13 +50,13 @@ impl Store for PlainStore {
     }
 }
 
-/// The lines of the charges; one that has expired is new, which must make no difference (I6).
+/// The accounts of the charges; one that has expired is new, which must make no difference (I6).
 pub(crate) fn load(kept: &HashMap<AccountKey, Account>, charges: &[Charge], now: Timestamp) -> Vec<Account> {
-    let line_of = |charge: &Charge| match kept.get(&charge.key()) {
-        Some(line) if line.expires > now => line.clone(),
+    let account_of = |charge: &Charge| match kept.get(&charge.key()) {
+        Some(account) if account.expires > now => account.clone(),
         _ => Account::new(&charge.policy),
     };
-    charges.iter().map(line_of).collect()
+    charges.iter().map(account_of).collect()
 }
 
 fn judge(operation: &Operation, before: &[Account], after: &[Account], outcome: &Outcome, now: Timestamp) {

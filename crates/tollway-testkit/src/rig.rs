@@ -9,7 +9,7 @@ use crate::ManualClock;
 /// A store under test.
 ///
 /// One rig serves the whole suite: every scenario has policies of its own, so nothing need be flushed between them.
-/// Time is set anew for each and may then be earlier than it was; the lines of one scenario never meet another's.
+/// Time is set anew for each and may then be earlier than it was; the accounts of one scenario never meet another's.
 pub trait Rig: Send + Sync {
     /// The store.
     fn store(&self) -> Arc<dyn Store>;

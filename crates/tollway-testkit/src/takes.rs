@@ -61,7 +61,7 @@ pub fn try_take(store: &dyn Store, policy: &Policy, subject: &Subject) -> bool {
     take(store, &[policy], subject).unwrap().is_some()
 }
 
-/// How all meters of a line stand.
+/// How all meters of an account stand.
 pub fn readings(store: &dyn Store, policy: &Policy, subject: &Subject) -> Vec<Reading> {
     let charge = Charge::new(Arc::new(policy.clone()), subject.clone());
     let outcomes = wait_for(store.apply(&[Operation::one(charge, Action::Peek)])).unwrap();

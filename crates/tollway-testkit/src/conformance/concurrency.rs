@@ -1,4 +1,4 @@
-//! Threads on few lines: what they were told is written down, and judged by the checker.
+//! Threads on few accounts: what they were told is written down, and judged by the checker.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -147,10 +147,10 @@ impl<'r> Round<'r> {
     }
 
     fn call(&self, key: u64, id: Option<u64>, amount: u64, gives_back: bool) -> Call {
-        let side = self.side(key, amount);
+        let charge = self.charge(key, amount);
         let call = id.map(|id| CallId::new(&id.to_string()).expect("a number is an id"));
-        let wish = Terms { permit: fresh_permit(), max_wait: Span::ZERO, call, readings: true };
-        let (outcome, when) = self.apply(Operation::one(side.clone(), Action::Take(wish)));
+        let terms = Terms { permit: fresh_permit(), max_wait: Span::ZERO, call, readings: true };
+        let (outcome, when) = self.apply(Operation::one(charge.clone(), Action::Take(terms)));
         let (told, grant) = match outcome {
             Outcome::Decided(decision) => match decision.outcome {
                 TakeOutcome::Granted(_) if decision.repeated => (Told::Repeated, None),
@@ -165,14 +165,15 @@ impl<'r> Round<'r> {
             },
             other => panic!("a take is answered with {other:?}"),
         };
-        let costs = self.policy.amounts(side.cost()).map(|(_, amount)| amount).collect();
+        let costs = self.policy.amounts(charge.cost()).map(|(_, amount)| amount).collect();
         // Only calls without an id come back: a repeated one would be told that it still holds what is gone.
-        let back = grant.filter(|_| gives_back && id.is_none()).and_then(|grant| self.give_back(side, grant));
+        let back =
+            grant.filter(|_| gives_back && id.is_none()).and_then(|grant| self.give_back(charge, grant));
         Call { id, key, costs, when, told, back }
     }
 
     /// Slots are done, windows returned. Buckets keep what they gave, so that rates stay easy to judge.
-    fn give_back(&self, side: Charge, booking: Booking) -> Option<Stretch> {
+    fn give_back(&self, charge: Charge, booking: Booking) -> Option<Stretch> {
         let algorithm = self.policy.limits()[0].algorithm();
         let action = match algorithm {
             Algorithm::Concurrency { .. } => Action::Done(booking.permit),
@@ -185,12 +186,12 @@ impl<'r> Round<'r> {
             | Algorithm::Bucket { .. }
             | Algorithm::Paced(_) => return None,
         };
-        Some(self.apply(Operation::one(side, action)).1)
+        Some(self.apply(Operation::one(charge, action)).1)
     }
 
-    fn apply(&self, deed: Operation) -> (Outcome, Stretch) {
+    fn apply(&self, operation: Operation) -> (Outcome, Stretch) {
         let store = &self.store;
-        let act = || wait_for(store.apply(std::slice::from_ref(&deed))).expect("the store answers");
+        let act = || wait_for(store.apply(std::slice::from_ref(&operation))).expect("the store answers");
         let (mut outcomes, when) = self.time.measure(act);
         (outcomes.remove(0), when)
     }
@@ -199,7 +200,7 @@ impl<'r> Round<'r> {
     /// left than the limit.
     fn denials_took_nothing(&self, history: &History) {
         for key in 0..2 {
-            let (outcome, _) = self.apply(Operation::one(self.side(key, 1), Action::Peek));
+            let (outcome, _) = self.apply(Operation::one(self.charge(key, 1), Action::Peek));
             let Outcome::Peeked(charges) = outcome else { panic!("a peek is answered with {outcome:?}") };
             for (limit, reading) in charges[0].readings.iter().enumerate() {
                 assert!(reading.remaining <= reading.capacity, "A-5: {reading:?}");
@@ -209,14 +210,14 @@ impl<'r> Round<'r> {
                 if self.pace == Pace::Still {
                     assert_eq!(
                         reading.used, kept,
-                        "A-3: limit {limit} of line {key}, granted and not given back"
+                        "A-3: limit {limit} of account {key}, granted and not given back"
                     );
                 }
             }
         }
     }
 
-    fn side(&self, key: u64, amount: u64) -> Charge {
+    fn charge(&self, key: u64, amount: u64) -> Charge {
         let cost = self.policy.cost([("requests", amount)]).expect("all targets count requests");
         let subject = Subject::new(&key.to_string()).expect("a number is a subject");
         Charge::new(Arc::clone(&self.policy), subject).with_cost(cost)

@@ -59,24 +59,25 @@ impl<'r> Sequence<'r> {
         let mut compared = 0;
         for _ in 0..OPERATIONS {
             now = self.generator.next_time(now);
-            let deed = self.generator.next_deed();
-            if self.model.unclear(&deed, now) {
+            let operation = self.generator.next_operation();
+            if self.model.unclear(&operation, now) {
                 continue;
             }
-            let outcome = self.step(&deed, now);
-            self.generator.learn(&deed, &outcome);
+            let outcome = self.step(&operation, now);
+            self.generator.learn(&operation, &outcome);
             compared += 1;
         }
         compared
     }
 
-    fn step(&mut self, deed: &Operation, now: Timestamp) -> Outcome {
+    fn step(&mut self, operation: &Operation, now: Timestamp) -> Outcome {
         self.rig.set_time(now);
         self.judge_clock.set(now);
-        let _ = write!(self.story, "\n{}: {deed}", now.as_micros());
-        let expected = comparable(self.model.apply(deed, now));
+        let _ = write!(self.story, "\n{}: {operation}", now.as_micros());
+        let expected = comparable(self.model.apply(operation, now));
         let answer = |store: &dyn Store| {
-            let mut outcomes = wait_for(store.apply(std::slice::from_ref(deed))).expect("the store answers");
+            let mut outcomes =
+                wait_for(store.apply(std::slice::from_ref(operation))).expect("the store answers");
             comparable(outcomes.remove(0))
         };
         let story = &self.story;

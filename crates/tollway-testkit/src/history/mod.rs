@@ -62,7 +62,7 @@ pub enum Told {
 pub struct Call {
     /// The caller's id, if it gave one.
     pub id: Option<u64>,
-    /// Whose line.
+    /// Whose account.
     pub key: u64,
     /// What it takes of each limit, in order.
     pub costs: Vec<u64>,

@@ -5,7 +5,7 @@ use tollway_core::{Calendar, Span, Timestamp};
 use super::{Call, Fault, Rule, Stretch, fault, micros};
 use crate::calendar::{multiple_of, window_at};
 
-/// The calls of one line, as one limit sees them.
+/// The calls of one account, as one limit sees them.
 pub(super) struct Safety<'c> {
     pub(super) limit: usize,
     /// By how much the store's clock may differ.

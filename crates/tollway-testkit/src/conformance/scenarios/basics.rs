@@ -66,13 +66,13 @@ fn a_bucket_saves_up_to_its_burst(lab: &Lab<'_>) {
     assert_eq!(lab.drain(&policy, 99), 5);
     lab.at(3_600);
     assert_eq!(lab.drain(&policy, 99), 5);
-    assert_eq!(lab.take_as_line(&policy, 3), [at(3_601), at(3_602), at(3_603)]);
+    assert_eq!(lab.book_times(&policy, 3), [at(3_601), at(3_602), at(3_603)]);
 }
 
 fn a_paced_limit_spaces_calls_evenly(lab: &Lab<'_>) {
     let policy = lab.policy(["4 / second paced"]);
     let millis = |millis| at(0).plus(Span::from_millis(millis));
-    assert_eq!(lab.take_as_line(&policy, 4), [millis(0), millis(250), millis(500), millis(750)]);
+    assert_eq!(lab.book_times(&policy, 4), [millis(0), millis(250), millis(500), millis(750)]);
 }
 
 fn costs_count_in_their_units(lab: &Lab<'_>) {

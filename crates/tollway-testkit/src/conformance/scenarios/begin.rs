@@ -54,7 +54,7 @@ fn a_late_permit_goes_to_the_back_of_the_line(lab: &Lab<'_>) {
     let policy = lab.policy(["1 / minute"]);
     let late = lab.take(&policy);
     lab.at(60);
-    assert_eq!(lab.take_as_line(&policy, 2), [at(60), at(120)]);
+    assert_eq!(lab.book_times(&policy, 2), [at(60), at(120)]);
     assert!(matches!(lab.begin(&late, secs(0)), Begun::Again(decision) if !decision.is_granted()));
     let Some(grant) = granted_again(&lab.begin(&late, secs(600))) else { panic!("not taken again") };
     assert_eq!(grant.at, at(180));

@@ -157,7 +157,7 @@ fn a_refund_over_policies_counts_once_in_any_order(lab: &Lab<'_>) {
     let mut permit = lab.ask(&minute).and(&month).granted();
     lab.take(&month);
     assert_eq!(lab.give_back_remembered(&permit, true), Settled::Whole);
-    permit.sides.reverse();
+    permit.charges.reverse();
     assert_eq!(lab.give_back_remembered(&permit, true), Settled::Repeated);
     lab.at(3_600);
     assert_eq!(lab.give_back_remembered(&permit, true), Settled::Repeated);
@@ -180,7 +180,7 @@ fn a_reset_makes_new_and_drops_older_permits(lab: &Lab<'_>) {
 
 fn a_reset_drops_places_that_lie_ahead(lab: &Lab<'_>) {
     let policy = lab.policy(["1 / minute"]);
-    let places = lab.permits_in_line(&policy, 5);
+    let places = lab.book_permits(&policy, 5);
     lab.reset(&policy);
     assert_eq!(lab.peek(&policy)[0].as_of, at(0));
     // Longer than a window, but not yet the time of the last place: it must still be known that it was dropped.

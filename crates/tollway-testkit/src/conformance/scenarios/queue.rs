@@ -28,7 +28,7 @@ fn a_take_that_can_wait_gets_a_place(lab: &Lab<'_>) {
 
 fn places_are_given_in_order(lab: &Lab<'_>) {
     let policy = lab.policy(["2 / minute"]);
-    let places = lab.take_as_line(&policy, 7);
+    let places = lab.book_times(&policy, 7);
     assert_eq!(places, [at(0), at(0), at(60), at(60), at(120), at(120), at(180)]);
 }
 
@@ -85,7 +85,7 @@ fn retry_after_is_honest(lab: &Lab<'_>) {
 
 fn readings_describe_the_frontier(lab: &Lab<'_>) {
     let policy = lab.policy(["2 / minute"]);
-    lab.take_as_line(&policy, 3);
+    lab.book_times(&policy, 3);
     let reading = lab.peek(&policy)[0];
     assert_eq!((reading.as_of, reading.used, reading.remaining), (at(60), 1, 1));
 }
@@ -100,7 +100,7 @@ fn sliding_and_slots_never_book_ahead(lab: &Lab<'_>) {
 
 fn a_booking_moves_the_frontier_not_the_time(lab: &Lab<'_>) {
     let policy = lab.policy(["1 / minute"]);
-    lab.take_as_line(&policy, 3);
+    lab.book_times(&policy, 3);
     lab.at(10);
     let permit = lab.ask(&policy).wait(secs(600)).granted();
     assert_eq!((permit.decision.now, permit.booking.at), (at(10), at(180)));
