@@ -1,4 +1,4 @@
-//! Stores with one planted bug each. The suite must catch every one of them, or it proves nothing.
+//! Stores with one planted bug each. The suite must catch every one of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -11,20 +11,20 @@ use tollway_core::{
 
 use crate::plain::load;
 
-/// What is wrong with the store.
+/// The bug of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// Reads the accounts, lets go of them, decides, writes: two takes read the same count and both are granted.
+    /// Reads the accounts, unlocks them, decides, writes: two takes read the same count and both are granted.
     CheckThenAdd,
     /// Counts costs in 16 bits: a cost of 65,537 takes one unit.
     Wrap,
-    /// Forgets an account a moment before it is as good as new.
+    /// Drops an account shortly before it expires.
     LostExpiry,
     /// Applies a granted take twice, as a retry without an id would.
     DoubleCharge,
-    /// Keeps what a denied take over several charges took from those that had room.
+    /// A denied take over several charges still debits the ones that had room.
     LeakingDenial,
-    /// Answers a place in the queue a little earlier than it booked.
+    /// Returns a booking time a little earlier than the one it booked.
     EarlyGrant,
 }
 
@@ -100,7 +100,7 @@ impl PlantedStore {
         outcome
     }
 
-    /// Takes the low bits of a cost that is too large, and says that all of it was granted.
+    /// Takes only the low bits of a cost that is too large, and reports a grant.
     fn wrapped(&self, operation: &Operation, mut accounts: Vec<Account>, now: Timestamp) -> Outcome {
         let low = |amount: &u64| amount & 0xffff;
         let mut wrapped = operation.clone();
@@ -115,7 +115,7 @@ impl PlantedStore {
         applied.outcome
     }
 
-    /// Takes from each charge by itself.
+    /// Debits each charge separately.
     fn leak(&self, operation: &Operation, now: Timestamp) {
         let Action::Take(_) = operation.action else { return };
         for charge in &operation.charges {

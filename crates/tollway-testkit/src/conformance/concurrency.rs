@@ -1,4 +1,4 @@
-//! Threads on few accounts: what they were told is written down, and judged by the checker.
+//! Threads on few accounts: their calls are recorded and checked afterwards.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -13,7 +13,7 @@ use super::{Failure, Report, attempt};
 use crate::history::{Call, History, Rule, Stretch, Told};
 use crate::{Random, Rig, wait_for};
 
-/// What threads hammer on: limits, and how much they take at the most.
+/// The limits under test, and the largest amount of a take.
 const TARGETS: [(&[&str], u64); 8] = [
     (&["50 / minute"], 1),
     (&["40 / second bucket burst 25"], 3),
@@ -104,7 +104,7 @@ impl<'r> Round<'r> {
         Self { time, store, policy: Arc::new(policy), most, pace }
     }
 
-    /// Answers how many calls were judged.
+    /// Returns the number of checked calls.
     fn run(&self, threads: u64) -> u64 {
         let barrier = Barrier::new(threads as usize);
         let clock_error = if self.pace == Pace::Strays { CLOCK_ERROR } else { Span::ZERO };
@@ -196,8 +196,8 @@ impl<'r> Round<'r> {
         (outcomes.remove(0), when)
     }
 
-    /// with a clock that stood still, exactly what was granted and not given back is used. A-5: nobody has more
-    /// left than the limit.
+    /// with a clock that stands still, exactly the granted and not returned units are used. A-5: no reading shows more
+    /// remaining than the limit.
     fn denials_took_nothing(&self, history: &History) {
         for key in 0..2 {
             let (outcome, _) = self.apply(Operation::one(self.charge(key, 1), Action::Peek));

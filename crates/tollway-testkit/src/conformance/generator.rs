@@ -1,4 +1,4 @@
-//! What a random sequence does next: time, policies, takes, and what becomes of permits.
+//! Generates random sequences: times, policies, takes, and operations on permits.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(super) struct Generator {
     policies: Vec<Vec<Arc<Policy>>>,
     permits: Vec<Permit>,
     takes: Vec<Operation>,
-    /// Times at which something was said to happen: worth going to, exactly or just before.
+    /// Interesting times: the sequence jumps to them, exactly or just before.
     moments: Vec<Timestamp>,
 }
 
@@ -163,7 +163,7 @@ impl Generator {
             88..93 => Action::Renew(booking.permit),
             _ => Action::Begin(booking, self.terms(None)),
         };
-        // Now and then a permit is used twice, as a caller who lost an answer does.
+        // Sometimes a permit is used twice, as by a caller that lost an answer.
         if choice < 82 && self.random.percent(70) {
             self.permits.remove(index);
         }
@@ -254,7 +254,7 @@ fn versions(random: &mut Random) -> Vec<Policy> {
     let text = LIMITS[random.index(LIMITS.len())];
     more.insert(0, limit(random, 7, text));
     versions.push(policy.with_limits(more).unwrap());
-    // An account that one config books ahead on and another holds slots in has no one right answer for `renew`.
+    // If one config books ahead and another holds slots in the same account, `renew` has no single correct answer.
     versions.retain(|version| version.may_book() == policy.may_book());
     versions
 }

@@ -1,4 +1,4 @@
-//! Where a scenario works: a store, a clock, policies of its own, and the model looking over its shoulder.
+//! The fixture of a scenario: a store, a clock, its own policies, and the model to compare with.
 
 use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -16,7 +16,7 @@ use crate::{Model, Rig, wait_for};
 /// A Thursday at midnight, the first of January 2026: the beginning of a second, a minute, an hour, a day, a month.
 const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
-/// A place for one scenario.
+/// The fixture of one scenario.
 pub(super) struct Lab<'r> {
     rig: &'r dyn Rig,
     store: Arc<dyn Store>,
@@ -31,7 +31,7 @@ impl<'r> Lab<'r> {
         lab
     }
 
-    /// A policy under a name that nobody else has.
+    /// A policy with a unique name.
     pub(super) fn policy<const N: usize>(&self, limits: [&str; N]) -> Policy {
         Policy::new(&fresh_name(), limits).expect("the scenario's limits are right")
     }
@@ -50,7 +50,7 @@ impl<'r> Lab<'r> {
         self.now.get()
     }
 
-    /// Lets the store do it, and compares its answer with the model's.
+    /// Applies the operation to the store, and compares the answer with the model's.
     pub(super) fn apply(&self, operation: &Operation) -> Outcome {
         let unclear = self.model.borrow().unclear(operation, self.now());
         let expected = self.model.borrow_mut().apply(operation, self.now());
@@ -69,7 +69,7 @@ impl<'r> Lab<'r> {
         outcome
     }
 
-    /// Begins a take under this policy: one request of the shared subject, without waiting, unless told otherwise.
+    /// Starts a take under this policy; by default one request of the shared subject, without a wait.
     pub(super) fn ask(&self, policy: &Policy) -> TakeBuilder<'_, 'r> {
         let terms = Terms { permit: fresh_permit(), max_wait: Span::ZERO, call: None, readings: true };
         TakeBuilder { lab: self, charges: Charges::new(), terms }.and(policy)
@@ -85,17 +85,17 @@ impl<'r> Lab<'r> {
         (0..most).take_while(|_| self.ask(policy).decide().is_granted()).count() as u64
     }
 
-    /// So many takes that wait as long as they may, in order.
+    /// Takes `count` times with an unlimited wait.
     pub(super) fn book_permits(&self, policy: &Policy, count: usize) -> Vec<Permit> {
         (0..count).map(|_| self.ask(policy).wait(Span::MAX).granted()).collect()
     }
 
-    /// The places of so many takes that wait as long as they may.
+    /// The booking times of `count` takes with an unlimited wait.
     pub(super) fn book_times(&self, policy: &Policy, count: usize) -> Vec<Timestamp> {
         self.book_permits(policy, count).iter().map(|permit| permit.booking.at).collect()
     }
 
-    /// Sends so many takes in one batch; says which were granted.
+    /// Sends `count` takes in one batch. Returns which were granted.
     pub(super) fn batch(&self, policy: &Policy, count: usize) -> Vec<bool> {
         let operations: Vec<Operation> = (0..count)
             .map(|_| Operation::one(charge(policy), Action::Take(Terms::now(fresh_permit()))))
@@ -178,7 +178,7 @@ impl<'r> Lab<'r> {
     }
 }
 
-/// A take being put together.
+/// Builds a take.
 #[derive(Clone)]
 pub(super) struct TakeBuilder<'l, 'r> {
     lab: &'l Lab<'r>,
@@ -297,7 +297,7 @@ fn charge(policy: &Policy) -> Charge {
     Charge::new(Arc::new(policy.clone()), Subject::SHARED)
 }
 
-/// An outcome without what stores may leave out: what shadows said is not remembered with an id.
+/// An outcome without the fields that stores may omit: the decisions of shadows are not remembered with an id.
 pub(super) fn comparable(mut outcome: Outcome) -> Outcome {
     if let Outcome::Decided(decision) | Outcome::Begun(Begun::Again(decision)) = &mut outcome
         && decision.repeated
@@ -307,7 +307,7 @@ pub(super) fn comparable(mut outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// A policy name that no other scenario, and no other run on the same store, has.
+/// A policy name unique among scenarios and among runs on the same store.
 pub(super) fn fresh_name() -> String {
     static RUN: OnceLock<u64> = OnceLock::new();
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -315,7 +315,7 @@ pub(super) fn fresh_name() -> String {
     format!("kit-{run:016x}-{:09}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A permit id that nobody else has.
+/// A unique permit.
 pub(super) fn fresh_permit() -> PermitId {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     PermitId(u128::from(NEXT.fetch_add(1, Ordering::Relaxed)))

@@ -1,4 +1,4 @@
-//! The thread of a proxy: takes connections, carries bytes, and does what it is told.
+//! The thread of a proxy: accepts connections, carries bytes, and runs commands.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -73,7 +73,7 @@ impl Relay {
     }
 
     fn set(&mut self, fault: Option<Fault>) {
-        // Who came before the fault is there already.
+        // Accepts the connections that came before the fault.
         self.accept();
         self.wire.fault = fault;
         if fault == Some(Fault::Refuse) {
@@ -109,7 +109,7 @@ impl Relay {
         for (index, pair) in self.pairs.iter().enumerate() {
             let interest = pair.interest(&self.wire, now);
             moments.push(interest.moment);
-            // The system reports the end of a connection unasked: who wants nothing must not be listed.
+            // `poll` always reports the end of a connection: a pair without interest must not be listed.
             for (end, flags) in
                 [interest.client, interest.server].into_iter().filter(|(_, flags)| !flags.is_empty())
             {

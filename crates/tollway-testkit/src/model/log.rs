@@ -1,4 +1,4 @@
-//! The log of one meter, and every question about it answered by replaying.
+//! The log of one meter. Every value is computed by replaying it.
 
 use tollway_core::bounds::{COUNT_MAX, EDGE_PART_OF_PERIOD};
 use tollway_core::{Algorithm, Limit, PermitId, Span, Timestamp};
@@ -9,18 +9,18 @@ use crate::calendar::{Bounds, multiple_of, window_at};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log {
     pub(super) entries: Vec<Entry>,
-    /// Of a bucket: at which rates it refilled until now.
+    /// The rates at which a bucket has refilled so far.
     refills_at: Vec<RefillSpan>,
-    /// Of a concurrency limit: who holds a slot, and until when.
+    /// The slots of a concurrency limit: the permit and the expiry.
     pub(super) slots: Vec<(PermitId, Timestamp)>,
 }
 
-/// A booking (takes nothing away, adds its amount), or a correction (takes the reserved away, adds the actual).
+/// A booking (adds its amount) or a correction (subtracts the reserved amount, adds the actual one).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     /// When the meter changed.
     pub(super) when: Timestamp,
-    /// The place of the booking: what it counts in.
+    /// The time of the booking: the window it counts in.
     pub(super) booked_at: Timestamp,
     pub(super) permit: PermitId,
     pub(super) minus: u64,
@@ -43,26 +43,26 @@ impl Log {
         self.refills_at.retain(|span| span.permit != Some(permit));
     }
 
-    /// Until then it refilled at the rate of `limit`.
+    /// Records that it refilled at the rate of `limit` until then.
     pub(super) fn refilled(&mut self, limit: &Limit, until: Timestamp, permit: Option<PermitId>) {
         if refills(limit) {
             self.refills_at.push(RefillSpan { until, amount: limit.amount(), permit });
         }
     }
 
-    /// What is used at `at`, rounded up.
+    /// The usage at `at`, rounded up.
     pub(super) fn used(&self, limit: &Limit, at: Timestamp) -> u64 {
         let (used, whole) = self.used_exactly(limit, at);
         u64::try_from(used.div_ceil(whole)).unwrap_or(u64::MAX)
     }
 
-    /// Whether `amount` fits at `at` beside what is used.
+    /// Whether `amount` fits at `at`.
     pub(super) fn fits(&self, limit: &Limit, amount: u64, at: Timestamp) -> bool {
         let (used, whole) = self.used_exactly(limit, at);
         used + u128::from(amount) * whole <= u128::from(limit.capacity()) * whole
     }
 
-    /// What is used at `at` as a fraction: so many parts, and how many parts are one unit.
+    /// The usage at `at` as a fraction: numerator and denominator.
     fn used_exactly(&self, limit: &Limit, at: Timestamp) -> (u128, u128) {
         match limit.algorithm() {
             Algorithm::Window(calendar) => (self.count_in(window_at(calendar, at)), 1),
@@ -161,7 +161,7 @@ impl Log {
         refills(limit).then(|| first_moment(at, |at| self.used(limit, at) == 0))
     }
 
-    /// When the limit is whole again, from `at` on.
+    /// When the limit resets, from `at` on.
     pub(super) fn resets_at(&self, limit: &Limit, at: Timestamp) -> Timestamp {
         match limit.algorithm() {
             Algorithm::Window(calendar) => window_at(calendar, at).1,
@@ -212,8 +212,7 @@ pub(super) fn slot_life(limit: &Limit) -> Option<Span> {
     }
 }
 
-/// The first moment from `from` on at which something holds that goes on holding once it does: strides that double,
-/// then halving.
+/// The first time from `from` on at which a monotonic condition holds: doubling steps, then bisection.
 fn first_moment(from: Timestamp, holds: impl Fn(Timestamp) -> bool) -> Timestamp {
     if holds(from) {
         return from;

@@ -1,11 +1,11 @@
-//! What is right, written to be read rather than to be fast.
+//! The reference model: simple instead of fast.
 //!
-//! The model keeps a log of everything that was booked and corrected, and derives each answer from it by replaying: a
-//! window is the sum of what was booked in it, a bucket a fraction replayed exactly, a time to come back is searched
-//! for by asking "does it fit then?". It shares the engine's public types, and none of its arithmetic.
+//! The model logs every booking and correction and computes each answer by replaying the log. A window is the sum of its
+//! bookings, a bucket an exact fraction, and `retry_at` is searched for by trying times. It shares the engine's public
+//! types and none of its arithmetic.
 //!
-//! What a new rate means: an account is brought along by each change, at the rates of whoever makes it. So the time since the last
-//! change counts at the rate of whoever asks, and the time before it stays as it was settled.
+//! When a rate changes, the time before the account's last change counts at the old rate, and the time since then at the
+//! rate of the current operation.
 
 mod account;
 mod log;
@@ -22,24 +22,24 @@ use tollway_core::{AccountKey, Action, Charge, Operation, Outcome, Refusal, Sett
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     accounts: BTreeMap<AccountKey, Account>,
-    /// The newest clock reading ever: what could have been forgotten by then may have been.
+    /// The newest clock reading: accounts that expired by then may have been dropped.
     newest: Timestamp,
 }
 
 impl Model {
-    /// A model of a store that nobody has used.
+    /// A model of an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What a right store answers to the operation when its clock shows `clock`.
+    /// The answer of a correct store to the operation at the clock reading `clock`.
     pub fn apply(&mut self, operation: &Operation, clock: Timestamp) -> Outcome {
         self.newest = self.newest.max(clock);
         let charges = &*operation.charges;
         if let Err(refusal) = check_charges(charges) {
             return Outcome::Refused(refusal);
         }
-        // Worked out on copies, so that whatever was not granted cannot have left a trace.
+        // Works on copies, so that a denied operation leaves no trace.
         let mut accounts: Vec<Account> = charges.iter().map(|charge| self.account_of(charge)).collect();
         let (outcome, changed) = apply(charges, &mut accounts, &operation.action, clock)
             .unwrap_or_else(|refusal| (Outcome::Refused(refusal), false));
@@ -53,11 +53,11 @@ impl Model {
         outcome
     }
 
-    /// Whether the answer may depend on when the store forgets an account that is as good as new.
+    /// Whether the answer may depend on when the store drops an expired account.
     ///
-    /// It may forget early or late. That shows when the clock then goes back, when a permit comes back to an account
-    /// that could have undone its booking or known its reset, or when somebody asks at a lower rate, by which the account would
-    /// not be as good as new. Both answers are right, so the suite does not ask.
+    /// The store may drop it at once or later. The difference is visible if the clock then goes back, if a returned permit
+    /// could have been undone or was granted before a reset, or if the rate is lower now. Both answers are correct, so the
+    /// suite skips such operations.
     pub fn unclear(&self, operation: &Operation, clock: Timestamp) -> bool {
         let newest = self.newest.max(clock);
         let refunded = match &operation.action {

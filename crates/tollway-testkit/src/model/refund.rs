@@ -1,4 +1,4 @@
-//! Settling, returning, done and renew, by the model.
+//! Settle, return, done and renew in the model.
 
 use tollway_core::bounds::{REFUND_REMEMBERED, REFUNDS_MAX};
 use tollway_core::{Algorithm, Booking, Charge, Cost, Limit, PermitId, Refusal, Settled, Span, Timestamp};
@@ -49,7 +49,7 @@ pub(super) fn give_back(
     if whole { Settled::Whole } else { Settled::Partly }
 }
 
-/// Frees the permit's slots; says whether it still held one.
+/// Frees the permit's slots. Returns whether it still held one.
 pub(super) fn done(charges: &[Charge], accounts: &mut [Account], permit: PermitId, clock: Timestamp) -> bool {
     let mut held = false;
     for (charge, account) in charges.iter().zip(accounts) {
@@ -63,7 +63,7 @@ pub(super) fn done(charges: &[Charge], accounts: &mut [Account], permit: PermitI
     held
 }
 
-/// Keeps all of the permit's slots, or, if one is lost, none.
+/// Extends all of the permit's slots, or none if one has expired.
 pub(super) fn renew(charges: &[Charge], accounts: &mut [Account], permit: PermitId, now: Timestamp) -> bool {
     for (charge, account) in charges.iter().zip(accounts) {
         for limit in charge.policy.limits() {
@@ -81,7 +81,7 @@ fn holds((holder, until): &(PermitId, Timestamp), permit: PermitId, now: Timesta
     *holder == permit && *until > now
 }
 
-/// The answer if nothing is to change: reset since, refunded before, or too many refunds to remember.
+/// The answer if nothing must change: reset since, refunded before, or too many refunds to remember.
 fn unchanged_answer(
     charges: &[Charge],
     accounts: &mut [Account],
@@ -112,9 +112,9 @@ fn unchanged_answer(
     None
 }
 
-/// Corrects every limit of an account; says whether all could be.
+/// Corrects every limit of an account. Returns whether all could be corrected.
 ///
-/// `keep_buckets`: the place still lies ahead and others are booked on top of it, so what a bucket gave stays spent.
+/// `keep_buckets`: the booking is still ahead and later ones rely on its units, so buckets stay debited.
 fn correct(
     charge: &Charge,
     account: &mut Account,
@@ -156,7 +156,7 @@ fn correct(
     whole
 }
 
-/// Whether a whole burst has refilled in this time: then nothing of the permit is used any more.
+/// Whether a whole burst has refilled in this time, so that the permit's units no longer count.
 fn refilled_since(limit: &Limit, period: Span, age: Span) -> bool {
     let product = |one: u64, other: u64| u128::from(one) * u128::from(other);
     product(age.as_micros(), limit.amount()) > product(limit.capacity(), period.as_micros())

@@ -1,4 +1,4 @@
-//! Taking and beginning, by the model.
+//! Take and begin in the model.
 
 use smallvec::SmallVec;
 use tollway_core::bounds::{CALL_ID_REMEMBERED, CALL_IDS_MAX};
@@ -23,7 +23,7 @@ pub(super) fn take(
     let Some(id) = &terms.call else { return decide(charges, accounts, terms, now) };
     let keeper = first_in_key_order(charges);
     let asked = asked(charges);
-    // An id is forgotten by the time of the account that keeps it.
+    // An id expires by the time of the account that remembers it.
     let live = |call: &&Call| call.expires > now;
     if let Some(known) = accounts[keeper].calls.iter().filter(live).find(|call| call.id == *id) {
         if known.asked != asked {
@@ -56,7 +56,7 @@ pub(super) fn take(
     Ok(taken)
 }
 
-/// Free while the permit is good; too late, a second take under an id made of the permit.
+/// Costs nothing while the permit is good. Too late, it takes again under an id made of the permit.
 pub(super) fn begin(
     charges: &[Charge],
     accounts: &mut [Account],
@@ -84,7 +84,7 @@ pub(super) fn begin(
     Ok((Begun::Again(decision), changed))
 }
 
-/// A permit that kept its slots by renewing them is good until its windows end.
+/// A permit that renewed its slots is good until its windows end.
 fn still_good(charges: &[Charge], accounts: &[Account], booking: &Booking, now: Timestamp) -> bool {
     let good = |charge: &Charge, account: &Account, limit: &Limit| match limit.algorithm() {
         Algorithm::Concurrency { .. } => {
@@ -145,16 +145,16 @@ fn with_readings(decision: Decision, charges: &[Charge], accounts: &[Account], t
     Decision { charges, ..decision }
 }
 
-/// A moment, and the limit that had to be waited for.
+/// The time of a booking, and the limit that delayed it.
 struct BookingTime {
     at: Timestamp,
     charge: usize,
     limit: usize,
 }
 
-/// The earliest moment that suits all limits of the enforced charges, not before any of their frontiers.
+/// The earliest time that fits all limits of the enforced charges, not before any of their frontiers.
 ///
-/// Rounds, because the moment that one limit wants can lie in the edge of another.
+/// It repeats, because the time one limit needs can fall into the edge of another.
 fn find_booking(charges: &[Charge], accounts: &[Account], now: Timestamp) -> BookingTime {
     let mut place = BookingTime { at: now, charge: 0, limit: 0 };
     let enforced =
@@ -188,7 +188,7 @@ fn delay_past(place: &mut BookingTime, charge_index: usize, charge: &Charge, acc
     }
 }
 
-/// Books the charge's cost at the place: now, or ahead, and then remembered for one undo.
+/// Books the charge's cost now or ahead. A booking ahead is remembered for one undo.
 fn book(
     charge: &Charge,
     account: &mut Account,
@@ -227,7 +227,7 @@ fn book(
     good_until
 }
 
-/// A shadow is judged by itself, now.
+/// Decides a shadow policy by itself, now.
 fn shadow_grants(charge: &Charge, account: &Account, now: Timestamp) -> bool {
     if refuse_above_limit(charge).is_err() {
         return false;
@@ -237,7 +237,7 @@ fn shadow_grants(charge: &Charge, account: &Account, now: Timestamp) -> bool {
     place.at <= now
 }
 
-/// What every limit shows now, or at the frontier if that lies ahead.
+/// A reading of every limit: now, or at the frontier if that is later.
 pub(super) fn read_all(
     charges: &[Charge],
     accounts: &[Account],
@@ -278,7 +278,7 @@ fn books_ahead(charge: &Charge) -> bool {
     })
 }
 
-/// What is asked, whatever the order of the charges.
+/// The charges in a fixed order.
 fn asked(charges: &[Charge]) -> Vec<Asked> {
     let of_charge = |charge: &Charge| {
         let amounts = charge.amounts().map(|(limit, amount)| (limit.identity(), amount)).collect();
@@ -289,7 +289,7 @@ fn asked(charges: &[Charge]) -> Vec<Asked> {
     asked
 }
 
-/// The charge whose account remembers what belongs to all of them.
+/// The charge whose account remembers the ids and refunds of the operation.
 pub(super) fn first_in_key_order(charges: &[Charge]) -> usize {
     (0..charges.len()).min_by_key(|index| charges[*index].key()).unwrap_or(0)
 }

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_anothers_is_noticed_also_if_the_other_is_a_redis() {
+    fn port_taken_by_another_redis_is_detected() {
         let other = RedisServer::start();
         assert!(!starts_on(other.port()));
         let stranger = TcpListener::bind("127.0.0.1:0").unwrap();

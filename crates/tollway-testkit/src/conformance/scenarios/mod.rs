@@ -1,4 +1,4 @@
-//! Scenarios with names: one idea each, readable without the rest.
+//! Named scenarios, one idea each.
 //!
 //! Each answer is asserted here and compared with the model as well.
 
