@@ -256,7 +256,7 @@ fn processes_in(folder: &Path) -> Vec<String> {
     entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(|pid| runs_there(pid)).collect()
 }
 
-/// Those who noticed that they are to end need a moment for it.
+/// Waits a moment: processes need time to end after the signal.
 fn expect_nothing_left(folders: &[PathBuf]) {
     for folder in folders {
         let left = || folder.exists() || !processes_in(folder).is_empty();

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tollway_core::{Clock, Name, Policy, Span, Store};
-use tollway_memory::{FileStore, ACCOUNTS_DEFAULT, MemoryStore, SystemClock, WallClock};
+use tollway_memory::{ACCOUNTS_DEFAULT, FileStore, MemoryStore, SystemClock, WallClock};
 
 use crate::bound_charges::BoundCharges;
 use crate::bound_policy::{BoundPolicy, BoundRef};

@@ -28,7 +28,7 @@ pub(super) struct Entry {
 }
 
 /// A bucket refilled at this rate until then, since the span before it. Each change of an account ends a span: what has refilled
-/// by then is settled at the rate of whoever makes the change, and another rate counts from then on.
+/// by then counts at the rate of that change, and another rate counts from then on.
 #[derive(Clone, Copy, Debug)]
 struct RefillSpan {
     until: Timestamp,
@@ -112,7 +112,7 @@ impl Log {
     }
 
     /// Replayed exactly, in units times microseconds of the period: each microsecond takes `amount` of them away, that of
-    /// its span, and after the last span that of whoever asks.
+    /// its span, and after the last span the given one.
     fn bucket(&self, period: Span, amount: u64, at: Timestamp) -> u128 {
         let mut used = 0u128;
         let mut as_of = Timestamp::EPOCH;
@@ -137,7 +137,7 @@ impl Log {
         drained
     }
 
-    /// The first moment from `from` on at which `amount` fits and no edge is touched, if nobody takes before.
+    /// The first time from `from` on at which `amount` fits outside the edges, without a take before.
     pub(super) fn earliest(&self, limit: &Limit, amount: u64, from: Timestamp, edge: Span) -> Timestamp {
         let fits = first_moment(from, |at| self.fits(limit, amount, at));
         let calendar = match limit.algorithm() {

@@ -84,13 +84,13 @@ fn black_hole_accepts_connections_and_drops_bytes() {
     proxy.set(Fault::Blackhole);
     let mut during = connect(&proxy);
     for client in [&mut before, &mut during] {
-        client.write_all(b"anybody?").unwrap();
+        client.write_all(b"delayed!").unwrap();
         expect_silence(client);
     }
     assert_eq!(echo.received(), 5);
     proxy.clear();
-    hear(&mut before, b"anybody?");
-    hear(&mut during, b"anybody?");
+    hear(&mut before, b"delayed!");
+    hear(&mut during, b"delayed!");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn refuse_affects_only_new_connections() {
     let proxy = FaultProxy::to(echo.addr);
     let mut before = connect(&proxy);
     proxy.set(Fault::Refuse);
-    let refused = TcpStream::connect(proxy.addr()).expect_err("nobody listens");
+    let refused = TcpStream::connect(proxy.addr()).expect_err("the port is closed");
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     say(&mut before, b"still here");
     proxy.clear();
@@ -200,8 +200,8 @@ fn lost_reply_follows_an_applied_request() {
 
 #[test]
 fn unreachable_server_resets_the_connection() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let proxy = FaultProxy::to(nobody);
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let proxy = FaultProxy::to(closed);
     expect_reset(&mut connect(&proxy));
     assert_eq!(proxy.counts().not_connected, 1);
 }
@@ -219,7 +219,7 @@ fn dropped_proxy_leaves_no_threads() {
         drop(proxy);
         assert_eq!(threads_named(&format!("fault-{}", addr.port())), 0);
         expect_end(&mut client);
-        TcpStream::connect(addr).expect_err("nobody listens any more");
+        TcpStream::connect(addr).expect_err("the port is closed");
     }
 }
 

@@ -28,7 +28,7 @@ fn caught_by_sequences(bug: Bug) -> Failure {
 /// can tell: every scenario and every sequence is right with this bug.
 #[test]
 fn check_then_add_is_caught_by_threads() {
-    let failure = rounds(&rig(Bug::CheckThenAdd), 200).expect_err("nobody noticed check-then-add");
+    let failure = rounds(&rig(Bug::CheckThenAdd), 200).expect_err("check-then-add is caught");
     assert!(failure.message.contains("A-"), "{failure}");
 }
 
