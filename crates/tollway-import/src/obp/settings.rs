@@ -100,7 +100,9 @@ impl Settings {
             note("the config contains the password of Redis; restrict access: chmod 600 tollway.toml");
         }
         if !self.enabled {
-            note("use_consumer_limits is false: no consumer is limited until the config says `enabled = true`");
+            note(
+                "use_consumer_limits is false: no consumer is limited until the config says `enabled = true`",
+            );
         }
         let stores = self.truststore.is_some() || self.keystore.is_some();
         match (self.tls, stores) {

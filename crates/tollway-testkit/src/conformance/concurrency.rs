@@ -47,7 +47,7 @@ const THREADS: [u64; 4] = [2, 4, 8, 16];
 /// How often each thread asks in a round.
 const CALLS: u64 = 24;
 
-/// Runs so many rounds of threads on each kind of limit, with a clock that stands still, one that steps, and one that strays.
+/// Runs `count` rounds of threads on each kind of limit, with a clock that stands still, one that steps, and one that strays.
 pub fn rounds(rig: &dyn Rig, count: u64) -> Result<Report, Failure> {
     let mut report = Report::default();
     for round in 0..count {

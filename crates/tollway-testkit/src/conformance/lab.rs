@@ -36,7 +36,7 @@ impl<'r> Lab<'r> {
         Policy::new(&fresh_name(), limits).expect("the scenario's limits are right")
     }
 
-    /// Sets the clock to so many seconds after the start.
+    /// Sets the clock to this many seconds after the start.
     pub(super) fn at(&self, secs: u64) {
         self.set(at(secs));
     }

@@ -14,20 +14,20 @@ use super::{Counts, Fault};
 use crate::Random;
 use crate::servers::until;
 
-/// So many connections; more are reset.
+/// The most connections; more are reset.
 const MOST_PAIRS: usize = 1_024;
 
 /// A server on this machine takes a connection faster than this, or not at all.
 const CONNECTS_WITHIN: Duration = Duration::from_secs(1);
 
-/// What a proxy can be told. It answers when it has done it.
+/// A command for the thread. It answers when the command is done.
 pub(super) enum Command {
     Set(Option<Fault>, SyncSender<()>),
     Count(SyncSender<Counts>),
     Stop,
 }
 
-/// All that the thread has.
+/// The state of the thread.
 pub(super) struct Relay {
     pub(super) listener: Option<TcpListener>,
     pub(super) addr: SocketAddr,
@@ -54,7 +54,7 @@ impl Relay {
         }
     }
 
-    /// Does what it was told. False is the end.
+    /// Runs the waiting commands. Returns false at the end.
     fn obey(&mut self) -> bool {
         while let Ok(command) = self.commands.try_recv() {
             match command {
@@ -97,7 +97,7 @@ impl Relay {
         self.pairs.retain(|pair| !pair.is_over());
     }
 
-    /// Waits until something can be done, and tells for which pairs.
+    /// Waits until something can be done. Returns for which pairs.
     fn wait(&mut self) -> Vec<bool> {
         let now = now();
         let mut fds = vec![PollFd::new(&self.bell, PollFlags::IN)];
@@ -134,7 +134,7 @@ impl Relay {
         ready
     }
 
-    /// Takes all connections that wait to be taken.
+    /// Accepts all waiting connections.
     fn accept(&mut self) {
         if !self.wire.accepts() {
             return;
