@@ -1,6 +1,6 @@
-//! A line: all meters of one policy for one subject, and the place up to which they are booked.
+//! An account: the state of one policy for one subject. It holds the meters and the end of the queue.
 //!
-//! This is what a store keeps, locks and writes: one line per (policy, subject).
+//! A store reads, locks and writes whole accounts, one per (policy, subject).
 
 use serde::{Deserialize, Serialize};
 
@@ -9,40 +9,42 @@ use crate::bounds::{CALL_IDS_MAX, ORPHANS_MAX, REFUNDS_MAX};
 use crate::meters::Meters;
 use crate::{CallId, PermitId, Policy, Timestamp};
 
-/// All meters of one policy for one subject.
+/// The state of one policy for one subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
     /// The newest clock reading that a change has recorded (I7).
     pub seen: Timestamp,
-    /// When the line is as good as new: a store may forget it from then on, and not before (I6).
+    /// When the account equals a fresh one. A store may delete it from then on, not before (I6).
     pub expires: Timestamp,
     /// One meter per limit, in the policy's order, all as of [`Account::as_of`].
     pub meters: Meters,
-    /// What most lines do not have.
+    /// State that most accounts do not need.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra: Option<Box<Extra>>,
 }
 
-/// What most lines do not have.
+/// The parts of an account that most accounts do not need.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Extra {
-    /// The place of the last booking. Nobody waits ahead unless it lies after now.
+    /// The time of the last booking. The queue is empty unless it is later than now.
     pub frontier: Timestamp,
     /// The limit that made the last booking wait, by its index in the policy.
     pub frontier_limit: u8,
     /// The state before the last booking, while nothing has changed since.
     pub undo: Option<Undo>,
-    /// Callers' ids that count once.
+    /// Granted takes by the caller's id, so that a repeated one counts once.
     pub calls: Vec<RememberedCall>,
-    /// Permits that were settled or returned over a protocol in which that could be repeated.
+    /// Permits settled or returned over a protocol that can repeat a message.
     pub refunds: Vec<Refund>,
-    /// Meters of limits that this policy does not name, but another process or an earlier file did.
+    /// Meters of limits that this policy lacks but another process's or an earlier config has.
     pub orphans: Vec<Orphan>,
-    /// When the line was last reset; permits granted before settle nothing.
-    pub epoch: Timestamp,
-    /// Until when a permit from before the reset could still matter.
-    pub epoch_expires: Timestamp,
+    /// When the account was last reset. Permits granted before then cannot be settled.
+    #[serde(rename = "epoch")]
+    pub reset_at: Timestamp,
+    /// When the last permit granted before the reset expires.
+    #[serde(rename = "epoch_expires")]
+    pub reset_expires: Timestamp,
 }
 
 /// The state before the last booking.
@@ -52,11 +54,11 @@ pub struct Undo {
     pub permit: PermitId,
     /// The meters before it.
     pub meters: Meters,
-    /// What they were as of.
+    /// The time they were as of.
     pub as_of: Timestamp,
     /// The frontier before it.
     pub frontier: Timestamp,
-    /// And the limit that had set it.
+    /// The limit that set that frontier.
     pub frontier_limit: u8,
 }
 
@@ -65,15 +67,15 @@ pub struct Undo {
 pub struct RememberedCall {
     /// The caller's id.
     pub id: CallId,
-    /// What was asked, so that the same id with another cost is noticed.
+    /// A hash of the charges, to detect the same id with other charges.
     pub asked: u64,
-    /// What was answered.
+    /// The grant.
     pub grant: RememberedGrant,
-    /// Until when the id counts once.
+    /// Until when the id is remembered.
     pub expires: Timestamp,
 }
 
-/// What was answered to a take under a caller's id.
+/// The grant of a take under a caller's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields of `Booking` and `Decision` of the same names")]
 pub struct RememberedGrant {
@@ -90,33 +92,33 @@ pub struct RememberedGrant {
 pub struct Refund {
     /// The permit.
     pub permit: PermitId,
-    /// Until when a second refund would still count.
+    /// Until when a second refund of it could have an effect.
     pub expires: Timestamp,
 }
 
-/// A meter without its limit, kept until it is as good as new.
+/// A meter whose limit the policy no longer has, kept until it equals a fresh one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Orphan {
     /// The meter.
     pub meter: Meter,
-    /// What it is as of.
+    /// The time it is as of.
     pub as_of: Timestamp,
-    /// When it is as good as new.
+    /// When it equals a fresh one.
     pub expires: Timestamp,
 }
 
 impl Account {
-    /// A line that nobody has touched.
+    /// A fresh account: nothing taken.
     pub fn new(policy: &Policy) -> Self {
         Self { meters: policy.limits().iter().map(|limit| limit.fresh_meter()).collect(), ..Self::default() }
     }
 
-    /// What the meters are as of: the last change, or the last booking if that lies later.
+    /// The time the meters are as of: the last change, or the last booking if that is later.
     pub fn as_of(&self) -> Timestamp {
         self.seen.max(self.frontier())
     }
 
-    /// The place of the last booking: nobody waits ahead unless it lies after now.
+    /// The time of the last booking. The queue is empty unless it is later than now.
     #[inline]
     pub fn frontier(&self) -> Timestamp {
         self.extra.as_ref().map_or(Timestamp::EPOCH, |extra| extra.frontier)
@@ -127,7 +129,7 @@ impl Account {
         self.extra.as_ref().map_or(0, |extra| usize::from(extra.frontier_limit))
     }
 
-    /// Whether the meters are those of `policy`, in its order and of its kinds.
+    /// Whether the meters match the limits of `policy` in order and kind.
     #[inline]
     pub(crate) fn fits(&self, policy: &Policy) -> bool {
         let limits = policy.limits();
@@ -135,8 +137,8 @@ impl Account {
             && self.meters.iter().zip(limits).all(|(meter, limit)| limit.owns(meter))
     }
 
-    /// Makes the meters those of `policy`, in its order. Without effect unless the policy's limits have changed, or a meter
-    /// is of another kind than its limit: that one is replaced by a fresh one.
+    /// Rearranges the meters to match the limits of `policy`, if they do not.
+    /// A meter of another kind than its limit is replaced by a fresh one.
     pub(crate) fn fit(&mut self, policy: &Policy) {
         if !self.fits(policy) {
             self.refit(policy);
@@ -160,7 +162,7 @@ impl Account {
             let found = left.iter().position(|orphan| orphan.meter.identity == limit.identity());
             let found = found.map(|index| left.swap_remove(index)).filter(|orphan| limit.owns(&orphan.meter));
             let meter = found.map(|mut orphan| {
-                // Slots end when they say, and are held by the clock, not by the line.
+                // Slots carry their own expiry, so they need no advance.
                 if !limit.has_slots() {
                     limit.advance(&mut orphan.meter, orphan.as_of, as_of);
                 }
@@ -169,7 +171,7 @@ impl Account {
             meters.push(meter.unwrap_or_else(|| limit.fresh_meter()));
         }
         left.retain(|orphan| orphan.expires > as_of && !policy.forgets());
-        // Those that would have counted longest are kept.
+        // Keeps the meters that expire last.
         left.sort_unstable_by_key(|orphan| std::cmp::Reverse(orphan.expires));
         left.truncate(ORPHANS_MAX);
         self.meters = meters.into_iter().collect();
@@ -179,19 +181,19 @@ impl Account {
         self.drop_empty_extra();
     }
 
-    /// Notes a debit at `now`: the clock reading, and when the meters will be as good as new.
+    /// Records a debit at `now`; `meters_expire` is when every meter equals a fresh one.
     #[inline]
-    pub(crate) fn changed(&mut self, now: Timestamp, meters_expire: Timestamp, policy: &Policy) {
+    pub(crate) fn record_debit(&mut self, now: Timestamp, meters_expire: Timestamp, policy: &Policy) {
         self.seen = now;
         self.expires = meters_expire.max(now);
         if self.extra.is_some() {
             self.drop_undo();
-            self.note_expiry(policy);
+            self.update_expiry(policy);
         }
     }
 
-    /// Records a clock reading, and brings the meters along.
-    pub(crate) fn bring_to(&mut self, policy: &Policy, now: Timestamp) {
+    /// Records a clock reading and advances the meters to it.
+    pub(crate) fn advance_to(&mut self, policy: &Policy, now: Timestamp) {
         let as_of = self.as_of();
         self.seen = self.seen.max(now);
         let to = self.as_of();
@@ -200,15 +202,15 @@ impl Account {
         }
     }
 
-    /// Notes when the line will be as good as new. The last step of every change.
-    pub(crate) fn note_expiry(&mut self, policy: &Policy) {
-        self.expires = self.good_as_new_at(policy);
+    /// Recomputes when the account equals a fresh one. The last step of every change.
+    pub(crate) fn update_expiry(&mut self, policy: &Policy) {
+        self.expires = self.fresh_at(policy);
     }
 
-    /// A rate that was lowered since the last change refills later than was thought then: keeps the line for longer (I6),
-    /// and says whether it did.
-    pub(crate) fn keep_longer(&mut self, policy: &Policy) -> bool {
-        let expires = self.good_as_new_at(policy);
+    /// Moves the expiry later if the policy's rate was lowered since the last change: the meters refill later now.
+    /// Returns whether it moved.
+    pub(crate) fn extend_expiry(&mut self, policy: &Policy) -> bool {
+        let expires = self.fresh_at(policy);
         let longer = expires > self.expires && self.expires > Timestamp::EPOCH;
         if longer {
             self.expires = expires;
@@ -216,15 +218,15 @@ impl Account {
         longer
     }
 
-    fn good_as_new_at(&self, policy: &Policy) -> Timestamp {
+    fn fresh_at(&self, policy: &Policy) -> Timestamp {
         let as_of = self.as_of();
         let meters = self.meters.iter().zip(policy.limits());
-        let meters = meters.map(|(meter, limit)| limit.good_as_new_at(meter, as_of)).max();
-        // Never before what it has seen: a clock that went back must not find a window new that has passed (I7).
+        let meters = meters.map(|(meter, limit)| limit.fresh_at(meter, as_of)).max();
+        // Not before `seen`: a clock that goes back must not reopen a window that has ended.
         let own = meters.unwrap_or(Timestamp::EPOCH).max(as_of);
         match &self.extra {
             None => own,
-            Some(extra) => own.max(extra.forgettable_at()),
+            Some(extra) => own.max(extra.expires_at()),
         }
     }
 
@@ -232,7 +234,7 @@ impl Account {
         self.extra.get_or_insert_default()
     }
 
-    /// Something else has changed since the last booking; and nobody stands in a line that lies behind.
+    /// Drops the undo of the last booking, and the frontier if it has passed: the queue is empty.
     pub(crate) fn drop_undo(&mut self) {
         let seen = self.seen;
         if let Some(extra) = &mut self.extra {
@@ -250,14 +252,14 @@ impl Account {
         }
     }
 
-    /// When the line was last reset.
-    pub(crate) fn epoch(&self) -> Timestamp {
-        self.extra.as_ref().map_or(Timestamp::EPOCH, |extra| extra.epoch)
+    /// When the account was last reset.
+    pub(crate) fn reset_at(&self) -> Timestamp {
+        self.extra.as_ref().map_or(Timestamp::EPOCH, |extra| extra.reset_at)
     }
 }
 
 impl Extra {
-    /// The take that was granted under this id, if it still counts.
+    /// The grant under this id, if it is still remembered.
     pub(crate) fn call(&self, id: &CallId, now: Timestamp) -> Option<&RememberedCall> {
         self.calls.iter().find(|call| call.id == *id && call.expires > now)
     }
@@ -272,7 +274,7 @@ impl Extra {
         self.calls.push(call);
     }
 
-    /// Remembers that a permit was refunded; says whether this is the first time and there was room.
+    /// Remembers that a permit was refunded, unless it is remembered already or there is no room.
     pub(crate) fn remember_refund(&mut self, refund: Refund, now: Timestamp) -> RefundMemory {
         self.refunds.retain(|known| known.expires > now);
         if self.refunds.iter().any(|known| known.permit == refund.permit) {
@@ -285,16 +287,16 @@ impl Extra {
         RefundMemory::First
     }
 
-    /// When nothing of it matters any more.
-    pub(crate) fn forgettable_at(&self) -> Timestamp {
+    /// When the last of its entries expires.
+    pub(crate) fn expires_at(&self) -> Timestamp {
         let calls = self.calls.iter().map(|call| call.expires);
         let refunds = self.refunds.iter().map(|refund| refund.expires);
         let orphans = self.orphans.iter().map(|orphan| orphan.expires);
-        calls.chain(refunds).chain(orphans).chain([self.epoch_expires]).max().unwrap_or(Timestamp::EPOCH)
+        calls.chain(refunds).chain(orphans).chain([self.reset_expires]).max().unwrap_or(Timestamp::EPOCH)
     }
 }
 
-/// What came of remembering a refund.
+/// The result of remembering a refund.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RefundMemory {
     First,

@@ -1,4 +1,4 @@
-//! One operation on the lines it names: what every store calls while it holds them.
+//! Applies one operation to its accounts. Every store calls this while it holds them.
 
 use smallvec::SmallVec;
 
@@ -11,90 +11,96 @@ use crate::fingerprint::Fingerprint;
 use crate::store::{Begun, Outcome, Settled};
 use crate::{Account, Action, Booking, CallId, Charge, Operation, PermitId, Terms, Timestamp};
 
-/// What came of an operation, and whether the lines must be kept.
+/// The outcome of an operation, and whether the store must write the accounts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Applied {
-    /// What to answer.
+    /// The outcome to return.
     pub outcome: Outcome,
-    /// Whether a line has changed. If not, a store need not write, and must not create, any line.
+    /// Whether an account has changed. If not, the store must not create one and need not write any.
     pub changed: bool,
 }
 
-/// Applies one operation to the lines of its charges (`lines[i]` is that of `charges[i]`), at the store's time.
-pub fn apply(operation: &Operation, lines: &mut [Account], now: Timestamp) -> Applied {
-    let fitted = operation.charges.iter().zip(lines.iter()).all(|(charge, line)| line.fits(&charge.policy));
+/// Applies one operation at the store's time; `accounts[i]` is the account of `charges[i]`.
+pub fn apply(operation: &Operation, accounts: &mut [Account], now: Timestamp) -> Applied {
+    let fitted =
+        operation.charges.iter().zip(accounts.iter()).all(|(charge, account)| account.fits(&charge.policy));
     if !fitted {
-        return apply_to_changed_policy(operation, lines, now);
+        return apply_to_changed_policy(operation, accounts, now);
     }
-    apply_fitted(operation, lines, now)
+    apply_fitted(operation, accounts, now)
 }
 
-/// The limits of a policy have changed since a line was written: its meters are rearranged, and kept so only if the
-/// operation changes the line anyway.
+/// The limits of a policy have changed since an account was written. Rearranges the meters, and keeps that
+/// only if the operation changes the account anyway.
 #[cold]
-fn apply_to_changed_policy(operation: &Operation, lines: &mut [Account], now: Timestamp) -> Applied {
-    let before = lines.to_vec();
-    operation.charges.iter().zip(lines.iter_mut()).for_each(|(charge, line)| line.fit(&charge.policy));
-    let applied = apply_fitted(operation, lines, now);
+fn apply_to_changed_policy(operation: &Operation, accounts: &mut [Account], now: Timestamp) -> Applied {
+    let before = accounts.to_vec();
+    operation
+        .charges
+        .iter()
+        .zip(accounts.iter_mut())
+        .for_each(|(charge, account)| account.fit(&charge.policy));
+    let applied = apply_fitted(operation, accounts, now);
     let denied = matches!(&applied.outcome, Outcome::Decided(decision) if !decision.is_granted());
     if denied || !applied.changed {
-        // A denial may have made them live longer, and nothing else.
-        let longer = lines.iter().map(|line| line.expires).zip(before);
-        let longer: Vec<Account> =
-            longer.map(|(expires, line)| Account { expires: expires.max(line.expires), ..line }).collect();
-        lines.clone_from_slice(&longer);
+        // A denial may extend the expiry. Everything else stays as it was.
+        let expiries = accounts.iter().map(|account| account.expires).zip(before);
+        let extended: Vec<Account> = expiries
+            .map(|(expires, account)| Account { expires: expires.max(account.expires), ..account })
+            .collect();
+        accounts.clone_from_slice(&extended);
     }
     applied
 }
 
-fn apply_fitted(operation: &Operation, lines: &mut [Account], now: Timestamp) -> Applied {
+fn apply_fitted(operation: &Operation, accounts: &mut [Account], now: Timestamp) -> Applied {
     let refused = |refusal| Applied { outcome: Outcome::Refused(refusal), changed: false };
-    try_apply(operation, lines, now).unwrap_or_else(refused)
+    try_apply(operation, accounts, now).unwrap_or_else(refused)
 }
 
-fn try_apply(operation: &Operation, lines: &mut [Account], now: Timestamp) -> Result<Applied, Refusal> {
+fn try_apply(operation: &Operation, accounts: &mut [Account], now: Timestamp) -> Result<Applied, Refusal> {
     let charges = &*operation.charges;
     check_charges(charges)?;
     let (outcome, changed) = match &operation.action {
         Action::Take(terms) => {
-            let decision = take(charges, lines, terms, now)?;
+            let decision = take(charges, accounts, terms, now)?;
             let changed = match decision.outcome {
                 TakeOutcome::Granted(_) => changes(&decision),
-                TakeOutcome::Denied(_) => keep_longer(charges, lines),
+                TakeOutcome::Denied(_) => extend_expiry(charges, accounts),
             };
             (Outcome::Decided(decision), changed)
         }
         Action::Preview(terms) => {
-            let mut foreseen = lines.to_vec();
-            (Outcome::Decided(take(charges, &mut foreseen, terms, now)?), false)
+            let mut copies = accounts.to_vec();
+            (Outcome::Decided(take(charges, &mut copies, terms, now)?), false)
         }
         Action::Begin(booking, terms) => {
-            let begun = begin(charges, lines, *booking, terms, now)?;
+            let begun = begin(charges, accounts, *booking, terms, now)?;
             let changed = matches!(&begun, Begun::Again(decision) if changes(decision));
             (Outcome::Begun(begun), changed)
         }
         Action::Settle { booking, actual, remember } => {
-            let settled = settle(charges, lines, *booking, actual, *remember, now)?;
+            let settled = settle(charges, accounts, *booking, actual, *remember, now)?;
             (Outcome::Settled(settled), matches!(settled, Settled::Whole | Settled::Partly))
         }
         Action::Return { booking, remember } => {
-            let settled = give_back(charges, lines, *booking, *remember, now);
+            let settled = give_back(charges, accounts, *booking, *remember, now);
             (Outcome::Settled(settled), matches!(settled, Settled::Whole | Settled::Partly))
         }
         Action::Done(permit) => {
-            let held = done(charges, lines, *permit, now);
+            let held = done(charges, accounts, *permit, now);
             (Outcome::Done(held), held)
         }
         Action::Renew(permit) => {
-            let held = renew(charges, lines, *permit, now);
+            let held = renew(charges, accounts, *permit, now);
             (Outcome::Renewed(held), held)
         }
         Action::Peek => {
-            let now = lines.iter().fold(now, |now, line| now.max(line.seen));
-            (Outcome::Peeked(read_all(charges, lines, now)), false)
+            let now = accounts.iter().fold(now, |now, account| now.max(account.seen));
+            (Outcome::Peeked(read_all(charges, accounts, now)), false)
         }
         Action::Reset => {
-            reset(charges, lines, now);
+            reset(charges, accounts, now);
             (Outcome::Reset, true)
         }
     };
@@ -104,49 +110,49 @@ fn try_apply(operation: &Operation, lines: &mut [Account], now: Timestamp) -> Re
 /// A take, counted once if the caller gave it an id.
 fn take(
     charges: &[Charge],
-    lines: &mut [Account],
+    accounts: &mut [Account],
     terms: &Terms,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
-    let Some(call) = &terms.call else { return decide(charges, lines, terms, now) };
+    let Some(call) = &terms.call else { return decide(charges, accounts, terms, now) };
     let keeper = first_in_key_order(charges);
     let asked = fingerprint(charges);
-    let known_at = lines.iter().fold(now, |now, line| now.max(line.seen));
-    if let Some(extra) = lines.get(keeper).and_then(|line| line.extra.as_deref()) {
+    let known_at = accounts.iter().fold(now, |now, account| now.max(account.seen));
+    if let Some(extra) = accounts.get(keeper).and_then(|account| account.extra.as_deref()) {
         if let Some(known) = extra.call(call, known_at) {
             let grant = known.grant;
             return if known.asked != asked {
                 Err(Refusal::IdReused(call.to_string()))
-            } else if !holds_all_slots(charges, lines, grant.permit, known_at) {
+            } else if !holds_all_slots(charges, accounts, grant.permit, known_at) {
                 Err(Refusal::CallOver(call.to_string()))
             } else {
-                Ok(repeat(grant, charges, lines, terms, known_at))
+                Ok(repeat(grant, charges, accounts, terms, known_at))
             };
         }
         if !extra.has_room_for_call(known_at) {
             return Err(Refusal::TooManyIds);
         }
     }
-    let decision = decide(charges, lines, terms, now)?;
-    if let (Some(booking), Some((charge, line))) =
-        (decision.booking(), charges.get(keeper).zip(lines.get_mut(keeper)))
+    let decision = decide(charges, accounts, terms, now)?;
+    if let (Some(booking), Some((charge, account))) =
+        (decision.booking(), charges.get(keeper).zip(accounts.get_mut(keeper)))
     {
         let Booking { permit, granted_at, at, good_until } = *booking;
         let would_deny = decision.would_deny;
         let grant = RememberedGrant { permit, granted_at, at, good_until, would_deny };
         let expires = decision.now.plus(CALL_ID_REMEMBERED);
         let call = RememberedCall { id: call.clone(), asked, grant, expires };
-        line.bring_to(&charge.policy, decision.now);
-        line.extra_mut().remember_call(call, decision.now);
-        line.note_expiry(&charge.policy);
+        account.advance_to(&charge.policy, decision.now);
+        account.extra_mut().remember_call(call, decision.now);
+        account.update_expiry(&charge.policy);
     }
     Ok(decision)
 }
 
-/// Whether a permit still has every slot it was granted; true where there are none to have.
-fn holds_all_slots(charges: &[Charge], lines: &[Account], permit: PermitId, now: Timestamp) -> bool {
-    charges.iter().zip(lines).filter(|(charge, _)| !charge.policy.shadow()).all(|(charge, line)| {
-        let mut meters = charge.policy.limits().iter().zip(&*line.meters);
+/// Whether a permit still holds every slot it was granted; true for policies without slots.
+fn holds_all_slots(charges: &[Charge], accounts: &[Account], permit: PermitId, now: Timestamp) -> bool {
+    charges.iter().zip(accounts).filter(|(charge, _)| !charge.policy.shadow()).all(|(charge, account)| {
+        let mut meters = charge.policy.limits().iter().zip(&*account.meters);
         meters.all(|(limit, meter)| !limit.has_slots() || limit.holds_slot(meter, permit, now))
     })
 }
@@ -154,7 +160,7 @@ fn holds_all_slots(charges: &[Charge], lines: &[Account], permit: PermitId, now:
 fn repeat(
     grant: RememberedGrant,
     charges: &[Charge],
-    lines: &[Account],
+    accounts: &[Account],
     terms: &Terms,
     now: Timestamp,
 ) -> Decision {
@@ -162,55 +168,56 @@ fn repeat(
     let outcome = TakeOutcome::Granted(Booking { permit, granted_at, at, good_until });
     let mut decision = Decision { repeated: true, would_deny, ..Decision::new(now, outcome) };
     if terms.readings {
-        decision.charges = read_all(charges, lines, now);
+        decision.charges = read_all(charges, accounts, now);
     }
     decision
 }
 
-/// Free while the permit is good; too late, it takes again at the back of the line, once however often it is repeated.
+/// Costs nothing while the permit is good. Too late, it takes again at the back of the queue: once, however often
+/// it is repeated.
 fn begin(
     charges: &[Charge],
-    lines: &mut [Account],
+    accounts: &mut [Account],
     booking: Booking,
     terms: &Terms,
     now: Timestamp,
 ) -> Result<Begun, Refusal> {
-    let now = lines.iter().fold(now, |now, line| now.max(line.seen));
+    let now = accounts.iter().fold(now, |now, account| now.max(account.seen));
     if now < booking.at {
         return Ok(Begun::Early(booking.at.since(now)));
     }
-    if now < booking.good_until || still_good(charges, lines, booking, now) {
+    if now < booking.good_until || still_good(charges, accounts, booking, now) {
         return Ok(Begun::Now);
     }
     let second = CallId::of_second_take(booking.permit);
-    // It must not stand in its own way: the slots it held are free for it, if it is granted.
-    let before = lines.to_vec();
-    free_slots(charges, lines, booking.permit);
-    let taken = take(charges, lines, &Terms { call: Some(second), ..terms.clone() }, now);
+    // The permit's old slots must not block its second take. They are freed only if that is granted.
+    let before = accounts.to_vec();
+    free_slots(charges, accounts, booking.permit);
+    let taken = take(charges, accounts, &Terms { call: Some(second), ..terms.clone() }, now);
     if !taken.as_ref().is_ok_and(changes) {
-        lines.clone_from_slice(&before);
+        accounts.clone_from_slice(&before);
     }
     taken.map(Begun::Again)
 }
 
-/// A permit that holds slots may have kept them beyond the time it was granted for; then only its windows end it.
-fn still_good(charges: &[Charge], lines: &[Account], booking: Booking, now: Timestamp) -> bool {
+/// A permit may have renewed its slots beyond `good_until`; then only its windows end it.
+fn still_good(charges: &[Charge], accounts: &[Account], booking: Booking, now: Timestamp) -> bool {
     charges.iter().any(|charge| charge.policy.holds_slots())
-        && charges.iter().zip(lines).all(|(charge, line)| {
+        && charges.iter().zip(accounts).all(|(charge, account)| {
             let edge = charge.policy.edge();
-            charge.amounts().zip(&*line.meters).all(|((limit, amount), meter)| {
+            charge.amounts().zip(&*account.meters).all(|((limit, amount), meter)| {
                 amount == 0 || limit.still_good(meter, booking.permit, booking.at, now, edge)
             })
         })
 }
 
-/// A denial changes no meter. But a line whose rate was lowered since must not be forgotten as early as it says (I6).
-fn keep_longer(charges: &[Charge], lines: &mut [Account]) -> bool {
-    let mut longer = false;
-    for (charge, line) in charges.iter().zip(lines) {
-        longer |= line.keep_longer(&charge.policy);
+/// A denial changes no meter, but an account whose rate was lowered must live longer than it says.
+fn extend_expiry(charges: &[Charge], accounts: &mut [Account]) -> bool {
+    let mut extended = false;
+    for (charge, account) in charges.iter().zip(accounts) {
+        extended |= account.extend_expiry(&charge.policy);
     }
-    longer
+    extended
 }
 
 fn changes(decision: &Decision) -> bool {
@@ -235,21 +242,22 @@ fn check_charges(charges: &[Charge]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Which line keeps a take's id: the same one whatever the order in which the caller names the charges.
+/// Which account remembers a take's id: the same one for every order of the charges.
 pub(crate) fn first_in_key_order(charges: &[Charge]) -> usize {
     let keys =
         charges.iter().enumerate().map(|(index, charge)| ((charge.policy.name(), &charge.subject), index));
     keys.min().map_or(0, |(_, index)| index)
 }
 
-/// What was asked, whatever the order in which the caller names the charges.
+/// A hash of the charges, the same for every order of them.
 fn fingerprint(charges: &[Charge]) -> u64 {
     let mut in_key_order: SmallVec<[&Charge; 4]> = charges.iter().collect();
     in_key_order.sort_unstable_by_key(|charge| (charge.policy.name(), &charge.subject));
     let with_charge = |print: Fingerprint, charge: &&Charge| {
         let print = print.text(charge.policy.name().as_str()).text(charge.subject.as_str());
-        let charges = charge.amounts();
-        charges.fold(print, |print, (limit, amount)| print.number(limit.identity().into()).number(amount))
+        charge
+            .amounts()
+            .fold(print, |print, (limit, amount)| print.number(limit.identity().into()).number(amount))
     };
     in_key_order.iter().fold(Fingerprint::new(), with_charge).finish()
 }

@@ -1,4 +1,4 @@
-//! Every bound of the engine, in one place, each with its reason.
+//! Every bound of the engine, with its reason.
 //!
 //! All numbers stay below 2^53 so that a store whose only number is a double (Lua in Redis) keeps them exact.
 
@@ -10,13 +10,13 @@ pub const AMOUNT_MAX: u64 = 1_000_000_000_000_000;
 /// Where a count saturates when settles lift it above its limit; also the last timestamp (the year 2255).
 pub const COUNT_MAX: u64 = (1 << 53) - 1;
 
-/// The shortest period: a store's clock and a network make anything finer a fiction.
+/// The shortest period: a store's clock and the network cannot measure less.
 pub const PERIOD_MIN: Span = Span::from_millis(1);
 
 /// The longest period of a duration: a leap year.
 pub const PERIOD_MAX: Span = Span::from_days(366);
 
-/// The most slots a concurrency limit may have: they are held as a list, and a take looks at all of them.
+/// The most slots a concurrency limit may have: they are a list, and a take scans all of it.
 pub const SLOTS_MAX: u64 = 10_000;
 
 /// How long a slot lives after its grant unless the limit says `expires`.
@@ -40,22 +40,22 @@ pub const SUBJECT_BYTES_MAX: usize = 1_024;
 /// The longest id a caller may give a take, in bytes.
 pub const CALL_ID_BYTES_MAX: usize = 128;
 
-/// How many caller's ids one line remembers; a take with one more is refused.
+/// How many callers' ids one account remembers; a take with one more is refused.
 pub const CALL_IDS_MAX: usize = 1_024;
 
-/// How long a caller's id counts once.
+/// How long a caller's id is remembered.
 pub const CALL_ID_REMEMBERED: Span = Span::from_mins(10);
 
-/// How many refunded permits one line remembers; one more refund is dropped and counted.
+/// How many refunded permits one account remembers; one more refund is dropped and counted.
 pub const REFUNDS_MAX: usize = 1_024;
 
 /// How long a refund of a limit without windows is remembered.
 pub const REFUND_REMEMBERED: Span = Span::from_mins(10);
 
-/// How many meters of limits that the policy no longer names a line keeps until they are as good as new.
+/// How many meters of removed limits an account keeps until they expire.
 pub const ORPHANS_MAX: usize = 32;
 
-/// The longest wait a policy may allow, and so the farthest place in line.
+/// The longest wait a policy may allow, and so the length of the queue in time.
 pub const WAIT_MAX: Span = Span::from_days(1);
 
 /// The longest wait of a policy that does not say: ten minutes.
@@ -64,8 +64,8 @@ pub const WAIT_DEFAULT: Span = Span::from_mins(10);
 /// An edge is at most this part of its window (a twentieth).
 pub const EDGE_PART_OF_PERIOD: u64 = 20;
 
-/// How often the search for a time that suits all limits may be pushed on by one of them.
+/// The most rounds of the search for a time that fits all limits.
 pub const SEARCH_STEPS_MAX: usize = 1_024;
 
-/// The most limits of which a store keeps an amount that was set: all processes read all of them.
+/// The most settings a store keeps: every process reads all of them.
 pub const SETTINGS_MAX: usize = 1_024;

@@ -1,18 +1,18 @@
-//! What one call takes, per unit, resolved against the policy it is taken under.
+//! The cost of one call: an amount per unit of its policy.
 
 use smallvec::SmallVec;
 
 use crate::bounds::AMOUNT_MAX;
 use crate::{Name, Policy, nearest};
 
-/// The unit that a call always has: 1 unless given.
+/// The unit of every call: 1 unless given.
 pub const REQUESTS: &str = "requests";
 
 /// The amounts of one take, in the order of its policy's units. Made by [`Policy::cost`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cost(SmallVec<[u64; 2]>);
 
-/// Why amounts do not make a cost.
+/// Why amounts are not a valid cost.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CostError {
     /// A unit that no limit of the policy counts.
@@ -55,7 +55,7 @@ impl Cost {
 impl Policy {
     /// The cost of a call under this policy: the given amounts, one request unless given, nothing else.
     ///
-    /// Whether a limit could ever grant it is judged with the take, under the amounts then in force.
+    /// The take checks whether a limit can ever grant it, under the amounts then in force.
     pub fn cost<'a>(&self, amounts: impl IntoIterator<Item = (&'a str, u64)>) -> Result<Cost, CostError> {
         let start = self.default_cost().clone();
         amounts.into_iter().try_fold(start, |cost, (unit, amount)| self.cost_with(cost, unit, amount))
@@ -78,7 +78,7 @@ impl Policy {
         }
     }
 
-    /// The actual cost for a settle: what the permit took, with the given amounts in place of the reserved ones.
+    /// The actual cost for a settle: the permit's cost, with the given amounts replaced.
     pub fn actual_cost<'a>(
         &self,
         reserved: &Cost,

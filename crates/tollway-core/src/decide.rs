@@ -1,6 +1,6 @@
-//! The heart: one pure function that decides a take.
+//! Decides a take: a pure function of the charges, their accounts and the time.
 //!
-//! Everything else in Tollway makes this function atomic (stores), reachable (server, client) or useful (pipeline).
+//! Stores make it atomic; the server and the clients make it reachable.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -17,47 +17,46 @@ use crate::{Account, Booking, Charge, Cost, Limit, PermitId, Policy, Span, Terms
 
 /// Decides a take: all costs of all charges, or nothing.
 ///
-/// `lines[i]` is the line of `charges[i]`. On a grant the lines are those afterwards; otherwise they are untouched (I2,
-/// I3), but for meters of limits that the policy has changed.
+/// `accounts[i]` is the account of `charges[i]`. A grant debits the accounts. A denial leaves them untouched (I2, I3),
+/// except for meters of limits that the policy has changed.
 ///
-/// The search: from the latest frontier on, the earliest moment at which every limit has room. If that is now, the take
-/// is granted now. If it lies within `max_wait` and the take may book ahead, it is granted for then, and the line's
-/// frontier moves there. Else it is denied, and the moment is when to come back.
+/// The search finds the earliest time, from the latest frontier on, at which every limit has room. If that is now, the
+/// take is granted now. If it is within `max_wait` and the take may book ahead, it is granted for that time, and the
+/// frontier moves there. Otherwise the take is denied, and that time is `retry_at`.
 pub fn decide(
     charges: &[Charge],
-    lines: &mut [Account],
+    accounts: &mut [Account],
     terms: &Terms,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
-    if let ([charge], [line], None, false) = (charges, &mut *lines, &terms.call, terms.readings)
-        && let Some(granted) = grant_now(&charge.policy, charge.cost(), line, terms.permit, now)
+    if let ([charge], [account], None, false) = (charges, &mut *accounts, &terms.call, terms.readings)
+        && let Some(granted) = grant_now(&charge.policy, charge.cost(), account, terms.permit, now)
     {
         return Ok(granted.decision(terms.permit, granted.now));
     }
-    search(charges, lines, terms, now)
+    search(charges, accounts, terms, now)
 }
 
-/// The fast path: one policy, no id, and no wait. Also says whether the grant broke I1, which must raise an alarm.
+/// The fast path: one policy, no id, no wait. The flag says whether the grant broke I1, which must raise an alarm.
 ///
-/// If it is not that (a shadow, a policy whose limits have changed, a cost that can never be granted), nothing has
-/// changed, and [`decide`] or [`apply`](crate::apply) must be asked. A store in memory asks here first, because then
-/// nothing else is in the way.
+/// Returns `None`, with nothing changed, for anything else: a shadow, a policy whose limits have changed, a cost that
+/// can never be granted. The caller then uses [`decide`] or [`apply`](crate::apply).
 pub fn decide_fast(
     policy: &Policy,
     cost: &Cost,
-    line: &mut Account,
+    account: &mut Account,
     permit: PermitId,
     now: Timestamp,
 ) -> Option<(FastDecision, bool)> {
-    if let Some(Granting { now, good_until, over }) = grant_now(policy, cost, line, permit, now) {
+    if let Some(Granting { now, good_until, over }) = grant_now(policy, cost, account, permit, now) {
         return Some((FastDecision::Granted { now, good_until }, over));
     }
-    let denied = deny_now(policy, cost, line, now.max(line.seen))?;
-    line.keep_longer(policy);
+    let denied = deny_now(policy, cost, account, now.max(account.seen))?;
+    account.extend_expiry(policy);
     Some((denied, false))
 }
 
-/// What the debits of a grant have come to so far.
+/// The running result of a grant's debits.
 struct Granting {
     now: Timestamp,
     good_until: Timestamp,
@@ -75,35 +74,35 @@ impl Granting {
     }
 }
 
-/// Debits one policy if its queue is empty and every limit has room; nothing otherwise.
+/// Debits one policy if its queue is empty and every limit has room; otherwise changes nothing.
 #[inline]
 fn grant_now(
     policy: &Policy,
     cost: &Cost,
-    line: &mut Account,
+    account: &mut Account,
     permit: PermitId,
     now: Timestamp,
 ) -> Option<Granting> {
-    let now = now.max(line.seen);
-    if policy.shadow() || line.frontier() > now || !has_room(policy, cost, line, now) {
+    let now = now.max(account.seen);
+    if policy.shadow() || account.frontier() > now || !has_room(policy, cost, account, now) {
         return None;
     }
     let mut granting = Granting::new(now);
-    debit(policy, cost, line, permit, now, &mut granting);
+    debit(policy, cost, account, permit, now, &mut granting);
     Some(granting)
 }
 
-/// When one policy that has no room now will have it.
-fn deny_now(policy: &Policy, cost: &Cost, line: &Account, now: Timestamp) -> Option<FastDecision> {
-    if !line.fits(policy) {
+/// When a policy without room now has room.
+fn deny_now(policy: &Policy, cost: &Cost, account: &Account, now: Timestamp) -> Option<FastDecision> {
+    if !account.fits(policy) {
         return None;
     }
-    let mut found = Found::from(now);
-    found.not_before(0, line);
-    found.deny(policy, cost, line.as_of(), line.meters.iter(), now)
+    let mut earliest = EarliestFit::from(now);
+    earliest.not_before(0, account);
+    earliest.deny(policy, cost, account.as_of(), account.meters.iter(), now)
 }
 
-/// The same for meters without a line: they are the policy's, nobody stands in line, and they do not have room now.
+/// The same for bare meters: they match the policy, the queue is empty, and there is no room now.
 pub(crate) fn deny_meters(
     policy: &Policy,
     cost: &Cost,
@@ -111,124 +110,131 @@ pub(crate) fn deny_meters(
     meters: impl Iterator<Item = Meter> + Clone,
     now: Timestamp,
 ) -> Option<FastDecision> {
-    Found::from(now).deny(policy, cost, as_of, meters, now)
+    EarliestFit::from(now).deny(policy, cost, as_of, meters, now)
 }
 
 #[inline]
-fn has_room(policy: &Policy, cost: &Cost, line: &Account, now: Timestamp) -> bool {
-    let (as_of, edge) = (line.as_of(), policy.edge());
-    policy.limits().len() == line.meters.len()
-        && policy.amounts(cost).zip(&*line.meters).all(|((limit, amount), meter)| {
+fn has_room(policy: &Policy, cost: &Cost, account: &Account, now: Timestamp) -> bool {
+    let (as_of, edge) = (account.as_of(), policy.edge());
+    policy.limits().len() == account.meters.len()
+        && policy.amounts(cost).zip(&*account.meters).all(|((limit, amount), meter)| {
             limit.identity() == meter.identity
                 && amount <= limit.capacity()
                 && (amount == 0 || limit.earliest(meter, amount, as_of, now, edge) <= now)
         })
 }
 
-/// The general case: any number of policies, shadows among them, and callers who wait.
+/// The slow path: any number of policies, shadows and bookings.
 fn search(
     charges: &[Charge],
-    lines: &mut [Account],
+    accounts: &mut [Account],
     terms: &Terms,
     mut now: Timestamp,
 ) -> Result<Decision, Refusal> {
-    for (charge, line) in charges.iter().zip(lines.iter_mut()) {
-        now = now.max(line.seen);
-        line.fit(&charge.policy);
+    for (charge, account) in charges.iter().zip(accounts.iter_mut()) {
+        now = now.max(account.seen);
+        account.fit(&charge.policy);
         refuse_impossible(charge)?;
     }
-    let found = earliest_for_all(charges, lines, now);
-    let in_reach = found.settled && may_book(charges) && found.at.since(now) <= longest_wait(charges, terms);
-    let granted = found.at <= now || in_reach;
+    let earliest = earliest_for_all(charges, accounts, now);
+    let in_reach =
+        earliest.fits_all && may_book(charges) && earliest.at.since(now) <= longest_wait(charges, terms);
+    let granted = earliest.at <= now || in_reach;
     let mut decision = if granted {
-        grant_all(charges, lines, terms, &found, now)
+        grant_all(charges, accounts, terms, &earliest, now)
     } else {
-        let denial = Denial { retry_at: found.at, charge: found.charge, limit: found.limit };
+        let denial = Denial { retry_at: earliest.at, charge: earliest.charge, limit: earliest.limit };
         Decision::new(now, TakeOutcome::Denied(denial))
     };
     if terms.readings {
-        decision.charges = read_all(charges, lines, now);
+        decision.charges = read_all(charges, accounts, now);
     }
     Ok(decision)
 }
 
 fn grant_all(
     charges: &[Charge],
-    lines: &mut [Account],
+    accounts: &mut [Account],
     terms: &Terms,
-    found: &Found,
+    earliest: &EarliestFit,
     now: Timestamp,
 ) -> Decision {
     let mut granting = Granting::new(now);
     let mut would_deny = 0;
-    for (index, (charge, line)) in charges.iter().zip(lines.iter_mut()).enumerate() {
+    for (index, (charge, account)) in charges.iter().zip(accounts.iter_mut()).enumerate() {
         if charge.policy.shadow() {
-            would_deny |= judge_shadow(index, charge, line, terms, now);
-        } else if found.at > now {
-            book(charge, line, terms, found, &mut granting);
+            would_deny |= judge_shadow(index, charge, account, terms, now);
+        } else if earliest.at > now {
+            book(charge, account, terms, earliest, &mut granting);
         } else {
-            debit(&charge.policy, charge.cost(), line, terms.permit, now, &mut granting);
+            debit(&charge.policy, charge.cost(), account, terms.permit, now, &mut granting);
         }
     }
-    Decision { would_deny, ..granting.decision(terms.permit, found.at) }
+    Decision { would_deny, ..granting.decision(terms.permit, earliest.at) }
 }
 
-/// When the cost fits, and the limit that made it wait.
-struct Found {
+/// The earliest time at which the cost fits, and the limit that delays it.
+struct EarliestFit {
     at: Timestamp,
     charge: usize,
     limit: usize,
-    /// Whether it suits all limits. If the search was given up, it is only the earliest moment worth asking again.
-    settled: bool,
+    /// Whether it fits all limits at `at`. If the search gave up, `at` is only the earliest time worth a retry.
+    fits_all: bool,
 }
 
-/// The earliest moment from every frontier on at which all limits have room.
+/// The earliest time, from every frontier on, at which all limits have room.
 ///
-/// Each limit may push the moment on; once none does, it suits all. Without edges one round settles it, because a limit
-/// that has room keeps it until somebody takes; with edges a later moment can fall into another window's edge.
-fn earliest_for_all(charges: &[Charge], lines: &[Account], now: Timestamp) -> Found {
-    let mut found = Found::from(now);
-    for (index, (charge, line)) in charges.iter().zip(lines).enumerate() {
-        if !charge.policy.shadow() && charges_anything(&charge.policy, charge.cost()) {
-            found.not_before(index, line);
+/// Each limit may delay it; once none does, it fits all. Without edges one round suffices, because a limit with room
+/// keeps it until the next take. With edges a later time can fall into another window's edge.
+fn earliest_for_all(charges: &[Charge], accounts: &[Account], now: Timestamp) -> EarliestFit {
+    let mut earliest = EarliestFit::from(now);
+    for (index, (charge, account)) in charges.iter().zip(accounts).enumerate() {
+        if !charge.policy.shadow() && takes_anything(&charge.policy, charge.cost()) {
+            earliest.not_before(index, account);
         }
     }
-    found.settle(|found| {
-        for (index, (charge, line)) in charges.iter().zip(lines).enumerate() {
+    earliest.repeat_until_stable(|earliest| {
+        for (index, (charge, account)) in charges.iter().zip(accounts).enumerate() {
             if !charge.policy.shadow() {
-                found.push_on(index, &charge.policy, charge.cost(), line.as_of(), line.meters.iter());
+                earliest.delay_past(
+                    index,
+                    &charge.policy,
+                    charge.cost(),
+                    account.as_of(),
+                    account.meters.iter(),
+                );
             }
         }
     });
-    found
+    earliest
 }
 
-impl Found {
+impl EarliestFit {
     fn from(at: Timestamp) -> Self {
-        Self { at, charge: 0, limit: 0, settled: false }
+        Self { at, charge: 0, limit: 0, fits_all: false }
     }
 
-    /// Goes round until nothing pushes the moment on any more.
-    fn settle(&mut self, mut round: impl FnMut(&mut Self)) {
+    /// Repeats the round until nothing delays the time any more.
+    fn repeat_until_stable(&mut self, mut round: impl FnMut(&mut Self)) {
         for _ in 0..SEARCH_STEPS_MAX {
             let before = self.at;
             round(self);
             if self.at == before {
-                self.settled = true;
+                self.fits_all = true;
                 return;
             }
         }
     }
 
-    /// Nobody comes before those who stand in line.
-    fn not_before(&mut self, index: usize, line: &Account) {
-        if line.frontier() > self.at {
-            (self.at, self.charge, self.limit) = (line.frontier(), index, line.frontier_limit());
+    /// A take may not overtake the queue.
+    fn not_before(&mut self, index: usize, account: &Account) {
+        if account.frontier() > self.at {
+            (self.at, self.charge, self.limit) = (account.frontier(), index, account.frontier_limit());
         }
     }
 
-    /// Each limit of a line that has no room yet pushes the moment on.
-    fn push_on<M: Borrow<Meter>>(
+    /// Delays the time past every limit of an account that has no room yet.
+    fn delay_past<M: Borrow<Meter>>(
         &mut self,
         index: usize,
         policy: &Policy,
@@ -247,7 +253,7 @@ impl Found {
         }
     }
 
-    /// A denial by one policy whose limits do not all have room now, unless that needs more to be said.
+    /// A denial by one policy without room now; `None` if the slow path must decide.
     fn deny<M: Borrow<Meter>>(
         mut self,
         policy: &Policy,
@@ -257,27 +263,27 @@ impl Found {
         now: Timestamp,
     ) -> Option<FastDecision> {
         let possible = policy.amounts(cost).all(|(limit, amount)| amount <= limit.capacity());
-        if policy.shadow() || !possible || !charges_anything(policy, cost) {
+        if policy.shadow() || !possible || !takes_anything(policy, cost) {
             return None;
         }
-        self.settle(|found| found.push_on(0, policy, cost, as_of, meters.clone()));
+        self.repeat_until_stable(|earliest| earliest.delay_past(0, policy, cost, as_of, meters.clone()));
         (self.at > now).then_some(FastDecision::Denied { now, retry_at: self.at, limit: self.limit })
     }
 }
 
-/// Debits every meter of the line at `at`, after bringing all of them there, also those that are charged nothing.
+/// Advances every meter of the account to `at` and debits it there, also by zero.
 #[inline]
 fn debit(
     policy: &Policy,
     cost: &Cost,
-    line: &mut Account,
+    account: &mut Account,
     permit: PermitId,
     at: Timestamp,
     granting: &mut Granting,
 ) {
-    let span = Advance { as_of: line.as_of(), at, edge: policy.edge() };
+    let span = Advance { as_of: account.as_of(), at, edge: policy.edge() };
     let mut expires = Timestamp::EPOCH;
-    for ((limit, amount), meter) in policy.amounts(cost).zip(&mut *line.meters) {
+    for ((limit, amount), meter) in policy.amounts(cost).zip(&mut *account.meters) {
         let debited = limit.debit(meter, amount, span, permit);
         expires = expires.max(debited.expires);
         if amount > 0 {
@@ -285,55 +291,66 @@ fn debit(
             granting.over |= !debited.holds;
         }
     }
-    line.changed(granting.now, expires, policy);
+    account.record_debit(granting.now, expires, policy);
 }
 
-/// Takes a place in line: the debit at a later time, with the state before it kept for one undo.
-fn book(charge: &Charge, line: &mut Account, terms: &Terms, found: &Found, granting: &mut Granting) {
+/// Books a place in the queue: debits at a later time, and keeps the state before it for one undo.
+fn book(
+    charge: &Charge,
+    account: &mut Account,
+    terms: &Terms,
+    earliest: &EarliestFit,
+    granting: &mut Granting,
+) {
     let undo = Undo {
         permit: terms.permit,
-        meters: line.meters.clone(),
-        as_of: line.as_of(),
-        frontier: line.frontier(),
-        frontier_limit: u8::try_from(line.frontier_limit()).unwrap_or(0),
+        meters: account.meters.clone(),
+        as_of: account.as_of(),
+        frontier: account.frontier(),
+        frontier_limit: u8::try_from(account.frontier_limit()).unwrap_or(0),
     };
-    debit(&charge.policy, charge.cost(), line, terms.permit, found.at, granting);
-    let extra = line.extra_mut();
-    extra.frontier = found.at;
-    extra.frontier_limit = u8::try_from(found.limit).unwrap_or(0);
+    debit(&charge.policy, charge.cost(), account, terms.permit, earliest.at, granting);
+    let extra = account.extra_mut();
+    extra.frontier = earliest.at;
+    extra.frontier_limit = u8::try_from(earliest.limit).unwrap_or(0);
     extra.undo = Some(undo);
-    line.note_expiry(&charge.policy);
+    account.update_expiry(&charge.policy);
 }
 
-/// Judges a shadow by itself, now. One that would grant is debited; one that would not is reported, and its line lives on as
-/// after any denial (I6).
-fn judge_shadow(index: usize, charge: &Charge, line: &mut Account, terms: &Terms, now: Timestamp) -> u16 {
-    let mut found = Found { at: now.max(line.frontier()), charge: index, limit: 0, settled: false };
-    found.push_on(index, &charge.policy, charge.cost(), line.as_of(), line.meters.iter());
-    if found.at <= now && refuse_above_limit(charge).is_ok() {
-        debit(&charge.policy, charge.cost(), line, terms.permit, now, &mut Granting::new(now));
+/// Decides a shadow policy by itself, now. A grant debits it. A denial is reported and extends the account's expiry, like
+/// any denial.
+fn judge_shadow(index: usize, charge: &Charge, account: &mut Account, terms: &Terms, now: Timestamp) -> u16 {
+    let mut earliest =
+        EarliestFit { at: now.max(account.frontier()), charge: index, limit: 0, fits_all: false };
+    earliest.delay_past(index, &charge.policy, charge.cost(), account.as_of(), account.meters.iter());
+    if earliest.at <= now && refuse_above_limit(charge).is_ok() {
+        debit(&charge.policy, charge.cost(), account, terms.permit, now, &mut Granting::new(now));
         return 0;
     }
-    line.keep_longer(&charge.policy);
+    account.extend_expiry(&charge.policy);
     shadow_bit(index)
 }
 
-/// What every limit of every charge shows now, or at its frontier if that lies ahead.
-pub(crate) fn read_all(charges: &[Charge], lines: &[Account], now: Timestamp) -> SmallVec<[ChargeStatus; 1]> {
-    let status = |(charge, line): (&Charge, &Account)| {
-        let readings = read_line(&charge.policy, line, now).collect();
+/// A reading of every limit of every charge: now, or at the frontier if that is later.
+pub(crate) fn read_all(
+    charges: &[Charge],
+    accounts: &[Account],
+    now: Timestamp,
+) -> SmallVec<[ChargeStatus; 1]> {
+    let status = |(charge, account): (&Charge, &Account)| {
+        let readings = read_account(&charge.policy, account, now).collect();
         ChargeStatus { policy: Arc::clone(&charge.policy), readings }
     };
-    charges.iter().zip(lines).map(status).collect()
+    charges.iter().zip(accounts).map(status).collect()
 }
 
-fn read_line(policy: &Policy, line: &Account, now: Timestamp) -> impl Iterator<Item = Reading> {
-    let (as_of, at) = (line.as_of(), now.max(line.as_of()));
-    policy.limits().iter().zip(&*line.meters).map(move |(limit, meter)| limit.read(meter, as_of, at))
+fn read_account(policy: &Policy, account: &Account, now: Timestamp) -> impl Iterator<Item = Reading> {
+    let (as_of, at) = (account.as_of(), now.max(account.as_of()));
+    policy.limits().iter().zip(&*account.meters).map(move |(limit, meter)| limit.read(meter, as_of, at))
 }
 
 impl Limit {
-    /// What a meter, as of one time, shows at another.
+    /// The reading of a meter at `at`; the meter is as of `as_of`.
     #[inline]
     pub(crate) fn read(&self, meter: &Meter, as_of: Timestamp, at: Timestamp) -> Reading {
         let (capacity, used) = (self.capacity(), self.used(meter, as_of, at));
@@ -342,7 +359,7 @@ impl Limit {
     }
 }
 
-/// A shadow may not even refuse.
+/// Refuses a cost that can never be granted. A shadow never refuses.
 #[inline]
 fn refuse_impossible(charge: &Charge) -> Result<(), Refusal> {
     if charge.policy.shadow() { Ok(()) } else { refuse_above_limit(charge) }
@@ -355,7 +372,7 @@ fn refuse_above_limit(charge: &Charge) -> Result<(), Refusal> {
     }
 }
 
-/// Only a take under one enforced policy has a line to stand in.
+/// Only a take under exactly one enforced policy can wait in its queue.
 fn may_book(charges: &[Charge]) -> bool {
     let mut enforced = charges.iter().filter(|charge| !charge.policy.shadow());
     matches!((enforced.next(), enforced.next()), (Some(charge), None) if charge.policy.may_book())
@@ -368,6 +385,6 @@ fn longest_wait(charges: &[Charge], terms: &Terms) -> Span {
         .fold(terms.max_wait, |wait, charge| wait.min(charge.policy.max_wait()))
 }
 
-fn charges_anything(policy: &Policy, cost: &Cost) -> bool {
+fn takes_anything(policy: &Policy, cost: &Cost) -> bool {
     policy.amounts(cost).any(|(_, amount)| amount > 0)
 }

@@ -1,4 +1,4 @@
-//! What a take is answered: granted, now or at an exact later time, or denied, with when to come back.
+//! The decision on a take: granted, now or at an exact later time, or denied, with the time to retry.
 
 use std::sync::Arc;
 
@@ -6,24 +6,24 @@ use smallvec::SmallVec;
 
 use crate::{Booking, Limit, Name, PermitId, Policy, Span, Subject, Timestamp};
 
-/// What a take was decided: one type from every store to every edge. Denial is an outcome, not an error.
+/// The decision on a take. Every store, server and client uses this type. A denial is an outcome, not an error.
 ///
 /// All times are the store's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// When it was decided; of a repeated call, when the answer was repeated.
     pub now: Timestamp,
-    /// Whether the caller's id had been granted before; nothing was taken this time.
+    /// Whether the caller's id was granted before. Nothing was taken this time.
     pub repeated: bool,
     /// Whether it was decided without the store.
     pub degraded: bool,
-    /// Whether a meter holds more than its limit after all: I1 is broken, and a store must raise an alarm.
+    /// Whether a meter exceeds its limit: I1 is broken, and the store must raise an alarm.
     pub over: bool,
     /// The shadow policies that would have denied, by the index of their charge, as bits.
     pub would_deny: u16,
     /// Granted or denied.
     pub outcome: TakeOutcome,
-    /// What every limit shows, one entry a charge; empty unless the take asked for readings.
+    /// The readings of every limit, one entry per charge; empty unless the take asked for readings.
     pub charges: SmallVec<[ChargeStatus; 1]>,
 }
 
@@ -47,23 +47,23 @@ pub struct Denial {
     pub limit: usize,
 }
 
-/// What the limits of one charge's policy show.
+/// The readings of one charge's policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChargeStatus {
     /// The policy.
     pub policy: Arc<Policy>,
-    /// One reading a limit, in the policy's order.
+    /// One reading per limit, in the policy's order.
     pub readings: Vec<Reading>,
 }
 
 impl Decision {
-    /// A decision with nothing else to say.
+    /// A decision with this outcome and every flag unset.
     pub fn new(now: Timestamp, outcome: TakeOutcome) -> Self {
         let charges = SmallVec::new();
         Self { now, repeated: false, degraded: false, over: false, would_deny: 0, outcome, charges }
     }
 
-    /// A grant for now that does not end, before any limit has shortened it.
+    /// A grant for now without an end.
     pub fn granted_now(permit: PermitId, now: Timestamp) -> Self {
         let booking = Booking { permit, granted_at: now, at: now, good_until: Timestamp::MAX };
         Self::new(now, TakeOutcome::Granted(booking))
@@ -74,7 +74,7 @@ impl Decision {
         matches!(self.outcome, TakeOutcome::Granted(_))
     }
 
-    /// What its permit keeps, if it was granted.
+    /// The booking, if it was granted.
     pub fn booking(&self) -> Option<&Booking> {
         match &self.outcome {
             TakeOutcome::Granted(booking) => Some(booking),
@@ -82,7 +82,7 @@ impl Decision {
         }
     }
 
-    /// Which limit denied it, if one did.
+    /// The denial, if it was denied.
     pub fn denial(&self) -> Option<&Denial> {
         match &self.outcome {
             TakeOutcome::Granted(_) => None,
@@ -90,7 +90,7 @@ impl Decision {
         }
     }
 
-    /// How long the caller waits from the decision on: until its place if granted, until the cost fits if denied.
+    /// How long the caller waits: until its place in the queue if granted, until the cost fits if denied.
     pub fn wait(&self) -> Span {
         match &self.outcome {
             TakeOutcome::Granted(booking) => booking.at.since(self.now),
@@ -98,7 +98,7 @@ impl Decision {
         }
     }
 
-    /// What every limit of the charge at this index shows; empty unless the take asked for readings.
+    /// The readings of the charge at this index; empty unless the take asked for readings.
     pub fn readings_of(&self, charge: usize) -> &[Reading] {
         self.charges.get(charge).map_or(&[], |status| &status.readings)
     }
@@ -109,7 +109,7 @@ impl Decision {
     }
 }
 
-/// The bit of [`Decision::would_deny`] that stands for a charge.
+/// The bit of a charge in [`Decision::would_deny`].
 pub(crate) fn shadow_bit(charge: usize) -> u16 {
     u32::try_from(charge).ok().and_then(|index| 1u16.checked_shl(index)).unwrap_or(0)
 }
@@ -117,7 +117,7 @@ pub(crate) fn shadow_bit(charge: usize) -> u16 {
 /// A decision of the fast path: one policy, no id, no wait, no readings. Small enough to be returned in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastDecision {
-    /// The whole cost was taken, to begin at once.
+    /// The whole cost was taken. The call may begin at once.
     Granted {
         /// When it was decided.
         now: Timestamp,
@@ -136,7 +136,7 @@ pub enum FastDecision {
 }
 
 impl FastDecision {
-    /// The decision in full, under this permit.
+    /// The full decision, under this permit.
     pub fn in_full(self, permit: PermitId) -> Decision {
         match self {
             Self::Granted { now, good_until } => {
@@ -150,7 +150,7 @@ impl FastDecision {
     }
 }
 
-/// What one meter shows.
+/// The reading of one meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The amount in force; a bucket's burst is its capacity.
@@ -159,13 +159,13 @@ pub struct Reading {
     pub used: u64,
     /// What is left.
     pub remaining: u64,
-    /// When it is whole again.
+    /// When nothing is used any more.
     pub resets_at: Timestamp,
-    /// What the reading is as of: now, or the line's frontier if that lies ahead.
+    /// The time of the reading: now, or the account's frontier if that is later.
     pub as_of: Timestamp,
 }
 
-/// Why an operation was refused: the caller asked for something that cannot be. Nothing has changed.
+/// Why an operation was refused: a caller error. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// A cost that this limit could never grant.
@@ -177,9 +177,9 @@ pub enum Refusal {
         policy: Name,
         /// The limit.
         limit: Name,
-        /// What was asked.
+        /// The cost.
         cost: u64,
-        /// The most it could grant.
+        /// The most the limit can grant.
         capacity: u64,
     },
     /// An overrun of more than one burst.
@@ -197,7 +197,7 @@ pub enum Refusal {
         burst: u64,
     },
     /// One policy and subject named twice in one take.
-    #[error("policy {policy} stands twice in one take for the same subject; add the costs up instead")]
+    #[error("policy {policy} appears twice in one take for the same subject; add the costs up instead")]
     SameChargeTwice {
         /// The policy.
         policy: Name,
@@ -210,10 +210,10 @@ pub enum Refusal {
     /// The id was used for another cost, policy or subject.
     #[error("the id {0:?} was used before for another take")]
     IdReused(String),
-    /// The call with this id holds its slots no longer, so the same permit cannot be answered again.
+    /// The call with this id no longer holds its slots, so its permit cannot be returned again.
     #[error("the call with the id {0:?} is over and its slot is free; a new call needs a new id")]
     CallOver(String),
-    /// The line remembers as many ids as it can.
+    /// The account remembers the maximum number of ids.
     #[error("this subject has {max} ids in the last ten minutes; no more can be remembered", max = crate::bounds::CALL_IDS_MAX)]
     TooManyIds,
 }

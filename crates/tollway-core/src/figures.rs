@@ -1,29 +1,29 @@
-//! Figures for those who watch: how long things took, how many there were, and what a store tells of itself.
+//! Histograms of durations and counts, and the metrics of a store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The upper bounds of the buckets of a [`Histogram`], in milliseconds; one more bucket holds all that took longer.
+/// The upper bounds of the buckets of a [`Histogram`], in milliseconds; one more bucket holds everything slower.
 pub const LATENCY_BOUNDS_MS: [u64; 11] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
 
-/// How often something took how long.
+/// A histogram of durations.
 #[derive(Debug, Default)]
 pub struct Histogram {
     buckets: [AtomicU64; LATENCY_BOUNDS_MS.len() + 1],
     sum_micros: AtomicU64,
 }
 
-/// A [`Histogram`] as it was when it was read.
+/// A snapshot of a [`Histogram`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// How many fell into each bucket, in the order of [`LATENCY_BOUNDS_MS`], and beyond.
+    /// The count of each bucket, in the order of [`LATENCY_BOUNDS_MS`], then the overflow bucket.
     pub counts: [u64; LATENCY_BOUNDS_MS.len() + 1],
-    /// How long they took altogether.
+    /// The sum of all durations.
     pub sum: Duration,
 }
 
 impl Histogram {
-    /// Notes that something took so long.
+    /// Records a duration.
     pub fn note(&self, took: Duration) {
         let millis = took.as_nanos().div_ceil(1_000_000);
         let bucket = LATENCY_BOUNDS_MS.partition_point(|bound| u128::from(*bound) < millis);
@@ -34,7 +34,7 @@ impl Histogram {
         self.sum_micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// What was noted so far.
+    /// A snapshot of everything recorded so far.
     pub fn read(&self) -> Latencies {
         Latencies {
             counts: self.buckets.each_ref().map(|bucket| bucket.load(Ordering::Relaxed)),
@@ -43,27 +43,27 @@ impl Histogram {
     }
 }
 
-/// The upper bounds of the buckets of a [`Tally`]; one more bucket holds all that were more.
+/// The upper bounds of the buckets of a [`Tally`]; one more bucket holds everything larger.
 pub const TALLY_BOUNDS: [u64; 8] = [0, 1, 2, 3, 5, 10, 20, 50];
 
-/// How often there were how many of something.
+/// A histogram of counts.
 #[derive(Debug, Default)]
 pub struct Tally {
     buckets: [AtomicU64; TALLY_BOUNDS.len() + 1],
     sum: AtomicU64,
 }
 
-/// A [`Tally`] as it was when it was read.
+/// A snapshot of a [`Tally`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tallies {
     /// How many fell into each bucket, in the order of [`TALLY_BOUNDS`], and beyond.
     pub counts: [u64; TALLY_BOUNDS.len() + 1],
-    /// How many there were altogether.
+    /// The sum of all counts.
     pub sum: u64,
 }
 
 impl Tally {
-    /// Notes that there were so many.
+    /// Records a count.
     pub fn note(&self, many: u64) {
         let bucket = TALLY_BOUNDS.partition_point(|bound| *bound < many);
         if let Some(bucket) = self.buckets.get(bucket) {
@@ -72,7 +72,7 @@ impl Tally {
         self.sum.fetch_add(many, Ordering::Relaxed);
     }
 
-    /// What was noted so far.
+    /// A snapshot of everything recorded so far.
     pub fn read(&self) -> Tallies {
         Tallies {
             counts: self.buckets.each_ref().map(|bucket| bucket.load(Ordering::Relaxed)),
@@ -81,14 +81,14 @@ impl Tally {
     }
 }
 
-/// What a store tells of itself. Names are words for a label: `reads`, `conditional_failures`.
+/// The metrics of a store. Names are label values: `reads`, `conditional_failures`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreFigures {
-    /// How often something happened since the store was opened.
+    /// Counters since the store was opened.
     pub counts: Vec<(&'static str, u64)>,
-    /// How long something took.
+    /// Durations.
     pub latencies: Vec<(&'static str, Latencies)>,
-    /// How many of something there were in each call.
+    /// Counts per call.
     pub tallies: Vec<(&'static str, Tallies)>,
 }
 

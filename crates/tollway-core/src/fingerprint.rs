@@ -1,31 +1,31 @@
-//! A small stable hash (FNV-1a) for identities that are stored: the same in every process and release.
+//! A stable hash (FNV-1a) for stored identities: the same in every process and release.
 //!
-//! Not for tables an attacker can fill; those are seeded where they live.
+//! Not for hash tables that an attacker can fill; those need a seed.
 
-/// Collects parts; each is closed by its length, so that ("ab", "c") and ("a", "bc") differ.
+/// Hashes a sequence of parts, each followed by its length, so that ("ab", "c") and ("a", "bc") differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Fingerprint(u64);
 
 impl Fingerprint {
-    /// Nothing collected yet.
+    /// The hash of no parts.
     pub const fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
-    /// With this text.
+    /// Adds a text.
     #[must_use]
     pub fn text(self, text: &str) -> Self {
         let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
         self.bytes(text.as_bytes()).number(length)
     }
 
-    /// With this number.
+    /// Adds a number.
     #[must_use]
     pub fn number(self, number: u64) -> Self {
         self.bytes(&number.to_le_bytes())
     }
 
-    /// The hash of all that was collected.
+    /// The hash of all parts.
     pub const fn finish(self) -> u64 {
         self.0
     }

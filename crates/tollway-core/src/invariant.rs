@@ -1,6 +1,6 @@
-//! What must always hold: seven invariants, each with an id and one predicate.
+//! The seven invariants, each with an id and one predicate.
 //!
-//! The same predicates judge the model, the tests of every store, and (I1) each grant in production.
+//! The same predicates check the model, the tests of every store, and (I1) each grant in production.
 
 use crate::algorithm::Meter;
 use crate::decide::{decide, read_all};
@@ -21,9 +21,9 @@ pub enum Invariant {
     HonestAnswers,
     /// I5: a take repeated with the same id counts once.
     Once,
-    /// I6: a line expires when it is as good as new, not before; of a bucket, at most a unit's refill later.
+    /// I6: an account expires when it equals a fresh one, not before; with a bucket, at most a unit's refill later.
     LifeSpan,
-    /// I7: time only moves forward for a line.
+    /// I7: time only moves forward for an account.
     TimeForward,
 }
 
@@ -63,35 +63,37 @@ pub struct Violation {
     pub detail: String,
 }
 
-/// One operation with the lines before and after it: all that is needed to judge it.
+/// One operation with the accounts before and after it.
 pub struct Transition<'a> {
     /// The operation.
     pub operation: &'a Operation,
-    /// The lines before.
+    /// The accounts before.
     pub before: &'a [Account],
-    /// The lines after.
+    /// The accounts after.
     pub after: &'a [Account],
-    /// What was answered.
+    /// The outcome.
     pub outcome: &'a Outcome,
     /// The store's clock.
     pub now: Timestamp,
 }
 
 impl Transition<'_> {
-    /// Judges the transition by every invariant. Lines are compared as those of the policies as they are now.
+    /// Checks every invariant. Accounts are compared after they are fitted to the current policies.
     pub fn check(&self) -> Result<(), Violation> {
         let (before, after) = (self.fitted(self.before), self.fitted(self.after));
-        Transition { before: &before, after: &after, ..*self }.check_fitted(self.only_kept_longer())
+        Transition { before: &before, after: &after, ..*self }.check_fitted(self.only_expiry_extended())
     }
 
-    fn check_fitted(&self, only_kept_longer: bool) -> Result<(), Violation> {
+    fn check_fitted(&self, only_expiry_extended: bool) -> Result<(), Violation> {
         self.time_forward()?;
         match (&self.operation.action, self.outcome) {
             (Action::Take(terms), Outcome::Decided(decision)) => {
-                self.check_take(terms, decision, only_kept_longer)?;
+                self.check_take(terms, decision, only_expiry_extended)?;
             }
             (Action::Peek | Action::Preview(_), _) | (_, Outcome::Refused(_)) => {
-                holds(Invariant::DenialsAreFree, self.unchanged(), || "an answer changed a line".into())?;
+                holds(Invariant::DenialsAreFree, self.unchanged(), || {
+                    "a read or a refusal changed an account".into()
+                })?;
             }
             _ => {}
         }
@@ -102,41 +104,41 @@ impl Transition<'_> {
         &self,
         terms: &Terms,
         decision: &Decision,
-        only_kept_longer: bool,
+        only_expiry_extended: bool,
     ) -> Result<(), Violation> {
         match &decision.outcome {
             TakeOutcome::Granted(_) if decision.repeated => {
                 holds(Invariant::Once, self.unchanged(), || "a repeated take was counted again".into())
             }
             TakeOutcome::Granted(grant) => {
-                for (charge, line) in self.enforced(self.after) {
-                    holds(Invariant::NeverOver, never_over(charge, line, grant.at), || {
-                        format!("{charge:?}: {line:?}")
+                for (charge, account) in self.enforced(self.after) {
+                    holds(Invariant::NeverOver, never_over(charge, account, grant.at), || {
+                        format!("{charge:?}: {account:?}")
                     })?;
                 }
                 self.all_or_nothing(grant.at)
             }
             TakeOutcome::Denied(denial) => {
-                let kept = self.unchanged() || only_kept_longer;
-                holds(Invariant::DenialsAreFree, kept, || "a denial changed a line".into())?;
+                let kept = self.unchanged() || only_expiry_extended;
+                holds(Invariant::DenialsAreFree, kept, || "a denial changed an account".into())?;
                 self.honest_denial(terms, denial, decision.now)
             }
         }
     }
 
-    /// Whether lines are as they were, but live longer: a rate was lowered since they were written (I6). Asked of lines as they
-    /// are stored: made those of a policy that does not name all of their limits, they say it in several places.
-    fn only_kept_longer(&self) -> bool {
+    /// Whether only the expiry of accounts has moved later, because a rate was lowered (I6).
+    /// Compares accounts as stored: fitting copies the expiry into orphaned meters too.
+    fn only_expiry_extended(&self) -> bool {
         self.before.iter().zip(self.after).all(|(before, after)| {
             after.expires >= before.expires && Account { expires: after.expires, ..before.clone() } == *after
         })
     }
 
-    /// Every charged meter moved by exactly its amount.
+    /// Every debited meter moved by exactly its amount.
     fn all_or_nothing(&self, at: Timestamp) -> Result<(), Violation> {
         for ((charge, before), (_, after)) in self.enforced(self.before).zip(self.enforced(self.after)) {
-            let charges = charge.amounts().zip(&*before.meters).zip(&*after.meters);
-            for (((limit, amount), was), is) in charges {
+            let amounts = charge.amounts().zip(&*before.meters).zip(&*after.meters);
+            for (((limit, amount), was), is) in amounts {
                 let was = limit.used(was, before.as_of(), at.max(before.as_of()));
                 let is = limit.used(is, after.as_of(), at);
                 let exact = is == was.saturating_add(amount);
@@ -146,42 +148,44 @@ impl Transition<'_> {
         Ok(())
     }
 
-    /// Asked again just before the time it named, it says no; at that time, yes.
+    /// The same take is denied just before `retry_at` and granted at it.
     fn honest_denial(&self, terms: &Terms, denial: &Denial, decided: Timestamp) -> Result<(), Violation> {
-        let asked_at = |at: Timestamp| {
-            let mut lines = self.before.to_vec();
+        let granted_at = |at: Timestamp| {
+            let mut accounts = self.before.to_vec();
             let terms = Terms { readings: terms.readings, ..Terms::now(PermitId(u128::MAX)) };
-            decide(&self.operation.charges, &mut lines, &terms, at)
+            decide(&self.operation.charges, &mut accounts, &terms, at)
                 .is_ok_and(|decision| decision.is_granted())
         };
         let later = denial.retry_at > decided && decided >= self.now;
-        holds(Invariant::HonestAnswers, later, || format!("told to come back at {denial:?}"))?;
+        holds(Invariant::HonestAnswers, later, || {
+            format!("retry_at is not later than the decision: {denial:?}")
+        })?;
         if denial.retry_at < Timestamp::MAX {
             let before = denial.retry_at.minus(Span::from_micros(1)).max(decided);
-            holds(Invariant::HonestAnswers, !asked_at(before), || {
+            holds(Invariant::HonestAnswers, !granted_at(before), || {
                 format!("granted before {:?}", denial.retry_at)
             })?;
-            holds(Invariant::HonestAnswers, asked_at(denial.retry_at), || {
+            holds(Invariant::HonestAnswers, granted_at(denial.retry_at), || {
                 format!("denied at {:?}", denial.retry_at)
             })?;
         }
         Ok(())
     }
 
-    /// At its expiry a line reads like a new one. A moment before, something still counts: a meter, or what is remembered
-    /// besides. Lines that were not written are judged only if a take was denied, which lets a line live longer.
+    /// At its expiry an account reads like a fresh one. Just before, a meter or a remembered id or refund still counts.
+    /// Accounts that were not written are checked only after a denial, which may extend the expiry.
     fn life_span(&self) -> Result<(), Violation> {
         let denied = matches!(self.outcome, Outcome::Decided(decision) if !decision.is_granted());
-        let asked = denied && matches!(self.operation.action, Action::Take(_));
-        let lines = self.before.iter().zip(self.after);
-        for (charge, (before, line)) in self.operation.charges.iter().zip(lines) {
-            let written = before != line;
-            let forgotten = !(written || asked) || reads_as_new(charge, line, line.expires);
-            holds(Invariant::LifeSpan, forgotten, || {
-                format!("{:?} would be forgotten at {:?}", line.meters, line.expires)
+        let denied_take = denied && matches!(self.operation.action, Action::Take(_));
+        let accounts = self.before.iter().zip(self.after);
+        for (charge, (before, account)) in self.operation.charges.iter().zip(accounts) {
+            let written = before != account;
+            let expired = !(written || denied_take) || reads_as_new(charge, account, account.expires);
+            holds(Invariant::LifeSpan, expired, || {
+                format!("{:?} would expire at {:?}", account.meters, account.expires)
             })?;
-            holds(Invariant::LifeSpan, !written || counts_until_expiry(charge, line), || {
-                format!("{:?} would be kept until {:?}", line.meters, line.expires)
+            holds(Invariant::LifeSpan, !written || counts_until_expiry(charge, account), || {
+                format!("{:?} would be kept until {:?}", account.meters, account.expires)
             })?;
         }
         Ok(())
@@ -189,58 +193,63 @@ impl Transition<'_> {
 
     fn time_forward(&self) -> Result<(), Violation> {
         let forward = self.before.iter().zip(self.after).all(|(before, after)| before.seen <= after.seen);
-        holds(Invariant::TimeForward, forward, || "a line went back in time".into())
+        holds(Invariant::TimeForward, forward, || "an account went back in time".into())
     }
 
     fn unchanged(&self) -> bool {
         self.before == self.after
     }
 
-    fn fitted(&self, lines: &[Account]) -> Vec<Account> {
-        let mut lines = lines.to_vec();
-        self.operation.charges.iter().zip(&mut lines).for_each(|(charge, line)| line.fit(&charge.policy));
-        lines
+    fn fitted(&self, accounts: &[Account]) -> Vec<Account> {
+        let mut accounts = accounts.to_vec();
+        self.operation
+            .charges
+            .iter()
+            .zip(&mut accounts)
+            .for_each(|(charge, account)| account.fit(&charge.policy));
+        accounts
     }
 
-    fn enforced<'s>(&'s self, lines: &'s [Account]) -> impl Iterator<Item = (&'s Charge, &'s Account)> {
-        self.operation.charges.iter().zip(lines).filter(|(charge, _)| !charge.policy.shadow())
+    fn enforced<'s>(&'s self, accounts: &'s [Account]) -> impl Iterator<Item = (&'s Charge, &'s Account)> {
+        self.operation.charges.iter().zip(accounts).filter(|(charge, _)| !charge.policy.shadow())
     }
 }
 
-/// I1 for one line just after a grant at `at`: no charged meter holds more than its limit.
-pub fn never_over(charge: &Charge, line: &Account, at: Timestamp) -> bool {
-    let mut charges = charge.amounts().zip(&*line.meters);
-    charges.all(|((limit, amount), meter)| amount == 0 || limit.used(meter, at, at) <= limit.capacity())
+/// I1 for one account just after a grant at `at`: no debited meter exceeds its limit.
+pub fn never_over(charge: &Charge, account: &Account, at: Timestamp) -> bool {
+    let mut amounts = charge.amounts().zip(&*account.meters);
+    amounts.all(|((limit, amount), meter)| amount == 0 || limit.used(meter, at, at) <= limit.capacity())
 }
 
-/// Whether nobody could tell a line from a new one at `at`.
-fn reads_as_new(charge: &Charge, line: &Account, at: Timestamp) -> bool {
-    let at = at.max(line.seen);
-    let new = Account { seen: line.seen, ..Account::new(&charge.policy) };
-    let read = |line: &Account| read_all(std::slice::from_ref(charge), std::slice::from_ref(line), at);
-    let shown = |line: &Account| -> Vec<_> {
-        read(line)
+/// Whether an account at `at` reads like a fresh one.
+fn reads_as_new(charge: &Charge, account: &Account, at: Timestamp) -> bool {
+    let at = at.max(account.seen);
+    let new = Account { seen: account.seen, ..Account::new(&charge.policy) };
+    let read = |account: &Account| read_all(std::slice::from_ref(charge), std::slice::from_ref(account), at);
+    let shown = |account: &Account| -> Vec<_> {
+        read(account)
             .iter()
             .flat_map(|charge| &charge.readings)
             .map(|reading| (reading.used, reading.remaining, reading.resets_at))
             .collect()
     };
-    shown(line) == shown(&new)
+    shown(account) == shown(&new)
 }
 
-/// Whether a line still counts just before it expires. Of a bucket it is known when it is surely full: a part of a unit is taken
-/// for a whole one, and a microsecond is added for each. A line lives at least until what it has seen, and as long as something
-/// is remembered in it.
-fn counts_until_expiry(charge: &Charge, line: &Account) -> bool {
-    let meters = charge.policy.limits().iter().zip(&*line.meters);
+/// Whether an account still counts just before it expires.
+///
+/// The expiry of a bucket is rounded up: a part of a unit counts as one, plus a microsecond per unit. An account lives at
+/// least until `seen`, and as long as it remembers an id or a refund.
+fn counts_until_expiry(charge: &Charge, account: &Account) -> bool {
+    let meters = charge.policy.limits().iter().zip(&*account.meters);
     let rounded_up = |(limit, meter): (&Limit, &Meter)| {
-        let units = limit.used(meter, line.as_of(), line.as_of());
+        let units = limit.used(meter, account.as_of(), account.as_of());
         let one = limit.refill().map_or(Span::ZERO, |refill| refill.unit_time());
         one.plus(Span::from_micros(units.saturating_add(1)))
     };
-    let before = line.expires.minus(meters.map(rounded_up).max().unwrap_or_default());
-    let remembered = line.extra.as_ref().is_some_and(|extra| extra.forgettable_at() > before);
-    before < line.as_of() || remembered || !reads_as_new(charge, line, before)
+    let before = account.expires.minus(meters.map(rounded_up).max().unwrap_or_default());
+    let remembered = account.extra.as_ref().is_some_and(|extra| extra.expires_at() > before);
+    before < account.as_of() || remembered || !reads_as_new(charge, account, before)
 }
 
 fn holds(invariant: Invariant, held: bool, detail: impl FnOnce() -> String) -> Result<(), Violation> {

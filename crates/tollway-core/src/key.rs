@@ -1,24 +1,24 @@
-//! The key of a line: versioned, and different for every (policy, subject).
+//! The key of an account: versioned, and different for every (policy, subject).
 //!
-//! Parts are written with their lengths, so nothing that a caller sends can collide with or escape into another key.
+//! Each part is written with its length, so no caller's text can collide with another key.
 
 use std::fmt;
 
 use crate::{Name, NameError, Subject};
 
-/// The version of the layout. Another layout is another set of keys, never a misread one.
+/// The version of the key layout. Keys of another version are never misread.
 pub const KEY_VERSION: u8 = 1;
 
-/// Which line: a policy's name and a subject.
+/// The key of an account: a policy's name and a subject.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccountKey {
     /// The policy.
     pub policy: Name,
-    /// Whom it counts for.
+    /// The subject.
     pub subject: Subject,
 }
 
-/// A text that is no key of ours.
+/// A text that is not a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// Not of the form `VERSION:LENGTH:POLICY:SUBJECT`.
@@ -27,13 +27,13 @@ pub enum KeyError {
     /// A version this program does not know.
     #[error("a key of version {0}; this program knows version {KEY_VERSION}")]
     Version(u64),
-    /// A part that could not have been written.
+    /// An invalid policy name or subject.
     #[error(transparent)]
     Part(#[from] NameError),
 }
 
 impl fmt::Display for AccountKey {
-    /// `1:5:adobe:team-a`: version, length of the policy's name, the name, and all the rest is the subject.
+    /// `1:5:adobe:team-a`: version, length of the policy's name, the name, then the subject.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{KEY_VERSION}:{}:{}:{}", self.policy.as_str().len(), self.policy, self.subject)
     }
@@ -82,14 +82,14 @@ mod tests {
     }
 
     proptest! {
-        /// Injective: every key reads back as itself, so no two are written alike.
+        /// Every key parses back to itself, so no two keys have the same text.
         #[test]
         fn keys_read_back(policy in "[a-zA-Z0-9_.-]{1,40}", subject in "[^\0]{0,60}") {
             let key = key(&policy, &subject);
             prop_assert_eq!(key.to_string().parse::<AccountKey>().unwrap(), key);
         }
 
-        /// Nothing that is not a key makes the reader fail otherwise than by saying so.
+        /// Text that is not a key is an error, never a panic.
         #[test]
         fn garbage_is_refused(text in ".{0,80}") {
             if let Ok(key) = text.parse::<AccountKey>() {

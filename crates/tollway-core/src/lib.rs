@@ -1,16 +1,16 @@
-//! Tollway's heart: limits, meters, and the one pure function that decides a take.
+//! The engine of Tollway: limits, meters, and the pure function [`decide`] that decides a take.
 //!
 //! This crate does no I/O, has no runtime, reads no clock, uses no floats and does not panic. Stores make [`decide`]
-//! atomic; the `tollway` crate makes it pleasant to call.
+//! atomic; the `tollway` crate is the API for applications.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use tollway_core::{Charge, Account, PermitId, Policy, Span, Subject, Terms, Timestamp, decide};
 //!
 //! let policy = Arc::new(Policy::new("adobe", ["2 requests / minute"])?);
-//! let mut lines = [Account::new(&policy)];
+//! let mut accounts = [Account::new(&policy)];
 //! let charges = [Charge::new(policy, Subject::SHARED)];
-//! let mut take = |n, now| decide(&charges, &mut lines, &Terms::now(PermitId(n)), now);
+//! let mut take = |n, now| decide(&charges, &mut accounts, &Terms::now(PermitId(n)), now);
 //!
 //! let now = Timestamp::from_secs(120 + 15);
 //! assert!(take(1, now)?.is_granted());
@@ -21,9 +21,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Where to look: [`Limit`] is a rule, [`Policy`] a list of them, [`Account`] their state for one subject, [`decide`] the
-//! decision, [`apply`] everything else that can be done with a line, [`Store`] the contract of whatever keeps lines,
-//! [`Invariant`] what must always hold, [`bounds`] how large anything may get.
+//! Where to look: [`Limit`] is a rule, [`Policy`] a list of rules, [`Account`] their state for one subject. [`decide`]
+//! decides a take, [`apply`] applies any [`Operation`], [`Store`] is the contract of a store. [`Invariant`] lists what must
+//! always hold, [`bounds`] the size of everything.
 #![cfg_attr(
     not(test),
     deny(

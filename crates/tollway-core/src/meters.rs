@@ -1,4 +1,4 @@
-//! The meters of a line: nearly always one or a handful, never changing in number but with the policy.
+//! The meters of an account: usually one or a few. Their number changes only with the policy.
 
 use std::ops::{Deref, DerefMut};
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::algorithm::Meter;
 
-/// The meters of a line, in the order of its policy's limits. A single one is kept inline.
+/// The meters of an account, in the order of its policy's limits. A single one is kept inline.
 #[derive(Clone, Debug)]
-pub struct Meters(Kept);
+pub struct Meters(Repr);
 
 #[derive(Clone, Debug)]
-enum Kept {
+enum Repr {
     One(Meter),
     Many(Box<[Meter]>),
 }
@@ -22,8 +22,8 @@ impl Deref for Meters {
     #[inline]
     fn deref(&self) -> &[Meter] {
         match &self.0 {
-            Kept::One(meter) => std::slice::from_ref(meter),
-            Kept::Many(meters) => meters,
+            Repr::One(meter) => std::slice::from_ref(meter),
+            Repr::Many(meters) => meters,
         }
     }
 }
@@ -32,25 +32,25 @@ impl DerefMut for Meters {
     #[inline]
     fn deref_mut(&mut self) -> &mut [Meter] {
         match &mut self.0 {
-            Kept::One(meter) => std::slice::from_mut(meter),
-            Kept::Many(meters) => meters,
+            Repr::One(meter) => std::slice::from_mut(meter),
+            Repr::Many(meters) => meters,
         }
     }
 }
 
 impl Meters {
-    /// As a list.
+    /// The meters as a list.
     pub fn into_vec(self) -> Vec<Meter> {
         match self.0 {
-            Kept::One(meter) => vec![meter],
-            Kept::Many(meters) => meters.into_vec(),
+            Repr::One(meter) => vec![meter],
+            Repr::Many(meters) => meters.into_vec(),
         }
     }
 }
 
 impl Default for Meters {
     fn default() -> Self {
-        Self(Kept::Many(Box::default()))
+        Self(Repr::Many(Box::default()))
     }
 }
 
@@ -58,8 +58,8 @@ impl FromIterator<Meter> for Meters {
     fn from_iter<I: IntoIterator<Item = Meter>>(meters: I) -> Self {
         let mut meters = meters.into_iter();
         match (meters.next(), meters.next()) {
-            (Some(only), None) => Self(Kept::One(only)),
-            (first, second) => Self(Kept::Many(first.into_iter().chain(second).chain(meters).collect())),
+            (Some(only), None) => Self(Repr::One(only)),
+            (first, second) => Self(Repr::Many(first.into_iter().chain(second).chain(meters).collect())),
         }
     }
 }

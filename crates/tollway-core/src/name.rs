@@ -1,4 +1,4 @@
-//! Names and subjects: text that was checked once, where it came in.
+//! Names, subjects and ids: text that is validated when it is created.
 
 use std::fmt;
 
@@ -10,26 +10,26 @@ use crate::bounds::{CALL_ID_BYTES_MAX, NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
 /// Why a text cannot be a name, a subject or an id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Nothing was given where something is needed.
+    /// The text is empty.
     #[error("{what} is empty")]
     Empty {
-        /// What the text was to be.
+        /// The kind of text: "the name", "the subject" or "the id".
         what: &'static str,
     },
     /// The text is over its bound.
     #[error("{what} has {bytes} bytes, more than the {max} allowed")]
     TooLong {
-        /// What the text was to be.
+        /// The kind of text: "the name", "the subject" or "the id".
         what: &'static str,
         /// How long it is.
         bytes: usize,
         /// How long it may be.
         max: usize,
     },
-    /// A character that has no place there.
+    /// A character that is not allowed.
     #[error("{what} contains {character:?}, which is not allowed")]
     BadCharacter {
-        /// What the text was to be.
+        /// The kind of text: "the name", "the subject" or "the id".
         what: &'static str,
         /// The offending character.
         character: char,
@@ -42,7 +42,7 @@ pub enum NameError {
 pub struct Name(CompactString);
 
 impl Name {
-    /// Checks the text and keeps it.
+    /// Validates the text.
     pub fn new(text: &str) -> Result<Self, NameError> {
         let what = "the name";
         check_length(what, text, NAME_BYTES_MAX)?;
@@ -62,18 +62,18 @@ impl Name {
     }
 }
 
-/// Whom a policy counts for. The empty subject is the policy's one shared subject.
+/// The caller a policy counts for, such as a tenant or an API key. The empty subject is shared by all callers.
 ///
-/// Short subjects (24 bytes) are kept inline, so that a take does not allocate for them.
+/// Subjects up to 24 bytes are stored inline, so that a take does not allocate for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "CompactString", into = "CompactString")]
 pub struct Subject(CompactString);
 
 impl Subject {
-    /// The policy's one shared subject.
+    /// The policy's shared subject.
     pub const SHARED: Self = Self(CompactString::const_new(""));
 
-    /// Checks the text (at most 1 KiB, no NUL) and keeps it.
+    /// Validates the text: at most 1 KiB, no NUL.
     #[inline]
     pub fn new(text: &str) -> Result<Self, NameError> {
         check_text("the subject", text, SUBJECT_BYTES_MAX)?;
@@ -86,13 +86,13 @@ impl Subject {
     }
 }
 
-/// An id that a caller gives a take, so that a repeated call counts once.
+/// A caller's id for a take, so that a retried call counts once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "CompactString", into = "CompactString")]
 pub struct CallId(CompactString);
 
 impl CallId {
-    /// Checks the text (1 to 128 bytes, no NUL) and keeps it.
+    /// Validates the text: 1 to 128 bytes, no NUL.
     pub fn new(text: &str) -> Result<Self, NameError> {
         let what = "the id";
         if text.is_empty() {
@@ -102,7 +102,7 @@ impl CallId {
         Ok(Self(text.into()))
     }
 
-    /// The id under which a permit that came too late takes again: the same however often `begin` is repeated.
+    /// The id of the second take of a permit that begins too late: the same for every repeated `begin`.
     pub fn of_second_take(permit: PermitId) -> Self {
         Self(compact_str::format_compact!("begin:{permit}"))
     }
@@ -113,7 +113,7 @@ impl CallId {
     }
 }
 
-/// Identifies one permit among all processes that share a store. The caller draws it; the engine only compares.
+/// Identifies one permit among all processes that share a store. The caller draws it at random; the engine only compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PermitId(pub u128);
 
@@ -145,7 +145,7 @@ fn check_text(what: &'static str, text: &str, max: usize) -> Result<(), NameErro
     Ok(())
 }
 
-/// Eight bytes at a time: subjects are checked with every take.
+/// Checks eight bytes at a time: subjects are validated with every take.
 #[inline]
 fn has_nul(bytes: &[u8]) -> bool {
     const LOW: u64 = 0x0101_0101_0101_0101;
@@ -154,7 +154,7 @@ fn has_nul(bytes: &[u8]) -> bool {
         word.wrapping_sub(LOW) & !word & (LOW << 7) != 0
     };
     match bytes.last_chunk::<8>() {
-        // The last eight overlap the words before them: no byte is looked at alone.
+        // The last eight bytes overlap the ones before them, so no byte needs a check of its own.
         Some(last) => bytes.as_chunks::<8>().0.iter().any(word_has_nul) || word_has_nul(last),
         None => bytes.contains(&0),
     }
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bad_text_is_named() {
+    fn errors_name_the_wrong_text() {
         assert!(matches!(
             Subject::new(&"x".repeat(1_025)),
             Err(NameError::TooLong { bytes: 1_025, max: 1_024, .. })
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nul_is_found_wherever_it_is() {
+    fn nul_is_found_at_every_position() {
         for length in 1..40 {
             for at in 0..length {
                 let mut text = vec![b'\x01'; length];

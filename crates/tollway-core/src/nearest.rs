@@ -1,6 +1,6 @@
-//! "Did you mean": the known word closest to what was written.
+//! Suggestions for "did you mean": the known word closest to a misspelled one.
 
-/// The candidate nearest to `word`, if it is near enough to have been meant.
+/// The candidate nearest to `word`, if it is close enough to be a likely misspelling.
 ///
 /// ```
 /// assert_eq!(tollway_core::nearest("minit", ["second", "minute"]), Some("minute"));
@@ -20,8 +20,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// Levenshtein's distance, one row at a time.
 fn distance(word: &[char], candidate: &str) -> usize {
     let mut row: Vec<usize> = (0..=word.len()).collect();
-    for (line, other) in candidate.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], line.saturating_add(1));
+    for (index, other) in candidate.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index.saturating_add(1));
         for (column, own) in word.iter().enumerate() {
             let above = row[column.saturating_add(1)];
             let changed = diagonal.saturating_add(usize::from(*own != other));

@@ -1,4 +1,4 @@
-//! What the engine is asked to do: charges, and an action on their accounts.
+//! An operation: charges, and an action on their accounts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub struct Charge {
     pub policy: Arc<Policy>,
     /// The subject it counts for.
     pub subject: Subject,
-    /// What the call takes, or took; `None` is the policy's default cost, which is borrowed rather than copied.
+    /// What the call takes, or took. `None` is the policy's default cost, borrowed rather than copied.
     pub cost: Option<Cost>,
 }
 
@@ -23,7 +23,7 @@ pub type Charges = SmallVec<[Charge; 1]>;
 
 /// An action on the accounts of its charges, applied to all of them or to none.
 ///
-/// Every edge (library, server, command) builds one and lends it to a store; a store that answers later clones it.
+/// The library, the server and the command build it and lend it to a store. A store that answers later clones it.
 #[derive(Clone, Debug)]
 pub struct Operation {
     /// The accounts it acts on.
@@ -32,23 +32,23 @@ pub struct Operation {
     pub action: Action,
 }
 
-/// What can be done with accounts.
+/// What an operation does with its accounts.
 ///
-/// An action on a permit names the charges of its grant, less the shadows that would have denied it: nothing was taken
-/// from those.
+/// An action on a permit names the charges of its grant, without the shadows that would have denied it: those took
+/// nothing.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Take the cost of every charge, or nothing.
     Take(Terms),
-    /// Decide the same take without changing anything.
+    /// Decide a take without changing anything.
     Preview(Terms),
-    /// The call is about to go out: check that the permit is still good, and take again if it is too late.
+    /// The call is about to start: check that the permit is still good, and take again if it is too late.
     Begin(Booking, Terms),
-    /// The call is over and its actual cost known.
+    /// The call is over: correct its cost to the actual one.
     Settle {
         /// The permit.
         booking: Booking,
-        /// What the call really took, in the order of the charges.
+        /// The actual costs, in the order of the charges.
         actual: SmallVec<[Cost; 1]>,
         /// Remember the permit, because the caller could settle twice.
         remember: bool,
@@ -73,7 +73,7 @@ pub enum Action {
 /// The terms of a take.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// The permit, drawn by the caller, unique among all that share the store.
+    /// The permit. The caller draws it, unique among all processes that share the store.
     pub permit: PermitId,
     /// The longest wait the caller accepts; policies cap it.
     pub max_wait: Span,
@@ -83,7 +83,7 @@ pub struct Terms {
     pub readings: bool,
 }
 
-/// What a permit keeps of its grant, in the store's time.
+/// The grant of a permit, in the store's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Booking {
     /// The permit, as the caller named it; of a repeated call, the first one's.

@@ -1,10 +1,10 @@
-//! The six periods that the calls of a consumer are limited in.
+//! The six periods of a consumer's limits.
 
 use std::fmt;
 
 use crate::Span;
 
-/// A period that the calls of a consumer are limited in, from the first of them.
+/// A period of a consumer's limit. It starts with the first call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Period {
     /// One second.

@@ -9,16 +9,16 @@ use crate::{Cost, Limit, LimitTextError, LocalShare, Name, NameError, Span};
 /// What to do while the store does not answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WhenStoreFails {
-    /// Grant.
+    /// Grant the take.
     Open,
-    /// Each process keeps to a share of every limit by itself.
+    /// Each process enforces its share of every limit by itself.
     #[default]
     Local,
     /// Fail the take.
     Closed,
 }
 
-/// Whether units are taken ahead from the store and spent in process.
+/// Whether a process leases units from the store and spends them locally.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lease {
     /// Every take asks the store.
@@ -30,7 +30,7 @@ pub enum Lease {
     Auto,
 }
 
-/// In place of a unit's index: the limit takes one slot, whatever the cost.
+/// Instead of a unit's index: the limit takes one slot, whatever the cost.
 const ONE_SLOT: usize = usize::MAX;
 
 /// A named list of limits with its behaviour.
@@ -39,7 +39,7 @@ const ONE_SLOT: usize = usize::MAX;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     key: Arc<PolicyKey>,
-    // Shared, not copied: every take that goes to a store across a network carries its policy.
+    // Shared: a take to a remote store clones its policy.
     limits: Arc<[Limit]>,
     units: Arc<[Name]>,
     /// For each limit, the index of its unit, or [`ONE_SLOT`].
@@ -56,13 +56,13 @@ pub struct Policy {
     lease: Lease,
 }
 
-/// The name of a policy as the first part of its lines' keys: shared by all of them, and hashed once. Two are equal if the
-/// name is.
+/// The name of a policy as the first part of its accounts' keys: shared by all of them and hashed once.
+/// Two keys are equal if their names are.
 #[derive(Debug)]
 pub struct PolicyKey {
     name: Name,
     hash: u64,
-    /// Whose meters its lines have, in their order: [`Limit::identity`].
+    /// The [`Limit::identity`] of each limit, in order.
     identities: Box<[u32]>,
 }
 
@@ -80,7 +80,7 @@ impl PolicyKey {
         &self.name
     }
 
-    /// A hash of the name, the same in every process. To be mixed with a seeded hash of the subject.
+    /// A hash of the name, the same in every process. Mix it with a seeded hash of the subject.
     pub fn hash(&self) -> u64 {
         self.hash
     }
@@ -95,7 +95,7 @@ impl PolicyKey {
         &self.identities
     }
 
-    /// Whether a line under this key has the meters of `policy`.
+    /// Whether an account under this key has the meters of `policy`.
     #[inline]
     pub(crate) fn has_limits_of(&self, policy: &Policy) -> bool {
         std::ptr::eq(self, Arc::as_ptr(&policy.key)) || self.identities == policy.key.identities
@@ -105,10 +105,10 @@ impl PolicyKey {
 /// Why limits do not make a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// The policy's name is not one.
+    /// The policy's name is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// A limit's text is not one.
+    /// A limit's text is invalid.
     #[error(transparent)]
     Limit(#[from] LimitTextError),
     /// No limits.
@@ -124,7 +124,7 @@ pub enum PolicyError {
     SameName {
         /// The policy.
         policy: Name,
-        /// The name that stands twice.
+        /// The duplicate name.
         limit: Name,
     },
     /// A wait above [`WAIT_MAX`].
@@ -199,15 +199,15 @@ impl Policy {
         self
     }
 
-    /// As a shadow: judged and reported, never enforced.
+    /// As a shadow: decided and reported, never enforced.
     #[must_use]
     pub fn with_shadow(mut self, shadow: bool) -> Self {
         self.shadow = shadow;
         self
     }
 
-    /// As one that forgets: with a limit that it no longer has goes what was counted for it, at the next grant. Others keep
-    /// it, so that a limit that comes back in time has lost nothing.
+    /// Whether the next grant deletes the meters of removed limits. By default they are kept until they expire, so that
+    /// a limit that comes back has lost nothing.
     #[must_use]
     pub fn with_forgetting(mut self, forgets: bool) -> Self {
         self.forgets = forgets;
@@ -221,14 +221,14 @@ impl Policy {
         self
     }
 
-    /// With this share of every limit for each process, while the store does not answer and it goes on locally.
+    /// With this share of every limit for each process while the store does not answer ([`WhenStoreFails::Local`]).
     #[must_use]
     pub fn with_local_share(mut self, share: LocalShare) -> Self {
         self.local_share = share;
         self
     }
 
-    /// With units taken ahead, or not.
+    /// With or without leases.
     #[must_use]
     pub fn with_lease(mut self, lease: Lease) -> Self {
         self.lease = lease;
@@ -255,7 +255,7 @@ impl Policy {
         &self.key.name
     }
 
-    /// Its name as the first part of its lines' keys.
+    /// Its name as the first part of its accounts' keys.
     pub fn key(&self) -> &Arc<PolicyKey> {
         &self.key
     }
@@ -270,7 +270,7 @@ impl Policy {
         &self.units
     }
 
-    /// The cost of a take that names none: one request.
+    /// The cost of a take without a cost: one request.
     pub fn default_cost(&self) -> &Cost {
         &self.default_cost
     }
@@ -295,12 +295,12 @@ impl Policy {
         self.edge
     }
 
-    /// Whether it only watches.
+    /// Whether it is a shadow: decided and reported, never enforced.
     pub fn shadow(&self) -> bool {
         self.shadow
     }
 
-    /// Whether what was counted for a limit goes with the limit.
+    /// Whether the next grant deletes the meters of removed limits.
     pub fn forgets(&self) -> bool {
         self.forgets
     }
@@ -310,34 +310,34 @@ impl Policy {
         self.when_store_fails
     }
 
-    /// Whether units of it may be taken ahead: it says so, and every limit is a window.
+    /// Whether its units may be leased: leases are on, and every limit is a window.
     pub fn leases(&self) -> bool {
         self.lease != Lease::Off && !self.shadow && self.limits.iter().all(Limit::is_window)
     }
 
-    /// The share of every limit that a process keeps to by itself while the store does not answer.
+    /// The share of every limit that a process enforces by itself while the store does not answer.
     pub fn local_share(&self) -> LocalShare {
         self.local_share
     }
 
-    /// The only limit and what `cost` takes from it, if there is only one.
+    /// The only limit and the amount `cost` takes from it, if there is only one.
     #[inline]
-    pub(crate) fn only_charge(&self, cost: &Cost) -> Option<(&Limit, u64)> {
+    pub(crate) fn only_amount(&self, cost: &Cost) -> Option<(&Limit, u64)> {
         match &*self.limits {
             [limit] if limit.has_slots() => Some((limit, 1)),
-            // The only unit there is.
+            // One limit counts one unit.
             [limit] => Some((limit, cost.of(0))),
             _ => None,
         }
     }
 
-    /// Each limit with what `cost` takes from it: one slot of a concurrency limit, else the amount of its unit.
+    /// Each limit with the amount `cost` takes from it: one slot of a concurrency limit, else the amount of its unit.
     pub fn amounts<'a>(&'a self, cost: &'a Cost) -> impl Iterator<Item = (&'a Limit, u64)> {
         let amounts = cost.amounts();
         self.limits.iter().zip(&*self.unit_of).map(|(limit, unit)| {
-            // No cost has that many units: a slot is asked for only where there is no amount.
-            let charge = amounts.get(*unit).copied().unwrap_or(u64::from(*unit == ONE_SLOT));
-            (limit, charge)
+            // `ONE_SLOT` is beyond every cost's units, so `get` returns none for it.
+            let amount = amounts.get(*unit).copied().unwrap_or(u64::from(*unit == ONE_SLOT));
+            (limit, amount)
         })
     }
 }
@@ -378,7 +378,7 @@ mod tests {
     fn a_slot_is_one_whatever_the_cost() {
         let policy = Policy::new("p", ["5 concurrent", "100 tokens / minute"]).unwrap();
         let cost = policy.cost([("tokens", 40)]).unwrap();
-        let charges: Vec<u64> = policy.amounts(&cost).map(|(_, charge)| charge).collect();
-        assert_eq!(charges, [1, 40]);
+        let amounts: Vec<u64> = policy.amounts(&cost).map(|(_, amount)| amount).collect();
+        assert_eq!(amounts, [1, 40]);
     }
 }

@@ -1,4 +1,4 @@
-//! Limits as data: amounts that were set while their limits are in use. They beat the config file's.
+//! Settings: amounts of limits that were changed at run time. They override the config file.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use crate::bounds::SETTINGS_MAX;
 use crate::store::{Fault, Retry, StoreError};
 use crate::{Limit, LimitError, Name, Timestamp};
 
-/// What was set for one limit of one policy.
+/// The setting of one limit of one policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setting {
@@ -19,7 +19,7 @@ pub struct Setting {
     pub limit: Name,
     /// The amount in force.
     pub amount: u64,
-    /// A bucket's burst; none: as the config has it, or the amount where that is the burst.
+    /// A bucket's burst. `None`: the config's, or the amount if the config's burst is its amount.
     pub burst: Option<u64>,
     /// When it was set, by the store's clock.
     pub set_at: Timestamp,
@@ -32,19 +32,19 @@ pub struct SettingChange {
     pub policy: Name,
     /// The limit's name.
     pub limit: Name,
-    /// The amount and burst from now on; none: the config's again.
+    /// The amount and burst from now on. `None` removes the setting.
     pub amounts: Option<(u64, Option<u64>)>,
 }
 
-/// A store's answer about settings, later.
+/// The future of a store's answer about settings.
 pub type SettingsAnswer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 
-/// Where settings are kept: a part of most stores, so that all who share the store follow.
+/// Keeps settings. Most stores do, so that all processes that share the store use the same ones.
 pub trait Settings: Send + Sync {
-    /// All there are, at most [`SETTINGS_MAX`].
+    /// All settings, at most [`SETTINGS_MAX`].
     fn settings(&self) -> SettingsAnswer<Vec<Setting>>;
 
-    /// Changes one. It is kept before this answers.
+    /// Changes one setting. It is stored before this answers.
     fn change(&self, change: SettingChange) -> SettingsAnswer<()>;
 }
 
@@ -53,7 +53,7 @@ pub trait Settings: Send + Sync {
 pub struct SettingList(Vec<Setting>);
 
 impl SettingList {
-    /// Takes over what was kept.
+    /// A list of stored settings.
     pub fn new(settings: Vec<Setting>) -> Self {
         Self(settings)
     }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_bound() {
+    fn settings_are_bounded() {
         let mut list = SettingList::default();
         for number in 0..SETTINGS_MAX {
             let limit = Name::new(&format!("l{number}")).unwrap();

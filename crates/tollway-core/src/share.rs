@@ -1,10 +1,10 @@
-//! The part of every limit that a process keeps to by itself while the store does not answer.
+//! The share of every limit that a process enforces by itself while the store does not answer.
 
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
-/// A part of a whole, as in `1/10`: more than nothing, at most all.
+/// A fraction such as `1/10`: more than 0, at most 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalShare {
     parts: NonZeroU32,
@@ -13,11 +13,11 @@ pub struct LocalShare {
 
 /// A text that is not a share.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a share of a limit; write it like \"1/10\", from more than nothing up to \"1/1\"")]
+#[error("{0:?} is not a share of a limit; write a fraction above 0 and up to \"1/1\", like \"1/10\"")]
 pub struct LocalShareError(String);
 
 impl LocalShare {
-    /// So many parts of so many; none unless that is more than nothing and at most all.
+    /// The share `parts / of`; `None` unless it is more than 0 and at most 1.
     pub fn new(parts: u32, of: u32) -> Option<Self> {
         let (parts, of) = (NonZeroU32::new(parts)?, NonZeroU32::new(of)?);
         (parts <= of).then_some(Self { parts, of })
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_share_is_refused() {
+    fn invalid_shares_are_refused() {
         for text in ["", "1", "0/10", "1/0", "11/10", "-1/10", "a/b", "1/10/2"] {
             assert!(text.parse::<LocalShare>().is_err(), "{text}");
         }

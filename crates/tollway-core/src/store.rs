@@ -1,4 +1,4 @@
-//! The contract between the engine and what keeps its state.
+//! The contract between the engine and a store of accounts.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::decision::{ChargeStatus, Decision, Refusal};
 use crate::{Operation, Settings, Span, StoreFigures};
 
-/// What came of an operation.
+/// The outcome of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// Of `take` and `preview`.
@@ -22,60 +22,60 @@ pub enum Outcome {
     Done(bool),
     /// Of `renew`: whether every slot was still held.
     Renewed(bool),
-    /// Of `peek`: what every limit of each charge shows, in order.
+    /// Of `peek`: the readings of each charge, in order.
     Peeked(SmallVec<[ChargeStatus; 1]>),
     /// Of `reset`.
     Reset,
-    /// The caller asked for something that cannot be. Nothing has changed.
+    /// A caller error. Nothing has changed.
     Refused(Refusal),
 }
 
-/// What came of `begin`.
+/// The outcome of `begin`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Begun {
     /// Go ahead.
     Now,
-    /// Its time has not come: wait this long.
+    /// Too early: wait this long.
     Early(Span),
     /// It came too late and has taken again.
     Again(Decision),
 }
 
-/// What came of a correction.
+/// The outcome of `settle` and `return`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// Every limit was put right.
+    /// Every limit was corrected.
     Whole,
-    /// Some limits could no longer be put right: their units stay spent (`permits_lost`).
+    /// Some limits could no longer be corrected: their units stay spent (`permits_lost`).
     Partly,
     /// This permit was settled or returned before; nothing has changed.
     Repeated,
-    /// The line was reset since, or remembers as many refunds as it can; nothing has changed.
+    /// The account was reset since, or remembers the maximum number of refunds; nothing has changed.
     Dropped,
 }
 
-/// Why a store did not answer: who is at fault, and whether to try again.
+/// Why a store did not answer, and whether to retry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}: {message}")]
 pub struct StoreError {
-    /// Who is at fault.
+    /// The cause.
     pub fault: Fault,
-    /// Whether the same operations may be sent again.
+    /// Whether the same operations may be retried.
     pub retry: Retry,
     /// What happened.
     pub message: String,
 }
 
-/// Who is at fault.
+/// The cause of a store error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The operations were wrong.
     Caller,
-    /// The store is there but cannot do it: for nobody, as far as it tells.
+    /// The store answers with an error that affects every operation.
     Store,
-    /// The store does well, but one of these lines cannot be used: what is kept of it is not understood, or too large.
+    /// The store works, but one of these accounts cannot be used: its stored bytes are unreadable or too large.
     Account,
-    /// The store is there and refuses because too much is asked of it.
+    /// The store rejects the operations because it is overloaded.
     Throttled,
     /// The store could not be reached, or did not answer in time.
     Network,
@@ -86,21 +86,21 @@ impl std::fmt::Display for Fault {
         f.write_str(match self {
             Self::Caller => "wrong operation",
             Self::Store => "store failed",
-            Self::Account => "line unusable",
+            Self::Account => "account unusable",
             Self::Throttled => "store throttled",
-            Self::Network => "store out of reach",
+            Self::Network => "store unreachable",
         })
     }
 }
 
-/// Whether to try again.
+/// Whether to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// It was not applied: send it again.
+    /// It was not applied: a retry is safe.
     Safe,
     /// It may have been applied.
     Unclear,
-    /// It would fail again.
+    /// A retry would fail again.
     Useless,
 }
 
@@ -110,9 +110,9 @@ pub type Outcomes = SmallVec<[Outcome; 1]>;
 /// What a store answers with.
 pub type StoreResult = Result<Outcomes, StoreError>;
 
-/// A store's answer: at once, or later.
+/// A store's answer: at once, or later. It is a future either way.
 ///
-/// A store in process answers at once, and then nobody allocates or waits. It is a future either way.
+/// An in-process store answers at once, without an allocation or a wait.
 pub enum Answer {
     /// At once. Taken out when polled.
     Now(Option<StoreResult>),
@@ -121,7 +121,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// An answer that is there.
+    /// An answer at once.
     pub fn now(result: StoreResult) -> Self {
         Self::Now(Some(result))
     }
@@ -141,50 +141,50 @@ impl Future for Answer {
     }
 }
 
-/// Where lines live. Its one duty is to apply operations atomically.
+/// Keeps accounts and applies operations to them atomically.
 ///
 /// # Duties
 ///
 /// For each operation, in the order of the batch, a store
 ///
-/// 1. takes hold of the line of every charge, so that nobody else sees or changes them meanwhile;
+/// 1. locks the account of every charge, so that no other operation reads or changes them meanwhile;
 /// 2. calls [`apply`](crate::apply) with them and its time;
-/// 3. keeps every line, if `apply` says that something changed, before it answers.
+/// 3. writes every account before it answers, if `apply` says that something changed.
 ///
-/// A line it has never seen is [`Account::new`](crate::Account::new). It may forget a line once its `expires` has passed and
-/// **must not before**: a forgotten line is a quota granted twice. One operation is atomic; a batch is not, it only
-/// saves round trips.
+/// An account it does not have is [`Account::new`](crate::Account::new). It may delete an account once its `expires` has
+/// passed and **must not before**: deleting it early grants the quota twice. One operation is atomic; a batch is not, it
+/// only saves round trips.
 ///
 /// # Time
 ///
-/// The store says what time it is, one reading for all who share it. It may go back; lines do not (I7).
+/// The store reads the clock, so that all processes share one. The clock may go back; accounts do not (I7).
 ///
 /// # Denial
 ///
-/// A denial is an outcome. An error means that the store did not decide, and says whether it may have been applied.
+/// A denial is an outcome. An error means that the store did not decide; [`Retry`] says whether it may have been applied.
 ///
 /// # Borrowing and cancellation
 ///
-/// The batch is lent for the call only: a store that answers later copies what it needs. Dropping its answer must not
-/// tear an operation apart; whether it was applied is then unknown to the caller, who gives back or retries by permit.
+/// The batch is lent for the call only: a store that answers later copies what it needs. Dropping the answer must not
+/// apply half an operation. The caller then does not know whether it was applied, and returns or retries the permit.
 ///
-/// # A wrong store, and the right one
+/// # A wrong store, and a right one
 ///
-/// Wrong: read the line, let go of it, decide, write. Two takes read the same count and both are granted; this is how
-/// most limiters on Redis are written. Right: hold the line from reading to writing, or write only if it is still the
-/// one that was read, and decide again if not.
+/// Wrong: read the account, unlock it, decide, write. Two takes read the same count and both are granted; many limiters
+/// on Redis do this. Right: lock the account from read to write; or write only if it has not changed since the read, and
+/// decide again if it has.
 ///
-/// The conformance suite in `tollway-testkit` tells them apart. Run it on your store.
+/// Run the conformance suite of `tollway-testkit` on your store: it fails the wrong one.
 pub trait Store: Send + Sync + 'static {
     /// Applies the operations and answers with one outcome each.
     fn apply(&self, batch: &[Operation]) -> Answer;
 
-    /// Where limits that are data are kept, if this store keeps them.
+    /// The settings of limits, if this store keeps them.
     fn settings(&self) -> Option<&dyn Settings> {
         None
     }
 
-    /// What it tells of itself to those who watch it.
+    /// The store's own metrics.
     fn figures(&self) -> StoreFigures {
         StoreFigures::default()
     }

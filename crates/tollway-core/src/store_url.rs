@@ -1,12 +1,11 @@
-//! The parts of a store's URL: one place that knows where a password ends and a host begins.
+//! The parts of a store's URL.
 //!
-//! Not the crate `url`: it has no lists of hosts, which Clusters and Sentinels need, and it encodes anew what it reads.
+//! The crate `url` does not fit: it has no lists of hosts, which Redis Cluster and Sentinel need, and it re-encodes.
 
-/// `SCHEME://USER:PASSWORD@HOST:PORT,HOST.../PATH?NAME=VALUE&...` in its parts, as they are written: nothing is decoded, and
-/// nothing but `SCHEME://` must be there.
+/// The parts of `SCHEME://USER:PASSWORD@HOST:PORT,HOST.../PATH?NAME=VALUE&...`, not decoded. Only `SCHEME://` is required.
 ///
-/// User and password end at the last `@` before the `?`: secrets of AWS have slashes in them, and what is no host must never
-/// be shown as one.
+/// User and password end at the last `@` before the `?`: AWS secrets contain slashes, and a piece of a password must never
+/// be shown as a host.
 ///
 /// ```
 /// use tollway_core::StoreUrlParts;
@@ -20,24 +19,24 @@
 // No `Debug`: it would show the password.
 #[derive(Clone, Copy)]
 pub struct StoreUrlParts<'u> {
-    /// What comes before `://`.
+    /// The scheme, before `://`.
     pub scheme: &'u str,
-    /// What comes before the `@`, if there is one. Secret.
+    /// User and password, before the `@`, if there is one. Secret.
     pub user_info: Option<&'u str>,
-    /// Where the store is: all between the user and the query.
+    /// Hosts and path: everything between the `@` and the `?`.
     pub place: &'u str,
     /// All hosts with their ports.
     pub authority: &'u str,
-    /// What comes after the first slash behind the hosts.
+    /// The path, after the first slash behind the hosts.
     pub path: &'u str,
-    /// What comes after the `?`. It may hold secrets, too.
+    /// The query, after the `?`. It may hold secrets, too.
     pub query: &'u str,
-    /// All that comes before the `?`.
+    /// Everything before the `?`.
     pub before_query: &'u str,
 }
 
 impl<'u> StoreUrlParts<'u> {
-    /// The parts of a URL; nothing if it has no `://`.
+    /// Splits a URL; `None` if it has no `://`.
     pub fn read(url: &'u str) -> Option<Self> {
         let (before_query, query) = url.split_once('?').unwrap_or((url, ""));
         let (scheme, rest) = before_query.split_once("://")?;
@@ -49,17 +48,17 @@ impl<'u> StoreUrlParts<'u> {
         Some(Self { scheme, user_info, place, authority, path, query, before_query })
     }
 
-    /// Who opens the store. Without a colon it is the user alone, and the password is empty.
+    /// User and password. Without a colon the password is empty.
     pub fn user_and_password(&self) -> Option<(&'u str, &'u str)> {
         self.user_info.map(|info| info.split_once(':').unwrap_or((info, "")))
     }
 
-    /// Each host, an address of IPv6 without its brackets, and its port if one is given.
+    /// Each host with its port, if given. IPv6 addresses come without brackets.
     pub fn hosts(&self) -> impl Iterator<Item = (&'u str, Option<&'u str>)> + use<'u> {
         self.authority.split(',').map(host_and_port)
     }
 
-    /// Names and values behind the `?`, in their order.
+    /// The names and values of the query, in order.
     pub fn parameters(&self) -> impl Iterator<Item = (&'u str, &'u str)> + use<'u> {
         let parameters = self.query.split('&').filter(|parameter| !parameter.is_empty());
         parameters.map(|parameter| parameter.split_once('=').unwrap_or((parameter, "")))
@@ -96,11 +95,11 @@ mod tests {
             );
         }
         assert!(StoreUrlParts::read("memory:").is_none());
-        assert!(StoreUrlParts::read("file:a?b://c").is_none(), "what follows the ? is no scheme");
+        assert!(StoreUrlParts::read("file:a?b://c").is_none(), "the query has no scheme");
     }
 
     #[test]
-    fn hosts_and_ports_are_told_apart() {
+    fn hosts_and_ports_are_split() {
         let hosts = |authority| StoreUrlParts::read(authority).unwrap().hosts().collect::<Vec<_>>();
         assert_eq!(
             hosts("r://a,b:7001,[::1]:7002,[::2]"),

@@ -1,4 +1,4 @@
-//! Time as the engine knows it: whole microseconds, passed in, saturating at both ends.
+//! Timestamps and spans: whole microseconds, with saturating arithmetic.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use crate::bounds::COUNT_MAX;
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// The Unix epoch. A meter that was never touched is as of here.
+    /// The Unix epoch. A fresh meter is as of here.
     pub const EPOCH: Self = Self(0);
-    /// The end of time: nothing the engine waits for lies beyond. Used as "never".
+    /// The last timestamp. Used as "never".
     pub const MAX: Self = Self(COUNT_MAX);
 
     /// The timestamp this many microseconds after the epoch, at most [`Timestamp::MAX`].
@@ -55,7 +55,7 @@ impl Timestamp {
         Self(self.0.saturating_sub(span.0))
     }
 
-    /// How long after `earlier` this is; nothing if it is not.
+    /// The time since `earlier`; zero if that is later.
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -128,7 +128,7 @@ impl Span {
         if times < most.0 { Self(times) } else { most }
     }
 
-    /// Both together.
+    /// The sum of both.
     pub const fn plus(self, other: Self) -> Self {
         Self::from_micros(self.0.saturating_add(other.0))
     }
@@ -162,9 +162,9 @@ impl fmt::Display for Span {
     }
 }
 
-/// Where "now" comes from. The engine never asks; whoever calls it does.
+/// A clock. The engine never reads it; its caller does.
 pub trait Clock: Send + Sync + 'static {
-    /// The current time. Readings may repeat but should not go back; the engine copes if they do (I7).
+    /// The current time. Readings may repeat and should not go back; accounts tolerate it if they do.
     fn now(&self) -> Timestamp;
 }
 

@@ -41,7 +41,7 @@ impl History {
         Self { account: Account::new(&policy), policy, now: START }
     }
 
-    /// Applies one verb of this cost, a second after the last one.
+    /// Applies one action of this cost, a second after the last one.
     fn apply(mut self, cost: &[(&str, u64)], action: Action) -> Self {
         let cost = (!cost.is_empty()).then(|| self.cost(cost));
         let subject = Subject::new("team-a").unwrap();
@@ -71,8 +71,8 @@ impl History {
     }
 
     fn give_back(self, permit: u128) -> Self {
-        let verb = Action::Return { booking: booking(permit), remember: true };
-        self.apply(&[], verb)
+        let action = Action::Return { booking: booking(permit), remember: true };
+        self.apply(&[], action)
     }
 
     fn settle(self, permit: u128, actual: u64) -> Self {
@@ -165,7 +165,7 @@ fn accounts_keep_their_bytes() {
     for (name, account) in accounts() {
         let json = serde_json::to_string(&account.account).unwrap();
         let read: Account = serde_json::from_str(&json).unwrap();
-        // Not the account itself: what a remembered grant was answered with beside its permit is not stored.
+        // Compares JSON, not accounts: some fields of a remembered grant are not stored.
         assert_eq!(serde_json::to_string(&read).unwrap(), json, "{name}: what was written reads back");
         writeln!(text, "{name}\n{json}").unwrap();
     }

@@ -1,4 +1,4 @@
-//! The inputs to begin with, and those that were found on the way.
+//! The inputs: the hand-written ones, and those found during the run.
 
 use std::io;
 use std::path::Path;
@@ -7,18 +7,18 @@ use tollway_testkit::Random;
 
 use crate::mangle::{self, Words};
 
-/// Inputs that are kept: more would only be mangled less often each.
+/// The most inputs kept: with more, each would be mutated less often.
 const KEPT_MAX: usize = 2_000;
 
 pub(crate) struct Corpus {
     inputs: Vec<Vec<u8>>,
-    /// The first so many were written by hand, and stay.
+    /// The number of hand-written inputs. They come first and stay.
     by_hand: usize,
     words: Words,
 }
 
 impl Corpus {
-    /// What lies in the folder of a target, in the order of its names.
+    /// The files in the folder of a target, sorted by name.
     pub(crate) fn of(target: &str) -> io::Result<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
         let no_folder =
@@ -44,13 +44,13 @@ impl Corpus {
         self.inputs.get(place).map_or(&[], Vec::as_slice)
     }
 
-    /// A new input, out of one or two that are kept.
+    /// A new input, mutated from one or two of the kept ones.
     pub(crate) fn mangled(&self, random: &mut Random) -> Vec<u8> {
         let (one, other) = (random.pick(&self.inputs), random.pick(&self.inputs));
         mangle::mangle(one, other, &self.words, random)
     }
 
-    /// Keeps an input that was answered as none before.
+    /// Keeps an input with a new kind of answer.
     pub(crate) fn keep(&mut self, input: Vec<u8>, random: &mut Random) {
         if self.inputs.len() < KEPT_MAX.max(self.by_hand) {
             return self.inputs.push(input);

@@ -1,13 +1,13 @@
-//! How hard a target is tried: a fixed number of inputs, so that a test is the same each time, or as long as one likes.
+//! The effort of a run: a fixed number of inputs, so that a test is reproducible, or a time.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::{Duration, Instant};
 
-/// Inputs of a run of which nothing is said: a second or two for all but the slowest parsers.
+/// The default number of inputs: a second or two for all but the slowest parsers.
 const INPUTS_DEFAULT: u64 = 20_000;
 
-/// The seed of such a run.
+/// The default seed.
 const SEED_DEFAULT: u64 = 1;
 
 pub(crate) struct Effort {
@@ -15,18 +15,18 @@ pub(crate) struct Effort {
     pub(crate) until: Until,
 }
 
-/// When it is enough.
+/// When a run ends.
 pub(crate) enum Until {
-    /// After so many inputs.
+    /// After this many inputs.
     Inputs(u64),
-    /// At this moment.
+    /// At this time.
     Moment(Instant),
     /// After this one input.
     Once(Vec<u8>),
 }
 
 impl Effort {
-    /// `TOLLWAY_FUZZ_SECONDS` for a long run, `TOLLWAY_FUZZ_INPUT` for one file alone, `TOLLWAY_SEED` for other inputs.
+    /// `TOLLWAY_FUZZ_SECONDS` sets a time, `TOLLWAY_FUZZ_INPUT` a single file, `TOLLWAY_SEED` the seed.
     pub(crate) fn of_environment() -> Result<Self, String> {
         let (input, seconds) = (variable("TOLLWAY_FUZZ_INPUT"), number("TOLLWAY_FUZZ_SECONDS")?);
         let until = match (input, seconds) {
@@ -36,7 +36,7 @@ impl Effort {
             (None, Some(seconds)) => Until::Moment(later(seconds)),
             (None, None) => Until::Inputs(INPUTS_DEFAULT),
         };
-        // A long run goes where none has been before.
+        // A long run uses a new seed.
         let seed = match (number("TOLLWAY_SEED")?, &until) {
             (Some(seed), _) => seed,
             (None, Until::Moment(_)) => RandomState::new().build_hasher().finish(),

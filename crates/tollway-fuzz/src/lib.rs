@@ -1,13 +1,13 @@
-//! Fuzzing on stable Rust: inputs that were written by hand, and what becomes of them when they are mangled.
+//! Fuzzing on stable Rust: hand-written inputs and their mutations.
 //!
-//! A target is a test: it reads an input, promises something about what it read, and says what kind of answer it was. An
-//! input that was answered as none before is mangled further, which leads deep into a parser although nobody looks at which
-//! lines of it ran. Nothing beyond `cargo test` is needed for that; `scripts/fuzz` runs a target for as long as one likes.
+//! A target is a test: it parses an input, checks properties of the result, and returns the kind of answer. An input with a
+//! new kind of answer is mutated further, which reaches deep into a parser without coverage instrumentation. `cargo test`
+//! is enough to run it; `scripts/fuzz` runs a target for longer.
 //!
-//! - `corpus`: the inputs that it begins with, from `corpus/TARGET`
-//! - `mangle`: one input out of another
-//! - `effort`: how long, from which seed, or which input alone
-//! - `witness`: the input in hand, in a file, whatever becomes of the process
+//! - `corpus`: the initial inputs, from `corpus/TARGET`
+//! - `mangle`: mutates inputs
+//! - `effort`: how long, from which seed, or which single input
+//! - `witness`: the current input, in a file that survives a crash
 
 mod corpus;
 mod effort;
@@ -24,10 +24,10 @@ use effort::{Effort, Until};
 use tollway_testkit::Random;
 use witness::Witness;
 
-/// Kinds of answers that are told apart: some texts of errors repeat what a stranger wrote, and are never the same twice.
+/// The most kinds of answers: some error messages quote the input, so their kinds have no bound.
 const KINDS_MAX: usize = 4_096;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Report {
     target: String,
@@ -36,17 +36,17 @@ pub struct Report {
     kinds: usize,
 }
 
-/// Why a run ended before its time.
+/// Why a run failed.
 #[derive(Debug)]
 pub enum Found {
-    /// A promise was broken by this input.
+    /// An input broke a property.
     Broken {
         /// The target.
         target: String,
-        /// The file that has it.
+        /// The file with the input.
         input: PathBuf,
     },
-    /// Inputs cannot be read or kept.
+    /// Inputs cannot be read or written.
     NoInput(String),
 }
 
@@ -73,7 +73,7 @@ impl fmt::Display for Found {
 
 impl std::error::Error for Found {}
 
-/// Tries a target, as hard as the environment says. `check` fails by panicking, and says what kind of answer it was.
+/// Runs a target with the effort of the environment. `check` panics on a failure and returns the kind of answer.
 pub fn fuzz(target: &str, check: impl Fn(&[u8]) -> String) -> Result<Report, Found> {
     let no_input = |error: std::io::Error| Found::NoInput(format!("{target}: {error}"));
     let Effort { seed, until } = Effort::of_environment().map_err(Found::NoInput)?;
@@ -92,7 +92,7 @@ pub fn fuzz(target: &str, check: impl Fn(&[u8]) -> String) -> Result<Report, Fou
         seen.insert(try_one(input)?);
         inputs = 1;
     }
-    // All that was written by hand comes first, as it stands.
+    // The hand-written inputs come first, unchanged.
     for place in 0..corpus.len() {
         if until.is_reached(inputs) {
             break;
@@ -112,8 +112,7 @@ pub fn fuzz(target: &str, check: impl Fn(&[u8]) -> String) -> Result<Report, Fou
     Ok(Report { target: target.to_owned(), seed, inputs, kinds: seen.len() })
 }
 
-/// The kind of a message: its first line without what it quotes and without numbers, so that it does not depend on what was
-/// sent.
+/// The kind of a message: its first line without quotes and numbers, so that it does not depend on the input.
 pub fn kind_of(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     let quotes = ['"', '`', '\''];
@@ -123,7 +122,7 @@ pub fn kind_of(message: &str) -> String {
     words.filter(|sign| sign.is_ascii_alphabetic() || *sign == ' ').take(KIND_CHARS).collect()
 }
 
-/// So much of a message tells what kind it is.
+/// The length of a message that determines its kind.
 const KIND_CHARS: usize = 80;
 
 #[cfg(test)]
@@ -131,13 +130,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kind_of_a_message_does_not_depend_on_what_was_sent() {
+    fn kind_of_a_message_does_not_depend_on_the_input() {
         assert_eq!(kind_of("line 3: \"colour\" is no key"), kind_of("line 41: \"x\" is no key"));
         assert_ne!(kind_of("line 3: \"colour\" is no key"), kind_of("line 3: \"colour\" stands twice"));
     }
 
     #[test]
-    fn a_broken_promise_leaves_its_input_and_says_how_to_repeat_it() {
+    fn failed_property_saves_its_input_and_says_how_to_repeat_it() {
         let found = fuzz("limit", |input| {
             assert!(!input.contains(&b'/'), "planted: no limit has a slash");
             String::new()

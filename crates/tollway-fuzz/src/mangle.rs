@@ -1,19 +1,19 @@
-//! One input out of another: bits, bytes, words and whole pieces changed, left out, doubled or taken from elsewhere.
+//! Mutates inputs: bits, bytes, words and whole pieces are changed, removed, doubled or copied from another input.
 
 use std::ops::Range;
 
 use tollway_testkit::Random;
 
-/// The longest input: parsers have bounds of their own, which are reached by doubling; longer only takes longer.
+/// The longest input. Doubling reaches the bounds of the parsers; a longer input only takes longer.
 const INPUT_BYTES_MAX: usize = 8_192;
 
-/// Changes of one input: few, so that most of it still means something.
+/// The most changes of one input: few, so that most of it stays valid.
 const CHANGES_MAX: u64 = 6;
 
-/// Words to put in: enough for every key and name of a format.
+/// The most words to insert: enough for every key and name of a format.
 const WORDS_MAX: usize = 2_000;
 
-/// What programs that count get wrong.
+/// Numbers at the edges of integer types.
 const EXTREMES: [&str; 16] = [
     "0",
     "-1",
@@ -33,7 +33,7 @@ const EXTREMES: [&str; 16] = [
     "99999999999999999999999999",
 ];
 
-/// What programs that read text get wrong.
+/// Text that parsers often get wrong.
 const ODDITIES: [&[u8]; 12] = [
     b"\0",
     b"\r\n",
@@ -49,7 +49,7 @@ const ODDITIES: [&[u8]; 12] = [
     b"%00",
 ];
 
-/// The words of a format, as the inputs by hand have them.
+/// The words of a format, from the hand-written inputs.
 pub(crate) struct Words(Vec<Vec<u8>>);
 
 impl Words {
@@ -76,7 +76,7 @@ impl Words {
     }
 }
 
-/// `one`, changed, perhaps with something of the `other`.
+/// Mutates `one`, possibly with a piece of `other`.
 pub(crate) fn mangle(one: &[u8], other: &[u8], words: &Words, random: &mut Random) -> Vec<u8> {
     let mut input = one.to_vec();
     for _ in 0..random.between(1, CHANGES_MAX) {
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_mangles_alike_within_the_bound() {
+    fn same_seed_gives_the_same_mutations_within_the_bound() {
         let inputs = [b"limits = [\"200 requests / minute\"]".to_vec(), vec![7; INPUT_BYTES_MAX], Vec::new()];
         let words = Words::of(&inputs);
         let mangled = |seed| -> Vec<Vec<u8>> {

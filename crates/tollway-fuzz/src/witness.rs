@@ -1,4 +1,4 @@
-//! The input in hand, in a file: a process that overflows its stack or is killed leaves it there, too.
+//! The current input, in a file: it survives a stack overflow or a killed process.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -19,14 +19,14 @@ impl Witness {
         &self.path
     }
 
-    /// Writes the input down before it is tried.
+    /// Writes the input before it is tried.
     pub(crate) fn see(&mut self, input: &[u8]) -> io::Result<()> {
         self.file.rewind()?;
         self.file.write_all(input)?;
         self.file.set_len(input.len() as u64)
     }
 
-    /// Nothing happened.
+    /// Removes the file: the input passed.
     pub(crate) fn leave(self) {
         let _ = std::fs::remove_file(&self.path);
     }

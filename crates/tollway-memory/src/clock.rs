@@ -1,34 +1,34 @@
 //! The machine's clocks. The only place in Tollway that reads them.
-#![allow(clippy::disallowed_methods, reason = "this module is where the machine's clock comes in")]
+#![allow(clippy::disallowed_methods, reason = "the only module that reads the system's clocks")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use tollway_core::{Clock, Timestamp};
 
-/// How long the processor's counter is trusted before it is set by the system's clock again: the two drift apart by some
-/// microseconds in this time, and by seconds in a day.
+/// How long the processor's counter is used before it is synchronized with the system clock again. They drift apart by
+/// some microseconds in this time, and by seconds in a day.
 const TRUSTED_NANOS: u64 = 100_000_000;
 
-/// Two clocks that were read within this time were read at once.
+/// Two clock readings within this time count as simultaneous.
 const AT_ONCE_NANOS: u64 = 20_000;
 
-/// How often they are read for that.
+/// The most attempts to read both clocks simultaneously.
 const TRIES_MAX: usize = 4;
 
-/// Wall time at the start, and from then on the time that passes: it follows no step of the machine's date. Each setting
-/// may take it back by a few microseconds, which lines do not notice (I7).
+/// Wall time at the start plus the time elapsed since: it does not follow steps of the system's date. Each synchronization
+/// may set it back by a few microseconds, which accounts tolerate.
 ///
-/// Read from the processor's counter, which costs a third of the system's clock, and set by that ten times a second.
+/// It reads the processor's counter, which costs a third of the system clock, and synchronizes ten times a second.
 #[derive(Debug)]
 pub struct SystemClock {
     counter: quanta::Clock,
     started_raw: u64,
     started: Instant,
     started_at: Timestamp,
-    /// When the counter began to count, as of its last setting: nanoseconds since the epoch, which fit for five centuries.
+    /// The wall time of counter zero, as of the last synchronization, in nanoseconds since the epoch.
     counts_from: AtomicU64,
-    /// The counted nanoseconds at which it is due to be set again.
+    /// The counter value, in nanoseconds, at which the next synchronization is due.
     next_setting: AtomicU64,
 }
 
@@ -41,7 +41,7 @@ impl SystemClock {
             started: Instant::now(),
             started_at,
             counter,
-            // Right from the first: of two threads that ask at once, one may see that the clock was set and not yet to what.
+            // Valid from the start: a thread may see a new `next_setting` before the new `counts_from`.
             counts_from: AtomicU64::new(nanos(started_at)),
             next_setting: AtomicU64::new(0),
         }
@@ -49,14 +49,14 @@ impl SystemClock {
 
     #[cold]
     fn set(&self) {
-        let both = best_of(|| {
+        let pair = best_of(|| {
             let before = self.counted();
             let elapsed = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            Both { before, elapsed, after: self.counted() }
+            ClockPair { before, elapsed, after: self.counted() }
         });
-        let now = nanos(self.started_at).saturating_add(both.elapsed);
-        self.counts_from.store(now.saturating_sub(both.after), Ordering::Relaxed);
-        self.next_setting.store(both.after.saturating_add(TRUSTED_NANOS), Ordering::Relaxed);
+        let now = nanos(self.started_at).saturating_add(pair.elapsed);
+        self.counts_from.store(now.saturating_sub(pair.after), Ordering::Relaxed);
+        self.next_setting.store(pair.after.saturating_add(TRUSTED_NANOS), Ordering::Relaxed);
     }
 
     /// Nanoseconds since the start, by the processor's counter.
@@ -83,23 +83,23 @@ impl Clock for SystemClock {
     }
 }
 
-/// A reading of the system's clock, and of the counter before and after it.
+/// A reading of the system clock, and of the counter before and after it.
 #[derive(Clone, Copy)]
-struct Both {
+struct ClockPair {
     before: u64,
     elapsed: u64,
     after: u64,
 }
 
-impl Both {
+impl ClockPair {
     fn took(&self) -> u64 {
         self.after.saturating_sub(self.before)
     }
 }
 
-/// The reading that took the least. A thread that loses its core between the two clocks would set them apart by as long
-/// as it was away, for all threads.
-fn best_of(mut read: impl FnMut() -> Both) -> Both {
+/// The fastest of a few readings. A thread that is descheduled between the two clocks would set the clock wrong for all
+/// threads.
+fn best_of(mut read: impl FnMut() -> ClockPair) -> ClockPair {
     let mut best = read();
     for _ in 1..TRIES_MAX {
         if best.took() <= AT_ONCE_NANOS {
@@ -113,7 +113,7 @@ fn best_of(mut read: impl FnMut() -> Both) -> Both {
     best
 }
 
-/// Wall time as the machine has it, the same in every process; it may step.
+/// The system's wall time, the same in every process. It may step.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WallClock;
 
@@ -127,7 +127,7 @@ fn nanos(time: Timestamp) -> u64 {
     time.as_micros().saturating_mul(1_000)
 }
 
-/// A machine whose date lies before 1970 is at the epoch.
+/// A date before 1970 counts as the epoch.
 fn wall_time() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
@@ -137,27 +137,27 @@ fn wall_time() -> Timestamp {
 mod tests {
     use super::*;
 
-    /// A thread that was away for 50 ms between its readings does not set the clock 50 ms ahead.
+    /// A thread descheduled for 50 ms between its readings does not set the clock 50 ms ahead.
     #[test]
-    fn it_is_set_by_a_reading_that_nothing_came_between() {
+    fn interrupted_reading_is_not_used() {
         let mut readings = [(1_000, 50_001_000), (50_002_000, 50_002_100), (0, 0)].into_iter();
-        let both = best_of(|| {
+        let pair = best_of(|| {
             let (before, after) = readings.next().unwrap_or_default();
-            Both { before, elapsed: after, after }
+            ClockPair { before, elapsed: after, after }
         });
-        assert_eq!((both.before, both.after), (50_002_000, 50_002_100));
-        assert_eq!(readings.len(), 1, "it is content with that one");
+        assert_eq!((pair.before, pair.after), (50_002_000, 50_002_100));
+        assert_eq!(readings.len(), 1, "no more readings than needed");
         let mut away = 0;
-        let both = best_of(|| {
+        let pair = best_of(|| {
             away += 1;
-            Both { before: 0, elapsed: 0, after: 1_000_000 * (5 - away) }
+            ClockPair { before: 0, elapsed: 0, after: 1_000_000 * (5 - away) }
         });
-        assert_eq!((both.after, away), (1_000_000, 4), "the best of a few, if none is good");
+        assert_eq!((pair.after, away), (1_000_000, 4), "the fastest, if none is fast enough");
     }
 
-    /// A clock that counted from the epoch until somebody had set it would give new subjects windows of 1970.
+    /// A clock that starts at the epoch would give new subjects windows of 1970.
     #[test]
-    fn it_counts_from_now_before_it_was_first_set() {
+    fn clock_is_right_before_its_first_synchronization() {
         let before = wall_time();
         let clock = SystemClock::new();
         let counts_from = Timestamp::from_micros(clock.counts_from.load(Ordering::Relaxed) / 1_000);

@@ -1,4 +1,4 @@
-//! The locks of the memory store: the standard ones, or shuttle's when thread schedules are tried.
+//! The locks of the memory store: those of `std`, or of shuttle for the test of thread schedules.
 
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use std::sync::{

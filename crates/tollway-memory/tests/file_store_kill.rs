@@ -1,4 +1,4 @@
-//! Real processes, killed at any moment: nobody is granted a unit twice, and the file can always be read.
+//! Processes killed at any moment: no unit is granted twice, and the file stays readable.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -21,7 +21,7 @@ fn policies() -> [Policy; 2] {
     ["adobe", "gemini"].map(|name| Policy::new(name, [format!("{LIMIT} requests / day").as_str()]).unwrap())
 }
 
-/// What a child does; without its variable this is not a child, and nothing.
+/// The work of a child process; without its environment variable this test does nothing.
 #[test]
 fn child_takes_until_denied() {
     let Some(path) = std::env::var_os(PATH) else { return };
@@ -33,7 +33,7 @@ fn child_takes_until_denied() {
             Ok(true) => out.write_all(b"\ngranted\n").unwrap(),
             Ok(false) => return,
             Err(error) => {
-                // What the disk refused was not taken, as this process knows as well.
+                // A failed write took nothing, also in this process's view.
                 let used = used(&store, one, &subject("team-a"));
                 out.write_all(format!("\nfailed {:?} at {used}\n", error.retry).as_bytes()).unwrap();
                 return;
@@ -51,7 +51,7 @@ fn spawn(path: &Path, before: &str) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Kills the child after it has reported so many grants, and answers how many it has reported in all.
+/// Kills the child after it has reported `grants` grants. Returns how many it has reported in all.
 fn kill_after(mut child: Child, grants: u64) -> u64 {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let mut granted = |most| lines.by_ref().filter(|line| line == "granted").take(most).count();
@@ -63,7 +63,7 @@ fn kill_after(mut child: Child, grants: u64) -> u64 {
 }
 
 #[test]
-fn killed_processes_never_gain_a_unit_and_leave_a_readable_file() {
+fn killed_processes_gain_no_units_and_leave_a_readable_file() {
     let (_directory, path) = place();
     let [one, other] = policies();
     let mut reported = 0;
@@ -91,9 +91,9 @@ fn killed_processes_never_gain_a_unit_and_leave_a_readable_file() {
     assert!(lost <= u64::try_from(ROUNDS * CHILDREN).unwrap(), "{lost} lost: more than one for each kill");
 }
 
-/// A disk without room: the take that could not be written was not granted, and its half record is gone.
+/// A full disk: the take that could not be written is not granted, and its partial record is cut off.
 #[test]
-fn a_write_that_fails_has_not_happened() {
+fn failed_write_has_no_effect() {
     let (_directory, path) = place();
     let mut child = spawn(&path, "trap '' XFSZ; ulimit -f 8;");
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -103,10 +103,10 @@ fn a_write_that_fails_has_not_happened() {
     assert!(granted > 0 && lines.contains(&format!("failed Safe at {granted}")), "{lines:?}");
     let size = std::fs::metadata(&path).unwrap().len();
     let store = open(&path);
-    assert_eq!(size, std::fs::metadata(&path).unwrap().len(), "nothing was left to cut");
+    assert_eq!(size, std::fs::metadata(&path).unwrap().len(), "no torn tail is left");
     assert_eq!(used(&store, &policies()[0], &subject("team-a")), u64::try_from(granted).unwrap());
     assert!(
         try_take(&store, &[&policies()[1]], &subject("team-a")).unwrap(),
-        "it goes on where there is room"
+        "takes succeed once there is room"
     );
 }

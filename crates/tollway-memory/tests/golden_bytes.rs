@@ -1,4 +1,4 @@
-//! A state file of format 1 keeps its bytes, and a file of an earlier release is still understood.
+//! A state file of format 1 keeps its bytes, and a file of an earlier release can still be read.
 //!
 //! `UPDATE_GOLDEN=1` rewrites the expected files. `file_format_1.state` is also the old file that is read: once it is
 //! committed, only a new format may change it.
@@ -32,12 +32,11 @@ fn written() -> (Vec<u8>, String) {
 
 #[derive(serde::Deserialize)]
 struct Record<'a> {
-    #[serde(borrow)]
-    lines: Vec<&'a RawValue>,
+    #[serde(borrow, rename = "lines")]
+    accounts: Vec<&'a RawValue>,
 }
 
-/// A record of several accounts has them in any order: sorts those, byte for byte as they are. Every checksum is tested
-/// before, and computed again for what was sorted.
+/// The accounts of a record have no fixed order: sorts them. Checks every checksum, and recomputes it after sorting.
 fn sorted(file: &[u8]) -> String {
     let text = std::str::from_utf8(file).unwrap();
     let (header, records) = text.split_at(text.find('\n').unwrap() + 1);
@@ -46,7 +45,7 @@ fn sorted(file: &[u8]) -> String {
         let (sum, json) = record.split_once(' ').unwrap();
         assert_eq!(sum, checksum(json), "{record}");
         let read: Record<'_> = serde_json::from_str(json).unwrap();
-        let entries: Vec<&str> = read.lines.iter().map(|entry| entry.get()).collect();
+        let entries: Vec<&str> = read.accounts.iter().map(|entry| entry.get()).collect();
         let mut in_order = entries.clone();
         in_order.sort_unstable();
         let json = json.replace(&entries.join(","), &in_order.join(","));

@@ -1,4 +1,4 @@
-//! Memory is bounded for lines of several limits, too: T15. A process of its own, because it measures memory.
+//! Memory is bounded for accounts of several limits, too: T15. A separate test program, because it measures memory.
 #![cfg(not(feature = "shuttle"))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -7,22 +7,22 @@ mod memory_support;
 
 use memory_support::{resident, store_of, stranger, take};
 use tollway_core::{Policy, Span};
-use tollway_memory::OVERFLOW_LINES;
+use tollway_memory::OVERFLOW_ACCOUNTS;
 
-/// What a line of two to six limits takes at the most, as the store's documentation says.
-const BYTES_PER_LINE: u64 = 400;
+/// The most bytes of an account with two to six limits, as documented at the store.
+const BYTES_PER_ACCOUNT: u64 = 400;
 
-const LINES: usize = 1_000_000;
+const ACCOUNTS: usize = 1_000_000;
 
-/// T15: the bound that is said of lines of two to six limits, with a line for all that fit and some for whom there is no room.
+/// T15: the documented bound for accounts with two to six limits, in a full store with shared accounts.
 #[test]
 fn a_flood_of_subjects_with_six_limits_each_stays_in_its_bound() {
-    let (store, clock) = store_of(LINES);
+    let (store, clock) = store_of(ACCOUNTS);
     let limits = ["2 / second", "2 / minute", "1 / hour", "2 / day", "2 / week", "refill: 2 / hour bucket"];
     let policy = Policy::new("api", limits).unwrap();
     let before = resident();
     let mut peak = before;
-    for number in 0..LINES / 10 * 11 {
+    for number in 0..ACCOUNTS / 10 * 11 {
         take(&store, &policy, &stranger(number));
         clock.advance(Span::from_micros(100));
         if number % 1_000 == 0 {
@@ -30,10 +30,10 @@ fn a_flood_of_subjects_with_six_limits_each_stays_in_its_bound() {
         }
     }
     let stats = store.stats();
-    assert!(stats.lines > LINES * 9 / 10 && stats.overflow_lines > 0, "{stats:?}");
-    let bound = (stats.capacity + OVERFLOW_LINES) as u64 * BYTES_PER_LINE;
+    assert!(stats.accounts > ACCOUNTS * 9 / 10 && stats.overflow_accounts > 0, "{stats:?}");
+    let bound = (stats.capacity + OVERFLOW_ACCOUNTS) as u64 * BYTES_PER_ACCOUNT;
     let grown = peak - before;
-    assert!(grown < bound, "{} bytes a line: {grown} for {stats:?}", grown / stats.lines as u64);
-    // Packed, a line of six is in an entry of 128 bytes: a test that measured nothing would not notice.
-    assert!(grown > stats.lines as u64 * 100, "{grown} bytes cannot hold {stats:?}");
+    assert!(grown < bound, "{} bytes an account: {grown} for {stats:?}", grown / stats.accounts as u64);
+    // A packed account of six limits takes 128 bytes: fails if the measurement is wrong.
+    assert!(grown > stats.accounts as u64 * 100, "{grown} bytes cannot hold {stats:?}");
 }

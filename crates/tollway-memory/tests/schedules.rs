@@ -1,4 +1,4 @@
-//! The memory store under many thread schedules: never over, never stuck, whatever the order of steps. T4.
+//! The memory store under many thread schedules: no grant over the limit and no deadlock. T4.
 //!
 //! `cargo test -p tollway-memory --features shuttle --test schedules`; the store's locks are shuttle's then.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
@@ -13,16 +13,16 @@ use shuttle::thread;
 use tollway_core::{Action, Outcome, Policy, Settled, Span, Subject};
 use tollway_memory::{MemoryStore, SHARDS};
 
-/// How many schedules each test tries.
+/// The number of schedules per test.
 const SCHEDULES: usize = 2_000;
 
-/// Runs the parts on threads of their own, and answers what each came to.
+/// Runs each part on its own thread, and returns the results.
 fn together<T: Send + 'static>(parts: Vec<Box<dyn FnOnce() -> T + Send>>) -> Vec<T> {
     let threads: Vec<_> = parts.into_iter().map(thread::spawn).collect();
     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
-/// The same part on so many threads.
+/// Runs the same part on `count` threads.
 fn alike<T: Send + 'static>(count: usize, part: impl Fn() -> T + Send + Sync + 'static) -> Vec<T> {
     let part = Arc::new(part);
     let one = |_| {
@@ -40,15 +40,15 @@ fn assert_sound(store: &MemoryStore) {
     assert_eq!(store.stats().violations, 0);
 }
 
-/// Every schedule there is: two threads take the last unit, and one gets it.
+/// In every possible schedule, two threads take the last unit and one gets it.
 #[test]
 fn one_unit_is_granted_once_in_all_schedules() {
     shuttle::check_dfs(
         || {
             let store = Arc::new(store_of(1).0);
             let policy = Arc::new(policy("api", "1 / minute"));
-            let (kept, rule) = (store.clone(), policy.clone());
-            let granted = alike(2, move || take(&kept, &rule, &Subject::SHARED));
+            let (shared, rule) = (store.clone(), policy.clone());
+            let granted = alike(2, move || take(&shared, &rule, &Subject::SHARED));
             assert_eq!(granted.iter().filter(|granted| **granted).count(), 1);
             assert_eq!(peek(&store, &policy, &Subject::SHARED).used, 1);
         },
@@ -57,14 +57,14 @@ fn one_unit_is_granted_once_in_all_schedules() {
 }
 
 #[test]
-fn threads_on_one_line_are_granted_exactly_the_limit() {
+fn threads_on_one_account_are_granted_exactly_the_limit() {
     shuttle::check_random(
         || {
             let store = Arc::new(store_of(SHARDS).0);
             for limit in ["4 / minute", "4 / minute bucket", "4 concurrent", "4 / minute sliding"] {
                 let policy = policy("api", limit);
-                let kept = store.clone();
-                let granted = alike(3, move || takes(&kept, &policy, &Subject::SHARED, 2));
+                let shared = store.clone();
+                let granted = alike(3, move || takes(&shared, &policy, &Subject::SHARED, 2));
                 assert_eq!(granted.iter().sum::<usize>(), 4, "{limit}");
                 store_is_reset(&store, limit);
             }
@@ -79,9 +79,9 @@ fn store_is_reset(store: &MemoryStore, limit: &str) {
     assert_eq!(apply(store, &[charge(&policy, &Subject::SHARED)], Action::Reset), Outcome::Reset);
 }
 
-/// Settling, returning and finishing while others take: what came back is granted again, and never twice.
+/// Settle, return and done while other threads take: returned units are granted again once.
 #[test]
-fn units_and_slots_that_come_back_are_never_granted_twice() {
+fn returned_units_and_slots_are_granted_once() {
     shuttle::check_random(
         || {
             let store = Arc::new(store_of(SHARDS).0);
@@ -92,19 +92,19 @@ fn units_and_slots_that_come_back_are_never_granted_twice() {
                 Box::new(move || use_a_permit(&store, &policy, &held, ending))
                     as Box<dyn FnOnce() -> u64 + Send>
             };
-            let kept: u64 = together((0..3).map(work).collect()).into_iter().sum();
+            let spent: u64 = together((0..3).map(work).collect()).into_iter().sum();
             let Outcome::Peeked(charges) = apply(&store, &[charge(&policy, &Subject::SHARED)], Action::Peek)
             else {
                 panic!("a peek is answered with readings")
             };
-            assert_eq!((charges[0].readings[0].used, charges[0].readings[1].used), (kept, 0));
+            assert_eq!((charges[0].readings[0].used, charges[0].readings[1].used), (spent, 0));
             assert_sound(&store);
         },
         SCHEDULES,
     );
 }
 
-/// Takes four tokens and a slot, and ends one way or another; answers how many tokens stay spent.
+/// Takes four tokens and a slot, then returns, settles or finishes. Returns how many tokens stay spent.
 fn use_a_permit(
     store: &MemoryStore,
     policy: &Policy,
@@ -141,7 +141,7 @@ fn use_a_permit(
 
 /// I3, and no deadlock: three takes over pairs that cross.
 #[test]
-fn takes_over_crossing_pairs_neither_lock_each_other_out_nor_tear() {
+fn takes_over_crossing_pairs_are_all_or_nothing_without_deadlock() {
     shuttle::check_random(
         || {
             let store = Arc::new(store_of(SHARDS * 4).0);
@@ -165,7 +165,7 @@ fn takes_over_crossing_pairs_neither_lock_each_other_out_nor_tear() {
     );
 }
 
-/// T15: in a store of 64 lines that is full, threads evict what has expired and share what has not.
+/// T15: in a full store of 64 accounts, threads evict expired accounts and share live ones.
 #[test]
 fn eviction_and_sharing_never_grant_a_subject_more_than_its_limit() {
     shuttle::check_random(
@@ -194,7 +194,7 @@ fn eviction_and_sharing_never_grant_a_subject_more_than_its_limit() {
                 }) as Box<dyn FnOnce() -> usize + Send>
             };
             let granted: usize = together((0..3).map(work).collect()).into_iter().sum();
-            assert_eq!(before + granted, 2, "two an hour, whichever line it is on");
+            assert_eq!(before + granted, 2, "two an hour, on its own or a shared account");
             assert_sound(&store);
         },
         SCHEDULES / 4,

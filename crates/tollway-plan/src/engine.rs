@@ -1,6 +1,6 @@
 //! When the engine grants calls. Several limits can hold each other up, so each call is decided in turn.
 //!
-//! The only file here that knows the engine's types.
+//! The only file of this crate that uses the engine's types.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tollway_core::{
 
 use crate::forecast::Finish;
 
-/// The most work before a forecast would take too long: calls, times the limits and slots that each decision looks at.
+/// The most work of a forecast: calls times the limits and slots of each decision.
 const WORK_MAX: u128 = 4_000_000;
 
 /// When the last of these calls is granted; none if there are too many to decide one by one. Slots are free again after

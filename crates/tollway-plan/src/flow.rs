@@ -6,12 +6,12 @@ use crate::rate::Rate;
 use crate::sliding::Sliding;
 use crate::windows::{Windows, after};
 
-/// A limit as a caller sees it that takes the same cost again and again, as early as it may.
+/// A limit as seen by a caller that takes the same cost repeatedly, as early as possible.
 #[derive(Clone, Debug)]
 pub(crate) enum Flow {
-    /// So many calls when a window opens.
+    /// This many calls when a window opens.
     Windows { calls: u128, windows: Windows },
-    /// So many calls at once, and again each time this long after: windows from first call, and slots.
+    /// This many calls at once, repeated after this time: windows from first call, and slots.
     Steps { calls: u128, every: Span },
     /// As the window before fades.
     Sliding(Sliding),

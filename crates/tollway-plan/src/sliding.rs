@@ -1,4 +1,4 @@
-//! What a sliding limit grants to a caller that always asks as early as it may.
+//! What a sliding limit grants to a caller that always retries as early as possible.
 //!
 //! The first window grants the whole amount at once, later windows as the window before fades. A window's last call often
 //! fits only when the next window has begun, so a window often grants one call fewer than its amount.

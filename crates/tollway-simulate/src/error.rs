@@ -16,7 +16,7 @@ pub enum SimulateError {
         limit: Box<Limit>,
     },
     /// The caller: calls shall wait under a sliding limit, which books no call ahead.
-    #[error("waits under `{limit}` cannot be simulated: a sliding limit books nobody ahead")]
+    #[error("waits under `{limit}` cannot be simulated: a sliding limit cannot be booked ahead")]
     WaitUnderSliding {
         /// The sliding limit.
         limit: Box<Limit>,

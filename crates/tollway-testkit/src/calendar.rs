@@ -1,7 +1,6 @@
-//! Where windows begin and end, worked out day by day from the civil calendar.
+//! The start and end of windows, found by walking the civil calendar day by day.
 //!
-//! The engine computes an edge from the date that it looks for; here the days around a moment are walked through, and a window
-//! runs from the last first day that has begun to the next.
+//! The engine computes them directly from the date; this independent way checks it.
 
 use jiff::Timestamp as Instant;
 use jiff::civil::{Date, Weekday};
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_by_the_calendar_on_the_wall() {
+    fn windows_in_zones_with_daylight_saving() {
         let california = Zone::named("America/Los_Angeles").unwrap();
         let day = Calendar::Day(california.clone());
         window(&day, "2026-03-08T20:00:00Z", "2026-03-08T08:00:00Z", "2026-03-09T07:00:00Z");
@@ -81,7 +80,7 @@ mod tests {
 
     /// B6: where midnight is skipped or comes twice, the engine says the same as this.
     #[test]
-    fn the_engines_windows_are_the_same_in_odd_zones() {
+    fn engine_windows_match_in_odd_zones() {
         for name in ["America/Sao_Paulo", "America/St_Johns", "Africa/Cairo", "Australia/Lord_Howe", "UTC"] {
             let zone = || Zone::named(name).unwrap();
             for calendar in [Calendar::Day(zone()), Calendar::Week(zone()), Calendar::Month(zone())] {

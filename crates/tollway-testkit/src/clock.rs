@@ -1,10 +1,10 @@
-//! A clock that stands still until the test moves it.
+//! A clock that the test sets.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollway_core::{Clock, Span, Timestamp};
 
-/// A clock in the test's hand. It may also go back, as machines' clocks do.
+/// A clock that the test sets. It may also go back, as system clocks do.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicU64);
 
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_moves_only_by_hand_and_both_ways() {
+    fn clock_moves_only_when_set() {
         let clock = ManualClock::at(Timestamp::from_secs(10));
         clock.advance(Span::from_secs(5));
         assert_eq!(clock.now(), Timestamp::from_secs(15));

@@ -1,11 +1,11 @@
-//! As much of HTTP as tests need that speak to a service themselves: messages with a length.
+//! The little HTTP that tests need: messages with a content length.
 
 use std::io::{self, BufRead, Write};
 use std::net::TcpStream;
 
 /// One request or reply.
 pub(crate) struct Message {
-    /// All before the body, with the empty line.
+    /// Everything before the body, with the empty line.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }

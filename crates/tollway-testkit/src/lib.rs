@@ -1,6 +1,6 @@
-//! The kit that tells a right store from a wrong one: a model, a conformance suite and a history checker.
+//! Tests for stores: a model, a conformance suite and a history checker.
 //!
-//! Whoever writes a store wraps it in a [`Rig`] and runs [`conformance::run`] on it:
+//! To test your store, wrap it in a [`Rig`] and run [`conformance::run`] on it:
 //!
 //! ```
 //! use tollway_testkit::{ManualRig, PlainStore, conformance};
@@ -11,8 +11,8 @@
 //! assert!(report.scenarios > 50);
 //! ```
 //!
-//! Where to look: [`Model`] says what is right, [`conformance`] asks, [`history`] judges what threads did,
-//! [`PlainStore`] is the simplest right store, [`planted`] holds wrong ones that the suite must catch.
+//! Where to look: [`Model`] is the reference, [`conformance`] the suite, [`history`] checks what threads observed.
+//! [`PlainStore`] is the simplest correct store, [`planted`] has wrong stores that the suite must catch.
 // A kit for tests fails by panicking, with a message for the reader.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -22,10 +22,10 @@ pub mod conformance;
 #[cfg(unix)]
 pub mod faults;
 pub mod golden;
-mod heed;
 pub mod history;
 #[cfg(unix)]
 mod http;
+mod keep_callsites_enabled;
 mod model;
 mod plain;
 pub mod planted;
@@ -37,7 +37,7 @@ pub mod takes;
 mod wait;
 
 pub use clock::ManualClock;
-pub use heed::heed_every_line;
+pub use keep_callsites_enabled::keep_callsites_enabled;
 pub use model::Model;
 pub use plain::PlainStore;
 pub use random::Random;

@@ -1,4 +1,4 @@
-//! The simplest right store: one map behind one lock.
+//! The simplest correct store: one map behind one lock.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -7,38 +7,38 @@ use tollway_core::{
     Account, AccountKey, Answer, Charge, Clock, Operation, Outcome, Store, Timestamp, Transition, apply,
 };
 
-/// A store that holds all lines while it decides, and forgets each as soon as it may.
+/// A store that locks all accounts while it decides, and drops each account as soon as it expires.
 ///
-/// Slow and right: what other stores are compared with, and the shortest example of the contract.
+/// Slow and correct: other stores are compared with it. The shortest example of the contract.
 pub struct PlainStore {
     clock: Arc<dyn Clock>,
-    lines: Mutex<HashMap<AccountKey, Account>>,
-    judged: bool,
+    accounts: Mutex<HashMap<AccountKey, Account>>,
+    checked: bool,
 }
 
 impl PlainStore {
     /// A store with this clock.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, lines: Mutex::default(), judged: false }
+        Self { clock, accounts: Mutex::default(), checked: false }
     }
 
-    /// A store that also judges each of its steps by the engine's invariants, and panics at the first that is broken.
-    pub fn judged(clock: Arc<dyn Clock>) -> Self {
-        Self { judged: true, ..Self::new(clock) }
+    /// A store that also checks the invariants at each step, and panics at the first violation.
+    pub fn checked(clock: Arc<dyn Clock>) -> Self {
+        Self { checked: true, ..Self::new(clock) }
     }
 
     fn apply_one(&self, operation: &Operation) -> Outcome {
-        let mut kept = self.lines.lock().expect("nobody panics while holding the lines");
+        let mut accounts = self.accounts.lock().expect("no thread panics under the lock");
         let now = self.clock.now();
-        let before = load(&kept, &operation.charges, now);
+        let before = load(&accounts, &operation.charges, now);
         let mut after = before.clone();
         let applied = apply(operation, &mut after, now);
-        if self.judged {
+        if self.checked {
             let after = if applied.changed { &after } else { &before };
-            judge(operation, &before, after, &applied.outcome, now);
+            check(operation, &before, after, &applied.outcome, now);
         }
         if applied.changed {
-            kept.extend(operation.charges.iter().map(Charge::key).zip(after));
+            accounts.extend(operation.charges.iter().map(Charge::key).zip(after));
         }
         applied.outcome
     }
@@ -50,16 +50,20 @@ impl Store for PlainStore {
     }
 }
 
-/// The lines of the charges; one that has expired is new, which must make no difference (I6).
-pub(crate) fn load(kept: &HashMap<AccountKey, Account>, charges: &[Charge], now: Timestamp) -> Vec<Account> {
-    let line_of = |charge: &Charge| match kept.get(&charge.key()) {
-        Some(line) if line.expires > now => line.clone(),
+/// The accounts of the charges. An expired one is replaced by a fresh one, which must make no difference (I6).
+pub(crate) fn load(
+    accounts: &HashMap<AccountKey, Account>,
+    charges: &[Charge],
+    now: Timestamp,
+) -> Vec<Account> {
+    let account_of = |charge: &Charge| match accounts.get(&charge.key()) {
+        Some(account) if account.expires > now => account.clone(),
         _ => Account::new(&charge.policy),
     };
-    charges.iter().map(line_of).collect()
+    charges.iter().map(account_of).collect()
 }
 
-fn judge(operation: &Operation, before: &[Account], after: &[Account], outcome: &Outcome, now: Timestamp) {
+fn check(operation: &Operation, before: &[Account], after: &[Account], outcome: &Outcome, now: Timestamp) {
     let transition = Transition { operation, before, after, outcome, now };
     if let Err(violation) = transition.check() {
         panic!("{violation}\nbefore: {before:?}\nafter: {after:?}\nanswer: {outcome:?}");

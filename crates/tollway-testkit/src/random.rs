@@ -1,4 +1,4 @@
-//! Random numbers that repeat: the same seed, the same test.
+//! Reproducible random numbers: the same seed gives the same test.
 
 /// A small generator (splitmix64). Not for secrets.
 #[derive(Clone, Debug)]

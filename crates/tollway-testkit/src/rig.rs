@@ -1,4 +1,4 @@
-//! A store under test, with its clock in the test's hand.
+//! A store under test, with a manual clock.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use crate::ManualClock;
 
 /// A store under test.
 ///
-/// One rig serves the whole suite: every scenario has policies of its own, so nothing need be flushed between them.
-/// Time is set anew for each and may then be earlier than it was; the lines of one scenario never meet another's.
+/// One rig serves the whole suite: every scenario has its own policies, so the store need not be emptied between them.
+/// Each scenario sets the time, possibly back; scenarios never share accounts.
 pub trait Rig: Send + Sync {
     /// The store.
     fn store(&self) -> Arc<dyn Store>;
 
-    /// What the store shall take for its time from here on.
+    /// Sets the store's time.
     fn set_time(&self, now: Timestamp);
 }
 

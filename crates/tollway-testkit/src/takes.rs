@@ -1,4 +1,4 @@
-//! Short words for what tests of a store do most: take, look, and keep out of each other's way.
+//! Helpers for tests of a store: takes, readings, and unique names.
 
 use std::process;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use tollway_core::{
 
 use crate::wait_for;
 
-/// A number that this process has not used before.
+/// A number unique in this process.
 fn fresh_number() -> u64 {
     static USED: AtomicU64 = AtomicU64::new(0);
     USED.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// A name for a table or schema that no other test has, in this process or another.
+/// A unique name for a table or schema, also among other processes.
 pub fn fresh_name() -> String {
     format!("t{}_{}", process::id(), fresh_number())
 }
 
-/// A permit that no other take has.
+/// A unique permit.
 pub fn fresh_permit() -> PermitId {
     PermitId(u128::from(process::id()) << 64 | u128::from(fresh_number()))
 }
@@ -36,14 +36,14 @@ pub fn subject(name: &str) -> Subject {
     Subject::new(name).unwrap()
 }
 
-/// A take under all of these policies, of what each costs by default, that does not wait.
+/// A take of the default cost under all of these policies, without a wait.
 pub fn take_operation(policies: &[&Policy], subject: &Subject) -> Operation {
     let charge = |policy: &&Policy| Charge::new(Arc::new((*policy).clone()), subject.clone());
     let action = Action::Take(Terms::now(fresh_permit()));
     Operation { charges: policies.iter().map(charge).collect(), action }
 }
 
-/// Takes under all of these policies; what its permit keeps, if it was granted.
+/// Takes under all of these policies. Returns the booking, if it was granted.
 pub fn take(
     store: &dyn Store,
     policies: &[&Policy],
@@ -56,12 +56,12 @@ pub fn take(
     }
 }
 
-/// Whether a take was granted by a store that answers.
+/// Whether a take is granted; panics if the store fails.
 pub fn try_take(store: &dyn Store, policy: &Policy, subject: &Subject) -> bool {
     take(store, &[policy], subject).unwrap().is_some()
 }
 
-/// How all meters of a line stand.
+/// The readings of all limits of an account.
 pub fn readings(store: &dyn Store, policy: &Policy, subject: &Subject) -> Vec<Reading> {
     let charge = Charge::new(Arc::new(policy.clone()), subject.clone());
     let outcomes = wait_for(store.apply(&[Operation::one(charge, Action::Peek)])).unwrap();

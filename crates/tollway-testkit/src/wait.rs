@@ -1,4 +1,4 @@
-//! Waiting for an answer without a runtime, so that the suite asks nothing of the store's.
+//! Waits for a future without a runtime, so that the suite works with any store.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_waits_for_another_thread() {
+    fn wait_for_wakes_from_another_thread() {
         let (send, receive) = mpsc::channel::<Waker>();
         let mut sent = false;
         let waker_thread = thread::spawn(move || receive.recv().unwrap().wake());

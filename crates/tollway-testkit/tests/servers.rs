@@ -39,7 +39,7 @@ fn redis_takes_options() {
 }
 
 #[test]
-fn a_paused_redis_answers_when_it_goes_on() {
+fn paused_redis_answers_after_resume() {
     let redis = RedisServer::start();
     redis.pause();
     let mut client = TcpStream::connect(redis.addr()).expect("the system takes connections for it");
@@ -73,7 +73,7 @@ fn redis_comes_back_on_its_port_with_or_without_its_data() {
 }
 
 #[test]
-fn a_redis_that_appends_keeps_what_it_had_when_killed() {
+fn append_only_redis_keeps_its_data_when_killed() {
     let redis = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
     redis.command(&["SET", "word", "kept"]);
     redis.kill();
@@ -84,7 +84,7 @@ fn a_redis_that_appends_keeps_what_it_had_when_killed() {
 }
 
 #[test]
-fn a_server_that_cannot_start_shows_what_it_said() {
+fn failed_start_shows_the_server_log() {
     let start = || RedisServer::start_with(&["--no-such-option", "1"]);
     let message = *panic::catch_unwind(start).err().expect("it cannot start").downcast::<String>().unwrap();
     assert!(message.contains("did not start") && message.contains("no-such-option"), "{message}");
@@ -153,7 +153,7 @@ fn postgres_answers_and_keeps_what_was_committed() {
 }
 
 #[test]
-fn a_paused_postgres_stands_still_with_all_its_processes() {
+fn pause_stops_all_processes_of_postgres() {
     let postgres = PostgresServer::start_with(&["max_connections=17"]);
     assert_eq!(postgres.query("show max_connections"), "17");
     // A statement that is under way when the pause begins is not finished behind its back.
@@ -174,7 +174,7 @@ fn a_paused_postgres_stands_still_with_all_its_processes() {
 }
 
 #[test]
-fn dropped_servers_leave_nothing_also_when_paused_or_panicking() {
+fn dropped_servers_leave_no_processes() {
     let (redis, postgres) = (RedisServer::start(), PostgresServer::start());
     let folders = [redis.folder().to_owned(), postgres.folder().to_owned()];
     assert!(folders.iter().all(|folder| !processes_in(folder).is_empty()));
@@ -190,7 +190,7 @@ fn dropped_servers_leave_nothing_also_when_paused_or_panicking() {
 }
 
 #[test]
-fn killed_servers_leave_nothing() {
+fn killed_servers_leave_no_files() {
     let (redis, postgres) = (RedisServer::start(), PostgresServer::start());
     let folders = [redis.folder().to_owned(), postgres.folder().to_owned()];
     redis.kill();
@@ -205,7 +205,7 @@ fn killed_servers_leave_nothing() {
 const VICTIM: &str = "TOLLWAY_TESTKIT_VICTIM";
 
 #[test]
-fn the_servers_of_a_killed_process_end() {
+fn servers_end_with_a_killed_test_process() {
     let mut victim = Command::new(std::env::current_exe().unwrap())
         .args(["victim", "--exact", "--ignored", "--nocapture"])
         .env(VICTIM, "yes")
@@ -223,7 +223,7 @@ fn the_servers_of_a_killed_process_end() {
 }
 
 #[test]
-#[ignore = "a part of the_servers_of_a_killed_process_end, which runs and kills it"]
+#[ignore = "a part of servers_end_with_a_killed_test_process, which runs and kills it"]
 fn victim() {
     assert!(std::env::var_os(VICTIM).is_some(), "this is to be run by another test");
     let (redis, postgres) = (RedisServer::shared(), PostgresServer::shared());
@@ -256,7 +256,7 @@ fn processes_in(folder: &Path) -> Vec<String> {
     entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(|pid| runs_there(pid)).collect()
 }
 
-/// Those who noticed that they are to end need a moment for it.
+/// Waits a moment: processes need time to end after the signal.
 fn expect_nothing_left(folders: &[PathBuf]) {
     for folder in folders {
         let left = || folder.exists() || !processes_in(folder).is_empty();

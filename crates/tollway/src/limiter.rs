@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tollway_core::{Clock, Name, Policy, Span, Store};
-use tollway_memory::{FileStore, LINES_DEFAULT, MemoryStore, SystemClock, WallClock};
+use tollway_memory::{ACCOUNTS_DEFAULT, FileStore, MemoryStore, SystemClock, WallClock};
 
 use crate::bound_charges::BoundCharges;
 use crate::bound_policy::{BoundPolicy, BoundRef};
@@ -336,7 +336,7 @@ impl LimiterBuilder {
     /// The limiter.
     pub fn build(self) -> Limiter {
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
-        let lines = self.lines.unwrap_or(LINES_DEFAULT);
+        let lines = self.lines.unwrap_or(ACCOUNTS_DEFAULT);
         let memory = || Arc::new(MemoryStore::with_capacity(lines, Arc::clone(&clock)));
         let (memory, store): (_, Arc<dyn Store>) = match self.store {
             Some(store) => (None, store),

@@ -504,7 +504,7 @@ fn wrong_arguments_fail() {
         &home,
         &api(&["--what-if", "3 / minute sliding", "--max-wait", "1s"]),
         2,
-        &["books nobody ahead", "leave --max-wait out"],
+        &["cannot be booked ahead", "leave --max-wait out"],
     );
     fails(&home, &api(&["--format", "xml"]), 2, &["jsonl, csv, clf"]);
     fails(&home, &api(&["--max-bad=-1"]), 2, &["--max-bad"]);

@@ -1,6 +1,6 @@
-//! Continuous refill, exact for odd rates: what is used is kept as whole units and a part of one.
+//! A bucket with continuous refill, exact for odd rates: usage is whole units plus a fraction of one.
 //!
-//! A bucket stores what is *used*, not what is left, so that a changed amount or burst forgets nothing.
+//! A bucket stores what is *used*, not what is left, so that a changed amount or burst loses nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,12 +8,12 @@ use super::Correction;
 use crate::bounds::COUNT_MAX;
 use crate::{Span, Timestamp};
 
-/// What is used: `used + part / period` units, as of the line's time.
+/// The usage: `used + part / period` units, as of the account's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bucket {
     /// Whole units.
     pub used: u64,
-    /// The rest, in units divided by the period's microseconds; below the period.
+    /// The fraction of a unit, in 1/period (period in microseconds); below the period.
     pub part: u64,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// How long these units take to come back, rounded up.
+    /// How long these units take to refill, rounded up.
     pub(super) fn time_of(self, units: u64) -> Span {
         let total = u128::from(units).saturating_mul(u128::from(self.period.as_micros()));
         Span::from_micros(u64::try_from(total.div_ceil(u128::from(self.amount.max(1)))).unwrap_or(u64::MAX))
@@ -39,8 +39,8 @@ impl Bucket {
         self.after_narrow(rate, elapsed).unwrap_or_else(|| self.after_wide(rate, elapsed))
     }
 
-    /// In 64 bits, which nearly all limits fit. And without a division where less than a unit has come back, which is so
-    /// whenever it matters: whoever takes that often is why a take must be short.
+    /// The fast path: 64-bit arithmetic, enough for nearly all limits. It needs no division if less than a unit has
+    /// refilled, which is the common case at a high rate of takes.
     #[inline(always)]
     fn after_narrow(self, rate: Rate, elapsed: Span) -> Option<Self> {
         let period = rate.period.as_micros();
@@ -65,9 +65,9 @@ impl Bucket {
         Self { used: narrow(left.checked_div(period)), part: narrow(left.checked_rem(period)) }
     }
 
-    /// How long until `charge` fits beside what is used: zero if it does now. Rounded up, against the caller.
-    pub(super) fn wait_for(self, rate: Rate, burst: u64, charge: u64) -> Span {
-        let room = burst.saturating_sub(charge);
+    /// How long until `amount` fits; zero if it fits now. Rounded up.
+    pub(super) fn wait_for(self, rate: Rate, burst: u64, amount: u64) -> Span {
+        let room = burst.saturating_sub(amount);
         if self.whole() <= room {
             return Span::ZERO;
         }
@@ -87,33 +87,33 @@ impl Bucket {
         Span::from_micros(u64::try_from(wait).unwrap_or(u64::MAX))
     }
 
-    /// When nothing of it is used any more, if it is as of `as_of`.
-    pub(super) fn good_as_new_at(self, rate: Rate, as_of: Timestamp) -> Timestamp {
+    /// When nothing is used any more; the bucket is as of `as_of`.
+    pub(super) fn fresh_at(self, rate: Rate, as_of: Timestamp) -> Timestamp {
         if self.used == 0 && self.part == 0 {
             return Timestamp::EPOCH;
         }
         as_of.plus(self.wait_for(rate, 0, 0))
     }
 
-    /// What is used in whole units, a part counting as one.
+    /// The usage in whole units, rounded up.
     pub(super) fn whole(self) -> u64 {
         self.used.saturating_add(u64::from(self.part > 0))
     }
 
-    pub(super) fn debit(&mut self, charge: u64) {
-        self.used = self.used.saturating_add(charge).min(COUNT_MAX);
+    pub(super) fn debit(&mut self, amount: u64) {
+        self.used = self.used.saturating_add(amount).min(COUNT_MAX);
     }
 
-    /// Refills for `elapsed` and takes `charge`; says whether no more than `capacity` is used (I1).
+    /// Refills for `elapsed` and takes `amount`. Returns whether the usage stays within `capacity`.
     #[inline]
-    pub(super) fn debit_after(&mut self, rate: Rate, capacity: u64, charge: u64, elapsed: Span) -> bool {
+    pub(super) fn debit_after(&mut self, rate: Rate, capacity: u64, amount: u64, elapsed: Span) -> bool {
         *self = self.after(rate, elapsed);
-        self.debit(charge);
+        self.debit(amount);
         self.whole() <= capacity
     }
 
-    /// Corrects a permit; says whether it could. Units come back only to a permit that is `young`, that is, of which a
-    /// full refill has not passed.
+    /// Corrects a permit, if it still can. Only a `young` permit gets units back: one since which the bucket has not
+    /// refilled completely.
     pub(super) fn settle(&mut self, correction: Correction, young: bool) -> bool {
         let Correction { reserved, actual, .. } = correction;
         self.debit(actual.saturating_sub(reserved));
@@ -123,7 +123,7 @@ impl Bucket {
         young || actual >= reserved
     }
 
-    /// Gives units back; never above full.
+    /// Gives units back, at most until the bucket is full.
     fn credit(&mut self, units: u64) {
         match self.used.checked_sub(units) {
             Some(used) => self.used = used,
@@ -131,7 +131,7 @@ impl Bucket {
         }
     }
 
-    /// All of it, in units divided by the period's microseconds.
+    /// The usage in 1/period of a unit.
     fn total(self, rate: Rate) -> u128 {
         u128::from(self.used)
             .saturating_mul(u128::from(rate.period.as_micros()))
@@ -145,7 +145,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The fast and the wide arithmetic are one function.
+        /// The 64-bit and the 128-bit arithmetic agree.
         #[test]
         fn narrow_and_wide_agree(used in 0..1_000_000u64, part in 0..60_000_000u64, amount in 1..1_000_000u64, elapsed in 0..u64::from(u32::MAX)) {
             let rate = Rate { amount, period: Span::from_mins(1) };
@@ -159,14 +159,14 @@ mod tests {
             }
         }
 
-        /// I4: a wait is exact to the microsecond: at it the charge fits, one before it does not.
+        /// I4: a wait is exact to the microsecond: the cost fits after it, and not one microsecond before.
         #[test]
-        fn a_wait_is_exact(used in 0..2_000u64, part in 0..1_000_000u64, amount in 1..2_000u64, burst in 1..2_000u64, charge in 1..2_000u64) {
-            prop_assume!(charge <= burst);
+        fn a_wait_is_exact(used in 0..2_000u64, part in 0..1_000_000u64, amount in 1..2_000u64, burst in 1..2_000u64, cost in 1..2_000u64) {
+            prop_assume!(cost <= burst);
             let rate = Rate { amount, period: Span::from_secs(1) };
             let bucket = Bucket { used, part };
-            let wait = bucket.wait_for(rate, burst, charge);
-            let fits = |elapsed: Span| bucket.after(rate, elapsed).whole() + charge <= burst;
+            let wait = bucket.wait_for(rate, burst, cost);
+            let fits = |elapsed: Span| bucket.after(rate, elapsed).whole() + cost <= burst;
             prop_assert!(fits(wait));
             if wait > Span::ZERO {
                 prop_assert!(!fits(Span::from_micros(wait.as_micros() - 1)));

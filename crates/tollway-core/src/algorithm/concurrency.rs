@@ -1,16 +1,16 @@
-//! Slots: held from grant until `done`, each with an expiry of its own, so that a crash frees them too.
+//! Slots: held from the grant until `done`. Each has its own expiry, so that a crashed caller frees its slots too.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Debited, Room};
 use crate::{PermitId, Span, Timestamp};
 
-/// One call under way.
+/// One call in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot {
     /// The permit that holds it.
     pub permit: PermitId,
-    /// When it is free again without `done` or `renew`.
+    /// When it is freed without `done` or `renew`.
     pub expires: Timestamp,
 }
 
@@ -19,27 +19,27 @@ fn held(slots: &[Slot], at: Timestamp) -> usize {
     slots.iter().filter(|slot| slot.expires > at).count()
 }
 
-/// The earliest moment from `from` on at which one more slot is free, if nobody is done before.
-pub(super) fn earliest(slots: &[Slot], amount: u64, from: Timestamp) -> Timestamp {
-    let amount = usize::try_from(amount).unwrap_or(usize::MAX);
+/// The earliest time from `from` on at which one more slot is free, without a `done` before.
+pub(super) fn earliest(slots: &[Slot], capacity: u64, from: Timestamp) -> Timestamp {
+    let capacity = usize::try_from(capacity).unwrap_or(usize::MAX);
     let held = held(slots, from);
-    let Some(too_many) = held.checked_sub(amount) else { return from };
+    let Some(too_many) = held.checked_sub(capacity) else { return from };
     let mut ends: Vec<Timestamp> = slots.iter().map(|slot| slot.expires).filter(|end| *end > from).collect();
     ends.sort_unstable();
     ends.get(too_many).copied().unwrap_or(from)
 }
 
-/// How many slots are held at `at`, as an amount.
+/// How many slots are held at `at`, as an capacity.
 pub(super) fn used(slots: &[Slot], at: Timestamp) -> u64 {
     u64::try_from(held(slots, at)).unwrap_or(u64::MAX)
 }
 
-/// Forgets the slots that have expired at `at`.
+/// Removes the slots that have expired at `at`.
 pub(super) fn expire(slots: &mut Vec<Slot>, at: Timestamp) {
     slots.retain(|slot| slot.expires > at);
 }
 
-/// Forgets the slots that have expired, and holds one for `permit` if the take charges one.
+/// Removes the expired slots, and holds one for `permit` if the amount is not zero.
 pub(super) fn debit(
     slots: &mut Vec<Slot>,
     room: Room,
@@ -49,11 +49,11 @@ pub(super) fn debit(
 ) -> Debited {
     expire(slots, at);
     let mut good_until = Timestamp::MAX;
-    if room.charge > 0 {
+    if room.amount > 0 {
         good_until = at.plus(expires);
         slots.push(Slot { permit, expires: good_until });
     }
-    Debited { good_until, expires: last_end(slots), holds: used(slots, at) <= room.amount }
+    Debited { good_until, expires: last_end(slots), holds: used(slots, at) <= room.capacity }
 }
 
 /// When the last slot expires.
@@ -71,7 +71,7 @@ pub(super) fn holds(slots: &[Slot], permit: PermitId, at: Timestamp) -> bool {
     slots.iter().any(|slot| slot.permit == permit && slot.expires > at)
 }
 
-/// Prolongs the slot of `permit`.
+/// Extends the slot of `permit`.
 pub(super) fn renew(slots: &mut [Slot], permit: PermitId, at: Timestamp, expires: Span) {
     if let Some(slot) = slots.iter_mut().find(|slot| slot.permit == permit) {
         slot.expires = slot.expires.max(at.plus(expires));

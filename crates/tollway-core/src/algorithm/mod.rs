@@ -1,7 +1,7 @@
-//! The algorithms, one small file each, and the questions that [`decide`](crate::decide) asks all of them.
+//! The algorithms, one file each, and the functions that [`decide`](crate::decide) calls on all of them.
 //!
-//! Every match is over [`Algorithm`] alone and names each variant, so that the compiler points at each question that a new
-//! algorithm must answer. For a meter whose kind is not that of its limit see `state.rs`.
+//! Every match names each variant of [`Algorithm`], so that the compiler finds every function a new algorithm needs.
+//! `state.rs` has the rule for a meter whose kind is not that of its limit.
 
 mod bucket;
 mod concurrency;
@@ -23,7 +23,7 @@ pub(crate) use window::Room;
 
 use crate::{Algorithm, Limit, PermitId, Span, Timestamp};
 
-/// A correction of what a permit took from one meter.
+/// A correction of a permit's debit of one meter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Correction {
     pub(crate) booked_at: Timestamp,
@@ -31,7 +31,7 @@ pub(crate) struct Correction {
     pub(crate) actual: u64,
 }
 
-/// From when to when a meter is brought, and the edge its windows keep.
+/// The time a meter is as of, the time it advances to, and the edge of its windows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Advance {
     pub(crate) as_of: Timestamp,
@@ -39,19 +39,19 @@ pub(crate) struct Advance {
     pub(crate) edge: Span,
 }
 
-/// What a debit leaves behind.
+/// The result of a debit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Debited {
     /// Until when the permit may begin: its window's end less the edge, its slot's end.
     pub(crate) good_until: Timestamp,
-    /// When the meter is as good as new.
+    /// When the meter equals a fresh one.
     pub(crate) expires: Timestamp,
-    /// I1: it does not hold more than its limit.
+    /// Whether the meter stays within its limit (I1).
     pub(crate) holds: bool,
 }
 
 impl Limit {
-    /// Brings a meter from `as_of` to `to`: windows that have ended are empty, buckets refill, slots expire.
+    /// Advances a meter from `as_of` to `to`: windows end, buckets refill, slots expire.
     pub(crate) fn advance(&self, meter: &mut Meter, as_of: Timestamp, to: Timestamp) {
         let state = &mut meter.state;
         match self.algorithm() {
@@ -84,18 +84,18 @@ impl Limit {
         }
     }
 
-    /// The earliest moment from `from` on at which `charge` fits, if nobody takes before. The meter is as of `as_of`.
+    /// The earliest time from `from` on at which `amount` fits, without a take before. The meter is as of `as_of`.
     #[inline]
     pub(crate) fn earliest(
         &self,
         meter: &Meter,
-        charge: u64,
+        amount: u64,
         as_of: Timestamp,
         from: Timestamp,
         edge: Span,
     ) -> Timestamp {
-        let (state, amount) = (&meter.state, self.amount());
-        let room = Room { amount, charge, edge };
+        let (state, capacity) = (&meter.state, self.capacity());
+        let room = Room { capacity, amount, edge };
         match self.algorithm() {
             Algorithm::Window(calendar) => {
                 state.window().map_or(NO_ROOM, |window| window.earliest(calendar, room, from))
@@ -104,25 +104,25 @@ impl Limit {
                 state.window().map_or(NO_ROOM, |window| window.earliest_unaligned(room, from))
             }
             Algorithm::Sliding(period) => {
-                state.sliding().map_or(NO_ROOM, |sliding| sliding.earliest(*period, amount, charge, from))
+                state.sliding().map_or(NO_ROOM, |sliding| sliding.earliest(*period, capacity, amount, from))
             }
             Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
-                let wait = |bucket: &Bucket| bucket.wait_for(self.rate(*period), self.capacity(), charge);
+                let wait = |bucket: &Bucket| bucket.wait_for(self.rate(*period), self.capacity(), amount);
                 state.bucket().map_or(NO_ROOM, |bucket| from.max(as_of.plus(wait(bucket))))
             }
             Algorithm::Concurrency { .. } => {
-                state.slots().map_or(NO_ROOM, |slots| concurrency::earliest(slots, amount, from))
+                state.slots().map_or(NO_ROOM, |slots| concurrency::earliest(slots, capacity, from))
             }
         }
     }
 
-    /// Brings a meter from `as_of` to `at` and takes `charge` from it there. One match for all of it: this is the
+    /// Brings a meter from `as_of` to `at` and takes `amount` from it there. One match for all of it: this is the
     /// inner loop of every grant.
     #[inline]
-    pub(crate) fn debit(&self, meter: &mut Meter, charge: u64, span: Advance, permit: PermitId) -> Debited {
+    pub(crate) fn debit(&self, meter: &mut Meter, amount: u64, span: Advance, permit: PermitId) -> Debited {
         let Advance { as_of, at, edge } = span;
-        let (state, amount) = (&mut meter.state, self.amount());
-        let room = Room { amount, charge, edge };
+        let (state, capacity) = (&mut meter.state, self.capacity());
+        let room = Room { capacity, amount, edge };
         match self.algorithm() {
             Algorithm::Window(calendar) => {
                 state.window_mut().map_or(NOT_DEBITED, |window| window.debit_at(calendar, room, at))
@@ -132,12 +132,12 @@ impl Limit {
             }
             Algorithm::Sliding(period) => state
                 .sliding_mut()
-                .map_or(NOT_DEBITED, |sliding| sliding.debit_at(*period, amount, charge, at)),
+                .map_or(NOT_DEBITED, |sliding| sliding.debit_at(*period, capacity, amount, at)),
             Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
                 state.bucket_mut().map_or(NOT_DEBITED, |bucket| {
                     let holds =
-                        bucket.debit_after(self.rate(*period), self.capacity(), charge, at.since(as_of));
-                    let expires = self.surely_refilled_at(*bucket, at);
+                        bucket.debit_after(self.rate(*period), self.capacity(), amount, at.since(as_of));
+                    let expires = self.certainly_refilled_at(*bucket, at);
                     Debited { good_until: Timestamp::MAX, expires, holds }
                 })
             }
@@ -152,7 +152,7 @@ impl Limit {
         if self.refills() { self.capacity() } else { u64::MAX }
     }
 
-    /// Puts right what a permit took from a meter that is as of `as_of`; says whether it still could.
+    /// Corrects a permit's debit of a meter that is as of `as_of`. Returns whether it still could.
     pub(crate) fn settle(&self, meter: &mut Meter, correction: Correction, as_of: Timestamp) -> bool {
         let state = &mut meter.state;
         match self.algorithm() {
@@ -179,7 +179,7 @@ impl Limit {
         self.has_slots() && meter.state.slots().is_some_and(|slots| concurrency::holds(slots, permit, at))
     }
 
-    /// Frees the slot that `permit` has in this meter, expired or not, if it is one of slots.
+    /// Frees the slot of `permit`, expired or not, if the meter has slots.
     pub(crate) fn free(&self, meter: &mut Meter, permit: PermitId) {
         if self.has_slots()
             && let Some(slots) = meter.state.slots_mut()
@@ -211,14 +211,14 @@ impl Limit {
         }
     }
 
-    /// Prolongs the slot that `permit` holds in this meter, if it is one of slots.
+    /// Extends the slot of `permit`, if the meter has slots.
     pub(crate) fn renew(&self, meter: &mut Meter, permit: PermitId, at: Timestamp) {
         if let (Some(expires), Some(slots)) = (self.slots_expire(), meter.state.slots_mut()) {
             concurrency::renew(slots, permit, at, expires);
         }
     }
 
-    /// What is used at `at`, rounded up; the meter is as of `as_of`.
+    /// The usage at `at`, rounded up; the meter is as of `as_of`.
     pub(crate) fn used(&self, meter: &Meter, as_of: Timestamp, at: Timestamp) -> u64 {
         let used = match self.algorithm() {
             Algorithm::Window(_) | Algorithm::FromFirstCall(_) => {
@@ -234,31 +234,29 @@ impl Limit {
         used.unwrap_or(self.capacity())
     }
 
-    /// When a meter that is as of `as_of` is as good as new if nobody takes.
-    pub(crate) fn good_as_new_at(&self, meter: &Meter, as_of: Timestamp) -> Timestamp {
-        let as_new = match self.algorithm() {
-            Algorithm::Window(_) => meter.state.window().map(|window| window.good_as_new_at()),
+    /// When a meter that is as of `as_of` equals a fresh one, without another take.
+    pub(crate) fn fresh_at(&self, meter: &Meter, as_of: Timestamp) -> Timestamp {
+        let fresh_at = match self.algorithm() {
+            Algorithm::Window(_) => meter.state.window().map(|window| window.fresh_at()),
             Algorithm::FromFirstCall(_) => meter.state.window().map(|window| window.end),
-            Algorithm::Sliding(period) => {
-                meter.state.sliding().map(|sliding| sliding.good_as_new_at(*period))
-            }
+            Algorithm::Sliding(period) => meter.state.sliding().map(|sliding| sliding.fresh_at(*period)),
             Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
-                meter.state.bucket().map(|bucket| bucket.good_as_new_at(self.rate(*period), as_of))
+                meter.state.bucket().map(|bucket| bucket.fresh_at(self.rate(*period), as_of))
             }
             Algorithm::Concurrency { .. } => meter.state.slots().map(concurrency::last_end),
         };
-        as_new.unwrap_or(Timestamp::EPOCH)
+        fresh_at.unwrap_or(Timestamp::EPOCH)
     }
 
-    /// When a bucket that is as of `as_of` is surely full.
+    /// When a bucket that is as of `as_of` is certainly full.
     #[inline]
-    pub(crate) fn surely_refilled_at(&self, bucket: Bucket, as_of: Timestamp) -> Timestamp {
-        self.refill().map_or(Timestamp::EPOCH, |refill| as_of.plus(refill.surely_full_in(bucket)))
+    pub(crate) fn certainly_refilled_at(&self, bucket: Bucket, as_of: Timestamp) -> Timestamp {
+        self.refill().map_or(Timestamp::EPOCH, |refill| as_of.plus(refill.certainly_full_in(bucket)))
     }
 
-    /// When the limit is whole again: a window's end, a full bucket, the last slot's expiry; never before `at`.
+    /// When the limit resets: a window's end, a full bucket, the last slot's expiry; never before `at`.
     pub(crate) fn resets_at(&self, meter: &Meter, as_of: Timestamp, at: Timestamp) -> Timestamp {
-        let whole = match self.algorithm() {
+        let resets_at = match self.algorithm() {
             Algorithm::Window(calendar) => {
                 meter.state.window().map_or(Timestamp::EPOCH, |window| window.at(calendar, at).end)
             }
@@ -266,9 +264,9 @@ impl Limit {
             | Algorithm::Sliding(_)
             | Algorithm::Bucket { .. }
             | Algorithm::Paced(_)
-            | Algorithm::Concurrency { .. } => self.good_as_new_at(meter, as_of),
+            | Algorithm::Concurrency { .. } => self.fresh_at(meter, as_of),
         };
-        whole.max(at)
+        resets_at.max(at)
     }
 
     #[inline]

@@ -1,4 +1,4 @@
-//! How the bucket of one limit refills: all that a take must know of it, side by side and divided once.
+//! The refill of a limit's bucket, with its divisions done once instead of at every take.
 
 use std::hint::select_unpredictable;
 
@@ -10,7 +10,7 @@ use crate::Span;
 pub(crate) struct Refill {
     rate: Rate,
     burst: u64,
-    /// How long one unit takes to come back, rounded up: in any shorter time less than one does.
+    /// How long one unit takes to refill, rounded up: less than one unit refills in any shorter time.
     unit_time: Span,
     /// How long an empty bucket takes to fill, rounded up.
     full_time: Span,
@@ -19,12 +19,12 @@ pub(crate) struct Refill {
 /// A bucket after a take.
 pub(crate) struct Taken {
     pub(crate) bucket: Bucket,
-    /// In how long it is surely full again.
+    /// How long until it is certainly full.
     pub(crate) full_in: Span,
 }
 
 impl Refill {
-    /// Of `amount` units in `period`, saved up to `burst`.
+    /// A refill of `amount` units in `period`, up to `burst`.
     pub(crate) fn new(amount: u64, period: Span, burst: u64) -> Self {
         let rate = Rate { amount, period };
         Self { rate, burst, unit_time: rate.time_of(1), full_time: rate.time_of(burst) }
@@ -38,16 +38,16 @@ impl Refill {
         self.full_time
     }
 
-    /// The whole units that come back in this time, rounded up.
+    /// The whole units that refill in this time, rounded up.
     pub(crate) fn refilled_in(&self, elapsed: Span) -> u64 {
         let total = u128::from(elapsed.as_micros()).saturating_mul(u128::from(self.rate.amount));
         let period = u128::from(self.rate.period.as_micros().max(1));
         u64::try_from(total.div_ceil(period)).unwrap_or(u64::MAX)
     }
 
-    /// In how long nothing of a bucket is used any more. Or longer, by less than one unit takes and a microsecond for each: a
-    /// part of a unit counts as a whole one. Good enough to forget it by, and needs no division.
-    pub(crate) fn surely_full_in(&self, bucket: Bucket) -> Span {
+    /// How long until nothing is used any more, rounded up: a part of a unit counts as one, plus a microsecond per unit.
+    /// Precise enough for an expiry, and it needs no division.
+    pub(crate) fn certainly_full_in(&self, bucket: Bucket) -> Span {
         let units = bucket.whole();
         if units > self.burst { bucket.wait_for(self.rate, 0, 0) } else { self.at_most_for(units) }
     }
@@ -57,41 +57,41 @@ impl Refill {
         self.unit_time.times_up_to(units, self.full_time)
     }
 
-    /// The bucket refilled for `elapsed` and less `charge`; or, if there is no room for that, how long until there is.
+    /// The bucket refilled for `elapsed` and debited by `amount`; or, without room, how long until there is room.
     #[inline(always)]
-    pub(crate) fn take(&self, bucket: Bucket, charge: u64, elapsed: Span) -> Result<Taken, Span> {
-        match self.take_soon(bucket, charge, elapsed) {
+    pub(crate) fn take(&self, bucket: Bucket, amount: u64, elapsed: Span) -> Result<Taken, Span> {
+        match self.take_fast(bucket, amount, elapsed) {
             Some(taken) => Ok(taken),
-            None => self.take_late(bucket, charge, elapsed),
+            None => self.take_slow(bucket, amount, elapsed),
         }
     }
 
-    /// If less than a unit has come back, and there is room. It needs no division and is so whenever it matters: whoever
-    /// takes that often is why a take must be short.
+    /// The fast path: less than a unit has refilled, and there is room. It needs no division, and is the common case at
+    /// a high rate of takes.
     #[inline(always)]
-    fn take_soon(&self, bucket: Bucket, charge: u64, elapsed: Span) -> Option<Taken> {
+    fn take_fast(&self, bucket: Bucket, amount: u64, elapsed: Span) -> Option<Taken> {
         if elapsed >= self.unit_time {
             return None;
         }
         let drained = elapsed.as_micros().wrapping_mul(self.rate.amount);
         let (part, borrowed) = bucket.part.overflowing_sub(drained);
-        // As good as chance: a jump would be guessed wrong too often.
+        // A branch here would be mispredicted too often.
         let part = part.wrapping_add(select_unpredictable(borrowed, self.rate.period.as_micros(), 0));
-        let used = bucket.used.checked_sub(u64::from(borrowed))?.checked_add(charge)?;
+        let used = bucket.used.checked_sub(u64::from(borrowed))?.checked_add(amount)?;
         let units = used.checked_add(u64::from(part > 0))?;
         let taken = Taken { bucket: Bucket { used, part }, full_in: self.at_most_for(units) };
         (units <= self.burst).then_some(taken)
     }
 
     #[inline(never)]
-    fn take_late(&self, bucket: Bucket, charge: u64, elapsed: Span) -> Result<Taken, Span> {
+    fn take_slow(&self, bucket: Bucket, amount: u64, elapsed: Span) -> Result<Taken, Span> {
         let refilled = bucket.after(self.rate, elapsed);
         let mut bucket = refilled;
-        bucket.debit(charge);
-        if charge > 0 && bucket.whole() > self.burst {
-            return Err(refilled.wait_for(self.rate, self.burst, charge));
+        bucket.debit(amount);
+        if amount > 0 && bucket.whole() > self.burst {
+            return Err(refilled.wait_for(self.rate, self.burst, amount));
         }
-        Ok(Taken { bucket, full_in: self.surely_full_in(bucket) })
+        Ok(Taken { bucket, full_in: self.certainly_full_in(bucket) })
     }
 }
 
@@ -101,18 +101,18 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The short way and the long one are one function, up to the last microsecond before a unit has come back.
+        /// The fast and the slow path agree, up to the last microsecond before a unit has refilled.
         #[test]
-        fn soon_and_late_agree(
+        fn fast_and_slow_path_agree(
             used in 0..50u64, part in 0..1_000_000u64, amount in 1..2_000u64, burst in 1..60u64,
-            charge in 0..12u64, before in 1..1_000_000u64,
+            cost in 0..12u64, before in 1..1_000_000u64,
         ) {
             let refill = Refill::new(amount, Span::from_secs(1), burst);
             let bucket = Bucket { used, part };
             let elapsed = Span::from_micros(refill.unit_time.as_micros().saturating_sub(before % 700));
-            if let Some(soon) = refill.take_soon(bucket, charge, elapsed) {
-                let late = refill.take_late(bucket, charge, elapsed).ok();
-                prop_assert_eq!(Some((soon.bucket, soon.full_in)), late.map(|late| (late.bucket, late.full_in)));
+            if let Some(fast) = refill.take_fast(bucket, cost, elapsed) {
+                let slow = refill.take_slow(bucket, cost, elapsed).ok();
+                prop_assert_eq!(Some((fast.bucket, fast.full_in)), slow.map(|slow| (slow.bucket, slow.full_in)));
             }
         }
     }

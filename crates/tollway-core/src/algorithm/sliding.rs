@@ -1,4 +1,4 @@
-//! The two-window weighted count: what the last full period holds, taking the earlier window as evenly filled.
+//! The sliding window: a weighted count of two windows, the earlier one assumed evenly filled.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::{Correction, Debited};
 use crate::bounds::COUNT_MAX;
 use crate::{Span, Timestamp};
 
-/// The window a meter is in, what was taken in it, and in the one before.
+/// The current window's start, its count, and the count of the window before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sliding {
     /// The first moment of the current window, a multiple of the period.
@@ -31,7 +31,7 @@ impl Sliding {
         Self { start, previous: if adjacent { self.current } else { 0 }, current: 0 }
     }
 
-    /// The weighted count at `at`, in units times the period, so that nothing is rounded.
+    /// The weighted count at `at` times the period, so that nothing is rounded.
     fn weighted(self, period: Span, at: Timestamp) -> u128 {
         let now = self.at(period, at);
         let left = period.as_micros().saturating_sub(at.since(now.start).as_micros());
@@ -39,12 +39,12 @@ impl Sliding {
         previous.saturating_add(u128::from(now.current).saturating_mul(u128::from(period.as_micros())))
     }
 
-    /// The earliest moment from `from` on at which `charge` fits, if nobody takes before.
-    pub(super) fn earliest(self, period: Span, amount: u64, charge: u64, from: Timestamp) -> Timestamp {
+    /// The earliest time from `from` on at which `amount` fits, without a take before.
+    pub(super) fn earliest(self, period: Span, capacity: u64, amount: u64, from: Timestamp) -> Timestamp {
         let mut windows = self.at(period, from);
-        // At most two steps: in the third window nothing is left of the first.
+        // Two steps suffice: the third window no longer overlaps the first.
         for _ in 0..2 {
-            if let Some(room) = amount.saturating_sub(charge).checked_sub(windows.current) {
+            if let Some(room) = capacity.saturating_sub(amount).checked_sub(windows.current) {
                 return from.max(windows.start.plus(fades_to(windows.previous, room, period)));
             }
             windows = windows.at(period, windows.start.plus(period));
@@ -52,16 +52,16 @@ impl Sliding {
         from.max(windows.start)
     }
 
-    pub(super) fn debit(&mut self, charge: u64) {
-        self.current = self.current.saturating_add(charge).min(COUNT_MAX);
+    pub(super) fn debit(&mut self, amount: u64) {
+        self.current = self.current.saturating_add(amount).min(COUNT_MAX);
     }
 
-    /// The two windows at `at`, with `charge` taken from the current one.
-    pub(super) fn debit_at(&mut self, period: Span, amount: u64, charge: u64, at: Timestamp) -> Debited {
+    /// Advances to `at` and debits the current window by `amount`.
+    pub(super) fn debit_at(&mut self, period: Span, capacity: u64, amount: u64, at: Timestamp) -> Debited {
         *self = self.at(period, at);
-        self.debit(charge);
-        let holds = self.used(period, at) <= amount;
-        Debited { good_until: Timestamp::MAX, expires: self.good_as_new_at(period), holds }
+        self.debit(amount);
+        let holds = self.used(period, at) <= capacity;
+        Debited { good_until: Timestamp::MAX, expires: self.fresh_at(period), holds }
     }
 
     /// The weighted count at `at`, rounded up to whole units.
@@ -70,7 +70,7 @@ impl Sliding {
         u64::try_from(weighted).unwrap_or(u64::MAX)
     }
 
-    /// Corrects a permit of the current window; says whether it was booked in it.
+    /// Corrects a permit booked in the current window. Returns whether it was.
     pub(super) fn settle(&mut self, period: Span, correction: Correction) -> bool {
         let Correction { booked_at, reserved, actual } = correction;
         let here = self.start <= booked_at && booked_at < self.start.plus(period);
@@ -81,7 +81,7 @@ impl Sliding {
         here
     }
 
-    pub(super) fn good_as_new_at(self, period: Span) -> Timestamp {
+    pub(super) fn fresh_at(self, period: Span) -> Timestamp {
         match (self.previous, self.current) {
             (0, 0) => Timestamp::EPOCH,
             (_, 0) => self.start.plus(period),
@@ -90,7 +90,7 @@ impl Sliding {
     }
 }
 
-/// How far into a window the weight of `previous` has faded to `room` or less: rounded up, against the caller.
+/// How far into a window the weighted `previous` falls to `room` or less, rounded up.
 fn fades_to(previous: u64, room: u64, period: Span) -> Span {
     if previous <= room {
         return Span::ZERO;

@@ -1,12 +1,12 @@
-//! A meter and what it holds, and the one rule for a meter whose kind is not that of its limit.
+//! A meter and its state, and the rule for a meter whose kind is not that of its limit.
 //!
 //! # A meter of another kind
 //!
 //! Each algorithm counts in one kind of state. A limit's identity names its algorithm, so a stored meter has the kind of
 //! its limit unless the stored bytes are damaged or two identities collide. Such a meter never grants and never panics:
 //!
-//! - `Account::fit` replaces it by a fresh one. Every operation fits its lines first.
-//! - Until then it has no room: [`Limit::earliest`] answers [`NO_ROOM`], a reading shows nothing left, a debit is
+//! - `Account::fit` replaces it by a fresh one. Every operation fits its accounts first.
+//! - Until then it has no room: [`Limit::earliest`] returns [`NO_ROOM`], a reading shows nothing left, a debit is
 //!   reported as a violation of I1, and nothing else changes it.
 
 use serde::{Deserialize, Serialize};
@@ -17,20 +17,20 @@ use crate::{Algorithm, Limit, Timestamp};
 /// When a meter of another kind has room: never.
 pub(super) const NO_ROOM: Timestamp = Timestamp::MAX;
 
-/// What a debit of a meter of another kind leaves behind: nothing, and I1 does not hold.
+/// The result of a debit of a meter of another kind: nothing changes, and I1 does not hold.
 pub(super) const NOT_DEBITED: Debited =
     Debited { good_until: Timestamp::EPOCH, expires: Timestamp::EPOCH, holds: false };
 
-/// The state of one limit for one subject, as of its line's time.
+/// The state of one limit for one subject, as of its account's time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meter {
-    /// Whose meter it is: [`Limit::identity`].
+    /// The [`Limit::identity`] of its limit.
     pub identity: u32,
-    /// What it holds.
+    /// Its state.
     pub state: State,
 }
 
-/// What a meter holds, by algorithm.
+/// The state of a meter, by algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -45,7 +45,7 @@ pub enum State {
 }
 
 impl Limit {
-    /// A meter that nobody has touched.
+    /// A fresh meter: nothing taken.
     pub(crate) fn fresh_meter(&self) -> Meter {
         let state = match self.algorithm() {
             Algorithm::Window(_) | Algorithm::FromFirstCall(_) => State::Window(Window::default()),
@@ -56,7 +56,7 @@ impl Limit {
         Meter { identity: self.identity(), state }
     }
 
-    /// Whether a meter is this limit's: it has its identity and its kind.
+    /// Whether a meter has this limit's identity and kind.
     #[inline]
     pub(crate) fn owns(&self, meter: &Meter) -> bool {
         let kind = match self.algorithm() {
@@ -69,7 +69,7 @@ impl Limit {
     }
 }
 
-/// Each answers nothing for a state of another kind.
+/// Each accessor returns `None` for a state of another kind.
 impl State {
     #[inline]
     pub(super) fn window(&self) -> Option<&Window> {
@@ -163,23 +163,23 @@ mod tests {
         let kinds = || LIMITS.iter().map(|text| Policy::new("p", [*text]).unwrap());
         kinds().flat_map(move |policy| {
             let stored = kinds().map(|other| other.limits()[0].fresh_meter().state);
-            let lines: Vec<(Policy, Account)> = stored
+            let accounts: Vec<(Policy, Account)> = stored
                 .map(|state| Meter { identity: policy.limits()[0].identity(), state })
                 .filter(|meter| !policy.limits()[0].owns(meter))
                 .map(|meter| {
                     (policy.clone(), Account { meters: [meter].into_iter().collect(), ..Account::default() })
                 })
                 .collect();
-            lines
+            accounts
         })
     }
 
     #[test]
     fn a_meter_of_another_kind_denies_until_it_is_fitted() {
         let mut seen = 0;
-        for (policy, mut line) in pairings() {
-            let before = line.clone();
-            let (limit, meter) = (&policy.limits()[0], &mut line.meters[0]);
+        for (policy, mut account) in pairings() {
+            let before = account.clone();
+            let (limit, meter) = (&policy.limits()[0], &mut account.meters[0]);
             assert_eq!(limit.earliest(meter, 1, NOW, NOW, Span::ZERO), NO_ROOM, "{limit} {meter:?}");
             assert_eq!(limit.read(meter, NOW, NOW).remaining, 0, "{limit} {meter:?}");
             let span = Advance { as_of: NOW, at: NOW, edge: Span::ZERO };
@@ -190,9 +190,9 @@ mod tests {
             limit.renew(meter, PERMIT, NOW);
             limit.free(meter, PERMIT);
             assert!(!limit.holds_slot(meter, PERMIT, NOW));
-            assert_eq!(line, before, "{policy:?}");
-            assert_eq!(decide_fast(&policy, policy.default_cost(), &mut line, PERMIT, NOW), None);
-            assert_eq!(line, before, "{policy:?}");
+            assert_eq!(account, before, "{policy:?}");
+            assert_eq!(decide_fast(&policy, policy.default_cost(), &mut account, PERMIT, NOW), None);
+            assert_eq!(account, before, "{policy:?}");
             seen += 1;
         }
         assert_eq!(seen, 2 * 4 + 5 + 2 * 4 + 5, "every limit with every kind but its own");
@@ -200,13 +200,13 @@ mod tests {
 
     #[test]
     fn a_packed_meter_of_another_kind_grants_nothing() {
-        for (policy, line) in pairings() {
+        for (policy, account) in pairings() {
             let cost = policy.default_cost();
-            if let Some(mut packed) = Packed::pack(&line) {
+            if let Some(mut packed) = Packed::pack(&account) {
                 assert_eq!(packed.decide_fast(&policy, cost, NOW), None, "{policy:?}");
-                assert_eq!(Packed::pack(&line), Some(packed));
+                assert_eq!(Packed::pack(&account), Some(packed));
             }
-            if let Some(mut packed) = PackedMany::pack(&line, policy.key()) {
+            if let Some(mut packed) = PackedMany::pack(&account, policy.key()) {
                 assert_eq!(packed.decide_fast(policy.key(), &policy, cost, NOW), None, "{policy:?}");
             }
         }
@@ -214,18 +214,18 @@ mod tests {
 
     #[test]
     fn an_operation_replaces_a_meter_of_another_kind_by_a_fresh_one() {
-        for (policy, mut line) in pairings() {
+        for (policy, mut account) in pairings() {
             let (mut new, limit) = (Account::new(&policy), policy.limits()[0].clone());
             let charge = Charge::new(Arc::new(policy), Subject::SHARED);
             // One more than fits a fresh meter: the last is denied.
             for take in 0..=limit.capacity() {
                 let operation = Operation::one(charge.clone(), Action::Take(Terms::now(PERMIT)));
                 let wanted = apply(&operation, std::slice::from_mut(&mut new), NOW);
-                let got = apply(&operation, std::slice::from_mut(&mut line), NOW);
+                let got = apply(&operation, std::slice::from_mut(&mut account), NOW);
                 assert_eq!(got, wanted, "{limit}");
                 let granted = matches!(&got.outcome, Outcome::Decided(decision) if decision.is_granted());
                 assert_eq!(granted, take < limit.capacity(), "{limit}");
-                assert_eq!(line, new, "{limit}");
+                assert_eq!(account, new, "{limit}");
             }
         }
     }

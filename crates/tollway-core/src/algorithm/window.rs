@@ -1,4 +1,4 @@
-//! Fixed windows: a count that begins anew at each edge.
+//! Fixed windows: a count that restarts with each window.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,17 +6,17 @@ use super::{Correction, Debited};
 use crate::bounds::{COUNT_MAX, EDGE_PART_OF_PERIOD};
 use crate::{Calendar, Span, Timestamp};
 
-/// The window a meter is in, and what was taken in it. Never touched: all zero.
+/// The current window and its count. A fresh one is all zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
-    /// The first moment after it. Kept, because a calendar is dear to ask.
+    /// The first time after it. Stored, because the calendar is expensive to compute.
     pub end: Timestamp,
     /// What was taken in it.
     pub count: u64,
 }
 
 impl Window {
-    /// The window at `at`: this one, or the one that has begun since, empty.
+    /// The window at `at`: this one, or a later one, empty.
     pub(super) fn at(self, calendar: &Calendar, at: Timestamp) -> Self {
         if at < self.end {
             return self;
@@ -24,17 +24,17 @@ impl Window {
         Self { end: calendar.window_at(at).1, count: 0 }
     }
 
-    /// With `charge` taken at `now`; or, if there is no room for that, when there is.
+    /// The window debited by `amount` at `now`; or, without room, the time when there is room.
     #[inline]
     pub(crate) fn take(self, calendar: &Calendar, room: Room, now: Timestamp) -> Result<Self, Timestamp> {
         let mut window = self.at(calendar, now);
-        if room.charge > 0 {
+        if room.amount > 0 {
             let earliest = window.earliest(calendar, room, now);
             if earliest > now {
                 return Err(earliest);
             }
         }
-        window.debit(room.charge);
+        window.debit(room.amount);
         Ok(window)
     }
 
@@ -42,14 +42,14 @@ impl Window {
     #[inline]
     pub(crate) fn take_unaligned(self, period: Span, room: Room, now: Timestamp) -> Result<Self, Timestamp> {
         let mut window = self.running_at(now);
-        if room.charge > 0 && !room.fits(window.count) {
+        if room.amount > 0 && !room.fits(window.count) {
             return Err(window.end);
         }
-        window.debit_unaligned(room.charge, now, period);
+        window.debit_unaligned(room.amount, now, period);
         Ok(window)
     }
 
-    /// The earliest moment from `from` on at which `charge` fits and the window's edges are kept.
+    /// The earliest time from `from` on at which `amount` fits, outside the window's edges.
     pub(super) fn earliest(self, calendar: &Calendar, room: Room, from: Timestamp) -> Timestamp {
         let window = self.at(calendar, from);
         if room.edge == Span::ZERO {
@@ -68,62 +68,62 @@ impl Window {
         if wished == Span::ZERO { self.end } else { self.end.minus(self.edge(calendar, wished).1) }
     }
 
-    /// Its start, and the part of its beginning and its end in which nothing is granted: as wished, at most a twentieth.
+    /// Its start and its edge: the time at its start and end in which nothing is granted, at most a twentieth.
     fn edge(self, calendar: &Calendar, wished: Span) -> (Timestamp, Span) {
         let (start, end) = calendar.window_at(self.end.minus(Span::from_micros(1)));
         let most = Span::from_micros(end.since(start).as_micros() / EDGE_PART_OF_PERIOD);
         (start, wished.min(most))
     }
 
-    /// The window from first call at `at`: this one while it lasts, else none yet.
+    /// The `from first call` window at `at`: this one while it runs, else an empty one.
     pub(super) fn running_at(self, at: Timestamp) -> Self {
         if at < self.end { self } else { Self::default() }
     }
 
-    /// The earliest moment from `from` on at which `charge` fits a window that starts at its first take.
+    /// The earliest time from `from` on at which `amount` fits a window that starts at its first take.
     pub(super) fn earliest_unaligned(self, room: Room, from: Timestamp) -> Timestamp {
         let window = self.running_at(from);
         if room.fits(window.count) { from } else { window.end }
     }
 
-    /// Counts `charge` at `at`, in a window of `period` that begins now if none is running.
-    pub(super) fn debit_unaligned(&mut self, charge: u64, at: Timestamp, period: Span) {
-        if charge == 0 {
+    /// Counts `amount` at `at`, in a window of `period` that begins now if none is running.
+    pub(super) fn debit_unaligned(&mut self, amount: u64, at: Timestamp, period: Span) {
+        if amount == 0 {
             return;
         }
         if self.end <= at {
             *self = Self { end: at.plus(period), count: 0 };
         }
-        self.debit(charge);
+        self.debit(amount);
     }
 
-    pub(super) fn debit(&mut self, charge: u64) {
-        self.count = self.count.saturating_add(charge).min(COUNT_MAX);
+    pub(super) fn debit(&mut self, amount: u64) {
+        self.count = self.count.saturating_add(amount).min(COUNT_MAX);
     }
 
-    /// The window at `at`, with the charge taken from it.
+    /// Advances to the window at `at` and debits it.
     #[inline]
     pub(super) fn debit_at(&mut self, calendar: &Calendar, room: Room, at: Timestamp) -> Debited {
         *self = self.at(calendar, at);
-        self.debit(room.charge);
+        self.debit(room.amount);
         let good_until = self.good_until(calendar, room.edge);
-        Debited { good_until, expires: self.good_as_new_at(), holds: self.count <= room.amount }
+        Debited { good_until, expires: self.fresh_at(), holds: self.count <= room.capacity }
     }
 
     /// The same for a window of `period` that begins with its first take.
     pub(super) fn debit_unaligned_at(&mut self, period: Span, room: Room, at: Timestamp) -> Debited {
         *self = self.running_at(at);
-        self.debit_unaligned(room.charge, at, period);
-        Debited { good_until: self.end, expires: self.end, holds: self.count <= room.amount }
+        self.debit_unaligned(room.amount, at, period);
+        Debited { good_until: self.end, expires: self.end, holds: self.count <= room.capacity }
     }
 
-    /// When an aligned window is as good as new: at once if nothing was taken in it.
+    /// When an aligned window equals a fresh one: at once if nothing was taken in it.
     #[inline]
-    pub(super) fn good_as_new_at(self) -> Timestamp {
+    pub(super) fn fresh_at(self) -> Timestamp {
         if self.count == 0 { Timestamp::EPOCH } else { self.end }
     }
 
-    /// Corrects a permit of this window; says whether it was booked in this one.
+    /// Corrects a permit booked in this window. Returns whether it was.
     pub(super) fn settle_at(&mut self, calendar: &Calendar, correction: Correction) -> bool {
         let here = calendar.window_at(correction.booked_at).1 == self.end;
         self.settle_if(here, correction)
@@ -142,22 +142,22 @@ impl Window {
         here
     }
 
-    /// Whether a permit booked at `booked_at` lies in this window from first call.
+    /// Whether a permit booked at `booked_at` belongs to this `from first call` window.
     pub(super) fn began_for(self, booked_at: Timestamp, period: Span) -> bool {
         booked_at < self.end && self.end <= booked_at.plus(period)
     }
 }
 
-/// What a take asks of a window: whether its charge fits beside a count, and the edge to keep.
+/// What a take needs of a window: the window's capacity, the amount to take, and the edge.
 #[derive(Clone, Copy)]
 pub(crate) struct Room {
+    pub(crate) capacity: u64,
     pub(crate) amount: u64,
-    pub(crate) charge: u64,
     pub(crate) edge: Span,
 }
 
 impl Room {
     fn fits(self, count: u64) -> bool {
-        count.saturating_add(self.charge) <= self.amount
+        count.saturating_add(self.amount) <= self.capacity
     }
 }

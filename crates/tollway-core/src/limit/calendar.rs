@@ -1,4 +1,4 @@
-//! Where aligned windows begin and end: multiples of the epoch, and days, weeks and months of a zone.
+//! Where aligned windows begin and end: multiples of a period since the Unix epoch, and days, weeks and months of a zone.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use jiff::{ToSpan, Zoned};
 
 use crate::{Span, Timestamp};
 
-/// An IANA time zone by name, out of the bundled database.
+/// An IANA time zone from the bundled database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone(TimeZone);
 
@@ -18,7 +18,7 @@ pub struct Zone(TimeZone);
 pub struct UnknownZone(pub String);
 
 impl Zone {
-    /// Universal time: the zone when none is named.
+    /// UTC, the default zone.
     pub const UTC: Self = Self(TimeZone::UTC);
 
     /// The zone of this name.
@@ -41,7 +41,7 @@ impl fmt::Display for Zone {
     }
 }
 
-/// How aligned windows follow one another. They tile all of time: each ends where the next begins.
+/// The sequence of aligned windows. They tile time: each ends where the next begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Calendar {
     /// Multiples of a duration since the Unix epoch.
@@ -65,7 +65,7 @@ impl Calendar {
         }
     }
 
-    /// The longest window there is, for remembering things until it has surely ended.
+    /// The longest possible window: an upper bound for expiry.
     pub fn longest(&self) -> Span {
         match self {
             Self::Every(period) => *period,
@@ -75,7 +75,7 @@ impl Calendar {
         }
     }
 
-    /// Nothing only if `at` lies outside the years that jiff knows, which no [`Timestamp`] does.
+    /// `None` only if `at` is outside the years jiff supports, which no [`Timestamp`] is.
     fn civil_window(&self, at: Timestamp, zone: &Zone) -> Option<(Timestamp, Timestamp)> {
         let micros = i64::try_from(at.as_micros()).ok()?;
         let day = jiff::Timestamp::from_microsecond(micros).ok()?.to_zoned(zone.0.clone()).date();
@@ -84,8 +84,8 @@ impl Calendar {
         loop {
             first = self.next_first_day(first)?;
             let end = start_of(first, zone)?;
-            // A zone that sets its clocks back across midnight repeats the end of a day after the next has begun:
-            // those minutes belong to the later window, so that windows never overlap.
+            // A zone that sets its clocks back across midnight repeats the end of a day. The repeated minutes belong to
+            // the later window, so that windows never overlap.
             if at < end || end == Timestamp::MAX {
                 return Some((start, end));
             }
@@ -114,7 +114,7 @@ impl Calendar {
 fn start_of(day: Date, zone: &Zone) -> Option<Timestamp> {
     let midnight: Zoned = zone.0.to_zoned(day.at(0, 0, 0, 0)).ok()?;
     let start = midnight.start_of_day().ok()?.timestamp().as_microsecond();
-    // The first window of a zone east of Greenwich began before the epoch; nothing of ours can have happened there.
+    // The first window of a zone east of Greenwich starts before the epoch; no timestamp is there.
     Some(Timestamp::from_micros(u64::try_from(start).unwrap_or(0)))
 }
 

@@ -1,10 +1,10 @@
-//! A limit on its way: the parts as written, in a text or in a table, and what they make together.
+//! A limit being parsed: its parts as written in a text or a table, and how they become a limit.
 
 use super::{Algorithm, Calendar, Limit, LimitError, Zone};
 use crate::bounds::SLOT_EXPIRES_DEFAULT;
 use crate::{Name, Span};
 
-/// Which part of a limit an error is about, so that the text can point at the word and the table at the key.
+/// The part of a limit an error is about. The parser maps it to a word of the text or a key of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Amount,
@@ -16,7 +16,7 @@ pub(super) enum Part {
     Expires,
 }
 
-/// The word of a period.
+/// A word for a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeriodWord {
     Millisecond,
@@ -29,7 +29,7 @@ pub(super) enum PeriodWord {
 }
 
 impl PeriodWord {
-    /// The words, longest first, with those people shorten them to.
+    /// The words, longest first, with their abbreviations.
     pub(super) const KNOWN: [(&'static str, Self); 20] = [
         ("millisecond", Self::Millisecond),
         ("ms", Self::Millisecond),
@@ -60,7 +60,7 @@ impl PeriodWord {
         known(&word).or_else(|| known(word.strip_suffix('s')?))
     }
 
-    /// How long it is where it is a duration; a month has 30 days.
+    /// Its length as a duration; a month has 30 days.
     pub(super) fn span(self) -> Span {
         match self {
             Self::Millisecond => Span::from_millis(1),
@@ -91,7 +91,7 @@ pub(super) struct Draft {
     pub(super) name: Option<Name>,
     pub(super) amount: u64,
     pub(super) unit: Option<Name>,
-    /// How many of the period's word: the 5 of `5 minutes`.
+    /// The number before the period: the 5 of `5 minutes`.
     pub(super) count: Option<u64>,
     pub(super) period: Option<PeriodWord>,
     pub(super) kind: Kind,
@@ -108,9 +108,9 @@ pub(super) struct DraftError {
 }
 
 impl Draft {
-    /// The limit that the parts make together.
+    /// Builds the limit.
     pub(super) fn build(self) -> Result<Limit, DraftError> {
-        self.refuse_what_does_not_belong()?;
+        self.refuse_misplaced_options()?;
         let unit = match self.unit.clone() {
             Some(unit) => unit,
             None => Name::new("requests").map_err(|cause| error(Part::Unit, cause))?,
@@ -131,7 +131,7 @@ impl Draft {
         })
     }
 
-    fn refuse_what_does_not_belong(&self) -> Result<(), DraftError> {
+    fn refuse_misplaced_options(&self) -> Result<(), DraftError> {
         if self.burst.is_some() && self.kind != Kind::Bucket {
             return Err(error(Part::Burst, "a burst belongs to a bucket: write `bucket burst N`"));
         }
@@ -143,7 +143,7 @@ impl Draft {
         }
         let calendar = matches!(self.period, Some(PeriodWord::Day | PeriodWord::Week | PeriodWord::Month));
         if self.zone.is_some() && !(calendar && self.kind == Kind::Window) {
-            return Err(error(Part::Zone, "a zone only matters to a window of a day, a week or a month"));
+            return Err(error(Part::Zone, "a zone only applies to a window of a day, a week or a month"));
         }
         if calendar && self.kind == Kind::Window && self.count.is_some_and(|count| count != 1) {
             let message = "a calendar window is one day, one week or one month; for a longer one \

@@ -1,10 +1,10 @@
-//! What the algorithms differ in, each difference said once: a new algorithm must answer every one of these.
+//! The properties in which algorithms differ. A new algorithm must define each of them.
 
 use super::{Algorithm, Calendar, Limit};
 use crate::Span;
 
 impl Limit {
-    /// The windows it is aligned to: those of the clock or of the calendar. Other limits have none.
+    /// The windows it is aligned to, if it is an aligned window.
     pub fn calendar(&self) -> Option<&Calendar> {
         match self.algorithm() {
             Algorithm::Window(calendar) => Some(calendar),
@@ -27,7 +27,7 @@ impl Limit {
         }
     }
 
-    /// Whether it slides: what is left grows while a window fades, so that nobody can be booked ahead.
+    /// Whether it is a sliding window. Its room depends on later takes, so that a take cannot be booked ahead.
     pub fn slides(&self) -> bool {
         match self.algorithm() {
             Algorithm::Sliding(_) => true,
@@ -62,7 +62,7 @@ impl Limit {
         }
     }
 
-    /// How much a bucket saves up. A burst can be set for no other limit.
+    /// The burst of a bucket. No other limit has one.
     pub fn burst(&self) -> Option<u64> {
         match self.algorithm() {
             Algorithm::Bucket { burst, .. } => Some(*burst),
@@ -87,13 +87,13 @@ impl Limit {
         }
     }
 
-    /// Whether a take holds one of its slots until `done`, rather than spending units.
+    /// Whether a take holds a slot until `done` instead of spending units.
     #[inline]
     pub fn has_slots(&self) -> bool {
         self.slots_expire().is_some()
     }
 
-    /// Whether a take can be booked ahead: it is known beforehand when there is room.
+    /// Whether a take can be booked ahead: the limit can tell when there is room.
     pub fn books_ahead(&self) -> bool {
         match self.algorithm() {
             Algorithm::Window(_)
@@ -123,9 +123,9 @@ pub(super) fn with_burst(algorithm: &Algorithm, burst: Option<u64>) -> Algorithm
 mod tests {
     use super::*;
 
-    /// What each algorithm answers: aligned, window, slides, refills, paced, has a burst, has slots, books ahead.
+    /// The properties of each algorithm: aligned, window, slides, refills, paced, has a burst, has slots, books ahead.
     #[test]
-    fn every_algorithm_answers_for_itself() {
+    fn properties_of_each_algorithm() {
         for (text, wanted) in [
             ("5 / minute", "aligned window books"),
             ("5 / day in Europe/Berlin", "aligned window books"),

@@ -1,4 +1,4 @@
-//! A limit: one rule, checked when it is made, written as people say it.
+//! A limit: one rule, such as `200 requests / minute`, checked when it is built.
 
 mod calendar;
 mod draft;
@@ -27,11 +27,11 @@ pub enum Algorithm {
     FromFirstCall(Span),
     /// Two epoch-aligned windows, the earlier one weighted by how much of it the sliding window still covers.
     Sliding(Span),
-    /// Continuous refill of the amount per period, saved up to the burst.
+    /// Continuous refill of the amount per period, up to the burst.
     Bucket {
         /// The time in which the whole amount refills.
         period: Span,
-        /// How much can be saved up.
+        /// The most that can accumulate.
         burst: u64,
     },
     /// A bucket with burst 1: evenly spaced calls.
@@ -68,7 +68,7 @@ pub struct Limit {
     refill: Option<Refill>,
 }
 
-/// Why numbers do not make a limit.
+/// Why numbers are not a valid limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     /// Nothing would ever be granted.
@@ -91,7 +91,7 @@ pub enum LimitError {
 }
 
 impl Limit {
-    /// Checks the numbers and makes the limit, under its default name.
+    /// Checks the numbers and builds the limit under its default name.
     pub fn new(amount: u64, unit: Name, algorithm: Algorithm) -> Result<Self, LimitError> {
         check_amount(amount)?;
         match &algorithm {
@@ -171,12 +171,12 @@ impl Limit {
         self.capacity
     }
 
-    /// What makes a meter this limit's own: name, unit, algorithm, period and zone; not amount or burst.
+    /// A hash of name, unit, algorithm, period and zone, without amount and burst. It ties a meter to its limit.
     pub fn identity(&self) -> u32 {
         self.identity
     }
 
-    /// How long its amount lasts, as people say it: a month is 30 days. Slots have no period.
+    /// Its nominal period: a month is 30 days. Slots have no period.
     pub fn period(&self) -> Option<Span> {
         match &self.algorithm {
             Algorithm::Window(Calendar::Every(period))
@@ -191,7 +191,7 @@ impl Limit {
         }
     }
 
-    /// How long a take may matter to this limit at the most.
+    /// The longest time a take can count in this limit.
     pub fn longest_memory(&self) -> Span {
         match &self.algorithm {
             Algorithm::Window(calendar) => calendar.longest(),

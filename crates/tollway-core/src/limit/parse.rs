@@ -13,7 +13,7 @@ use super::draft::{Draft, DraftError, Kind, Part, PeriodWord, read_amount, read_
 use super::{Limit, Zone};
 use crate::{Name, nearest};
 
-/// A text that is not a limit, and the word where it goes wrong.
+/// A text that is not a limit, and the word that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitTextError {
     text: String,
@@ -61,7 +61,7 @@ impl FromStr for Limit {
     }
 }
 
-/// Walks over the words and remembers where each part stood, for the error that comes later.
+/// Walks over the words and records the position of each part for later errors.
 struct Reader<'a> {
     text: &'a str,
     words: Vec<Range<usize>>,
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
         }
         match self.peek() {
             Some("/" | "per") => self.next(),
-            Some(word) => return Err(self.here(format!("`/ PERIOD` should stand here, not {word:?}"))),
+            Some(word) => return Err(self.here(format!("expected `/ PERIOD` here, not {word:?}"))),
             None => {
                 return Err(self.here("a period is missing: write it like `200 requests / minute`".into()));
             }
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
         self.next = self.next.saturating_add(1);
     }
 
-    /// The word here is this part of the limit; go on to the next.
+    /// Records that the current word is this part of the limit, and goes to the next word.
     fn note(&mut self, part: Part) {
         if let Some(range) = self.words.get(self.next) {
             self.parts.push((part, range.clone()));
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_write_is_understood() {
+    fn accepted_texts_and_their_canonical_forms() {
         for (text, canonical) in [
             ("200 requests / minute", "200 requests / minute"),
             ("250k tokens / minute bucket burst 500k", "250000 tokens / minute bucket burst 500000"),
@@ -298,10 +298,10 @@ mod tests {
             ("200 requests / minit", "minit", "\"minit\" is not a period; did you mean \"minute\"?"),
             ("0 requests / minute", "0", "the amount is 0"),
             ("many requests / minute", "many", "\"many\" is not an amount"),
-            ("200 requests minute", "minute", "`/ PERIOD` should stand here"),
+            ("200 requests minute", "minute", "expected `/ PERIOD` here"),
             ("200 requests", "", "a period is missing"),
             ("25 / day in Mars/Olympus", "Mars/Olympus", "is not an IANA time zone"),
-            ("25 / minute in Europe/Berlin", "Europe/Berlin", "a zone only matters"),
+            ("25 / minute in Europe/Berlin", "Europe/Berlin", "a zone only applies"),
             ("25 / 2 weeks", "2", "a calendar window is one day"),
             ("25 / day burst 3", "3", "a burst belongs to a bucket"),
             ("25 / day bucket burst 0", "0", "the burst is 0"),

@@ -18,7 +18,7 @@ pub struct LimitTable {
     pub per: Option<String>,
     /// `window` (default), `from first call`, `sliding`, `bucket`, `paced` or `concurrent`.
     pub algorithm: Option<String>,
-    /// How much a bucket can save up.
+    /// The burst of a bucket.
     pub burst: Option<AmountText>,
     /// The IANA zone of a day, week or month.
     pub zone: Option<String>,
@@ -50,7 +50,7 @@ impl Default for AmountText {
     }
 }
 
-/// A table that is not a limit, and the key where it goes wrong.
+/// A table that is not a limit, and the key that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {message}")]
 pub struct LimitTableError {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_means_what_the_text_means() {
+    fn table_and_text_build_the_same_limit() {
         for (json, text) in [
             (
                 r#"{"amount":25,"per":"day","zone":"America/Los_Angeles","name":"rpd"}"#,

@@ -1,4 +1,4 @@
-//! A limit in words: its default name, its identity and its text.
+//! The text of a limit: its default name, its identity and its canonical form.
 
 use std::fmt;
 
@@ -17,11 +17,11 @@ pub(super) fn default_name(unit: &Name, algorithm: &Algorithm) -> Name {
         | Algorithm::Bucket { .. }
         | Algorithm::Paced(_) => format!("{unit}_per_{}", period_words(algorithm).replace(' ', "_")),
     };
-    // Only a unit close to the bound can be too long with its period behind it; its own name is then as good.
+    // Only a unit near the length bound is too long with the period appended; then the unit alone is the name.
     Name::new(&text).unwrap_or_else(|_| unit.clone())
 }
 
-/// All that makes a meter this limit's own. Stored, so its meaning must never change within a version of the keys.
+/// The hash that ties a meter to its limit. It is stored, so it must never change within a version of the keys.
 pub(super) fn identity(name: &Name, unit: &Name, algorithm: &Algorithm) -> u32 {
     let zone = match algorithm {
         Algorithm::Window(Calendar::Day(zone) | Calendar::Week(zone) | Calendar::Month(zone)) => zone.name(),
@@ -32,7 +32,7 @@ pub(super) fn identity(name: &Name, unit: &Name, algorithm: &Algorithm) -> u32 {
         | Algorithm::Paced(_)
         | Algorithm::Concurrency { .. } => "",
     };
-    // How long a slot lives is a behaviour, like an amount: changing it must not forget who holds one.
+    // The expiry of slots is not part of it: changing it must not drop the slots in use.
     let period = match algorithm {
         Algorithm::Concurrency { .. } => String::new(),
         Algorithm::Window(_)
@@ -42,7 +42,7 @@ pub(super) fn identity(name: &Name, unit: &Name, algorithm: &Algorithm) -> u32 {
         | Algorithm::Paced(_) => period_words(algorithm),
     };
     let parts = [name.as_str(), unit.as_str(), algorithm_word(algorithm), &period, zone];
-    // Half of it is plenty to tell a handful of limits apart, and a policy refuses two that look alike. Never 0.
+    // 32 bits tell a few limits apart, and a policy refuses two with the same identity. Never 0.
     parts.iter().fold(Fingerprint::new(), |print, part| print.text(part)).half().max(1)
 }
 
@@ -94,7 +94,7 @@ fn period_words(algorithm: &Algorithm) -> String {
     }
 }
 
-/// The period so that it is read again as it is: in a window, whole days are those of the calendar, and others are hours.
+/// The period in a form that parses back: a window of whole days that is no calendar day is written in hours.
 fn written_period(algorithm: &Algorithm) -> String {
     let whole_days = |period: &Span| period.as_micros().is_multiple_of(Span::from_days(1).as_micros());
     match algorithm {

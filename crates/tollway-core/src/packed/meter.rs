@@ -1,12 +1,12 @@
-//! A window or a bucket in 16 bytes, and a take from it in one step.
+//! A window or a bucket packed into 16 bytes, debited in one step.
 
 use crate::algorithm::{Bucket, Refill, Room, State, Window};
 use crate::{Algorithm, Limit, Span, Timestamp};
 
-/// Set in `second` if the meter is a window's; times, and the parts of a bucket's unit, end far below.
+/// Set in `second` for a window. Times and parts of a bucket's unit never reach this bit.
 const IS_WINDOW: u64 = 1 << 63;
 
-/// What a meter of a window or a bucket holds. Whose it is must be known otherwise.
+/// The state of a window or a bucket, without the identity of its limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PackedMeter {
     /// A window's count, or a bucket's whole units.
@@ -15,26 +15,26 @@ pub(super) struct PackedMeter {
     second: u64,
 }
 
-/// A take: what is taken, how long after the last one, when, and the edge that windows keep.
+/// A debit: the amount, the time since the last one, the time, and the edge of windows.
 #[derive(Clone, Copy)]
-pub(super) struct Charge {
+pub(super) struct MeterDebit {
     pub(super) amount: u64,
     pub(super) elapsed: Span,
     pub(super) now: Timestamp,
     pub(super) edge: Span,
 }
 
-/// What a take leaves behind.
+/// The result of a debit.
 #[derive(Clone, Copy)]
 pub(super) struct Debited {
     /// Until when the permit may begin.
     pub(super) good_until: Timestamp,
-    /// In how long the meter is as good as new.
-    pub(super) new_in: Span,
+    /// How long until the meter equals a fresh one.
+    pub(super) fresh_in: Span,
 }
 
 impl PackedMeter {
-    /// In 16 bytes, if it fits.
+    /// Packs the state, if it fits.
     pub(super) fn pack(state: &State) -> Option<Self> {
         match state {
             State::Window(window) => Some(Self::of_window(*window)),
@@ -43,7 +43,7 @@ impl PackedMeter {
         }
     }
 
-    /// The two numbers that it is; the first is below 2^53.
+    /// Its two numbers; the first is below 2^53.
     #[inline]
     pub(super) fn numbers(self) -> (u64, u64) {
         (self.first, self.second)
@@ -58,29 +58,29 @@ impl PackedMeter {
         if self.is_window() { State::Window(self.window()) } else { State::Bucket(self.bucket()) }
     }
 
-    /// What [`Limit::earliest`] and [`Limit::debit`] do, in one step: debits the meter, or says when there is room for it.
-    /// Nothing if it is no meter of this limit's.
+    /// [`Limit::earliest`] and [`Limit::debit`] in one step: debits the meter, or returns when there is room.
+    /// `None` if the meter is of another kind than the limit.
     #[inline(always)]
-    pub(super) fn take(&mut self, limit: &Limit, charge: Charge) -> Option<Result<Debited, Timestamp>> {
+    pub(super) fn take(&mut self, limit: &Limit, debit: MeterDebit) -> Option<Result<Debited, Timestamp>> {
         match (limit.refill(), self.is_window()) {
-            (Some(refill), false) => Some(self.take_from_bucket(refill, charge)),
-            (None, true) => self.take_from_window(limit, charge),
+            (Some(refill), false) => Some(self.take_from_bucket(refill, debit)),
+            (None, true) => self.take_from_window(limit, debit),
             (Some(_), true) | (None, false) => None,
         }
     }
 
     #[inline(always)]
-    fn take_from_bucket(&mut self, refill: &Refill, charge: Charge) -> Result<Debited, Timestamp> {
-        let Charge { amount, elapsed, now, .. } = charge;
+    fn take_from_bucket(&mut self, refill: &Refill, debit: MeterDebit) -> Result<Debited, Timestamp> {
+        let MeterDebit { amount, elapsed, now, .. } = debit;
         let taken = refill.take(self.bucket(), amount, elapsed).map_err(|wait| now.plus(wait))?;
         *self = Self::of_bucket(taken.bucket);
-        Ok(Debited { good_until: Timestamp::MAX, new_in: taken.full_in })
+        Ok(Debited { good_until: Timestamp::MAX, fresh_in: taken.full_in })
     }
 
     #[inline]
-    fn take_from_window(&mut self, limit: &Limit, charge: Charge) -> Option<Result<Debited, Timestamp>> {
-        let Charge { amount: charge, now, edge, .. } = charge;
-        let room = Room { amount: limit.amount(), charge, edge };
+    fn take_from_window(&mut self, limit: &Limit, debit: MeterDebit) -> Option<Result<Debited, Timestamp>> {
+        let MeterDebit { amount, now, edge, .. } = debit;
+        let room = Room { capacity: limit.capacity(), amount, edge };
         let (taken, calendar) = match limit.algorithm() {
             Algorithm::Window(calendar) => (self.window().take(calendar, room, now), Some(calendar)),
             Algorithm::FromFirstCall(period) => (self.window().take_unaligned(*period, room, now), None),
@@ -92,13 +92,13 @@ impl PackedMeter {
         Some(taken.map(|window| {
             *self = Self::of_window(window);
             let good_until = calendar.map_or(window.end, |calendar| window.good_until(calendar, edge));
-            Debited { good_until, new_in: window.end.since(now) }
+            Debited { good_until, fresh_in: window.end.since(now) }
         }))
     }
 
-    /// When a bucket that is as of `as_of` is surely full; a window ends when it always did.
+    /// When a bucket that is as of `as_of` is certainly full. The end of a window never moves.
     pub(super) fn refilled_at(self, limit: &Limit, as_of: Timestamp) -> Timestamp {
-        if self.is_window() { Timestamp::EPOCH } else { limit.surely_refilled_at(self.bucket(), as_of) }
+        if self.is_window() { Timestamp::EPOCH } else { limit.certainly_refilled_at(self.bucket(), as_of) }
     }
 
     #[inline]

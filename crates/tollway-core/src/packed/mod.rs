@@ -1,5 +1,6 @@
-//! A line in 32 bytes: one window or bucket, nobody in line, nothing remembered. That is nearly every line there is, and
-//! a store that keeps millions of them keeps them like this.
+//! An account packed into 32 bytes: one window or bucket, an empty queue, nothing remembered.
+//!
+//! Nearly every account is like that, so a store can keep millions of them.
 
 mod many;
 mod meter;
@@ -7,47 +8,47 @@ mod meter;
 use std::num::NonZeroU32;
 
 pub use many::PackedMany;
-use meter::{Charge, PackedMeter};
+use meter::{MeterDebit, PackedMeter};
 
 use crate::algorithm::Meter;
 use crate::decision::{FastDecision, Reading};
 use crate::{Account, Cost, Policy, Timestamp};
 
-/// A line of one window or bucket and nothing else.
+/// A packed account of one window or bucket and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packed {
     seen: Timestamp,
     meter: PackedMeter,
-    /// Whose meter it is: [`Limit::identity`](crate::Limit::identity).
+    /// The [`Limit::identity`](crate::Limit::identity) of the meter's limit.
     identity: NonZeroU32,
     expires: Expiry,
 }
 
 impl Packed {
-    /// The line in 32 bytes, if it fits.
-    pub fn pack(line: &Account) -> Option<Self> {
-        let ([Meter { identity, state }], None) = (&*line.meters, &line.extra) else { return None };
+    /// Packs the account, if it fits.
+    pub fn pack(account: &Account) -> Option<Self> {
+        let ([Meter { identity, state }], None) = (&*account.meters, &account.extra) else { return None };
         Some(Self {
-            seen: line.seen,
+            seen: account.seen,
             meter: PackedMeter::pack(state)?,
             identity: NonZeroU32::new(*identity)?,
-            expires: Expiry::new(line.expires)?,
+            expires: Expiry::new(account.expires)?,
         })
     }
 
-    /// The line again. It may live a second longer than it did.
+    /// Unpacks the account. It may expire up to a second later than it did.
     pub fn unpack(self) -> Account {
         let meters =
             [Meter { identity: self.identity.get(), state: self.meter.unpack() }].into_iter().collect();
         Account { seen: self.seen, expires: self.expires(), meters, extra: None }
     }
 
-    /// When the line may be forgotten.
+    /// When the account may be deleted.
     pub fn expires(self) -> Timestamp {
         self.expires.time()
     }
 
-    /// What its meter shows, if it is that of the policy's only limit.
+    /// The reading of its meter, if the policy's only limit owns it.
     #[inline]
     pub fn reading(self, policy: &Policy, now: Timestamp) -> Option<Reading> {
         let [limit] = policy.limits() else { return None };
@@ -55,20 +56,20 @@ impl Packed {
         (limit.identity() == meter.identity).then(|| limit.read(&meter, self.seen, now.max(self.seen)))
     }
 
-    /// What [`decide_fast`](crate::decide_fast) does, where the line lies.
+    /// The same as [`decide_fast`](crate::decide_fast), in place.
     #[inline(always)]
     pub fn decide_fast(&mut self, policy: &Policy, cost: &Cost, now: Timestamp) -> Option<FastDecision> {
-        let (limit, amount) = policy.only_charge(cost)?;
+        let (limit, amount) = policy.only_amount(cost)?;
         let possible = amount > 0 && amount <= limit.capacity() && limit.identity() == self.identity.get();
         if !possible || policy.shadow() {
             return None;
         }
         let now = now.max(self.seen);
-        let charge = Charge { amount, elapsed: now.since(self.seen), now, edge: policy.edge() };
-        Some(match self.meter.take(limit, charge)? {
+        let debit = MeterDebit { amount, elapsed: now.since(self.seen), now, edge: policy.edge() };
+        Some(match self.meter.take(limit, debit)? {
             Ok(debited) => {
                 self.seen = now;
-                self.expires = Expiry::at_most(now.plus(debited.new_in));
+                self.expires = Expiry::at_most(now.plus(debited.fresh_in));
                 FastDecision::Granted { now, good_until: debited.good_until }
             }
             Err(retry_at) => {
@@ -79,12 +80,12 @@ impl Packed {
     }
 }
 
-/// A line's expiry in whole seconds, rounded up: windows end with a second.
+/// An account's expiry in whole seconds, rounded up: most windows end on a whole second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Expiry(u32);
 
 impl Expiry {
-    /// Nothing after the year 2106: such a line is not packed.
+    /// `None` after the year 2106: such an account is not packed.
     #[inline]
     fn new(expires: Timestamp) -> Option<Self> {
         u32::try_from(expires.as_micros().saturating_add(999_999) / 1_000_000).ok().map(Self)
@@ -95,7 +96,7 @@ impl Expiry {
         Self::new(expires).unwrap_or(Self(u32::MAX))
     }
 
-    /// A rate that was lowered since the last change refills later than was thought then (I6).
+    /// Moves the expiry later: a rate lowered since the last change refills later.
     #[inline]
     fn not_before(&mut self, expires: Timestamp) {
         self.0 = self.0.max(Self::at_most(expires).0);

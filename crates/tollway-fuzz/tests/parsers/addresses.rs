@@ -18,19 +18,19 @@ fn rules(trust: Trust, header: ForwardingHeader) -> AddressRules {
     AddressRules { trust, header, ..AddressRules::default() }
 }
 
-/// T17: whatever a client writes, it is whom the trusted proxy has seen.
+/// T17: whatever a client sends, its address is the one the trusted proxy has seen.
 #[test]
 fn addresses() {
     fuzz("addresses", |input| {
         let lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
         for header in [ForwardingHeader::XForwardedFor, ForwardingHeader::Forwarded] {
-            nobody_is_believed_unless_told(&lines, header);
-            a_trusted_proxy_is_believed(&lines, header);
+            no_proxy_is_trusted_by_default(&lines, header);
+            trusted_proxy_sets_the_address(&lines, header);
         }
-        networks_are_the_same_again(&crate::text(input));
+        networks_survive_a_round_trip(&crate::text(input));
         let hops = rules(Trust::Hops(2), ForwardingHeader::Forwarded);
         let said = hops.client(Peer::Unix, &lines);
-        said.map_or("nobody".to_owned(), |client| {
+        said.map_or("unknown".to_owned(), |client| {
             assert_eq!(unmapped(client), client);
             Subject::new(&hops.subject(client)).unwrap();
             format!("{} {}", client.is_ipv4(), lines.len().min(4))
@@ -38,7 +38,7 @@ fn addresses() {
     });
 }
 
-fn nobody_is_believed_unless_told(lines: &[&[u8]], header: ForwardingHeader) {
+fn no_proxy_is_trusted_by_default(lines: &[&[u8]], header: ForwardingHeader) {
     let stranger = Peer::Address(address(CLIENT));
     let networks = Trust::Networks { networks: vec!["10.0.0.0/8".parse().unwrap()], unix: true };
     for trust in [Trust::Nobody, Trust::Hops(0), networks] {
@@ -47,8 +47,8 @@ fn nobody_is_believed_unless_told(lines: &[&[u8]], header: ForwardingHeader) {
     }
 }
 
-/// The proxy adds whom it has seen, in a line of its own or at the end of the last.
-fn a_trusted_proxy_is_believed(lines: &[&[u8]], header: ForwardingHeader) {
+/// The proxy appends the address it has seen, in its own header line or at the end of the last one.
+fn trusted_proxy_sets_the_address(lines: &[&[u8]], header: ForwardingHeader) {
     let proxy = Peer::Address(address(PROXY));
     let networks = Trust::Networks { networks: vec!["10.0.0.0/8".parse().unwrap()], unix: false };
     let seen = match header {
@@ -64,7 +64,7 @@ fn a_trusted_proxy_is_believed(lines: &[&[u8]], header: ForwardingHeader) {
     }
 }
 
-fn networks_are_the_same_again(text: &str) {
+fn networks_survive_a_round_trip(text: &str) {
     for network in text.split([',', '\n']).filter_map(|text| text.trim().parse::<Network>().ok()) {
         assert_eq!(network.to_string().parse(), Ok(network));
     }

@@ -7,7 +7,7 @@ use tollway_server::ConfigWithServer;
 use crate::limit::is_the_same_again;
 use crate::{fuzz, is_harmless, text};
 
-/// T20: the same text is the same config; its limits can be written again; what is wrong is shown where it stands.
+/// T20: parsing is deterministic; limits survive a round trip; an error points into the text.
 #[test]
 fn config() {
     fuzz("config", |input| {

@@ -1,4 +1,4 @@
-//! What is said of consumers: records, dates, and who calls.
+//! Consumers: records, dates and credentials.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use tollway_server::fuzz::record;
 
 use crate::{fuzz, is_harmless, text};
 
-/// C8: a record that was understood ends after it begins, and its dates are the same when they are written again.
+/// C8: a parsed record ends after it begins, and its dates survive a round trip.
 #[test]
 fn records() {
     fuzz("records", |input| match record(input) {
@@ -27,7 +27,7 @@ fn records() {
     });
 }
 
-/// C3: a date or an hour that was understood is the same when it is written again.
+/// C3: a parsed date or hour survives a round trip.
 #[test]
 fn dates() {
     fuzz("dates", |input| {
@@ -58,7 +58,7 @@ fn who(folder: &tempfile::TempDir) -> Who {
     Who::new(&WhoCalls { header: Some("x-consumer-id".to_owned()), tokens }).unwrap()
 }
 
-/// C5: nobody is taken for a consumer who does not show its token.
+/// C5: a caller without a valid token is never identified as a consumer.
 #[test]
 fn callers() {
     let folder = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ fn callers() {
     });
 }
 
-/// T20: a wrong file of tokens is told with its line.
+/// T20: an error in a token file names its line.
 #[test]
 fn token_files() {
     fuzz("token_files", |input| match count_tokens(&text(input)) {

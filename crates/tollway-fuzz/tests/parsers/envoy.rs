@@ -1,15 +1,14 @@
-//! Questions of Envoy.
+//! Envoy's rate limit requests.
 
 use tollway_core::Subject;
 use tollway_server::fuzz::envoy_question;
 
 use crate::{fuzz, is_harmless};
 
-/// The most descriptors of a question, as docs/guide/envoy.md says.
+/// The most descriptors of a request, as documented in docs/guide/envoy.md.
 const DESCRIPTORS_MAX: usize = 64;
 
-/// T19, T18: a question that is written again is the same question; whatever its values are, each descriptor counts for
-/// somebody.
+/// T19, T18: a request survives a round trip; every descriptor maps to a subject, whatever its values.
 #[test]
 fn envoy_questions() {
     fuzz("envoy_questions", |input| match envoy_question(input) {

@@ -5,10 +5,10 @@ use tollway_server::ConfigWithServer;
 
 use crate::{fuzz, is_harmless, text};
 
-/// The one mistake in a file that only the config made of it shows: a descriptor that stands there twice.
+/// The only error that is found in the resulting config instead of the file: a duplicate descriptor.
 const TWICE: &str = "has two rules for the same `keys`";
 
-/// B10: what an import writes is a config with the policies it found, and its notes are fit to be read.
+/// B10: an import writes a valid config with the policies it found, and its notes are printable.
 #[test]
 fn import() {
     fuzz("import", |input| {

@@ -4,7 +4,7 @@ use tollway_core::Limit;
 
 use crate::{fuzz, is_harmless, text};
 
-/// T20: a limit that is written again is the same limit; a text that is none is pointed at within it.
+/// T20: a limit survives a round trip; an error points at a word of the text.
 #[test]
 fn limit() {
     fuzz("limit", |input| {
@@ -26,7 +26,7 @@ fn limit() {
     });
 }
 
-/// What is written of a limit is read as that limit.
+/// The text of a limit parses back to it.
 pub(crate) fn is_the_same_again(limit: &Limit) {
     let written = limit.to_string();
     let again: Limit = written.parse().unwrap_or_else(|error| panic!("{written:?}: {error}"));

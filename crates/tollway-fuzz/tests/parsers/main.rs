@@ -1,5 +1,5 @@
-//! T20: every parser of what others write, with inputs that were written by hand and what becomes of them when they are
-//! mangled. Each target promises more than that nothing panics.
+//! T20: every parser of untrusted input, with hand-written inputs and their mutations. Each target checks properties beyond
+//! the absence of panics.
 //!
 //! `scripts/fuzz TARGET SECONDS` runs one of them for longer, `scripts/fuzz TARGET FILE` with one input alone.
 #![allow(
@@ -21,7 +21,7 @@ mod query;
 mod resp;
 mod takes;
 
-/// Runs a target, and says what it came to.
+/// Runs a target, and prints the result.
 fn fuzz(target: &str, check: impl Fn(&[u8]) -> String) {
     match tollway_fuzz::fuzz(target, check) {
         Ok(report) => eprintln!("{report}"),
@@ -29,12 +29,12 @@ fn fuzz(target: &str, check: impl Fn(&[u8]) -> String) {
     }
 }
 
-/// Text for a parser that is only ever given text.
+/// The input as text, for parsers of text.
 fn text(input: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(input)
 }
 
-/// T23: a message may quote a stranger, and must not speak to a terminal or begin a line of the log for them.
+/// T23: a message may quote untrusted input, but without control characters or line ends.
 fn is_harmless(message: &str) {
     let harmful = |character: char| character.is_control() && !"\n\t".contains(character);
     assert!(!message.contains(harmful), "{message:?}");

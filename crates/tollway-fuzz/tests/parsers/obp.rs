@@ -5,7 +5,7 @@ use tollway_import::{ImportError, SourceFile};
 
 use crate::{fuzz, is_harmless};
 
-/// C6: what an import writes is a config, and its notes are fit to be read.
+/// C6: an import writes a valid config, and its notes are printable.
 #[test]
 fn properties() {
     fuzz("properties", |input| {

@@ -1,14 +1,14 @@
-//! Permits, as they are below their seal.
+//! The content of permits, without their signature.
 
 use tollway_server::fuzz::ticket;
 
 use crate::fuzz;
 
-/// Where the flags are.
+/// The offset of the flags.
 const FLAGS: usize = 1;
 
-/// T19: a ticket that is written again is the same ticket. Not every byte is: flags that mean nothing are left out, and times
-/// that will never come are one time.
+/// T19: a ticket survives a round trip. Its bytes need not: unknown flags are dropped, and times beyond the maximum become
+/// the maximum.
 #[test]
 fn permits() {
     fuzz("permits", |input| match ticket(input) {

@@ -6,7 +6,7 @@ use crate::{fuzz, is_harmless, text};
 
 const KNOWN: [&str; 3] = ["policy", "subject", "deny"];
 
-/// T19: values that are written again, with every sign escaped, are the same values.
+/// T19: values survive a round trip with every character percent-encoded.
 #[test]
 fn queries() {
     fuzz("queries", |input| match query(&text(input), &KNOWN) {

@@ -4,11 +4,11 @@ use tollway_server::fuzz::{RespRead, resp};
 
 use crate::fuzz;
 
-/// The most words of a request, as docs/guide/resp.md says.
+/// The most words of a request, as documented in docs/guide/resp.md.
 const WORDS_MAX: usize = 128;
 
-/// T19: nobody claims more bytes than there are; what follows changes nothing; a request is understood once it is whole and
-/// not before; its words are the same however it was written.
+/// T19: a request never consumes more bytes than there are; following bytes change nothing; it is parsed once it is
+/// complete and not before; its words do not depend on the encoding.
 #[test]
 fn resp_requests() {
     fuzz("resp_requests", |input| {

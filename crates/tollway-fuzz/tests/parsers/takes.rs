@@ -1,10 +1,10 @@
-//! Bodies in JSON: takes, and what is said of permits.
+//! JSON bodies: takes, and operations on permits.
 
 use tollway_server::fuzz::{permit_questions, takes};
 
 use crate::fuzz;
 
-/// T19: what was understood of a body and is written again is understood in the same way.
+/// T19: a parsed body survives a round trip.
 #[test]
 fn bodies() {
     fuzz("bodies", |input| {

@@ -97,10 +97,12 @@ impl Settings {
     fn note_what_follows(&mut self) {
         let mut note = |text: &str| self.notes.push(text.to_owned());
         if self.password.is_some() {
-            note("the config holds the password of Redis; let nobody else read it: chmod 600 tollway.toml");
+            note("the config contains the password of Redis; restrict access: chmod 600 tollway.toml");
         }
         if !self.enabled {
-            note("use_consumer_limits is false: nobody is limited until the config says `enabled = true`");
+            note(
+                "use_consumer_limits is false: no consumer is limited until the config says `enabled = true`",
+            );
         }
         let stores = self.truststore.is_some() || self.keystore.is_some();
         match (self.tls, stores) {

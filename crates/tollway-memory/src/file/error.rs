@@ -1,31 +1,31 @@
-//! What can be wrong with a state file, and what to do about it.
+//! Errors of a state file, and what to do about them.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use tollway_core::{Fault, Retry, StoreError};
 
-use super::bounds::{FILE_BYTES_MAX, FILE_LINES_MAX, RECORD_BYTES_MAX};
+use super::bounds::{FILE_ACCOUNTS_MAX, FILE_BYTES_MAX, RECORD_BYTES_MAX};
 use super::record::VERSION;
 
-/// Why a state file cannot be used. Whatever is said here, the file was left as it was.
+/// Why a state file cannot be used. The file is left unchanged in every case.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The path leads to a directory.
+    /// The path is a directory.
     #[error("{} is a directory; name a file in it, as in file:{}", .0.display(), .0.join("limits").display())]
     Directory(PathBuf),
-    /// The path leads to a pipe, a device, or nowhere.
-    #[error("{} cannot be a state file: it is no regular file", .0.display())]
+    /// The path is a pipe or a device, or has no file name.
+    #[error("{} cannot be a state file: it is not a regular file", .0.display())]
     NotAFile(PathBuf),
-    /// This user may not.
+    /// This user has no permission.
     #[error("no permission to {doing} {}; run as its owner, or name another file", .path.display())]
     Denied {
-        /// What was tried.
+        /// The action that failed.
         doing: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
     },
-    /// Somebody else's file.
+    /// The file is not a state file.
     #[error("{} is not a Tollway state file and was left as it is; name another file", .0.display())]
     NotOurs(PathBuf),
     /// A file of another release.
@@ -36,10 +36,10 @@ pub enum FileError {
     OtherVersion {
         /// The file.
         path: PathBuf,
-        /// The version it says it has.
+        /// The version in its header.
         version: u64,
     },
-    /// A record is damaged and good ones follow it, so it was not a write that a crash cut short.
+    /// A record is damaged and good ones follow it, so it is not an interrupted write.
     #[error(
         "{} is damaged in line {line} and was left as it is; restore it from a copy, or move it away to start \
          with unused limits", .path.display()
@@ -50,9 +50,9 @@ pub enum FileError {
         /// The number of the damaged line, from 1.
         line: u64,
     },
-    /// A record is whole, but says something this program does not know.
+    /// A record has a valid checksum, but this release cannot read it.
     #[error(
-        "line {line} of {} is whole but not understood ({reason}); run the release that wrote it, or move the \
+        "line {line} of {} is intact but unreadable ({reason}); run the release that wrote it, or move the \
          file away to start with unused limits", .path.display()
     )]
     NotUnderstood {
@@ -60,7 +60,7 @@ pub enum FileError {
         path: PathBuf,
         /// The number of the line, from 1.
         line: u64,
-        /// What is not understood.
+        /// Why it cannot be read.
         reason: String,
     },
     /// Above [`FILE_BYTES_MAX`], or would be.
@@ -69,9 +69,9 @@ pub enum FileError {
         .0.display()
     )]
     TooLarge(PathBuf),
-    /// Above [`FILE_LINES_MAX`].
+    /// Above [`FILE_ACCOUNTS_MAX`].
     #[error(
-        "{} keeps {FILE_LINES_MAX} subjects that are in use and has no room for a new one; count for fewer \
+        "{} keeps {FILE_ACCOUNTS_MAX} subjects that are in use and has no room for a new one; count for fewer \
          subjects, or use a store that scales", .0.display()
     )]
     Full(PathBuf),
@@ -83,20 +83,20 @@ pub enum FileError {
         /// The size of the change.
         bytes: usize,
     },
-    /// The machine failed.
+    /// An I/O error.
     #[error("could not {doing} {}: {source}", .path.display())]
     Io {
-        /// What was tried.
+        /// The action that failed.
         doing: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// What the machine said.
+        /// The I/O error.
         source: io::Error,
     },
 }
 
 impl FileError {
-    /// Says what was tried when the machine said no; for `map_err`.
+    /// Maps an I/O error to this error; for `map_err`.
     pub(super) fn doing(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| match source.kind() {
@@ -106,12 +106,12 @@ impl FileError {
         }
     }
 
-    /// As an answer to operations. None of them was applied: what is not in the file has not happened.
+    /// The answer to operations. None of them was applied: they take effect only once written.
     pub(super) fn answer(&self) -> StoreError {
         let retry = if matches!(self, Self::Io { .. }) { Retry::Safe } else { Retry::Useless };
-        // Those who are in go on.
-        let of_line = matches!(self, Self::Full(_) | Self::RecordTooLarge { .. });
-        let fault = if of_line { Fault::Account } else { Fault::Store };
+        // The accounts already in the file still work.
+        let of_account = matches!(self, Self::Full(_) | Self::RecordTooLarge { .. });
+        let fault = if of_account { Fault::Account } else { Fault::Store };
         StoreError { fault, retry, message: self.to_string() }
     }
 }

@@ -1,6 +1,6 @@
-//! The lock beside a state file: who holds it may read and write the state.
+//! The lock file beside a state file. Its holder may read and write the state.
 //!
-//! It is a file of its own, because compaction replaces the state file, and a lock on a replaced file locks nobody out.
+//! It is a separate file, because compaction replaces the state file: a lock on a replaced file excludes no process.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -8,49 +8,49 @@ use std::path::{Path, PathBuf};
 
 use super::error::FileError;
 
-/// The lock file. It holds nothing.
+/// The lock file. It is empty.
 #[derive(Debug)]
 pub(super) struct Lock {
     path: PathBuf,
     file: File,
 }
 
-/// Proof that the lock is held; dropping it lets go.
+/// Proof that the lock is held. Dropping it unlocks.
 #[derive(Debug)]
-pub(super) struct Held<'a>(&'a File);
+pub(super) struct LockGuard<'a>(&'a File);
 
-impl Drop for Held<'_> {
+impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
-        // The lock also ends with the process, so that nobody waits for one that was killed.
+        // A failure here is harmless: the system unlocks when the process ends.
         let _ = self.0.unlock();
     }
 }
 
 impl Lock {
-    /// Opens the lock file, or makes it.
+    /// Opens or creates the lock file.
     pub(super) fn open(path: PathBuf) -> Result<Self, FileError> {
         let file = open_private(&path)?;
         Ok(Self { path, file })
     }
 
-    /// Waits for the lock, for as long as somebody else holds it.
-    pub(super) fn hold(&mut self) -> Result<Held<'_>, FileError> {
+    /// Waits until the lock is free, and locks it.
+    pub(super) fn acquire(&mut self) -> Result<LockGuard<'_>, FileError> {
         loop {
             wait_for(&self.file).map_err(FileError::doing("lock", &self.path))?;
-            if self.is_the_one_at_its_path()? {
-                return Ok(Held(&self.file));
+            if self.is_still_at_its_path()? {
+                return Ok(LockGuard(&self.file));
             }
-            // Somebody removed the lock file. Others lock the new one, so this one is worth nothing.
+            // The lock file was removed. Other processes lock the new one, so this lock is useless.
             self.file = open_private(&self.path)?;
         }
     }
 
-    fn is_the_one_at_its_path(&self) -> Result<bool, FileError> {
-        let own = self.file.metadata().map_err(FileError::doing("look at", &self.path))?;
+    fn is_still_at_its_path(&self) -> Result<bool, FileError> {
+        let own = self.file.metadata().map_err(FileError::doing("read the metadata of", &self.path))?;
         match self.path.metadata() {
             Ok(there) => Ok(identity(&there) == identity(&own)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(FileError::doing("look at", &self.path)(error)),
+            Err(error) => Err(FileError::doing("read the metadata of", &self.path)(error)),
         }
     }
 }
@@ -70,26 +70,26 @@ fn open_private(path: &Path) -> Result<File, FileError> {
     private(&mut options).open(path).map_err(FileError::doing("open", path))
 }
 
-/// Only the owner may read what these options create: it names subjects.
+/// Only the owner may read the created file: it contains subjects.
 #[cfg(unix)]
 pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600)
 }
 
-/// Elsewhere the directory says who may read.
+/// Elsewhere the permissions of the directory apply.
 #[cfg(not(unix))]
 pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Which file this is, whatever its name. Nobody else can have it while the file is open.
+/// Device and inode: they identify the file whatever its name, while it is open.
 #[cfg(unix)]
 pub(super) fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// Elsewhere it is not known.
+/// Elsewhere files have no identity.
 #[cfg(not(unix))]
 pub(super) fn identity(_: &Metadata) -> Option<(u64, u64)> {
     None

@@ -1,6 +1,6 @@
-//! The state file as bytes: reading what others appended, appending, and replacing it as a whole.
+//! The bytes of the state file: reads what other processes appended, appends, and replaces the whole file.
 //!
-//! Whoever calls anything here holds the lock.
+//! The caller must hold the lock.
 
 use std::cmp::Ordering;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -10,33 +10,33 @@ use std::path::{Path, PathBuf};
 use super::bounds::{FILE_BYTES_MAX, RECORD_BYTES_MAX};
 use super::error::FileError;
 use super::lock::{identity, private};
-use super::record::{Flaw, HEADER_BYTES_MAX, Record, VERSION, header, version_in};
+use super::record::{HEADER_BYTES_MAX, Record, RecordError, VERSION, header, version_in};
 
-/// An open state file, and how far this process knows it.
+/// An open state file, and how far this process has read it.
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
     file: File,
     identity: Option<(u64, u64)>,
-    /// Everything before was read or written by this process.
+    /// This process has read or written everything before this offset.
     end: u64,
-    /// How many text lines that is.
+    /// The number of text lines before it.
     lines: u64,
 }
 
-/// How a reading ended.
+/// How a read ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tail {
     /// After a whole record.
     Whole,
-    /// With something that is no record, and no record comes after it: a write that was cut short.
+    /// With a partial record at the end of the file: an interrupted write.
     Torn,
 }
 
 impl Log {
-    /// Opens the file and reads its header; none if there is no file, or an empty one.
+    /// Opens the file and reads its header; `None` if the file is missing or empty.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, FileError> {
-        let Some(metadata) = look_at(path)? else { return Ok(None) };
+        let Some(metadata) = metadata_of(path)? else { return Ok(None) };
         if metadata.len() == 0 {
             return Ok(None);
         }
@@ -55,36 +55,36 @@ impl Log {
         }
     }
 
-    /// Makes the file, without records.
+    /// Creates the file, without records.
     pub(super) fn create(path: &Path) -> Result<Self, FileError> {
-        put_in_place(path, None, std::iter::empty())
+        replace_atomically(path, None, std::iter::empty())
     }
 
-    /// Writes a new file with these records and puts it in the place of this one, in one step.
+    /// Writes a new file with these records and atomically replaces this one with it.
     pub(super) fn replace(
         &self,
         records: impl Iterator<Item = serde_json::Result<String>>,
     ) -> Result<Self, FileError> {
-        // Whoever let a group share the file still wants that.
-        let metadata = self.file.metadata().map_err(FileError::doing("look at", &self.path))?;
-        put_in_place(&self.path, Some(metadata.permissions()), records)
+        // Keeps the permissions: the owner may have shared the file with a group.
+        let metadata = self.file.metadata().map_err(FileError::doing("read the metadata of", &self.path))?;
+        replace_atomically(&self.path, Some(metadata.permissions()), records)
     }
 
-    /// What has become of the file since this process last had the lock.
-    pub(super) fn since(&self) -> Result<Since, FileError> {
-        let Some(metadata) = look_at(&self.path)? else { return Ok(Since::Replaced) };
+    /// How the file has changed since this process last held the lock.
+    pub(super) fn change(&self) -> Result<FileChange, FileError> {
+        let Some(metadata) = metadata_of(&self.path)? else { return Ok(FileChange::Replaced) };
         let same = self.identity.is_some() && identity(&metadata) == self.identity;
         Ok(match metadata.len().cmp(&self.end) {
-            Ordering::Equal if same => Since::Same,
-            Ordering::Greater if same => Since::Grown,
-            _ => Since::Replaced,
+            Ordering::Equal if same => FileChange::None,
+            Ordering::Greater if same => FileChange::Appended,
+            _ => FileChange::Replaced,
         })
     }
 
-    /// Reads every record from where the last reading ended.
+    /// Reads every record after the last read.
     pub(super) fn read(
         &mut self,
-        mut take_in: impl FnMut(Record) -> Result<(), serde_json::Error>,
+        mut load: impl FnMut(Record) -> Result<(), serde_json::Error>,
     ) -> Result<Tail, FileError> {
         self.file.seek(SeekFrom::Start(self.end)).map_err(FileError::doing("read", &self.path))?;
         let mut reader = BufReader::new(&self.file);
@@ -97,29 +97,29 @@ impl Log {
             let line = self.lines.saturating_add(1);
             let path = || self.path.clone();
             match Record::decode(&text) {
-                Ok(record) => take_in(record).map_err(|error| FileError::NotUnderstood {
+                Ok(record) => load(record).map_err(|error| FileError::NotUnderstood {
                     path: path(),
                     line,
                     reason: error.to_string(),
                 })?,
-                Err(Flaw::NotUnderstood(reason)) => {
+                Err(RecordError::NotUnderstood(reason)) => {
                     return Err(FileError::NotUnderstood { path: path(), line, reason });
                 }
-                Err(Flaw::Damaged) if records_follow(&mut reader, &mut text, &self.path)? => {
+                Err(RecordError::Damaged) if records_follow(&mut reader, &mut text, &self.path)? => {
                     return Err(FileError::Damaged { path: path(), line });
                 }
-                Err(Flaw::Damaged) => return Ok(Tail::Torn),
+                Err(RecordError::Damaged) => return Ok(Tail::Torn),
             }
             self.lines = line;
             self.end = self.end.saturating_add(widen(size));
         }
     }
 
-    /// Appends a record. If it fails, the file is as it was, or has a torn tail that the next holder cuts off.
+    /// Appends a record. After a failure the file is unchanged, or has a torn tail that the next lock holder cuts off.
     pub(super) fn append(&mut self, record: &str) -> Result<(), FileError> {
         let start = self.file.seek(SeekFrom::Start(self.end));
         if let Err(error) = start.and_then(|_| self.file.write_all(record.as_bytes())) {
-            let _ = self.cut();
+            let _ = self.cut_torn_tail();
             return Err(FileError::doing("write", &self.path)(error));
         }
         self.end = self.end.saturating_add(widen(record.len()));
@@ -127,8 +127,8 @@ impl Log {
         Ok(())
     }
 
-    /// Cuts off what comes after the last whole record.
-    pub(super) fn cut(&self) -> Result<(), FileError> {
+    /// Truncates the file after the last complete record.
+    pub(super) fn cut_torn_tail(&self) -> Result<(), FileError> {
         self.file.set_len(self.end).map_err(FileError::doing("cut the torn end off", &self.path))
     }
 
@@ -138,29 +138,29 @@ impl Log {
     }
 }
 
-/// What has become of a file.
+/// How a file has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Since {
-    /// Nothing.
-    Same,
-    /// Others have appended to it.
-    Grown,
-    /// It is another file, or lacks what was read from it.
+pub(super) enum FileChange {
+    /// Not at all.
+    None,
+    /// Other processes have appended to it.
+    Appended,
+    /// It is another file, or shorter than before.
     Replaced,
 }
 
-/// The name of a file beside the state file.
-pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+/// The path of a file beside the state file.
+pub(super) fn sibling(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
 }
 
-/// What is at the path, if it can be a state file at all.
-fn look_at(path: &Path) -> Result<Option<Metadata>, FileError> {
+/// The metadata of the file at the path, if it can be a state file.
+fn metadata_of(path: &Path) -> Result<Option<Metadata>, FileError> {
     match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(FileError::doing("look at", path)(error)),
+        Err(error) => Err(FileError::doing("read the metadata of", path)(error)),
         Ok(metadata) if metadata.is_dir() => Err(FileError::Directory(path.to_owned())),
         Ok(metadata) if !metadata.is_file() => Err(FileError::NotAFile(path.to_owned())),
         Ok(metadata) if metadata.len() > FILE_BYTES_MAX => Err(FileError::TooLarge(path.to_owned())),
@@ -168,12 +168,12 @@ fn look_at(path: &Path) -> Result<Option<Metadata>, FileError> {
     }
 }
 
-fn put_in_place(
+fn replace_atomically(
     path: &Path,
     permissions: Option<Permissions>,
     records: impl Iterator<Item = serde_json::Result<String>>,
 ) -> Result<Log, FileError> {
-    let draft = beside(path, ".tmp");
+    let draft = sibling(path, ".tmp");
     let made = write_draft(&draft, permissions, records).and_then(|log| {
         fs::rename(&draft, path).map_err(FileError::doing("replace", path))?;
         Ok(Log { path: path.to_owned(), ..log })
@@ -189,12 +189,12 @@ fn write_draft(
     permissions: Option<Permissions>,
     records: impl Iterator<Item = serde_json::Result<String>>,
 ) -> Result<Log, FileError> {
-    // What a killed process left there is removed and never opened: it could be a link to somewhere else by now.
+    // Removes what a killed process left there. It is never opened, because it could be a link.
     let _ = fs::remove_file(draft);
     let mut options = OpenOptions::new();
     let opened = private(options.read(true).write(true).create_new(true)).open(draft);
     let file = opened.map_err(FileError::doing("create", draft))?;
-    let identity = identity(&file.metadata().map_err(FileError::doing("look at", draft))?);
+    let identity = identity(&file.metadata().map_err(FileError::doing("read the metadata of", draft))?);
     let failed = || FileError::doing("write", draft);
     if let Some(permissions) = permissions {
         file.set_permissions(permissions).map_err(failed())?;
@@ -212,15 +212,15 @@ fn write_draft(
     }
     writer.flush().map_err(failed())?;
     drop(writer);
-    // The one place that waits for the disk: else a power failure could keep the new name and lose the content.
+    // The only wait for the disk: otherwise a power failure could keep the new name and lose the content.
     file.sync_data().map_err(failed())?;
     Ok(Log { path: draft.to_owned(), file, identity, end, lines })
 }
 
-/// Whether anything from here on is a record that somebody wrote.
+/// Whether a complete record follows.
 fn records_follow(reader: &mut impl BufRead, text: &mut Vec<u8>, path: &Path) -> Result<bool, FileError> {
     while read_line(reader, text, path)? > 0 {
-        if !matches!(Record::decode(text), Err(Flaw::Damaged)) {
+        if !matches!(Record::decode(text), Err(RecordError::Damaged)) {
             return Ok(true);
         }
     }

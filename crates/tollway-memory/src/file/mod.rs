@@ -1,29 +1,29 @@
-//! A store in a file, for many short commands and processes of one machine.
+//! A store in a file, for short commands and several processes on one machine.
 //!
 //! # How it works
 //!
-//! The file `PATH` is a log: a header, then one record for each write, with a checksum. Whoever decides holds the lock on
-//! `PATH.lock`, reads what others have appended, applies the operations, appends the lines that changed, and only then
-//! answers. One thread of each store does so, for all commands that wait, in one go. A log that is much larger than its
-//! live lines need is replaced by a shorter one.
+//! The file `PATH` is a log: a header, then one record per write, with a checksum. To decide, a process locks
+//! `PATH.lock`, reads what other processes have appended, applies the operations, appends the changed accounts, and then
+//! answers. Each store has one writer thread, which serves all waiting commands under one lock. A log that is much larger
+//! than its live accounts need is compacted.
 //!
-//! # What a crash leaves
+//! # After a crash
 //!
-//! A process killed at any moment leaves a file with at most one record cut short, which the next holder of the lock cuts
-//! off; nobody was told of it. An answer that was lost on its way can lose units and never gains any.
+//! A killed process leaves at most one partial record, which the next lock holder cuts off. Its caller never got an
+//! answer. A lost answer can lose units and never gains any.
 //!
-//! Takes do not wait for the disk, because the machine keeps what a killed process wrote. After a power failure the file
-//! can be some seconds old, or have a damaged end, which is cut off too. Whoever must not forget grants even then needs a
+//! Takes do not wait for the disk, because the system keeps what a killed process wrote. After a power failure the file
+//! can be some seconds old, or have a damaged end, which is cut off too. If grants must survive a power failure, use a
 //! store on another machine.
 //!
 //! # Limits
 //!
-//! The file must be on a local disk: locks on network disks are not to be relied on. A process that is stopped, not
-//! killed, while it holds the lock, holds up all others.
+//! The file must be on a local disk: locks on network disks are unreliable. A process that is stopped (not killed) while
+//! it holds the lock blocks all others.
 
+mod accounts;
 mod bounds;
 mod error;
-mod lines;
 mod lock;
 mod log;
 mod record;
@@ -44,13 +44,13 @@ use tollway_core::{
     Store, StoreError,
 };
 
-pub use bounds::{FILE_BYTES_MAX, FILE_LINES_MAX, FILE_QUEUE_MAX, RECORD_BYTES_MAX};
+pub use bounds::{FILE_ACCOUNTS_MAX, FILE_BYTES_MAX, FILE_QUEUE_MAX, RECORD_BYTES_MAX};
 pub use error::FileError;
 use lock::Lock;
 use state::State;
 use writer::{Writer, WriterCommand};
 
-/// A store in a file that many processes of one machine share.
+/// A store in a file that several processes on one machine share.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -68,14 +68,14 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// Opens the file at `path`, or makes it and its directory, readable by its owner only.
+    /// Opens the file at `path`, or creates it and its directory, readable by its owner only.
     ///
-    /// All who share the file should have the machine's wall clock; it may be set back, lines do not go back with it.
+    /// All processes that share the file should use the wall clock. It may be set back; accounts do not go back.
     pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self, FileError> {
-        let path = settle_path(path.as_ref())?;
-        let mut lock = Lock::open(log::beside(&path, ".lock"))?;
+        let path = canonical_path(path.as_ref())?;
+        let mut lock = Lock::open(log::sibling(&path, ".lock"))?;
         let mut state = State::new(path.clone());
-        state.refresh(&lock.hold()?)?;
+        state.refresh(&lock.acquire()?)?;
         let (queue, commands) = sync_channel(FILE_QUEUE_MAX);
         let writer = Writer { lock, state, clock };
         let thread = std::thread::Builder::new().name("tollway-file".to_owned());
@@ -146,7 +146,7 @@ impl Settings for FileStore {
 }
 
 impl Drop for FileStore {
-    /// Finishes what was accepted.
+    /// Finishes all accepted commands.
     fn drop(&mut self) {
         self.queue = None;
         if let Some(writer) = self.writer.take() {
@@ -161,13 +161,13 @@ impl std::fmt::Debug for FileStore {
     }
 }
 
-/// One path for one file: two names of it must lead to one lock, and a link must not be replaced by what it leads to.
-fn settle_path(path: &Path) -> Result<PathBuf, FileError> {
+/// The canonical path: two names of a file must use the same lock, and compaction must not replace a link.
+fn canonical_path(path: &Path) -> Result<PathBuf, FileError> {
     match fs::canonicalize(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(FileError::doing("open", path)(error)),
-        Ok(settled) if settled.is_dir() => return Err(FileError::Directory(settled)),
-        Ok(settled) => return Ok(settled),
+        Ok(canonical) if canonical.is_dir() => return Err(FileError::Directory(canonical)),
+        Ok(canonical) => return Ok(canonical),
     }
     let Some(name) = path.file_name() else { return Err(FileError::NotAFile(path.to_owned())) };
     let directory = match path.parent() {

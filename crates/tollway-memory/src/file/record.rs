@@ -1,7 +1,7 @@
-//! How a state file is written: a header, then records, each one text line.
+//! The format of a state file: a header, then records, each one text line.
 //!
-//! A record is `CHECKSUM JSON`, and holds all lines that some operations changed together, so that a process killed while
-//! it writes cannot tear an operation apart: the record is whole, or it is not one.
+//! A record is `CHECKSUM JSON` and holds all accounts that some operations changed together. A process killed during a
+//! write leaves no half of an operation: a partial record fails its checksum.
 
 use std::str::FromStr;
 
@@ -15,7 +15,7 @@ pub(super) const VERSION: u64 = 1;
 
 const FORMAT: &str = "tollway-state";
 
-/// Longer than any header: what has no line end within it is not ours.
+/// Longer than any header: a file without a line end in its first bytes is not a state file.
 pub(super) const HEADER_BYTES_MAX: u64 = 1_024;
 
 const CHECKSUM_DIGITS: usize = 16;
@@ -31,57 +31,59 @@ pub(super) fn header() -> String {
     format!("{{\"format\":\"{FORMAT}\",\"version\":{VERSION}}}\n")
 }
 
-/// The version that a first line says the file has; none if it is no header of ours.
+/// The format version in the first line; `None` if it is not a header.
 pub(super) fn version_in(first_line: &[u8]) -> Option<u64> {
     let text = first_line.strip_suffix(b"\n")?;
     let header: Header = serde_json::from_slice(text).ok()?;
     (header.format == FORMAT).then_some(header.version)
 }
 
-/// Lines that changed together.
+/// Accounts that changed together.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Record {
-    /// Lines that were as good as new at this time have been forgotten: the store's time is never before it again.
+    /// Accounts that expired by this time have been deleted: the store's time never goes back behind it.
     #[serde(default, skip_serializing_if = "is_epoch")]
     pub(super) forgotten: Timestamp,
-    /// All limits that are set, if one of them changed.
+    /// All settings, if one of them changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) settings: Option<Vec<Setting>>,
-    /// The lines, each an [`Entry`] that knows its own size.
-    pub(super) lines: Vec<Box<RawValue>>,
+    /// The accounts, each a JSON [`Entry`], kept as text because its size is needed.
+    #[serde(rename = "lines")]
+    pub(super) accounts: Vec<Box<RawValue>>,
 }
 
-/// One line, or that it is forgotten.
+/// One account, or its deletion.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Entry<L> {
-    /// Whose line.
+pub(super) struct Entry<A> {
+    /// The key of the account.
     #[serde(serialize_with = "write_key", deserialize_with = "read_key")]
     pub(super) key: AccountKey,
-    /// The line as it is now.
-    pub(super) line: Option<L>,
+    /// The account as it is now; `None` if it was deleted.
+    #[serde(rename = "line")]
+    pub(super) account: Option<A>,
 }
 
 impl Entry<Account> {
-    /// Reads one line of a record.
+    /// Reads one account of a record.
     pub(super) fn decode(text: &RawValue) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text.get())
     }
 }
 
 impl Entry<&Account> {
-    /// Writes one line of a record.
+    /// Writes one account of a record.
     pub(super) fn encode(&self) -> Result<Box<RawValue>, serde_json::Error> {
         to_raw_value(self)
     }
 }
 
-/// Why a text line is no record.
+/// Why a text line is not a record.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Flaw {
-    /// It is not what was written.
+pub(super) enum RecordError {
+    /// The checksum does not match.
     Damaged,
-    /// It is what was written, by somebody who knows more than we do.
+    /// The checksum matches, but a later release wrote it.
     NotUnderstood(String),
 }
 
@@ -92,14 +94,14 @@ impl Record {
         Ok(format!("{:016x} {json}\n", checksum(&json)))
     }
 
-    /// Reads a text line; it must have its line end, or the writer was cut short.
-    pub(super) fn decode(line: &[u8]) -> Result<Self, Flaw> {
-        let json = checked(line).ok_or(Flaw::Damaged)?;
-        serde_json::from_str(json).map_err(|error| Flaw::NotUnderstood(error.to_string()))
+    /// Reads a text line. Without its line end the write was incomplete.
+    pub(super) fn decode(line: &[u8]) -> Result<Self, RecordError> {
+        let json = checked(line).ok_or(RecordError::Damaged)?;
+        serde_json::from_str(json).map_err(|error| RecordError::NotUnderstood(error.to_string()))
     }
 }
 
-/// The part of the line that its checksum vouches for.
+/// The JSON of a text line, if its checksum matches.
 fn checked(line: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(line.strip_suffix(b"\n")?).ok()?;
     let (digits, rest) = text.split_at_checked(CHECKSUM_DIGITS)?;
@@ -131,9 +133,9 @@ mod tests {
     fn record() -> Record {
         let key =
             AccountKey { policy: Name::new("adobe").unwrap(), subject: Subject::new("a\n\"ß\r b").unwrap() };
-        let line = Account::default();
-        let lines = vec![Entry { key, line: Some(&line) }.encode().unwrap()];
-        Record { forgotten: Timestamp::from_secs(7), settings: None, lines }
+        let account = Account::default();
+        let accounts = vec![Entry { key, account: Some(&account) }.encode().unwrap()];
+        Record { forgotten: Timestamp::from_secs(7), settings: None, accounts }
     }
 
     #[test]
@@ -142,31 +144,31 @@ mod tests {
         assert_eq!(text.matches('\n').count(), 1, "a subject cannot end the line");
         let read = Record::decode(text.as_bytes()).unwrap();
         assert_eq!(read.forgotten, Timestamp::from_secs(7));
-        let entry = Entry::decode(&read.lines[0]).unwrap();
+        let entry = Entry::decode(&read.accounts[0]).unwrap();
         assert_eq!(entry.key.subject.as_str(), "a\n\"ß\r b");
-        assert_eq!(entry.line, Some(Account::default()));
+        assert_eq!(entry.account, Some(Account::default()));
     }
 
     #[test]
-    fn every_changed_byte_and_every_shorter_record_is_noticed() {
+    fn changed_bytes_and_truncation_are_detected() {
         let text = record().encode().unwrap().into_bytes();
         for index in 0..text.len() {
             let mut changed = text.clone();
             changed[index] ^= 1;
-            assert_eq!(Record::decode(&changed).err(), Some(Flaw::Damaged), "byte {index}");
-            assert_eq!(Record::decode(&text[..index]).err(), Some(Flaw::Damaged), "{index} bytes");
+            assert_eq!(Record::decode(&changed).err(), Some(RecordError::Damaged), "byte {index}");
+            assert_eq!(Record::decode(&text[..index]).err(), Some(RecordError::Damaged), "{index} bytes");
         }
     }
 
     #[test]
-    fn what_is_whole_but_unknown_is_not_called_damaged() {
+    fn intact_record_of_a_later_release_is_not_damaged() {
         let json = "{\"from\":\"the future\"}";
         let text = format!("{:016x} {json}\n", checksum(json));
-        assert!(matches!(Record::decode(text.as_bytes()), Err(Flaw::NotUnderstood(_))));
+        assert!(matches!(Record::decode(text.as_bytes()), Err(RecordError::NotUnderstood(_))));
     }
 
     #[test]
-    fn only_our_header_is_one() {
+    fn other_headers_are_rejected() {
         assert_eq!(version_in(header().as_bytes()), Some(VERSION));
         assert_eq!(version_in(b"{\"format\":\"tollway-state\",\"version\":9,\"new\":1}\n"), Some(9));
         for other in ["", "\n", "{}\n", "{\"format\":\"other\",\"version\":1}\n", "#!/bin/sh\n"] {

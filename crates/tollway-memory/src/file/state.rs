@@ -1,57 +1,59 @@
-//! The state file and its lines together: what the holder of the lock works on.
+//! The state file together with its accounts. Only the holder of the lock uses it.
 
 use std::path::PathBuf;
 
 use tollway_core::{Operation, Outcomes, Setting, SettingChange, StoreError, Timestamp};
 
+use super::accounts::FileAccounts;
 use super::bounds::{COMPACT_BYTES_MIN, COMPACT_FACTOR, FILE_BYTES_MAX, RECORD_BYTES_MAX, RECORD_BYTES_SOFT};
 use super::error::FileError;
-use super::lines::Lines;
-use super::lock::Held;
-use super::log::{Log, Since, Tail};
+use super::lock::LockGuard;
+use super::log::{FileChange, Log, Tail};
 
-/// The state file, and what this process knows of it. Every method needs the lock, and asks for the proof.
+/// The state file, and what this process knows of it. Methods take the lock guard as proof of the lock.
 #[derive(Debug)]
 pub(super) struct State {
     path: PathBuf,
-    /// None until it was read, and again after a write failed: then only the file knows what is true. Without it there
-    /// are no lines, and so no changes, either.
+    /// `None` until it is read, and after a failed write, which makes the accounts in memory unreliable. Without it there
+    /// are no accounts and no changes.
     log: Option<Log>,
-    lines: Lines,
-    /// At this size it is worth counting what the live lines need.
+    accounts: FileAccounts,
+    /// The file size at which to check again whether compaction is worthwhile.
     count_at: u64,
 }
 
 impl State {
-    /// Of this file, which nobody has looked at yet.
+    /// The state of this file, not read yet.
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, log: None, lines: Lines::default(), count_at: COMPACT_BYTES_MIN }
+        Self { path, log: None, accounts: FileAccounts::default(), count_at: COMPACT_BYTES_MIN }
     }
 
-    /// Reads what others have written.
-    pub(super) fn refresh(&mut self, held: &Held<'_>) -> Result<(), FileError> {
+    /// Reads what other processes have written.
+    pub(super) fn refresh(&mut self, guard: &LockGuard<'_>) -> Result<(), FileError> {
         if let Some(log) = &mut self.log {
-            let known = match log.since()? {
-                Since::Same => true,
-                Since::Grown => matches!(log.read(|record| self.lines.take_in(record)), Ok(Tail::Whole)),
-                Since::Replaced => false,
+            let known = match log.change()? {
+                FileChange::None => true,
+                FileChange::Appended => {
+                    matches!(log.read(|record| self.accounts.load(record)), Ok(Tail::Whole))
+                }
+                FileChange::Replaced => false,
             };
             if known {
                 return Ok(());
             }
         }
-        self.reload(held)
+        self.reload(guard)
     }
 
-    /// Reads the whole file, cuts off a torn tail, and makes the file if there is none.
-    fn reload(&mut self, _: &Held<'_>) -> Result<(), FileError> {
+    /// Reads the whole file and cuts off a torn tail. Creates the file if there is none.
+    fn reload(&mut self, _: &LockGuard<'_>) -> Result<(), FileError> {
         self.unload();
         let log = match Log::open(&self.path)? {
             None => Log::create(&self.path)?,
             Some(mut log) => {
-                if log.read(|record| self.lines.take_in(record))? == Tail::Torn {
-                    log.cut()?;
-                    tracing::warn!(path = %self.path.display(), size = log.size(), "cut off a write that a crash left unfinished");
+                if log.read(|record| self.accounts.load(record))? == Tail::Torn {
+                    log.cut_torn_tail()?;
+                    tracing::warn!(path = %self.path.display(), size = log.size(), "cut off a partial write that a crash left behind");
                 }
                 log
             }
@@ -62,69 +64,69 @@ impl State {
 
     fn unload(&mut self) {
         self.log = None;
-        self.lines = Lines::default();
+        self.accounts = FileAccounts::default();
         self.count_at = COMPACT_BYTES_MIN;
     }
 
     /// The store's time.
     pub(super) fn time(&self, clock: Timestamp) -> Timestamp {
-        self.lines.time(clock)
+        self.accounts.time(clock)
     }
 
-    /// Applies a batch in memory. Nothing of it has happened until [`State::write`] says so.
+    /// Applies a batch in memory. It takes effect only once [`State::write`] succeeds.
     pub(super) fn apply(
         &mut self,
         batch: &[Operation],
         now: Timestamp,
-        held: &Held<'_>,
+        guard: &LockGuard<'_>,
     ) -> Result<Outcomes, FileError> {
-        self.have_read(held)?;
-        if !self.lines.make_room(batch, now) {
+        self.ensure_loaded(guard)?;
+        if !self.accounts.make_room(batch, now) {
             return Err(FileError::Full(self.path.clone()));
         }
-        Ok(batch.iter().map(|operation| self.lines.apply(operation, now)).collect())
+        Ok(batch.iter().map(|operation| self.accounts.apply(operation, now)).collect())
     }
 
-    /// The limits that are set.
-    pub(super) fn settings(&mut self, held: &Held<'_>) -> Result<&[Setting], FileError> {
-        self.have_read(held)?;
-        Ok(self.lines.settings())
+    /// All settings.
+    pub(super) fn settings(&mut self, guard: &LockGuard<'_>) -> Result<&[Setting], FileError> {
+        self.ensure_loaded(guard)?;
+        Ok(self.accounts.settings())
     }
 
-    /// Changes what is set for a limit, in memory; [`State::write`] makes it so.
+    /// Changes the setting of a limit in memory. It takes effect only once [`State::write`] succeeds.
     pub(super) fn change(
         &mut self,
         change: SettingChange,
         now: Timestamp,
-        held: &Held<'_>,
+        guard: &LockGuard<'_>,
     ) -> Result<(), StoreError> {
-        self.have_read(held).map_err(|error| error.answer())?;
-        self.lines.change(change, now)
+        self.ensure_loaded(guard).map_err(|error| error.answer())?;
+        self.accounts.change(change, now)
     }
 
-    /// After a write that failed, only the file knows what is true.
-    fn have_read(&mut self, held: &Held<'_>) -> Result<(), FileError> {
-        if self.log.is_none() { self.reload(held) } else { Ok(()) }
+    /// Reloads the file after a failed write.
+    fn ensure_loaded(&mut self, guard: &LockGuard<'_>) -> Result<(), FileError> {
+        if self.log.is_none() { self.reload(guard) } else { Ok(()) }
     }
 
-    /// Whether so much has changed that it should be written before more is decided.
+    /// Whether the unwritten changes are large enough to be written before the next command.
     pub(super) fn should_write(&self) -> bool {
-        self.lines.changed_bytes() > RECORD_BYTES_SOFT
+        self.accounts.changed_bytes() > RECORD_BYTES_SOFT
     }
 
-    /// Writes all that has changed as one record. If that fails, none of it has happened.
-    pub(super) fn write(&mut self, now: Timestamp, held: &Held<'_>) -> Result<(), FileError> {
-        let written = self.try_write(now, held);
+    /// Writes all changes as one record. If that fails, none of them takes effect.
+    pub(super) fn write(&mut self, now: Timestamp, guard: &LockGuard<'_>) -> Result<(), FileError> {
+        let written = self.try_write(now, guard);
         match &written {
-            Ok(()) => self.lines.written(),
+            Ok(()) => self.accounts.written(),
             Err(_) => self.unload(),
         }
         written
     }
 
-    fn try_write(&mut self, now: Timestamp, held: &Held<'_>) -> Result<(), FileError> {
+    fn try_write(&mut self, now: Timestamp, guard: &LockGuard<'_>) -> Result<(), FileError> {
         let Some(log) = &mut self.log else { return Ok(()) };
-        let changes = self.lines.changes();
+        let changes = self.accounts.changes();
         let Some(record) = changes.map_err(|error| FileError::doing("write", &self.path)(error.into()))?
         else {
             return Ok(());
@@ -136,33 +138,33 @@ impl State {
         if log.size().saturating_add(size) <= FILE_BYTES_MAX {
             return log.append(&record);
         }
-        // A new file holds the changes as well. Unless it leaves room for many more, it is not worth its time.
-        if self.lines.live_bytes(now) > FILE_BYTES_MAX / 2 {
+        // Compaction writes the changes too. It is useless unless it leaves room for many more.
+        if self.accounts.live_bytes(now) > FILE_BYTES_MAX / 2 {
             return Err(FileError::TooLarge(self.path.clone()));
         }
-        self.compact(now, held)
+        self.compact(now, guard)
     }
 
-    /// Compacts the file if it has become much larger than its live lines need.
+    /// Compacts the file if it is much larger than its live accounts need.
     ///
-    /// If that fails, the larger file is as good, so it is only tried again when the file has grown.
-    pub(super) fn tidy(&mut self, now: Timestamp, held: &Held<'_>) {
+    /// After a failure the larger file stays valid; the next try waits until the file has grown.
+    pub(super) fn compact_if_worthwhile(&mut self, now: Timestamp, guard: &LockGuard<'_>) {
         let Some(size) = self.log.as_ref().map(Log::size) else { return };
         if size <= self.count_at {
             return;
         }
         self.count_at = size.saturating_add(COMPACT_BYTES_MIN.max(size / COMPACT_FACTOR));
-        if size > self.lines.live_bytes(now).saturating_mul(COMPACT_FACTOR)
-            && let Err(error) = self.compact(now, held)
+        if size > self.accounts.live_bytes(now).saturating_mul(COMPACT_FACTOR)
+            && let Err(error) = self.compact(now, guard)
         {
-            tracing::warn!(%error, "the state file could not be compacted and goes on growing");
+            tracing::warn!(%error, "could not compact the state file; it keeps growing");
         }
     }
 
-    fn compact(&mut self, now: Timestamp, _: &Held<'_>) -> Result<(), FileError> {
+    fn compact(&mut self, now: Timestamp, _: &LockGuard<'_>) -> Result<(), FileError> {
         let Some(log) = &self.log else { return Ok(()) };
-        self.lines.forget_expired(now);
-        self.log = Some(log.replace(self.lines.records())?);
+        self.accounts.delete_expired(now);
+        self.log = Some(log.replace(self.accounts.records())?);
         self.count_at = COMPACT_BYTES_MIN;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The thread that owns the state file: it serves all commands that wait under one lock.
+//! The writer thread: it owns the state file and serves all waiting commands under one lock.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -8,31 +8,31 @@ use tollway_core::{Clock, Operation, Setting, SettingChange, StoreError, StoreRe
 
 use super::bounds::COMBINED_MAX;
 use super::error::FileError;
-use super::lock::{Held, Lock};
+use super::lock::{Lock, LockGuard};
 use super::state::State;
 
-/// What is asked of the writer, and where the answer is awaited.
+/// A command for the writer, with the channel of its answer.
 pub(super) enum WriterCommand {
-    /// To apply a batch.
+    /// Apply a batch.
     Apply(Vec<Operation>, oneshot::Sender<StoreResult>),
-    /// To read the limits that are set.
+    /// Read all settings.
     Settings(oneshot::Sender<Result<Vec<Setting>, StoreError>>),
-    /// To change one of them.
+    /// Change one setting.
     Change(SettingChange, oneshot::Sender<Result<(), StoreError>>),
 }
 
-/// What the thread owns.
+/// The state of the writer thread.
 pub(super) struct Writer {
     pub(super) lock: Lock,
     pub(super) state: State,
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// An answer whose caller must not hear of it before it is written.
-type Decided = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+/// An answer that may be sent only after the changes are written.
+type PendingAnswer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 impl Writer {
-    /// Serves until the store is dropped and everything it had accepted is answered.
+    /// Serves until the store is dropped and every accepted command is answered.
     pub(super) fn run(mut self, queue: Receiver<WriterCommand>) {
         while let Ok(first) = queue.recv() {
             let more = queue.try_iter().take(COMBINED_MAX.saturating_sub(1));
@@ -42,53 +42,58 @@ impl Writer {
 
     fn serve(&mut self, commands: Vec<WriterCommand>) {
         let Self { lock, state, clock } = self;
-        let ready = lock.hold().and_then(|held| state.refresh(&held).map(|()| held));
-        let held = match ready {
-            Ok(held) => held,
+        let ready = lock.acquire().and_then(|guard| state.refresh(&guard).map(|()| guard));
+        let guard = match ready {
+            Ok(guard) => guard,
             Err(error) => return refuse(commands, &error),
         };
         let now = state.time(clock.now());
         let mut decided = Vec::with_capacity(commands.len());
         for command in commands {
-            decided.push(decide(command, state, now, &held));
+            decided.push(decide(command, state, now, &guard));
             if state.should_write() {
-                write_and_answer(state, &mut decided, now, &held);
+                write_and_answer(state, &mut decided, now, &guard);
             }
         }
-        write_and_answer(state, &mut decided, now, &held);
-        state.tidy(now, &held);
+        write_and_answer(state, &mut decided, now, &guard);
+        state.compact_if_worthwhile(now, &guard);
     }
 }
 
-/// Does what is asked, in memory, and says how to answer once it is written.
-fn decide(command: WriterCommand, state: &mut State, now: Timestamp, held: &Held<'_>) -> Decided {
+/// Runs a command in memory, and returns the answer to send once its changes are written.
+fn decide(command: WriterCommand, state: &mut State, now: Timestamp, guard: &LockGuard<'_>) -> PendingAnswer {
     match command {
         WriterCommand::Apply(batch, reply) => {
-            let outcomes = state.apply(&batch, now, held).map_err(|error| error.answer());
+            let outcomes = state.apply(&batch, now, guard).map_err(|error| error.answer());
             answer_later(reply, outcomes)
         }
         WriterCommand::Settings(reply) => {
-            let settings = state.settings(held).map(<[Setting]>::to_vec);
+            let settings = state.settings(guard).map(<[Setting]>::to_vec);
             answer_later(reply, settings.map_err(|error| error.answer()))
         }
-        WriterCommand::Change(change, reply) => answer_later(reply, state.change(change, now, held)),
+        WriterCommand::Change(change, reply) => answer_later(reply, state.change(change, now, guard)),
     }
 }
 
 fn answer_later<T: Send + 'static>(
     reply: oneshot::Sender<Result<T, StoreError>>,
     answer: Result<T, StoreError>,
-) -> Decided {
+) -> PendingAnswer {
     Box::new(|written| {
-        // Nobody listens any more: it was applied all the same, as the contract of stores has it.
+        // The caller may have dropped its answer. The operation is applied anyway, as the contract of `Store` says.
         let _ = reply.send(answer.and_then(|answer| written.map(|()| answer)));
     })
 }
 
-/// Writes what was decided and only then answers. What could not be written has not happened, denials included: they
-/// were decided after takes that have not happened.
-fn write_and_answer(state: &mut State, decided: &mut Vec<Decided>, now: Timestamp, held: &Held<'_>) {
-    let written = state.write(now, held).map_err(|error| error.answer());
+/// Writes the changes, then sends the answers. If the write fails, every answer is an error, denials too: they were
+/// decided after takes that were not written.
+fn write_and_answer(
+    state: &mut State,
+    decided: &mut Vec<PendingAnswer>,
+    now: Timestamp,
+    guard: &LockGuard<'_>,
+) {
+    let written = state.write(now, guard).map_err(|error| error.answer());
     for answer in decided.drain(..) {
         answer(written.clone());
     }
@@ -97,7 +102,7 @@ fn write_and_answer(state: &mut State, decided: &mut Vec<Decided>, now: Timestam
 fn refuse(commands: Vec<WriterCommand>, error: &FileError) {
     for command in commands {
         let error = error.answer();
-        // Nobody may be listening any more.
+        // The caller may have dropped its answer.
         let _ = match command {
             WriterCommand::Apply(_, reply) => reply.send(Err(error)).is_ok(),
             WriterCommand::Settings(reply) => reply.send(Err(error)).is_ok(),

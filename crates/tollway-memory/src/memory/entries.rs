@@ -1,4 +1,4 @@
-//! What is kept by (policy, subject), each beside its key.
+//! A hash table by (policy, subject) with the value beside its key.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use tollway_core::{PolicyKey, Subject};
 
-/// The hash of a key. Subjects are chosen by callers and so hashed with a secret seed; policies are not.
+/// The hash of a key. Callers choose subjects, so they are hashed with a secret seed; policies are not.
 #[inline]
 pub(super) fn hash(hasher: &RandomState, policy: &PolicyKey, subject: &str) -> u64 {
     hasher.hash_one(subject) ^ policy.hash()
 }
 
-/// A key, hashed once.
+/// A key with its hash.
 #[derive(Clone, Copy)]
 pub(super) struct Key<'a> {
     pub(super) hash: u64,
@@ -21,13 +21,13 @@ pub(super) struct Key<'a> {
     pub(super) subject: &'a str,
 }
 
-/// A key and what is kept for it: side by side and from the start of a cache line, so that a look-up waits for memory once.
+/// A key and its value, aligned to a cache line so that a look-up waits for memory once.
 #[repr(align(64))]
 pub(super) struct Entry<K> {
-    /// That of the policy under which it was last kept.
+    /// The key of the policy under which the value was last stored.
     policy: Arc<PolicyKey>,
     subject: Subject,
-    kept: K,
+    value: K,
 }
 
 impl<K> Entry<K> {
@@ -37,7 +37,7 @@ impl<K> Entry<K> {
             && (Arc::ptr_eq(&self.policy, key.policy) || self.is_of_same_name(key.policy))
     }
 
-    /// After a reload a policy has another key, of the same name.
+    /// After a config reload a policy has a new key with the same name.
     #[cold]
     fn is_of_same_name(&self, policy: &PolicyKey) -> bool {
         *self.policy == *policy
@@ -48,8 +48,8 @@ impl<K> Entry<K> {
     }
 }
 
-/// Whether two subjects are one. Those of a usual length are compared in two words that overlap, which takes less than the
-/// call that compares any others.
+/// Whether two subjects are equal. Subjects of common lengths are compared as two overlapping words, which is faster than
+/// a call of `memcmp`.
 #[inline(always)]
 fn same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len()
@@ -60,7 +60,7 @@ fn same(one: &[u8], other: &[u8]) -> bool {
         }
 }
 
-/// The first and the last so many bytes.
+/// The first and the last `N` bytes.
 #[inline(always)]
 fn ends<const N: usize>(bytes: &[u8]) -> Option<[&[u8; N]; 2]> {
     Some([bytes.first_chunk()?, bytes.last_chunk()?])
@@ -76,7 +76,7 @@ fn long(ends: [&[u8; 16]; 2]) -> [u128; 2] {
     ends.map(|end| u128::from_ne_bytes(*end))
 }
 
-/// A table that can be walked.
+/// A table that can be swept bucket by bucket.
 pub(super) struct Entries<K>(HashTable<Entry<K>>);
 
 impl<K> Entries<K> {
@@ -93,47 +93,47 @@ impl<K> Entries<K> {
     }
 
     pub(super) fn find(&self, key: Key<'_>) -> Option<&K> {
-        self.0.find(key.hash, |entry| entry.is(key)).map(|entry| &entry.kept)
+        self.0.find(key.hash, |entry| entry.is(key)).map(|entry| &entry.value)
     }
 
-    /// What is kept for a key, and the policy's key under which it was.
+    /// The value of a key, and the policy's key under which it was stored.
     #[inline(always)]
     pub(super) fn find_mut(&mut self, key: Key<'_>) -> Option<(&mut K, &PolicyKey)> {
-        let Entry { policy, kept, .. } = self.0.find_mut(key.hash, |entry| entry.is(key))?;
-        Some((kept, policy))
+        let Entry { policy, value, .. } = self.0.find_mut(key.hash, |entry| entry.is(key))?;
+        Some((value, policy))
     }
 
-    /// Keeps this for a key; returns what was there.
+    /// Stores a value and returns the previous one.
     pub(super) fn put(
         &mut self,
         key: Key<'_>,
         subject: &Subject,
-        kept: K,
+        value: K,
         hasher: &RandomState,
     ) -> Option<K> {
         let policy = Arc::clone(key.policy);
         if let Some(entry) = self.0.find_mut(key.hash, |entry| entry.is(key)) {
             entry.policy = policy;
-            return Some(std::mem::replace(&mut entry.kept, kept));
+            return Some(std::mem::replace(&mut entry.value, value));
         }
-        let entry = Entry { policy, subject: subject.clone(), kept };
+        let entry = Entry { policy, subject: subject.clone(), value };
         self.0.insert_unique(key.hash, entry, |entry| entry.hash(hasher));
         None
     }
 
     pub(super) fn remove(&mut self, key: Key<'_>) -> Option<K> {
         let entry = self.0.find_entry(key.hash, |entry| entry.is(key)).ok()?;
-        Some(entry.remove().0.kept)
+        Some(entry.remove().0.value)
     }
 
-    /// Removes what is in this bucket if it is `old`.
+    /// Removes the entry of this bucket if its value is `old`.
     pub(super) fn remove_if(&mut self, bucket: usize, old: impl FnOnce(&K) -> bool) -> Option<K> {
         let entry = self.0.get_bucket_entry(bucket).ok()?;
-        old(&entry.get().kept).then(|| entry.remove().0.kept)
+        old(&entry.get().value).then(|| entry.remove().0.value)
     }
 
-    /// After a flood has expired its memory is not kept for the next one.
-    pub(super) fn give_memory_back(&mut self, hasher: &RandomState) {
+    /// Shrinks a table that is mostly empty, such as after a flood of subjects has expired.
+    pub(super) fn shrink_if_sparse(&mut self, hasher: &RandomState) {
         const WORTH_IT: usize = 4_096;
         let length = self.0.len();
         if self.0.capacity() > WORTH_IT && length < self.0.capacity() / 4 {
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subjects_that_differ_in_one_byte_are_two() {
+    fn subjects_that_differ_in_one_byte_are_not_equal() {
         for length in 0..40 {
             let one = vec![b'a'; length];
             assert!(same(&one, &one.clone()));

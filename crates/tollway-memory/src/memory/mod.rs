@@ -1,4 +1,4 @@
-//! Lines in this process: sharded, bounded, expiring by themselves.
+//! The memory store: accounts in this process, sharded, bounded and swept when they expire.
 
 mod entries;
 mod settings;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use shard::{Key, Origin, Shard};
 use smallvec::SmallVec;
-use table::Found;
+use table::AccountRef;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
 use tollway_core::{
     Account, Action, Answer, Applied, Charge, Clock, Cost, FastDecision, Fault, Invariant, Operation,
@@ -21,77 +21,77 @@ use tollway_core::{
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
 
-/// Into how many parts the lines are divided, each behind a lock of its own.
+/// The number of shards, each with its own lock.
 pub const SHARDS: usize = 64;
 
-/// How many lines a store keeps unless told otherwise.
-pub const LINES_DEFAULT: usize = 1_000_000;
+/// The default number of accounts of a store.
+pub const ACCOUNTS_DEFAULT: usize = 1_000_000;
 
-/// How many lines new subjects of one policy share once the store is full of live ones.
-pub const OVERFLOW_LINES: usize = 1_024;
+/// How many accounts the new subjects of one policy share while the store is full.
+pub const OVERFLOW_ACCOUNTS: usize = 1_024;
 
-/// Of a take without slots: only they remember whose they are.
-const NOBODY: PermitId = PermitId(0);
+/// The permit of a take without slots: only slots store their permit.
+const NO_PERMIT: PermitId = PermitId(0);
 
-/// Lines in this process.
+/// A store that keeps accounts in this process.
 ///
-/// Bounded: a line of a policy with one limit and a subject of up to 24 bytes takes less than 200 bytes, one of two to
-/// six limits less than 400. A line that does not fit its entry (more limits, slots, a place in line) takes less than
-/// 400, and 48 more for each limit, besides the ids and slots it holds. Only lines that are as good as new are
-/// forgotten. Full of live ones, new subjects share 1,024 lines per policy: a flood of subjects neither resets one that
-/// was denied nor shuts others out.
+/// Memory is bounded. With a subject of up to 24 bytes, an account with one limit takes less than 200 bytes, one with two
+/// to six limits less than 400. An account that does not fit its entry (more limits, slots, a place in the queue) takes
+/// less than 400 bytes plus 48 per limit, besides its ids and slots. Only expired accounts are deleted. While the store is
+/// full, new subjects share 1,024 accounts per policy: a flood of subjects neither resets a denied one nor locks new ones
+/// out.
 ///
-/// Ids and slots are bounded for each line and not for the store: a line remembers at most 1,024 ids and as many refunds, which
-/// with ids of 128 bytes takes up to 640 KiB, and at most 10,000 slots for each limit, which take up to 700 KiB. In all that is up
-/// to 640 bytes for each take with an id in the last ten minutes, and 72 for each slot that is held. Where strangers choose ids
-/// or subjects, keep `lines` low, or share limits through a store outside of this process.
+/// Ids and slots are bounded per account, not per store. An account remembers at most 1,024 ids and as many refunds (up to
+/// 640 KiB with ids of 128 bytes) and at most 10,000 slots per limit (up to 700 KiB). That is up to 640 bytes for each take
+/// with an id in the last ten minutes, and 72 for each slot in use. If untrusted callers choose ids or subjects, keep
+/// `lines` low, or use a store outside this process.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use tollway_memory::{MemoryStore, SystemClock};
 ///
 /// let store = MemoryStore::new(Arc::new(SystemClock::new()));
-/// assert_eq!(store.stats().lines, 0);
+/// assert_eq!(store.stats().accounts, 0);
 /// ```
 pub struct MemoryStore {
     shards: Box<[Padded]>,
     hasher: RandomState,
     clock: Arc<dyn Clock>,
     capacity: usize,
-    /// Grants after which a meter held more than its limit (I1). Must stay 0.
+    /// Grants that exceeded a limit. Must stay 0.
     violations: AtomicU64,
     overflowing: AtomicBool,
-    settings: settings::Kept,
+    settings: settings::SharedSettings,
 }
 
-/// Keeps neighbours' locks off one another's cache lines.
+/// Keeps the locks of neighbouring shards on separate cache lines.
 #[repr(align(128))]
 struct Padded(Mutex<Shard>);
 
 /// How full a memory store is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// Lines kept.
-    pub lines: usize,
-    /// Lines it may keep.
+    /// The accounts in the store.
+    pub accounts: usize,
+    /// The most accounts it keeps.
     pub capacity: usize,
-    /// Lines shared by subjects for which there was no room.
-    pub overflow_lines: usize,
-    /// Operations that had to share a line.
+    /// The accounts shared by subjects for which there was no room.
+    pub overflow_accounts: usize,
+    /// Operations on a shared account.
     pub overflowed: u64,
-    /// Grants that broke I1. Must be 0.
+    /// Grants that exceeded a limit. Must be 0.
     pub violations: u64,
 }
 
 impl MemoryStore {
-    /// A store of [`LINES_DEFAULT`] lines.
+    /// A store of [`ACCOUNTS_DEFAULT`] accounts.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self::with_capacity(LINES_DEFAULT, clock)
+        Self::with_capacity(ACCOUNTS_DEFAULT, clock)
     }
 
-    /// A store of at most this many lines, rounded up to a multiple of [`SHARDS`].
-    pub fn with_capacity(lines: usize, clock: Arc<dyn Clock>) -> Self {
-        let per_shard = lines.div_ceil(SHARDS).max(1);
+    /// A store of at most this many accounts, rounded up to a multiple of [`SHARDS`].
+    pub fn with_capacity(accounts: usize, clock: Arc<dyn Clock>) -> Self {
+        let per_shard = accounts.div_ceil(SHARDS).max(1);
         let hasher = RandomState::default();
         let shard = || Padded(Mutex::new(Shard::new(per_shard, hasher.clone())));
         Self {
@@ -101,7 +101,7 @@ impl MemoryStore {
             capacity: per_shard * SHARDS,
             violations: AtomicU64::new(0),
             overflowing: AtomicBool::new(false),
-            settings: settings::Kept::default(),
+            settings: settings::SharedSettings::default(),
         }
     }
 
@@ -110,8 +110,8 @@ impl MemoryStore {
         let mut stats = MemoryStats { capacity: self.capacity, ..MemoryStats::default() };
         for index in 0..SHARDS {
             let shard = self.lock(index);
-            stats.lines += shard.lines();
-            stats.overflow_lines += shard.overflow_lines();
+            stats.accounts += shard.accounts();
+            stats.overflow_accounts += shard.overflow_accounts();
             stats.overflowed += shard.overflowed;
         }
         stats.violations = self.violations.load(Ordering::Relaxed);
@@ -120,29 +120,29 @@ impl MemoryStore {
 
     fn apply_one(&self, operation: &Operation, now: Timestamp) -> Result<Outcome, StoreError> {
         let applied = match &*operation.charges {
-            [charge] => self.apply_to_line(operation, charge, now)?,
+            [charge] => self.apply_to_account(operation, charge, now)?,
             charges if charges.len() > tollway_core::bounds::CHARGES_PER_TAKE_MAX => {
                 apply(operation, &mut [], now)
             }
-            _ => self.apply_to_lines(operation, now)?,
+            _ => self.apply_to_accounts(operation, now)?,
         };
         self.count_violations(operation, &applied.outcome);
         Ok(applied.outcome)
     }
 
-    /// The fast path, which decides nearly every take without an [`Operation`]: one policy without slots, one subject, no
-    /// id, no wait. Where it does not apply, nothing has changed, and `apply` must be asked.
+    /// The fast path, without an [`Operation`]: one policy without slots, one subject, no id, no wait. If it returns
+    /// `None`, nothing has changed, and the caller must use `apply`.
     ///
-    /// The subject need not have been checked: one that is not valid is left to the slow path, which refuses it.
+    /// The subject need not be valid: the slow path refuses an invalid one.
     #[inline(always)]
     pub fn decide_fast(&self, policy: &Policy, subject: &str, cost: &Cost) -> Option<FastDecision> {
         if policy.holds_slots() {
             return None;
         }
-        self.decide_at_once(policy, subject, cost, NOBODY)
+        self.decide_now(policy, subject, cost, NO_PERMIT)
     }
 
-    /// The same, and what every limit shows afterwards, one after the other.
+    /// The same; `see` gets the reading of every limit afterwards, in order.
     #[inline]
     pub fn decide_and_read(
         &self,
@@ -154,58 +154,58 @@ impl MemoryStore {
         let hash = entries::hash(&self.hasher, policy.key(), subject);
         let now = self.clock.now();
         let mut shard = self.lock(shard_of(hash));
-        match shard.own_soon(hash, policy, subject)? {
-            Found::Packed(packed) => {
+        match shard.own_fast(hash, policy, subject)? {
+            AccountRef::Packed(packed) => {
                 let decided = packed.decide_fast(policy, cost, now)?;
                 packed.reading(policy, now).into_iter().for_each(see);
                 Some(decided)
             }
-            Found::Many(packed, key) => {
+            AccountRef::Many(packed, key) => {
                 let decided = packed.decide_fast(key, policy, cost, now)?;
                 packed.readings(policy, now).for_each(see);
                 Some(decided)
             }
-            Found::Whole(_) => None,
+            AccountRef::Unpacked(_) => None,
         }
     }
 
-    /// Hashes the subject, reads the clock and locks its shard once, whether or not the subject is known.
+    /// Hashes the subject, reads the clock and locks its shard once, for known and new subjects.
     #[inline(always)]
-    fn decide_at_once(
+    fn decide_now(
         &self,
         policy: &Policy,
         subject: &str,
         cost: &Cost,
         permit: PermitId,
     ) -> Option<FastDecision> {
-        // In this order: the clock is read while the subject comes from memory.
+        // The order matters: the clock is read while the subject is loaded from memory.
         let hash = entries::hash(&self.hasher, policy.key(), subject);
         let now = self.clock.now();
         let mut shard = self.lock(shard_of(hash));
-        match shard.own_soon(hash, policy, subject) {
-            Some(Found::Packed(packed)) => packed.decide_fast(policy, cost, now),
-            Some(Found::Many(packed, key)) => packed.decide_fast(key, policy, cost, now),
-            Some(Found::Whole(line)) => self.decide_whole(policy, cost, line, permit, now),
+        match shard.own_fast(hash, policy, subject) {
+            Some(AccountRef::Packed(packed)) => packed.decide_fast(policy, cost, now),
+            Some(AccountRef::Many(packed, key)) => packed.decide_fast(key, policy, cost, now),
+            Some(AccountRef::Unpacked(account)) => self.decide_unpacked(policy, cost, account, permit, now),
             None => self.decide_new(shard, hash, policy, subject, (cost, permit, now)),
         }
     }
 
-    fn decide_whole(
+    fn decide_unpacked(
         &self,
         policy: &Policy,
         cost: &Cost,
-        line: &mut Account,
+        account: &mut Account,
         permit: PermitId,
         now: Timestamp,
     ) -> Option<FastDecision> {
-        let (decided, over) = decide_fast(policy, cost, line, permit, now)?;
+        let (decided, over) = decide_fast(policy, cost, account, permit, now)?;
         if over {
             self.raise_alarm(&[policy]);
         }
         Some(decided)
     }
 
-    /// A subject that the first look did not find: new, shared with others, or further away in the table.
+    /// A subject that the fast look-up did not find: new, on a shared account, or in the other table.
     #[inline(never)]
     fn decide_new(
         &self,
@@ -220,20 +220,20 @@ impl MemoryStore {
         if shard.own(hash, policy, subject.as_str()).is_none() {
             shard.make_room(now).ok()?;
         }
-        let (mut line, origin) = shard.load(key, now);
-        let expires = line.expires;
-        let decided = self.decide_whole(policy, cost, &mut line, permit, now)?;
-        // A denial changes nothing, except that a line whose rate was lowered lives longer.
-        if matches!(decided, FastDecision::Granted { .. }) || line.expires != expires {
-            let own = shard.save(key, line, origin);
+        let (mut account, origin) = shard.load(key, now);
+        let expires = account.expires;
+        let decided = self.decide_unpacked(policy, cost, &mut account, permit, now)?;
+        // A denial changes nothing but the expiry of an account whose rate was lowered.
+        if matches!(decided, FastDecision::Granted { .. }) || account.expires != expires {
+            let own = shard.save(key, account, origin);
             drop(shard);
-            self.warn_unless(own);
+            self.warn_if_shared(own);
         }
         Some(decided)
     }
 
-    /// One line.
-    fn apply_to_line(
+    /// Applies an operation to one account.
+    fn apply_to_account(
         &self,
         operation: &Operation,
         charge: &Charge,
@@ -244,36 +244,36 @@ impl MemoryStore {
         if shard.own(key.hash, key.policy, key.subject.as_str()).is_none() {
             shard.make_room(now)?;
         }
-        let (mut line, origin) = shard.load(key, now);
-        let applied = apply(operation, std::slice::from_mut(&mut line), now);
+        let (mut account, origin) = shard.load(key, now);
+        let applied = apply(operation, std::slice::from_mut(&mut account), now);
         if applied.changed {
-            let own = shard.save(key, line, origin);
+            let own = shard.save(key, account, origin);
             drop(shard);
-            self.warn_unless(own);
+            self.warn_if_shared(own);
         }
         Ok(applied)
     }
 
-    /// Several lines: all their shards are locked, always in the same order, before any of them is looked at.
-    fn apply_to_lines(&self, operation: &Operation, now: Timestamp) -> Result<Applied, StoreError> {
+    /// Applies an operation to several accounts. Locks all their shards first, always in the same order.
+    fn apply_to_accounts(&self, operation: &Operation, now: Timestamp) -> Result<Applied, StoreError> {
         let keys: SmallVec<[Key<'_>; 4]> = operation.charges.iter().map(|charge| self.key(charge)).collect();
         let mut shards = self.lock_all(&keys);
-        // First all room is made, then all lines are loaded: making room may forget lines.
+        // Makes room before loading: making room may delete accounts.
         shards.iter_mut().try_for_each(|(_, shard)| shard.make_room(now))?;
-        let mut lines: SmallVec<[Account; 4]> = SmallVec::new();
+        let mut accounts: SmallVec<[Account; 4]> = SmallVec::new();
         let mut origins: SmallVec<[Origin; 4]> = SmallVec::new();
         for key in &keys {
-            let (line, origin) = shard_in(&mut shards, key.hash)?.load(*key, now);
-            lines.push(line);
+            let (account, origin) = shard_in(&mut shards, key.hash)?.load(*key, now);
+            accounts.push(account);
             origins.push(origin);
         }
-        refuse_one_line_for_two(&mut shards, &keys, &origins)?;
-        let applied = apply(operation, &mut lines, now);
+        refuse_two_charges_on_one_account(&mut shards, &keys, &origins)?;
+        let applied = apply(operation, &mut accounts, now);
         if !applied.changed {
             return Ok(applied);
         }
-        for ((key, line), origin) in keys.iter().zip(lines).zip(origins) {
-            self.warn_unless(shard_in(&mut shards, key.hash)?.save(*key, line, origin));
+        for ((key, account), origin) in keys.iter().zip(accounts).zip(origins) {
+            self.warn_if_shared(shard_in(&mut shards, key.hash)?.save(*key, account, origin));
         }
         Ok(applied)
     }
@@ -283,7 +283,7 @@ impl MemoryStore {
         Key { hash, policy: &charge.policy, subject: &charge.subject }
     }
 
-    /// Nothing in the engine panics while it holds a lock; if something did, the line is as it was left.
+    /// The engine does not panic under a lock. If it did, the account would stay as it was.
     fn lock(&self, index: usize) -> MutexGuard<'_, Shard> {
         self.shards[index].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -309,13 +309,10 @@ impl MemoryStore {
         tracing::error!(?policies, invariant = Invariant::NeverOver.id(), "a grant exceeded its limit");
     }
 
-    fn warn_unless(&self, own_line: bool) {
-        if !own_line && !self.overflowing.swap(true, Ordering::Relaxed) {
+    fn warn_if_shared(&self, is_own: bool) {
+        if !is_own && !self.overflowing.swap(true, Ordering::Relaxed) {
             let capacity = self.capacity;
-            tracing::warn!(
-                capacity,
-                "memory store is full of live lines: new subjects share lines from now on"
-            );
+            tracing::warn!(capacity, "the memory store is full: new subjects share accounts from now on");
         }
     }
 }
@@ -329,7 +326,7 @@ impl Store for MemoryStore {
             && let ([charge], None, false, Span::ZERO) =
                 (&**charges, &terms.call, terms.readings, terms.max_wait)
             && let Some(decided) =
-                self.decide_at_once(&charge.policy, charge.subject.as_str(), charge.cost(), terms.permit)
+                self.decide_now(&charge.policy, charge.subject.as_str(), charge.cost(), terms.permit)
         {
             let decision = decided.in_full(terms.permit);
             return Answer::now(Ok(Outcomes::from_buf([Outcome::Decided(decision)])));
@@ -351,9 +348,9 @@ fn shard_in<'s>(shards: &'s mut LockedShards<'_>, hash: u64) -> Result<&'s mut S
     found.map(|(_, shard)| &mut **shard).ok_or_else(full)
 }
 
-/// Once the store is full, two subjects of one take can come to share a line, and a line cannot be taken from twice at
-/// once. Rather than count one of them only, the take fails; each of them by itself is served.
-fn refuse_one_line_for_two(
+/// In a full store, two subjects of one take can share an account, and one operation cannot debit an account twice. The
+/// take fails instead of counting only one of them; each subject alone still works.
+fn refuse_two_charges_on_one_account(
     shards: &mut LockedShards<'_>,
     keys: &[Key<'_>],
     origins: &[Origin],
@@ -364,7 +361,7 @@ fn refuse_one_line_for_two(
         let place = (key.policy.name().as_str(), hash, slot);
         if shared.contains(&place) {
             let message =
-                "the memory store is full and two subjects of this take share a line; take them apart"
+                "the memory store is full and two subjects of this take share an account; take for each separately"
                     .to_owned();
             return Err(StoreError { fault: Fault::Caller, retry: Retry::Useless, message });
         }
@@ -373,13 +370,13 @@ fn refuse_one_line_for_two(
     Ok(())
 }
 
-/// The table uses the lowest and the highest bits of the hash; these are neither.
+/// Uses the middle bits of the hash: the table uses the lowest and the highest.
 fn shard_of(hash: u64) -> usize {
     (hash >> 32) as usize % SHARDS
 }
 
 fn full() -> StoreError {
-    let message = "the memory store is full, and so are its shared lines".to_owned();
+    let message = "the memory store is full, and so are its shared accounts".to_owned();
     StoreError { fault: Fault::Store, retry: Retry::Safe, message }
 }
 
@@ -397,10 +394,10 @@ mod tests {
 
     use super::*;
 
-    /// I1: making room for one subject of a take must not let another's new line take the place of a shared one that
-    /// counts for somebody else. It once did, and gave five of three.
+    /// I1: making room for one subject of a take must not overwrite a shared account that another subject uses. It once
+    /// did, and granted five of three.
     #[test]
-    fn a_take_over_two_subjects_leaves_the_shared_lines_of_others_alone() {
+    fn take_over_two_subjects_keeps_the_shared_accounts_of_others() {
         let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_700_000_000)));
         let store = MemoryStore::with_capacity(3 * SHARDS, clock.clone());
         let policy = Policy::new("api", ["3 / minute from first call"]).unwrap();

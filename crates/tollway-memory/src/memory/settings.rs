@@ -1,4 +1,4 @@
-//! Limits as data, in this process.
+//! The settings of the memory store.
 
 use std::future::ready;
 use std::sync::{Mutex, PoisonError};
@@ -7,8 +7,8 @@ use tollway_core::{Setting, SettingChange, SettingList, Settings, SettingsAnswer
 
 use super::MemoryStore;
 
-/// The settings of a store in memory.
-pub(super) type Kept = Mutex<SettingList>;
+/// The settings, shared by all threads.
+pub(super) type SharedSettings = Mutex<SettingList>;
 
 impl Settings for MemoryStore {
     fn settings(&self) -> SettingsAnswer<Vec<Setting>> {

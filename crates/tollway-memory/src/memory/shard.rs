@@ -1,23 +1,23 @@
-//! One part of the memory store: its lines, and the shared ones for when it is full.
+//! One shard of the memory store: its accounts, and the shared ones for when it is full.
 
 use foldhash::fast::RandomState;
 use tollway_core::{Account, Policy, Span, StoreError, Subject, Timestamp};
 
 use super::entries::hash;
-use super::table::{Found, LineTable};
-use super::{OVERFLOW_LINES, SHARDS, full};
+use super::table::{AccountRef, AccountTable};
+use super::{OVERFLOW_ACCOUNTS, SHARDS, full};
 
-/// How many places a new line looks at to make room before there is need.
+/// How many buckets each new account sweeps while there is room.
 const SWEEP_AHEAD: usize = 4;
-/// How long past its expiry a line is kept while there is room: subjects that come again and again are not forgotten and
-/// found anew each time, and a clock that steps back a little finds every line still there.
+/// How long an expired account is kept while there is room. A subject that returns often keeps its account, and a clock
+/// that steps back a little still finds every account.
 const GRACE: Span = Span::from_secs(3);
-/// How many it looks at when there is none left.
+/// How many buckets it sweeps when there is no room.
 const SWEEP_WHEN_FULL: usize = 64;
-/// The most overflow lines of one shard: those of 256 policies.
-const OVERFLOW_LINES_MAX: usize = OVERFLOW_LINES / SHARDS * 256;
+/// The most overflow accounts of one shard: those of 256 policies.
+const OVERFLOW_ACCOUNTS_MAX: usize = OVERFLOW_ACCOUNTS / SHARDS * 256;
 
-/// Which line is meant; hashed once.
+/// The key of an account, with its hash.
 #[derive(Clone, Copy)]
 pub(super) struct Key<'a> {
     pub(super) hash: u64,
@@ -25,110 +25,109 @@ pub(super) struct Key<'a> {
     pub(super) subject: &'a Subject,
 }
 
-/// Where a line came from, and so where it goes.
+/// Where an account was loaded from, and so where it is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// It is the subject's own.
+    /// The subject's own account.
     Own,
-    /// It is shared, by subjects for which there was no room.
+    /// An account shared by subjects for which there was no room.
     Shared,
-    /// It is new, and there is room for it.
+    /// A new account with room for it.
     New,
-    /// It is new, and there is none: it will be shared.
+    /// A new account without room: it will be shared.
     NewShared,
 }
 
-/// The lines whose hashes fall here.
+/// The accounts of one shard.
 #[repr(C)]
 pub(super) struct Shard {
-    own: LineTable,
-    overflow: LineTable,
+    own: AccountTable,
+    overflow: AccountTable,
     hasher: RandomState,
     capacity: usize,
-    /// How many takes had to share a line.
+    /// How many operations used a shared account.
     pub(super) overflowed: u64,
 }
 
 impl Shard {
     pub(super) fn new(capacity: usize, hasher: RandomState) -> Self {
-        let table = || LineTable::new(hasher.clone());
+        let table = || AccountTable::new(hasher.clone());
         Self { own: table(), overflow: table(), hasher: hasher.clone(), capacity, overflowed: 0 }
     }
 
-    pub(super) fn lines(&self) -> usize {
+    pub(super) fn accounts(&self) -> usize {
         self.own.len()
     }
 
-    pub(super) fn overflow_lines(&self) -> usize {
+    pub(super) fn overflow_accounts(&self) -> usize {
         self.overflow.len()
     }
 
-    /// The line of its own that a subject has, where it lies, if it is found at the first look: nearly all are.
+    /// The subject's own account, if the fast look-up finds it: nearly always.
     #[inline(always)]
-    pub(super) fn own_soon(&mut self, hash: u64, policy: &Policy, subject: &str) -> Option<Found<'_>> {
-        self.own.find_soon(hash, policy.key(), subject)
+    pub(super) fn own_fast(&mut self, hash: u64, policy: &Policy, subject: &str) -> Option<AccountRef<'_>> {
+        self.own.find_fast(hash, policy.key(), subject)
     }
 
-    /// The line of its own that a subject has, where it lies.
-    pub(super) fn own(&mut self, hash: u64, policy: &Policy, subject: &str) -> Option<Found<'_>> {
+    /// The subject's own account.
+    pub(super) fn own(&mut self, hash: u64, policy: &Policy, subject: &str) -> Option<AccountRef<'_>> {
         self.own.find(hash, policy.key(), subject)
     }
 
-    /// The line that a subject has, and where it came from. A subject that shares one stays with it until that is as good
-    /// as new, even if there is room again: so it can only get less than its limit, never more.
+    /// The account of a subject and its origin. A subject on a shared account stays there until that expires, even if
+    /// there is room again: it may get less than its limit, never more.
     pub(super) fn load(&mut self, key: Key<'_>, now: Timestamp) -> (Account, Origin) {
         if let Some(found) = self.own(key.hash, key.policy, key.subject.as_str()) {
-            return (found.to_line(), Origin::Own);
+            return (found.to_account(), Origin::Own);
         }
         let (hash, slot) = self.overflow_slot(key);
         let shares =
             self.overflow.expires(hash, key.policy.key(), slot.as_str()).is_some_and(|end| end > now);
         match self.overflow.find(hash, key.policy.key(), slot.as_str()) {
             Some(found) if shares => {
-                let line = found.to_line();
+                let account = found.to_account();
                 self.overflowed += 1;
-                (line, Origin::Shared)
+                (account, Origin::Shared)
             }
             _ if self.own.len() < self.capacity => (Account::new(key.policy), Origin::New),
             _ => (Account::new(key.policy), Origin::NewShared),
         }
     }
 
-    /// Makes room for what may come. To be called before anything is loaded: it may forget lines.
+    /// Makes room for a new account. Call it before loading: it may delete accounts.
     pub(super) fn make_room(&mut self, now: Timestamp) -> Result<(), StoreError> {
         self.own.sweep(SWEEP_AHEAD, now.minus(GRACE));
         if self.own.len() < self.capacity || self.own.sweep(SWEEP_WHEN_FULL, now) {
             return Ok(());
         }
         self.overflow.sweep(SWEEP_AHEAD, now.minus(GRACE));
-        if self.overflow.len() >= OVERFLOW_LINES_MAX && !self.overflow.sweep(SWEEP_WHEN_FULL, now) {
+        if self.overflow.len() >= OVERFLOW_ACCOUNTS_MAX && !self.overflow.sweep(SWEEP_WHEN_FULL, now) {
             return Err(full());
         }
         Ok(())
     }
 
-    /// Keeps a line where it came from; a new one as the subject's own, or where there was no room as a shared one. Says
-    /// whether the subject has one of its own.
-    pub(super) fn save(&mut self, key: Key<'_>, line: Account, origin: Origin) -> bool {
+    /// Saves an account to its origin. Returns whether it is the subject's own.
+    pub(super) fn save(&mut self, key: Key<'_>, account: Account, origin: Origin) -> bool {
         let own = matches!(origin, Origin::Own | Origin::New);
         if own {
-            self.own.keep(key.hash, key.policy.key(), key.subject, line);
+            self.own.put(key.hash, key.policy.key(), key.subject, account);
         } else {
             let (hash, slot) = self.overflow_slot(key);
             self.overflowed += u64::from(origin == Origin::NewShared);
-            self.overflow.keep(hash, key.policy.key(), &slot, line);
+            self.overflow.put(hash, key.policy.key(), &slot, account);
         }
         own
     }
 
-    /// The place that a line from `origin` has among the shared ones, if it has one.
+    /// The key of the shared account, if `origin` is shared.
     pub(super) fn shared_place(&self, key: Key<'_>, origin: Origin) -> Option<(u64, Subject)> {
         matches!(origin, Origin::Shared | Origin::NewShared).then(|| self.overflow_slot(key))
     }
 
-    /// The shared line of a key: its number in this shard, written as a subject.
+    /// The shared account of a key: its number in this shard, as a subject.
     fn overflow_slot(&self, key: Key<'_>) -> (u64, Subject) {
-        let number = (key.hash >> 40) % (OVERFLOW_LINES / SHARDS) as u64;
+        let number = (key.hash >> 40) % (OVERFLOW_ACCOUNTS / SHARDS) as u64;
         let subject = Subject::new(&number.to_string()).unwrap_or_default();
         (hash(&self.hasher, key.policy.key(), subject.as_str()), subject)
     }

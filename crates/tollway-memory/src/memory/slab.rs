@@ -1,42 +1,42 @@
-//! Lines that are too large for their entry, by position.
+//! Values by position, with freed positions reused. It holds the accounts that are too large for their entry.
 
-/// A list with holes that are filled again.
+/// A list whose holes are reused.
 #[derive(Default)]
 #[repr(C)]
-pub(super) struct Slab<L> {
-    lines: Vec<L>,
+pub(super) struct Slab<T> {
+    values: Vec<T>,
     holes: Vec<u32>,
 }
 
-impl<L: Default> Slab<L> {
-    /// The bound on the lines of a shard keeps positions far below 2^32.
-    pub(super) fn insert(&mut self, line: L) -> u32 {
+impl<T: Default> Slab<T> {
+    /// The bound on the accounts of a shard keeps positions far below 2^32.
+    pub(super) fn insert(&mut self, value: T) -> u32 {
         if let Some(hole) = self.holes.pop()
-            && let Some(place) = self.lines.get_mut(hole as usize)
+            && let Some(place) = self.values.get_mut(hole as usize)
         {
-            *place = line;
+            *place = value;
             return hole;
         }
-        self.lines.push(line);
-        u32::try_from(self.lines.len() - 1).unwrap_or(u32::MAX)
+        self.values.push(value);
+        u32::try_from(self.values.len() - 1).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn get(&self, position: u32) -> Option<&L> {
-        self.lines.get(position as usize)
+    pub(super) fn get(&self, position: u32) -> Option<&T> {
+        self.values.get(position as usize)
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, position: u32) -> Option<&mut L> {
-        self.lines.get_mut(position as usize)
+    pub(super) fn get_mut(&mut self, position: u32) -> Option<&mut T> {
+        self.values.get_mut(position as usize)
     }
 
-    /// Forgets a line; an empty slab gives its memory back.
+    /// Removes a value; an empty slab frees its memory.
     pub(super) fn remove(&mut self, position: u32) {
-        if let Some(line) = self.lines.get_mut(position as usize) {
-            *line = L::default();
+        if let Some(value) = self.values.get_mut(position as usize) {
+            *value = T::default();
             self.holes.push(position);
         }
-        if self.holes.len() == self.lines.len() {
+        if self.holes.len() == self.values.len() {
             *self = Self::default();
         }
     }

@@ -1,4 +1,4 @@
-//! A table of lines that can be walked, so that expired ones are found a few at a time.
+//! A table of accounts. Expired ones are swept a few buckets at a time.
 
 use std::sync::Arc;
 
@@ -8,131 +8,137 @@ use tollway_core::{Account, Packed, PackedMany, PolicyKey, Subject, Timestamp};
 use super::entries::{Entries, Entry, Key};
 use super::slab::Slab;
 
-/// Lines by (policy, subject). What a look-up needs comes first: there it shares a cache line with the shard's lock.
+/// Accounts by (policy, subject). The fields of a look-up come first, on the cache line of the shard's lock.
 ///
-/// A subject has its line in one of the two tables: nearly always the one that the number of its policy's limits says.
+/// An account is in one of the two tables, nearly always in the one for the number of its policy's limits.
 #[repr(C)]
-pub(super) struct LineTable {
-    one: Entries<Kept>,
+pub(super) struct AccountTable {
+    one: Entries<EntryAccount>,
     many: Entries<PackedMany>,
-    /// The lines that fit no entry.
-    whole: Slab<Account>,
+    /// The accounts that do not fit an entry.
+    slab: Slab<Account>,
     hasher: RandomState,
-    /// Where the search for expired lines goes on: a bucket of the one table or, after its last, of the other.
-    hand: usize,
+    /// The next bucket to sweep: of `one` or, after its last, of `many`.
+    next_swept: usize,
 }
 
-const _: () = assert!(size_of::<Entry<Kept>>() == 64, "one cache line");
-const _: () = assert!(size_of::<Entry<PackedMany>>() == 128, "two side by side");
+const _: () = assert!(size_of::<Entry<EntryAccount>>() == 64, "one cache line");
+const _: () = assert!(size_of::<Entry<PackedMany>>() == 128, "two cache lines");
 
-/// How a line is kept that is not one of several limits and nothing else.
-enum Kept {
-    /// In its entry: nearly all of them.
-    Here(Packed),
-    /// Elsewhere: it has a place in line, slots, remembered ids.
-    Whole(u32),
+/// An account of the table `one`: packed in its entry, or its position in the slab.
+enum EntryAccount {
+    /// Nearly all of them.
+    Packed(Packed),
+    /// It has a place in the queue, slots or remembered ids.
+    InSlab(u32),
 }
 
-/// A line where it lies.
-pub(super) enum Found<'a> {
+/// A reference to an account in the table.
+pub(super) enum AccountRef<'a> {
     Packed(&'a mut Packed),
     Many(&'a mut PackedMany, &'a PolicyKey),
-    Whole(&'a mut Account),
+    Unpacked(&'a mut Account),
 }
 
-impl Found<'_> {
-    /// The line by itself.
-    pub(super) fn to_line(&self) -> Account {
+impl AccountRef<'_> {
+    /// A copy of the account, unpacked.
+    pub(super) fn to_account(&self) -> Account {
         match self {
             Self::Packed(packed) => packed.unpack(),
             Self::Many(packed, key) => packed.unpack(key),
-            Self::Whole(line) => (*line).clone(),
+            Self::Unpacked(account) => (*account).clone(),
         }
     }
 }
 
-impl LineTable {
+impl AccountTable {
     pub(super) fn new(hasher: RandomState) -> Self {
-        Self { one: Entries::new(), many: Entries::new(), whole: Slab::default(), hasher, hand: 0 }
+        Self { one: Entries::new(), many: Entries::new(), slab: Slab::default(), hasher, next_swept: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
         self.one.len() + self.many.len()
     }
 
-    /// The line of a key, if it is where the number of limits says. Elsewhere it would wait or remember something, have more
-    /// than is packed, or that number was another once.
+    /// The account of a key, if it is in the table for its number of limits. It is in the other one if it is not packed,
+    /// or if the number of limits has changed.
     #[inline(always)]
-    pub(super) fn find_soon(
+    pub(super) fn find_fast(
         &mut self,
         hash: u64,
         policy: &Arc<PolicyKey>,
         subject: &str,
-    ) -> Option<Found<'_>> {
+    ) -> Option<AccountRef<'_>> {
         let key = Key { hash, policy, subject };
         if policy.limits() > 1 {
             find_many(&mut self.many, key)
         } else {
-            find_one(&mut self.one, &mut self.whole, key)
+            find_one(&mut self.one, &mut self.slab, key)
         }
     }
 
-    /// The line of a key, wherever it is.
-    pub(super) fn find(&mut self, hash: u64, policy: &Arc<PolicyKey>, subject: &str) -> Option<Found<'_>> {
-        let Self { one, many, whole, .. } = self;
+    /// The account of a key, in either table.
+    pub(super) fn find(
+        &mut self,
+        hash: u64,
+        policy: &Arc<PolicyKey>,
+        subject: &str,
+    ) -> Option<AccountRef<'_>> {
+        let Self { one, many, slab, .. } = self;
         let key = Key { hash, policy, subject };
         if policy.limits() > 1 {
-            find_many(many, key).or_else(|| find_one(one, whole, key))
+            find_many(many, key).or_else(|| find_one(one, slab, key))
         } else {
-            find_one(one, whole, key).or_else(|| find_many(many, key))
+            find_one(one, slab, key).or_else(|| find_many(many, key))
         }
     }
 
-    /// When the line of a key expires.
+    /// When the account of a key expires.
     pub(super) fn expires(&self, hash: u64, policy: &Arc<PolicyKey>, subject: &str) -> Option<Timestamp> {
         let key = Key { hash, policy, subject };
-        let one = self.one.find(key).map(|kept| kept.expires(&self.whole));
+        let one = self.one.find(key).map(|stored| stored.expires(&self.slab));
         one.or_else(|| self.many.find(key).map(PackedMany::expires))
     }
 
-    /// Keeps a line, in place of the one that was there, if any.
-    pub(super) fn keep(&mut self, hash: u64, policy: &Arc<PolicyKey>, subject: &Subject, line: Account) {
-        let Self { one, many, whole, hasher, .. } = self;
+    /// Stores an account and removes the previous one.
+    pub(super) fn put(&mut self, hash: u64, policy: &Arc<PolicyKey>, subject: &Subject, account: Account) {
+        let Self { one, many, slab, hasher, .. } = self;
         let key = Key { hash, policy, subject: subject.as_str() };
-        let before = match (Packed::pack(&line), PackedMany::pack(&line, policy)) {
+        let before = match (Packed::pack(&account), PackedMany::pack(&account, policy)) {
             (None, Some(packed)) => {
                 many.put(key, subject, packed, hasher);
                 one.remove(key)
             }
             (packed, _) => {
-                let kept = packed.map_or_else(|| Kept::Whole(whole.insert(line)), Kept::Here);
+                let stored =
+                    packed.map_or_else(|| EntryAccount::InSlab(slab.insert(account)), EntryAccount::Packed);
                 many.remove(key);
-                one.put(key, subject, kept, hasher)
+                one.put(key, subject, stored, hasher)
             }
         };
-        before.into_iter().for_each(|kept| kept.forget(whole));
+        before.into_iter().for_each(|stored| stored.free(slab));
     }
 
-    /// Looks at the next `steps` buckets and forgets lines that were as good as new at `then`; says whether it did.
+    /// Sweeps the next `steps` buckets: deletes accounts that expired by `then`. Returns whether it deleted any.
     pub(super) fn sweep(&mut self, steps: usize, then: Timestamp) -> bool {
         let before = self.len();
         let buckets = self.one.buckets() + self.many.buckets();
         for _ in 0..steps.min(buckets) {
-            self.hand = if self.hand < buckets { self.hand } else { 0 };
-            self.forget_expired(self.hand, then);
-            self.hand += 1;
+            self.next_swept = if self.next_swept < buckets { self.next_swept } else { 0 };
+            self.delete_expired(self.next_swept, then);
+            self.next_swept += 1;
         }
-        self.one.give_memory_back(&self.hasher);
-        self.many.give_memory_back(&self.hasher);
+        self.one.shrink_if_sparse(&self.hasher);
+        self.many.shrink_if_sparse(&self.hasher);
         self.len() < before
     }
 
-    fn forget_expired(&mut self, bucket: usize, then: Timestamp) {
-        let Self { one, many, whole, .. } = self;
+    fn delete_expired(&mut self, bucket: usize, then: Timestamp) {
+        let Self { one, many, slab, .. } = self;
         match bucket.checked_sub(one.buckets()) {
             None => {
-                let expired = one.remove_if(bucket, |kept| kept.expires(whole) <= then);
-                expired.into_iter().for_each(|kept| kept.forget(whole));
+                let expired = one.remove_if(bucket, |stored| stored.expires(slab) <= then);
+                expired.into_iter().for_each(|stored| stored.free(slab));
             }
             Some(bucket) => drop(many.remove_if(bucket, |packed| packed.expires() <= then)),
         }
@@ -140,29 +146,33 @@ impl LineTable {
 }
 
 #[inline(always)]
-fn find_one<'a>(one: &'a mut Entries<Kept>, whole: &'a mut Slab<Account>, key: Key<'_>) -> Option<Found<'a>> {
+fn find_one<'a>(
+    one: &'a mut Entries<EntryAccount>,
+    slab: &'a mut Slab<Account>,
+    key: Key<'_>,
+) -> Option<AccountRef<'a>> {
     match one.find_mut(key)?.0 {
-        Kept::Here(packed) => Some(Found::Packed(packed)),
-        Kept::Whole(place) => whole.get_mut(*place).map(Found::Whole),
+        EntryAccount::Packed(packed) => Some(AccountRef::Packed(packed)),
+        EntryAccount::InSlab(place) => slab.get_mut(*place).map(AccountRef::Unpacked),
     }
 }
 
 #[inline(always)]
-fn find_many<'a>(many: &'a mut Entries<PackedMany>, key: Key<'_>) -> Option<Found<'a>> {
-    many.find_mut(key).map(|(packed, policy)| Found::Many(packed, policy))
+fn find_many<'a>(many: &'a mut Entries<PackedMany>, key: Key<'_>) -> Option<AccountRef<'a>> {
+    many.find_mut(key).map(|(packed, policy)| AccountRef::Many(packed, policy))
 }
 
-impl Kept {
-    fn forget(self, whole: &mut Slab<Account>) {
-        if let Self::Whole(place) = self {
-            whole.remove(place);
+impl EntryAccount {
+    fn free(self, slab: &mut Slab<Account>) {
+        if let Self::InSlab(place) = self {
+            slab.remove(place);
         }
     }
 
-    fn expires(&self, whole: &Slab<Account>) -> Timestamp {
+    fn expires(&self, slab: &Slab<Account>) -> Timestamp {
         match self {
-            Self::Here(packed) => packed.expires(),
-            Self::Whole(place) => whole.get(*place).map_or(Timestamp::EPOCH, |line| line.expires),
+            Self::Packed(packed) => packed.expires(),
+            Self::InSlab(place) => slab.get(*place).map_or(Timestamp::EPOCH, |account| account.expires),
         }
     }
 }
@@ -173,18 +183,18 @@ mod tests {
 
     use super::*;
 
-    /// A reload may give a policy more limits or fewer: its lines are found all the same, and each is kept once.
+    /// A config reload may change the number of limits: the account is still found, and stored once.
     #[test]
-    fn a_line_moves_with_the_number_of_limits() {
+    fn account_moves_with_the_number_of_limits() {
         let (one, two) = (["5 / minute"], ["5 / minute", "90 / hour"]);
         let (one, two) = (Policy::new("api", one).unwrap(), Policy::new("api", two).unwrap());
         let (hash, subject) = (7, Subject::new("ann").unwrap());
-        let mut table = LineTable::new(RandomState::default());
+        let mut table = AccountTable::new(RandomState::default());
         for policy in [&one, &two, &one] {
-            table.keep(hash, policy.key(), &subject, Account::new(policy));
+            table.put(hash, policy.key(), &subject, Account::new(policy));
             assert_eq!(table.len(), 1);
             for asked in [&one, &two] {
-                let found = table.find(hash, asked.key(), "ann").unwrap().to_line();
+                let found = table.find(hash, asked.key(), "ann").unwrap().to_account();
                 assert_eq!(found.meters.len(), policy.limits().len());
                 assert!(table.expires(hash, asked.key(), "ann").is_some());
             }
@@ -192,15 +202,15 @@ mod tests {
     }
 
     #[test]
-    fn expired_lines_of_either_table_are_swept() {
+    fn expired_accounts_of_both_tables_are_swept() {
         let (one, two) = (["5 / minute"], ["5 / minute", "90 / hour"]);
         let policies = [Policy::new("one", one).unwrap(), Policy::new("two", two).unwrap()];
         let subject = Subject::new("ann").unwrap();
         let hasher = RandomState::default();
-        let mut table = LineTable::new(hasher.clone());
+        let mut table = AccountTable::new(hasher.clone());
         for policy in &policies {
             let hash = super::super::entries::hash(&hasher, policy.key(), "ann");
-            table.keep(hash, policy.key(), &subject, Account::new(policy));
+            table.put(hash, policy.key(), &subject, Account::new(policy));
         }
         assert!(table.sweep(64, Timestamp::from_secs(1)));
         assert_eq!(table.len(), 0);

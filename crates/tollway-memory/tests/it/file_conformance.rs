@@ -1,4 +1,4 @@
-//! The file store under the suite that every store must pass.
+//! The file store passes the conformance suite.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::PathBuf;
@@ -11,8 +11,8 @@ use tollway_memory::FileStore;
 use tollway_testkit::conformance::{Effort, run_with};
 use tollway_testkit::{ManualClock, Rig};
 
-/// A new file for each scenario: the suite's time starts anew with each, and a file's time never goes back behind lines
-/// that it has forgotten.
+/// A new file for each scenario: each scenario restarts the clock, and a file's time never goes back behind the expiry
+/// of deleted accounts.
 struct FileRig {
     directory: TempDir,
     files: AtomicU64,
@@ -30,7 +30,7 @@ impl Rig for FileRig {
     }
 }
 
-/// Two stores on one file that take turns, so that every line one of them knows was read from the file.
+/// Two stores on one file that alternate, so that each reads from the file what the other wrote.
 struct TwoStores {
     stores: [FileStore; 2],
     turn: AtomicUsize,

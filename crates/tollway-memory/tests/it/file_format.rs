@@ -1,4 +1,4 @@
-//! What stands in a state file: torn, damaged, foreign, compacted.
+//! The content of a state file: torn, damaged, foreign, compacted.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -8,7 +8,7 @@ use crate::file_support::{HandClock, NOON, open, peek, place, policy, subject, t
 use tollway_core::{Policy, Retry, Span, Subject, Timestamp};
 use tollway_memory::{FileError, FileStore};
 
-/// Why the file cannot be opened; it must be as it was afterwards.
+/// The error when the file is opened. The file must not change.
 fn refused(path: &Path) -> FileError {
     let before = fs::read(path).unwrap();
     let error = FileStore::open(path, HandClock::at_noon()).unwrap_err();
@@ -29,7 +29,7 @@ fn file_with_three_takes(path: &Path) -> (Vec<Policy>, usize) {
 }
 
 #[test]
-fn a_torn_tail_of_any_length_is_cut_and_the_state_before_is_whole() {
+fn torn_tail_of_any_length_is_cut_off() {
     let (_directory, path) = place();
     let (policies, before) = file_with_three_takes(&path);
     let whole = fs::read(&path).unwrap();
@@ -44,7 +44,7 @@ fn a_torn_tail_of_any_length_is_cut_and_the_state_before_is_whole() {
 }
 
 #[test]
-fn a_torn_tail_is_cut_by_a_store_that_was_open_all_along() {
+fn open_store_cuts_off_a_torn_tail() {
     let (_directory, path) = place();
     let (policies, before) = file_with_three_takes(&path);
     let whole = fs::read(&path).unwrap();
@@ -56,7 +56,7 @@ fn a_torn_tail_is_cut_by_a_store_that_was_open_all_along() {
 }
 
 #[test]
-fn a_damaged_end_after_a_power_failure_is_cut() {
+fn damaged_end_after_a_power_failure_is_cut_off() {
     let (_directory, path) = place();
     let (policies, before) = file_with_three_takes(&path);
     let whole = fs::read(&path).unwrap();
@@ -84,11 +84,11 @@ fn damage_before_good_records_is_refused_with_its_line() {
     let error = try_take(&store, &[&policies[0]], &Subject::SHARED).unwrap_err();
     assert!(error.message.contains("line 2") && error.retry == Retry::Useless, "{error}");
     fs::write(&path, &whole).unwrap();
-    assert!(take(&store, &policies[0], &Subject::SHARED), "a file that was put right is read again");
+    assert!(take(&store, &policies[0], &Subject::SHARED), "a repaired file is read again");
 }
 
 #[test]
-fn a_record_of_a_later_release_is_refused_and_not_cut() {
+fn record_of_a_later_release_is_refused_and_not_cut_off() {
     let (_directory, path) = place();
     drop(open(&path));
     let json = r#"{"lines":[{"key":"2:adobe","line":null}]}"#;
@@ -100,7 +100,7 @@ fn a_record_of_a_later_release_is_refused_and_not_cut() {
 }
 
 #[test]
-fn files_that_are_not_ours_are_refused() {
+fn other_files_are_refused() {
     let (directory, path) = place();
     for text in ["my thesis\n", "{}\n", "\0\0\0\0", &"x".repeat(100_000)] {
         fs::write(&path, text).unwrap();
@@ -124,7 +124,7 @@ fn an_empty_file_is_a_new_one() {
 
 #[cfg(unix)]
 #[test]
-fn only_the_owner_may_read_unless_the_owner_says_otherwise() {
+fn new_file_is_private_and_compaction_keeps_permissions() {
     use std::os::unix::fs::PermissionsExt;
     let (directory, _) = place();
     let path = directory.path().join("made/for/this").join("limits");
@@ -153,7 +153,7 @@ fn compact(store: &FileStore, path: &Path) {
 }
 
 #[test]
-fn compaction_keeps_live_lines_drops_expired_ones_and_others_follow() {
+fn compaction_keeps_live_accounts_and_other_processes_follow() {
     let (_directory, path) = place();
     let clock = HandClock::at_noon();
     let store = FileStore::open(&path, clock.clone()).unwrap();
@@ -176,9 +176,9 @@ fn compaction_keeps_live_lines_drops_expired_ones_and_others_follow() {
     assert_eq!(used(&store, &day, &live), 2);
 }
 
-/// I6 and I7: a line was forgotten because its minute was over; then the clock says that it is not.
+/// I6, I7: an account was deleted because its minute was over; then the clock is set back into that minute.
 #[test]
-fn a_clock_that_is_set_back_does_not_find_forgotten_lines_new() {
+fn clock_set_back_does_not_reopen_deleted_accounts() {
     let (_directory, path) = place();
     let clock = HandClock::at_noon();
     let store = FileStore::open(&path, clock.clone()).unwrap();
@@ -190,7 +190,7 @@ fn a_clock_that_is_set_back_does_not_find_forgotten_lines_new() {
         clock.set(time);
         for store in [&store, &FileStore::open(&path, clock.clone()).unwrap()] {
             let at = peek(store, &minute, &subject("a")).as_of;
-            assert_eq!(at, NOON.plus(Span::from_mins(1)), "the end of the forgotten minute");
+            assert_eq!(at, NOON.plus(Span::from_mins(1)), "the end of the deleted minute");
         }
     }
 }

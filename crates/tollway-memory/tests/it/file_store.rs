@@ -1,4 +1,4 @@
-//! The file store: one limit, whoever opens the file and whenever.
+//! The file store: one limit for all processes and all times that open the file.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs::{self, File};
@@ -7,7 +7,7 @@ use crate::file_support::{
     HandClock, NOON, charges, open, place, policy, subject, take, take_of, used, wait,
 };
 use tollway_core::{Fault, Policy, Retry, Span, Store, Subject};
-use tollway_memory::{FILE_LINES_MAX, FILE_QUEUE_MAX, FileStore};
+use tollway_memory::{FILE_ACCOUNTS_MAX, FILE_QUEUE_MAX, FileStore};
 
 #[test]
 fn two_stores_on_one_path_share_a_limit_exactly() {
@@ -47,7 +47,7 @@ fn granted_of_1600(stores: &[FileStore], policy: &Policy) -> usize {
 
 #[cfg(unix)]
 #[test]
-fn a_link_and_the_file_it_leads_to_are_one_store() {
+fn link_and_its_target_are_one_store() {
     let (directory, path) = place();
     let policy = policy("1 requests / day");
     assert!(take(&open(&path), &policy, &Subject::SHARED));
@@ -57,7 +57,7 @@ fn a_link_and_the_file_it_leads_to_are_one_store() {
 }
 
 #[test]
-fn removing_the_lock_file_does_not_let_two_in() {
+fn removed_lock_file_does_not_break_the_lock() {
     let (directory, path) = place();
     let one = open(&path);
     fs::remove_file(directory.path().join("limits.lock")).unwrap();
@@ -66,14 +66,14 @@ fn removing_the_lock_file_does_not_let_two_in() {
 }
 
 #[test]
-fn what_was_accepted_is_finished_when_the_store_is_dropped() {
+fn dropping_the_store_finishes_accepted_commands() {
     let (directory, path) = place();
     let policy = policy("50 requests / day");
     let store = open(&path);
     let lock = File::open(directory.path().join("limits.lock")).unwrap();
     lock.lock().unwrap();
     for _ in 0..20 {
-        // Nobody waits for these answers.
+        // Drops the answers.
         drop(store.apply(&[take_of(charges(&[&policy], &Subject::SHARED))]));
     }
     lock.unlock().unwrap();
@@ -82,7 +82,7 @@ fn what_was_accepted_is_finished_when_the_store_is_dropped() {
 }
 
 #[test]
-fn a_full_queue_is_an_error_and_everything_accepted_is_answered() {
+fn full_queue_is_an_error_and_accepted_commands_are_answered() {
     let (directory, path) = place();
     let policy = policy("100k requests / day");
     let store = open(&path);
@@ -101,12 +101,12 @@ fn a_full_queue_is_an_error_and_everything_accepted_is_answered() {
 }
 
 #[test]
-fn one_subject_too_many_is_an_error_until_others_are_as_good_as_new() {
+fn full_file_refuses_new_subjects_until_others_expire() {
     let (_directory, path) = place();
     let clock = HandClock::at_noon();
     let store = FileStore::open(&path, clock.clone()).unwrap();
     let policy = policy("2 requests / minute");
-    let subjects: Vec<Subject> = (0..FILE_LINES_MAX).map(|n| subject(&n.to_string())).collect();
+    let subjects: Vec<Subject> = (0..FILE_ACCOUNTS_MAX).map(|n| subject(&n.to_string())).collect();
     for some in subjects.chunks(1_000) {
         let charges: Vec<_> = some.iter().map(|subject| charges(&[&policy], subject)).collect();
         let batch: Vec<_> = charges.iter().map(|charges| take_of(charges.clone())).collect();
@@ -117,10 +117,10 @@ fn one_subject_too_many_is_an_error_until_others_are_as_good_as_new() {
     let error = wait(store.apply(&[take_of(late.clone())])).unwrap_err();
     assert_eq!((error.fault, error.retry), (Fault::Account, Retry::Useless));
     assert!(error.message.contains("100000 subjects"), "{error}");
-    assert!(take(&store, &policy, &subjects[7]), "those who are in go on");
+    assert!(take(&store, &policy, &subjects[7]), "subjects with an account still work");
 
     clock.set(NOON.plus(Span::from_mins(1)));
     wait(store.apply(&[take_of(late.clone())])).unwrap();
     let other = FileStore::open(&path, clock).unwrap();
-    assert_eq!(used(&other, &policy, &late[0].subject), 1, "and others read what was forgotten");
+    assert_eq!(used(&other, &policy, &late[0].subject), 1, "other processes read the deletions");
 }

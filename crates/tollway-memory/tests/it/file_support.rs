@@ -1,4 +1,4 @@
-//! What the tests of the file store share: a clock set by hand, and takes that wait for their answer.
+//! Helpers for the tests of the file store: a manual clock, and takes that wait for their answer.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::future::Future;
@@ -38,7 +38,7 @@ impl Clock for HandClock {
     }
 }
 
-/// A directory that goes away with the test, and a file in it that is not there yet.
+/// A temporary directory, and a path in it without a file.
 pub(crate) fn place() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("limits");
@@ -57,7 +57,7 @@ pub(crate) fn subject(text: &str) -> Subject {
     Subject::new(text).unwrap()
 }
 
-/// Takes the default cost under every policy for the subject; says whether it was granted.
+/// Takes the default cost under every policy for the subject. Returns whether it was granted.
 pub(crate) fn try_take(
     store: &FileStore,
     policies: &[&Policy],

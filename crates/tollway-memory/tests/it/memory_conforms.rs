@@ -1,4 +1,4 @@
-//! The memory store under the suite that every store must pass: T1, T2, T3, and so I1 to I7.
+//! The memory store passes the conformance suite: T1, T2, T3, and so I1 to I7.
 //!
 //! `TOLLWAY_SEQUENCES=100000` makes it long, `TOLLWAY_SEED=7` starts it elsewhere.
 #![cfg(not(feature = "shuttle"))]
@@ -41,7 +41,7 @@ fn random_sequences_agree_with_the_model() {
     println!("{report}");
 }
 
-/// T3: 2 to 16 threads on few lines, judged by the history checker.
+/// T3: 2 to 16 threads on few accounts, checked by the history checker.
 #[test]
 fn threads_are_never_over_or_under() {
     let report = rounds(&rig(), effort().rounds).unwrap_or_else(|failure| panic!("{failure}"));

@@ -1,4 +1,4 @@
-//! What the tests of the memory store share: a store with a clock in the test's hand, and takes of one request.
+//! Helpers for the tests of the memory store: a store with a manual clock, and takes of one request.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use tollway_core::{
 use tollway_memory::MemoryStore;
 use tollway_testkit::{ManualClock, wait_for};
 
-/// The first second of an hour, so that no minute ends while a test runs unless it says so.
+/// The start of an hour, so that no window ends unless the test advances the clock.
 pub(crate) const START: Timestamp = Timestamp::from_secs(500_000 * 3_600);
 
-pub(crate) fn store_of(lines: usize) -> (MemoryStore, Arc<ManualClock>) {
+pub(crate) fn store_of(accounts: usize) -> (MemoryStore, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::at(START));
-    (MemoryStore::with_capacity(lines, clock.clone()), clock)
+    (MemoryStore::with_capacity(accounts, clock.clone()), clock)
 }
 
 pub(crate) fn policy(name: &str, limit: &str) -> Policy {
@@ -34,7 +34,7 @@ pub(crate) fn apply(store: &MemoryStore, charges: &[Charge], action: Action) -> 
     wait_for(store.apply(&[Operation { charges: charges.into(), action }])).unwrap().remove(0)
 }
 
-/// One request of every charge, now or not at all.
+/// Takes one request of every charge, without a wait.
 pub(crate) fn take_all(store: &MemoryStore, charges: &[Charge]) -> Option<Booking> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let permit = PermitId(u128::from(NEXT.fetch_add(1, Ordering::Relaxed)));
@@ -55,14 +55,14 @@ pub(crate) fn peek(store: &MemoryStore, policy: &Policy, subject: &Subject) -> R
     }
 }
 
-/// Resident bytes of this process. Whoever compares them has a process to himself: what others gave back is taken again.
+/// Resident bytes of this process. A test that compares them needs its own process: other tests reuse freed memory.
 pub(crate) fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = statm.split_whitespace().nth(1).unwrap().parse().unwrap();
     pages * 4_096
 }
 
-/// A subject of the flood; 24 bytes at the most, as the bound is stated for.
+/// A subject of the flood, at most 24 bytes: the documented bound holds for those.
 pub(crate) fn stranger(number: usize) -> Subject {
     subject(&format!("stranger-{number}"))
 }

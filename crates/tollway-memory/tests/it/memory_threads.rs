@@ -10,7 +10,7 @@ use tollway_memory::MemoryStore;
 
 const THREADS: usize = 8;
 
-/// Runs `work` on all threads, begun together, and sums up what they answer.
+/// Runs `work` on all threads at the same time, and returns the sum of the results.
 fn on_threads(work: impl Fn(usize) -> u64 + Sync) -> u64 {
     let barrier = Barrier::new(THREADS);
     std::thread::scope(|scope| {
@@ -30,7 +30,7 @@ fn takes(store: &MemoryStore, policy: &Policy, subject: &Subject, count: usize) 
     (0..count).filter(|_| take(store, policy, subject)).count() as u64
 }
 
-/// M2: limitador reads, compares, then adds, and went over in 79 of 2,000 rounds of just this.
+/// M2: limitador reads, compares, then adds, and exceeded the limit in 79 of 2,000 such rounds.
 #[test]
 fn m2_two_thousand_rounds_of_limit_100_are_0_over_and_0_under() {
     let (store, _clock) = store_of(100_000);
@@ -45,7 +45,7 @@ fn m2_two_thousand_rounds_of_limit_100_are_0_over_and_0_under() {
     assert_eq!(store.stats().violations, 0);
 }
 
-/// G3: nobody double-spends, whatever the algorithm.
+/// G3: no double spending, whatever the algorithm.
 #[test]
 fn one_subject_is_granted_exactly_the_limit() {
     let (store, _clock) = store_of(1_000);
@@ -69,7 +69,7 @@ fn each_of_a_hundred_subjects_is_granted_exactly_the_limit() {
     let (store, _clock) = store_of(1_000);
     let policy = policy("adobe", "50 / hour");
     let subjects: Vec<Subject> = (0..100).map(|n| subject(&format!("team-{n}"))).collect();
-    // Each thread begins elsewhere, so that they meet on lines that are there and on lines that are not.
+    // Each thread starts with another subject, so that threads meet on existing and on new accounts.
     let granted = on_threads(|thread| {
         let around = subjects.iter().cycle().skip(thread * 13).take(100 * subjects.len());
         around.filter(|subject| take(&store, &policy, subject)).count() as u64
@@ -78,12 +78,12 @@ fn each_of_a_hundred_subjects_is_granted_exactly_the_limit() {
     for subject in &subjects {
         assert_eq!(peek(&store, &policy, subject).used, 50, "{subject}");
     }
-    assert_eq!(store.stats().lines, 100);
+    assert_eq!(store.stats().accounts, 100);
 }
 
-/// I3, and no deadlock: half of the threads name the pair one way round, half the other.
+/// I3, and no deadlock: half of the threads name the pair in the opposite order.
 #[test]
-fn takes_over_crossing_pairs_are_all_or_nothing_and_never_lock_each_other_out() {
+fn takes_over_crossing_pairs_are_all_or_nothing_without_deadlock() {
     let (store, _clock) = store_of(1_000);
     let (one, other) = (policy("one", "3000 / hour"), policy("other", "2000 / hour"));
     let subjects: Vec<Subject> = (0..10).map(|n| subject(&n.to_string())).collect();
@@ -103,9 +103,9 @@ fn takes_over_crossing_pairs_are_all_or_nothing_and_never_lock_each_other_out() 
     assert_eq!(store.stats().violations, 0);
 }
 
-/// What comes back while others take is granted again, once: never more than the limit is held at any moment.
+/// Units and slots returned while other threads take are granted again once: never more than the limit at a time.
 #[test]
-fn slots_and_units_that_come_back_under_fire_are_counted_once() {
+fn units_and_slots_returned_during_takes_are_counted_once() {
     let (store, _clock) = store_of(1_000);
     let (slots, window) = (policy("slots", "5 concurrent"), policy("window", "40 / hour"));
     let shared = Subject::SHARED;
@@ -123,5 +123,5 @@ fn slots_and_units_that_come_back_under_fire_are_counted_once() {
         0
     });
     assert_eq!(peek(&store, &slots, &Subject::SHARED).used, 0);
-    assert_eq!(peek(&store, &window, &Subject::SHARED).used, 0, "nothing was lost or came back twice");
+    assert_eq!(peek(&store, &window, &Subject::SHARED).used, 0, "nothing was lost or returned twice");
 }

@@ -43,7 +43,7 @@ pub(crate) struct Setup {
 impl Setup {
     /// Of a config file's text; all listens on free ports.
     pub(crate) fn of(text: &str) -> Self {
-        tollway_testkit::heed_every_line();
+        tollway_testkit::keep_callsites_enabled();
         let config = ConfigWithServer::parse(text).unwrap();
         let mut server = config.server().cloned().unwrap_or_default();
         let any = || ListenAddress::Tcp("127.0.0.1:0".parse().unwrap());
@@ -101,7 +101,7 @@ impl Setup {
 impl Running {
     /// A server of this config.
     pub(crate) fn of(text: &str) -> Self {
-        tollway_testkit::heed_every_line();
+        tollway_testkit::keep_callsites_enabled();
         Setup::of(text).start()
     }
 

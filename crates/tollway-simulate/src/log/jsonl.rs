@@ -12,7 +12,7 @@ pub(super) fn read<'l>(line: &'l str, wanted: &[String], values: &mut [Value<'l>
     let mut reader = serde_json::Deserializer::from_str(line);
     let fields = Wanted { names: wanted, values };
     fields.deserialize(&mut reader).and_then(|()| reader.end()).map_err(|error| {
-        // There is only one line, so its number says nothing.
+        // There is only one line, so its number is useless.
         let text =
             error.to_string().replace(" at line 1 column 0", "").replace(" at line 1 column", " at column");
         format!("not a JSON object: {text}").into()

@@ -24,8 +24,8 @@ const BATCHES_WAITING: usize = 8;
 /// How many lines are looked at to know the format and the fields.
 const SAMPLE_LINES: usize = 32;
 
-/// How many lines a record of CSV may have, whose quotes hold ends of lines. A quote that is never closed costs one line, and
-/// so many are read twice.
+/// The most lines of a CSV record with line ends inside quotes. An unclosed quote costs one line, and this many lines are
+/// read twice.
 const RECORD_LINES_MAX: usize = 64;
 
 /// How many unreadable lines are remembered with their reasons.
@@ -196,7 +196,7 @@ impl Worker {
         }
     }
 
-    /// A record that goes on in further lines, until its quote is closed. If that does not happen, the lines are on their own.
+    /// A record over several lines, until its quote is closed. If it is never closed, each line is its own record.
     fn join(&mut self, first: &[u8]) -> Result<Result<Option<Call>, Reason>, SimulateError> {
         let mut record = first.to_vec();
         let mut taken = Vec::new();

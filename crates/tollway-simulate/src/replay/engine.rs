@@ -7,7 +7,7 @@ use tollway_core::{
     Action, Answer, Charge, Clock, Cost, Operation, Outcome, PermitId, Policy, Reading, Refusal, Span, Store,
     Subject, TakeOutcome, Terms, Timestamp,
 };
-use tollway_memory::{LINES_DEFAULT, MemoryStore};
+use tollway_memory::{ACCOUNTS_DEFAULT, MemoryStore};
 
 use crate::error::SimulateError;
 
@@ -47,7 +47,11 @@ pub(super) enum CallResult {
 impl Engine {
     /// `trials` engines share the accounts that memory has room for.
     pub(super) fn new(max_wait: Span, trials: usize, clock: Arc<LogClock>) -> Self {
-        Self { store: MemoryStore::with_capacity(LINES_DEFAULT / trials.max(1), clock), max_wait, calls: 0 }
+        Self {
+            store: MemoryStore::with_capacity(ACCOUNTS_DEFAULT / trials.max(1), clock),
+            max_wait,
+            calls: 0,
+        }
     }
 
     /// How many calls shared an account, because there were more subjects than accounts.

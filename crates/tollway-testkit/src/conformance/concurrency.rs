@@ -1,4 +1,4 @@
-//! Threads on few lines: what they were told is written down, and judged by the checker.
+//! Threads on few accounts: their calls are recorded and checked afterwards.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -13,7 +13,7 @@ use super::{Failure, Report, attempt};
 use crate::history::{Call, History, Rule, Stretch, Told};
 use crate::{Random, Rig, wait_for};
 
-/// What threads hammer on: limits, and how much they take at the most.
+/// The limits under test, and the largest amount of a take.
 const TARGETS: [(&[&str], u64); 8] = [
     (&["50 / minute"], 1),
     (&["40 / second bucket burst 25"], 3),
@@ -47,7 +47,7 @@ const THREADS: [u64; 4] = [2, 4, 8, 16];
 /// How often each thread asks in a round.
 const CALLS: u64 = 24;
 
-/// Runs so many rounds of threads on each kind of limit, with a clock that stands still, one that steps, and one that strays.
+/// Runs `count` rounds of threads on each kind of limit, with a clock that stands still, one that steps, and one that strays.
 pub fn rounds(rig: &dyn Rig, count: u64) -> Result<Report, Failure> {
     let mut report = Report::default();
     for round in 0..count {
@@ -104,7 +104,7 @@ impl<'r> Round<'r> {
         Self { time, store, policy: Arc::new(policy), most, pace }
     }
 
-    /// Answers how many calls were judged.
+    /// Returns the number of checked calls.
     fn run(&self, threads: u64) -> u64 {
         let barrier = Barrier::new(threads as usize);
         let clock_error = if self.pace == Pace::Strays { CLOCK_ERROR } else { Span::ZERO };
@@ -147,10 +147,10 @@ impl<'r> Round<'r> {
     }
 
     fn call(&self, key: u64, id: Option<u64>, amount: u64, gives_back: bool) -> Call {
-        let side = self.side(key, amount);
+        let charge = self.charge(key, amount);
         let call = id.map(|id| CallId::new(&id.to_string()).expect("a number is an id"));
-        let wish = Terms { permit: fresh_permit(), max_wait: Span::ZERO, call, readings: true };
-        let (outcome, when) = self.apply(Operation::one(side.clone(), Action::Take(wish)));
+        let terms = Terms { permit: fresh_permit(), max_wait: Span::ZERO, call, readings: true };
+        let (outcome, when) = self.apply(Operation::one(charge.clone(), Action::Take(terms)));
         let (told, grant) = match outcome {
             Outcome::Decided(decision) => match decision.outcome {
                 TakeOutcome::Granted(_) if decision.repeated => (Told::Repeated, None),
@@ -165,14 +165,15 @@ impl<'r> Round<'r> {
             },
             other => panic!("a take is answered with {other:?}"),
         };
-        let costs = self.policy.amounts(side.cost()).map(|(_, amount)| amount).collect();
+        let costs = self.policy.amounts(charge.cost()).map(|(_, amount)| amount).collect();
         // Only calls without an id come back: a repeated one would be told that it still holds what is gone.
-        let back = grant.filter(|_| gives_back && id.is_none()).and_then(|grant| self.give_back(side, grant));
+        let back =
+            grant.filter(|_| gives_back && id.is_none()).and_then(|grant| self.give_back(charge, grant));
         Call { id, key, costs, when, told, back }
     }
 
     /// Slots are done, windows returned. Buckets keep what they gave, so that rates stay easy to judge.
-    fn give_back(&self, side: Charge, booking: Booking) -> Option<Stretch> {
+    fn give_back(&self, charge: Charge, booking: Booking) -> Option<Stretch> {
         let algorithm = self.policy.limits()[0].algorithm();
         let action = match algorithm {
             Algorithm::Concurrency { .. } => Action::Done(booking.permit),
@@ -185,21 +186,21 @@ impl<'r> Round<'r> {
             | Algorithm::Bucket { .. }
             | Algorithm::Paced(_) => return None,
         };
-        Some(self.apply(Operation::one(side, action)).1)
+        Some(self.apply(Operation::one(charge, action)).1)
     }
 
-    fn apply(&self, deed: Operation) -> (Outcome, Stretch) {
+    fn apply(&self, operation: Operation) -> (Outcome, Stretch) {
         let store = &self.store;
-        let act = || wait_for(store.apply(std::slice::from_ref(&deed))).expect("the store answers");
+        let act = || wait_for(store.apply(std::slice::from_ref(&operation))).expect("the store answers");
         let (mut outcomes, when) = self.time.measure(act);
         (outcomes.remove(0), when)
     }
 
-    /// with a clock that stood still, exactly what was granted and not given back is used. A-5: nobody has more
-    /// left than the limit.
+    /// with a clock that stands still, exactly the granted and not returned units are used. A-5: no reading shows more
+    /// remaining than the limit.
     fn denials_took_nothing(&self, history: &History) {
         for key in 0..2 {
-            let (outcome, _) = self.apply(Operation::one(self.side(key, 1), Action::Peek));
+            let (outcome, _) = self.apply(Operation::one(self.charge(key, 1), Action::Peek));
             let Outcome::Peeked(charges) = outcome else { panic!("a peek is answered with {outcome:?}") };
             for (limit, reading) in charges[0].readings.iter().enumerate() {
                 assert!(reading.remaining <= reading.capacity, "A-5: {reading:?}");
@@ -209,14 +210,14 @@ impl<'r> Round<'r> {
                 if self.pace == Pace::Still {
                     assert_eq!(
                         reading.used, kept,
-                        "A-3: limit {limit} of line {key}, granted and not given back"
+                        "A-3: limit {limit} of account {key}, granted and not given back"
                     );
                 }
             }
         }
     }
 
-    fn side(&self, key: u64, amount: u64) -> Charge {
+    fn charge(&self, key: u64, amount: u64) -> Charge {
         let cost = self.policy.cost([("requests", amount)]).expect("all targets count requests");
         let subject = Subject::new(&key.to_string()).expect("a number is a subject");
         Charge::new(Arc::clone(&self.policy), subject).with_cost(cost)

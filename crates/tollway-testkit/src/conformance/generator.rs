@@ -1,4 +1,4 @@
-//! What a random sequence does next: time, policies, takes, and what becomes of permits.
+//! Generates random sequences: times, policies, takes, and operations on permits.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(super) struct Generator {
     policies: Vec<Vec<Arc<Policy>>>,
     permits: Vec<Permit>,
     takes: Vec<Operation>,
-    /// Times at which something was said to happen: worth going to, exactly or just before.
+    /// Interesting times: the sequence jumps to them, exactly or just before.
     moments: Vec<Timestamp>,
 }
 
@@ -85,7 +85,7 @@ impl Generator {
     }
 
     /// The next thing to do.
-    pub(super) fn next_deed(&mut self) -> Operation {
+    pub(super) fn next_operation(&mut self) -> Operation {
         let choice = self.random.below(100);
         if choice >= 60 && !self.permits.is_empty() {
             return self.about_a_permit(choice);
@@ -94,34 +94,34 @@ impl Generator {
             return self.repeated_take();
         }
         match choice {
-            0..5 => Operation { charges: self.sides(), action: Action::Peek },
+            0..5 => Operation { charges: self.charges(), action: Action::Peek },
             6..9 => {
-                let action = Action::Preview(self.wish(None));
-                Operation { charges: self.sides(), action }
+                let action = Action::Preview(self.terms(None));
+                Operation { charges: self.charges(), action }
             }
-            5 if self.random.percent(50) => Operation { charges: self.sides(), action: Action::Reset },
+            5 if self.random.percent(50) => Operation { charges: self.charges(), action: Action::Reset },
             _ => self.take(),
         }
     }
 
     /// Remembers what may be used or gone to later.
-    pub(super) fn learn(&mut self, deed: &Operation, outcome: &Outcome) {
+    pub(super) fn learn(&mut self, operation: &Operation, outcome: &Outcome) {
         match outcome {
             Outcome::Decided(decision) | Outcome::Begun(Begun::Again(decision)) => match decision.outcome {
                 TakeOutcome::Granted(booking) => {
                     self.moments.extend([booking.at, booking.good_until]);
-                    if matches!(deed.action, Action::Preview(_)) {
+                    if matches!(operation.action, Action::Preview(_)) {
                         return;
                     }
-                    let (sides, decision) = (deed.charges.clone(), decision.clone());
-                    self.permits.push(Permit { sides, booking, decision });
+                    let (charges, decision) = (operation.charges.clone(), decision.clone());
+                    self.permits.push(Permit { charges, booking, decision });
                 }
                 TakeOutcome::Denied(denial) => self.moments.push(denial.retry_at),
             },
             _ => {}
         }
-        if matches!(&deed.action, Action::Take(wish) if wish.call.is_some()) {
-            self.takes.push(deed.clone());
+        if matches!(&operation.action, Action::Take(terms) if terms.call.is_some()) {
+            self.takes.push(operation.clone());
         }
         keep_newest(&mut self.permits);
         keep_newest(&mut self.takes);
@@ -131,68 +131,68 @@ impl Generator {
     fn take(&mut self) -> Operation {
         let call =
             self.random.percent(15).then(|| CallId::new(&format!("id-{}", self.random.below(6))).unwrap());
-        Operation { charges: self.sides(), action: Action::Take(self.wish(call)) }
+        Operation { charges: self.charges(), action: Action::Take(self.terms(call)) }
     }
 
     /// The same id again: mostly with the same charges, sometimes turned round, sometimes at another cost.
     fn repeated_take(&mut self) -> Operation {
-        let mut deed = self.random.pick(&self.takes).clone();
-        let Action::Take(Terms { call, .. }) = deed.action else { return deed };
-        deed.action = Action::Take(self.wish(call));
+        let mut operation = self.random.pick(&self.takes).clone();
+        let Action::Take(Terms { call, .. }) = operation.action else { return operation };
+        operation.action = Action::Take(self.terms(call));
         if self.random.percent(30) {
-            deed.charges.reverse();
+            operation.charges.reverse();
         }
         if self.random.percent(20) {
-            deed.charges[0].cost = Some(self.cost(&deed.charges[0].policy.clone()));
+            operation.charges[0].cost = Some(self.cost(&operation.charges[0].policy.clone()));
         }
-        deed
+        operation
     }
 
     fn about_a_permit(&mut self, choice: u64) -> Operation {
         let index = self.random.index(self.permits.len());
         let permit = self.permits[index].clone();
-        let (sides, booking) = (permit.sides.clone(), permit.booking);
+        let (charges, booking) = (permit.charges.clone(), permit.booking);
         let remember = self.random.percent(40);
         let action = match choice {
             60..70 => Action::Return { booking, remember },
             70..82 => {
-                let actual = sides.iter().map(|side| self.actual(side)).collect();
+                let actual = charges.iter().map(|charge| self.actual(charge)).collect();
                 Action::Settle { booking, actual, remember }
             }
             82..88 => Action::Done(booking.permit),
             88..93 => Action::Renew(booking.permit),
-            _ => Action::Begin(booking, self.wish(None)),
+            _ => Action::Begin(booking, self.terms(None)),
         };
-        // Now and then a permit is used twice, as a caller who lost an answer does.
+        // Sometimes a permit is used twice, as by a caller that lost an answer.
         if choice < 82 && self.random.percent(70) {
             self.permits.remove(index);
         }
-        Operation { charges: sides, action }
+        Operation { charges: charges, action }
     }
 
-    fn wish(&mut self, call: Option<CallId>) -> Terms {
+    fn terms(&mut self, call: Option<CallId>) -> Terms {
         let waits = [0, 0, 1_000, 300_000, 5_000_000, 60_000_000, 3_600_000_000];
         let max_wait = Span::from_micros(*self.random.pick(&waits));
         Terms { permit: fresh_permit(), max_wait, call, readings: self.random.percent(50) }
     }
 
     /// Mostly one charge, sometimes several, never the same twice.
-    fn sides(&mut self) -> Charges {
+    fn charges(&mut self) -> Charges {
         let count = if self.random.percent(75) { 1 } else { self.random.between(2, 3) };
-        let mut sides = Charges::new();
+        let mut charges = Charges::new();
         for _ in 0..count {
             let index = self.random.index(self.policies.len());
             let version =
                 if self.random.percent(85) { 0 } else { self.random.index(self.policies[index].len()) };
             let policy = self.policies[index][version].clone();
             let subject = Subject::new(SUBJECTS[self.random.index(SUBJECTS.len())]).unwrap();
-            let same = |side: &Charge| side.policy.name() == policy.name() && side.subject == subject;
-            if !sides.iter().any(same) {
+            let same = |charge: &Charge| charge.policy.name() == policy.name() && charge.subject == subject;
+            if !charges.iter().any(same) {
                 let cost = self.cost(&policy);
-                sides.push(Charge { policy, subject, cost: Some(cost) });
+                charges.push(Charge { policy, subject, cost: Some(cost) });
             }
         }
-        sides
+        charges
     }
 
     fn cost(&mut self, policy: &Policy) -> Cost {
@@ -208,8 +208,8 @@ impl Generator {
     }
 
     /// What a call really took: nothing, less, the same, or more.
-    fn actual(&mut self, side: &Charge) -> Cost {
-        let units = side.policy.units().iter().zip(side.cost().amounts());
+    fn actual(&mut self, charge: &Charge) -> Cost {
+        let units = charge.policy.units().iter().zip(charge.cost().amounts());
         let amounts: Vec<(&str, u64)> = units
             .map(|(unit, reserved)| {
                 let actual = match self.random.below(10) {
@@ -221,7 +221,7 @@ impl Generator {
                 (unit.as_str(), actual)
             })
             .collect();
-        side.policy.cost(amounts).unwrap()
+        charge.policy.cost(amounts).unwrap()
     }
 }
 
@@ -254,7 +254,7 @@ fn versions(random: &mut Random) -> Vec<Policy> {
     let text = LIMITS[random.index(LIMITS.len())];
     more.insert(0, limit(random, 7, text));
     versions.push(policy.with_limits(more).unwrap());
-    // A line that one config books ahead on and another holds slots in has no one right answer for `renew`.
+    // If one config books ahead and another holds slots in the same account, `renew` has no single correct answer.
     versions.retain(|version| version.may_book() == policy.may_book());
     versions
 }

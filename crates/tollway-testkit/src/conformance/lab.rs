@@ -1,4 +1,4 @@
-//! Where a scenario works: a store, a clock, policies of its own, and the model looking over its shoulder.
+//! The fixture of a scenario: a store, a clock, its own policies, and the model to compare with.
 
 use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -16,7 +16,7 @@ use crate::{Model, Rig, wait_for};
 /// A Thursday at midnight, the first of January 2026: the beginning of a second, a minute, an hour, a day, a month.
 const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
-/// A place for one scenario.
+/// The fixture of one scenario.
 pub(super) struct Lab<'r> {
     rig: &'r dyn Rig,
     store: Arc<dyn Store>,
@@ -31,12 +31,12 @@ impl<'r> Lab<'r> {
         lab
     }
 
-    /// A policy under a name that nobody else has.
+    /// A policy with a unique name.
     pub(super) fn policy<const N: usize>(&self, limits: [&str; N]) -> Policy {
         Policy::new(&fresh_name(), limits).expect("the scenario's limits are right")
     }
 
-    /// Sets the clock to so many seconds after the start.
+    /// Sets the clock to this many seconds after the start.
     pub(super) fn at(&self, secs: u64) {
         self.set(at(secs));
     }
@@ -50,25 +50,29 @@ impl<'r> Lab<'r> {
         self.now.get()
     }
 
-    /// Lets the store do it, and compares its answer with the model's.
-    pub(super) fn apply(&self, deed: &Operation) -> Outcome {
-        let unclear = self.model.borrow().unclear(deed, self.now());
-        let expected = self.model.borrow_mut().apply(deed, self.now());
-        let answer = self.store.apply(std::slice::from_ref(deed));
+    /// Applies the operation to the store, and compares the answer with the model's.
+    pub(super) fn apply(&self, operation: &Operation) -> Outcome {
+        let unclear = self.model.borrow().unclear(operation, self.now());
+        let expected = self.model.borrow_mut().apply(operation, self.now());
+        let answer = self.store.apply(std::slice::from_ref(operation));
         let mut outcomes = wait_for(answer).expect("the store answers");
         assert_eq!(outcomes.len(), 1, "one outcome for one operation");
         let outcome = comparable(outcomes.remove(0));
         if !unclear {
             let now = self.now();
-            assert_eq!(outcome, comparable(expected), "at {now:?}, left the store, right the model: {deed}");
+            assert_eq!(
+                outcome,
+                comparable(expected),
+                "at {now:?}, left the store, right the model: {operation}"
+            );
         }
         outcome
     }
 
-    /// Begins a take under this policy: one request of the shared subject, without waiting, unless told otherwise.
-    pub(super) fn ask(&self, policy: &Policy) -> Ask<'_, 'r> {
-        let wish = Terms { permit: fresh_permit(), max_wait: Span::ZERO, call: None, readings: true };
-        Ask { lab: self, sides: Charges::new(), wish }.and(policy)
+    /// Starts a take under this policy; by default one request of the shared subject, without a wait.
+    pub(super) fn ask(&self, policy: &Policy) -> TakeBuilder<'_, 'r> {
+        let terms = Terms { permit: fresh_permit(), max_wait: Span::ZERO, call: None, readings: true };
+        TakeBuilder { lab: self, charges: Charges::new(), terms }.and(policy)
     }
 
     /// One request, granted.
@@ -81,20 +85,20 @@ impl<'r> Lab<'r> {
         (0..most).take_while(|_| self.ask(policy).decide().is_granted()).count() as u64
     }
 
-    /// So many takes that wait as long as they may, in order.
-    pub(super) fn permits_in_line(&self, policy: &Policy, count: usize) -> Vec<Permit> {
+    /// Takes `count` times with an unlimited wait.
+    pub(super) fn book_permits(&self, policy: &Policy, count: usize) -> Vec<Permit> {
         (0..count).map(|_| self.ask(policy).wait(Span::MAX).granted()).collect()
     }
 
-    /// The places of so many takes that wait as long as they may.
-    pub(super) fn take_as_line(&self, policy: &Policy, count: usize) -> Vec<Timestamp> {
-        self.permits_in_line(policy, count).iter().map(|permit| permit.booking.at).collect()
+    /// The booking times of `count` takes with an unlimited wait.
+    pub(super) fn book_times(&self, policy: &Policy, count: usize) -> Vec<Timestamp> {
+        self.book_permits(policy, count).iter().map(|permit| permit.booking.at).collect()
     }
 
-    /// Sends so many takes in one batch; says which were granted.
+    /// Sends `count` takes in one batch. Returns which were granted.
     pub(super) fn batch(&self, policy: &Policy, count: usize) -> Vec<bool> {
         let operations: Vec<Operation> = (0..count)
-            .map(|_| Operation::one(side(policy), Action::Take(Terms::now(fresh_permit()))))
+            .map(|_| Operation::one(charge(policy), Action::Take(Terms::now(fresh_permit()))))
             .collect();
         let outcomes = wait_for(self.store.apply(&operations)).expect("the store answers");
         let granted =
@@ -103,7 +107,7 @@ impl<'r> Lab<'r> {
     }
 
     pub(super) fn peek(&self, policy: &Policy) -> Vec<Reading> {
-        let Outcome::Peeked(mut charges) = self.apply(&Operation::one(side(policy), Action::Peek)) else {
+        let Outcome::Peeked(mut charges) = self.apply(&Operation::one(charge(policy), Action::Peek)) else {
             panic!("a peek is answered with readings")
         };
         charges.remove(0).readings
@@ -115,14 +119,15 @@ impl<'r> Lab<'r> {
     }
 
     pub(super) fn reset(&self, policy: &Policy) {
-        assert_eq!(self.apply(&Operation::one(side(policy), Action::Reset)), Outcome::Reset);
+        assert_eq!(self.apply(&Operation::one(charge(policy), Action::Reset)), Outcome::Reset);
     }
 
     pub(super) fn begin(&self, permit: &Permit, max_wait: Span) -> Begun {
-        let wish = Terms { permit: fresh_permit(), max_wait, call: None, readings: false };
-        match self
-            .apply(&Operation { charges: permit.sides.clone(), action: Action::Begin(permit.booking, wish) })
-        {
+        let terms = Terms { permit: fresh_permit(), max_wait, call: None, readings: false };
+        match self.apply(&Operation {
+            charges: permit.charges.clone(),
+            action: Action::Begin(permit.booking, terms),
+        }) {
             Outcome::Begun(begun) => begun,
             other => panic!("a begin is answered with {other:?}"),
         }
@@ -142,10 +147,12 @@ impl<'r> Lab<'r> {
         actual: [(&str, u64); N],
         remember: bool,
     ) -> Outcome {
-        let mut costs: SmallVec<[Cost; 1]> = permit.sides.iter().map(|side| side.cost().clone()).collect();
-        costs[0] = permit.sides[0].policy.actual_cost(&costs[0], actual).expect("the units are the policy's");
+        let mut costs: SmallVec<[Cost; 1]> =
+            permit.charges.iter().map(|charge| charge.cost().clone()).collect();
+        costs[0] =
+            permit.charges[0].policy.actual_cost(&costs[0], actual).expect("the units are the policy's");
         let action = Action::Settle { booking: permit.booking, actual: costs, remember };
-        self.apply(&Operation { charges: permit.sides.clone(), action })
+        self.apply(&Operation { charges: permit.charges.clone(), action })
     }
 
     pub(super) fn give_back(&self, permit: &Permit) -> Settled {
@@ -154,7 +161,7 @@ impl<'r> Lab<'r> {
 
     pub(super) fn give_back_remembered(&self, permit: &Permit, remember: bool) -> Settled {
         let action = Action::Return { booking: permit.booking, remember };
-        match self.apply(&Operation { charges: permit.sides.clone(), action }) {
+        match self.apply(&Operation { charges: permit.charges.clone(), action }) {
             Outcome::Settled(settled) => settled,
             other => panic!("a return is answered with {other:?}"),
         }
@@ -162,59 +169,59 @@ impl<'r> Lab<'r> {
 
     pub(super) fn done(&self, permit: &Permit) -> bool {
         let action = Action::Done(permit.booking.permit);
-        self.apply(&Operation { charges: permit.sides.clone(), action }) == Outcome::Done(true)
+        self.apply(&Operation { charges: permit.charges.clone(), action }) == Outcome::Done(true)
     }
 
     pub(super) fn renew(&self, permit: &Permit) -> bool {
         let action = Action::Renew(permit.booking.permit);
-        self.apply(&Operation { charges: permit.sides.clone(), action }) == Outcome::Renewed(true)
+        self.apply(&Operation { charges: permit.charges.clone(), action }) == Outcome::Renewed(true)
     }
 }
 
-/// A take being put together.
+/// Builds a take.
 #[derive(Clone)]
-pub(super) struct Ask<'l, 'r> {
+pub(super) struct TakeBuilder<'l, 'r> {
     lab: &'l Lab<'r>,
-    sides: Charges,
-    wish: Terms,
+    charges: Charges,
+    terms: Terms,
 }
 
-impl Ask<'_, '_> {
+impl TakeBuilder<'_, '_> {
     /// Also under this policy.
     pub(super) fn and(mut self, policy: &Policy) -> Self {
-        self.sides.push(side(policy));
+        self.charges.push(charge(policy));
         self
     }
 
     /// For this subject of the policy named last.
     pub(super) fn subject(mut self, subject: &str) -> Self {
-        self.sides.last_mut().unwrap().subject = Subject::new(subject).unwrap();
+        self.charges.last_mut().unwrap().subject = Subject::new(subject).unwrap();
         self
     }
 
     /// At this cost under the policy named last.
     pub(super) fn cost(mut self, unit: &str, amount: u64) -> Self {
-        let side = self.sides.last_mut().unwrap();
-        side.cost = Some(side.policy.actual_cost(side.cost(), [(unit, amount)]).unwrap());
+        let charge = self.charges.last_mut().unwrap();
+        charge.cost = Some(charge.policy.actual_cost(charge.cost(), [(unit, amount)]).unwrap());
         self
     }
 
     pub(super) fn wait(mut self, max_wait: Span) -> Self {
-        self.wish.max_wait = max_wait;
+        self.terms.max_wait = max_wait;
         self
     }
 
     pub(super) fn id(mut self, id: &str) -> Self {
-        self.wish.call = Some(CallId::new(id).unwrap());
+        self.terms.call = Some(CallId::new(id).unwrap());
         self
     }
 
     pub(super) fn outcome(self) -> Outcome {
-        self.lab.apply(&Operation { charges: self.sides, action: Action::Take(self.wish) })
+        self.lab.apply(&Operation { charges: self.charges, action: Action::Take(self.terms) })
     }
 
     pub(super) fn preview(self) -> Decision {
-        let preview = Operation { charges: self.sides, action: Action::Preview(self.wish) };
+        let preview = Operation { charges: self.charges, action: Action::Preview(self.terms) };
         match self.lab.apply(&preview) {
             Outcome::Decided(decision) => decision,
             other => panic!("a preview is answered with {other:?}"),
@@ -229,10 +236,10 @@ impl Ask<'_, '_> {
     }
 
     pub(super) fn granted(self) -> Permit {
-        let sides = self.sides.clone();
+        let charges = self.charges.clone();
         let decision = self.decide();
         let booking = *decision.booking().unwrap_or_else(|| panic!("denied, not granted: {decision:?}"));
-        Permit { sides, booking, decision }
+        Permit { charges, booking, decision }
     }
 
     pub(super) fn denied(self) -> Denied {
@@ -252,7 +259,7 @@ impl Ask<'_, '_> {
 /// A granted take.
 #[derive(Clone, Debug)]
 pub(super) struct Permit {
-    pub(super) sides: Charges,
+    pub(super) charges: Charges,
     pub(super) booking: Booking,
     pub(super) decision: Decision,
 }
@@ -286,11 +293,11 @@ pub(super) fn secs(secs: u64) -> Span {
     Span::from_secs(secs)
 }
 
-fn side(policy: &Policy) -> Charge {
+fn charge(policy: &Policy) -> Charge {
     Charge::new(Arc::new(policy.clone()), Subject::SHARED)
 }
 
-/// An outcome without what stores may leave out: what shadows said is not remembered with an id.
+/// An outcome without the fields that stores may omit: the decisions of shadows are not remembered with an id.
 pub(super) fn comparable(mut outcome: Outcome) -> Outcome {
     if let Outcome::Decided(decision) | Outcome::Begun(Begun::Again(decision)) = &mut outcome
         && decision.repeated
@@ -300,7 +307,7 @@ pub(super) fn comparable(mut outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// A policy name that no other scenario, and no other run on the same store, has.
+/// A policy name unique among scenarios and among runs on the same store.
 pub(super) fn fresh_name() -> String {
     static RUN: OnceLock<u64> = OnceLock::new();
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -308,7 +315,7 @@ pub(super) fn fresh_name() -> String {
     format!("kit-{run:016x}-{:09}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A permit id that nobody else has.
+/// A unique permit.
 pub(super) fn fresh_permit() -> PermitId {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     PermitId(u128::from(NEXT.fetch_add(1, Ordering::Relaxed)))

@@ -1,4 +1,4 @@
-//! The suite that every store must pass: scenarios with names, random sequences against the model, and threads.
+//! The conformance suite for stores: named scenarios, random sequences against the model, and threads.
 
 mod concurrency;
 mod generator;
@@ -15,10 +15,10 @@ pub use sequences::sequences;
 
 use crate::Rig;
 
-/// How much to do.
+/// How much to test.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Where the random sequences begin.
+    /// The seed of the first random sequence.
     pub seed: u64,
     /// How many sequences.
     pub sequences: u64,
@@ -32,7 +32,7 @@ impl Default for Effort {
     }
 }
 
-/// What was done. All of it was right.
+/// What was tested, without a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Named scenarios.
@@ -41,11 +41,11 @@ pub struct Report {
     pub sequences: u64,
     /// Their operations, each compared with the model.
     pub operations: u64,
-    /// Operations that were not asked, because two answers would be right ([`Model::unclear`](crate::Model::unclear)).
+    /// Operations that were skipped, because two answers would be correct ([`Model::unclear`](crate::Model::unclear)).
     pub left_out: u64,
     /// Rounds of threads.
     pub rounds: u64,
-    /// Their calls, each judged by the checker.
+    /// Their calls, each checked by the history checker.
     pub calls: u64,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Report {
         let permille = left_out * 1_000 / (operations + left_out).max(1);
         write!(
             f,
-            "({}.{} % more were left out, because two answers are right), ",
+            "({}.{} % more were skipped, because two answers are correct), ",
             permille / 10,
             permille % 10
         )?;

@@ -32,60 +32,61 @@ struct Sequence<'r> {
     rig: &'r dyn Rig,
     store: Arc<dyn Store>,
     model: Model,
-    /// The engine beside the store, judged by its invariants, so that a failure says whose fault it is.
-    judge: PlainStore,
-    judge_clock: Arc<ManualClock>,
+    /// The engine itself, with its invariants checked: tells a fault of the engine from one of the store.
+    engine: PlainStore,
+    engine_clock: Arc<ManualClock>,
     generator: Generator,
-    story: String,
+    steps: String,
 }
 
 impl<'r> Sequence<'r> {
     fn new(rig: &'r dyn Rig, seed: u64) -> Self {
-        let judge_clock = Arc::new(ManualClock::default());
+        let engine_clock = Arc::new(ManualClock::default());
         Self {
             rig,
             store: rig.store(),
             model: Model::new(),
-            judge: PlainStore::judged(judge_clock.clone()),
-            judge_clock,
+            engine: PlainStore::checked(engine_clock.clone()),
+            engine_clock,
             generator: Generator::new(seed),
-            story: String::new(),
+            steps: String::new(),
         }
     }
 
-    /// Answers how many operations were compared.
+    /// Returns the number of compared operations.
     fn run(mut self) -> u64 {
         let mut now = self.generator.start();
         let mut compared = 0;
         for _ in 0..OPERATIONS {
             now = self.generator.next_time(now);
-            let deed = self.generator.next_deed();
-            if self.model.unclear(&deed, now) {
+            let operation = self.generator.next_operation();
+            if self.model.unclear(&operation, now) {
                 continue;
             }
-            let outcome = self.step(&deed, now);
-            self.generator.learn(&deed, &outcome);
+            let outcome = self.step(&operation, now);
+            self.generator.learn(&operation, &outcome);
             compared += 1;
         }
         compared
     }
 
-    fn step(&mut self, deed: &Operation, now: Timestamp) -> Outcome {
+    fn step(&mut self, operation: &Operation, now: Timestamp) -> Outcome {
         self.rig.set_time(now);
-        self.judge_clock.set(now);
-        let _ = write!(self.story, "\n{}: {deed}", now.as_micros());
-        let expected = comparable(self.model.apply(deed, now));
+        self.engine_clock.set(now);
+        let _ = write!(self.steps, "\n{}: {operation}", now.as_micros());
+        let expected = comparable(self.model.apply(operation, now));
         let answer = |store: &dyn Store| {
-            let mut outcomes = wait_for(store.apply(std::slice::from_ref(deed))).expect("the store answers");
+            let mut outcomes =
+                wait_for(store.apply(std::slice::from_ref(operation))).expect("the store answers");
             comparable(outcomes.remove(0))
         };
-        let story = &self.story;
-        let judged = attempt("", || answer(&self.judge));
-        let judged = judged.unwrap_or_else(|broken| panic!("the engine: {}{story}", broken.message));
-        assert_eq!(judged, expected, "left the engine, right the model{story}");
+        let steps = &self.steps;
+        let checked = attempt("", || answer(&self.engine));
+        let checked = checked.unwrap_or_else(|broken| panic!("the engine: {}{steps}", broken.message));
+        assert_eq!(checked, expected, "left the engine, right the model{steps}");
         let outcome = answer(&*self.store);
-        assert_eq!(outcome, expected, "left the store, right the model{story}");
-        let _ = write!(self.story, "\n  -> {outcome:?}");
+        assert_eq!(outcome, expected, "left the store, right the model{steps}");
+        let _ = write!(self.steps, "\n  -> {outcome:?}");
         outcome
     }
 }

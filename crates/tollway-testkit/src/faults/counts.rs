@@ -1,11 +1,11 @@
-//! What a proxy did.
+//! Counters of a proxy.
 
-/// What a proxy has done since it was made.
+/// The counters of a proxy since its start.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counts {
-    /// Connections taken.
+    /// Accepted connections.
     pub connections: u64,
-    /// Connections that are there now.
+    /// Open connections.
     pub open: u64,
     /// Bytes that came through to the server.
     pub to_server: u64,

@@ -1,4 +1,4 @@
-//! What can go wrong between a client and a server.
+//! The faults between a client and a server.
 
 use std::time::Duration;
 
@@ -11,40 +11,40 @@ pub enum Way {
     ToClient,
 }
 
-/// What a proxy does wrong, to connections that are there and to new ones.
+/// A fault that a proxy applies to open and new connections.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fault {
-    /// Bytes come later, each way: by `fixed`, and by a part of `jitter` that the proxy's seed decides.
+    /// Bytes are delayed in each direction by `fixed` plus a random part of `jitter`.
     Latency {
         /// At least so late.
         fixed: Duration,
         /// At most so much later than that.
         jitter: Duration,
     },
-    /// Connections are taken, and nothing comes through either way.
+    /// Connections are accepted, and no bytes pass in either direction.
     Blackhole,
-    /// Nobody listens: new connections are refused. Those that are there live on.
+    /// New connections are refused. Open ones continue.
     Refuse,
-    /// Connections are reset: those that are there now, new ones as soon as they are taken.
+    /// Open connections are reset, new ones as soon as they are accepted.
     Reset,
-    /// What the client says arrives, what the server says does not.
+    /// Requests arrive, replies do not.
     HalfOpen,
-    /// Each connection carries so many bytes a second, each way.
+    /// Each connection carries this many bytes a second in each direction.
     Slow {
         /// At least 1.
         bytes_per_second: u64,
     },
-    /// Each connection is closed after so many more bytes that way, be it in the middle of a word.
+    /// Each connection is closed after this many more bytes in one direction, possibly in the middle of a message.
     CutAfter {
         /// Which bytes are counted.
         way: Way,
         /// How many come through.
         bytes: u64,
     },
-    /// What the client says arrives, what the server answers is thrown away, and then the connection is reset: the server
-    /// did it and the client cannot know. New connections work as long as they ask nothing.
+    /// The request arrives, the reply is dropped, and the connection is reset: the server applied it and the client does
+    /// not know. New connections work until they send a request.
     LoseReplies {
-        /// How many connections lose a reply before all is well again. Nothing means: until it is cleared.
+        /// How many connections lose a reply before the fault ends. `None`: until it is cleared.
         times: Option<u32>,
     },
 }

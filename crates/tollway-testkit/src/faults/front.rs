@@ -1,4 +1,4 @@
-//! A front before an AWS service that knows its requests: counts them by what they ask for, and answers some itself.
+//! A proxy before an AWS service that parses requests: counts them by action, and answers some itself.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader};
@@ -8,26 +8,26 @@ use std::thread;
 
 use crate::http::Message;
 
-/// What becomes of a request.
+/// The treatment of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// It is answered by the service, as if there were no rule.
+    /// The service answers it, as without a rule.
     Answered,
-    /// It does not reach the service: too much is asked of it.
+    /// It does not reach the service; the answer is a throttling error.
     Throttled,
-    /// It does not reach the service, which is there but cannot answer.
+    /// It does not reach the service; the answer is a server error.
     Unavailable,
-    /// It does not reach the service: a transaction is on the same item.
+    /// It does not reach the service; the answer is a transaction conflict.
     Conflict,
-    /// It does not reach the service, which does not allow it.
+    /// It does not reach the service; the answer is an access error.
     Denied,
-    /// It reaches the service, and the answer is that it failed.
+    /// It reaches the service; the answer is a server error.
     FailedAfterwards,
-    /// It reaches the service, and the answer is lost with its connection.
+    /// It reaches the service; the answer is lost with its connection.
     Lost,
 }
 
-/// A front with a port of its own. It serves until the process ends.
+/// A proxy with its own port. It serves until the process ends.
 pub struct AwsFront {
     addr: SocketAddr,
     state: Arc<Mutex<State>>,
@@ -74,7 +74,7 @@ impl AwsFront {
         self.addr
     }
 
-    /// So many of the next requests whose action contains this (`PutItem`, `Item`, ``) are treated like this.
+    /// Treats the next `count` requests whose action contains this (`PutItem`, `Item`, ``) like this.
     pub fn next(&self, count: u64, action: &str, said: Said) {
         self.state().rules.push((action.to_owned(), count, said));
     }
@@ -84,7 +84,7 @@ impl AwsFront {
         self.next(u64::MAX, action, said);
     }
 
-    /// From here on all goes through.
+    /// Removes all rules.
     pub fn clear(&self) {
         self.state().rules.clear();
     }

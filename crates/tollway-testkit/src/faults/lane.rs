@@ -1,4 +1,4 @@
-//! One direction of one connection: bytes that have come in and not yet gone out.
+//! One direction of one connection: bytes that were read and not yet written.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::Random;
 
-/// So much may wait to go out; then nothing more is read, and the sender notices.
+/// The most bytes buffered; then reading stops, and the sender gets backpressure.
 const FULL: usize = 256 * 1024;
 
 /// Slow bytes go in portions of this many milliseconds.
@@ -16,27 +16,27 @@ const PORTION: u64 = 10;
 /// How bytes move.
 #[derive(Clone, Copy)]
 pub(super) enum Pace {
-    /// They go on as they come.
+    /// Without delay.
     Free,
     /// Not at all.
     Held,
-    /// So many a second.
+    /// This many bytes a second.
     Slow(u64),
-    /// So many more.
+    /// This many more bytes.
     Upto(u64),
 }
 
-/// Bytes on their way.
+/// Bytes in flight.
 pub(super) struct Lane {
-    /// What came in, and when it may go out.
+    /// The buffered pieces, and when each may be written.
     waiting: VecDeque<(Instant, Vec<u8>)>,
-    /// How much that is.
+    /// The number of buffered bytes.
     bytes: usize,
     /// The next slow portion may go from here on.
     portion_at: Option<Instant>,
-    /// The sender will say no more.
+    /// The sender has closed its side.
     ended: bool,
-    /// The receiver has been told so.
+    /// The receiver's side has been closed.
     closed: bool,
     /// Decides on jitter: the same for the same piece of the same connection.
     random: Random,
@@ -67,12 +67,12 @@ impl Lane {
         self.waiting.is_empty()
     }
 
-    /// Whether all has been said and passed on.
+    /// Whether the sender has closed and everything was written.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// What waits may go at once.
+    /// Lets the buffered bytes pass at once.
     pub(super) fn hurry(&mut self, now: Instant) {
         self.portion_at = None;
         for (due, _) in &mut self.waiting {
@@ -136,14 +136,14 @@ impl Lane {
         Ok(Some(length as u64))
     }
 
-    /// Throws away what waits.
+    /// Drops the buffered bytes.
     pub(super) fn discard(&mut self) {
         self.waiting.clear();
         self.bytes = 0;
     }
 }
 
-/// Nothing if the other side is not ready.
+/// `None` if the other side is not ready.
 fn if_ready(result: io::Result<usize>) -> io::Result<Option<usize>> {
     match result {
         Ok(length) => Ok(Some(length)),

@@ -8,12 +8,12 @@
 //! let proxy = FaultProxy::to(redis.addr());
 //! // ... a client connects to proxy.addr() ...
 //! proxy.set(Fault::LoseReplies { times: Some(1) });
-//! // ... the next command is applied, and its client never learns of it ...
+//! // ... the next command is applied, and its client gets no reply ...
 //! assert_eq!(proxy.counts().replies_lost, 1);
 //! ```
 //!
-//! What a proxy keeps back, it keeps in order and lets go when the fault is cleared, as a network does that loses packets
-//! for a while. So a request may arrive long after its client has given up.
+//! Delayed bytes keep their order and pass when the fault is cleared, as in a network that loses packets for a while. So a
+//! request may arrive long after its client has timed out.
 
 mod counts;
 mod fault;

@@ -12,7 +12,7 @@ use super::wire::Wire;
 use super::{Fault, Way};
 use crate::Random;
 
-/// A server that said nothing for so long has finished its reply, and so what it was asked.
+/// After this silence the server has finished its reply, and so the request.
 const REPLY_ENDS: Duration = Duration::from_millis(20);
 
 /// A connection that the proxy took, and the one that it made for it.
@@ -62,7 +62,7 @@ impl Pair {
         self.is_over
     }
 
-    /// Another fault is in force: what an earlier one delayed goes on.
+    /// The fault has changed: bytes delayed by the earlier one pass.
     pub(super) fn fault_changed(&mut self, now: Instant) {
         self.carried = (0, 0);
         self.to_server.hurry(now);
@@ -128,7 +128,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Throws the reply away if replies are lost, and as long as it goes on.
+    /// Drops the whole reply if replies are lost.
     fn lose_reply(&mut self, wire: &mut Wire, now: Instant) {
         if self.to_client.is_empty() {
             return;

@@ -22,12 +22,12 @@ pub struct FaultProxy {
 }
 
 impl FaultProxy {
-    /// A proxy in front of the server at this address. It carries everything until it is told otherwise.
+    /// A proxy in front of the server at this address, without a fault.
     pub fn to(target: SocketAddr) -> Self {
         Self::with_seed(target, 0)
     }
 
-    /// The same, with another course of jitter.
+    /// The same, with another seed for jitter.
     pub fn with_seed(target: SocketAddr, seed: u64) -> Self {
         let (addr, listener) = until(Duration::from_secs(10), listen).expect("a free port on loopback");
         let (commands, receiver) = sync_channel(16);
@@ -52,17 +52,17 @@ impl FaultProxy {
         self.addr
     }
 
-    /// From here on this goes wrong, and nothing else. It is in force when this returns.
+    /// Sets the fault, in place of an earlier one. It is in force when this returns.
     pub fn set(&self, fault: Fault) {
         self.change(Some(fault));
     }
 
-    /// From here on nothing goes wrong. What was kept back comes through.
+    /// Clears the fault. Delayed bytes pass.
     pub fn clear(&self) {
         self.change(None);
     }
 
-    /// What was done so far.
+    /// The counters so far.
     pub fn counts(&self) -> Counts {
         let (send, receive) = sync_channel(1);
         self.tell(Command::Count(send));

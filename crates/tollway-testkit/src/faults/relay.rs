@@ -1,4 +1,4 @@
-//! The thread of a proxy: takes connections, carries bytes, and does what it is told.
+//! The thread of a proxy: accepts connections, carries bytes, and runs commands.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,20 +14,20 @@ use super::{Counts, Fault};
 use crate::Random;
 use crate::servers::until;
 
-/// So many connections; more are reset.
+/// The most connections; more are reset.
 const MOST_PAIRS: usize = 1_024;
 
 /// A server on this machine takes a connection faster than this, or not at all.
 const CONNECTS_WITHIN: Duration = Duration::from_secs(1);
 
-/// What a proxy can be told. It answers when it has done it.
+/// A command for the thread. It answers when the command is done.
 pub(super) enum Command {
     Set(Option<Fault>, SyncSender<()>),
     Count(SyncSender<Counts>),
     Stop,
 }
 
-/// All that the thread has.
+/// The state of the thread.
 pub(super) struct Relay {
     pub(super) listener: Option<TcpListener>,
     pub(super) addr: SocketAddr,
@@ -54,7 +54,7 @@ impl Relay {
         }
     }
 
-    /// Does what it was told. False is the end.
+    /// Runs the waiting commands. Returns false at the end.
     fn obey(&mut self) -> bool {
         while let Ok(command) = self.commands.try_recv() {
             match command {
@@ -73,7 +73,7 @@ impl Relay {
     }
 
     fn set(&mut self, fault: Option<Fault>) {
-        // Who came before the fault is there already.
+        // Accepts the connections that came before the fault.
         self.accept();
         self.wire.fault = fault;
         if fault == Some(Fault::Refuse) {
@@ -97,7 +97,7 @@ impl Relay {
         self.pairs.retain(|pair| !pair.is_over());
     }
 
-    /// Waits until something can be done, and tells for which pairs.
+    /// Waits until something can be done. Returns for which pairs.
     fn wait(&mut self) -> Vec<bool> {
         let now = now();
         let mut fds = vec![PollFd::new(&self.bell, PollFlags::IN)];
@@ -109,7 +109,7 @@ impl Relay {
         for (index, pair) in self.pairs.iter().enumerate() {
             let interest = pair.interest(&self.wire, now);
             moments.push(interest.moment);
-            // The system reports the end of a connection unasked: who wants nothing must not be listed.
+            // `poll` always reports the end of a connection: a pair without interest must not be listed.
             for (end, flags) in
                 [interest.client, interest.server].into_iter().filter(|(_, flags)| !flags.is_empty())
             {
@@ -134,7 +134,7 @@ impl Relay {
         ready
     }
 
-    /// Takes all connections that wait to be taken.
+    /// Accepts all waiting connections.
     fn accept(&mut self) {
         if !self.wire.accepts() {
             return;

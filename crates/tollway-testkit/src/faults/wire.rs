@@ -1,4 +1,4 @@
-//! What all connections of a proxy have in common: the fault, and what was done.
+//! The state shared by all connections of a proxy: the fault and the counters.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use super::{Counts, Fault, Way};
 /// The state of the network.
 #[derive(Default)]
 pub(super) struct Wire {
-    /// What is wrong with it.
+    /// The current fault.
     pub(super) fault: Option<Fault>,
-    /// What was done.
+    /// The counters.
     pub(super) counts: Counts,
 }
 
 impl Wire {
-    /// Whether new connections are taken. In a black hole the system takes them, and they wait for us.
+    /// Whether new connections are accepted. In a black hole only the system's backlog accepts them.
     pub(super) fn accepts(&self) -> bool {
         !matches!(self.fault, Some(Fault::Blackhole | Fault::Refuse))
     }
 
-    /// How late bytes are, and how much later at most.
+    /// The fixed delay of bytes, and the largest jitter.
     pub(super) fn latency(&self) -> (Duration, Duration) {
         match self.fault {
             Some(Fault::Latency { fixed, jitter }) => (fixed, jitter),
@@ -28,7 +28,7 @@ impl Wire {
         }
     }
 
-    /// How bytes move this way, on a connection that carried so many since the fault was set.
+    /// The pace in this direction, on a connection that carried `carried` bytes since the fault was set.
     pub(super) fn pace(&self, way: Way, carried: u64) -> Pace {
         match self.fault {
             Some(Fault::Blackhole) => Pace::Held,
@@ -46,7 +46,7 @@ impl Wire {
         matches!(self.fault, Some(Fault::LoseReplies { .. }))
     }
 
-    /// One connection loses its reply. The last one of so many leaves the network well.
+    /// Counts a lost reply. The last one clears the fault.
     pub(super) fn lose_one(&mut self) {
         let Some(Fault::LoseReplies { times: Some(times) }) = &mut self.fault else { return };
         *times = times.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Stored bytes never change: a fixed sequence of operations, and the files that its results are compared with.
+//! Golden files: a fixed sequence of operations, whose stored bytes must never change.
 //!
 //! Every store plays [`steps`] under a manual clock and compares what it has stored, byte for byte, with a file under
 //! `tests/golden`. Permit ids and times are fixed. [`steps`] and [`play`] are the only places that name the engine's

@@ -30,7 +30,7 @@ pub fn steps() -> Vec<Step> {
     steps
 }
 
-/// Operations on what [`steps`] left: they show that old bytes are still understood.
+/// Operations on the accounts that [`steps`] left: they show that old bytes can still be read.
 pub fn late_steps() -> Vec<Step> {
     let of = |policy: Policy, subject: &str| [charge(&policy, subject, &[])];
     let late = |name, charges: [Charge; 1], action| step(name, 50_000, charges, action);

@@ -1,8 +1,8 @@
-//! The over-admission checker: what threads asked and were told, judged afterwards.
+//! The over-admission checker: checks the recorded calls of threads afterwards.
 //!
-//! A call is known by when it was asked and when it was answered, in the harness's time; the store acted somewhere
-//! between. So a call counts against a stretch of time only if it lies wholly inside, and the checker never raises a
-//! false alarm; and a denial is wrong only if even with every call that might have come before it the cost fitted.
+//! A call has a start and an end in the harness's time; the store acted somewhere between. A call counts in a window only
+//! if it lies wholly inside, so the checker raises no false alarm. A denial is wrong only if the cost fitted even after
+//! every call that might have come before it.
 
 mod safe;
 
@@ -11,7 +11,7 @@ use tollway_core::{Calendar, Span, Timestamp};
 use crate::calendar::{multiple_of, window_at};
 use safe::Safety;
 
-/// One limit, as far as the checker must know it.
+/// One limit, reduced to what the checker needs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
     /// At most this much in each window.
@@ -33,7 +33,7 @@ pub enum Rule {
     Slots(u64),
 }
 
-/// From when it was asked to when it was answered.
+/// The time of a call, from request to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// Asked.
@@ -42,7 +42,7 @@ pub struct Stretch {
     pub complete: Timestamp,
 }
 
-/// What the caller was told.
+/// The answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     /// Granted.
@@ -53,7 +53,7 @@ pub enum Told {
     Denied,
     /// No answer: it may have been applied.
     Unknown,
-    /// Granted without the store; not claimed to be exact.
+    /// Granted without the store, and so not exact.
     Degraded,
 }
 
@@ -62,13 +62,13 @@ pub enum Told {
 pub struct Call {
     /// The caller's id, if it gave one.
     pub id: Option<u64>,
-    /// Whose line.
+    /// The account.
     pub key: u64,
     /// What it takes of each limit, in order.
     pub costs: Vec<u64>,
     /// When.
     pub when: Stretch,
-    /// What it was told.
+    /// Its answer.
     pub told: Told,
     /// When the permit was given back or done, if it was: all of its cost comes back then.
     pub back: Option<Stretch>,
@@ -95,7 +95,7 @@ pub struct Fault {
 }
 
 impl History {
-    /// Judges all calls: safe, live, once.
+    /// Checks all calls: safe, live, once.
     pub fn check(&self) -> Result<(), Fault> {
         let mut keys: Vec<u64> = self.calls.iter().map(|call| call.key).collect();
         keys.sort_unstable();
@@ -305,9 +305,9 @@ mod tests {
         assert_eq!([then_denied(63), then_denied(121), then_denied(125)], [None, None, Some("A-2")]);
     }
 
-    /// A call that somebody gave back may have been the window: then nobody knows when the next began.
+    /// A returned call may have started the window: then the start of the next window is unknown.
     #[test]
-    fn a_window_from_first_call_may_go_with_what_came_back() {
+    fn returned_first_call_leaves_the_window_start_unknown() {
         let from_first = Rule::FromFirstCall(2, Span::from_mins(1));
         let mut calls = vec![Call { back: Some(secs(63, 64)), ..call(1, 61, 62, Told::Admitted) }];
         calls.extend([80, 81, 130, 139, 141].map(|invoke| call(1, invoke, invoke + 1, Told::Admitted)));
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(judge(from_first, calls), Some("A-1"));
     }
 
-    /// Nothing is called wrong that a clock within its declared error explains, and beyond that it is.
+    /// A clock within its declared error causes no fault; beyond that it does.
     #[test]
     fn a_clock_error_is_allowed_for() {
         let late = vec![call(2, 61, 62, Told::Admitted), call(1, 118, 119, Told::Admitted)];
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_back_may_be_granted_again_and_degraded_is_not_judged() {
+    fn returned_units_may_be_granted_again_and_degraded_calls_are_ignored() {
         let returned = Call { back: Some(secs(70, 71)), ..call(2, 61, 62, Told::Admitted) };
         assert_eq!(judge(window(), vec![returned, call(2, 71, 72, Told::Admitted)]), None);
         let degraded = vec![call(2, 61, 62, Told::Admitted), call(2, 61, 62, Told::Degraded)];
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_do_not_mix() {
+    fn accounts_are_checked_separately() {
         let other = Call { key: 2, ..call(2, 61, 62, Told::Admitted) };
         assert_eq!(judge(window(), vec![call(2, 61, 62, Told::Admitted), other]), None);
     }

@@ -1,11 +1,11 @@
-//! whatever the order in which calls acted, no limit gave more than it has.
+//! in every possible order of the calls, no limit was exceeded.
 
 use tollway_core::{Calendar, Span, Timestamp};
 
 use super::{Call, Fault, Rule, Stretch, fault, micros};
 use crate::calendar::{multiple_of, window_at};
 
-/// The calls of one line, as one limit sees them.
+/// The calls of one account, as one limit sees them.
 pub(super) struct Safety<'c> {
     pub(super) limit: usize,
     /// By how much the store's clock may differ.
@@ -81,7 +81,7 @@ impl Safety<'_> {
                 return self
                     .over(format!("{taken} of {amount} granted in the window that began before {to:?}"));
             }
-            // A window of which all has come back may be forgotten: nobody knows when the next one begins.
+            // A window whose calls were all returned may have been dropped: the start of the next one is unknown.
             if back > 0 {
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! A line of the model: logs, a frontier, and what is remembered.
+//! An account of the model: logs, a frontier, remembered ids and refunds.
 
 use std::collections::BTreeMap;
 
@@ -6,50 +6,49 @@ use tollway_core::{CallId, Decision, Limit, PermitId, Policy, Timestamp};
 
 use super::log::Log;
 
-/// All that happened under one policy for one subject.
+/// Everything that happened under one policy for one subject.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Account {
     /// The newest clock reading that a change has recorded (I7).
     pub(super) seen: Timestamp,
-    /// The place of the last booking.
+    /// The time of the last booking.
     pub(super) frontier: Timestamp,
     /// The limit that made it wait, by index.
     pub(super) frontier_limit: usize,
     /// The last booking, while nothing has changed since.
     pub(super) undo: Option<Undo>,
-    /// Callers' ids that count once.
+    /// Granted takes by the caller's id.
     pub(super) calls: Vec<Call>,
-    /// Permits that were refunded, and until when that is remembered.
+    /// Refunded permits, and until when they are remembered.
     pub(super) refunds: Vec<(PermitId, Timestamp)>,
-    /// When the line was last reset.
-    pub(super) epoch: Timestamp,
-    /// Until when permits from before the reset could matter, and so until when it must be known.
-    pub(super) epoch_matters_until: Timestamp,
+    /// When the account was last reset.
+    pub(super) reset_at: Timestamp,
+    /// When the last permit granted before the reset expires.
+    pub(super) reset_expires: Timestamp,
     /// The limits of the last change, by identity.
     identities: Vec<u32>,
-    /// A log per limit, also of those that the policy does not name now.
-    logs: BTreeMap<u32, Kept>,
-    /// A denial at a lower rate has made the line live until then, at the least.
-    kept_until: Timestamp,
+    /// A log per limit, also of removed limits.
+    logs: BTreeMap<u32, LimitLog>,
+    /// A denial at a lowered rate has extended the account's life at least until then.
+    extended_until: Timestamp,
 }
 
 /// The log of one limit.
 #[derive(Clone, Debug, Default)]
-struct Kept {
-    /// The limit as it was whenever the line changed since the log was brought along: a store may have reckoned the line's
-    /// life by any of them.
+struct LimitLog {
+    /// The versions of the limit since the last change: a store may have computed the expiry by any of them.
     versions: Vec<Limit>,
     log: Log,
 }
 
-impl Kept {
+impl LimitLog {
     /// Whether nothing of it is used at `at`, by one of its versions.
     fn unused(&self, at: Timestamp) -> bool {
         self.versions.iter().any(|limit| self.log.used(limit, at) == 0)
     }
 }
 
-/// What to go back to when the last booking is returned.
+/// The state to restore when the last booking is returned.
 #[derive(Clone, Debug)]
 pub(super) struct Undo {
     pub(super) permit: PermitId,
@@ -61,24 +60,24 @@ pub(super) struct Undo {
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) id: CallId,
-    /// Policy, subject, and limits with charges: what was asked, in key order.
+    /// The charges in key order: policy, subject, and amounts per limit.
     pub(super) asked: Vec<Asked>,
     pub(super) permit: PermitId,
     pub(super) decision: Decision,
     pub(super) expires: Timestamp,
 }
 
-/// What was asked of one charge.
+/// One charge: policy, subject, and amounts per limit.
 pub(super) type Asked = (String, String, Vec<(u32, u64)>);
 
 impl Account {
-    /// What the logs are as of.
+    /// The time the logs are as of.
     pub(super) fn as_of(&self) -> Timestamp {
         self.seen.max(self.frontier)
     }
 
-    /// Takes on the limits of `policy`. If they are others than before, the last booking cannot be undone any more, and a limit
-    /// that is named again has refilled until the last change at its new rate: nobody else has had one since.
+    /// Adopts the limits of `policy`. If they differ, the last booking cannot be undone any more, and a restored limit has
+    /// refilled until the last change at its new rate.
     pub(super) fn fit(&mut self, policy: &Policy) {
         let identities: Vec<u32> = policy.limits().iter().map(Limit::identity).collect();
         if self.identities != identities {
@@ -89,39 +88,39 @@ impl Account {
             }
             let as_of = self.as_of();
             for limit in policy.limits().iter().filter(|limit| !self.identities.contains(&limit.identity())) {
-                if let Some(kept) = self.logs.get_mut(&limit.identity()) {
-                    kept.log.refilled(limit, as_of, None);
+                if let Some(entry) = self.logs.get_mut(&limit.identity()) {
+                    entry.log.refilled(limit, as_of, None);
                 }
             }
             self.identities = identities;
         }
         for limit in policy.limits() {
-            let kept = self.logs.entry(limit.identity()).or_default();
-            if !kept.versions.contains(limit) {
-                kept.versions.push(limit.clone());
+            let entry = self.logs.entry(limit.identity()).or_default();
+            if !entry.versions.contains(limit) {
+                entry.versions.push(limit.clone());
             }
         }
     }
 
-    /// Notes a change at `now`: what has refilled until then has done so at the rates of `policy`.
-    pub(super) fn bring_along(&mut self, policy: &Policy, now: Timestamp, by: Option<PermitId>) {
+    /// Records a change at `now`: the refill until then counts at the rates of `policy`.
+    pub(super) fn record_change(&mut self, policy: &Policy, now: Timestamp, by: Option<PermitId>) {
         self.seen = now;
-        self.kept_until = Timestamp::EPOCH;
+        self.extended_until = Timestamp::EPOCH;
         let as_of = self.as_of();
         for limit in policy.limits() {
-            let kept = self.logs.get_mut(&limit.identity()).expect("the line fits the policy");
-            kept.log.refilled(limit, as_of, by);
-            kept.versions = vec![limit.clone()];
+            let entry = self.logs.get_mut(&limit.identity()).expect("the account fits the policy");
+            entry.log.refilled(limit, as_of, by);
+            entry.versions = vec![limit.clone()];
         }
     }
 
-    /// Notes a denial: a line whose rate was lowered must live until it is as good as new at the lower one.
+    /// Records a denial: an account whose rate was lowered must live until it has refilled at the lower rate.
     pub(super) fn denied(&mut self, policy: &Policy) {
         let as_of = self.as_of();
         let logs =
             policy.limits().iter().filter_map(|limit| Some((limit, self.logs.get(&limit.identity())?)));
-        let refilled = logs.filter_map(|(limit, kept)| kept.log.refilled_at(limit, as_of)).max();
-        self.kept_until = self.kept_until.max(refilled.unwrap_or_default());
+        let refilled = logs.filter_map(|(limit, entry)| entry.log.refilled_at(limit, as_of)).max();
+        self.extended_until = self.extended_until.max(refilled.unwrap_or_default());
     }
 
     pub(super) fn log(&self, limit: &Limit) -> &Log {
@@ -129,47 +128,47 @@ impl Account {
     }
 
     pub(super) fn log_mut(&mut self, limit: &Limit) -> &mut Log {
-        &mut self.logs.get_mut(&limit.identity()).expect("the line fits the policy").log
+        &mut self.logs.get_mut(&limit.identity()).expect("the account fits the policy").log
     }
 
-    /// Takes the last booking back, if it was this permit's and nothing has changed since.
+    /// Undoes the last booking, if it was this permit's and nothing has changed since.
     pub(super) fn undo(&mut self, permit: PermitId, policy: &Policy, now: Timestamp) -> bool {
         let Some(undo) = self.undo.take_if(|undo| undo.permit == permit) else { return false };
         self.frontier = undo.frontier;
         self.frontier_limit = undo.frontier_limit;
-        self.logs.values_mut().for_each(|kept| kept.log.forget(permit));
-        self.bring_along(policy, now, None);
+        self.logs.values_mut().for_each(|entry| entry.log.forget(permit));
+        self.record_change(policy, now, None);
         true
     }
 
-    /// Makes the line new. Ids still count once.
+    /// Resets the account. Ids still count once.
     pub(super) fn reset(&mut self, policy: &Policy, clock: Timestamp) {
         let seen = self.seen.max(clock);
         let longest = policy.limits().iter().map(Limit::longest_memory).max().unwrap_or_default();
-        let epoch_matters_until = seen.max(self.frontier).plus(longest);
+        let reset_expires = seen.max(self.frontier).plus(longest);
         let calls = std::mem::take(&mut self.calls);
-        *self = Self { seen, epoch: seen, epoch_matters_until, calls, ..Self::default() };
+        *self = Self { seen, reset_at: seen, reset_expires, calls, ..Self::default() };
     }
 
-    /// Whether a line that was never touched would answer the same at `at` and later, if nobody asks at another rate than the
-    /// last: then a store may have forgotten it.
-    pub(super) fn good_as_new(&self, at: Timestamp) -> bool {
-        let unused = self.kept_until <= at && self.logs.values().all(|kept| kept.unused(at));
+    /// Whether a fresh account would answer the same at `at` and later, at unchanged rates: then a store may have dropped
+    /// this one.
+    pub(super) fn is_fresh(&self, at: Timestamp) -> bool {
+        let unused = self.extended_until <= at && self.logs.values().all(|entry| entry.unused(at));
         let nothing_remembered = self.calls.iter().all(|call| call.expires <= at)
             && self.refunds.iter().all(|(_, expires)| *expires <= at);
-        unused && nothing_remembered && self.frontier.max(self.epoch_matters_until) <= at
+        unused && nothing_remembered && self.frontier.max(self.reset_expires) <= at
     }
 
-    /// Whether something that is as good as new counts again at the rates of `policy`, which are lower: a line that may have
-    /// been forgotten, or the meter of a limit that was not named meanwhile.
-    pub(super) fn counts_again(&self, policy: &Policy, clock: Timestamp, newest: Timestamp) -> bool {
-        let (as_of, forgotten) = (self.as_of().max(clock), self.good_as_new(newest));
+    /// Whether expired usage counts again at the lower rates of `policy`: of an account that may have been dropped, or of a
+    /// removed limit.
+    pub(super) fn may_count_again(&self, policy: &Policy, clock: Timestamp, newest: Timestamp) -> bool {
+        let (as_of, forgotten) = (self.as_of().max(clock), self.is_fresh(newest));
         policy.limits().iter().any(|limit| {
-            let gone = |kept: &&Kept| {
-                forgotten || (!self.identities.contains(&limit.identity()) && kept.unused(as_of.max(newest)))
+            let gone = |entry: &&LimitLog| {
+                forgotten || (!self.identities.contains(&limit.identity()) && entry.unused(as_of.max(newest)))
             };
-            let kept = self.logs.get(&limit.identity()).filter(gone);
-            kept.is_some_and(|kept| kept.log.used(limit, as_of) > 0)
+            let entry = self.logs.get(&limit.identity()).filter(gone);
+            entry.is_some_and(|entry| entry.log.used(limit, as_of) > 0)
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The log of one meter, and every question about it answered by replaying.
+//! The log of one meter. Every value is computed by replaying it.
 
 use tollway_core::bounds::{COUNT_MAX, EDGE_PART_OF_PERIOD};
 use tollway_core::{Algorithm, Limit, PermitId, Span, Timestamp};
@@ -9,28 +9,28 @@ use crate::calendar::{Bounds, multiple_of, window_at};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log {
     pub(super) entries: Vec<Entry>,
-    /// Of a bucket: at which rates it refilled until now.
-    stretches: Vec<Stretch>,
-    /// Of a concurrency limit: who holds a slot, and until when.
+    /// The rates at which a bucket has refilled so far.
+    refills_at: Vec<RefillSpan>,
+    /// The slots of a concurrency limit: the permit and the expiry.
     pub(super) slots: Vec<(PermitId, Timestamp)>,
 }
 
-/// A booking (takes nothing away, adds its charge), or a correction (takes the reserved away, adds the actual).
+/// A booking (adds its amount) or a correction (subtracts the reserved amount, adds the actual one).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     /// When the meter changed.
     pub(super) when: Timestamp,
-    /// The place of the booking: what it counts in.
+    /// The time of the booking: the window it counts in.
     pub(super) booked_at: Timestamp,
     pub(super) permit: PermitId,
     pub(super) minus: u64,
     pub(super) plus: u64,
 }
 
-/// A bucket refilled at this rate until then, since the stretch before it. Each change of a line ends a stretch: what has refilled
-/// by then is settled at the rate of whoever makes the change, and another rate counts from then on.
+/// A bucket refilled at this rate until then, since the span before it. Each change of an account ends a span: what has refilled
+/// by then counts at the rate of that change, and another rate counts from then on.
 #[derive(Clone, Copy, Debug)]
-struct Stretch {
+struct RefillSpan {
     until: Timestamp,
     amount: u64,
     /// Whose change it was.
@@ -40,29 +40,29 @@ struct Stretch {
 impl Log {
     pub(super) fn forget(&mut self, permit: PermitId) {
         self.entries.retain(|entry| entry.permit != permit);
-        self.stretches.retain(|stretch| stretch.permit != Some(permit));
+        self.refills_at.retain(|span| span.permit != Some(permit));
     }
 
-    /// Until then it refilled at the rate of `limit`.
+    /// Records that it refilled at the rate of `limit` until then.
     pub(super) fn refilled(&mut self, limit: &Limit, until: Timestamp, permit: Option<PermitId>) {
         if refills(limit) {
-            self.stretches.push(Stretch { until, amount: limit.amount(), permit });
+            self.refills_at.push(RefillSpan { until, amount: limit.amount(), permit });
         }
     }
 
-    /// What is used at `at`, rounded up.
+    /// The usage at `at`, rounded up.
     pub(super) fn used(&self, limit: &Limit, at: Timestamp) -> u64 {
         let (used, whole) = self.used_exactly(limit, at);
         u64::try_from(used.div_ceil(whole)).unwrap_or(u64::MAX)
     }
 
-    /// Whether `charge` fits at `at` beside what is used.
-    pub(super) fn fits(&self, limit: &Limit, charge: u64, at: Timestamp) -> bool {
+    /// Whether `amount` fits at `at`.
+    pub(super) fn fits(&self, limit: &Limit, amount: u64, at: Timestamp) -> bool {
         let (used, whole) = self.used_exactly(limit, at);
-        used + u128::from(charge) * whole <= u128::from(limit.capacity()) * whole
+        used + u128::from(amount) * whole <= u128::from(limit.capacity()) * whole
     }
 
-    /// What is used at `at` as a fraction: so many parts, and how many parts are one unit.
+    /// The usage at `at` as a fraction: numerator and denominator.
     fn used_exactly(&self, limit: &Limit, at: Timestamp) -> (u128, u128) {
         match limit.algorithm() {
             Algorithm::Window(calendar) => (self.count_in(window_at(calendar, at)), 1),
@@ -112,7 +112,7 @@ impl Log {
     }
 
     /// Replayed exactly, in units times microseconds of the period: each microsecond takes `amount` of them away, that of
-    /// its stretch, and after the last stretch that of whoever asks.
+    /// its span, and after the last span the given one.
     fn bucket(&self, period: Span, amount: u64, at: Timestamp) -> u128 {
         let mut used = 0u128;
         let mut as_of = Timestamp::EPOCH;
@@ -125,21 +125,21 @@ impl Log {
         used.saturating_sub(self.drained(as_of, at, amount))
     }
 
-    /// What has refilled from one moment to another, with `amount` for the time after the last stretch.
+    /// What has refilled from one moment to another, with `amount` for the time after the last span.
     fn drained(&self, from: Timestamp, to: Timestamp, amount: u64) -> u128 {
-        let rest = [Stretch { until: to, amount, permit: None }];
+        let rest = [RefillSpan { until: to, amount, permit: None }];
         let (mut drained, mut as_of) = (0, from);
-        for stretch in self.stretches.iter().chain(&rest) {
-            let until = stretch.until.min(to);
-            drained += micros(until.since(as_of)) * u128::from(stretch.amount);
+        for span in self.refills_at.iter().chain(&rest) {
+            let until = span.until.min(to);
+            drained += micros(until.since(as_of)) * u128::from(span.amount);
             as_of = as_of.max(until);
         }
         drained
     }
 
-    /// The first moment from `from` on at which `charge` fits and no edge is touched, if nobody takes before.
-    pub(super) fn earliest(&self, limit: &Limit, charge: u64, from: Timestamp, edge: Span) -> Timestamp {
-        let fits = first_moment(from, |at| self.fits(limit, charge, at));
+    /// The first time from `from` on at which `amount` fits outside the edges, without a take before.
+    pub(super) fn earliest(&self, limit: &Limit, amount: u64, from: Timestamp, edge: Span) -> Timestamp {
+        let fits = first_moment(from, |at| self.fits(limit, amount, at));
         let calendar = match limit.algorithm() {
             Algorithm::Window(calendar) => calendar,
             Algorithm::FromFirstCall(_)
@@ -161,7 +161,7 @@ impl Log {
         refills(limit).then(|| first_moment(at, |at| self.used(limit, at) == 0))
     }
 
-    /// When the limit is whole again, from `at` on.
+    /// When the limit resets, from `at` on.
     pub(super) fn resets_at(&self, limit: &Limit, at: Timestamp) -> Timestamp {
         match limit.algorithm() {
             Algorithm::Window(calendar) => window_at(calendar, at).1,
@@ -212,8 +212,7 @@ pub(super) fn slot_life(limit: &Limit) -> Option<Span> {
     }
 }
 
-/// The first moment from `from` on at which something holds that goes on holding once it does: strides that double,
-/// then halving.
+/// The first time from `from` on at which a monotonic condition holds: doubling steps, then bisection.
 fn first_moment(from: Timestamp, holds: impl Fn(Timestamp) -> bool) -> Timestamp {
     if holds(from) {
         return from;

@@ -1,11 +1,11 @@
-//! What is right, written to be read rather than to be fast.
+//! The reference model: simple instead of fast.
 //!
-//! The model keeps a log of everything that was booked and corrected, and derives each answer from it by replaying: a
-//! window is the sum of what was booked in it, a bucket a fraction replayed exactly, a time to come back is searched
-//! for by asking "does it fit then?". It shares the engine's public types, and none of its arithmetic.
+//! The model logs every booking and correction and computes each answer by replaying the log. A window is the sum of its
+//! bookings, a bucket an exact fraction, and `retry_at` is searched for by trying times. It shares the engine's public
+//! types and none of its arithmetic.
 //!
-//! What a new rate means: a line is brought along by each change, at the rates of whoever makes it. So the time since the last
-//! change counts at the rate of whoever asks, and the time before it stays as it was settled.
+//! When a rate changes, the time before the account's last change counts at the old rate, and the time since then at the
+//! rate of the current operation.
 
 mod account;
 mod log;
@@ -21,30 +21,30 @@ use tollway_core::{AccountKey, Action, Charge, Operation, Outcome, Refusal, Sett
 /// The reference against which stores are compared.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
-    lines: BTreeMap<AccountKey, Account>,
-    /// The newest clock reading ever: what could have been forgotten by then may have been.
+    accounts: BTreeMap<AccountKey, Account>,
+    /// The newest clock reading: accounts that expired by then may have been dropped.
     newest: Timestamp,
 }
 
 impl Model {
-    /// A model of a store that nobody has used.
+    /// A model of an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What a right store answers to the operation when its clock shows `clock`.
+    /// The answer of a correct store to the operation at the clock reading `clock`.
     pub fn apply(&mut self, operation: &Operation, clock: Timestamp) -> Outcome {
         self.newest = self.newest.max(clock);
         let charges = &*operation.charges;
         if let Err(refusal) = check_charges(charges) {
             return Outcome::Refused(refusal);
         }
-        // Worked out on copies, so that whatever was not granted cannot have left a trace.
-        let mut lines: Vec<Account> = charges.iter().map(|charge| self.line_of(charge)).collect();
-        let (outcome, changed) = apply(charges, &mut lines, &operation.action, clock)
+        // Works on copies, so that a denied operation leaves no trace.
+        let mut accounts: Vec<Account> = charges.iter().map(|charge| self.account_of(charge)).collect();
+        let (outcome, changed) = apply(charges, &mut accounts, &operation.action, clock)
             .unwrap_or_else(|refusal| (Outcome::Refused(refusal), false));
         if changed {
-            self.lines.extend(charges.iter().map(Charge::key).zip(lines));
+            self.accounts.extend(charges.iter().map(Charge::key).zip(accounts));
         } else if let (Action::Take(_), Outcome::Decided(decision)) = (&operation.action, &outcome)
             && !decision.is_granted()
         {
@@ -53,11 +53,11 @@ impl Model {
         outcome
     }
 
-    /// Whether the answer may depend on when the store forgets a line that is as good as new.
+    /// Whether the answer may depend on when the store drops an expired account.
     ///
-    /// It may forget early or late. That shows when the clock then goes back, when a permit comes back to a line
-    /// that could have undone its booking or known its reset, or when somebody asks at a lower rate, by which the line would
-    /// not be as good as new. Both answers are right, so the suite does not ask.
+    /// The store may drop it at once or later. The difference is visible if the clock then goes back, if a returned permit
+    /// could have been undone or was granted before a reset, or if the rate is lower now. Both answers are correct, so the
+    /// suite skips such operations.
     pub fn unclear(&self, operation: &Operation, clock: Timestamp) -> bool {
         let newest = self.newest.max(clock);
         let refunded = match &operation.action {
@@ -65,68 +65,68 @@ impl Model {
             _ => None,
         };
         operation.charges.iter().any(|charge| {
-            let Some(line) = self.lines.get(&charge.key()) else { return false };
-            let went_back = clock < line.seen || !line.good_as_new(clock);
-            let could_undo = refunded.is_some() && line.undo.is_some();
-            let from_before_reset = refunded.is_some_and(|booking| booking.granted_at <= line.epoch);
-            (line.good_as_new(newest) && (went_back || could_undo))
-                || line.counts_again(&charge.policy, clock, newest)
-                || (from_before_reset && line.epoch_matters_until <= newest)
+            let Some(account) = self.accounts.get(&charge.key()) else { return false };
+            let went_back = clock < account.seen || !account.is_fresh(clock);
+            let could_undo = refunded.is_some() && account.undo.is_some();
+            let from_before_reset = refunded.is_some_and(|booking| booking.granted_at <= account.reset_at);
+            (account.is_fresh(newest) && (went_back || could_undo))
+                || account.may_count_again(&charge.policy, clock, newest)
+                || (from_before_reset && account.reset_expires <= newest)
         })
     }
 
     fn note_denial(&mut self, charges: &[Charge]) {
         for charge in charges {
-            if let Some(line) = self.lines.get_mut(&charge.key()) {
-                line.denied(&charge.policy);
+            if let Some(account) = self.accounts.get_mut(&charge.key()) {
+                account.denied(&charge.policy);
             }
         }
     }
 
-    fn line_of(&self, charge: &Charge) -> Account {
-        let mut line = self.lines.get(&charge.key()).cloned().unwrap_or_default();
-        line.fit(&charge.policy);
-        line
+    fn account_of(&self, charge: &Charge) -> Account {
+        let mut account = self.accounts.get(&charge.key()).cloned().unwrap_or_default();
+        account.fit(&charge.policy);
+        account
     }
 }
 
 /// The outcome, and whether anything was booked or corrected.
 fn apply(
     charges: &[Charge],
-    lines: &mut [Account],
+    accounts: &mut [Account],
     action: &Action,
     clock: Timestamp,
 ) -> Result<(Outcome, bool), Refusal> {
-    let now = lines.iter().map(|line| line.seen).fold(clock, Timestamp::max);
+    let now = accounts.iter().map(|account| account.seen).fold(clock, Timestamp::max);
     Ok(match action {
         Action::Take(terms) => {
-            let (decision, changed) = take::take(charges, lines, terms, now)?;
+            let (decision, changed) = take::take(charges, accounts, terms, now)?;
             (Outcome::Decided(decision), changed)
         }
-        Action::Preview(terms) => (Outcome::Decided(take::take(charges, lines, terms, now)?.0), false),
+        Action::Preview(terms) => (Outcome::Decided(take::take(charges, accounts, terms, now)?.0), false),
         Action::Begin(booking, terms) => {
-            let (begun, changed) = take::begin(charges, lines, booking, terms, now)?;
+            let (begun, changed) = take::begin(charges, accounts, booking, terms, now)?;
             (Outcome::Begun(begun), changed)
         }
         Action::Settle { booking, actual, remember } => {
-            let settled = refund::settle(charges, lines, booking, actual, *remember, now)?;
+            let settled = refund::settle(charges, accounts, booking, actual, *remember, now)?;
             (Outcome::Settled(settled), corrects(settled))
         }
         Action::Return { booking, remember } => {
-            let settled = refund::give_back(charges, lines, booking, *remember, now);
+            let settled = refund::give_back(charges, accounts, booking, *remember, now);
             (Outcome::Settled(settled), corrects(settled))
         }
         Action::Done(permit) => {
-            let held = refund::done(charges, lines, *permit, clock);
+            let held = refund::done(charges, accounts, *permit, clock);
             (Outcome::Done(held), held)
         }
         Action::Renew(permit) => {
-            let held = refund::renew(charges, lines, *permit, now);
+            let held = refund::renew(charges, accounts, *permit, now);
             (Outcome::Renewed(held), held)
         }
-        Action::Peek => (Outcome::Peeked(take::read_all(charges, lines, now)), false),
+        Action::Peek => (Outcome::Peeked(take::read_all(charges, accounts, now)), false),
         Action::Reset => {
-            charges.iter().zip(lines).for_each(|(charge, line)| line.reset(&charge.policy, clock));
+            charges.iter().zip(accounts).for_each(|(charge, account)| account.reset(&charge.policy, clock));
             (Outcome::Reset, true)
         }
     })

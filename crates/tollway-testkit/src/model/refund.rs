@@ -1,4 +1,4 @@
-//! Settling, returning, done and renew, by the model.
+//! Settle, return, done and renew in the model.
 
 use tollway_core::bounds::{REFUND_REMEMBERED, REFUNDS_MAX};
 use tollway_core::{Algorithm, Booking, Charge, Cost, Limit, PermitId, Refusal, Settled, Span, Timestamp};
@@ -10,7 +10,7 @@ use crate::calendar::{multiple_of, window_at};
 
 pub(super) fn settle(
     charges: &[Charge],
-    lines: &mut [Account],
+    accounts: &mut [Account],
     booking: &Booking,
     actual: &[Cost],
     remember: bool,
@@ -19,43 +19,43 @@ pub(super) fn settle(
     for (charge, actual) in charges.iter().zip(actual).filter(|(charge, _)| !charge.policy.shadow()) {
         refuse_overrun(charge, actual)?;
     }
-    if let Some(answer) = not_again(charges, lines, booking, remember, now) {
+    if let Some(answer) = unchanged_answer(charges, accounts, booking, remember, now) {
         return Ok(answer);
     }
     let mut whole = true;
-    for ((charge, line), actual) in charges.iter().zip(lines).zip(actual) {
-        whole &= correct(charge, line, booking, actual, false, now);
+    for ((charge, account), actual) in charges.iter().zip(accounts).zip(actual) {
+        whole &= correct(charge, account, booking, actual, false, now);
     }
     Ok(if whole { Settled::Whole } else { Settled::Partly })
 }
 
 pub(super) fn give_back(
     charges: &[Charge],
-    lines: &mut [Account],
+    accounts: &mut [Account],
     booking: &Booking,
     remember: bool,
     now: Timestamp,
 ) -> Settled {
-    if let Some(answer) = not_again(charges, lines, booking, remember, now) {
+    if let Some(answer) = unchanged_answer(charges, accounts, booking, remember, now) {
         return answer;
     }
     let mut whole = true;
-    for (charge, line) in charges.iter().zip(lines) {
-        line.calls.retain(|call| call.permit != booking.permit);
-        if !line.undo(booking.permit, &charge.policy, now) {
-            whole &= correct(charge, line, booking, &Cost::default(), booking.at > now, now);
+    for (charge, account) in charges.iter().zip(accounts) {
+        account.calls.retain(|call| call.permit != booking.permit);
+        if !account.undo(booking.permit, &charge.policy, now) {
+            whole &= correct(charge, account, booking, &Cost::default(), booking.at > now, now);
         }
     }
     if whole { Settled::Whole } else { Settled::Partly }
 }
 
-/// Frees the permit's slots; says whether it still held one.
-pub(super) fn done(charges: &[Charge], lines: &mut [Account], permit: PermitId, clock: Timestamp) -> bool {
+/// Frees the permit's slots. Returns whether it still held one.
+pub(super) fn done(charges: &[Charge], accounts: &mut [Account], permit: PermitId, clock: Timestamp) -> bool {
     let mut held = false;
-    for (charge, line) in charges.iter().zip(lines) {
-        let now = clock.max(line.seen);
+    for (charge, account) in charges.iter().zip(accounts) {
+        let now = clock.max(account.seen);
         for limit in charge.policy.limits() {
-            let log = line.log_mut(limit);
+            let log = account.log_mut(limit);
             held |= log.slots.iter().any(|slot| holds(slot, permit, now));
             log.slots.retain(|(holder, _)| *holder != permit);
         }
@@ -63,16 +63,16 @@ pub(super) fn done(charges: &[Charge], lines: &mut [Account], permit: PermitId, 
     held
 }
 
-/// Keeps all of the permit's slots, or, if one is lost, none.
-pub(super) fn renew(charges: &[Charge], lines: &mut [Account], permit: PermitId, now: Timestamp) -> bool {
-    for (charge, line) in charges.iter().zip(lines) {
+/// Extends all of the permit's slots, or none if one has expired.
+pub(super) fn renew(charges: &[Charge], accounts: &mut [Account], permit: PermitId, now: Timestamp) -> bool {
+    for (charge, account) in charges.iter().zip(accounts) {
         for limit in charge.policy.limits() {
             let Some(expires) = slot_life(limit) else { continue };
-            let mut slots = line.log_mut(limit).slots.iter_mut();
+            let mut slots = account.log_mut(limit).slots.iter_mut();
             let Some((_, until)) = slots.find(|slot| holds(slot, permit, now)) else { return false };
             *until = now.plus(expires).max(*until);
         }
-        line.bring_along(&charge.policy, now, None);
+        account.record_change(&charge.policy, now, None);
     }
     true
 }
@@ -81,21 +81,24 @@ fn holds((holder, until): &(PermitId, Timestamp), permit: PermitId, now: Timesta
     *holder == permit && *until > now
 }
 
-/// The answer if nothing is to change: reset since, refunded before, or too many refunds to remember.
-fn not_again(
+/// The answer if nothing must change: reset since, refunded before, or too many refunds to remember.
+fn unchanged_answer(
     charges: &[Charge],
-    lines: &mut [Account],
+    accounts: &mut [Account],
     booking: &Booking,
     remember: bool,
     now: Timestamp,
 ) -> Option<Settled> {
-    if lines.iter().any(|line| line.epoch > Timestamp::EPOCH && booking.granted_at <= line.epoch) {
+    if accounts
+        .iter()
+        .any(|account| account.reset_at > Timestamp::EPOCH && booking.granted_at <= account.reset_at)
+    {
         return Some(Settled::Dropped);
     }
     if !remember {
         return None;
     }
-    let refunds = &mut lines[first_in_key_order(charges)].refunds;
+    let refunds = &mut accounts[first_in_key_order(charges)].refunds;
     refunds.retain(|(_, expires)| *expires > now);
     if refunds.iter().any(|(permit, _)| *permit == booking.permit) {
         return Some(Settled::Repeated);
@@ -109,22 +112,22 @@ fn not_again(
     None
 }
 
-/// Corrects every limit of a line; says whether all could be.
+/// Corrects every limit of an account. Returns whether all could be corrected.
 ///
-/// `keep_buckets`: the place still lies ahead and others are booked on top of it, so what a bucket gave stays spent.
+/// `keep_buckets`: the booking is still ahead and later ones rely on its units, so buckets stay debited.
 fn correct(
     charge: &Charge,
-    line: &mut Account,
+    account: &mut Account,
     booking: &Booking,
     actual: &Cost,
     keep_buckets: bool,
     now: Timestamp,
 ) -> bool {
-    let when = now.max(line.as_of());
+    let when = now.max(account.as_of());
     let mut whole = true;
     let amounts = charge.amounts().zip(charge.policy.amounts(actual));
     for ((limit, reserved), (_, actual)) in amounts {
-        let log = line.log_mut(limit);
+        let log = account.log_mut(limit);
         log.slots.retain(|(holder, _)| *holder != booking.permit);
         let too_late = match limit.algorithm() {
             Algorithm::Window(calendar) => !within(window_at(calendar, when), booking.at),
@@ -148,12 +151,12 @@ fn correct(
         let permit = booking.permit;
         log.entries.push(Entry { when, booked_at: booking.at, permit, minus: reserved, plus: actual });
     }
-    line.bring_along(&charge.policy, now, None);
-    line.undo = None;
+    account.record_change(&charge.policy, now, None);
+    account.undo = None;
     whole
 }
 
-/// Whether a whole burst has refilled in this time: then nothing of the permit is used any more.
+/// Whether a whole burst has refilled in this time, so that the permit's units no longer count.
 fn refilled_since(limit: &Limit, period: Span, age: Span) -> bool {
     let product = |one: u64, other: u64| u128::from(one) * u128::from(other);
     product(age.as_micros(), limit.amount()) > product(limit.capacity(), period.as_micros())

@@ -1,4 +1,4 @@
-//! Taking and beginning, by the model.
+//! Take and begin in the model.
 
 use smallvec::SmallVec;
 use tollway_core::bounds::{CALL_ID_REMEMBERED, CALL_IDS_MAX};
@@ -16,50 +16,50 @@ type Taken = (Decision, bool);
 /// A take, counted once if it has an id.
 pub(super) fn take(
     charges: &[Charge],
-    lines: &mut [Account],
+    accounts: &mut [Account],
     terms: &Terms,
     now: Timestamp,
 ) -> Result<Taken, Refusal> {
-    let Some(id) = &terms.call else { return decide(charges, lines, terms, now) };
+    let Some(id) = &terms.call else { return decide(charges, accounts, terms, now) };
     let keeper = first_in_key_order(charges);
     let asked = asked(charges);
-    // An id is forgotten by the time of the line that keeps it.
+    // An id expires by the time of the account that remembers it.
     let live = |call: &&Call| call.expires > now;
-    if let Some(known) = lines[keeper].calls.iter().filter(live).find(|call| call.id == *id) {
+    if let Some(known) = accounts[keeper].calls.iter().filter(live).find(|call| call.id == *id) {
         if known.asked != asked {
             return Err(Refusal::IdReused(id.to_string()));
         }
         let permit = known.permit;
-        let lacks_slot = |(charge, line): (&Charge, &Account)| {
+        let lacks_slot = |(charge, account): (&Charge, &Account)| {
             let slots = charge.policy.limits().iter().filter(|limit| slot_life(limit).is_some());
             let held = |limit: &Limit| {
-                line.log(limit).slots.iter().any(|(holder, until)| *holder == permit && *until > now)
+                account.log(limit).slots.iter().any(|(holder, until)| *holder == permit && *until > now)
             };
             !charge.policy.shadow() && slots.into_iter().any(|limit| !held(limit))
         };
-        if charges.iter().zip(lines.iter()).any(lacks_slot) {
+        if charges.iter().zip(accounts.iter()).any(lacks_slot) {
             return Err(Refusal::CallOver(id.to_string()));
         }
-        let charges = if terms.readings { read_all(charges, lines, now) } else { SmallVec::new() };
+        let charges = if terms.readings { read_all(charges, accounts, now) } else { SmallVec::new() };
         return Ok((Decision { repeated: true, now, charges, ..known.decision.clone() }, false));
     }
-    if lines[keeper].calls.iter().filter(live).count() >= CALL_IDS_MAX {
+    if accounts[keeper].calls.iter().filter(live).count() >= CALL_IDS_MAX {
         return Err(Refusal::TooManyIds);
     }
-    let taken = decide(charges, lines, terms, now)?;
+    let taken = decide(charges, accounts, terms, now)?;
     if let Some(Booking { permit, .. }) = taken.0.booking().copied() {
         let decision = Decision { charges: SmallVec::new(), ..taken.0.clone() };
         let expires = now.plus(CALL_ID_REMEMBERED);
-        lines[keeper].bring_along(&charges[keeper].policy, now, Some(terms.permit));
-        lines[keeper].calls.push(Call { id: id.clone(), asked, permit, decision, expires });
+        accounts[keeper].record_change(&charges[keeper].policy, now, Some(terms.permit));
+        accounts[keeper].calls.push(Call { id: id.clone(), asked, permit, decision, expires });
     }
     Ok(taken)
 }
 
-/// Free while the permit is good; too late, a second take under an id made of the permit.
+/// Costs nothing while the permit is good. Too late, it takes again under an id made of the permit.
 pub(super) fn begin(
     charges: &[Charge],
-    lines: &mut [Account],
+    accounts: &mut [Account],
     booking: &Booking,
     terms: &Terms,
     now: Timestamp,
@@ -67,108 +67,108 @@ pub(super) fn begin(
     if now < booking.at {
         return Ok((Begun::Early(booking.at.since(now)), false));
     }
-    if now < booking.good_until || still_good(charges, lines, booking, now) {
+    if now < booking.good_until || still_good(charges, accounts, booking, now) {
         return Ok((Begun::Now, false));
     }
     let second = CallId::of_second_take(booking.permit);
-    let mut after = lines.to_vec();
-    for (charge, line) in charges.iter().zip(&mut after) {
+    let mut after = accounts.to_vec();
+    for (charge, account) in charges.iter().zip(&mut after) {
         for limit in charge.policy.limits() {
-            line.log_mut(limit).slots.retain(|(holder, _)| *holder != booking.permit);
+            account.log_mut(limit).slots.retain(|(holder, _)| *holder != booking.permit);
         }
     }
     let (decision, changed) = take(charges, &mut after, &Terms { call: Some(second), ..terms.clone() }, now)?;
     if changed {
-        lines.clone_from_slice(&after);
+        accounts.clone_from_slice(&after);
     }
     Ok((Begun::Again(decision), changed))
 }
 
-/// A permit that kept its slots by renewing them is good until its windows end.
-fn still_good(charges: &[Charge], lines: &[Account], booking: &Booking, now: Timestamp) -> bool {
-    let good = |charge: &Charge, line: &Account, limit: &Limit| match limit.algorithm() {
+/// A permit that renewed its slots is good until its windows end.
+fn still_good(charges: &[Charge], accounts: &[Account], booking: &Booking, now: Timestamp) -> bool {
+    let good = |charge: &Charge, account: &Account, limit: &Limit| match limit.algorithm() {
         Algorithm::Concurrency { .. } => {
-            let mut slots = line.log(limit).slots.iter();
+            let mut slots = account.log(limit).slots.iter();
             slots.any(|(holder, until)| *holder == booking.permit && *until > now)
         }
         Algorithm::FromFirstCall(period) => {
-            line.log(limit).running(*period, now).is_some_and(|(window, _)| within(window, booking.at))
+            account.log(limit).running(*period, now).is_some_and(|(window, _)| within(window, booking.at))
         }
         Algorithm::Window(_) | Algorithm::Sliding(_) | Algorithm::Bucket { .. } | Algorithm::Paced(_) => {
-            now < line.log(limit).good_until(limit, booking.at, charge.policy.edge())
+            now < account.log(limit).good_until(limit, booking.at, charge.policy.edge())
         }
     };
     charges.iter().any(|charge| charge.policy.holds_slots())
-        && charges.iter().zip(lines).all(|(charge, line)| {
-            charge.amounts().all(|(limit, amount)| amount == 0 || good(charge, line, limit))
+        && charges.iter().zip(accounts).all(|(charge, account)| {
+            charge.amounts().all(|(limit, amount)| amount == 0 || good(charge, account, limit))
         })
 }
 
 fn decide(
     charges: &[Charge],
-    lines: &mut [Account],
+    accounts: &mut [Account],
     terms: &Terms,
     now: Timestamp,
 ) -> Result<Taken, Refusal> {
     for charge in charges.iter().filter(|charge| !charge.policy.shadow()) {
         refuse_above_limit(charge)?;
     }
-    let place = find_place(charges, lines, now);
+    let place = find_booking(charges, accounts, now);
     let enforced: Vec<&Charge> = charges.iter().filter(|charge| !charge.policy.shadow()).collect();
     let longest_wait = enforced.iter().map(|charge| charge.policy.max_wait()).fold(terms.max_wait, Span::min);
     let may_book = enforced.len() == 1 && enforced.iter().all(|charge| books_ahead(charge));
     if place.at > now && !(may_book && place.at.since(now) <= longest_wait) {
-        let Place { at: retry_at, charge, limit } = place;
+        let BookingTime { at: retry_at, charge, limit } = place;
         let denied = Decision::new(now, TakeOutcome::Denied(Denial { retry_at, charge, limit }));
-        return Ok((with_readings(denied, charges, lines, terms), false));
+        return Ok((with_readings(denied, charges, accounts, terms), false));
     }
     let mut good_until = Timestamp::MAX;
     let mut would_deny = 0;
-    for (index, (charge, line)) in charges.iter().zip(&mut *lines).enumerate() {
+    for (index, (charge, account)) in charges.iter().zip(&mut *accounts).enumerate() {
         if !charge.policy.shadow() {
-            good_until = good_until.min(book(charge, line, terms, &place, now));
-        } else if shadow_grants(charge, line, now) {
-            book(charge, line, terms, &Place { at: now, charge: 0, limit: 0 }, now);
+            good_until = good_until.min(book(charge, account, terms, &place, now));
+        } else if shadow_grants(charge, account, now) {
+            book(charge, account, terms, &BookingTime { at: now, charge: 0, limit: 0 }, now);
         } else {
             would_deny |= 1 << index;
-            line.denied(&charge.policy);
+            account.denied(&charge.policy);
         }
     }
     let booking = Booking { permit: terms.permit, granted_at: now, at: place.at, good_until };
     let granted = Decision { would_deny, ..Decision::new(now, TakeOutcome::Granted(booking)) };
-    Ok((with_readings(granted, charges, lines, terms), true))
+    Ok((with_readings(granted, charges, accounts, terms), true))
 }
 
-fn with_readings(decision: Decision, charges: &[Charge], lines: &[Account], terms: &Terms) -> Decision {
+fn with_readings(decision: Decision, charges: &[Charge], accounts: &[Account], terms: &Terms) -> Decision {
     let now = decision.now;
-    let charges = if terms.readings { read_all(charges, lines, now) } else { SmallVec::new() };
+    let charges = if terms.readings { read_all(charges, accounts, now) } else { SmallVec::new() };
     Decision { charges, ..decision }
 }
 
-/// A moment, and the limit that had to be waited for.
-struct Place {
+/// The time of a booking, and the limit that delayed it.
+struct BookingTime {
     at: Timestamp,
     charge: usize,
     limit: usize,
 }
 
-/// The earliest moment that suits all limits of the enforced charges, not before any of their frontiers.
+/// The earliest time that fits all limits of the enforced charges, not before any of their frontiers.
 ///
-/// Rounds, because the moment that one limit wants can lie in the edge of another.
-fn find_place(charges: &[Charge], lines: &[Account], now: Timestamp) -> Place {
-    let mut place = Place { at: now, charge: 0, limit: 0 };
+/// It repeats, because the time one limit needs can fall into the edge of another.
+fn find_booking(charges: &[Charge], accounts: &[Account], now: Timestamp) -> BookingTime {
+    let mut place = BookingTime { at: now, charge: 0, limit: 0 };
     let enforced =
-        || charges.iter().zip(lines).enumerate().filter(|(_, (charge, _))| !charge.policy.shadow());
-    for (index, (charge, line)) in enforced() {
+        || charges.iter().zip(accounts).enumerate().filter(|(_, (charge, _))| !charge.policy.shadow());
+    for (index, (charge, account)) in enforced() {
         let charged = charge.amounts().any(|(_, amount)| amount > 0);
-        if charged && line.frontier > place.at {
-            place = Place { at: line.frontier, charge: index, limit: line.frontier_limit };
+        if charged && account.frontier > place.at {
+            place = BookingTime { at: account.frontier, charge: index, limit: account.frontier_limit };
         }
     }
     loop {
         let before = place.at;
-        for (index, (charge, line)) in enforced() {
-            push_on(&mut place, index, charge, line);
+        for (index, (charge, account)) in enforced() {
+            delay_past(&mut place, index, charge, account);
         }
         if place.at == before {
             return place;
@@ -176,29 +176,35 @@ fn find_place(charges: &[Charge], lines: &[Account], now: Timestamp) -> Place {
     }
 }
 
-fn push_on(place: &mut Place, party_index: usize, charge: &Charge, line: &Account) {
+fn delay_past(place: &mut BookingTime, charge_index: usize, charge: &Charge, account: &Account) {
     for (limit_index, (limit, amount)) in charge.amounts().enumerate() {
         if amount == 0 {
             continue;
         }
-        let at = line.log(limit).earliest(limit, amount, place.at, charge.policy.edge());
+        let at = account.log(limit).earliest(limit, amount, place.at, charge.policy.edge());
         if at > place.at {
-            *place = Place { at, charge: party_index, limit: limit_index };
+            *place = BookingTime { at, charge: charge_index, limit: limit_index };
         }
     }
 }
 
-/// Books the charge's cost at the place: now, or ahead, and then remembered for one undo.
-fn book(charge: &Charge, line: &mut Account, terms: &Terms, place: &Place, now: Timestamp) -> Timestamp {
+/// Books the charge's cost now or ahead. A booking ahead is remembered for one undo.
+fn book(
+    charge: &Charge,
+    account: &mut Account,
+    terms: &Terms,
+    place: &BookingTime,
+    now: Timestamp,
+) -> Timestamp {
     let at = place.at;
     let ahead = at > now;
-    let (frontier, frontier_limit) = (line.frontier, line.frontier_limit);
+    let (frontier, frontier_limit) = (account.frontier, account.frontier_limit);
     let mut good_until = Timestamp::MAX;
     for (limit, amount) in charge.amounts() {
         if amount == 0 {
             continue;
         }
-        let log = line.log_mut(limit);
+        let log = account.log_mut(limit);
         match limit.algorithm() {
             Algorithm::Concurrency { expires } => log.slots.push((terms.permit, at.plus(*expires))),
             Algorithm::Window(_)
@@ -212,31 +218,35 @@ fn book(charge: &Charge, line: &mut Account, terms: &Terms, place: &Place, now: 
         }
         good_until = good_until.min(log.good_until(limit, at, charge.policy.edge()));
     }
-    line.undo = None;
+    account.undo = None;
     if ahead {
-        line.undo = Some(Undo { permit: terms.permit, frontier, frontier_limit });
-        (line.frontier, line.frontier_limit) = (at, place.limit);
+        account.undo = Some(Undo { permit: terms.permit, frontier, frontier_limit });
+        (account.frontier, account.frontier_limit) = (at, place.limit);
     }
-    line.bring_along(&charge.policy, now, Some(terms.permit));
+    account.record_change(&charge.policy, now, Some(terms.permit));
     good_until
 }
 
-/// A shadow is judged by itself, now.
-fn shadow_grants(charge: &Charge, line: &Account, now: Timestamp) -> bool {
+/// Decides a shadow policy by itself, now.
+fn shadow_grants(charge: &Charge, account: &Account, now: Timestamp) -> bool {
     if refuse_above_limit(charge).is_err() {
         return false;
     }
-    let mut place = Place { at: now.max(line.frontier), charge: 0, limit: 0 };
-    push_on(&mut place, 0, charge, line);
+    let mut place = BookingTime { at: now.max(account.frontier), charge: 0, limit: 0 };
+    delay_past(&mut place, 0, charge, account);
     place.at <= now
 }
 
-/// What every limit shows now, or at the frontier if that lies ahead.
-pub(super) fn read_all(charges: &[Charge], lines: &[Account], now: Timestamp) -> SmallVec<[ChargeStatus; 1]> {
-    let status = |(charge, line): (&Charge, &Account)| {
-        let as_of = now.max(line.as_of());
+/// A reading of every limit: now, or at the frontier if that is later.
+pub(super) fn read_all(
+    charges: &[Charge],
+    accounts: &[Account],
+    now: Timestamp,
+) -> SmallVec<[ChargeStatus; 1]> {
+    let status = |(charge, account): (&Charge, &Account)| {
+        let as_of = now.max(account.as_of());
         let read = |limit: &Limit| {
-            let log = line.log(limit);
+            let log = account.log(limit);
             let (capacity, used) = (limit.capacity(), log.used(limit, as_of));
             let remaining = capacity.saturating_sub(used);
             Reading { capacity, used, remaining, resets_at: log.resets_at(limit, as_of), as_of }
@@ -244,7 +254,7 @@ pub(super) fn read_all(charges: &[Charge], lines: &[Account], now: Timestamp) ->
         let readings = charge.policy.limits().iter().map(read).collect();
         ChargeStatus { policy: charge.policy.clone(), readings }
     };
-    charges.iter().zip(lines).map(status).collect()
+    charges.iter().zip(accounts).map(status).collect()
 }
 
 fn refuse_above_limit(charge: &Charge) -> Result<(), Refusal> {
@@ -268,18 +278,18 @@ fn books_ahead(charge: &Charge) -> bool {
     })
 }
 
-/// What is asked, whatever the order of the charges.
+/// The charges in a fixed order.
 fn asked(charges: &[Charge]) -> Vec<Asked> {
-    let of_party = |charge: &Charge| {
+    let of_charge = |charge: &Charge| {
         let amounts = charge.amounts().map(|(limit, amount)| (limit.identity(), amount)).collect();
         (charge.policy.name().to_string(), charge.subject.to_string(), amounts)
     };
-    let mut asked: Vec<Asked> = charges.iter().map(of_party).collect();
+    let mut asked: Vec<Asked> = charges.iter().map(of_charge).collect();
     asked.sort();
     asked
 }
 
-/// The charge whose line remembers what belongs to all of them.
+/// The charge whose account remembers the ids and refunds of the operation.
 pub(super) fn first_in_key_order(charges: &[Charge]) -> usize {
     (0..charges.len()).min_by_key(|index| charges[*index].key()).unwrap_or(0)
 }

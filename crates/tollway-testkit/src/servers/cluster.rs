@@ -1,4 +1,4 @@
-//! A Redis cluster of a test's own.
+//! A Redis cluster that a test starts.
 
 use std::sync::OnceLock;
 
@@ -21,7 +21,7 @@ impl RedisCluster {
             let first = (index * SLOTS / masters).to_string();
             let last = ((index + 1) * SLOTS / masters - 1).to_string();
             node.expect_ok(&["CLUSTER", "ADDSLOTSRANGE", &first, &last]);
-            // Nodes that meet with the same epoch quarrel about it for a while.
+            // Nodes that meet with the same epoch need a while to resolve the conflict.
             node.expect_ok(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
         }
         for (node, bus) in &nodes[1..] {
@@ -33,7 +33,7 @@ impl RedisCluster {
         cluster
     }
 
-    /// The one of three masters that all tests of this process may share, for those that leave it as they found it.
+    /// A cluster of three masters shared by all tests of this process. Tests must leave it unchanged.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<RedisCluster> = OnceLock::new();
         SHARED.get_or_init(|| Self::start(3))
@@ -44,7 +44,7 @@ impl RedisCluster {
         &self.nodes
     }
 
-    /// How a client is told of each node.
+    /// The URL of each node.
     pub fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(RedisServer::url).collect()
     }
@@ -70,7 +70,7 @@ impl RedisCluster {
     }
 }
 
-/// A node that knows nobody, and the port that others meet it on.
+/// A node that has not joined a cluster, and its cluster bus port.
 fn start_node() -> (RedisServer, String) {
     let bus = free_port().to_string();
     let node = RedisServer::start_with(&["--cluster-enabled", "yes", "--cluster-port", &bus]);

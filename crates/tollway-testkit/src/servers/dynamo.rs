@@ -35,7 +35,7 @@ impl DynamoServer {
         }
     }
 
-    /// The one that all tests of this process may share, for those that leave it as they found it.
+    /// A server shared by all tests of this process. Tests must leave it unchanged.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<DynamoServer> = OnceLock::new();
         SHARED.get_or_init(Self::start)
@@ -46,7 +46,7 @@ impl DynamoServer {
         self.addr
     }
 
-    /// How a store is told of a table here, which is made when it is first used.
+    /// The URL of a store with this table, which is created at its first use.
     pub fn url(&self, table: &str) -> String {
         Self::url_through(self.addr, table)
     }
@@ -74,14 +74,14 @@ impl DynamoServer {
         self.ask("PutItem", &json!({ "TableName": table, "Item": item }));
     }
 
-    /// Deletes all items of a table whose key is `key`, as somebody might by hand.
+    /// Deletes all items of a table whose key is `key`, as an operator might.
     pub fn delete_all(&self, table: &str) {
         for item in self.items(table) {
             self.ask("DeleteItem", &json!({ "TableName": table, "Key": { "key": item["key"] } }));
         }
     }
 
-    /// Asks for anything, by no way that a store goes.
+    /// Sends any request, without the code of the store.
     pub fn ask(&self, action: &str, request: &Value) -> Value {
         let body = request.to_string().into_bytes();
         let head = format!(

@@ -15,13 +15,13 @@ use super::program;
 use super::start::{self, Recipe};
 use crate::http::Message;
 
-/// Names the folder of `DynamoDBLocal.jar`; whoever sets it wants DynamoDB Local.
+/// The folder of `DynamoDBLocal.jar`; if it is set, tests use DynamoDB Local.
 const FOLDER: &str = "TOLLWAY_DYNAMODB_LOCAL";
 
-/// Whoever is silent for so long while it starts is another, or is asked again.
+/// The timeout of one probe while the server starts.
 const STARTS_WITHIN: Duration = Duration::from_millis(500);
 
-/// Many may run at once, and Java takes a quarter of the machine for each unless it is told.
+/// Several may run at once, and Java takes a quarter of the memory for each by default.
 const MEMORY: &str = "-Xmx512m";
 
 /// A running DynamoDB Local that keeps nothing on disk. It has no option to listen on loopback only.
@@ -60,7 +60,7 @@ impl DynamoLocal {
     }
 }
 
-/// What one start is known by: its port may have become another's.
+/// A mark that identifies one start: another process may have taken its port.
 fn mark() -> String {
     static STARTED: AtomicU32 = AtomicU32::new(0);
     format!("tollway-{}-{}", process::id(), STARTED.fetch_add(1, Ordering::Relaxed))
@@ -76,7 +76,7 @@ fn launch(java: &Path, jar: &Path, mark: &str, port: u16) -> Launch {
     Launch { program: java.to_owned(), args, user: None, ending: Ending::Kill }
 }
 
-/// Whether who answers there was started with this mark: it allows pages from there, and says so.
+/// Whether the server on this port was started with this mark: it returns it as an allowed origin.
 fn is_marked(port: u16, mark: &str) -> io::Result<bool> {
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(STARTS_WITHIN))?;

@@ -8,14 +8,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::patience::PATIENCE;
 use super::until;
 
-/// Sends a signal. A process that has ended meanwhile is no mistake.
+/// Sends a signal. It is no error if the process has ended.
 pub(super) fn send(pid: u32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid as i32) {
         let _ = kill_process(pid, signal);
     }
 }
 
-/// Stops the process and its children, and tells who was stopped: the process first.
+/// Stops the process and its children. Returns the stopped processes, the parent first.
 pub(super) fn stop(pid: u32) -> Vec<u32> {
     stop_one(pid);
     // A stopped parent has no more children, so that none is missed.
@@ -44,7 +44,7 @@ fn wait_for_state(pid: u32, states: &str) {
     until(PATIENCE, is_there).expect("a process does what signals tell it to");
 }
 
-/// Who has this parent. Where there is no `/proc`, nobody is found.
+/// The children of a process; empty without `/proc`.
 fn children(parent: u32) -> Vec<u32> {
     let entries = Path::new("/proc").read_dir().into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -1,4 +1,4 @@
-//! What a server said, for the reader of a failed test.
+//! The log of a server, for the reader of a failed test.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ impl Log {
         fs::metadata(&self.0).map_or(0, |file| file.len() as usize)
     }
 
-    /// What was said after the first `skip` bytes.
+    /// The log after the first `skip` bytes.
     pub(super) fn text_after(&self, skip: usize) -> String {
         let bytes = fs::read(&self.0).unwrap_or_default();
         String::from_utf8_lossy(bytes.get(skip..).unwrap_or_default()).into_owned()

@@ -1,4 +1,4 @@
-//! A stand-in for AWS of a test's own: ministack, which answers as Systems Manager and DynamoDB do.
+//! An AWS emulator that a test starts: ministack, with Systems Manager and DynamoDB.
 
 use std::env;
 use std::io::{self, Read, Write};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::process::{Ending, Launch, Process};
 use super::start::{self, Recipe};
 
-/// Whoever is silent for so long while it starts is another, or is asked again.
+/// The timeout of one probe while the server starts.
 const STARTS_WITHIN: Duration = Duration::from_millis(500);
 
 /// Says what runs and how; the body is a few kilobytes.
@@ -36,7 +36,7 @@ impl Ministack {
         Self { process: Mutex::new(process), port, folder }
     }
 
-    /// The one that all tests of this process may share, for those that leave it as they found it.
+    /// A server shared by all tests of this process. Tests must leave it unchanged.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Ministack> = OnceLock::new();
         SHARED.get_or_init(Self::start)
@@ -47,7 +47,7 @@ impl Ministack {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// How clients of AWS are told of it, in place of AWS's own.
+    /// The endpoint for AWS clients.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.addr())
     }
@@ -57,7 +57,7 @@ impl Ministack {
         self.process().pause();
     }
 
-    /// Lets it go on.
+    /// Resumes it.
     pub fn resume(&self) {
         self.process().resume();
     }
@@ -95,7 +95,7 @@ pub fn python_tool(name: &str) -> PathBuf {
     })
 }
 
-/// Each start has a mark of its own, by which its answers are known: its port may have become another's.
+/// Each start has its own mark, which its answers contain: another process may have taken the port.
 fn with_recipe<T>(folder: &TempDir, go: impl FnOnce(&Recipe) -> T) -> T {
     static STARTED: AtomicU32 = AtomicU32::new(0);
     let mark = format!("tollway-{}-{}", process::id(), STARTED.fetch_add(1, Ordering::Relaxed));

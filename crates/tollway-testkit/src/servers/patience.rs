@@ -1,4 +1,4 @@
-//! Waiting for another process, with an end.
+//! Waiting for another process, with a timeout.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// How long a server may take to start or to stop.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Asks again and again until there is something, for `limit` at most.
+/// Polls until there is a value, for `limit` at most.
 #[allow(clippy::disallowed_methods, reason = "another process keeps the machine's time, not a test's")]
 pub(crate) fn until<T>(limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let end = Instant::now() + limit;

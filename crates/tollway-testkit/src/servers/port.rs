@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FIRST: u32 = 10_000;
 const COUNT: u32 = 22_000;
 
-/// How many this process has asked for.
+/// How many ports this process has used.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
-/// A loopback port that nobody listens on, and that this process has not been given before.
+/// A free loopback port that this process has not used before.
 pub(crate) fn free_port() -> u16 {
     // Processes of one test run have neighbouring ids: each begins somewhere else.
     let begin = process::id().wrapping_mul(7_919);

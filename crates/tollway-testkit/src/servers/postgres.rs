@@ -1,4 +1,4 @@
-//! A Postgres server of a test's own.
+//! A Postgres server that a test starts.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,7 +15,7 @@ use super::process::{Ending, Launch, Process};
 use super::program;
 use super::start::{self, Recipe};
 
-/// A running Postgres with one empty database, that trusts everybody on loopback and does not wait for its disk.
+/// A running Postgres with one empty database. It trusts all loopback connections and does not wait for its disk.
 pub struct PostgresServer {
     // Before the folder: the server ends, then its folder goes.
     process: Mutex<Process>,
@@ -41,7 +41,7 @@ impl PostgresServer {
         Self { process: Mutex::new(process), programs, port, options, folder }
     }
 
-    /// The one that all tests of this process may share, for those that leave it as they found it.
+    /// A server shared by all tests of this process. Tests must leave it unchanged.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<PostgresServer> = OnceLock::new();
         SHARED.get_or_init(Self::start)
@@ -57,7 +57,7 @@ impl PostgresServer {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// How a client is told of it.
+    /// Its URL.
     pub fn url(&self) -> String {
         format!("postgres://postgres@{}/postgres", self.addr())
     }
@@ -81,7 +81,7 @@ impl PostgresServer {
         self.folder.path()
     }
 
-    /// What it said so far.
+    /// Its log so far.
     pub fn log(&self) -> String {
         Log::in_folder(self.folder.path()).text_after(0)
     }
@@ -91,7 +91,7 @@ impl PostgresServer {
         self.process().pause();
     }
 
-    /// Lets them go on.
+    /// Resumes them.
     pub fn resume(&self) {
         self.process().resume();
     }
@@ -212,7 +212,7 @@ fn with_recipe<T>(
 
 fn launch(programs: &Programs, options: &[String], folder: &Path, port: u16) -> Launch {
     let port = format!("port={port}");
-    // Shared memory as files in the folder goes with the folder, whoever was killed.
+    // Shared memory in files is removed with the folder, also after a kill.
     let ours = [
         &port,
         "listen_addresses=127.0.0.1",

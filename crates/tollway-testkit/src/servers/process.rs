@@ -13,16 +13,16 @@ use super::patience::PATIENCE;
 use super::until;
 use super::watcher::Watcher;
 
-/// Waits for a word and becomes the program: nobody has to be ended whom the watcher has not been told of.
+/// Waits for input before it executes the program, so that the watcher knows the process before it starts.
 const GATE: &str = r#"read -r go && exec "$@" </dev/null"#;
 
 /// What to run, and how to end it.
 pub(super) struct Launch {
     /// The program.
     pub(super) program: PathBuf,
-    /// What it is told.
+    /// Its arguments.
     pub(super) args: Vec<String>,
-    /// Who runs it (user and group), if not who runs the test.
+    /// The user and group to run it as, if not those of the test.
     pub(super) user: Option<(u32, u32)>,
     /// The signal that ends it without leaving anything behind.
     pub(super) ending: Ending,
@@ -74,7 +74,7 @@ impl Process {
         Self { child, watcher, ending: launch.ending, stopped: Vec::new() }
     }
 
-    /// Its number in the system.
+    /// Its pid.
     pub(super) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -84,7 +84,7 @@ impl Process {
         self.child.try_wait().expect("a child of this process").is_some()
     }
 
-    /// Waits for its end. Its number may soon be another's, so nobody is watched any more.
+    /// Waits for its end. Its pid may be reused, so the watcher forgets it.
     pub(super) fn wait_for_end(&mut self) {
         until(PATIENCE, || self.has_ended().then_some(())).expect("the server stops when it is told to");
         self.stopped.clear();
@@ -98,7 +98,7 @@ impl Process {
         self.watcher.watch(&self.stopped);
     }
 
-    /// Lets it go on, children first.
+    /// Resumes it, children first.
     pub(super) fn resume(&mut self) {
         assert!(!self.has_ended(), "a server that has ended cannot go on");
         for pid in self.stopped.drain(..).rev() {

@@ -1,4 +1,4 @@
-//! A Redis server of a test's own.
+//! A Redis server that a test starts.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,13 +14,13 @@ use super::program;
 use super::resp;
 use super::start::{self, Recipe};
 
-/// A server that runs answers within this, however busy the machine.
+/// The timeout for an answer of a running server on a busy machine.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Whoever is silent for so long while a server starts is another, or is asked again.
+/// The timeout of one probe while a server starts.
 const STARTS_WITHIN: Duration = Duration::from_millis(500);
 
-/// A running Redis that keeps nothing on disk unless it is told to.
+/// A running Redis, by default without persistence.
 pub struct RedisServer {
     // Before the folder: the server ends, then its folder goes.
     process: Mutex<Process>,
@@ -41,7 +41,7 @@ impl RedisServer {
         Self::start_program(program::find_or_say("redis-server", &[], "redis-server"), options)
     }
 
-    /// The one that all tests of this process may share, for those that leave it as they found it.
+    /// A server shared by all tests of this process. Tests must leave it unchanged.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<RedisServer> = OnceLock::new();
         SHARED.get_or_init(Self::start)
@@ -64,7 +64,7 @@ impl RedisServer {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// How a client is told of it.
+    /// Its URL.
     pub fn url(&self) -> String {
         match password(&self.options) {
             Some(password) => format!("redis://:{password}@{}", self.addr()),
@@ -83,7 +83,7 @@ impl RedisServer {
             .unwrap_or_else(|error| panic!("Redis did not answer {words:?}: {error}\n{}", self.log()))
     }
 
-    /// Has it do something that it agrees to.
+    /// Runs a command that must succeed.
     pub(super) fn expect_ok(&self, words: &[&str]) {
         assert_eq!(self.command(words), "OK", "the answer to {words:?}");
     }
@@ -93,7 +93,7 @@ impl RedisServer {
         self.folder.path()
     }
 
-    /// What it said so far.
+    /// Its log so far.
     pub fn log(&self) -> String {
         Log::in_folder(self.folder.path()).text_after(0)
     }
@@ -103,7 +103,7 @@ impl RedisServer {
         self.process().pause();
     }
 
-    /// Lets it go on.
+    /// Resumes it.
     pub fn resume(&self) {
         self.process().resume();
     }
@@ -155,7 +155,7 @@ fn with_recipe<T>(program: &Path, options: &[String], folder: &Path, go: impl Fn
 }
 
 fn launch(program: &Path, options: &[String], folder: &Path, port: u16) -> Launch {
-    // What it is told while it runs, by sentinels or to be one, it writes down here and finds again.
+    // Redis stores config changes at run time here, such as those of sentinels, and reads them after a restart.
     let notes = folder.join("redis.conf");
     File::options().create(true).append(true).open(&notes).expect("a file in a folder of our own");
     let [folder, notes] = [folder, &notes].map(|path| path.to_str().expect("a folder with a readable name"));
@@ -166,7 +166,7 @@ fn launch(program: &Path, options: &[String], folder: &Path, port: u16) -> Launc
     Launch { program: program.to_owned(), args, user: None, ending: Ending::Kill }
 }
 
-/// Whether it is this process that answers, and has read its data: the port may have become another's.
+/// Whether this process answers and has loaded its data: another process may have taken the port.
 fn answers(port: u16, password: Option<&str>, pid: u32) -> bool {
     let ask = |words: &[&str]| resp::ask(port, password, words, STARTS_WITHIN).unwrap_or_default();
     ask(&["PING"]) == "PONG" && ask(&["INFO", "server"]).contains(&format!("process_id:{pid}\r\n"))
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_anothers_is_noticed_also_if_the_other_is_a_redis() {
+    fn port_taken_by_another_redis_is_detected() {
         let other = RedisServer::start();
         assert!(!starts_on(other.port()));
         let stranger = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,10 +1,10 @@
-//! A Redis that is watched over by sentinels, of a test's own.
+//! A Redis with sentinels that a test starts.
 
 use super::patience::PATIENCE;
 use super::{RedisServer, until};
 
-/// When the sentinels think that a master is gone, in milliseconds: on a busy machine one that lives may be silent for a
-/// second, and is not to be replaced by a server that has just started and knows nothing.
+/// After how many milliseconds the sentinels consider a master down. On a busy machine a live one may not answer for a
+/// second, and must not be replaced by an empty server.
 const GONE_AFTER_MS: &str = "60000";
 
 /// The same while a test has taken the master away.
@@ -36,7 +36,7 @@ impl RedisSentinel {
         group
     }
 
-    /// The servers, whoever is the master.
+    /// The servers: the master and the replica.
     pub fn servers(&self) -> &[RedisServer] {
         &self.servers
     }
@@ -46,7 +46,7 @@ impl RedisSentinel {
         &self.sentinels
     }
 
-    /// Which server is the master, by the word of the first sentinel.
+    /// The current master, according to the first sentinel.
     pub fn master(&self) -> &RedisServer {
         let answer = self.sentinels[0].command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", Self::NAME]);
         let is_master = |server: &&RedisServer| answer.ends_with(&format!("\n{}", server.port()));
@@ -83,7 +83,7 @@ impl RedisSentinel {
                 .iter()
                 .all(|line| master.contains(line))
         };
-        // By the replica's word: its master calls it online before it has loaded what it was sent.
+        // Asks the replica: its master reports it online before it has loaded the data.
         let follows = || {
             let master = self.master().port();
             let followed = format!("slave\n127.0.0.1\n{master}\nconnected\n");

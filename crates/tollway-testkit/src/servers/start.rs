@@ -1,4 +1,4 @@
-//! From a program to a server that answers.
+//! Starts a program and waits until the server answers.
 
 use std::path::Path;
 use std::thread;
@@ -9,16 +9,16 @@ use super::patience::PATIENCE;
 use super::process::{Launch, Process};
 use super::{free_port, until};
 
-/// How many ports that another process was faster to take are too many.
+/// The most ports to try.
 const ATTEMPTS: u32 = 20;
 
-/// What differs between servers.
+/// How to start one kind of server.
 pub(super) struct Recipe<'a> {
     /// Where it keeps its files.
     pub(super) folder: &'a Path,
     /// How it is started on a port.
     pub(super) launch: &'a dyn Fn(u16) -> Launch,
-    /// Whether the process of this number, and no other, answers on this port.
+    /// Whether the process with this pid, and no other, answers on this port.
     pub(super) answers: &'a dyn Fn(u16, u32) -> bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn anywhere(recipe: &Recipe) -> (u16, Process) {
     panic!("{ATTEMPTS} ports that were free were taken before the server came:\n{}", log(recipe));
 }
 
-/// Starts it on this port, where it has been before.
+/// Starts it on the port it had before.
 pub(super) fn again(recipe: &Recipe, port: u16) -> Process {
     for _ in 0..ATTEMPTS {
         if let Some(process) = attempt(recipe, port) {
@@ -44,7 +44,7 @@ pub(super) fn again(recipe: &Recipe, port: u16) -> Process {
     panic!("another process has taken port {port} of a server that was down:\n{}", log(recipe));
 }
 
-/// Nothing if the port is another's.
+/// `None` if another process has the port.
 pub(super) fn attempt(recipe: &Recipe, port: u16) -> Option<Process> {
     let said_before = Log::in_folder(recipe.folder).length();
     let mut process = Process::spawn((recipe.launch)(port), recipe.folder);

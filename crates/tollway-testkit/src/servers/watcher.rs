@@ -1,14 +1,14 @@
 //! Ends a server whose test process ended first.
 //!
-//! Statics are not dropped, and a killed process drops nothing. What always happens is that the system closes its files:
-//! so a shell waits at the other end of a pipe, and ends the server when the pipe ends.
+//! Statics are not dropped, and a killed process drops nothing. But the system always closes its files: a shell waits at
+//! the other end of a pipe, and ends the server when the pipe closes.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Each line replaces the processes to end. A stopped process hears of it only when it goes on.
+/// Each line replaces the list of processes to end. A stopped process must be resumed to receive the signal.
 const SCRIPT: &str = r#"
 while read -r line; do pids=$line; done
 if [ -n "$pids" ]; then
@@ -27,12 +27,12 @@ rm -rf -- "$2"
 pub(super) struct Watcher(Child);
 
 impl Watcher {
-    /// Ends, by this signal, what it will be told of, and removes the folder.
+    /// A watcher that ends the watched processes with this signal, and removes the folder.
     pub(super) fn new(signal: &str, folder: &Path) -> Self {
         let mut shell = Command::new("sh");
         shell.args(["-c", SCRIPT, "watcher", signal]).arg(folder);
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // In a group of its own, what is typed at the terminal or sent to the test's group does not reach it.
+        // Its own process group, so that Ctrl-C and signals to the test's group do not reach it.
         shell.process_group(0).current_dir("/");
         Self(shell.spawn().expect("a shell to watch over the server"))
     }
@@ -46,7 +46,7 @@ impl Watcher {
 }
 
 impl Drop for Watcher {
-    /// The server has ended; its number may soon be another's, so the watcher must not act on it.
+    /// The server has ended. Its pid may be reused, so the watcher must not signal it.
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

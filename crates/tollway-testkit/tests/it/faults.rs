@@ -13,11 +13,11 @@ use std::time::Duration;
 use tollway_testkit::faults::{Fault, FaultProxy, Way};
 use tollway_testkit::servers::RedisServer;
 
-/// Longer than any test: who waits for it waits for ever.
+/// Longer than any test.
 const NEVER: Duration = Duration::from_secs(3_600);
 
 #[test]
-fn without_a_fault_everything_comes_through() {
+fn bytes_pass_unchanged_without_a_fault() {
     let echo = Echo::start();
     let proxy = FaultProxy::to(echo.addr);
     let mut client = connect(&proxy);
@@ -37,7 +37,7 @@ fn without_a_fault_everything_comes_through() {
 }
 
 #[test]
-fn the_end_of_one_way_is_not_the_end_of_the_other() {
+fn half_close_keeps_the_other_direction_open() {
     let echo = Echo::start();
     let proxy = FaultProxy::to(echo.addr);
     let mut client = connect(&proxy);
@@ -49,7 +49,7 @@ fn the_end_of_one_way_is_not_the_end_of_the_other() {
 }
 
 #[test]
-fn latency_keeps_bytes_back_until_it_is_cleared() {
+fn latency_delays_bytes_until_cleared() {
     let echo = Echo::start();
     let proxy = FaultProxy::to(echo.addr);
     let mut client = connect(&proxy);
@@ -76,7 +76,7 @@ fn latency_counts_each_way() {
 }
 
 #[test]
-fn a_black_hole_takes_connections_and_swallows_bytes() {
+fn black_hole_accepts_connections_and_drops_bytes() {
     let echo = Echo::start();
     let proxy = FaultProxy::to(echo.addr);
     let mut before = connect(&proxy);
@@ -84,22 +84,22 @@ fn a_black_hole_takes_connections_and_swallows_bytes() {
     proxy.set(Fault::Blackhole);
     let mut during = connect(&proxy);
     for client in [&mut before, &mut during] {
-        client.write_all(b"anybody?").unwrap();
+        client.write_all(b"delayed!").unwrap();
         expect_silence(client);
     }
     assert_eq!(echo.received(), 5);
     proxy.clear();
-    hear(&mut before, b"anybody?");
-    hear(&mut during, b"anybody?");
+    hear(&mut before, b"delayed!");
+    hear(&mut during, b"delayed!");
 }
 
 #[test]
-fn refused_are_only_the_new() {
+fn refuse_affects_only_new_connections() {
     let echo = Echo::start();
     let proxy = FaultProxy::to(echo.addr);
     let mut before = connect(&proxy);
     proxy.set(Fault::Refuse);
-    let refused = TcpStream::connect(proxy.addr()).expect_err("nobody listens");
+    let refused = TcpStream::connect(proxy.addr()).expect_err("the port is closed");
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     say(&mut before, b"still here");
     proxy.clear();
@@ -108,7 +108,7 @@ fn refused_are_only_the_new() {
 }
 
 #[test]
-fn a_reset_ends_the_old_and_the_new() {
+fn reset_affects_open_and_new_connections() {
     let echo = Echo::start();
     let proxy = FaultProxy::to(echo.addr);
     let mut before = connect(&proxy);
@@ -122,7 +122,7 @@ fn a_reset_ends_the_old_and_the_new() {
 }
 
 #[test]
-fn half_open_is_heard_and_does_not_hear() {
+fn half_open_drops_only_replies() {
     let echo = Echo::start();
     let proxy = FaultProxy::to(echo.addr);
     let mut client = connect(&proxy);
@@ -135,7 +135,7 @@ fn half_open_is_heard_and_does_not_hear() {
 }
 
 #[test]
-fn slow_bytes_come_one_after_the_other() {
+fn slow_limits_the_byte_rate() {
     let echo = Echo::start();
     let proxy = FaultProxy::to(echo.addr);
     let mut client = connect(&proxy);
@@ -152,7 +152,7 @@ fn slow_bytes_come_one_after_the_other() {
 }
 
 #[test]
-fn a_cut_lets_so_many_bytes_through() {
+fn cut_closes_after_the_given_bytes() {
     let echo = Echo::start();
     let proxy = FaultProxy::to(echo.addr);
     let mut before = connect(&proxy);
@@ -173,7 +173,7 @@ fn a_cut_lets_so_many_bytes_through() {
 }
 
 #[test]
-fn a_lost_reply_is_one_to_a_request_that_arrived() {
+fn lost_reply_follows_an_applied_request() {
     let echo = Echo::start();
     let proxy = FaultProxy::to(echo.addr);
     let mut clients = [connect(&proxy), connect(&proxy), connect(&proxy)];
@@ -199,15 +199,15 @@ fn a_lost_reply_is_one_to_a_request_that_arrived() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_a_reset() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let proxy = FaultProxy::to(nobody);
+fn unreachable_server_resets_the_connection() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let proxy = FaultProxy::to(closed);
     expect_reset(&mut connect(&proxy));
     assert_eq!(proxy.counts().not_connected, 1);
 }
 
 #[test]
-fn a_dropped_proxy_leaves_nothing() {
+fn dropped_proxy_leaves_no_threads() {
     let echo = Echo::start();
     for fault in [None, Some(Fault::Blackhole), Some(Fault::Latency { fixed: NEVER, jitter: NEVER })] {
         let proxy = FaultProxy::to(echo.addr);
@@ -219,12 +219,12 @@ fn a_dropped_proxy_leaves_nothing() {
         drop(proxy);
         assert_eq!(threads_named(&format!("fault-{}", addr.port())), 0);
         expect_end(&mut client);
-        TcpStream::connect(addr).expect_err("nobody listens any more");
+        TcpStream::connect(addr).expect_err("the port is closed");
     }
 }
 
 #[test]
-fn redis_did_what_it_was_asked_although_its_reply_was_lost() {
+fn command_with_a_lost_reply_is_applied() {
     let redis = RedisServer::start();
     let proxy = FaultProxy::to(redis.addr());
     let mut client = connect(&proxy);

@@ -1,4 +1,4 @@
-//! The suite is itself tested: each planted bug must make it fail.
+//! Tests of the suite itself: each planted bug must make it fail.
 
 // A test fails by panicking, also in its helpers.
 #![allow(clippy::expect_used)]
@@ -14,12 +14,12 @@ fn rig(bug: Bug) -> impl Rig {
     ManualRig::new(move |clock: Arc<dyn Clock>| PlantedStore::new(bug, clock))
 }
 
-/// By the scenarios, which say it best.
+/// Caught by the scenarios.
 fn caught_by_scenarios(bug: Bug) -> Failure {
     scenarios(&rig(bug)).expect_err("no scenario noticed the bug")
 }
 
-/// By the sequences alone, so that no scenario need have thought of it.
+/// Caught by the random sequences alone.
 fn caught_by_sequences(bug: Bug) -> Failure {
     sequences(&rig(bug), 1, 500).expect_err("no sequence noticed the bug")
 }
@@ -28,7 +28,7 @@ fn caught_by_sequences(bug: Bug) -> Failure {
 /// can tell: every scenario and every sequence is right with this bug.
 #[test]
 fn check_then_add_is_caught_by_threads() {
-    let failure = rounds(&rig(Bug::CheckThenAdd), 200).expect_err("nobody noticed check-then-add");
+    let failure = rounds(&rig(Bug::CheckThenAdd), 200).expect_err("check-then-add is caught");
     assert!(failure.message.contains("A-"), "{failure}");
 }
 
@@ -39,7 +39,7 @@ fn a_cost_that_wraps_is_caught() {
 }
 
 #[test]
-fn a_line_forgotten_too_early_is_caught() {
+fn account_expiring_too_early_is_caught() {
     caught_by_scenarios(Bug::LostExpiry);
     caught_by_sequences(Bug::LostExpiry);
 }
@@ -65,9 +65,9 @@ fn a_grant_a_microsecond_early_is_caught() {
     caught_by_sequences(Bug::EarlyGrant);
 }
 
-/// A failure can be read: which sequence, what was done, what was answered and what was right.
+/// A failure names the sequence, the operations, the answer and the expected answer.
 #[test]
-fn a_failure_tells_its_story() {
+fn failure_lists_the_sequence_and_the_difference() {
     let failure = caught_by_sequences(Bug::DoubleCharge);
     assert!(failure.scenario.contains("seed"), "{failure}");
     for part in ["left the store, right the model", "take", "left: ", "right: "] {

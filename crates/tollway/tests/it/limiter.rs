@@ -204,7 +204,7 @@ async fn a_wrong_take_is_an_error_at_once_and_changes_no_meter() {
         (take().id(""), "the id is empty"),
         (take().id(&"i".repeat(129)), "the id has 129 bytes"),
         (take().id("a\0"), "the id contains '\\0'"),
-        (take().and("gemini"), "stands twice in one take"),
+        (take().and("gemini"), "appears twice in one take"),
         // Of several mistakes at least one is told.
         (take().subject("a\0b").cost("tokns", 1).id(""), ""),
     ];

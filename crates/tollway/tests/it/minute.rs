@@ -11,7 +11,7 @@ use tollway::core::{Answer, Operation};
 use tollway::{Clock, Config, Limiter, Span, Store, Timestamp};
 use tollway_dynamodb::minute::{Layout, MinuteStore};
 use tollway_testkit::servers::{DynamoServer, python_tool};
-use tollway_testkit::{ManualClock, heed_every_line};
+use tollway_testkit::{ManualClock, keep_callsites_enabled};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -21,7 +21,7 @@ const NOW: Timestamp = Timestamp::from_secs(1_739_961_020);
 
 /// Makes the table as the system has it that already runs, with boto3.
 fn make_table(server: &DynamoServer) {
-    heed_every_line();
+    keep_callsites_enabled();
     let mut python = Command::new(python_tool("python3"))
         .arg("-")
         .env("AWS_ENDPOINT_URL", format!("http://{}", server.addr()))

@@ -140,7 +140,7 @@ fn what_is_granted_while_the_debt_is_told_is_told_too() {
     store.gate.store(true, Ordering::SeqCst);
     away.store(false, Ordering::SeqCst);
     // The probe has been answered, and the debit is on its way.
-    assert!(wait_until(|| store.memory.stats().lines == 1));
+    assert!(wait_until(|| store.memory.stats().accounts == 1));
     assert_eq!(grants(&limiter, 10), 10);
     store.gate.store(false, Ordering::SeqCst);
     assert!(wait_until(|| limiter.store_status().degraded_since.is_none()));

@@ -57,7 +57,7 @@ impl Subscriber for Written {
 
 #[tokio::test]
 async fn a_take_is_one_span_with_the_policys_name() {
-    tollway_testkit::heed_every_line();
+    tollway_testkit::keep_callsites_enabled();
     let written = Written::default();
     let _guard = tracing::subscriber::set_default(written.clone());
     let limiter = Limiter::builder().policy("adobe", ["5 / day from first call"]).unwrap().build();
@@ -77,7 +77,7 @@ async fn a_store_that_fails_is_a_warning() {
             Answer::now(Err(tollway::StoreError { fault: Fault::Network, retry: Retry::Safe, message }))
         }
     }
-    tollway_testkit::heed_every_line();
+    tollway_testkit::keep_callsites_enabled();
     let written = Written::default();
     let _guard = tracing::subscriber::set_default(written.clone());
     let limiter = Limiter::builder().policy("adobe", ["50 / day"]).unwrap().store(Arc::new(Away)).build();

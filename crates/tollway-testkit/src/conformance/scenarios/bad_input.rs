@@ -1,4 +1,4 @@
-//! What cannot be is refused, and changes nothing.
+//! Invalid input is refused and changes nothing.
 
 use tollway_core::bounds::AMOUNT_MAX;
 use tollway_core::{CostError, Refusal, Span, Timestamp};
@@ -8,13 +8,13 @@ use crate::conformance::lab::{Lab, at, secs};
 super::list![
     a_cost_above_a_limit_is_refused_at_once,
     costs_that_would_wrap_are_refused,
-    a_cost_beyond_all_bounds_is_no_cost,
-    the_same_party_twice_is_refused,
-    too_many_parties_are_refused,
-    a_clock_that_goes_back_is_the_newest_it_was,
-    a_clock_that_goes_back_refills_nothing,
+    cost_beyond_the_bound_is_rejected,
+    same_charge_twice_is_refused,
+    too_many_charges_are_refused,
+    clock_going_back_uses_the_newest_reading,
+    clock_going_back_refills_nothing,
     the_largest_limits_do_not_overflow,
-    a_clock_near_the_end_of_time_still_answers,
+    clock_near_the_maximum_still_answers,
 ];
 
 fn a_cost_above_a_limit_is_refused_at_once(lab: &Lab<'_>) {
@@ -40,7 +40,7 @@ fn costs_that_would_wrap_are_refused(lab: &Lab<'_>) {
     }
 }
 
-fn a_cost_beyond_all_bounds_is_no_cost(lab: &Lab<'_>) {
+fn cost_beyond_the_bound_is_rejected(lab: &Lab<'_>) {
     let policy = lab.policy(["10 / minute"]);
     for amount in [u64::MAX, 1 << 63, AMOUNT_MAX + 1] {
         assert!(matches!(policy.cost([("requests", amount)]), Err(CostError::TooLarge { .. })));
@@ -49,14 +49,14 @@ fn a_cost_beyond_all_bounds_is_no_cost(lab: &Lab<'_>) {
     assert_eq!(lab.used(&policy), [0]);
 }
 
-fn the_same_party_twice_is_refused(lab: &Lab<'_>) {
+fn same_charge_twice_is_refused(lab: &Lab<'_>) {
     let policy = lab.policy(["10 / minute"]);
     let refusal = lab.ask(&policy).subject("a").and(&policy).subject("a").refused();
     assert!(matches!(refusal, Refusal::SameChargeTwice { .. }));
     assert_eq!(lab.used(&policy), [0]);
 }
 
-fn too_many_parties_are_refused(lab: &Lab<'_>) {
+fn too_many_charges_are_refused(lab: &Lab<'_>) {
     let policy = lab.policy(["10 / minute"]);
     let many = |count: usize| {
         (1..count).fold(lab.ask(&policy), |ask, number| ask.and(&policy).subject(&number.to_string()))
@@ -66,7 +66,7 @@ fn too_many_parties_are_refused(lab: &Lab<'_>) {
     many(16).granted();
 }
 
-fn a_clock_that_goes_back_is_the_newest_it_was(lab: &Lab<'_>) {
+fn clock_going_back_uses_the_newest_reading(lab: &Lab<'_>) {
     let policy = lab.policy(["2 / minute"]);
     lab.at(100);
     lab.take(&policy);
@@ -76,7 +76,7 @@ fn a_clock_that_goes_back_is_the_newest_it_was(lab: &Lab<'_>) {
     assert_eq!(lab.ask(&policy).denied().retry_at, at(120));
 }
 
-fn a_clock_that_goes_back_refills_nothing(lab: &Lab<'_>) {
+fn clock_going_back_refills_nothing(lab: &Lab<'_>) {
     let policy = lab.policy(["60 / minute bucket burst 5"]);
     lab.at(100);
     assert_eq!(lab.drain(&policy, 99), 5);
@@ -101,9 +101,9 @@ fn the_largest_limits_do_not_overflow(lab: &Lab<'_>) {
     lab.ask(&window).denied();
 }
 
-fn a_clock_near_the_end_of_time_still_answers(lab: &Lab<'_>) {
+fn clock_near_the_maximum_still_answers(lab: &Lab<'_>) {
     let policy = lab.policy(["2 / minute", "b: 2 / minute bucket", "s: 2 / minute sliding", "2 concurrent"]);
-    // A day before the end: nothing that the take leaves behind lies beyond it.
+    // A day before the maximum, so that no expiry exceeds it.
     lab.set(Timestamp::MAX.minus(Span::from_days(1)));
     assert_eq!(lab.drain(&policy, 9), 2);
     lab.set(Timestamp::MAX);

@@ -1,24 +1,24 @@
-//! What each algorithm does by itself.
+//! Each algorithm by itself.
 
 use tollway_core::{Span, Timestamp};
 
 use crate::conformance::lab::{Lab, at, secs};
 
 super::list![
-    a_window_grants_its_amount_and_begins_anew,
+    window_grants_its_amount_and_resets,
     a_window_from_first_call_starts_at_its_first_take,
-    a_sliding_window_fades,
+    sliding_window_weights_the_previous_one,
     a_bucket_refills_continuously,
-    a_bucket_saves_up_to_its_burst,
+    bucket_accumulates_up_to_its_burst,
     a_paced_limit_spaces_calls_evenly,
     costs_count_in_their_units,
     a_zero_amount_is_not_checked,
     subjects_do_not_share,
-    readings_say_what_is_left_and_when_it_is_whole,
+    readings_show_remaining_and_reset_time,
     a_batch_is_answered_in_order,
 ];
 
-fn a_window_grants_its_amount_and_begins_anew(lab: &Lab<'_>) {
+fn window_grants_its_amount_and_resets(lab: &Lab<'_>) {
     let policy = lab.policy(["3 / minute"]);
     lab.at(10);
     assert_eq!(lab.drain(&policy, 9), 3);
@@ -42,7 +42,7 @@ fn a_window_from_first_call_starts_at_its_first_take(lab: &Lab<'_>) {
     assert_eq!(lab.take(&policy).booking.good_until, at(190));
 }
 
-fn a_sliding_window_fades(lab: &Lab<'_>) {
+fn sliding_window_weights_the_previous_one(lab: &Lab<'_>) {
     let policy = lab.policy(["10 / minute sliding"]);
     lab.at(30);
     assert_eq!(lab.drain(&policy, 99), 10);
@@ -61,18 +61,18 @@ fn a_bucket_refills_continuously(lab: &Lab<'_>) {
     assert_eq!(lab.drain(&policy, 99), 3);
 }
 
-fn a_bucket_saves_up_to_its_burst(lab: &Lab<'_>) {
+fn bucket_accumulates_up_to_its_burst(lab: &Lab<'_>) {
     let policy = lab.policy(["60 / minute bucket burst 5"]);
     assert_eq!(lab.drain(&policy, 99), 5);
     lab.at(3_600);
     assert_eq!(lab.drain(&policy, 99), 5);
-    assert_eq!(lab.take_as_line(&policy, 3), [at(3_601), at(3_602), at(3_603)]);
+    assert_eq!(lab.book_times(&policy, 3), [at(3_601), at(3_602), at(3_603)]);
 }
 
 fn a_paced_limit_spaces_calls_evenly(lab: &Lab<'_>) {
     let policy = lab.policy(["4 / second paced"]);
     let millis = |millis| at(0).plus(Span::from_millis(millis));
-    assert_eq!(lab.take_as_line(&policy, 4), [millis(0), millis(250), millis(500), millis(750)]);
+    assert_eq!(lab.book_times(&policy, 4), [millis(0), millis(250), millis(500), millis(750)]);
 }
 
 fn costs_count_in_their_units(lab: &Lab<'_>) {
@@ -100,7 +100,7 @@ fn subjects_do_not_share(lab: &Lab<'_>) {
     }
 }
 
-fn readings_say_what_is_left_and_when_it_is_whole(lab: &Lab<'_>) {
+fn readings_show_remaining_and_reset_time(lab: &Lab<'_>) {
     let policy = lab.policy(["10 / minute", "60 tokens / minute bucket"]);
     lab.at(15);
     lab.ask(&policy).cost("tokens", 30).granted();

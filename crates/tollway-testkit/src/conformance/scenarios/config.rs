@@ -1,4 +1,4 @@
-//! What is used stays used when a policy changes.
+//! Usage is kept when a policy changes.
 
 use tollway_core::Policy;
 
@@ -10,12 +10,12 @@ super::list![
     a_changed_burst_leaves_what_is_used,
     a_changed_rate_drains_what_is_used,
     an_added_limit_starts_empty_and_the_others_stay,
-    a_removed_limit_is_there_when_it_comes_back,
-    a_policy_that_forgets_starts_a_limit_that_comes_back_anew,
+    restored_limit_keeps_its_usage,
+    forgetting_policy_resets_a_restored_limit,
     the_order_of_limits_does_not_matter,
     two_configs_side_by_side_share_their_meters,
-    a_denial_under_another_config_takes_no_place_away,
-    a_lowered_rate_is_not_forgotten_early,
+    denial_under_another_config_keeps_the_queue,
+    account_at_a_lowered_rate_does_not_expire_early,
 ];
 
 fn changed<const N: usize>(policy: &Policy, limits: [&str; N]) -> Policy {
@@ -66,7 +66,7 @@ fn an_added_limit_starts_empty_and_the_others_stay(lab: &Lab<'_>) {
     assert_eq!(lab.used(&more), [5, 9]);
 }
 
-fn a_removed_limit_is_there_when_it_comes_back(lab: &Lab<'_>) {
+fn restored_limit_keeps_its_usage(lab: &Lab<'_>) {
     let policy = lab.policy(["9 / minute", "3 / hour"]);
     assert_eq!(lab.drain(&policy, 9), 3);
     let fewer = changed(&policy, ["9 / minute"]);
@@ -76,7 +76,7 @@ fn a_removed_limit_is_there_when_it_comes_back(lab: &Lab<'_>) {
 }
 
 /// C3: a period that becomes unlimited loses its counter; the others keep theirs.
-fn a_policy_that_forgets_starts_a_limit_that_comes_back_anew(lab: &Lab<'_>) {
+fn forgetting_policy_resets_a_restored_limit(lab: &Lab<'_>) {
     let policy = lab.policy(["9 / minute from first call", "3 / hour from first call"]).with_forgetting(true);
     assert_eq!(lab.drain(&policy, 9), 3);
     let fewer = changed(&policy, ["9 / minute from first call"]);
@@ -105,7 +105,7 @@ fn two_configs_side_by_side_share_their_meters(lab: &Lab<'_>) {
     assert_eq!(lab.used(&new), [8, 4]);
 }
 
-fn a_denial_under_another_config_takes_no_place_away(lab: &Lab<'_>) {
+fn denial_under_another_config_keeps_the_queue(lab: &Lab<'_>) {
     let policy = lab.policy(["1 / minute"]);
     let other = changed(&policy, ["9 / second", "1 / minute"]);
     lab.take(&policy);
@@ -116,8 +116,9 @@ fn a_denial_under_another_config_takes_no_place_away(lab: &Lab<'_>) {
     assert_eq!(lab.ask(&policy).denied().retry_at, at(60));
 }
 
-/// I6: what was as good as new by the old rate is not by the new one. Without the model, which presumes one rate.
-fn a_lowered_rate_is_not_forgotten_early(lab: &Lab<'_>) {
+/// I6: an account that has expired at the old rate still counts at the lowered one. Not compared with the model, which
+/// assumes one rate.
+fn account_at_a_lowered_rate_does_not_expire_early(lab: &Lab<'_>) {
     let policy = lab.policy(["100 / minute bucket"]);
     let lowered = vec!["1 / minute bucket burst 100".parse().expect("a limit")];
     let lowered = policy.with_limits(lowered).expect("the scenario's limits are right");

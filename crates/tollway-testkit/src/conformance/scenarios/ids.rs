@@ -10,10 +10,10 @@ super::list![
     a_denial_is_not_remembered,
     an_id_is_forgotten_after_ten_minutes,
     ids_are_remembered_up_to_a_bound,
-    an_id_counts_once_in_any_order_of_parties,
-    an_id_is_known_to_one_line_only,
+    id_counts_once_in_any_order_of_charges,
+    ids_belong_to_one_account,
     an_id_survives_a_reset,
-    a_repeated_place_is_the_same_place,
+    repeated_id_gets_the_same_booking,
 ];
 
 fn a_repeated_id_counts_once(lab: &Lab<'_>) {
@@ -66,14 +66,14 @@ fn ids_are_remembered_up_to_a_bound(lab: &Lab<'_>) {
     lab.ask(&policy).id("one more").granted();
 }
 
-fn an_id_counts_once_in_any_order_of_parties(lab: &Lab<'_>) {
+fn id_counts_once_in_any_order_of_charges(lab: &Lab<'_>) {
     let (one, other) = (lab.policy(["9 / minute"]), lab.policy(["9 / minute"]));
     lab.ask(&one).and(&other).id("x").granted();
     assert!(lab.ask(&other).and(&one).id("x").granted().decision.repeated);
     assert_eq!((lab.used(&one), lab.used(&other)), (vec![1], vec![1]));
 }
 
-fn an_id_is_known_to_one_line_only(lab: &Lab<'_>) {
+fn ids_belong_to_one_account(lab: &Lab<'_>) {
     let policy = lab.policy(["9 / minute"]);
     lab.ask(&policy).subject("a").id("x").granted();
     assert!(!lab.ask(&policy).subject("b").id("x").granted().decision.repeated);
@@ -87,7 +87,7 @@ fn an_id_survives_a_reset(lab: &Lab<'_>) {
     assert_eq!(lab.used(&policy), [0]);
 }
 
-fn a_repeated_place_is_the_same_place(lab: &Lab<'_>) {
+fn repeated_id_gets_the_same_booking(lab: &Lab<'_>) {
     let policy = lab.policy(["1 / minute"]);
     lab.take(&policy);
     let ask = lab.ask(&policy).id("x").wait(secs(600));

@@ -1,4 +1,4 @@
-//! Scenarios with names: one idea each, readable without the rest.
+//! Named scenarios, one idea each.
 //!
 //! Each answer is asserted here and compared with the model as well.
 
@@ -8,8 +8,8 @@ mod begin;
 mod calendar;
 mod config;
 mod ids;
-mod line;
 mod peers;
+mod queue;
 mod refund;
 mod shadow;
 mod slots;
@@ -34,7 +34,7 @@ const FILES: [&[Scenario]; 12] = [
     basics::ALL,
     calendar::ALL,
     together::ALL,
-    line::ALL,
+    queue::ALL,
     begin::ALL,
     refund::ALL,
     slots::ALL,

@@ -1,4 +1,4 @@
-//! The faults of respected limiters, measured or read in their sources, each by name: not here.
+//! Known faults of other limiters, measured or found in their sources.
 
 use tollway_core::{Refusal, Settled, Span};
 

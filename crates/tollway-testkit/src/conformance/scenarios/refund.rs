@@ -1,4 +1,4 @@
-//! Giving back and settling: exact where it can be, never more than the limit, once.
+//! Return and settle: exact where possible, never above the limit, once.
 
 use tollway_core::{Outcome, Refusal, Settled};
 
@@ -9,19 +9,19 @@ super::list![
     a_middle_booking_of_a_window_frees_its_unit,
     a_middle_booking_of_a_bucket_stays_spent,
     a_booking_in_a_past_window_is_lost,
-    a_returned_take_of_now_counts_no_more,
+    returned_take_is_fully_credited,
     a_settle_corrects_its_window,
     a_settle_after_its_window_changes_nothing,
     an_overrun_lifts_a_window_above_its_limit,
     a_settle_credits_a_bucket_now,
     an_old_permit_credits_no_bucket,
-    an_overrun_is_debt_of_a_bucket,
+    overrun_puts_a_bucket_into_debt,
     an_overrun_of_more_than_a_burst_is_refused,
     a_remembered_refund_counts_once,
     refunds_are_remembered_up_to_a_bound,
     a_refund_over_policies_counts_once_in_any_order,
-    a_reset_makes_new_and_drops_older_permits,
-    a_reset_drops_places_that_lie_ahead,
+    reset_clears_usage_and_drops_older_permits,
+    reset_drops_bookings_ahead,
 ];
 
 fn the_last_booking_is_returned_exactly(lab: &Lab<'_>) {
@@ -61,7 +61,7 @@ fn a_booking_in_a_past_window_is_lost(lab: &Lab<'_>) {
     assert_eq!(lab.ask(&policy).denied().retry_at, at(120));
 }
 
-fn a_returned_take_of_now_counts_no_more(lab: &Lab<'_>) {
+fn returned_take_is_fully_credited(lab: &Lab<'_>) {
     for limit in ["2 / minute", "2 / minute bucket", "2 / minute sliding", "2 concurrent"] {
         let policy = lab.policy([limit]);
         lab.at(1);
@@ -117,7 +117,7 @@ fn an_old_permit_credits_no_bucket(lab: &Lab<'_>) {
     assert_eq!(lab.used(&policy), [60]);
 }
 
-fn an_overrun_is_debt_of_a_bucket(lab: &Lab<'_>) {
+fn overrun_puts_a_bucket_into_debt(lab: &Lab<'_>) {
     let policy = lab.policy(["60 tokens / minute bucket"]);
     let permit = lab.ask(&policy).cost("tokens", 60).granted();
     assert_eq!(lab.settle(&permit, [("tokens", 120)]), Settled::Whole);
@@ -157,14 +157,14 @@ fn a_refund_over_policies_counts_once_in_any_order(lab: &Lab<'_>) {
     let mut permit = lab.ask(&minute).and(&month).granted();
     lab.take(&month);
     assert_eq!(lab.give_back_remembered(&permit, true), Settled::Whole);
-    permit.sides.reverse();
+    permit.charges.reverse();
     assert_eq!(lab.give_back_remembered(&permit, true), Settled::Repeated);
     lab.at(3_600);
     assert_eq!(lab.give_back_remembered(&permit, true), Settled::Repeated);
     assert_eq!(lab.used(&month), [1]);
 }
 
-fn a_reset_makes_new_and_drops_older_permits(lab: &Lab<'_>) {
+fn reset_clears_usage_and_drops_older_permits(lab: &Lab<'_>) {
     let policy = lab.policy(["3 / minute", "5 concurrent"]);
     let old = lab.take(&policy);
     lab.at(1);
@@ -178,12 +178,12 @@ fn a_reset_makes_new_and_drops_older_permits(lab: &Lab<'_>) {
     assert_eq!(lab.used(&policy), [0, 0]);
 }
 
-fn a_reset_drops_places_that_lie_ahead(lab: &Lab<'_>) {
+fn reset_drops_bookings_ahead(lab: &Lab<'_>) {
     let policy = lab.policy(["1 / minute"]);
-    let places = lab.permits_in_line(&policy, 5);
+    let places = lab.book_permits(&policy, 5);
     lab.reset(&policy);
     assert_eq!(lab.peek(&policy)[0].as_of, at(0));
-    // Longer than a window, but not yet the time of the last place: it must still be known that it was dropped.
+    // Longer than a window, but before the last booking: the reset must still be remembered.
     lab.at(240);
     lab.take(&policy);
     assert_eq!(lab.give_back(&places[4]), Settled::Dropped);

@@ -1,20 +1,20 @@
-//! Shadows watch: they never wait, deny, delay or fail a take.
+//! Shadow policies only report: they never deny, delay or fail a take.
 
 use tollway_core::{Outcome, Settled};
 
 use crate::conformance::lab::{Lab, at, secs};
 
 super::list![
-    a_shadow_that_would_deny_only_says_so,
+    shadow_reports_a_denial_and_grants,
     a_shadow_counts_what_it_would_grant,
     a_shadow_is_not_debited_by_a_denied_take,
     a_shadow_never_refuses,
-    a_shadow_does_not_keep_a_take_from_waiting,
+    shadow_does_not_prevent_booking,
     a_shadow_refuses_no_settle,
-    a_shadow_at_a_lowered_rate_is_not_forgotten_early,
+    shadow_at_a_lowered_rate_does_not_expire_early,
 ];
 
-fn a_shadow_that_would_deny_only_says_so(lab: &Lab<'_>) {
+fn shadow_reports_a_denial_and_grants(lab: &Lab<'_>) {
     let (enforced, shadow) = (lab.policy(["9 / minute"]), lab.policy(["2 / minute"]).with_shadow(true));
     let would_deny = |_| lab.ask(&enforced).and(&shadow).granted().decision.would_deny;
     assert_eq!((0..4).map(would_deny).collect::<Vec<_>>(), [0, 0, 2, 2]);
@@ -43,7 +43,7 @@ fn a_shadow_never_refuses(lab: &Lab<'_>) {
     assert_eq!(lab.used(&shadow), [0]);
 }
 
-fn a_shadow_does_not_keep_a_take_from_waiting(lab: &Lab<'_>) {
+fn shadow_does_not_prevent_booking(lab: &Lab<'_>) {
     let (enforced, shadow) = (lab.policy(["1 / minute"]), lab.policy(["1 concurrent"]).with_shadow(true));
     lab.take(&enforced);
     let permit = lab.ask(&enforced).and(&shadow).wait(secs(60)).granted();
@@ -57,9 +57,9 @@ fn a_shadow_refuses_no_settle(lab: &Lab<'_>) {
     lab.ask(&shadow).cost("tokens", 5).granted();
 }
 
-/// Ten are used, and refill in ten minutes since the rate was lowered, which the shadow was asked to know: a store that forgets
-/// what is as good as new must not think of the minute it took before.
-fn a_shadow_at_a_lowered_rate_is_not_forgotten_early(lab: &Lab<'_>) {
+/// Ten units are used and refill in ten minutes at the lowered rate. A store must not drop the account after the one
+/// minute of the old rate.
+fn shadow_at_a_lowered_rate_does_not_expire_early(lab: &Lab<'_>) {
     let shadow = lab.policy(["10 / minute bucket"]).with_shadow(true);
     let lowered = vec!["1 / minute bucket burst 10".parse().expect("a limit")];
     let lowered = shadow.with_limits(lowered).expect("the scenario's limits are right");

@@ -7,13 +7,13 @@ use crate::conformance::lab::{Lab, at, secs};
 super::list![
     a_slot_is_held_until_done,
     a_slot_expires_by_itself,
-    a_renewed_slot_lives_on,
-    an_expired_slot_is_lost,
+    renewed_slot_is_kept,
+    expired_slot_cannot_be_renewed,
     a_slot_is_one_whatever_the_cost,
     settle_and_return_free_the_slot,
-    one_lost_slot_renews_none,
-    renewing_takes_nothing_from_the_limits_beside,
-    slots_come_back_one_by_one,
+    renew_fails_if_one_slot_has_expired,
+    renew_does_not_charge_other_limits,
+    slots_expire_one_by_one,
 ];
 
 fn a_slot_is_held_until_done(lab: &Lab<'_>) {
@@ -38,7 +38,7 @@ fn a_slot_expires_by_itself(lab: &Lab<'_>) {
     assert_eq!(lab.used(&policy), [1]);
 }
 
-fn a_renewed_slot_lives_on(lab: &Lab<'_>) {
+fn renewed_slot_is_kept(lab: &Lab<'_>) {
     let policy = lab.policy(["1 concurrent"]);
     let permit = lab.take(&policy);
     for minute in 1..5 {
@@ -49,7 +49,7 @@ fn a_renewed_slot_lives_on(lab: &Lab<'_>) {
     assert!(lab.done(&permit));
 }
 
-fn an_expired_slot_is_lost(lab: &Lab<'_>) {
+fn expired_slot_cannot_be_renewed(lab: &Lab<'_>) {
     let policy = lab.policy(["1 concurrent"]);
     let permit = lab.take(&policy);
     lab.at(60);
@@ -74,7 +74,7 @@ fn settle_and_return_free_the_slot(lab: &Lab<'_>) {
     assert_eq!(lab.used(&policy), [0, 70]);
 }
 
-fn one_lost_slot_renews_none(lab: &Lab<'_>) {
+fn renew_fails_if_one_slot_has_expired(lab: &Lab<'_>) {
     let policy = lab.policy(["short: 1 concurrent expires 10s", "long: 1 concurrent expires 60s"]);
     let permit = lab.take(&policy);
     lab.at(20);
@@ -82,7 +82,7 @@ fn one_lost_slot_renews_none(lab: &Lab<'_>) {
     assert_eq!(lab.ask(&policy).denied().retry_at, at(60));
 }
 
-fn renewing_takes_nothing_from_the_limits_beside(lab: &Lab<'_>) {
+fn renew_does_not_charge_other_limits(lab: &Lab<'_>) {
     let policy = lab.policy(["99 concurrent", "b: 60 / minute bucket", "s: 60 / minute sliding", "9k / day"]);
     let permit = lab.take(&policy);
     assert_eq!(lab.drain(&policy, 99), 59);
@@ -93,7 +93,7 @@ fn renewing_takes_nothing_from_the_limits_beside(lab: &Lab<'_>) {
     assert_eq!(lab.peek(&policy)[1].used, 30);
 }
 
-fn slots_come_back_one_by_one(lab: &Lab<'_>) {
+fn slots_expire_one_by_one(lab: &Lab<'_>) {
     let policy = lab.policy(["3 concurrent"]);
     for second in 0..3 {
         lab.at(second);

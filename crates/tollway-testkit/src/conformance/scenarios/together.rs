@@ -5,10 +5,10 @@ use crate::conformance::lab::{Lab, at, secs};
 super::list![
     a_take_counts_in_all_limits_or_none,
     a_denial_by_one_policy_leaves_the_other,
-    a_take_over_subjects_is_one_take,
+    take_over_two_subjects_is_all_or_nothing,
     a_denial_changes_nothing_however_often,
     several_policies_never_book_ahead,
-    the_latest_time_is_the_one_to_come_back,
+    retry_at_is_the_latest_of_all_limits,
     the_limit_that_denied_is_named,
 ];
 
@@ -30,7 +30,7 @@ fn a_denial_by_one_policy_leaves_the_other(lab: &Lab<'_>) {
     assert_eq!((lab.used(&wide), lab.used(&narrow)), (vec![1], vec![1]));
 }
 
-fn a_take_over_subjects_is_one_take(lab: &Lab<'_>) {
+fn take_over_two_subjects_is_all_or_nothing(lab: &Lab<'_>) {
     let policy = lab.policy(["2 / minute"]);
     let both = || lab.ask(&policy).subject("a").and(&policy).subject("b");
     lab.ask(&policy).subject("b").granted();
@@ -58,7 +58,7 @@ fn several_policies_never_book_ahead(lab: &Lab<'_>) {
     assert_eq!(lab.used(&other), [0]);
 }
 
-fn the_latest_time_is_the_one_to_come_back(lab: &Lab<'_>) {
+fn retry_at_is_the_latest_of_all_limits(lab: &Lab<'_>) {
     let (minute, hour) = (lab.policy(["1 / minute"]), lab.policy(["1 / hour"]));
     lab.ask(&minute).and(&hour).granted();
     let denial = lab.ask(&minute).and(&hour).denied();

@@ -1,24 +1,24 @@
-//! Waiting is a place in line: booked at once, first come first served, honest.
+//! The queue: a waiting take books its time at once, first come, first served.
 
 use tollway_core::Span;
 
 use crate::conformance::lab::{Lab, at, secs};
 
 super::list![
-    a_take_that_can_wait_gets_a_place,
-    places_are_given_in_order,
-    nobody_passes_those_who_wait,
-    a_place_beyond_the_wait_is_denied_with_its_time,
+    take_that_may_wait_is_booked,
+    bookings_are_in_order,
+    later_take_does_not_overtake_the_queue,
+    booking_beyond_max_wait_is_denied_with_its_time,
     a_policy_caps_the_wait,
-    a_place_spends_the_window_it_lies_in,
-    retry_after_is_honest,
+    booking_counts_in_its_own_window,
+    retry_at_is_exact,
     readings_describe_the_frontier,
     sliding_and_slots_never_book_ahead,
     a_booking_moves_the_frontier_not_the_time,
-    a_preview_answers_as_the_take_would_and_changes_nothing,
+    preview_matches_the_take_and_changes_nothing,
 ];
 
-fn a_take_that_can_wait_gets_a_place(lab: &Lab<'_>) {
+fn take_that_may_wait_is_booked(lab: &Lab<'_>) {
     let policy = lab.policy(["2 / minute"]);
     lab.drain(&policy, 2);
     let permit = lab.ask(&policy).wait(secs(60)).granted();
@@ -26,23 +26,23 @@ fn a_take_that_can_wait_gets_a_place(lab: &Lab<'_>) {
     assert_eq!(permit.decision.wait(), secs(60));
 }
 
-fn places_are_given_in_order(lab: &Lab<'_>) {
+fn bookings_are_in_order(lab: &Lab<'_>) {
     let policy = lab.policy(["2 / minute"]);
-    let places = lab.take_as_line(&policy, 7);
+    let places = lab.book_times(&policy, 7);
     assert_eq!(places, [at(0), at(0), at(60), at(60), at(120), at(120), at(180)]);
 }
 
-fn nobody_passes_those_who_wait(lab: &Lab<'_>) {
+fn later_take_does_not_overtake_the_queue(lab: &Lab<'_>) {
     let policy = lab.policy(["1 / second bucket burst 10"]);
     lab.ask(&policy).cost("requests", 5).granted();
     assert_eq!(lab.ask(&policy).cost("requests", 10).wait(secs(9)).granted().booking.at, at(5));
-    // One unit would fit now, but somebody is waiting for it.
+    // One unit would fit now, but a booking ahead needs it.
     let denial = lab.ask(&policy).denied();
     assert_eq!(denial.retry_at, at(6));
     assert_eq!(lab.ask(&policy).wait(secs(9)).granted().booking.at, at(6));
 }
 
-fn a_place_beyond_the_wait_is_denied_with_its_time(lab: &Lab<'_>) {
+fn booking_beyond_max_wait_is_denied_with_its_time(lab: &Lab<'_>) {
     let policy = lab.policy(["1 / minute"]);
     lab.take(&policy);
     let just_short = Span::from_micros(secs(60).as_micros() - 1);
@@ -59,7 +59,7 @@ fn a_policy_caps_the_wait(lab: &Lab<'_>) {
     lab.ask(&policy).wait(secs(600)).granted();
 }
 
-fn a_place_spends_the_window_it_lies_in(lab: &Lab<'_>) {
+fn booking_counts_in_its_own_window(lab: &Lab<'_>) {
     let policy = lab.policy(["1 / minute", "60 tokens / minute bucket"]);
     lab.ask(&policy).cost("tokens", 60).granted();
     let place = lab.ask(&policy).cost("tokens", 60).wait(secs(60)).granted();
@@ -68,7 +68,7 @@ fn a_place_spends_the_window_it_lies_in(lab: &Lab<'_>) {
     assert_eq!(lab.used(&policy), [1, 60]);
 }
 
-fn retry_after_is_honest(lab: &Lab<'_>) {
+fn retry_at_is_exact(lab: &Lab<'_>) {
     for limit in ["7 / minute", "7 / minute bucket", "7 / minute sliding", "7 / minute from first call"] {
         let policy = lab.policy([limit]);
         lab.at(1);
@@ -85,7 +85,7 @@ fn retry_after_is_honest(lab: &Lab<'_>) {
 
 fn readings_describe_the_frontier(lab: &Lab<'_>) {
     let policy = lab.policy(["2 / minute"]);
-    lab.take_as_line(&policy, 3);
+    lab.book_times(&policy, 3);
     let reading = lab.peek(&policy)[0];
     assert_eq!((reading.as_of, reading.used, reading.remaining), (at(60), 1, 1));
 }
@@ -100,13 +100,13 @@ fn sliding_and_slots_never_book_ahead(lab: &Lab<'_>) {
 
 fn a_booking_moves_the_frontier_not_the_time(lab: &Lab<'_>) {
     let policy = lab.policy(["1 / minute"]);
-    lab.take_as_line(&policy, 3);
+    lab.book_times(&policy, 3);
     lab.at(10);
     let permit = lab.ask(&policy).wait(secs(600)).granted();
     assert_eq!((permit.decision.now, permit.booking.at), (at(10), at(180)));
 }
 
-fn a_preview_answers_as_the_take_would_and_changes_nothing(lab: &Lab<'_>) {
+fn preview_matches_the_take_and_changes_nothing(lab: &Lab<'_>) {
     let policy = lab.policy(["2 / minute", "3 / day"]);
     for granted in [true, true, false] {
         let used = lab.used(&policy);

@@ -1,0 +1,209 @@
+//! The accounts and the settings of a state file, as this process knows them.
+
+use std::collections::{HashMap, HashSet};
+
+use tollway_core::{
+    Account, AccountKey, Charge, Invariant, Operation, Outcome, Setting, SettingChange, SettingList,
+    StoreError, Timestamp, apply,
+};
+
+use super::bounds::{DELETED_AT_ONCE, FILE_ACCOUNTS_MAX};
+use super::record::{Entry, Record};
+
+/// The assumed size of a new account until it has been written once.
+const NEW_ACCOUNT_BYTES: usize = 512;
+
+/// The size of a record without its accounts.
+const RECORD_BYTES_OVERHEAD: usize = 32;
+
+/// All accounts, and which of them must still be written.
+#[derive(Debug, Default)]
+pub(super) struct FileAccounts {
+    accounts: HashMap<AccountKey, StoredAccount>,
+    changed: HashSet<AccountKey>,
+    changed_bytes: usize,
+    forgotten: Timestamp,
+    settings: SettingList,
+    /// Whether the settings must still be written.
+    settings_changed: bool,
+    /// No account expires before this time, so a search for expired ones is useless until then.
+    none_expires_before: Timestamp,
+}
+
+#[derive(Debug)]
+struct StoredAccount {
+    account: Account,
+    bytes: usize,
+}
+
+impl FileAccounts {
+    /// Loads a record that this or another process wrote.
+    pub(super) fn load(&mut self, record: Record) -> serde_json::Result<()> {
+        self.forgotten = self.forgotten.max(record.forgotten);
+        if let Some(settings) = record.settings {
+            self.settings = SettingList::new(settings);
+        }
+        for text in record.accounts {
+            let Entry { key, account } = Entry::decode(&text)?;
+            match account {
+                Some(account) => {
+                    self.accounts.insert(key, StoredAccount { account, bytes: text.get().len() })
+                }
+                None => self.accounts.remove(&key),
+            };
+        }
+        Ok(())
+    }
+
+    /// The store's time: the clock's, but never before the expiry of a deleted account. Otherwise a clock that is set
+    /// back would grant the deleted account's quota twice.
+    pub(super) fn time(&self, clock: Timestamp) -> Timestamp {
+        clock.max(self.forgotten)
+    }
+
+    /// All settings.
+    pub(super) fn settings(&self) -> &[Setting] {
+        self.settings.all()
+    }
+
+    /// Changes the setting of a limit.
+    pub(super) fn change(&mut self, change: SettingChange, now: Timestamp) -> Result<(), StoreError> {
+        self.settings.change(change, now)?;
+        self.settings_changed = true;
+        Ok(())
+    }
+
+    /// Applies one operation.
+    pub(super) fn apply(&mut self, operation: &Operation, now: Timestamp) -> Outcome {
+        let keys: Vec<AccountKey> = operation.keys().collect();
+        let known = |(charge, key): (&Charge, &AccountKey)| {
+            self.accounts
+                .get(key)
+                .map_or_else(|| Account::new(&charge.policy), |stored| stored.account.clone())
+        };
+        let mut accounts: Vec<Account> = operation.charges.iter().zip(&keys).map(known).collect();
+        let applied = apply(operation, &mut accounts, now);
+        if matches!(&applied.outcome, Outcome::Decided(decision) if decision.over) {
+            tracing::error!(invariant = Invariant::NeverOver.id(), "a grant exceeded its limit");
+        }
+        if applied.changed {
+            keys.into_iter().zip(accounts).for_each(|(key, account)| self.keep(key, account));
+        }
+        applied.outcome
+    }
+
+    fn keep(&mut self, key: AccountKey, account: Account) {
+        let bytes = match self.accounts.get_mut(&key) {
+            // The operation did not change this account, such as a shadow that would have denied.
+            Some(stored) if stored.account == account => return,
+            Some(stored) => {
+                stored.account = account;
+                stored.bytes
+            }
+            None => {
+                self.accounts.insert(key.clone(), StoredAccount { account, bytes: NEW_ACCOUNT_BYTES });
+                NEW_ACCOUNT_BYTES
+            }
+        };
+        if self.changed.insert(key) {
+            self.changed_bytes = self.changed_bytes.saturating_add(bytes);
+        }
+    }
+
+    /// Makes room for the accounts that these operations could add. Returns whether there is room.
+    pub(super) fn make_room(&mut self, operations: &[Operation], now: Timestamp) -> bool {
+        let creating = || operations.iter().filter(|operation| operation.creates_max() > 0);
+        let most: usize = creating().map(Operation::creates_max).sum();
+        if self.accounts.len().saturating_add(most) <= FILE_ACCOUNTS_MAX {
+            return true;
+        }
+        self.delete_expired_up_to(most.max(DELETED_AT_ONCE), now);
+        let new: HashSet<AccountKey> =
+            creating().flat_map(Operation::keys).filter(|key| !self.accounts.contains_key(key)).collect();
+        self.accounts.len().saturating_add(new.len()) <= FILE_ACCOUNTS_MAX
+    }
+
+    /// Deletes up to `most` expired accounts, in memory and with the next record.
+    fn delete_expired_up_to(&mut self, most: usize, now: Timestamp) {
+        if now < self.none_expires_before {
+            return;
+        }
+        let expired = self.accounts.iter().filter(|(_, stored)| stored.account.expires <= now);
+        let expired: Vec<AccountKey> = expired.map(|(key, _)| key.clone()).take(most).collect();
+        if expired.is_empty() {
+            let next = self.accounts.values().map(|stored| stored.account.expires).min();
+            self.none_expires_before = next.unwrap_or_default();
+        }
+        for key in expired {
+            if let Some(stored) = self.accounts.remove(&key) {
+                self.forgotten = self.forgotten.max(stored.account.expires);
+                self.changed.insert(key);
+            }
+        }
+    }
+
+    /// The approximate size of the unwritten changes.
+    pub(super) fn changed_bytes(&self) -> usize {
+        self.changed_bytes
+    }
+
+    /// All unwritten changes as one record; `None` if there are none.
+    pub(super) fn changes(&mut self) -> serde_json::Result<Option<String>> {
+        if self.changed.is_empty() && !self.settings_changed {
+            return Ok(None);
+        }
+        let mut accounts = Vec::with_capacity(self.changed.len());
+        for key in &self.changed {
+            let stored = self.accounts.get_mut(key);
+            let entry = Entry { key: key.clone(), account: stored.as_ref().map(|stored| &stored.account) };
+            let text = entry.encode()?;
+            if let Some(stored) = stored {
+                stored.bytes = text.get().len();
+            }
+            accounts.push(text);
+        }
+        let settings = self.settings_changed.then(|| self.settings.all().to_vec());
+        Record { forgotten: self.forgotten, settings, accounts }.encode().map(Some)
+    }
+
+    /// Marks all changes as written.
+    pub(super) fn written(&mut self) {
+        self.changed.clear();
+        self.settings_changed = false;
+        self.changed_bytes = 0;
+    }
+
+    /// The size of a new file with only the accounts that have not expired.
+    pub(super) fn live_bytes(&self, now: Timestamp) -> u64 {
+        let live = self.accounts.values().filter(|stored| stored.account.expires > now);
+        live.map(|stored| widen(stored.bytes.saturating_add(RECORD_BYTES_OVERHEAD))).sum()
+    }
+
+    /// Deletes every expired account, before [`FileAccounts::records`] are written.
+    pub(super) fn delete_expired(&mut self, now: Timestamp) {
+        let mut forgotten = self.forgotten;
+        self.accounts.retain(|_, stored| {
+            let live = stored.account.expires > now;
+            if !live {
+                forgotten = forgotten.max(stored.account.expires);
+            }
+            live
+        });
+        self.forgotten = forgotten;
+    }
+
+    /// The records of a new file, one per account.
+    pub(super) fn records(&self) -> impl Iterator<Item = serde_json::Result<String>> {
+        let settings = Some(self.settings.all().to_vec()).filter(|settings| !settings.is_empty());
+        let first = Record { forgotten: self.forgotten, settings, accounts: Vec::new() }.encode();
+        let accounts = self.accounts.iter().map(|(key, stored)| {
+            let text = Entry { key: key.clone(), account: Some(&stored.account) }.encode()?;
+            Record { forgotten: Timestamp::EPOCH, settings: None, accounts: vec![text] }.encode()
+        });
+        std::iter::once(first).chain(accounts)
+    }
+}
+
+fn widen(size: usize) -> u64 {
+    u64::try_from(size).unwrap_or(u64::MAX)
+}
