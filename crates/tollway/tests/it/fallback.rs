@@ -229,7 +229,7 @@ async fn g7_a_store_that_fails_is_left_alone() {
     let status = limiter.store_status();
     assert!(status.degraded_since.is_some() && status.degraded_decisions == 5, "{status:?}");
     let error = limiter.try_take("api").await.unwrap_err().to_string();
-    assert!(error.contains("left alone") && error.contains("connection refused"), "{error}");
+    assert!(error.contains("not used until a probe succeeds") && error.contains("connection refused"), "{error}");
     store.away.store(false, Ordering::SeqCst);
     until_it_returns(&limiter);
     assert!(limiter.try_take("api").await.unwrap().is_granted());

@@ -145,7 +145,7 @@ fn a_line_that_cannot_be_read_keeps_nobody_else_away() {
             assert!(!decided_by_store(&limiter, "bad"), "{line}");
         }
     });
-    assert_eq!((heard.count("a line cannot be used"), heard.count("RateLimiterFallbackActivated")), (1, 0));
+    assert_eq!((heard.count("an account cannot be used"), heard.count("RateLimiterFallbackActivated")), (1, 0));
     assert_eq!(limiter.store_status().fallbacks, 0);
     assert!(decided_by_store(&limiter, "good"));
 }
