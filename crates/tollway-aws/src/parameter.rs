@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_a_name_and_says_where() {
+    fn an_address_has_a_name_region_and_endpoint() {
         let text = "/a/b?region=eu-west-1&endpoint=http://127.0.0.1:1&access=me:secret";
         let address = ParameterAddress::parse(text).unwrap();
         let Connect { region, endpoint, access, .. } = &address.connect;
@@ -210,13 +210,13 @@ mod tests {
 
     /// A4: the documented name, where nobody names another.
     #[test]
-    fn without_a_name_it_is_the_documented_one() {
+    fn the_default_name_is_the_documented_one() {
         assert_eq!(ParameterAddress::parse("").unwrap().name, PARAMETER_DEFAULT);
         assert_eq!(ParameterAddress::parse("?region=x").unwrap().name, "/pdf-processing/adobe-api-rpm");
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_addresses_are_refused_with_a_reason() {
         for (text, wrong) in [
             ("/a b", "' ' cannot be part of a parameter's name"),
             ("/a?regoin=x", "did you mean \"region\"?"),

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn places_outside_the_text_are_shown_at_its_end() {
+    fn positions_outside_the_text_are_shown_at_its_end() {
         assert_eq!(Excerpt::of("ab", &(9..12)).to_string(), "  1 | ab\n    |   ^");
         assert_eq!(Excerpt::of("", &(0..0)).to_string(), "  1 | \n    | ^");
         assert_eq!(Excerpt::of("é", &(1..2)).column(), 1);

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_wins_and_must_be_there() {
+    fn the_explicit_path_wins_and_must_exist() {
         let folder = tempfile::tempdir().unwrap();
         let [default, named, other] =
             [CONFIG_FILE, "named.toml", "other.toml"].map(|file| folder.path().join(file));

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_does_not_replace_what_is_newer() {
+    fn older_state_does_not_replace_newer() {
         let (cache, now) = (Cache::default(), Instant::now());
         let later = now + Duration::from_secs(1);
         cache.learn("k", known(7, later, 0));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bounded_and_keeps_what_is_used() {
+    fn the_cache_is_bounded_and_keeps_recently_used_entries() {
         let (cache, now) = (Cache::default(), Instant::now());
         let bytes = GENERATION_BYTES_MAX / 8;
         for number in 0..100 {

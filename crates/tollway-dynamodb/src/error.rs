@@ -120,7 +120,7 @@ mod tests {
 
     /// G7: what concerns everybody is told from what concerns one item.
     #[test]
-    fn an_item_that_is_refused_is_told_from_a_table_that_does_not_let_us() {
+    fn refused_items_are_distinguished_from_permission_errors() {
         let size = "Item size has exceeded the maximum allowed size";
         for (code, said, fault) in [
             ("AccessDeniedException", "", Fault::Store),

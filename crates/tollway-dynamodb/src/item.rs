@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_said_to_be_unreadable() {
+    fn foreign_items_are_unreadable() {
         for name in [LINE, VERSION, WRITERS] {
             let mut attributes = item(NOON).write("1:1:p:s", NOON).unwrap();
             attributes.insert(name.to_owned(), AttributeValue::Bool(true));
@@ -151,7 +151,7 @@ mod tests {
 
     /// G6: seven idle days, or longer while it counts.
     #[test]
-    fn an_item_lives_for_seven_idle_days_and_as_long_as_it_counts() {
+    fn an_item_expires_after_seven_idle_days_but_not_while_it_counts() {
         let ttl_of = |expires| {
             number(&item(expires).write("k", NOON).unwrap(), TTL).map(Timestamp::from_secs).unwrap()
         };
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_dynamodb_would_refuse_is_refused_here_and_says_why() {
+    fn an_oversized_item_is_refused_with_a_reason() {
         let mut item = item(NOON);
         let slot = tollway_core::Slot { permit: tollway_core::PermitId(u128::MAX), expires: NOON };
         let state = tollway_core::State::Slots(vec![slot; 9_000]);

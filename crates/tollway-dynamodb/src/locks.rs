@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn calls_that_share_a_line_follow_each_other_and_leave_nothing_behind() {
+    async fn calls_on_one_account_are_serialised_and_leave_no_lock() {
         let locks = Locks::default();
         let (one, two, three) = (keys(&["a", "z"]), keys(&["b", "z"]), keys(&["c"]));
         let first = locks.hold(&one).await;
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_stops_waiting_is_forgotten() {
+    async fn a_cancelled_waiter_leaves_no_lock() {
         let locks = Locks::default();
         let (one, two) = (keys(&["z"]), keys(&["b", "z"]));
         let first = locks.hold(&one).await;

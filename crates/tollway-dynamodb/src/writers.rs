@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_pushed_out_can_know_that_it_may_have_been() {
+    fn an_evicted_writer_can_tell_that_it_may_be_evicted() {
         let mut writers = Writers::default();
         for number in 0..=WRITERS_MAX as u64 {
             writers.note(&format!("w{number}"), 1, 1, after(number));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_lags_does_not_write_before_others() {
+    fn a_lagging_clock_does_not_write_earlier_times() {
         let mut writers = Writers::default();
         writers.note("ahead", 1, 1, after(2_000));
         writers.note("behind", 1, 1, NOON);

@@ -101,7 +101,7 @@ mod tests {
 
     /// G7: who may not ask, and tables that are gone, concern everybody; data that is refused concerns its line.
     #[test]
-    fn data_that_is_refused_is_told_from_a_server_that_does_not_let_us() {
+    fn refused_data_is_distinguished_from_permission_errors() {
         for (code, of_line) in [
             ("28P01", false),
             ("42501", false),

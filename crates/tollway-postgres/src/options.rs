@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_and_postgres_parameters_are_told_apart() {
+    fn store_and_postgres_parameters_are_separated() {
         let url = "postgres://me:secret@db:5433/app?schema=limits&sslmode=disable&deadline=2s&connections=7";
         let options = read(url).unwrap();
         assert_eq!(options.schema.as_str(), "limits");

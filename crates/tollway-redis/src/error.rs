@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_cannot_now_may_be_asked_again_and_one_that_will_not_may_not() {
+    fn busy_servers_are_retryable_and_refusals_are_not() {
         for (code, retry) in [
             ("LOADING", Retry::Safe),
             ("READONLY", Retry::Safe),
@@ -98,7 +98,7 @@ mod tests {
 
     /// G7: who may not ask at all is not told apart by what it asks for; a line that cannot be read says nothing of others.
     #[test]
-    fn a_line_that_cannot_be_used_is_told_from_a_server_that_does_not_let_us() {
+    fn unusable_accounts_are_distinguished_from_permission_errors() {
         for (code, fault) in [
             ("NOAUTH", Fault::Store),
             ("WRONGPASS", Fault::Store),

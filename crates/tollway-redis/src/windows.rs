@@ -100,7 +100,7 @@ mod tests {
     use tollway_core::bounds::WAIT_MAX;
 
     #[test]
-    fn windows_follow_one_another_however_often_they_are_asked_for() {
+    fn windows_are_contiguous() {
         let (calendars, calendar) =
             (Calendars::default(), Calendar::Day(Zone::named("America/Los_Angeles").unwrap()));
         for hour in 0..24 * 400 {

@@ -176,7 +176,7 @@ mod tests {
     /// Only the last who waits can be told that nothing was applied: for anybody else the call is sent once more, and with
     /// it all of its operations.
     #[test]
-    fn a_take_that_goes_again_with_another_is_unclear() {
+    fn a_take_resent_in_another_batch_is_unclear() {
         let operations: Arc<[Operation]> = [take(1), take(2)].into();
         let call = Call { tag: Tag::of(&operations[0]).unwrap(), sequence: 1, again: false, operations };
         let ((first, mut first_told), (second, mut second_told)) = (oneshot::channel(), oneshot::channel());

@@ -142,7 +142,7 @@ mod tests {
 
     /// G8.
     #[test]
-    fn throttling_is_raised_when_it_lasts_and_ends_when_it_is_quiet() {
+    fn lasting_throttling_raises_an_alarm_that_ends_after_a_quiet_minute() {
         let alarms = Alarms::default();
         alarms.throttled(at(0));
         alarms.throttled(at(29));

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_read_as_people_say_them() {
+    fn waits_are_formatted_in_words() {
         let words = |micros| in_words(Duration::from_micros(micros));
         let said = [1, 250_000, 15_606_836, 60_000_000, 125_000_001, 66_276_561_354].map(words);
         assert_eq!(said, ["1 ms", "250 ms", "15.7 s", "1 min 0 s", "2 min 6 s", "18 h 25 min"]);

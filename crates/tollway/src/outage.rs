@@ -344,7 +344,7 @@ mod tests {
 
     /// G7: missing permissions count like an outage.
     #[test]
-    fn a_store_that_refuses_us_is_left_alone() {
+    fn access_denied_opens_the_breaker() {
         let breaker = Breaker::default();
         let denied = || -> StoreResult {
             Err(StoreError {

@@ -74,7 +74,7 @@ mod tests {
 
     /// T23: a subject cannot make a line of its own, nor colour one; what people write stays as they wrote it.
     #[test]
-    fn a_subject_stays_in_its_line() {
+    fn a_subject_cannot_break_the_log_line() {
         assert_eq!(one_line("autotag O'Brien \"é\" \\"), "autotag O'Brien \"é\" \\");
         assert_eq!(one_line("a\r\nRate limit reached"), r"a\r\nRate limit reached");
         assert_eq!(one_line("\u{1b}[31mred\u{9b}m\u{7f}\u{2028}"), r"\u{1b}[31mred\u{9b}m\u{7f}\u{2028}");

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_back_holds_for_one_count_only() {
+    fn refunds_hold_for_one_count_only() {
         let mut operations = takes(&[1]);
         let booking =
             tollway_core::Booking { permit: PermitId(1), granted_at: NOW, at: NOW, good_until: END };

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_tells_the_call_and_the_attempt() {
+    fn a_number_encodes_the_call_and_the_attempt() {
         assert_eq!(Number::new(9, 3).attempt_of(9), Some(3));
         assert_eq!(Number::new(9, 3).attempt_of(8), None);
         assert_eq!(Number::new(9, 3).attempt_of(10), None);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_is_pushed_out_of_a_full_item() {
+    fn a_full_item_evicts_the_oldest_mark() {
         let full: HashMap<usize, Mark> =
             (0..SLOTS).map(|slot| (slot, mark("b", 999 - slot as u64 % 7))).collect();
         let slot = choose(&full, "a", NOW);

@@ -56,7 +56,7 @@ fn changes_at_the_same_time_are_all_kept() {
 }
 
 #[test]
-fn there_is_a_bound_to_how_many_are_set() {
+fn the_number_of_settings_is_bounded() {
     let table = fresh_table();
     let store = store(&table);
     set(&store, change("l0", Some((1, None))));

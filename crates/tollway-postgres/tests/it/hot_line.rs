@@ -12,7 +12,7 @@ use tollway_postgres::PostgresStore;
 const CALLERS: u64 = 32;
 
 #[test]
-fn thirty_two_callers_of_two_processes_never_exceed_one_line() {
+fn thirty_two_callers_of_two_processes_never_exceed_one_account() {
     let schema = fresh_schema();
     let stores = [store(&schema), store(&schema)];
     let hot = policy("200 requests / day");

@@ -39,7 +39,7 @@ fn takes(policy: &Policy, count: usize) -> Vec<Operation> {
 }
 
 #[tokio::test]
-async fn a_call_that_is_sent_again_is_answered_as_the_first_time() {
+async fn a_resent_call_gets_the_first_answer() {
     let schema = fresh_schema();
     let (link, other) = (link(&schema), link(&schema));
     let policy = policy("10 requests / day");
@@ -94,7 +94,7 @@ async fn calls_sent_together_are_answered_each_and_kept_each() {
 
 /// The answer is lost with the connection, after the server has all that was sent.
 #[test]
-fn a_take_whose_commit_was_answered_to_nobody_counts_once() {
+fn a_take_whose_commit_answer_is_lost_counts_once() {
     let schema = fresh_schema();
     let policy = policy("10 requests / day");
     assert_eq!(used(&store(&schema), &policy, &subject("s")), 0);
@@ -110,7 +110,7 @@ fn a_take_whose_commit_was_answered_to_nobody_counts_once() {
 
 /// What is lost before `COMMIT` was sent has not happened, and the link says so.
 #[tokio::test]
-async fn before_the_commit_a_loss_is_safe_and_after_it_unclear() {
+async fn a_lost_connection_is_safe_to_retry_only_before_the_commit() {
     let schema = fresh_schema();
     let policy = policy("10 requests / day");
     assert_eq!(grants(&send(&link(&schema), &call(1, false, takes(&policy, 1))).await.unwrap()), 1);

@@ -30,7 +30,7 @@ fn sweep_for_sure(store: &PostgresStore, schema: &str) {
 }
 
 #[test]
-fn denials_and_looks_write_nothing() {
+fn denials_and_peeks_write_nothing() {
     let schema = fresh_schema();
     let store = store(&schema);
     let policy = policy("1 request / day");
@@ -45,7 +45,7 @@ fn denials_and_looks_write_nothing() {
 }
 
 #[test]
-fn expired_lines_vanish_and_live_ones_stay() {
+fn expired_accounts_are_deleted_and_live_ones_stay() {
     let schema = fresh_schema();
     let clock = Arc::new(ManualClock::at(START));
     let store = store_with_clock(&schema, clock.clone());
@@ -67,7 +67,7 @@ fn expired_lines_vanish_and_live_ones_stay() {
 
 /// A forgotten window must not be found new by a clock that was set back, nor by another server's that lags.
 #[test]
-fn a_clock_that_goes_back_does_not_find_forgotten_lines_new() {
+fn a_clock_that_goes_back_does_not_reset_deleted_accounts() {
     let schema = fresh_schema();
     let clock = Arc::new(ManualClock::at(START));
     let store = store_with_clock(&schema, clock.clone());
@@ -82,7 +82,7 @@ fn a_clock_that_goes_back_does_not_find_forgotten_lines_new() {
 }
 
 #[test]
-fn kept_calls_are_forgotten_when_their_time_is_over() {
+fn recorded_calls_are_deleted_after_their_expiry() {
     let schema = fresh_schema();
     let store = store_with_clock(&schema, Arc::new(ManualClock::at(START)));
     let policy = policy("9 requests / day");

@@ -19,7 +19,7 @@ end
 return count";
 
 #[test]
-fn one_server_conforms_and_every_key_has_an_end() {
+fn one_server_conforms_and_every_key_expires() {
     let server = RedisServer::start();
     let url = format!("{}?deadline=20s", server.url());
     let rig = ManualRig::new(|clock| RedisStore::with_test_clock(&url, clock).unwrap());

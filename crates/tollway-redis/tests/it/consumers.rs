@@ -63,7 +63,7 @@ fn the_worked_example() {
 
 /// Denied until the time that it names; then the window is over, with nobody's help.
 #[test]
-fn a_window_ends_by_itself_and_when_it_says() {
+fn a_window_expires_at_its_reported_time() {
     let server = RedisServer::start();
     let (store, policy) = (open(&server), policy(&["3 / second from first call"]));
     let consumer = of(&store, &policy, "c");
@@ -163,7 +163,7 @@ fn a_foreign_writer_shares_the_budget() {
 
 /// A key that somebody's race left without an end gets its period with the next take, granted or not.
 #[test]
-fn a_key_without_an_end_is_healed() {
+fn a_key_without_expiry_gets_one() {
     let server = RedisServer::start();
     let (store, policy) = (open(&server), minute(3));
     for (subject, count, granted) in [("endless", "2", true), ("denied", "3", false)] {
@@ -205,7 +205,7 @@ fn a_key_that_holds_no_count_is_named() {
 
 /// I6: nothing lives for ever.
 #[test]
-fn every_key_has_an_end() {
+fn every_key_expires() {
     let server = RedisServer::start();
     let (store, policy) = (open(&server), policy(&SIX));
     let consumer = of(&store, &policy, "c");
@@ -230,7 +230,7 @@ fn every_key_has_an_end() {
 /// C3: a reset deletes the keys of the policy's periods; under a policy that forgets, a period that became unlimited has no
 /// counter after the next take.
 #[test]
-fn what_is_reset_or_forgotten_is_deleted() {
+fn reset_and_forgotten_counters_are_deleted() {
     let server = RedisServer::start();
     let (store, six, some) = (open(&server), policy(&SIX), policy(&SIX[1..3]));
     of(&store, &six, "c").take();
@@ -251,7 +251,7 @@ fn what_is_reset_or_forgotten_is_deleted() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_says_why() {
+fn unsupported_policies_are_refused_with_a_reason() {
     let server = RedisServer::start();
     let store = open(&server);
     let named = ["a: 5 / minute from first call", "b: 6 / minute from first call"];
@@ -294,7 +294,7 @@ fn what_does_not_fit_is_refused_and_says_why() {
 
 /// A Cluster keeps the keys of one consumer apart, and a test's clock is not the one that keys live by.
 #[test]
-fn where_it_cannot_work_it_does_not_open() {
+fn unsupported_servers_are_refused_when_opened() {
     let error = RedisStore::open("redis+cluster://127.0.0.1?layout=consumers").err().unwrap();
     assert!(error.fault == Fault::Caller && error.message.contains("Cluster"), "{error}");
     let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));

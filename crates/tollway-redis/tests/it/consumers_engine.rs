@@ -22,7 +22,7 @@ use tollway_testkit::{ManualClock, PlainStore, Random, wait_for};
 
 /// I3: one limit without room keeps all others from counting, wherever it stands.
 #[test]
-fn six_limits_count_together_or_not_at_all() {
+fn six_limits_are_all_charged_or_none() {
     let server = RedisServer::start();
     let (store, policy) = (open(&server), policy(&SIX));
     for (index, period) in Period::ALL.into_iter().enumerate() {
@@ -188,7 +188,7 @@ fn a_take_whose_answer_is_lost_counts_once() {
 
 /// A correction counts in the window it was booked in, and in no other.
 #[test]
-fn corrections_keep_to_their_window() {
+fn corrections_stay_in_their_window() {
     let server = RedisServer::start();
     let (store, policy) =
         (open(&server), policy(&["5 / minute from first call", "9 / hour from first call"]));

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_pointed_at() {
+    fn errors_name_the_wrong_part() {
         for (url, part) in [
             ("rediz://me:secret@host", "rediz"),
             ("memory", "memory"),

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scheme_belongs_to_one_kind_and_leads_to_its_row() {
+    fn every_scheme_belongs_to_one_kind() {
         for kind in STORE_KINDS {
             for scheme in kind.schemes.iter().chain(kind.other_schemes) {
                 let found = STORE_KINDS.iter().filter(|kind| kind.schemes.contains(scheme)).count();

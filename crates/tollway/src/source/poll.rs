@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pause_is_never_longer_than_was_said() {
+    fn the_pause_never_exceeds_the_configured_interval() {
         let every = Span::from_secs(300);
         for _ in 0..1_000 {
             let calm = pause(every, false);

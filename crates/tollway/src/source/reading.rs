@@ -67,7 +67,7 @@ mod tests {
 
     /// A3: what is no number leaves the others in force, and says what is wrong.
     #[test]
-    fn what_is_wrong_with_one_is_said_and_the_others_count() {
+    fn one_invalid_amount_is_reported_and_the_others_apply() {
         for (text, problem) in [
             (Some("many"), "requests_per_minute: \"many\" is not a number; write one like 200"),
             (Some(""), "requests_per_minute: \"\" is not a number; write one like 200"),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_answers_too_little_is_no_amount() {
+    fn a_short_answer_gives_no_amount() {
         assert_eq!(amounts(&read(&[])), Vec::<u64>::new());
         assert!(read(&[Some("1")]).problem.is_some());
     }
