@@ -155,7 +155,7 @@ fn find(explicit: Option<&Path>, variable: Option<OsString>, folder: &Path) -> R
             (folder.join(CONFIG_FILE), message, "write one, or name it")
         }
     };
-    // A link to nothing is as good as no file; a path that may not be looked at is told about when it is read.
+    // A dangling link counts as no file; a path without permission is reported when it is read.
     match path.try_exists() {
         Ok(false) => Err(ConfigError::whole(message, advice).in_file(&path).not_found()),
         _ => Ok(path),

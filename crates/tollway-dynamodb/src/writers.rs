@@ -1,4 +1,4 @@
-//! Who wrote an item: the last write of each writer, so that one whose reply was lost can find out about it.
+//! The last write of each writer of an item, so that a writer whose reply was lost can look it up.
 
 use std::fmt;
 use std::str::FromStr;
@@ -52,7 +52,7 @@ pub(crate) struct Writers {
 }
 
 impl Writers {
-    /// Notes a write, and forgets those that nobody asks for any more.
+    /// Notes a write, and drops records that no writer will look up any more.
     pub(crate) fn note(&mut self, writer: &str, sequence: u64, attempt: u32, now: Timestamp) {
         let at = now.as_millis().max(self.records.last().map_or(0, |last| last.at));
         let kept_from = at.saturating_sub(kept_millis());

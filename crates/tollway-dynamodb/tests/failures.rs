@@ -1,4 +1,4 @@
-//! What callers are told when DynamoDB is not there, not theirs, or refuses.
+//! The errors that callers get when DynamoDB is unreachable, refuses them, or is misconfigured.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test fails by panicking")]
 
 #[path = "it/support.rs"]
@@ -42,7 +42,7 @@ fn a_permission_error_names_the_needed_actions() {
     assert!(error.message.contains("`tollway provision aws --plan`"), "{error}");
 }
 
-/// Not a test: asks in a process whose environment says nothing of AWS.
+/// Not a test: takes in a process whose environment has no AWS settings.
 #[test]
 fn in_a_bare_environment() {
     if let Ok(url) = std::env::var("TOLLWAY_TEST_URL") {
@@ -51,7 +51,7 @@ fn in_a_bare_environment() {
     }
 }
 
-/// What a caller is told in such a process.
+/// The error that a caller gets in such a process.
 fn told_in_a_bare_environment(url: &str) -> String {
     let mut asks = Command::new(std::env::current_exe().unwrap());
     asks.args(["in_a_bare_environment", "--exact", "--nocapture"]).env_clear();
@@ -71,7 +71,7 @@ fn missing_region_error_says_where_to_set_it() {
     assert!(told.contains("Store Useless") && told.contains("AWS_REGION"), "{told}");
 }
 
-/// G8: five retries, and then it is told.
+/// G8: five retries, and then an error.
 #[test]
 fn g8_a_throttled_call_is_retried_five_times_and_then_fails() {
     let front = AwsFront::to(server().addr());

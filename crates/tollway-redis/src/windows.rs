@@ -44,13 +44,13 @@ impl Times {
         self
     }
 
-    /// One more time, which was asked for.
+    /// Adds a time that the script requested.
     pub(crate) fn add(&mut self, time: Timestamp) {
         self.others.push(time);
     }
 }
 
-/// What was asked of calendars before: they are dear to ask, and every call does.
+/// A cache of calendar windows: computing them is expensive, and every call needs them.
 #[derive(Debug, Default)]
 pub(crate) struct Calendars(Mutex<HashMap<u32, Vec<Window>>>);
 

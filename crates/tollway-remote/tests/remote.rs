@@ -173,7 +173,7 @@ fn a_permit_granted_after_the_deadline_is_returned() {
     assert!((2..10_000).any(granted));
 }
 
-/// What gives something back is sent even if nobody waits for the answer, and even when the store is closed at once.
+/// A call that returns something is sent even if no caller waits for the answer, and even when the store is closed at once.
 #[test]
 fn a_return_is_retried_until_it_is_answered() {
     let network = Network::new(
@@ -273,7 +273,7 @@ fn a_return_that_waits_behind_a_call_that_fails() {
     let peek = send(&with_action(&policy, Action::Peek));
     std::thread::sleep(Duration::from_millis(20));
     let back = with_action(&policy, Action::Return { booking, remember: false });
-    // It is told that it is late, and sent all the same.
+    // Its caller gets a timeout, and it is sent all the same.
     assert!(wait_for(send(&back)).is_err());
     drop(peek);
     gate.store(false, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! What is in the table: nothing for denials, what people can read, and how long it stays (G6).
+//! What is in the table: nothing for denials, readable items, and their expiry (G6).
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::sync::Arc;

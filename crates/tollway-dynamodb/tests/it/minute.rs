@@ -54,7 +54,7 @@ fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::at(NOW))
 }
 
-/// A1, A4: two tasks in Python and two processes of ours, many callers each: exactly 200, never 201.
+/// A1, A4: two tasks in Python and two Tollway processes, many callers each: exactly 200, never 201.
 #[test]
 fn a_budget_is_shared_with_python_to_the_last_token() {
     let table = Table::new(Layout::Minute);
@@ -80,7 +80,7 @@ fn a_budget_is_shared_with_python_to_the_last_token() {
     assert_eq!(table.count(), 200);
 }
 
-/// A4, A6: key, count and TTL as documented; what we add stands beside them.
+/// A4, A6: key, count and TTL as documented, besides the attributes that Tollway adds.
 #[test]
 fn an_item_has_the_documented_attributes() {
     let table = Table::new(Layout::Minute);
@@ -138,7 +138,7 @@ fn as_many_as_fit_are_granted() {
     assert_eq!(table.count(), 10);
 }
 
-/// A2: usage reports count, limit and time to reset, of all who count.
+/// A2: usage reports count, limit and time to reset, of all writers.
 #[test]
 fn usage_includes_every_writer() {
     let table = Table::new(Layout::Minute);
@@ -289,7 +289,7 @@ fn unsupported_policies_are_refused() {
     assert!(store.settings().is_none());
 }
 
-/// A count that is none is told about, with what to do.
+/// An invalid count is an error that says what to do.
 #[test]
 fn a_foreign_item_is_not_overwritten() {
     let table = Table::new(Layout::Minute);

@@ -39,7 +39,7 @@ fn takes(policy: &Policy, count: usize) -> Vec<Operation> {
     (0..count).map(|_| take_operation(&[policy], &subject("s"))).collect()
 }
 
-/// On a thread of its own: the store is asked from outside of any runtime.
+/// On a thread of its own: the store is called from outside any runtime.
 async fn blocking<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(ask).await.unwrap()
 }
@@ -124,7 +124,7 @@ async fn a_call_that_was_answered_is_not_taken_again() {
     assert_eq!(send(&link, &first).await.unwrap_err().retry, Retry::Useless, "a later one was applied");
 }
 
-/// An item remembers 128 writers. Whoever was pushed out cannot find out about its write: it counts as spent.
+/// An item remembers 128 writers. An evicted writer cannot look up its write: it counts as spent.
 #[tokio::test]
 async fn an_evicted_writer_counts_its_take_as_spent() {
     let front = AwsFront::to(server().addr());
@@ -149,7 +149,7 @@ async fn an_evicted_writer_counts_its_take_as_spent() {
     .await;
 }
 
-/// More lines than one transaction takes: the call goes in parts, and each part counts once.
+/// More accounts than one transaction takes: the call is split, and each part counts once.
 #[tokio::test]
 async fn a_call_on_many_accounts_is_split_and_counts_once() {
     let front = AwsFront::to(server().addr());

@@ -69,7 +69,7 @@ fn g3_a_grant_from_stale_state_is_decided_again() {
     assert!(try_take(&one, &policy, &subject("s")));
     let counters = one.counters();
     assert_eq!((count(&counters.conditional_failures), count(&counters.retries)), (1, 1));
-    assert_eq!(count(&counters.reads), 1, "the reply to the lost race told the state");
+    assert_eq!(count(&counters.reads), 1, "the reply to the lost race carried the state");
     assert!(!try_take(&other, &policy, &subject("s")), "it still thinks that one is left, and finds out");
     assert_eq!(used(&one, &policy, &subject("s")), 3);
 }
@@ -137,7 +137,7 @@ fn slots_are_looked_up() {
     assert_eq!(apply(&other, &policy, Action::Done(booking.permit)), Outcome::Done(false));
 }
 
-/// An item that was deleted is a new line, and no version of the old one is taken for the new one's.
+/// A deleted item is a new account, and no version of the old one is taken for the new one's.
 #[test]
 fn a_deleted_item_is_created_again() {
     let table = fresh_table();

@@ -1,4 +1,4 @@
-//! Takes over several lines: one transaction, all or nothing, whoever else is at it (G1, I3).
+//! Takes over several accounts: one transaction, all or nothing, with concurrent writers (G1, I3).
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use crate::support;
@@ -20,7 +20,7 @@ fn a_denial_by_one_account_leaves_the_others_unchanged() {
     assert_eq!(count(&store.counters().writes), 1);
 }
 
-/// What one process remembers of a line that another has changed: the transaction finds it out.
+/// One process caches an account that another has changed: the transaction detects it.
 #[test]
 fn a_conflict_on_one_account_cancels_the_whole_write() {
     let table = fresh_table();
@@ -33,7 +33,7 @@ fn a_conflict_on_one_account_cancels_the_whole_write() {
     assert_eq!((used(&one, &a, &subject("s")), used(&one, &b, &subject("s"))), (1, 2));
 }
 
-/// Each user has a line, and all share one whose key comes last: calls of different tags, on one line.
+/// Each user has an account, and all share one whose key comes last: calls of different tags, on one account.
 #[test]
 fn callers_of_one_process_on_one_account_do_not_conflict() {
     let store = store(&fresh_table());

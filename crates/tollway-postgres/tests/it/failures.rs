@@ -1,4 +1,4 @@
-//! What callers are told when Postgres is not there, not theirs, or goes away.
+//! The errors that callers get when Postgres is unreachable, refuses them, or goes away.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::thread;
@@ -14,7 +14,7 @@ fn error_of(url: &str) -> StoreError {
     take(&store, &[&policy("1 request / day")], &subject("s")).unwrap_err()
 }
 
-/// Takes again and again, until somebody decides.
+/// Retries until the take is decided.
 fn take_at_last(store: &PostgresStore, policy: &Policy) {
     for _ in 0..300 {
         if take(store, &[policy], &subject("s")).is_ok() {

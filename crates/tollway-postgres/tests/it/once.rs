@@ -46,7 +46,7 @@ async fn a_resent_call_gets_the_first_answer() {
     let first = call(1, false, takes(&policy, 6));
     let answer = send(&link, &first).await.unwrap();
     assert_eq!(grants(&answer), 6);
-    // Another writer changes the line meanwhile, with the same sequence.
+    // Another writer changes the account meanwhile, with the same sequence.
     assert_eq!(grants(&send(&other, &call(1, false, takes(&policy, 3))).await.unwrap()), 3);
     assert_eq!(send(&link, &again(&first)).await.unwrap(), answer);
     assert_eq!(send(&link, &first).await.unwrap(), answer, "whether or not it knows that it was sent before");
@@ -101,8 +101,8 @@ fn a_take_whose_commit_answer_is_lost_counts_once() {
     let network = LossyNetwork::before(server().addr(), COMMIT, 2);
     let far = format!("postgres://postgres@{}/postgres?schema={schema}&deadline=20s", network.addr);
     let far = PostgresStore::connect(&far).unwrap();
-    assert!(take(&far, &[&policy], &subject("s")).unwrap().is_some(), "it was asked again, and granted once");
-    assert_eq!(network.losses_left(), 1, "asked again, there was nothing to commit");
+    assert!(take(&far, &[&policy], &subject("s")).unwrap().is_some(), "it was resent, and granted once");
+    assert_eq!(network.losses_left(), 1, "resent, there was nothing to commit");
     assert!(take(&far, &[&policy], &subject("s")).unwrap().is_some());
     assert_eq!(network.losses_left(), 0);
     assert_eq!(used(&store(&schema), &policy, &subject("s")), 2);

@@ -1,4 +1,4 @@
-//! What is in the tables: nothing for denials, nothing that has expired, everything that lives.
+//! What is in the tables: nothing for denials, nothing that has expired, everything that still counts.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use tollway_testkit::ManualClock;
 
 const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
-/// How long lines are kept after they count.
+/// How long accounts are kept after they count.
 const KEPT: Span = Span::from_mins(10);
 
-/// Sweeping happens beside the takes. A kept call whose time is over is the last thing that a sweep forgets: when a
-/// second one that was planted is gone, a sweep has begun and ended meanwhile. One line more is there afterwards.
+/// Sweeps run in the background. A sweep deletes expired recorded calls last: when a second planted one is gone, a sweep has
+/// begun and ended meanwhile. One account more is there afterwards.
 fn sweep_for_sure(store: &PostgresStore, schema: &str) {
     let policy = Policy::new("sweeper", ["100k requests / day"]).unwrap();
     for _ in 0..2 {

@@ -40,7 +40,7 @@ fn tables_of_a_newer_version_are_refused() {
     assert_eq!(server().query(&format!("SELECT version FROM {schema}.schema_version")), "99");
 }
 
-/// Whoever made the schema for it need not let it make more.
+/// A user with existing tables needs no right to create more.
 #[test]
 fn missing_rights_are_reported_and_existing_tables_need_none() {
     let (schema, user) = (fresh_schema(), fresh_schema());

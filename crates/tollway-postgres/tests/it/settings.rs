@@ -1,4 +1,4 @@
-//! Limits as data: what one process sets, all others read.
+//! Limits set at run time: what one process sets, all others read.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use crate::support::{fresh_schema, server, store};

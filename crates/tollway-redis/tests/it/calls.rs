@@ -55,7 +55,7 @@ async fn operations_of_one_call_are_applied_in_order() {
     }
 }
 
-/// Calls that are sent together go as one command; two of them that share a line follow one another all the same.
+/// Calls that are sent together go as one command; two of them on one account are still applied in order.
 #[tokio::test]
 async fn calls_sent_together_are_applied_in_order() {
     let clock = Arc::new(ManualClock::default());
@@ -68,7 +68,7 @@ async fn calls_sent_together_are_applied_in_order() {
     for sequence in 1..300 {
         now = now.plus(Span::from_micros(random.below(3_000_000)));
         clock.set(now);
-        // Every call has the line of its number first, and some the last one as well, which others have first.
+        // Every call has the account of its number first, and some the last one as well, which others have first.
         let calls: Vec<Arc<Call>> = (0..random.between(2, 9))
             .map(|number| {
                 let subjects = if random.percent(30) { vec![number, 9] } else { vec![number] };

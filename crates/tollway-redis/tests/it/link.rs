@@ -1,4 +1,4 @@
-//! What the link owes whoever drives it: a call counts once, calendar windows are asked for, errors say what to do.
+//! The duties of a link: a call counts once, missing calendar windows are requested, errors say what to do.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -126,7 +126,7 @@ async fn calls_sent_together_are_answered_each_for_itself() {
     }
 }
 
-/// A month that is used up sends the search to another month, whose days nobody thought of: the script asks for them.
+/// A full month sends the search to another month, whose days the request lacks: the script requests them.
 #[tokio::test]
 async fn missing_calendar_windows_are_requested() {
     let now = Timestamp::from_secs(1_794_720_780);
@@ -169,7 +169,7 @@ async fn a_take_over_several_slots_is_refused() {
     assert!(granted(&outcomes[0]));
 }
 
-/// A subject cannot break out of its hash tag: what it calls its own and another's line are two.
+/// A subject cannot break out of its hash tag: its account and another's are different keys.
 #[tokio::test]
 async fn no_subject_reaches_another_subjects_account() {
     let link = link(&RedisServer::shared().url());
@@ -208,7 +208,7 @@ async fn errors_say_what_to_do_and_hide_the_password() {
     assert_eq!((error.fault, error.retry), (Fault::Network, Retry::Safe), "{error}");
 }
 
-/// A server that is full, or follows another, has not done it and may be asked again.
+/// A server that is full, or a replica, has not applied the call and may be retried.
 #[tokio::test]
 async fn a_read_only_server_is_retryable() {
     let server = RedisServer::start();

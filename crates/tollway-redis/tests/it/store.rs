@@ -73,7 +73,7 @@ fn stores_that_race_never_exceed_a_limit() {
     }
 }
 
-/// I6: a line lives until it is as good as new and a second longer; what a writer is told twice, a minute.
+/// I6: an account expires a second after it no longer counts; a writer's answer after a minute.
 #[test]
 fn keys_expire_when_they_no_longer_count() {
     let server = RedisServer::start();
@@ -87,7 +87,7 @@ fn keys_expire_when_they_no_longer_count() {
     assert_eq!(server.command(&["DBSIZE"]), "2");
 }
 
-/// I5: the server has done it and nobody heard. It is asked again, and it counts once.
+/// I5: the server applied the call and its answer was lost. It is resent and counts once.
 #[test]
 fn a_take_whose_answer_is_lost_counts_once() {
     let server = RedisServer::start();

@@ -1,4 +1,4 @@
-//! A server that speaks TLS only, and wants to see who comes.
+//! A server that speaks TLS only and verifies client certificates.
 #![cfg(feature = "tls")]
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
