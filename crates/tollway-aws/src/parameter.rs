@@ -185,7 +185,7 @@ where
             let message = message.unwrap_or("no more was said");
             format!("SSM did not {what} {name:?}: {code}: {message}")
         }
-        (None, _) => format!("SSM did not answer the request to {what} {name:?}: {}", with_causes(error)),
+        (None, _) => format!("SSM could not be reached to {what} {name:?}: {}", with_causes(error)),
     })
 }
 

@@ -149,7 +149,7 @@ impl SentCall {
         let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
         match index.and_then(|index| self.request.keys.get(index)) {
             Some(key) => {
-                let message = format!("the key {key:?} in Redis holds no count; DEL it to begin anew");
+                let message = format!("the key {key:?} in Redis holds no count; DEL it to start over");
                 StoreError { fault: Fault::Account, retry: Retry::Useless, message }
             }
             None => not_understood(&number.to_string()),

@@ -13,7 +13,7 @@ parts.actions = function()
     if count == 0 or count > CHARGES_PER_TAKE_MAX then return { "refused", "party_count" } end
     for i = 1, count - 1 do
       for j = i + 1, count do
-        if charges[i].account == charges[j].account then return { "refused", "same_party", i - 1 } end
+        if charges[i].line == charges[j].line then return { "refused", "same_party", i - 1 } end
       end
     end
   end
