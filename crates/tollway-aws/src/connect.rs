@@ -19,7 +19,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 /// An emulator has no regions, but every signature names one.
 const REGION_OF_EMULATORS: &str = "us-east-1";
 
-/// Where AWS is, and who asks. What is not given is found as every AWS tool finds it: in the environment, in the
+/// The endpoint, region and credentials of AWS. What is not given is found as every AWS tool finds it: in the environment, in the
 /// profile, or in the role of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connect {
@@ -27,7 +27,7 @@ pub struct Connect {
     pub region: Option<String>,
     /// Another place than AWS's own, for emulators and private endpoints: `http://127.0.0.1:8000`.
     pub endpoint: Option<String>,
-    /// Who asks.
+    /// The credentials.
     pub access: Option<Access>,
     /// A request is answered within this time, or it has failed.
     pub timeout: Option<Duration>,
@@ -48,7 +48,7 @@ impl fmt::Debug for Access {
     }
 }
 
-/// Nobody says which region is meant.
+/// No region is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no region; set AWS_REGION, or write region=eu-central-1 behind the question mark of the URL")]
 pub struct NoRegion;

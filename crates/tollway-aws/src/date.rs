@@ -2,7 +2,7 @@
 //!
 //! A `Date` is cut off to whole seconds and was written some time between sending and receiving, so one reply only bounds
 //! the error, by a second and the time it took. Replies that agree narrow the bounds; one that does not has seen the
-//! clock step, and they start anew. A clock counts as wrong when it certainly is: a slow reply accuses nobody.
+//! clock step, and they start anew. A clock counts as wrong only when that is certain: a slow reply proves nothing.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_right_is_believed_again() {
+    fn a_corrected_clock_is_trusted_again() {
         let check = replies(5_000, [100]);
         assert!(check.off().is_some());
         check.note(Measured::of_reply(NOON, NOON.plus(Span::from_millis(10)), NOON));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_reply_accuses_nobody() {
+    fn a_slow_reply_proves_no_clock_error() {
         let check = ClockCheck::new(Arc::new(SystemClock));
         check.note(Measured::of_reply(NOON, NOON.plus(Span::from_secs(30)), NOON.plus(Span::from_secs(29))));
         assert_eq!(check.off(), None);

@@ -17,16 +17,16 @@ use crate::{Access, Connect, check_region, connect};
 /// The environment variable that names the parameter where an address does not.
 pub const PARAMETER_VARIABLE: &str = "ADOBE_API_RPM_PARAM";
 
-/// The parameter where nobody names one.
+/// The default parameter.
 pub const PARAMETER_DEFAULT: &str = "/pdf-processing/adobe-api-rpm";
 
 /// The longest name of a parameter, with its path, that AWS has.
 const NAME_BYTES_MAX: usize = 1_011;
 
-/// Parameters are listed ten at a time; who has more than this below one name means another.
+/// Parameters are listed ten at a time; a name with more below it is probably a mistake.
 const PAGES_MAX: usize = 10;
 
-/// What may stand behind the question mark of an address.
+/// The keys of an address's query.
 const KEYS: [&str; 3] = ["region", "endpoint", "access"];
 
 /// Where a parameter is.
@@ -174,7 +174,7 @@ impl Parameters {
     }
 }
 
-/// What happened, in a sentence: what AWS said, or why nobody said anything.
+/// The error in a sentence: the answer of AWS, or why there is none.
 pub(crate) fn failed<E, R>(what: &str, name: &str, error: &SdkError<E, R>) -> ParameterError
 where
     E: std::error::Error + ProvideErrorMetadata + 'static,
@@ -185,7 +185,7 @@ where
             let message = message.unwrap_or("no more was said");
             format!("SSM did not {what} {name:?}: {code}: {message}")
         }
-        (None, _) => format!("SSM could not be asked to {what} {name:?}: {}", with_causes(error)),
+        (None, _) => format!("SSM could not be reached to {what} {name:?}: {}", with_causes(error)),
     })
 }
 
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_a_name_and_says_where() {
+    fn an_address_has_a_name_region_and_endpoint() {
         let text = "/a/b?region=eu-west-1&endpoint=http://127.0.0.1:1&access=me:secret";
         let address = ParameterAddress::parse(text).unwrap();
         let Connect { region, endpoint, access, .. } = &address.connect;
@@ -208,15 +208,15 @@ mod tests {
         );
     }
 
-    /// A4: the documented name, where nobody names another.
+    /// A4: the documented default name.
     #[test]
-    fn without_a_name_it_is_the_documented_one() {
+    fn the_default_name_is_the_documented_one() {
         assert_eq!(ParameterAddress::parse("").unwrap().name, PARAMETER_DEFAULT);
         assert_eq!(ParameterAddress::parse("?region=x").unwrap().name, "/pdf-processing/adobe-api-rpm");
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_addresses_are_refused_with_a_reason() {
         for (text, wrong) in [
             ("/a b", "' ' cannot be part of a parameter's name"),
             ("/a?regoin=x", "did you mean \"region\"?"),

@@ -55,7 +55,7 @@ impl ConfigError {
         self.file.as_deref()
     }
 
-    /// Whether there is no such file, so that a caller who can do without one may go on.
+    /// Whether there is no such file, so that a caller may continue without one.
     pub fn is_not_found(&self) -> bool {
         self.not_found
     }

@@ -31,7 +31,7 @@ impl Excerpt {
 
         let marked = text.get(start..boundary(text, word.end).min(line_end)).unwrap_or_default();
         let lead = before.get(line_start..).unwrap_or_default();
-        // A mark at the very start of a file that begins with a byte order mark is nobody's first column.
+        // A byte order mark at the start of the file is not counted as a column.
         let hidden = usize::from(lead.starts_with('\u{feff}'));
         let offset = lead.chars().count();
         let skipped = offset.saturating_sub(CHARS_AROUND).max(hidden);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn places_outside_the_text_are_shown_at_its_end() {
+    fn positions_outside_the_text_are_shown_at_its_end() {
         assert_eq!(Excerpt::of("ab", &(9..12)).to_string(), "  1 | ab\n    |   ^");
         assert_eq!(Excerpt::of("", &(0..0)).to_string(), "  1 | \n    | ^");
         assert_eq!(Excerpt::of("é", &(1..2)).column(), 1);

@@ -155,7 +155,7 @@ fn find(explicit: Option<&Path>, variable: Option<OsString>, folder: &Path) -> R
             (folder.join(CONFIG_FILE), message, "write one, or name it")
         }
     };
-    // A link to nothing is as good as no file; a path that may not be looked at is told about when it is read.
+    // A dangling link counts as no file; a path without permission is reported when it is read.
     match path.try_exists() {
         Ok(false) => Err(ConfigError::whole(message, advice).in_file(&path).not_found()),
         _ => Ok(path),
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_wins_and_must_be_there() {
+    fn the_explicit_path_wins_and_must_exist() {
         let folder = tempfile::tempdir().unwrap();
         let [default, named, other] =
             [CONFIG_FILE, "named.toml", "other.toml"].map(|file| folder.path().join(file));

@@ -33,7 +33,7 @@ impl<'a> Report<'a> {
         let mut line_end = 0;
         for error in &errors {
             let at = error.span().unwrap_or(self.text.len()..self.text.len());
-            // One slip makes the parser stumble over the rest of its line, too.
+            // One mistake makes the parser fail on the rest of its line, too.
             if at.start >= line_end {
                 let rest = self.text.get(at.start..).and_then(|rest| rest.find('\n'));
                 line_end =

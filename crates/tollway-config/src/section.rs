@@ -1,4 +1,4 @@
-//! One table of the file: its keys are taken by name, and what nobody took is an error.
+//! One table of the file: readers take its keys by name, and keys that no reader took are errors.
 
 use std::ops::Range;
 
@@ -190,7 +190,7 @@ impl<'a> Section<'a> {
         self.table.contains_key(key)
     }
 
-    /// Whether it has a key that nobody took so far.
+    /// Whether it has a key that no reader has taken.
     pub fn has_unknown(&self) -> bool {
         self.unknown().next().is_some()
     }
@@ -208,7 +208,7 @@ impl<'a> Section<'a> {
         self.finish();
     }
 
-    /// Reports every key that nobody took, each with the known one that was meant, and every key that is missing.
+    /// Reports every key that no reader took, with the nearest known key, and every missing key.
     pub fn finish(self) {
         let mut misspelt = Vec::new();
         for name in self.unknown() {
@@ -247,7 +247,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Always nothing, so that it can stand for the value that is not there.
+    /// Always none, so that it can replace the missing value.
     fn wrong_type<T>(
         &self,
         key: &str,

@@ -12,8 +12,8 @@ pub(crate) const SECTIONS_TO_COME: [&str; 2] = ["pipelines", "alarms"];
 
 /// What a program reads of a config file: the sections of the parts that it links.
 pub trait FromConfig: Sized {
-    /// Reads its sections of the file and leaves the others alone. What is wrong goes to the root's report; what is read
-    /// is dropped then, so anything may stand for a wrong value.
+    /// Reads its sections of the file and ignores the others. Mistakes go to the root's report; the result is dropped then, so
+    /// any value may replace a wrong one.
     fn read(root: &mut Section<'_>) -> Self;
 
     /// Resolves relative paths from the config file's folder, wherever the program runs: else two programs with one

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_word_that_was_meant_is_found() {
+    fn the_nearest_word_is_suggested() {
         let known = ["limits", "max_wait", "policies", "when_store_fails"];
         assert_eq!(meant("limts", &known), Some("limits"));
         assert_eq!(meant("policy", &known), Some("policies"));

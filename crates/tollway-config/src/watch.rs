@@ -36,9 +36,9 @@ impl<C: FromConfig> ConfigFile<C> {
     ///
     /// `changed` is called on the watch's own thread: with the config whenever the file says something new and right;
     /// with the error, once for each content, when it is wrong, and once when it cannot be read. The caller keeps the
-    /// old config then. A file that is good again after an error is told about even if it is the old one.
+    /// old config then. A file that is valid again after an error is reported even if it is the old one.
     ///
-    /// Whatever `changed` holds lives until the watch is dropped: give it a `Weak` of the watch's owner.
+    /// `changed` is kept until the watch is dropped: give it a `Weak` of the watch's owner.
     pub fn watch(
         self,
         interval: Duration,
@@ -90,7 +90,7 @@ fn run<C: FromConfig>(
 /// What the file holds, or why it cannot be read.
 type Seen = Result<Vec<u8>, ConfigError>;
 
-/// Compares the file with what was last told about it.
+/// Compares the file with the last reported state.
 struct Looker {
     path: PathBuf,
     /// The path as errors call it.
@@ -122,7 +122,7 @@ impl Looker {
     }
 }
 
-/// Only what can be read without waiting: a pipe would hold the thread, and with it whoever drops the watch.
+/// Reads regular files only: a pipe would block the thread, and with it the drop of the watch.
 fn read_file(path: &Path, shown: &Path) -> Seen {
     match std::fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => {

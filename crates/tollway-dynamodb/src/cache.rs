@@ -7,10 +7,10 @@ use tokio::time::Instant;
 
 use crate::item::Item;
 
-/// How large one generation of remembered lines may grow; there are two. Some ten thousand lines of one limit.
+/// How large one generation of cached accounts may grow; there are two. Some ten thousand accounts of one limit.
 const GENERATION_BYTES_MAX: usize = 8 << 20;
 
-/// What a remembered line takes beside its own bytes, about.
+/// The approximate overhead of a cached account.
 const ENTRY_BYTES: usize = 400;
 
 /// The last known state of an item.
@@ -39,7 +39,7 @@ impl CachedItem {
     }
 }
 
-/// Lines by their keys. Two generations: when the young one is full, the old one is forgotten.
+/// Accounts by their keys. Two generations: when the young one is full, the old one is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Cache(Mutex<Generations>);
 
@@ -52,23 +52,23 @@ struct Generations {
 
 impl Cache {
     pub(crate) fn get(&self, key: &str) -> Option<CachedItem> {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lines.young.get(key) {
+        let mut accounts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = accounts.young.get(key) {
             return Some(known.clone());
         }
-        let known = lines.old.remove(key)?;
-        lines.insert(key, known.clone());
+        let known = accounts.old.remove(key)?;
+        accounts.insert(key, known.clone());
         Some(known)
     }
 
     /// Remembers what was learned, unless something later is known.
     pub(crate) fn learn(&self, key: &str, learned: CachedItem) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lines.young.get(key).or_else(|| lines.old.get(key));
+        let mut accounts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = accounts.young.get(key).or_else(|| accounts.old.get(key));
         let lost_at = known.and_then(|known| known.lost_at).max(learned.lost_at);
         // A smaller version is an older one, or of an item that was deleted and made anew since.
         if known.is_none_or(|known| learned.version() >= known.version() || learned.as_of > known.as_of) {
-            lines.insert(key, CachedItem { lost_at, ..learned });
+            accounts.insert(key, CachedItem { lost_at, ..learned });
         }
     }
 }
@@ -97,12 +97,12 @@ mod tests {
     use crate::writers::Writers;
 
     fn known(version: u64, as_of: Instant, bytes: usize) -> CachedItem {
-        let item = Item { line: Account::default(), version, writers: Writers::default(), bytes };
+        let item = Item { account: Account::default(), version, writers: Writers::default(), bytes };
         CachedItem::new(Some(Arc::new(item)), as_of)
     }
 
     #[test]
-    fn what_is_older_does_not_replace_what_is_newer() {
+    fn older_state_does_not_replace_newer() {
         let (cache, now) = (Cache::default(), Instant::now());
         let later = now + Duration::from_secs(1);
         cache.learn("k", known(7, later, 0));
@@ -115,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bounded_and_keeps_what_is_used() {
+    fn the_cache_is_bounded_and_keeps_recently_used_entries() {
         let (cache, now) = (Cache::default(), Instant::now());
         let bytes = GENERATION_BYTES_MAX / 8;
         for number in 0..100 {
             cache.learn(&number.to_string(), known(1, now, bytes));
-            assert!(cache.get("0").is_some(), "it is asked for again and again");
+            assert!(cache.get("0").is_some(), "it is used again and again");
         }
-        let lines = cache.0.lock().unwrap();
-        assert!(lines.young.len() + lines.old.len() <= 18);
+        let accounts = cache.0.lock().unwrap();
+        assert!(accounts.young.len() + accounts.old.len() <= 18);
     }
 }

@@ -8,19 +8,19 @@ use tollway_remote::Call;
 
 use crate::cache::CachedItem;
 
-/// The most lines of one write: DynamoDB's bound for a transaction.
+/// The most accounts of one write: DynamoDB's bound for a transaction.
 const LINES_PER_WRITE_MAX: usize = 100;
 
 /// The states that a decision is made on, by key.
 pub(crate) type CachedItems = BTreeMap<String, CachedItem>;
 
-/// Operations of a call, in order, on few enough lines.
+/// Operations of a call, in order, on few enough accounts.
 #[derive(Debug)]
 pub(crate) struct CallPart<'a> {
     pub(crate) operations: &'a [Operation],
-    /// The lines that they name.
+    /// The accounts that they name.
     pub(crate) keys: BTreeSet<String>,
-    /// The line that they all name, whose item remembers who wrote it.
+    /// The account that they all name, whose item remembers its writers.
     pub(crate) tag: String,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct CallPart<'a> {
 #[derive(Debug)]
 pub(crate) struct PartDecision {
     pub(crate) outcomes: Outcomes,
-    /// The lines that the decision changes.
+    /// The accounts that the decision changes.
     pub(crate) changed: BTreeMap<String, Account>,
     /// Whether every operation is a take without an id, and every one was denied.
     pub(crate) only_denials: bool,
@@ -49,7 +49,7 @@ impl<'a> CallPart<'a> {
             keys.extend(more);
             count += 1;
         }
-        let tag = call.tag.line().to_string();
+        let tag = call.tag.account().to_string();
         keys.insert(tag.clone());
         Self { operations: left.get(..count).unwrap_or_default(), keys, tag }
     }
@@ -60,18 +60,18 @@ impl<'a> CallPart<'a> {
             PartDecision { outcomes: Outcomes::new(), changed: BTreeMap::new(), only_denials: true };
         for operation in self.operations {
             let keys: Vec<String> = operation.keys().map(|key| key.to_string()).collect();
-            let mut lines: Vec<Account> = keys
+            let mut accounts: Vec<Account> = keys
                 .iter()
                 .zip(&operation.charges)
                 .map(|(key, charge)| {
-                    let known = || Some(found.get(key)?.item.as_ref()?.line.clone());
-                    let line = decided.changed.get(key).cloned().or_else(known);
-                    line.unwrap_or_else(|| Account::new(&charge.policy))
+                    let known = || Some(found.get(key)?.item.as_ref()?.account.clone());
+                    let account = decided.changed.get(key).cloned().or_else(known);
+                    account.unwrap_or_else(|| Account::new(&charge.policy))
                 })
                 .collect();
-            let applied = apply(operation, &mut lines, now);
+            let applied = apply(operation, &mut accounts, now);
             if applied.changed {
-                decided.changed.extend(keys.into_iter().zip(lines));
+                decided.changed.extend(keys.into_iter().zip(accounts));
             }
             decided.only_denials &= is_plain_denial(operation, &applied.outcome);
             decided.outcomes.push(applied.outcome);
@@ -80,7 +80,7 @@ impl<'a> CallPart<'a> {
     }
 }
 
-/// Lines that must be known. The engine refuses more charges than this whatever their lines are.
+/// The accounts that must be read. The engine refuses operations with more charges than this.
 fn keys_of(operation: &Operation) -> impl Iterator<Item = AccountKey> {
     let refused = operation.charges.len() > CHARGES_PER_TAKE_MAX;
     operation.keys().take(if refused { 0 } else { usize::MAX })

@@ -1,4 +1,4 @@
-//! What the store did so far, as plain counters for whoever exports them (G10, G12).
+//! Counters of what the store did, for export as metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,7 +17,7 @@ pub struct Counters {
     pub conflicts: AtomicU64,
     /// Requests that were throttled.
     pub throttles: AtomicU64,
-    /// How often something was decided once more, after a race or a conflict, or asked about after an unclear reply.
+    /// How often a call was decided again, after a race or a conflict, or looked up after an unclear reply.
     pub retries: AtomicU64,
     /// How long reads took.
     pub read_latency: Histogram,
@@ -73,7 +73,7 @@ impl<'c> Effort<'c> {
         self.lost += 1;
     }
 
-    /// It is decided once more, or asked about.
+    /// It is decided again, or looked up.
     pub(crate) fn retried(&mut self) {
         self.retries += 1;
         count(&self.counters.retries);

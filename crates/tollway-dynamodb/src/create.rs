@@ -1,4 +1,4 @@
-//! Making the table, for whoever asked for it with `create=yes`.
+//! Creates the table if the URL says `create=yes`.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ async fn create(client: &Client, table: &str) -> Result<(), StoreError> {
     let request = client.create_table().table_name(table).key_schema(key).attribute_definitions(text);
     match request.billing_mode(BillingMode::PayPerRequest).send().await {
         Ok(_) => Ok(()),
-        // Somebody else was faster.
+        // Another process was faster.
         Err(error) if error.as_service_error().is_some_and(|said| said.is_resource_in_use_exception()) => {
             Ok(())
         }
@@ -76,7 +76,7 @@ async fn expire_old_items(client: &Client, table: &str) -> Result<(), StoreError
     let request = client.update_time_to_live().table_name(table).time_to_live_specification(ttl);
     match request.send().await {
         Ok(_) => Ok(()),
-        // Somebody else was faster.
+        // Another process was faster.
         Err(error) if error.code() == Some("ValidationException") => Ok(()),
         Err(error) => Err(meaning(&error, Kind::Read)),
     }

@@ -1,4 +1,4 @@
-//! What DynamoDB says, in the words of a store: who is at fault, and whether to try again.
+//! Errors of DynamoDB as store errors: their fault, and whether to retry.
 
 use std::error::Error;
 
@@ -72,7 +72,7 @@ fn refused(code: &str, said: Option<&str>, server_failed: bool, kind: Kind) -> S
         _ if server_failed => failed(Fault::Store, kind.unclear()),
         "ItemCollectionSizeLimitExceededException" => failed(Fault::Account, Retry::Useless),
         "ValidationException" if message.contains("Item size") => failed(Fault::Account, Retry::Useless),
-        // Whatever else it says of a request of ours, it would say again, and of others, too.
+        // Any other refusal would repeat, for this request and for others.
         _ => failed(Fault::Store, Retry::Useless),
     }
 }
@@ -94,7 +94,7 @@ fn useless(message: &str, advice: &str) -> StoreError {
     StoreError { fault: Fault::Store, retry: Retry::Useless, message: format!("{message}; {advice}") }
 }
 
-/// Nobody can be asked, and asking again does not help.
+/// The service cannot be called at all, and a retry does not help.
 pub(crate) fn no_region(error: NoRegion) -> StoreError {
     StoreError { fault: Fault::Store, retry: Retry::Useless, message: format!("DynamoDB: {error}") }
 }
@@ -118,9 +118,9 @@ fn last(causes: &[&(dyn Error + 'static)]) -> String {
 mod tests {
     use super::*;
 
-    /// G7: what concerns everybody is told from what concerns one item.
+    /// G7: errors that affect every item are distinguished from those of one item.
     #[test]
-    fn an_item_that_is_refused_is_told_from_a_table_that_does_not_let_us() {
+    fn refused_items_are_distinguished_from_permission_errors() {
         let size = "Item size has exceeded the maximum allowed size";
         for (code, said, fault) in [
             ("AccessDeniedException", "", Fault::Store),

@@ -1,4 +1,4 @@
-//! A line as an item, to be read by people too: `key`, `line` (JSON), `version`, `writers`, `ttl`.
+//! An account as a readable item: `key`, `line` (JSON), `version`, `writers`, `ttl`.
 
 use std::collections::HashMap;
 
@@ -28,10 +28,10 @@ const ITEM_BYTES_MAX: usize = 390_000;
 /// The attributes of an item.
 pub(crate) type Attributes = HashMap<String, AttributeValue>;
 
-/// A line that is there.
+/// A stored account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
-    pub(crate) line: Account,
+    pub(crate) account: Account,
     /// Grows with every write. A new item begins with the time, so no version comes twice under one key.
     pub(crate) version: u64,
     pub(crate) writers: Writers,
@@ -42,7 +42,7 @@ pub(crate) struct Item {
 impl Item {
     /// Reads an item.
     pub(crate) fn read(attributes: &Attributes) -> Result<Self, StoreError> {
-        let line = text(attributes, LINE)?;
+        let account = text(attributes, LINE)?;
         let writers = match attributes.get(WRITERS) {
             Some(AttributeValue::L(records)) => records.iter().map(record).collect::<Result<_, _>>()?,
             None => Vec::new(),
@@ -51,8 +51,8 @@ impl Item {
         let pushed_out =
             if attributes.contains_key(PUSHED_OUT) { number(attributes, PUSHED_OUT)? } else { 0 };
         Ok(Self {
-            bytes: line.len(),
-            line: serde_json::from_str(line).map_err(|error| unreadable(LINE, &error))?,
+            bytes: account.len(),
+            account: serde_json::from_str(account).map_err(|error| unreadable(LINE, &error))?,
             version: number(attributes, VERSION)?,
             writers: Writers { records: writers, pushed_out },
         })
@@ -60,20 +60,20 @@ impl Item {
 
     /// Writes an item, and notes how large it is.
     pub(crate) fn write(&mut self, key: &str, now: Timestamp) -> Result<Attributes, StoreError> {
-        let line = serde_json::to_string(&self.line).map_err(|error| unreadable(LINE, &error))?;
-        self.bytes = line.len();
+        let account = serde_json::to_string(&self.account).map_err(|error| unreadable(LINE, &error))?;
+        self.bytes = account.len();
         let records: Vec<String> = self.writers.records.iter().map(ToString::to_string).collect();
-        let size = key.len() + line.len() + records.iter().map(|record| record.len() + 1).sum::<usize>();
+        let size = key.len() + account.len() + records.iter().map(|record| record.len() + 1).sum::<usize>();
         if size > ITEM_BYTES_MAX {
             return Err(too_large(key, size));
         }
         let records = records.into_iter().map(AttributeValue::S).collect();
         let mut attributes = Attributes::from([
             (KEY.to_owned(), AttributeValue::S(key.to_owned())),
-            (LINE.to_owned(), AttributeValue::S(line)),
+            (LINE.to_owned(), AttributeValue::S(account)),
             (VERSION.to_owned(), AttributeValue::N(self.version.to_string())),
             (WRITERS.to_owned(), AttributeValue::L(records)),
-            (TTL.to_owned(), AttributeValue::N(ttl(&self.line, now).to_string())),
+            (TTL.to_owned(), AttributeValue::N(ttl(&self.account, now).to_string())),
         ]);
         if self.writers.pushed_out > 0 {
             let until = AttributeValue::N(self.writers.pushed_out.to_string());
@@ -84,10 +84,10 @@ impl Item {
 }
 
 /// When DynamoDB may delete it: it has been idle for long, and counts no more. It deletes days later, or never; until
-/// then an item is judged by its line.
-fn ttl(line: &Account, now: Timestamp) -> u64 {
-    let idle = now.max(line.seen).plus(IDLE);
-    line.expires.max(line.frontier()).max(idle).as_micros().div_ceil(1_000_000)
+/// then an item is decided by its account.
+fn ttl(account: &Account, now: Timestamp) -> u64 {
+    let idle = now.max(account.seen).plus(IDLE);
+    account.expires.max(account.frontier()).max(idle).as_micros().div_ceil(1_000_000)
 }
 
 fn record(value: &AttributeValue) -> Result<Record, StoreError> {
@@ -110,7 +110,7 @@ pub(crate) fn number(attributes: &Attributes, name: &str) -> Result<u64, StoreEr
 fn too_large(key: &str, size: usize) -> StoreError {
     let key: String = key.chars().take(80).collect();
     let message = format!(
-        "the line {key:?} has {size} bytes and an item of DynamoDB at most {ITEM_BYTES_MAX}: \
+        "the account {key:?} has {size} bytes and an item of DynamoDB at most {ITEM_BYTES_MAX}: \
          give fewer calls an id, or have fewer slots"
     );
     StoreError { fault: Fault::Caller, retry: Retry::Useless, message }
@@ -125,8 +125,8 @@ mod tests {
     fn item(expires: Timestamp) -> Item {
         let mut writers = Writers::default();
         writers.note("me", 3, 1, NOON);
-        let line = Account { seen: NOON, expires, ..Account::default() };
-        Item { line, version: 17, writers, bytes: 0 }
+        let account = Account { seen: NOON, expires, ..Account::default() };
+        Item { account, version: 17, writers, bytes: 0 }
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_said_to_be_unreadable() {
+    fn foreign_items_are_unreadable() {
         for name in [LINE, VERSION, WRITERS] {
             let mut attributes = item(NOON).write("1:1:p:s", NOON).unwrap();
             attributes.insert(name.to_owned(), AttributeValue::Bool(true));
@@ -151,7 +151,7 @@ mod tests {
 
     /// G6: seven idle days, or longer while it counts.
     #[test]
-    fn an_item_lives_for_seven_idle_days_and_as_long_as_it_counts() {
+    fn an_item_expires_after_seven_idle_days_but_not_while_it_counts() {
         let ttl_of = |expires| {
             number(&item(expires).write("k", NOON).unwrap(), TTL).map(Timestamp::from_secs).unwrap()
         };
@@ -162,11 +162,11 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_dynamodb_would_refuse_is_refused_here_and_says_why() {
+    fn an_oversized_item_is_refused_with_a_reason() {
         let mut item = item(NOON);
         let slot = tollway_core::Slot { permit: tollway_core::PermitId(u128::MAX), expires: NOON };
         let state = tollway_core::State::Slots(vec![slot; 9_000]);
-        item.line.meters = [tollway_core::Meter { identity: 1, state }].into_iter().collect();
+        item.account.meters = [tollway_core::Meter { identity: 1, state }].into_iter().collect();
         let error = item.write("1:1:p:s", NOON).unwrap_err();
         assert_eq!((error.fault, error.retry), (Fault::Caller, Retry::Useless));
     }

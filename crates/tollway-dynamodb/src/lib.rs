@@ -1,11 +1,11 @@
-//! A store of Tollway on DynamoDB: one item for each line, changed by conditional writes.
+//! A store of Tollway on DynamoDB: one item for each account, changed by conditional writes.
 //!
 //! # A take
 //!
-//! The engine runs here, on the state that was last seen of a line, and what it leaves is written on condition that the
-//! item still has the version that was seen: one write, and no read before it. Whoever loses a race is told the state
+//! The engine runs here, on the last known state of an account, and the result is written on condition that the item still
+//! has the version of that state: one write, and no read before it. A writer that loses a race gets the state
 //! that won in the same reply, and decides again from it. Takes of one process on one subject go together. A call on
-//! several lines is one transaction with a condition for each. Processes that write one item take turns. Why it is so is in
+//! several accounts is one transaction with a condition for each. Processes that write one item take turns. Why it is so is in
 //! `docs/decisions/0020-on-dynamodb-a-process-writes-from-what-it-last-knew.md`.
 //!
 //! # What may be answered from a state that is only remembered
@@ -14,7 +14,7 @@
 //!
 //! | outcome | rule |
 //! |---|---|
-//! | anything that changes a line | the condition of its write proves the state |
+//! | anything that changes an account | the condition of its write proves the state |
 //! | a take without id that is denied | the state is at most a second old; another's refund may be seen that late |
 //! | everything else that changes nothing: looks, previews, `begin` in time, slots that are lost, refusals, repeated ids | the state was read after the question came |
 //!
@@ -23,12 +23,12 @@
 //! # Counting once
 //!
 //! An item remembers the last write of each writer: its sequence and its attempt, not the answer, which would make items
-//! large and writes dear. The answer stays in the process that asked ([`DynamoLink`]) until it is certain whether the
+//! large and writes dear. The answer stays in the calling process ([`DynamoLink`]) until it is certain whether the
 //! write was applied. If the item has forgotten the writer meanwhile, the take counts as spent, and is never taken again.
 //!
 //! # Time
 //!
-//! The process's clock, never below what a line has seen, checked against the `Date` of every reply. If it is off by
+//! The process's clock, never below the last time of an account, checked against the `Date` of every reply. If it is off by
 //! more than two seconds nothing is decided here, and the policy's failure mode answers.
 
 mod cache;

@@ -22,7 +22,7 @@ use crate::write_attempts::WriteAttempts;
 /// Sends calls to DynamoDB.
 pub struct DynamoLink {
     pub(crate) table: Table,
-    /// Who this is, among all who share the table.
+    /// The id of this process among all that share the table.
     pub(crate) writer: String,
     pub(crate) clock: Arc<dyn Clock>,
     /// None if the clock is a test's.

@@ -1,6 +1,6 @@
-//! Lines that calls of this process are at: one call at a time, in the order in which they came.
+//! Locks on accounts within this process: one call at a time, in order of arrival.
 //!
-//! Calls of one tag follow each other anyway. Those of different tags may share a line, as users share a limit for all of
+//! Calls of one tag are serialised anyway. Calls of different tags may share an account, as users share a limit for all of
 //! them: without this they would lose races against each other, and pay for every one.
 
 use std::collections::{BTreeSet, HashMap};
@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::OwnedMutexGuard;
 
-/// As many as calls in flight have lines.
+/// At most one per account of the calls in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Locks(Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>);
 
-/// Lines that are held until this is dropped.
+/// Accounts that are locked until this is dropped.
 pub(crate) struct Hold<'a> {
     locks: &'a Locks,
     keys: &'a BTreeSet<String>,
@@ -20,7 +20,7 @@ pub(crate) struct Hold<'a> {
 }
 
 impl Locks {
-    /// Waits until nobody else in this process is at one of the lines. All take them in the same order.
+    /// Waits until no other call of this process holds one of the accounts. All calls lock in the same order.
     pub(crate) async fn hold<'a>(&'a self, keys: &'a BTreeSet<String>) -> Hold<'a> {
         let wanted: Vec<_> = {
             let mut locks = self.locks();
@@ -39,7 +39,7 @@ impl Locks {
 }
 
 impl Drop for Hold<'_> {
-    /// Lets go, and forgets the locks that nobody else waits for.
+    /// Unlocks, and drops the locks that no call waits for.
     fn drop(&mut self) {
         let mut locks = self.locks.locks();
         self.held.clear();
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn calls_that_share_a_line_follow_each_other_and_leave_nothing_behind() {
+    async fn calls_on_one_account_are_serialised_and_leave_no_lock() {
         let locks = Locks::default();
         let (one, two, three) = (keys(&["a", "z"]), keys(&["b", "z"]), keys(&["c"]));
         let first = locks.hold(&one).await;
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_stops_waiting_is_forgotten() {
+    async fn a_cancelled_waiter_leaves_no_lock() {
         let locks = Locks::default();
         let (one, two) = (keys(&["z"]), keys(&["b", "z"]));
         let first = locks.hold(&one).await;

@@ -204,9 +204,9 @@ fn item_afterwards(
     now: Timestamp,
 ) -> Option<Item> {
     let known = found.get(key).and_then(|known| known.item.as_deref());
-    let as_it_is = || (key == part.tag).then(|| known.map(|item| item.line.clone()).unwrap_or_default());
+    let as_it_is = || (key == part.tag).then(|| known.map(|item| item.account.clone()).unwrap_or_default());
     Some(Item {
-        line: decided.changed.get(key).cloned().or_else(as_it_is)?,
+        account: decided.changed.get(key).cloned().or_else(as_it_is)?,
         version: known.map_or(now.as_micros().max(1), |item| item.version + 1),
         writers: known.map(|item| item.writers.clone()).unwrap_or_default(),
         bytes: 0,

@@ -85,7 +85,7 @@ impl DynamoOptions {
         &self.table
     }
 
-    /// Where DynamoDB is, and who asks.
+    /// The endpoint, region and credentials of DynamoDB.
     pub fn connect(&self) -> &Connect {
         &self.connect
     }

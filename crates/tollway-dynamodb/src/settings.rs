@@ -1,4 +1,4 @@
-//! Limits as data: one item that all who share the table read now and then.
+//! Limits set at run time: one item that every process of the table polls.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::item::{Attributes, KEY, VERSION, number, text};
 use crate::options::DynamoOptions;
 use crate::table::{Change, Table, Written};
 
-/// The key of the item. Keys of lines begin with their version.
+/// The key of the item. Keys of accounts begin with their version.
 const SETTINGS_KEY: &str = "settings:1";
 
 const SETTINGS: &str = "settings";
@@ -20,8 +20,8 @@ const SETTINGS: &str = "settings";
 /// How often a change is tried while others change, too.
 const TRIES_MAX: usize = 16;
 
-/// Where settings are asked for.
-pub(crate) type SettingsDesk = tollway_remote::SettingsDesk<DynamoSettings>;
+/// The client for settings.
+pub(crate) type SettingsClient = tollway_remote::SettingsClient<DynamoSettings>;
 
 /// The item, in its table.
 pub(crate) struct DynamoSettings(Table);
@@ -57,7 +57,7 @@ async fn read(table: &Table) -> Result<(SettingList, u64), StoreError> {
     Ok((SettingList::new(list), number(&attributes, VERSION)?))
 }
 
-/// Changes one, unless somebody else has changed any since they were read; says whether.
+/// Changes one, unless another process changed any since they were read. False if so.
 async fn try_change(table: &Table, change: SettingChange) -> Result<bool, StoreError> {
     let (mut list, on_version) = read(table).await?;
     list.change(change, SystemClock.now())?;

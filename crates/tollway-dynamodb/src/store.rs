@@ -10,12 +10,12 @@ use tollway_remote::{Options, Remote};
 use crate::counters::Counters;
 use crate::link::DynamoLink;
 use crate::options::{DynamoOptions, DynamoUrlError};
-use crate::settings::SettingsDesk;
+use crate::settings::SettingsClient;
 
 /// A store in DynamoDB.
 pub struct DynamoStore {
     remote: Remote,
-    desk: SettingsDesk,
+    settings_client: SettingsClient,
     counters: Arc<Counters>,
 }
 
@@ -48,7 +48,7 @@ impl DynamoStore {
         let counters = link.counters();
         let deadline = options.deadline;
         let remote = Remote::start("tollway-dynamodb", Arc::new(link), Options { deadline })?;
-        Ok(Self { remote, desk: SettingsDesk::new(options), counters })
+        Ok(Self { remote, settings_client: SettingsClient::new(options), counters })
     }
 
     /// What was done so far, but for settings.
@@ -73,10 +73,10 @@ impl Store for DynamoStore {
 
 impl Settings for DynamoStore {
     fn settings(&self) -> SettingsAnswer<Vec<Setting>> {
-        self.desk.read()
+        self.settings_client.read()
     }
 
     fn change(&self, change: SettingChange) -> SettingsAnswer<()> {
-        self.desk.change(change)
+        self.settings_client.change(change)
     }
 }

@@ -98,7 +98,7 @@ impl WriteAttempts {
 
 /// It may have been applied, and no proof is left: it counts as spent, and is not taken again.
 fn spent(why: &str) -> StoreError {
-    let message = format!("whether the call was applied cannot be told: {why}; it counts as spent");
+    let message = format!("it is unknown whether the call was applied: {why}; it counts as spent");
     StoreError { fault: Fault::Account, retry: Retry::Useless, message }
 }
 

@@ -1,4 +1,4 @@
-//! Who wrote an item: the last write of each writer, so that one whose reply was lost can find out about it.
+//! The last write of each writer of an item, so that a writer whose reply was lost can look it up.
 
 use std::fmt;
 use std::str::FromStr;
@@ -52,7 +52,7 @@ pub(crate) struct Writers {
 }
 
 impl Writers {
-    /// Notes a write, and forgets those that nobody asks for any more.
+    /// Notes a write, and drops records that no writer will look up any more.
     pub(crate) fn note(&mut self, writer: &str, sequence: u64, attempt: u32, now: Timestamp) {
         let at = now.as_millis().max(self.records.last().map_or(0, |last| last.at));
         let kept_from = at.saturating_sub(kept_millis());
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_pushed_out_can_know_that_it_may_have_been() {
+    fn an_evicted_writer_can_tell_that_it_may_be_evicted() {
         let mut writers = Writers::default();
         for number in 0..=WRITERS_MAX as u64 {
             writers.note(&format!("w{number}"), 1, 1, after(number));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_lags_does_not_write_before_others() {
+    fn a_lagging_clock_does_not_write_earlier_times() {
         let mut writers = Writers::default();
         writers.note("ahead", 1, 1, after(2_000));
         writers.note("behind", 1, 1, NOON);

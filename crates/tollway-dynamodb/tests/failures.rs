@@ -1,4 +1,4 @@
-//! What callers are told when DynamoDB is not there, not theirs, or refuses.
+//! The errors that callers get when DynamoDB is unreachable, refuses them, or is misconfigured.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test fails by panicking")]
 
 #[path = "it/support.rs"]
@@ -17,21 +17,21 @@ fn error_of(url: &str) -> StoreError {
 }
 
 #[test]
-fn nobody_there_is_the_networks_fault_and_may_be_asked_again() {
+fn connection_refused_is_retryable() {
     let error = error_of("dynamodb://k:hunter2@tollway?endpoint=http://127.0.0.1:1&deadline=300ms");
     assert_eq!((error.fault, error.retry), (Fault::Network, Retry::Safe), "{error}");
     assert!(!error.to_string().contains("hunter2"));
 }
 
 #[test]
-fn a_missing_table_says_how_to_make_it() {
+fn a_missing_table_error_says_how_to_create_it() {
     let error = error_of(&url(&fresh_table()).replace("create=yes", "create=no"));
     assert_eq!((error.fault, error.retry), (Fault::Store, Retry::Useless), "{error}");
     assert!(error.message.contains("`tollway provision aws --apply`"), "{error}");
 }
 
 #[test]
-fn a_role_that_may_not_says_what_it_needs() {
+fn a_permission_error_names_the_needed_actions() {
     let front = AwsFront::to(server().addr());
     let store = DynamoStore::connect(&url_through(front.addr(), &fresh_table())).unwrap();
     let policy = policy("9 requests / day");
@@ -42,7 +42,7 @@ fn a_role_that_may_not_says_what_it_needs() {
     assert!(error.message.contains("`tollway provision aws --plan`"), "{error}");
 }
 
-/// Not a test: asks in a process whose environment says nothing of AWS.
+/// Not a test: takes in a process whose environment has no AWS settings.
 #[test]
 fn in_a_bare_environment() {
     if let Ok(url) = std::env::var("TOLLWAY_TEST_URL") {
@@ -51,7 +51,7 @@ fn in_a_bare_environment() {
     }
 }
 
-/// What a caller is told in such a process.
+/// The error that a caller gets in such a process.
 fn told_in_a_bare_environment(url: &str) -> String {
     let mut asks = Command::new(std::env::current_exe().unwrap());
     asks.args(["in_a_bare_environment", "--exact", "--nocapture"]).env_clear();
@@ -60,20 +60,20 @@ fn told_in_a_bare_environment(url: &str) -> String {
 }
 
 #[test]
-fn no_credentials_says_where_they_come_from() {
+fn missing_credentials_error_says_where_to_set_them() {
     let told = told_in_a_bare_environment(&url(&fresh_table()).replace("test:test@", ""));
     assert!(told.contains("Store Useless") && told.contains("AWS_ACCESS_KEY_ID"), "{told}");
 }
 
 #[test]
-fn no_region_says_where_to_name_one() {
+fn missing_region_error_says_where_to_set_it() {
     let told = told_in_a_bare_environment("dynamodb://test:test@tollway?deadline=20s");
     assert!(told.contains("Store Useless") && told.contains("AWS_REGION"), "{told}");
 }
 
-/// G8: five retries, and then it is told.
+/// G8: five retries, and then an error.
 #[test]
-fn g8_a_throttled_call_is_sent_again_five_times_and_then_told() {
+fn g8_a_throttled_call_is_retried_five_times_and_then_fails() {
     let front = AwsFront::to(server().addr());
     let store = DynamoStore::connect(&url_through(front.addr(), &fresh_table())).unwrap();
     let policy = policy("9 requests / day");
@@ -91,7 +91,7 @@ fn g8_a_throttled_call_is_sent_again_five_times_and_then_told() {
 }
 
 #[test]
-fn throttled_reads_and_transactions_are_sent_again_as_well() {
+fn throttled_reads_and_transactions_are_retried_too() {
     let front = AwsFront::to(server().addr());
     let store = DynamoStore::connect(&url_through(front.addr(), &fresh_table())).unwrap();
     let (one, two) = (policy("9 requests / day"), tollway_core::Policy::new("q", ["9 / day"]).unwrap());
@@ -103,7 +103,7 @@ fn throttled_reads_and_transactions_are_sent_again_as_well() {
 }
 
 #[test]
-fn a_conflict_with_a_transaction_is_tried_again() {
+fn a_transaction_conflict_is_retried() {
     let front = AwsFront::to(server().addr());
     let store = DynamoStore::connect(&url_through(front.addr(), &fresh_table())).unwrap();
     let (one, two) = (policy("9 requests / day"), tollway_core::Policy::new("q", ["9 / day"]).unwrap());

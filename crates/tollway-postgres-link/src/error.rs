@@ -1,4 +1,4 @@
-//! What an error of Postgres means: who is at fault, whether to try again, and what to do about it.
+//! Errors of Postgres: their fault, whether to retry, and what to do about them.
 
 use std::error::Error as _;
 
@@ -6,7 +6,7 @@ use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 use tollway_core::{Fault, Retry, StoreError};
 
-/// What differs in the messages of those who share this crate.
+/// Message parts that differ between the crates that use this one.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorText {
     /// How the user knows the URL: `the store's URL`.
@@ -99,9 +99,9 @@ mod tests {
 
     const TEXT: ErrorText = ErrorText { url: "the URL", too_many_connections: "wait", detail: true };
 
-    /// G7: who may not ask, and tables that are gone, concern everybody; data that is refused concerns its line.
+    /// G7: missing permissions and missing tables affect every account; refused data affects its account only.
     #[test]
-    fn data_that_is_refused_is_told_from_a_server_that_does_not_let_us() {
+    fn refused_data_is_distinguished_from_permission_errors() {
         for (code, of_line) in [
             ("28P01", false),
             ("42501", false),

@@ -1,4 +1,4 @@
-//! The name of the schema that the tables are in: checked once, so that it can stand in a statement.
+//! The name of the schema of the tables: checked once, so that statements can contain it unquoted.
 
 /// A lower-case identifier that needs no quotes. Postgres cuts longer names off.
 #[derive(Clone, Debug, PartialEq, Eq)]

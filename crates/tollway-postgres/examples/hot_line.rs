@@ -1,4 +1,4 @@
-//! Takes per second of 32 callers on one hot line: combined, one call per take, and as most programs write it.
+//! Takes per second of 32 callers on one hot account: combined, one call per take, and as most programs write it.
 //!
 //! `cargo run --release -p tollway-postgres --example hot_line -- postgres://user@host/database [seconds]`
 //!
@@ -33,7 +33,7 @@ async fn main() {
     let seconds = words.next().map_or(5, |word| word.parse().expect("seconds"));
     let time = Duration::from_secs(seconds);
     let bare = url.split('?').next().unwrap().to_owned();
-    println!("{:<55}{:>12}", "32 callers, one hot line", "takes/s");
+    println!("{:<55}{:>12}", "32 callers, one hot account", "takes/s");
     for _ in 0..3 {
         row("store, combined (4 connections)", time, combined(&url, time).await);
         row("store, one call per take (4 connections)", time, uncombined(&url, time).await);
@@ -46,7 +46,7 @@ fn row(what: &str, time: Duration, takes: u64) {
     println!("{what:<55}{:>12}", takes / time.as_secs());
 }
 
-/// A take of one request on the hot line.
+/// A take of one request on the hot account.
 fn take(permit: u64, policy: &Arc<Policy>) -> Operation {
     let action = Action::Take(Terms::now(PermitId(u128::from(permit))));
     Operation::one(Charge::new(Arc::clone(policy), Subject::SHARED), action)

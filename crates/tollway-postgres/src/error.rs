@@ -1,4 +1,4 @@
-//! What an error of Postgres means for a call: who is at fault, and whether to try again.
+//! Errors of Postgres for a call: their fault, and whether to retry.
 
 use tokio_postgres::Error;
 use tollway_core::{Fault, Retry, StoreError};

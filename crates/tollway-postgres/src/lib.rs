@@ -1,7 +1,7 @@
 //! A Tollway store in Postgres, for programs on many machines that have a Postgres and want nothing else to run.
 //!
-//! It has no copy of the algorithms: a transaction locks the lines, the engine decides here, and the transaction writes
-//! what it left. [`Remote`] combines what is asked at the same time, so a hot line costs one transaction for many takes.
+//! It has no copy of the algorithms: a transaction locks the accounts, the engine decides here, and the transaction writes
+//! the result. [`Remote`] combines concurrent operations, so a hot account costs one transaction for many takes.
 //!
 //! ```no_run
 //! use tollway_postgres::PostgresStore;
@@ -23,7 +23,7 @@
 //!
 //! # What is stored
 //!
-//! A line is JSON in a `bytea`: `SELECT convert_from(key, 'UTF8'), convert_from(line, 'UTF8')::json FROM tollway.lines`
+//! An account is JSON in a `bytea`: `SELECT convert_from(key, 'UTF8'), convert_from(line, 'UTF8')::json FROM tollway.lines`
 //! shows it. Not `jsonb`, because Postgres never looks into it and need not understand it, and because bytes mean the
 //! same in every encoding that a database may have.
 

@@ -8,34 +8,39 @@ use tollway_remote::{Call, Link};
 
 use crate::options::PostgresOptions;
 use crate::pool::Pool;
-use crate::sweep::{Broom, SWEEP_EVERY, sweep};
+use crate::sweep::{ExpirySweeper, SWEEP_EVERY, sweep};
 use crate::transaction::{Committed, Transaction};
 
 /// How many calls share a transaction: they share its round trips and its commit, and wait for each other's locks.
 const CALLS_PER_TRANSACTION_MAX: usize = 32;
 
-/// How many lines a transaction holds, unless a single call names more: the server has room for a few thousand locks.
-const LINES_PER_TRANSACTION_MAX: usize = 256;
+/// How many accounts a transaction holds, unless a single call names more: the server has room for a few thousand locks.
+const ACCOUNTS_PER_TRANSACTION_MAX: usize = 256;
 
 /// Sends calls to Postgres.
 pub struct PostgresLink {
     pool: Arc<Pool>,
-    /// Who this is, among all who share the tables.
+    /// The id of this process among all that share the tables.
     writer: Vec<u8>,
     clock: Option<Arc<dyn Clock>>,
-    broom: Broom,
+    sweeper: ExpirySweeper,
 }
 
 impl PostgresLink {
     /// A link that connects when it is first used, and reads the server's clock.
     pub fn new(options: PostgresOptions) -> Self {
-        Self { pool: Pool::new(options), writer: draw_writer(), clock: None, broom: Broom::new(SWEEP_EVERY) }
+        Self {
+            pool: Pool::new(options),
+            writer: draw_writer(),
+            clock: None,
+            sweeper: ExpirySweeper::new(SWEEP_EVERY),
+        }
     }
 
     /// For tests: takes this clock for the store's time, and forgets what has expired after every write.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
-        Self { clock: Some(clock), broom: Broom::new(1), ..self }
+        Self { clock: Some(clock), sweeper: ExpirySweeper::new(1), ..self }
     }
 
     /// Applies some calls in one transaction.
@@ -55,22 +60,22 @@ impl PostgresLink {
         let (session, writer, clock) = (lease.session(), self.writer.as_slice(), self.clock.as_deref());
         let result = Transaction { session, schema, writer, calls, clock }.run().await;
         match &result {
-            Ok(_) => lease.hand_back(),
-            Err(error) => lease.hand_back_after(error).await,
+            Ok(_) => lease.return_to_pool(),
+            Err(error) => lease.return_to_pool_after(error).await,
         }
         result
     }
 
-    /// In the background: nobody waits for it.
+    /// Sweeps in the background.
     fn sweep_if_due(self: &Arc<Self>, committed: &Committed) {
         let Committed { written, now, server_now, .. } = *committed;
-        if written > 0 && self.broom.is_due(written) {
+        if written > 0 && self.sweeper.is_due(written) {
             let link = Arc::clone(self);
             tokio::spawn(async move {
                 if let Err(error) = link.sweep(now, server_now).await {
-                    tracing::debug!(%error, "expired lines were not forgotten; later ones will be");
+                    tracing::debug!(%error, "expired accounts were not deleted; a later sweep will");
                 }
-                link.broom.done();
+                link.sweeper.done();
             });
         }
     }
@@ -79,8 +84,8 @@ impl PostgresLink {
         let lease = self.pool.lease().await?;
         let swept = sweep(lease.session(), now, server_now).await;
         match &swept {
-            Ok(()) => lease.hand_back(),
-            Err(error) => lease.hand_back_after(error).await,
+            Ok(()) => lease.return_to_pool(),
+            Err(error) => lease.return_to_pool_after(error).await,
         }
         swept
     }
@@ -91,7 +96,7 @@ impl Link for PostgresLink {
         let mut running = Vec::new();
         let mut answers = Vec::with_capacity(calls.len());
         for together in divide(calls) {
-            // A task of its own: it is not torn apart when nobody waits any more.
+            // A task of its own: it must not be cancelled when the caller leaves.
             running.push((together.len(), tokio::spawn(Arc::clone(&self).apply(together))));
         }
         for (count, task) in running {
@@ -112,7 +117,7 @@ fn divide(calls: Vec<Arc<Call>>) -> Vec<Vec<Arc<Call>>> {
         let lines: usize = call.operations.iter().map(|operation| operation.charges.len()).sum();
         held += lines;
         match transactions.last_mut() {
-            Some(last) if last.len() < CALLS_PER_TRANSACTION_MAX && held <= LINES_PER_TRANSACTION_MAX => {
+            Some(last) if last.len() < CALLS_PER_TRANSACTION_MAX && held <= ACCOUNTS_PER_TRANSACTION_MAX => {
                 last.push(call);
             }
             _ => {

@@ -7,38 +7,38 @@ use tollway_remote::Call;
 
 use crate::error::unreadable;
 
-/// The lines of one transaction, by their keys as they are stored.
+/// The accounts of one transaction, by their stored keys.
 #[derive(Debug, Default)]
 pub(crate) struct LockedRows {
-    lines: BTreeMap<Vec<u8>, Stored>,
+    accounts: BTreeMap<Vec<u8>, Stored>,
 }
 
-/// One line: as it is stored, or read and perhaps changed.
+/// One account: as stored, or read and perhaps changed.
 #[derive(Debug)]
 enum Stored {
     Unread(Vec<u8>),
-    Read { line: Account, changed: bool },
+    Read { account: Account, changed: bool },
 }
 
 /// The outcomes of a call.
 pub(crate) struct Served {
     pub(crate) outcomes: Outcomes,
-    /// The lines it found, if it changed any: from them it can be answered again.
+    /// The accounts as it found them, if it changed any: from them it can be answered again.
     pub(crate) found: Option<Vec<u8>>,
 }
 
-/// A line to be written.
-pub(crate) struct ChangedLine<'a> {
+/// An account to be written.
+pub(crate) struct ChangedAccount<'a> {
     pub(crate) key: &'a [u8],
-    pub(crate) line: Vec<u8>,
+    pub(crate) account: Vec<u8>,
     /// When it is as good as new.
     pub(crate) expires: Timestamp,
 }
 
 impl LockedRows {
     /// Adds a row that was read.
-    pub(crate) fn insert(&mut self, key: Vec<u8>, line: Vec<u8>) {
-        self.lines.insert(key, Stored::Unread(line));
+    pub(crate) fn insert(&mut self, key: Vec<u8>, account: Vec<u8>) {
+        self.accounts.insert(key, Stored::Unread(account));
     }
 
     /// Applies the operations of a call, in order.
@@ -55,29 +55,31 @@ impl LockedRows {
         Ok(Served { outcomes, found })
     }
 
-    /// Answers a call as it was answered when it found these lines: the engine is a pure function of lines and time.
+    /// Answers a call as when it found these accounts: the engine is a pure function of accounts and time.
     pub(crate) fn serve_again(call: &Call, found: &[u8], at: Timestamp) -> Result<Outcomes, StoreError> {
         let found: Vec<(String, Account)> =
             serde_json::from_slice(found).map_err(|error| unreadable("an applied call", &error))?;
         let mut rows = Self::default();
-        for (key, line) in found {
-            rows.lines.insert(key.into_bytes(), Stored::Read { line, changed: false });
+        for (key, account) in found {
+            rows.accounts.insert(key.into_bytes(), Stored::Read { account, changed: false });
         }
         Ok(call.operations.iter().map(|operation| rows.apply(operation, at).outcome).collect())
     }
 
     /// What is to be written.
-    pub(crate) fn changed(&self) -> Result<Vec<ChangedLine<'_>>, StoreError> {
-        let changed = self.lines.iter().filter_map(|(key, stored)| match stored {
-            Stored::Read { line, changed: true } => Some((key, line)),
+    pub(crate) fn changed(&self) -> Result<Vec<ChangedAccount<'_>>, StoreError> {
+        let changed = self.accounts.iter().filter_map(|(key, stored)| match stored {
+            Stored::Read { account, changed: true } => Some((key, account)),
             _ => None,
         });
         changed
-            .map(|(key, line)| Ok(ChangedLine { key, line: write(line)?, expires: line.expires }))
+            .map(|(key, account)| {
+                Ok(ChangedAccount { key, account: write(account)?, expires: account.expires })
+            })
             .collect()
     }
 
-    /// The lines that the call names and that are there, read; none twice.
+    /// The stored accounts that the call names, read, each once.
     fn found(&mut self, call: &Call) -> Result<Vec<(String, Account)>, StoreError> {
         let mut keys: Vec<AccountKey> = call.operations.iter().flat_map(Operation::keys).collect();
         keys.sort_unstable();
@@ -85,7 +87,7 @@ impl LockedRows {
         let mut found = Vec::with_capacity(keys.len());
         for key in keys {
             let key = key.to_string();
-            if let Some(stored) = self.lines.get_mut(key.as_bytes()) {
+            if let Some(stored) = self.accounts.get_mut(key.as_bytes()) {
                 found.push((key, stored.read()?.clone()));
             }
         }
@@ -94,17 +96,17 @@ impl LockedRows {
 
     fn apply(&mut self, operation: &Operation, now: Timestamp) -> Applied {
         let keys: Vec<Vec<u8>> = operation.keys().map(|key| stored_key(&key)).collect();
-        let known = |key: &Vec<u8>| match self.lines.get(key) {
-            Some(Stored::Read { line, .. }) => Some(line.clone()),
+        let known = |key: &Vec<u8>| match self.accounts.get(key) {
+            Some(Stored::Read { account, .. }) => Some(account.clone()),
             _ => None,
         };
         let charges = keys.iter().zip(&operation.charges);
-        let mut lines: Vec<Account> =
+        let mut accounts: Vec<Account> =
             charges.map(|(key, charge)| known(key).unwrap_or_else(|| Account::new(&charge.policy))).collect();
-        let applied = apply(operation, &mut lines, now);
+        let applied = apply(operation, &mut accounts, now);
         if applied.changed {
-            for (key, line) in keys.into_iter().zip(lines) {
-                self.lines.insert(key, Stored::Read { line, changed: true });
+            for (key, account) in keys.into_iter().zip(accounts) {
+                self.accounts.insert(key, Stored::Read { account, changed: true });
             }
         }
         applied
@@ -114,12 +116,12 @@ impl LockedRows {
 impl Stored {
     fn read(&mut self) -> Result<&Account, StoreError> {
         if let Self::Unread(bytes) = self {
-            let line = serde_json::from_slice(bytes).map_err(|error| unreadable("a line", &error))?;
-            *self = Self::Read { line, changed: false };
+            let account = serde_json::from_slice(bytes).map_err(|error| unreadable("an account", &error))?;
+            *self = Self::Read { account, changed: false };
         }
         match self {
-            Self::Read { line, .. } => Ok(line),
-            Self::Unread(_) => Err(unreadable("a line", &"it was not read")),
+            Self::Read { account, .. } => Ok(account),
+            Self::Unread(_) => Err(unreadable("an account", &"it was not read")),
         }
     }
 }

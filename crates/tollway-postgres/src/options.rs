@@ -8,7 +8,7 @@ use std::time::Duration;
 use tollway_core::StoreUrlParts;
 use tollway_postgres_link::{Address, AddressError, SchemaName};
 
-/// Connections unless told otherwise: a transaction carries many calls, so few are busy.
+/// The default number of connections: a transaction carries many calls, so few are busy.
 const CONNECTIONS_DEFAULT: usize = 4;
 
 /// The most connections of one process: a server has a hundred for all.
@@ -43,7 +43,7 @@ pub struct PostgresOptions {
 pub(crate) enum Crash {
     /// Nothing: a forgotten grant would be granted twice (I1).
     Keeps,
-    /// It may be forgotten; in return nobody waits for the disk.
+    /// It may be forgotten; in return no caller waits for the disk.
     MayForget,
 }
 
@@ -88,7 +88,7 @@ struct Ours {
 }
 
 impl Ours {
-    /// Takes a parameter that is ours; says whether it was.
+    /// Takes a parameter of the store; false if it is not one.
     fn set(&mut self, parameter: &str) -> Result<bool, PostgresUrlError> {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         match name {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_and_postgres_parameters_are_told_apart() {
+    fn store_and_postgres_parameters_are_separated() {
         let url = "postgres://me:secret@db:5433/app?schema=limits&sslmode=disable&deadline=2s&connections=7";
         let options = read(url).unwrap();
         assert_eq!(options.schema.as_str(), "limits");

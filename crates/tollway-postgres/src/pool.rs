@@ -1,4 +1,4 @@
-//! A few sessions, kept for the next who needs one.
+//! A small pool of sessions.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tollway_core::{Fault, Retry, StoreError};
 use crate::options::PostgresOptions;
 use crate::session::Session;
 
-/// How long somebody may wait for a session of this process.
+/// How long a call may wait for a session of this process.
 const FREE_WITHIN: Duration = Duration::from_secs(3);
 
 /// At most as many sessions as the options say.
@@ -20,7 +20,7 @@ pub(crate) struct Pool {
 }
 
 /// A session in use. Dropped, it is closed, unless it was handed back.
-pub(crate) struct Lease {
+pub(crate) struct PooledSession {
     session: Session,
     pool: Arc<Pool>,
     _room: OwnedSemaphorePermit,
@@ -37,14 +37,14 @@ impl Pool {
     }
 
     /// A session: one that is idle, else a new one, else the next that is handed back.
-    pub(crate) async fn lease(self: &Arc<Self>) -> Result<Lease, StoreError> {
+    pub(crate) async fn lease(self: &Arc<Self>) -> Result<PooledSession, StoreError> {
         let room = tokio::time::timeout(FREE_WITHIN, Arc::clone(&self.room).acquire_owned()).await;
         let Ok(Ok(room)) = room else { return Err(all_busy()) };
         let session = match self.take_idle() {
             Some(session) => session,
             None => Session::open(&self.options).await?,
         };
-        Ok(Lease { session, pool: Arc::clone(self), _room: room })
+        Ok(PooledSession { session, pool: Arc::clone(self), _room: room })
     }
 
     fn take_idle(&self) -> Option<Session> {
@@ -54,21 +54,21 @@ impl Pool {
     }
 }
 
-impl Lease {
+impl PooledSession {
     pub(crate) fn session(&self) -> &Session {
         &self.session
     }
 
     /// For the next: its transaction has ended.
-    pub(crate) fn hand_back(self) {
+    pub(crate) fn return_to_pool(self) {
         let Self { session, pool, _room } = self;
         pool.idle.lock().unwrap_or_else(PoisonError::into_inner).push(session);
     }
 
     /// After an error: a refused statement leaves the session usable, anything else closes it.
-    pub(crate) async fn hand_back_after(self, error: &StoreError) {
+    pub(crate) async fn return_to_pool_after(self, error: &StoreError) {
         if error.fault != Fault::Network && self.session.recover().await {
-            self.hand_back();
+            self.return_to_pool();
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The tables, made and brought up to date by whoever comes first.
+//! The tables, created and migrated by the first session that needs them.
 //!
-//! Every session asks for the version when it begins, so that a program never works on tables that it does not know.
+//! Every session checks the version when it begins, so that a program never works on tables that it does not know.
 //! Several processes may come at once: one migrates under a lock, the others find it done.
 
 use tokio_postgres::Client;
@@ -76,7 +76,7 @@ async fn migrate_under_lock(client: &Client, schema: &SchemaName) -> Result<(), 
     execute(client, "COMMIT").await
 }
 
-/// Asks first: `IF NOT EXISTS` needs the right to make schemas even where there is nothing to make.
+/// Checks first: `IF NOT EXISTS` needs the right to create schemas even if the schema exists.
 async fn make_schema(client: &Client, schema: &SchemaName) -> Result<(), StoreError> {
     let name = schema.as_str();
     let found = client.query_one("SELECT to_regnamespace($1::text) IS NOT NULL", &[&name]).await;

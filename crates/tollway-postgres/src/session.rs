@@ -1,4 +1,4 @@
-//! One connection: set up so that it can hold nobody up, with its statements prepared.
+//! One connection: set up so that it cannot block other sessions for long, with its statements prepared.
 
 use std::future::Future;
 
@@ -12,7 +12,7 @@ use crate::error::{TEXT, before_commit};
 use crate::options::{Crash, PostgresOptions};
 use crate::{schema, statements};
 
-/// A client that stops in the middle of a transaction loses its locks after a second. Whoever waits for them waits a
+/// A client that stops in the middle of a transaction loses its locks after a second. A session that waits for them waits a
 /// little longer than that. Tables are reached by their indexes, also while they are so small that Postgres would
 /// rather read them whole: a plan made then would be kept.
 const SETUP: &str = "
@@ -71,7 +71,7 @@ impl Session {
     }
 
     /// Ends a transaction that has changed nothing, without waiting: what is sent next comes after it anyway.
-    pub(crate) fn let_go(&self) {
+    pub(crate) fn rollback_without_waiting(&self) {
         let _ = self.client().batch_execute("ROLLBACK").now_or_never();
     }
 

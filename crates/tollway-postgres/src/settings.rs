@@ -1,4 +1,4 @@
-//! Limits as data: a small table that all who share the store read now and then, over a connection of its own.
+//! Limits set at run time: a small table that every process of the store polls over its own connection.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use tollway_core::{Retry, Setting, SettingChange, StoreError};
 use tollway_remote::SettingsTable;
 
 use crate::options::PostgresOptions;
-use crate::pool::{Lease, Pool};
+use crate::pool::{PooledSession, Pool};
 use crate::settings_table as table;
 
-/// Where settings are asked for.
-pub(crate) type SettingsDesk = tollway_remote::SettingsDesk<PostgresSettings>;
+/// The client for settings.
+pub(crate) type SettingsClient = tollway_remote::SettingsClient<PostgresSettings>;
 
 /// The table, by way of one connection.
 pub(crate) struct PostgresSettings(Arc<Pool>);
@@ -36,10 +36,10 @@ impl SettingsTable for PostgresSettings {
 }
 
 /// Hands the connection back, if it is still good for anything.
-async fn conclude<T>(lease: Lease, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+async fn conclude<T>(lease: PooledSession, answer: Result<T, StoreError>) -> Result<T, StoreError> {
     match &answer {
-        Ok(_) => lease.hand_back(),
-        Err(error) => lease.hand_back_after(error).await,
+        Ok(_) => lease.return_to_pool(),
+        Err(error) => lease.return_to_pool_after(error).await,
     }
     answer
 }

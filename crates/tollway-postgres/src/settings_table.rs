@@ -23,7 +23,7 @@ pub(crate) async fn read(session: &Session) -> Result<Vec<Setting>, StoreError> 
     rows.iter().map(setting).collect()
 }
 
-/// Changes one. Nobody else does meanwhile: there is a bound to how many there are.
+/// Changes one setting under a lock, because the number of settings is bounded.
 pub(crate) async fn change(session: &Session, change: SettingChange) -> Result<(), StoreError> {
     let client = session.client();
     let begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; LOCK TABLE settings IN EXCLUSIVE MODE";

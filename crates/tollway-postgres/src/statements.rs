@@ -20,7 +20,7 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(lock) FROM unnest($1::bigint[])
 
 const READ: &str = "SELECT key, line FROM lines WHERE key = ANY($1)";
 
-/// The clock, up to when lines were forgotten, and calls that have been applied before. One row at least.
+/// The clock, the time up to which accounts were deleted, and calls that were applied before. One row at least.
 const TIME: &str = "
     SELECT time.now, time.forgotten, calls.tag, calls.sequence, calls.applied_at, calls.found
     FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now, forgotten FROM horizon) AS time
@@ -37,8 +37,8 @@ const KEEP: &str = "
     ON CONFLICT (writer, tag) DO UPDATE SET sequence = excluded.sequence, found = excluded.found,
         applied_at = excluded.applied_at, kept_until = excluded.kept_until";
 
-/// A line that somebody is writing is not waited for: it is no longer expired. The horizon moves in the same step, so
-/// whoever misses a line also knows up to when lines were forgotten.
+/// An account that another transaction is writing is skipped: it is no longer expired. The horizon moves in the same step,
+/// so a transaction that misses an account also knows up to when accounts were deleted.
 const FORGET_LINES: &str = "
     WITH expired AS MATERIALIZED (
         SELECT key FROM lines WHERE expires <= $1 ORDER BY expires LIMIT $2 FOR UPDATE SKIP LOCKED

@@ -7,12 +7,12 @@ use tollway_remote::{Options, Remote};
 
 use crate::link::PostgresLink;
 use crate::options::{PostgresOptions, PostgresUrlError};
-use crate::settings::SettingsDesk;
+use crate::settings::SettingsClient;
 
 /// A store in Postgres.
 pub struct PostgresStore {
     remote: Remote,
-    desk: SettingsDesk,
+    settings_client: SettingsClient,
 }
 
 /// Why there is no store.
@@ -42,10 +42,10 @@ impl PostgresStore {
         change: impl FnOnce(PostgresLink) -> PostgresLink,
     ) -> Result<Self, PostgresStoreError> {
         let deadline = options.deadline;
-        let desk = SettingsDesk::new(options.clone());
+        let settings_client = SettingsClient::new(options.clone());
         let link = Arc::new(change(PostgresLink::new(options)));
         let remote = Remote::start("tollway-postgres", link, Options { deadline })?;
-        Ok(Self { remote, desk })
+        Ok(Self { remote, settings_client })
     }
 }
 
@@ -61,10 +61,10 @@ impl Store for PostgresStore {
 
 impl Settings for PostgresStore {
     fn settings(&self) -> SettingsAnswer<Vec<Setting>> {
-        self.desk.read()
+        self.settings_client.read()
     }
 
     fn change(&self, change: SettingChange) -> SettingsAnswer<()> {
-        self.desk.change(change)
+        self.settings_client.change(change)
     }
 }

@@ -1,7 +1,7 @@
-//! Forgetting what has expired: a few rows for every few that were written, by those who write.
+//! Deletes expired rows: every writer deletes a few rows after every few writes.
 //!
-//! Twice as many are forgotten as were written in between, so the tables do not grow beyond what lives. Nothing runs
-//! while nobody takes.
+//! Each sweep deletes twice as many rows as were written since the last, so the tables do not grow without bound. Nothing
+//! runs while no take writes.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -17,19 +17,19 @@ const ROWS_MAX: i64 = 512;
 /// After how many written rows it is time again.
 pub(crate) const SWEEP_EVERY: usize = 256;
 
-/// How long lines are kept after they count: a clock that is set back by less, or a standby's that lags, finds them all.
-/// One that goes back further is held at the horizon, before which lines were forgotten.
+/// How long accounts are kept after they count: a clock that is set back by less, or a standby's that lags, finds them all.
+/// A clock that goes back further is held at the horizon, the time up to which accounts were deleted.
 const LINES_KEPT: Span = Span::from_mins(10);
 
 /// Says when it is time. One sweep runs at a time.
 #[derive(Debug)]
-pub(crate) struct Broom {
+pub(crate) struct ExpirySweeper {
     every: usize,
     written: AtomicUsize,
     busy: AtomicBool,
 }
 
-impl Broom {
+impl ExpirySweeper {
     pub(crate) fn new(every: usize) -> Self {
         Self { every, written: AtomicUsize::new(0), busy: AtomicBool::new(false) }
     }
@@ -50,7 +50,7 @@ impl Broom {
     }
 }
 
-/// Forgets lines that have long been as good as new by the store's time, and calls whose answers need not be kept by the server's.
+/// Deletes accounts that expired long ago by the store's time, and recorded calls that expired by the server's time.
 pub(crate) async fn sweep(
     session: &Session,
     now: Timestamp,

@@ -2,22 +2,22 @@
 //!
 //! # Locks
 //!
-//! Advisory locks of the transaction, one for each line, on a hash of schema and key. Rows cannot be locked before they
+//! Advisory locks of the transaction, one for each account, on a hash of schema and key. Rows cannot be locked before they
 //! are there, and making them first would make a denial write. Two keys of one hash only wait for each other. All are
 //! taken in the order of their hashes, so no two transactions wait for each other.
 //!
 //! # Statements
 //!
-//! 1. `BEGIN`, the locks, the lines, then the time: sent together, run in this order. In `READ COMMITTED` each sees what
-//!    was committed before it began, so the lines are those that the last holder of the locks has left, and the time is
+//! 1. `BEGIN`, the locks, the accounts, then the time: sent together, run in this order. In `READ COMMITTED` each sees what
+//!    was committed before it began, so the accounts are as the last holder of the locks left them, and the time is
 //!    read after them.
-//! 2. The lines that have changed, the calls that changed them, and `COMMIT`: sent together. If nothing has changed, a
-//!    `ROLLBACK` is sent and nobody waits for it: a denial costs one round trip and writes nothing.
+//! 2. The changed accounts, the calls that changed them, and `COMMIT`: sent together. If nothing has changed, a `ROLLBACK`
+//!    is sent without waiting for its answer: a denial costs one round trip and writes nothing.
 //!
 //! # Counting once
 //!
-//! A call that changed something is kept with the lines it found and the time. Should it come again, the engine is run
-//! on those once more: the same lines and the same time have the same answer.
+//! A call that changed something is recorded with the accounts as it found them and the time. If it is resent, the engine
+//! runs on those again: the same accounts and the same time give the same answer.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(crate) struct Transaction<'a> {
 pub(crate) struct Committed {
     /// One for each call.
     pub(crate) answers: Vec<Result<Outcomes, StoreError>>,
-    /// How many lines were written.
+    /// How many accounts were written.
     pub(crate) written: usize,
     /// The store's time.
     pub(crate) now: Timestamp,
@@ -54,19 +54,19 @@ pub(crate) struct Committed {
     pub(crate) server_now: Timestamp,
 }
 
-/// What the first round trip found.
-struct Found {
+/// The result of the first round trip.
+struct LockedState {
     rows: LockedRows,
     time: Vec<Row>,
 }
 
-/// A call to be kept: tag, sequence, and the lines it found.
-type Kept = (Vec<u8>, i64, Vec<u8>);
+/// A call to be recorded: tag, sequence, and the accounts as it found them.
+type RecordedCall = (Vec<u8>, i64, Vec<u8>);
 
 impl Transaction<'_> {
     /// Applies the calls. An error is that of all of them.
     pub(crate) async fn run(&self) -> Result<Committed, StoreError> {
-        let Found { mut rows, time } = self.session.within(self.begin(), Retry::Safe).await?;
+        let LockedState { mut rows, time } = self.session.within(self.begin(), Retry::Safe).await?;
         let (server_now, forgotten) = self.times(&time)?;
         let now = self.clock.map_or(server_now, Clock::now).max(forgotten);
         let mut kept = Vec::new();
@@ -75,7 +75,7 @@ impl Transaction<'_> {
             None => {
                 let served = rows.serve(call, now)?;
                 kept.extend(
-                    served.found.map(|found| (stored_key(call.tag.line()), signed(call.sequence), found)),
+                    served.found.map(|found| (stored_key(call.tag.account()), signed(call.sequence), found)),
                 );
                 Ok(served.outcomes)
             }
@@ -86,7 +86,7 @@ impl Transaction<'_> {
     }
 
     /// The first round trip.
-    async fn begin(&self) -> Result<Found, StoreError> {
+    async fn begin(&self) -> Result<LockedState, StoreError> {
         let client = self.session.client();
         let operations = self.calls.iter().flat_map(|call| &*call.operations);
         let mut keys: Vec<Vec<u8>> =
@@ -94,9 +94,9 @@ impl Transaction<'_> {
         keys.sort_unstable();
         keys.dedup();
         let locks = locks(self.schema, &keys);
-        let tags: Vec<Vec<u8>> = self.calls.iter().map(|call| stored_key(call.tag.line())).collect();
+        let tags: Vec<Vec<u8>> = self.calls.iter().map(|call| stored_key(call.tag.account())).collect();
         let first = self.calls.iter().map(|call| signed(call.sequence)).min().unwrap_or(0);
-        let (begun, locked, lines, time) = join4(
+        let (begun, locked, accounts, time) = join4(
             client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"),
             client.execute(self.session.statement(Index::Lock), &[&locks]),
             client.query(self.session.statement(Index::Read), &[&keys]),
@@ -104,16 +104,16 @@ impl Transaction<'_> {
         )
         .await;
         begun.and(locked.map(|_| ())).map_err(|error| before_commit(&error))?;
-        let lines = lines.map_err(|error| before_commit(&error))?;
+        let accounts = accounts.map_err(|error| before_commit(&error))?;
         let time = time.map_err(|error| before_commit(&error))?;
         let mut rows = LockedRows::default();
-        for row in lines {
+        for row in accounts {
             rows.insert(column(&row, 0)?, column(&row, 1)?);
         }
-        Ok(Found { rows, time })
+        Ok(LockedState { rows, time })
     }
 
-    /// The time of the server, and up to when lines have been forgotten.
+    /// The time of the server, and the time up to which accounts were deleted.
     fn times(&self, rows: &[Row]) -> Result<(Timestamp, Timestamp), StoreError> {
         let Some(row) = rows.first() else {
             let message = "the row of the table horizon is gone: it was changed by hand".to_owned();
@@ -122,23 +122,23 @@ impl Transaction<'_> {
         Ok((timestamp(column(row, 0)?), timestamp(column(row, 1)?)))
     }
 
-    /// The second round trip. Says how many lines were written.
+    /// The second round trip. Returns how many accounts were written.
     async fn end(
         &self,
         rows: &LockedRows,
-        kept: &[Kept],
+        kept: &[RecordedCall],
         now: Timestamp,
         server_now: Timestamp,
     ) -> Result<usize, StoreError> {
         let changed = rows.changed()?;
         if changed.is_empty() {
-            self.session.let_go();
+            self.session.rollback_without_waiting();
             return Ok(0);
         }
-        let keys: Vec<&[u8]> = changed.iter().map(|line| line.key).collect();
-        let lines: Vec<&[u8]> = changed.iter().map(|line| line.line.as_slice()).collect();
+        let keys: Vec<&[u8]> = changed.iter().map(|account| account.key).collect();
+        let accounts: Vec<&[u8]> = changed.iter().map(|account| account.account.as_slice()).collect();
         let expires: Vec<i64> =
-            changed.iter().map(|line| signed(next_minute(line.expires).as_micros())).collect();
+            changed.iter().map(|account| signed(next_minute(account.expires).as_micros())).collect();
         let tags: Vec<&[u8]> = kept.iter().map(|(tag, ..)| tag.as_slice()).collect();
         let sequences: Vec<i64> = kept.iter().map(|(_, sequence, _)| *sequence).collect();
         let found: Vec<&[u8]> = kept.iter().map(|(.., found)| found.as_slice()).collect();
@@ -147,7 +147,7 @@ impl Transaction<'_> {
         let client = self.session.client();
         let round_trip = async {
             let (written, kept, committed) = join3(
-                client.execute(self.session.statement(Index::Write), &[&keys, &lines, &expires]),
+                client.execute(self.session.statement(Index::Write), &[&keys, &accounts, &expires]),
                 client.execute(
                     self.session.statement(Index::Keep),
                     &[&self.writer, &tags, &sequences, &found, &now, &kept_until],
@@ -163,9 +163,9 @@ impl Transaction<'_> {
     }
 }
 
-/// The lines that this call found when it was applied, and when that was; none if it was not.
+/// The accounts that this call found when it was applied, and the time; none if it was not applied.
 fn applied_before(call: &Call, rows: &[Row]) -> Result<Option<(Vec<u8>, Timestamp)>, StoreError> {
-    let tag = stored_key(call.tag.line());
+    let tag = stored_key(call.tag.account());
     for row in rows {
         if column::<Option<Vec<u8>>>(row, 2)?.as_ref() != Some(&tag) {
             continue;

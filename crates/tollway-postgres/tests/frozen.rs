@@ -72,9 +72,9 @@ impl Clock for StopsOnce {
     }
 }
 
-/// Others go on without it, and it finds out: what it then tries to write is not applied, and it asks anew.
+/// Others continue without it, and what it then tries to write is not applied, so it decides again.
 #[test]
-fn a_frozen_process_holds_nobody_up_and_counts_once_when_it_goes_on() {
+fn a_frozen_process_blocks_no_other_and_counts_once_when_resumed() {
     let schema = fresh_schema();
     let policy = policy("3 requests / day");
     let ((holds, held), (go_on, goes_on)) = (mpsc::channel(), mpsc::channel());

@@ -40,12 +40,12 @@ const BUCKETS: [&str; 6] = [
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     for (name, limits, lines) in [
-        ("one window, one line", &ONE[..], 1),
-        ("one window, 10,000 lines", &ONE[..], 10_000),
-        ("six windows, one line", &SIX[..], 1),
-        ("six windows, 10,000 lines", &SIX[..], 10_000),
-        ("six buckets, one line", &BUCKETS[..], 1),
-        ("six buckets, 10,000 lines", &BUCKETS[..], 10_000),
+        ("one window, one account", &ONE[..], 1),
+        ("one window, 10,000 accounts", &ONE[..], 10_000),
+        ("six windows, one account", &SIX[..], 1),
+        ("six windows, 10,000 accounts", &SIX[..], 10_000),
+        ("six buckets, one account", &BUCKETS[..], 1),
+        ("six buckets, 10,000 accounts", &BUCKETS[..], 10_000),
     ] {
         runtime.block_on(measure(name, limits, lines));
     }

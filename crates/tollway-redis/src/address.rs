@@ -47,7 +47,7 @@ pub(crate) enum Kind {
 /// Which keys hold what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// A line of all meters under a key of our own.
+    /// An account with all its meters under one key.
     #[default]
     Lines,
     /// A count for each period under a key that others count in, too.
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_without_the_password() {
+    fn errors_do_not_show_the_password() {
         for url in [
             "redis:/h",
             "http://ann:secret@h",

@@ -187,7 +187,7 @@ fn node_address((host, port): &(String, u16), tls: bool) -> ConnectionAddr {
     }
 }
 
-/// A call is small and somebody waits for it.
+/// A call is small and a caller waits for it.
 fn tcp_settings() -> TcpSettings {
     TcpSettings::default().set_nodelay(true)
 }

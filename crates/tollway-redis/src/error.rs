@@ -1,4 +1,4 @@
-//! What can go wrong with Redis: who is at fault, and whether the call may be sent again.
+//! Errors of Redis: their fault, and whether the call may be retried.
 
 use redis::{ErrorKind, RedisError};
 use tollway_core::{Fault, Retry, StoreError};
@@ -50,9 +50,10 @@ pub(crate) fn answered(code: &str, detail: &str) -> StoreError {
         "KIND" => {
             said(Fault::Caller, Retry::Useless, "; nothing was decided: this limit cannot be kept in Redis")
         }
-        // LINE is our script's word for what it stumbled over.
+        // LINE is the script's code for a stored value that it cannot read.
         "LINE" | "WRONGTYPE" => {
-            let advice = "; a key of this line holds what Tollway did not write: DEL it to begin anew";
+            let advice =
+                "; a key of this account holds a value that Tollway did not write: DEL it to start over";
             said(Fault::Account, Retry::Useless, advice)
         }
         "OVERTAKEN" => said(Fault::Account, Retry::Useless, ""),
@@ -62,7 +63,7 @@ pub(crate) fn answered(code: &str, detail: &str) -> StoreError {
 
 /// The answer is none that the script gives.
 pub(crate) fn not_understood(what: &str) -> StoreError {
-    failed(Fault::Store, Retry::Useless, format!("an answer of Redis that is none of ours: {what}"))
+    failed(Fault::Store, Retry::Useless, format!("Redis gave an unexpected answer: {what}"))
 }
 
 /// What the caller gave is not right.
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_cannot_now_may_be_asked_again_and_one_that_will_not_may_not() {
+    fn busy_servers_are_retryable_and_refusals_are_not() {
         for (code, retry) in [
             ("LOADING", Retry::Safe),
             ("READONLY", Retry::Safe),
@@ -96,9 +97,9 @@ mod tests {
         assert_eq!(answered("KIND", "").fault, Fault::Caller);
     }
 
-    /// G7: who may not ask at all is not told apart by what it asks for; a line that cannot be read says nothing of others.
+    /// G7: missing permissions affect every account; an unreadable account says nothing about others.
     #[test]
-    fn a_line_that_cannot_be_used_is_told_from_a_server_that_does_not_let_us() {
+    fn unusable_accounts_are_distinguished_from_permission_errors() {
         for (code, fault) in [
             ("NOAUTH", Fault::Store),
             ("WRONGPASS", Fault::Store),

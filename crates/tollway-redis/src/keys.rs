@@ -4,7 +4,7 @@
 //! letters, digits, `-`, `_` and `.` are written as `%XX`, so no subject can end its tag or look like another. A name has
 //! no colon, so nothing after it can be taken for one.
 //!
-//! A prefix that has a hash tag of its own, as in `{shared}:`, puts every line into one slot: then takes over several
+//! A prefix that has a hash tag of its own, as in `{shared}:`, puts every account into one slot: then takes over several
 //! subjects work on a Cluster, too.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -25,21 +25,21 @@ impl Keys {
         Self { prefix: prefix.to_owned(), writer }
     }
 
-    /// The key of a line.
-    pub(crate) fn line(&self, line: &AccountKey) -> String {
+    /// The key of an account.
+    pub(crate) fn account(&self, account: &AccountKey) -> String {
         let mut key = format!("{}{KEY_VERSION}:{{s:", self.prefix);
-        key.extend(utf8_percent_encode(line.subject.as_str(), IN_TAGS));
+        key.extend(utf8_percent_encode(account.subject.as_str(), IN_TAGS));
         key.push_str("}:");
-        key.push_str(line.policy.as_str());
+        key.push_str(account.policy.as_str());
         key
     }
 
-    /// Where the last call of this writer on that line is kept, in the same slot.
-    pub(crate) fn writer(&self, line: &AccountKey) -> String {
-        format!("{}:{:032x}", self.line(line), self.writer)
+    /// The key of this writer's last call on that account, in the same slot.
+    pub(crate) fn writer(&self, account: &AccountKey) -> String {
+        format!("{}:{:032x}", self.account(account), self.writer)
     }
 
-    /// Where limits that are data are kept.
+    /// The key of the limits set at run time.
     pub(crate) fn settings(&self) -> String {
         format!("{}{KEY_VERSION}:settings", self.prefix)
     }
@@ -52,8 +52,9 @@ mod tests {
     use tollway_core::{Name, Subject};
 
     fn key(policy: &str, subject: &str) -> String {
-        let line = AccountKey { policy: Name::new(policy).unwrap(), subject: Subject::new(subject).unwrap() };
-        Keys::new("tollway:", 7).line(&line)
+        let account =
+            AccountKey { policy: Name::new(policy).unwrap(), subject: Subject::new(subject).unwrap() };
+        Keys::new("tollway:", 7).account(&account)
     }
 
     /// What Redis hashes: what is between the first brace and the next closing one.
@@ -69,7 +70,7 @@ mod tests {
     }
 
     proptest! {
-        /// M4: no two lines share a key, and a subject's lines share their tag, whatever the subject is made of.
+        /// M4: no two accounts share a key, and a subject's accounts share their tag, for any subject.
         #[test]
         fn keys_are_injective(one in "[{}%:a\\PC]{0,6}", other in "[{}%:a\\PC]{0,6}", policy in "[a-b.]{1,3}", second in "[a-b.]{1,3}") {
             let same = one == other && policy == second;

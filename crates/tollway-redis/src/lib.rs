@@ -7,21 +7,21 @@
 //! # Ok::<(), tollway_core::StoreError>(())
 //! ```
 //!
-//! Where to look: `script/*.lua` is the engine once more, to be read beside `tollway-core`; [`RedisLink`] sends calls to it;
-//! `request.rs`, `operation.rs` and `reply.rs` are the words between the two; [`Address`] is what a URL says; [`RedisStore`] is the whole.
+//! Where to look: `script/*.lua` is the engine in Lua and mirrors `tollway-core`; [`RedisLink`] sends calls to it;
+//! `request.rs`, `operation.rs` and `reply.rs` are the wire format; [`Address`] is a parsed URL; [`RedisStore`] is the store.
 //!
 //! # What is kept
 //!
-//! | key | what | lives |
+//! | key | value | expires |
 //! |---|---|---|
-//! | `tollway:1:{s:SUBJECT}:POLICY` | a line, packed | until it is as good as new |
-//! | `tollway:1:{s:SUBJECT}:POLICY:WRITER` | the last call of one process on that line, and its answer | 60 s |
-//! | `tollway:1:settings` | limits as data, a hash | until they are cleared; the one key without an end |
+//! | `tollway:1:{s:SUBJECT}:POLICY` | an account, packed | when it no longer counts |
+//! | `tollway:1:{s:SUBJECT}:POLICY:WRITER` | the last call of one process on that account, and its answer | 60 s |
+//! | `tollway:1:settings` | limits set at run time, a hash | when they are cleared; the only key without expiry |
 //!
 //! With `?layout=consumers`, counts lie in keys that a system already running counts in, too: see `consumers/mod.rs`.
 
 mod address;
-mod bundle;
+mod call_batch;
 mod clock;
 mod connection;
 mod consumers;

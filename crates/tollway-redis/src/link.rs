@@ -10,7 +10,7 @@ use tollway_core::{Clock, Outcomes, StoreError, Timestamp};
 use tollway_remote::{Call, Link};
 
 use crate::address::Address;
-use crate::bundle::{Bundle, Try};
+use crate::call_batch::{CallBatch, SentCall};
 use crate::clock::WallClock;
 use crate::connection::Connections;
 use crate::error::not_understood;
@@ -18,10 +18,10 @@ use crate::keys::Keys;
 use crate::request::{GRACE, Requests};
 use crate::windows::Calendars;
 
-/// How often a call is sent until the script has all it needs: its own text, and calendar windows it asked for.
+/// How often a call is sent until the script has all it needs: its own text, and the calendar windows it requests.
 const ROUNDS_MAX: usize = 8;
 
-/// How long the lines of a clock in a test's hand are kept beyond their end: that clock may stand still.
+/// How long accounts under a test clock are kept beyond their expiry: that clock may stand still.
 const TEST_GRACE: Duration = Duration::from_secs(600);
 
 /// Sends calls to a script in Redis. One process has one; its name as a writer is drawn at random.
@@ -58,22 +58,22 @@ impl RedisLink {
     }
 
     /// Sends what has no result yet, once.
-    async fn round(&self, tries: &mut [Try]) {
+    async fn round(&self, sent_calls: &mut [SentCall]) {
         let mut connection = match self.connections.get().await {
             Ok(connection) => connection,
             Err(error) => {
-                let open = tries.iter_mut().filter(|one| one.result.is_none());
-                return open.for_each(|one| one.result = Some(Err(error.clone())));
+                let open = sent_calls.iter_mut().filter(|sent| sent.result.is_none());
+                return open.for_each(|sent| sent.result = Some(Err(error.clone())));
             }
         };
         let now = self.test_clock.as_ref().map(|clock| clock.now());
-        let bundles = Bundle::all(tries, connection.has_nodes());
-        let commands = bundles.iter().map(|bundle| bundle.command(&self.requests, now)).collect();
+        let batches = CallBatch::all(sent_calls, connection.has_nodes());
+        let commands = batches.iter().map(|batch| batch.command(&self.requests, now)).collect();
         let answers = connection.send(commands).await;
         if answers.iter().any(is_broken) {
             self.connections.give_up(&connection).await;
         }
-        bundles.into_iter().zip(answers).for_each(|(bundle, answer)| bundle.hear(answer));
+        batches.into_iter().zip(answers).for_each(|(batch, answer)| batch.read_answer(answer));
     }
 
     fn now(&self) -> Timestamp {
@@ -84,15 +84,15 @@ impl RedisLink {
 impl Link for RedisLink {
     async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
         let now = self.now();
-        let mut tries: Vec<Try> = calls.into_iter().map(|call| Try::new(call, now)).collect();
+        let mut sent_calls: Vec<SentCall> = calls.into_iter().map(|call| SentCall::new(call, now)).collect();
         for _ in 0..ROUNDS_MAX {
-            if tries.iter().all(|try_| try_.result.is_some()) {
+            if sent_calls.iter().all(|sent| sent.result.is_some()) {
                 break;
             }
-            self.round(&mut tries).await;
+            self.round(&mut sent_calls).await;
         }
-        let unfinished = || Err(not_understood("it asks for one calendar window after the other"));
-        tries.into_iter().map(|try_| try_.result.unwrap_or_else(unfinished)).collect()
+        let unfinished = || Err(not_understood("it requests sent calendar window after the other"));
+        sent_calls.into_iter().map(|sent| sent.result.unwrap_or_else(unfinished)).collect()
     }
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn is_broken(answer: &RedisResult<Value>) -> bool {
     }
 }
 
-/// A writer that nobody else is.
+/// A random id for this writer.
 pub(crate) fn draw_writer() -> u128 {
     let half = || u128::from(RandomState::new().build_hasher().finish());
     half() << 64 | half()

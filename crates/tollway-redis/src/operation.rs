@@ -1,5 +1,5 @@
-//! An operation as the script reads it. The script's word for an action is a verb, for a charge a party, and for an amount
-//! a charge.
+//! An operation as the script reads it. On the wire an action is a `verb`, a charge a `party`, an account a `line`, and
+//! amounts are `charges`; these field names must not change.
 //!
 //! ```text
 //! {verb, parties: [party], and what the verb needs}
@@ -17,21 +17,21 @@
 use tollway_core::{Action, Booking, CallId, Charge, Cost, Fingerprint, Operation, PermitId, Policy, Terms};
 
 use crate::pack::Fields;
-use crate::request::Named;
+use crate::request::RequestTables;
 use crate::run::permits;
 
 /// An operation, or a run of equal takes.
-pub(crate) fn pack_run(fields: &mut Fields<'_>, run: &[Operation], named: &Named<'_>) {
+pub(crate) fn pack_run(fields: &mut Fields<'_>, run: &[Operation], tables: &RequestTables<'_>) {
     let Some(first) = run.first() else { return };
-    pack_operation(fields, first, named);
+    pack_operation(fields, first, tables);
     if let Some(permits) = permits(run) {
         fields.list("permits", &permits, |packer, permit| packer.text(permit.0.to_be_bytes()));
     }
 }
 
-fn pack_operation(fields: &mut Fields<'_>, operation: &Operation, named: &Named<'_>) {
+fn pack_operation(fields: &mut Fields<'_>, operation: &Operation, tables: &RequestTables<'_>) {
     let charges = &*operation.charges;
-    pack_charges_of(fields, operation, named);
+    pack_charges_of(fields, operation, tables);
     match &operation.action {
         Action::Take(terms) => {
             fields.text("verb", "take");
@@ -67,15 +67,15 @@ fn pack_operation(fields: &mut Fields<'_>, operation: &Operation, named: &Named<
     }
 }
 
-fn pack_charges_of(fields: &mut Fields<'_>, operation: &Operation, named: &Named<'_>) {
+fn pack_charges_of(fields: &mut Fields<'_>, operation: &Operation, tables: &RequestTables<'_>) {
     let mut actual = match &operation.action {
         Action::Settle { actual, .. } => actual.iter(),
         _ => [].iter(),
     };
     fields.list("parties", &operation.charges, |packer, charge| {
         packer.map(|fields| {
-            fields.number("line", from_one(named.line(charge)));
-            fields.number("policy", from_one(named.policy(charge)));
+            fields.number("line", from_one(tables.account(charge)));
+            fields.number("policy", from_one(tables.policy(charge)));
             pack_amounts(fields, "charges", &charge.policy, charge.cost());
             if let Some(actual) = actual.next() {
                 pack_amounts(fields, "actual", &charge.policy, actual);
@@ -119,14 +119,14 @@ fn pack_permit(fields: &mut Fields<'_>, permit: PermitId) {
     fields.text("permit", permit.0.to_be_bytes());
 }
 
-/// Which charge's line keeps ids and refunds: the first in key order, however the caller orders them.
+/// The charge whose account remembers ids and refunds: the first in key order, in whatever order the caller gave them.
 fn keeper(charges: &[Charge]) -> Option<usize> {
     let keys =
         charges.iter().enumerate().map(|(index, charge)| ((charge.policy.name(), &charge.subject), index));
     keys.min().map(|(_, index)| index)
 }
 
-/// What was asked, however the caller orders it: the same id with another cost is noticed.
+/// A fingerprint of the charges in any order: detects an id reused with another cost.
 fn asked(charges: &[Charge]) -> u64 {
     let mut in_key_order: Vec<&Charge> = charges.iter().collect();
     in_key_order.sort_unstable_by_key(|charge| (charge.policy.name(), &charge.subject));

@@ -182,7 +182,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_reads_back(numbers in proptest::collection::vec(any::<u64>(), 0..40), text in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn packed_values_round_trip(numbers in proptest::collection::vec(any::<u64>(), 0..40), text in proptest::collection::vec(any::<u8>(), 0..300)) {
             let mut packer = Packer::default();
             packer.list(&[(&numbers, &text)], |packer, (numbers, text)| {
                 packer.list(&[0, 1], |packer, half| match half {
@@ -196,7 +196,7 @@ mod tests {
         }
 
         #[test]
-        fn garbage_is_refused_and_nothing_else_happens(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn garbage_is_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Packed::read(&bytes);
         }
     }

@@ -25,12 +25,12 @@ use crate::pack::{Fields, Packer};
 use crate::run::runs;
 use crate::windows::{Calendars, Times};
 
-/// How long lines are kept beyond their end, in case the server's clock is set back.
+/// How long accounts are kept beyond their expiry, in case the server's clock is set back.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
 /// Calls, ready to be sent.
 pub(crate) struct Request {
-    /// The writer's key for each call, then those of the lines.
+    /// The writer's key for each call, then the keys of the accounts.
     pub(crate) keys: Vec<String>,
     /// The rest, packed.
     pub(crate) packed: Vec<u8>,
@@ -46,7 +46,7 @@ pub(crate) struct Requests {
 impl Requests {
     /// The request of calls, with the calendar windows of these times. A time of its own is sent in tests only.
     pub(crate) fn of(&self, calls: &[&Call], times: &Times, now: Option<Timestamp>) -> Request {
-        let named = Named::of(calls);
+        let tables = RequestTables::of(calls);
         let mut packer = Packer::default();
         packer.map(|fields| {
             fields.number("grace", millis(self.grace));
@@ -54,18 +54,18 @@ impl Requests {
             if let Some(now) = now {
                 fields.number("now", now.as_micros());
             }
-            fields.list("policies", &named.policies, |packer, policy| {
+            fields.list("policies", &tables.policies, |packer, policy| {
                 packer.map(|fields| self.pack_policy(fields, policy, times));
             });
             let mut writer = 0;
             fields.list("calls", calls, |packer, call| {
                 writer += 1;
-                packer.map(|fields| pack_call(fields, call, writer, &named));
+                packer.map(|fields| pack_call(fields, call, writer, &tables));
             });
         });
-        let writers = calls.iter().map(|call| self.keys.writer(call.tag.line()));
-        let lines = named.lines.iter().map(|line| self.keys.line(line));
-        Request { keys: writers.chain(lines).collect(), packed: packer.finish() }
+        let writers = calls.iter().map(|call| self.keys.writer(call.tag.account()));
+        let accounts = tables.accounts.iter().map(|account| self.keys.account(account));
+        Request { keys: writers.chain(accounts).collect(), packed: packer.finish() }
     }
 
     fn pack_policy(&self, fields: &mut Fields<'_>, policy: &Policy, times: &Times) {
@@ -106,43 +106,47 @@ impl Requests {
     }
 }
 
-fn pack_call(fields: &mut Fields<'_>, call: &Call, writer: u64, named: &Named<'_>) {
+fn pack_call(fields: &mut Fields<'_>, call: &Call, writer: u64, tables: &RequestTables<'_>) {
     fields.number("writer", writer);
     fields.number("sequence", call.sequence);
     let runs: Vec<&[Operation]> = runs(&call.operations).collect();
     fields.list("operations", &runs, |packer, run| {
-        packer.map(|fields| pack_run(fields, run, named));
+        packer.map(|fields| pack_run(fields, run, tables));
     });
 }
 
-/// What the operations name, each once. The script counts from 1; the writers' keys come before the lines'.
-pub(crate) struct Named<'a> {
+/// The accounts and policies of a request, each once. The script counts from 1; the writers' keys come first.
+pub(crate) struct RequestTables<'a> {
     writers: usize,
-    lines: Vec<AccountKey>,
+    accounts: Vec<AccountKey>,
     index_of: HashMap<(&'a Name, &'a Subject), usize>,
     policies: Vec<&'a Arc<Policy>>,
 }
 
-impl<'a> Named<'a> {
+impl<'a> RequestTables<'a> {
     fn of(calls: &[&'a Call]) -> Self {
-        let mut named =
-            Self { writers: calls.len(), lines: Vec::new(), index_of: HashMap::new(), policies: Vec::new() };
+        let mut tables = Self {
+            writers: calls.len(),
+            accounts: Vec::new(),
+            index_of: HashMap::new(),
+            policies: Vec::new(),
+        };
         let runs = calls.iter().flat_map(|call| runs(&call.operations));
         for charge in runs.filter_map(|run| run.first()).flat_map(|operation| &operation.charges) {
-            if named.policy(charge).is_none() {
-                named.policies.push(&charge.policy);
+            if tables.policy(charge).is_none() {
+                tables.policies.push(&charge.policy);
             }
             let (policy, subject) = (charge.policy.name(), &charge.subject);
-            named.index_of.entry((policy, subject)).or_insert_with(|| {
-                named.lines.push(AccountKey { policy: policy.clone(), subject: subject.clone() });
-                named.lines.len() - 1
+            tables.index_of.entry((policy, subject)).or_insert_with(|| {
+                tables.accounts.push(AccountKey { policy: policy.clone(), subject: subject.clone() });
+                tables.accounts.len() - 1
             });
         }
-        named
+        tables
     }
 
-    /// Which of the keys is that of the charge's line.
-    pub(crate) fn line(&self, charge: &Charge) -> Option<usize> {
+    /// The index of the charge's account among the keys.
+    pub(crate) fn account(&self, charge: &Charge) -> Option<usize> {
         let index = self.index_of.get(&(charge.policy.name(), &charge.subject))?;
         Some(self.writers + index)
     }

@@ -1,5 +1,5 @@
-//! Runs: equal takes of one line, one after the other in a call. The script is asked about all of them at once, and mostly
-//! grants them in one step.
+//! Runs: consecutive equal takes of one account in a call. The script gets each run as one operation and usually grants it
+//! in one step.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use tollway_core::{Action, Booking, Decision, Operation, Outcome, Outcomes, Perm
 use crate::pack::Packed;
 use crate::reply::{outcome, time};
 
-/// The operations, each with those after it that ask the same.
+/// The operations, grouped into runs of equal takes.
 pub(crate) fn runs(operations: &[Operation]) -> impl Iterator<Item = &[Operation]> {
-    operations.chunk_by(asks_the_same)
+    operations.chunk_by(is_equal_take)
 }
 
 /// The permits of a run of more than one take.
@@ -20,7 +20,7 @@ pub(crate) fn permits(run: &[Operation]) -> Option<Vec<PermitId>> {
 }
 
 /// Whether both are takes that differ in nothing but their permit.
-fn asks_the_same(one: &Operation, other: &Operation) -> bool {
+fn is_equal_take(one: &Operation, other: &Operation) -> bool {
     let (Some(terms), Some(others)) = (plain_terms(one), plain_terms(other)) else { return false };
     let ([charge], [others_charge]) = (&*one.charges, &*other.charges) else { return false };
     terms.max_wait == others.max_wait

@@ -1,7 +1,7 @@
-//! The script: the engine once more, in Lua, because Redis runs nothing else atomically.
+//! The script: the engine in Lua, because Redis runs nothing else atomically.
 //!
-//! Its files are put together in this order. Each call makes its functions anew, so those that most calls do not need are
-//! made only if one is asked for: see `parts.lua`.
+//! Its files are concatenated in this order. Every call creates the functions again, so rarely used ones are created on
+//! demand: see `parts.lua`.
 
 use std::sync::LazyLock;
 
@@ -12,10 +12,10 @@ pub(crate) const TEXT: &str = concat!(
     include_str!("script/window.lua"),
     include_str!("script/bucket.lua"),
     include_str!("script/limit.lua"),
-    include_str!("script/line.lua"),
+    include_str!("script/account.lua"),
     include_str!("script/decide.lua"),
     include_str!("script/apply.lua"),
-    include_str!("script/together.lua"),
+    include_str!("script/equal_takes.lua"),
     "other_parts = function()\n",
     include_str!("script/exact.lua"),
     include_str!("script/edge.lua"),
@@ -25,9 +25,9 @@ pub(crate) const TEXT: &str = concat!(
     include_str!("script/meter.lua"),
     include_str!("script/change.lua"),
     include_str!("script/memory.lua"),
-    include_str!("script/aside.lua"),
+    include_str!("script/slow_path.lua"),
     include_str!("script/correct.lua"),
-    include_str!("script/verbs.lua"),
+    include_str!("script/actions.lua"),
     "end\n",
     include_str!("script/main.lua"),
 );

@@ -1,6 +1,6 @@
 //! Limits as data: one hash, its fields `POLICY:LIMIT`, its values `AMOUNT:BURST:SET_AT`, read by all.
 //!
-//! A thread of its own asks, because whoever waits for the answer may have no runtime.
+//! It has its own thread, because the caller may have no runtime.
 
 use std::sync::Arc;
 use std::thread;
@@ -20,7 +20,7 @@ use crate::keys::Keys;
 /// How many questions may wait.
 const QUEUE_MAX: usize = 64;
 
-/// Sets one field, unless that were one too many. In one step, so that two who set the last one do not both.
+/// Sets one field, within the bound. Atomic, so that two processes cannot both set the last one.
 const SET: &str = "local time = redis.call('TIME')
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 and redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[3]) then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. time[1] .. string.format('%06d', time[2]))

@@ -1,4 +1,4 @@
-//! The store: a [`RedisLink`] driven by [`Remote`], and the limits that are data.
+//! The store: a [`RedisLink`] driven by [`Remote`], and the limits set at run time.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl RedisStore {
     pub fn with_test_clock(url: &str, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let address = Address::parse(url)?;
         if address.layout == Layout::Consumers {
-            return Err(wrong("keys of the layout consumers live by the server's clock".into()));
+            return Err(wrong("keys of the layout consumers expire by the server's clock".into()));
         }
         let link = RedisLink::with_test_clock(&address, clock)?;
         Self::start(&address, link)

@@ -44,13 +44,13 @@ impl Times {
         self
     }
 
-    /// One more time, which was asked for.
+    /// Adds a time that the script requested.
     pub(crate) fn add(&mut self, time: Timestamp) {
         self.others.push(time);
     }
 }
 
-/// What was asked of calendars before: they are dear to ask, and every call does.
+/// A cache of calendar windows: computing them is expensive, and every call needs them.
 #[derive(Debug, Default)]
 pub(crate) struct Calendars(Mutex<HashMap<u32, Vec<Window>>>);
 
@@ -100,7 +100,7 @@ mod tests {
     use tollway_core::bounds::WAIT_MAX;
 
     #[test]
-    fn windows_follow_one_another_however_often_they_are_asked_for() {
+    fn windows_are_contiguous() {
         let (calendars, calendar) =
             (Calendars::default(), Calendar::Day(Zone::named("America/Los_Angeles").unwrap()));
         for hour in 0..24 * 400 {

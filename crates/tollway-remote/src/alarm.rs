@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_take_and_a_second_take_can_be_too_much() {
+    fn grants_above_the_limit_raise_the_alarm() {
         let grant = |over| Decision { over, ..Decision::granted_now(PermitId(1), Timestamp::from_secs(1)) };
         assert!(grants_too_much(&Outcome::Decided(grant(true))));
         assert!(grants_too_much(&Outcome::Begun(Begun::Again(grant(true)))));

@@ -9,13 +9,13 @@ use tollway_core::{AccountKey, Operation};
 pub struct Tag(AccountKey);
 
 impl Tag {
-    /// The tag of an operation: its first line in key order. None if it has no charge, which is refused.
+    /// The tag of an operation: its first account in key order. None if it has no charge, which is refused.
     pub fn of(operation: &Operation) -> Option<Self> {
         operation.keys().min().map(Self)
     }
 
-    /// The line that it is.
-    pub fn line(&self) -> &AccountKey {
+    /// The account of the tag.
+    pub fn account(&self) -> &AccountKey {
         &self.0
     }
 }

@@ -14,8 +14,8 @@ use tollway_core::{Fault, Operation, Outcomes, Retry, StoreError};
 
 use crate::alarm::raise_if_over;
 use crate::backoff::Backoff;
-use crate::lane::{Flight, Lane, Pending, Reply};
-use crate::lost::give_back;
+use crate::lane::{InFlightCall, Lane, QueuedOperation, Reply};
+use crate::lost::return_operation;
 use crate::{Call, Link, OPERATIONS_PER_CALL_MAX, Options, RETRY_FOR, THROTTLED_RETRIES_MAX, Tag};
 
 /// How many operations are taken in before anything is sent.
@@ -61,7 +61,7 @@ impl<L: Link> Driver<L> {
     }
 
     /// Runs until the store is dropped.
-    pub(crate) async fn run(mut self, mut incoming: Receiver<(Tag, Pending)>) {
+    pub(crate) async fn run(mut self, mut incoming: Receiver<(Tag, QueuedOperation)>) {
         let mut collected = Vec::with_capacity(COLLECTED_MAX);
         loop {
             let wake_at = self.wake_at();
@@ -70,7 +70,7 @@ impl<L: Link> Driver<L> {
                     if count == 0 {
                         return self.close().await;
                     }
-                    // Others who are about to ask go with them.
+                    // Operations that are about to arrive join them.
                     tokio::task::yield_now().await;
                     while collected.len() < COLLECTED_MAX && let Ok(pending) = incoming.try_recv() {
                         collected.push(pending);
@@ -90,10 +90,9 @@ impl<L: Link> Driver<L> {
         due.into_iter().chain(again).min()
     }
 
-    fn enqueue(&mut self, tag: Tag, mut pending: Pending) {
+    fn enqueue(&mut self, tag: Tag, mut pending: QueuedOperation) {
         if self.due.len() >= LANES_MAX {
-            let message =
-                format!("{LANES_MAX} operations were asked for within one deadline; no more are taken in");
+            let message = format!("{LANES_MAX} operations arrived within one deadline; no more are accepted");
             return pending.reply.fail(StoreError { fault: Fault::Store, retry: Retry::Safe, message });
         }
         if pending.reply.is_awaited() {
@@ -150,10 +149,10 @@ impl<L: Link> Driver<L> {
                 flight.out = true;
                 return Some(Arc::clone(&flight.call));
             }
-            // It was certainly not applied, and those who wanted it have left.
+            // It was certainly not applied, and its callers have left.
             lane.flight = None;
         }
-        lane.waiting.retain(Pending::is_wanted);
+        lane.waiting.retain(QueuedOperation::is_wanted);
         let count = lane.waiting.len().min(OPERATIONS_PER_CALL_MAX);
         let (operations, replies): (Vec<_>, Vec<_>) = lane
             .waiting
@@ -167,7 +166,7 @@ impl<L: Link> Driver<L> {
         self.sequence += 1;
         let operations = operations.into();
         let call = Arc::new(Call { tag: tag.clone(), sequence: self.sequence, again: false, operations });
-        lane.flight = Some(Flight::new(Arc::clone(&call), replies, now));
+        lane.flight = Some(InFlightCall::new(Arc::clone(&call), replies, now));
         Some(call)
     }
 
@@ -183,12 +182,12 @@ impl<L: Link> Driver<L> {
         }
     }
 
-    fn succeeded(&mut self, flight: Flight, outcomes: Outcomes) {
+    fn succeeded(&mut self, flight: InFlightCall, outcomes: Outcomes) {
         let told = flight.replies.into_iter().zip(&*flight.call.operations).zip(outcomes);
         for (((_, mut reply), operation), outcome) in told {
             raise_if_over(operation, &outcome);
             if let Some(unheard) = reply.answer(outcome)
-                && let Some(operation) = give_back(operation, &unheard)
+                && let Some(operation) = return_operation(operation, &unheard)
                 && let Some(tag) = Tag::of(&operation)
             {
                 self.enqueue_behind(tag, operation);
@@ -200,19 +199,19 @@ impl<L: Link> Driver<L> {
     fn enqueue_behind(&mut self, tag: Tag, operation: Operation) {
         let lane = self.lanes.entry(tag.clone()).or_default();
         let idle = lane.is_empty();
-        lane.waiting.push_back(Pending { id: u64::MAX, operation, reply: Reply::nobody() });
+        lane.waiting.push_back(QueuedOperation { id: u64::MAX, operation, reply: Reply::none() });
         if idle {
             self.ready.push_back(tag);
         }
     }
 
-    fn failed(&mut self, mut flight: Flight, error: StoreError) {
+    fn failed(&mut self, mut flight: InFlightCall, error: StoreError) {
         flight.out = false;
         flight.unclear |= error.retry == Retry::Unclear;
         flight.send_at = Instant::now() + self.backoff.after(flight.attempts);
         let in_time = flight.send_at.duration_since(flight.first_sent) < RETRY_FOR;
         let throttled = error.fault == Fault::Throttled && flight.attempts > THROTTLED_RETRIES_MAX;
-        // What was certainly not applied is only sent again for somebody; what may have been is seen through.
+        // A call that was certainly not applied is resent only while a caller waits; one that may have been is resent anyway.
         let wanted = flight.unclear || if throttled { flight.gives_back() } else { flight.is_wanted() };
         if error.retry != Retry::Useless && in_time && wanted {
             flight.attempts += 1;
@@ -249,7 +248,7 @@ impl<L: Link> Driver<L> {
         }
     }
 
-    /// Nobody is left to answer. What is out, and what gives something back, is seen through for a moment.
+    /// No caller is left. Calls in flight and calls that return something get a moment to finish.
     async fn close(mut self) {
         let _ = tokio::time::timeout(CLOSING, async {
             loop {

@@ -11,7 +11,7 @@ use crate::Call;
 
 /// An operation that waits in a lane, with its reply.
 #[derive(Debug)]
-pub(crate) struct Pending {
+pub(crate) struct QueuedOperation {
     pub(crate) id: u64,
     pub(crate) operation: Operation,
     pub(crate) reply: Reply,
@@ -27,7 +27,7 @@ impl Reply {
     }
 
     /// Of an operation that has no caller.
-    pub(crate) fn nobody() -> Self {
+    pub(crate) fn none() -> Self {
         Self(None)
     }
 
@@ -54,7 +54,7 @@ impl Reply {
 
 /// A call on its way.
 #[derive(Debug)]
-pub(crate) struct Flight {
+pub(crate) struct InFlightCall {
     pub(crate) call: Arc<Call>,
     /// In the order of the call's operations; those are moved into it.
     pub(crate) replies: Vec<(u64, Reply)>,
@@ -70,7 +70,7 @@ pub(crate) struct Flight {
     pub(crate) last_error: Option<StoreError>,
 }
 
-impl Pending {
+impl QueuedOperation {
     /// Whether it is still to be sent: a caller waits for it, or it returns something.
     pub(crate) fn is_wanted(&self) -> bool {
         gives_back(&self.operation) || self.reply.is_awaited()
@@ -82,7 +82,7 @@ fn gives_back(operation: &Operation) -> bool {
     !matches!(operation.action, Action::Take(_) | Action::Begin(..) | Action::Preview(_) | Action::Peek)
 }
 
-impl Flight {
+impl InFlightCall {
     /// Whether it is to be sent again: a caller waits for an operation of it, or one returns something.
     pub(crate) fn is_wanted(&self) -> bool {
         self.replies.iter().any(|(_, reply)| reply.is_awaited()) || self.gives_back()
@@ -125,8 +125,8 @@ impl Flight {
 /// One tag's queue.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
-    pub(crate) waiting: VecDeque<Pending>,
-    pub(crate) flight: Option<Flight>,
+    pub(crate) waiting: VecDeque<QueuedOperation>,
+    pub(crate) flight: Option<InFlightCall>,
 }
 
 impl Lane {
@@ -173,15 +173,15 @@ mod tests {
         Operation::one(charge, Action::Take(Terms::now(PermitId(permit))))
     }
 
-    /// Only the last who waits can be told that nothing was applied: for anybody else the call is sent once more, and with
-    /// it all of its operations.
+    /// Only for the last waiting caller is the call certainly not applied: while another caller waits, the call is resent with
+    /// all of its operations.
     #[test]
-    fn a_take_that_goes_again_with_another_is_unclear() {
+    fn a_take_resent_in_another_batch_is_unclear() {
         let operations: Arc<[Operation]> = [take(1), take(2)].into();
         let call = Call { tag: Tag::of(&operations[0]).unwrap(), sequence: 1, again: false, operations };
         let ((first, mut first_told), (second, mut second_told)) = (oneshot::channel(), oneshot::channel());
         let replies = vec![(1, Reply::new(first)), (2, Reply::new(second))];
-        let mut flight = Flight::new(Arc::new(call), replies, Instant::now());
+        let mut flight = InFlightCall::new(Arc::new(call), replies, Instant::now());
         flight.out = false;
         flight.expire(1);
         flight.expire(2);

@@ -1,18 +1,18 @@
-//! What stores across a network share: operations of concurrent callers are combined into calls, every caller hears
-//! within a deadline, and a call whose answer was lost is sent again and counts once.
+//! The common part of stores across a network: operations of concurrent callers are combined into calls, every caller is
+//! answered within a deadline, and a call whose answer was lost is resent and counts once.
 //!
-//! A store implements [`Link`], which sends calls; [`Remote`] makes a [`Store`](tollway_core::Store) of it. Where it keeps
-//! limits as data is a [`SettingsTable`], asked through a [`SettingsDesk`].
+//! A store implements [`Link`], which sends calls; [`Remote`] makes a [`Store`](tollway_core::Store) of it. Limits set at
+//! run time are kept in a [`SettingsTable`], used through a [`SettingsClient`].
 //!
 //! # Tags
 //!
-//! Every operation has a tag: that of its first line in key order. Of each tag at most one call is in flight; what is
-//! asked meanwhile waits and goes together with the next. So a hot subject costs one round trip for many takes, and the
+//! Every operation has a tag: its first account in key order. At most one call per tag is in flight; operations that
+//! arrive meanwhile wait and go with the next call. So a hot subject costs one round trip for many takes, and the
 //! last call of this writer for a tag is the only one whose outcome can be unclear.
 //!
 //! # Counting once
 //!
-//! A call carries the writer (this process) and a sequence. Whoever applies it keeps the last sequence of each writer
+//! A call carries the writer (this process) and a sequence. The store keeps the last sequence of each writer
 //! and tag, with its answer, for [`ANSWER_KEPT`], in the same atomic step. A call that is sent again with a sequence
 //! that was applied is answered as the first time. No call is sent again later than [`RETRY_FOR`] after it was first
 //! sent, so its answer is still there if it was applied.
@@ -35,18 +35,18 @@ mod store;
 
 pub use call::{Call, Tag};
 pub use link::Link;
-pub use settings::{SettingsDesk, SettingsTable};
+pub use settings::{SettingsClient, SettingsTable};
 pub use store::{Options, Remote};
 
 use std::time::Duration;
 
-/// How long the answer to a call is kept by whoever applied it.
+/// How long a store keeps the answer to a call.
 pub const ANSWER_KEPT: Duration = Duration::from_secs(60);
 
 /// How long after it was first sent a call may be sent again.
 pub const RETRY_FOR: Duration = Duration::from_secs(30);
 
-/// How often a call is sent again that the store refuses because too much is asked of it (G8).
+/// How often a throttled call is retried.
 pub const THROTTLED_RETRIES_MAX: u32 = 5;
 
 /// The most operations of one call: they are applied in one atomic step, which holds up others.

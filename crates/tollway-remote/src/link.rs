@@ -7,7 +7,7 @@ use tollway_core::{Outcomes, StoreError};
 
 use crate::Call;
 
-/// Sends calls to where lines live.
+/// Sends calls to the store's accounts.
 ///
 /// # Duties
 ///
@@ -23,9 +23,9 @@ use crate::Call;
 ///
 /// [`Retry::Safe`](tollway_core::Retry::Safe) only if the call was certainly not applied and will not be;
 /// [`Retry::Unclear`](tollway_core::Retry::Unclear) if it may have been, or still may be. Both are sent again.
-/// [`Retry::Useless`](tollway_core::Retry::Useless) is told to the callers. A call that was throttled
+/// [`Retry::Useless`](tollway_core::Retry::Useless) is returned to the callers. A call that was throttled
 /// ([`Fault::Throttled`](tollway_core::Fault::Throttled)) is sent again [`THROTTLED_RETRIES_MAX`](crate::THROTTLED_RETRIES_MAX)
-/// times, and then told to them.
+/// times, and then returned to them.
 pub trait Link: Send + Sync + 'static {
     /// How many calls go together: they are answered together, too.
     const CALLS_TOGETHER_MAX: usize = 256;

@@ -3,8 +3,8 @@
 use tollway_core::{Action, Charges, Operation, Outcome};
 
 /// The operation that returns what this outcome granted; none if it granted nothing new.
-pub(crate) fn give_back(operation: &Operation, outcome: &Outcome) -> Option<Operation> {
-    // A take with an id, or a second take, is found again by its caller, who repeats it.
+pub(crate) fn return_operation(operation: &Operation, outcome: &Outcome) -> Option<Operation> {
+    // A take with an id, or a second take, is found again when its caller repeats it.
     let ours = matches!(&operation.action, Action::Take(terms) if terms.call.is_none());
     let Outcome::Decided(decision) = outcome else { return None };
     let booking = *decision.booking()?;

@@ -13,7 +13,7 @@ use tollway_core::{
 };
 
 use crate::driver::Driver;
-use crate::lane::{Pending, Reply};
+use crate::lane::{QueuedOperation, Reply};
 use crate::{Link, QUEUE_MAX, Tag};
 
 /// How a store across a network is driven.
@@ -32,7 +32,7 @@ impl Default for Options {
 /// A store across a network. It works on a thread of its own, so it can be used from any executor and from none.
 #[derive(Debug)]
 pub struct Remote {
-    queue: Option<Sender<(Tag, Pending)>>,
+    queue: Option<Sender<(Tag, QueuedOperation)>>,
     next_id: AtomicU64,
     thread: Option<JoinHandle<()>>,
 }
@@ -45,7 +45,7 @@ impl Remote {
         let driver = Driver::new(link, options);
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             runtime.block_on(driver.run(incoming));
-            // A name that is being looked up must not hold up whoever closes the store.
+            // A pending name lookup must not delay the thread that closes the store.
             runtime.shutdown_background();
         })?;
         Ok(Self { queue: Some(queue), next_id: AtomicU64::new(0), thread: Some(thread) })
@@ -71,7 +71,7 @@ impl Remote {
         let Some(queue) = &self.queue else { return Err(stopped(Retry::Safe)) };
         let (sender, receiver) = oneshot::channel();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let pending = Pending { id, operation, reply: Reply::new(sender) };
+        let pending = QueuedOperation { id, operation, reply: Reply::new(sender) };
         queue.try_send((tag, pending)).map_err(|error| match error {
             TrySendError::Full(_) => {
                 let message = format!("{QUEUE_MAX} operations wait for the store already");

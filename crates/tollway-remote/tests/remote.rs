@@ -108,21 +108,21 @@ fn with_action(policy: &Arc<Policy>, action: Action) -> Operation {
 }
 
 #[test]
-fn the_suite_holds_in_good_weather() {
+fn conformance_without_faults() {
     let effort = conformance::Effort { sequences: 200, rounds: 2, ..Default::default() };
     conformance::run_with(&rig(Weather::default()), effort).unwrap();
 }
 
 /// G9: no unit lost, none spent twice, however often requests and answers are lost.
 #[test]
-fn the_suite_holds_in_bad_weather() {
+fn conformance_with_faults() {
     let weather = Weather { not_sent: 10, answer_lost: 10 };
     conformance::scenarios(&rig(weather)).unwrap();
     conformance::sequences(&rig(weather), 1, 20).unwrap();
 }
 
 #[test]
-fn what_is_asked_meanwhile_goes_together() {
+fn calls_made_while_one_is_in_flight_are_sent_together() {
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_000)));
     let network = Network::new(clock, Weather::default());
     let remote = Remote::start("network", Arc::clone(&network), PATIENT).unwrap();
@@ -139,7 +139,7 @@ fn what_is_asked_meanwhile_goes_together() {
 }
 
 #[test]
-fn a_caller_hears_within_the_deadline_and_nothing_is_sent_later() {
+fn a_caller_gets_an_answer_within_the_deadline_and_nothing_is_sent_later() {
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_000)));
     let network = Network::new(clock, Weather::default());
     let options = Options { deadline: Duration::from_millis(50) };
@@ -159,7 +159,7 @@ fn a_caller_hears_within_the_deadline_and_nothing_is_sent_later() {
 
 /// A take that is granted after its caller has given up is given back.
 #[test]
-fn a_permit_that_nobody_heard_of_comes_back() {
+fn a_permit_granted_after_the_deadline_is_returned() {
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_000)));
     let network = Network::new(clock, Weather::default());
     let remote = Remote::start("network", Arc::clone(&network), PATIENT).unwrap();
@@ -173,9 +173,9 @@ fn a_permit_that_nobody_heard_of_comes_back() {
     assert!((2..10_000).any(granted));
 }
 
-/// What gives something back is sent even if nobody waits for the answer, and even when the store is closed at once.
+/// A call that returns something is sent even if no caller waits for the answer, and even when the store is closed at once.
 #[test]
-fn a_return_is_seen_through() {
+fn a_return_is_retried_until_it_is_answered() {
     let network = Network::new(
         Arc::new(ManualClock::at(Timestamp::from_secs(1_000))),
         Weather { not_sent: 50, answer_lost: 0 },
@@ -273,7 +273,7 @@ fn a_return_that_waits_behind_a_call_that_fails() {
     let peek = send(&with_action(&policy, Action::Peek));
     std::thread::sleep(Duration::from_millis(20));
     let back = with_action(&policy, Action::Return { booking, remember: false });
-    // It is told that it is late, and sent all the same.
+    // Its caller gets a timeout, and it is sent all the same.
     assert!(wait_for(send(&back)).is_err());
     drop(peek);
     gate.store(false, Ordering::SeqCst);
@@ -286,7 +286,7 @@ fn a_return_that_waits_behind_a_call_that_fails() {
 }
 
 #[test]
-fn told_that_it_was_not_applied_and_applied_later() {
+fn a_call_reported_as_failed_but_applied_later_is_returned() {
     use tollway_core::Outcome;
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_000)));
     let network = Network::new(clock.clone(), Weather::default());

@@ -1,4 +1,4 @@
-//! Policies that stand in no config: made by the caller, for as long as somebody holds a handle.
+//! Policies that are not in the config: made by the caller, in force while a handle exists.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::{Limiter, PolicyHandle, Take};
 /// Why a policy was not bound.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BindError {
-    /// The meters of the two would be mixed up.
-    #[error("policy {0} is one of the config's; give the other one another name")]
+    /// The config has a policy of that name, and the two would share meters.
+    #[error("the config already has a policy {0}; choose another name")]
     Configured(Name),
 }
 
 impl Limiter {
     /// A handle for a policy that is not among the limiter's: a limit that its caller chose, say.
     ///
-    /// It is in force for whoever takes under this handle and its clones, and follows no reload. Its meters are those of
-    /// its name, as with every policy: another one under the same name shares them as far as their limits are the same.
+    /// It applies to takes under this handle and its clones, and no reload changes it. Meters belong to the policy's name:
+    /// another policy of the same name shares them for limits that are equal.
     ///
     /// ```
     /// use tollway::core::Policy;

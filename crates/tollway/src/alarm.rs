@@ -1,26 +1,26 @@
-//! What somebody should look at although takes are still decided: a store that keeps throttling (G8), and one that takes
-//! too long to answer (G12). Each is told once in the log when it begins, and shows in the metrics while it lasts.
+//! Alarms while takes are still decided: a store that keeps throttling, and one that answers slowly. Each is logged once
+//! when it begins and shows in the metrics while it lasts.
 //!
-//! Time is the caller's: nothing here reads a clock.
+//! Callers pass the time; nothing here reads a clock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tollway_core::{Span, Timestamp};
 
-/// Throttling that has gone on for so long does not pass by itself.
+/// Throttling that lasts this long raises the alarm.
 const THROTTLED_FOR: Span = Span::from_secs(30);
 
-/// So long after the last throttled answer it is over. As long as callers may stay away between two.
+/// The alarm ends this long after the last throttled answer.
 const QUIET_FOR: Span = Span::from_secs(60);
 
-/// An acquisition that takes longer is slow (G12).
+/// An acquisition that takes longer is slow.
 const SLOW: Span = Span::from_millis(50);
 
 /// Of this many acquisitions one may be slow: the 99th percentile.
 const SLOW_ONE_IN: u64 = 100;
 
-/// So long are acquisitions counted before they are judged.
-const JUDGED_EVERY: Span = Span::from_secs(60);
+/// How long acquisitions are counted before they are judged.
+const WINDOW: Span = Span::from_secs(60);
 
 /// The alarms of one limiter.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ pub(crate) struct Alarms(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     throttling: Option<Throttling>,
-    counted: Counted,
+    window: LatencyWindow,
     /// Whether the last acquisitions that were judged were slow.
     slow: bool,
 }
@@ -44,7 +44,7 @@ struct Throttling {
 
 /// Acquisitions that are not judged yet.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counted {
+struct LatencyWindow {
     since: Timestamp,
     all: u64,
     slow: u64,
@@ -60,9 +60,9 @@ impl Throttling {
     }
 }
 
-impl Counted {
+impl LatencyWindow {
     /// One that was slow is an accident.
-    fn are_slow(&self) -> bool {
+    fn is_slow(&self) -> bool {
         self.slow > 1 && self.slow.saturating_mul(SLOW_ONE_IN) > self.all
     }
 }
@@ -79,18 +79,18 @@ impl Alarms {
             tracing::warn!(
                 event = "RateLimiterStoreThrottled",
                 since = %throttling.since,
-                "the store throttles on and on: raise its capacity, or lease units (`lease = \"on\"`)"
+                "the store keeps throttling: raise its capacity, or lease units (`lease = \"on\"`)"
             );
         }
         state.throttling = Some(throttling);
     }
 
     /// The store has decided a take within this time.
-    pub(crate) fn took(&self, time: Span, now: Timestamp) {
+    pub(crate) fn note_latency(&self, time: Span, now: Timestamp) {
         let mut state = self.state();
         state.judge(now);
-        state.counted.all += 1;
-        state.counted.slow += u64::from(time > SLOW);
+        state.window.all += 1;
+        state.window.slow += u64::from(time > SLOW);
     }
 
     /// Whether the store has been throttling for long, and still does.
@@ -111,24 +111,24 @@ impl Alarms {
 }
 
 impl State {
-    /// Judges what was counted, if that is a minute's; what came long before now says nothing any more.
+    /// Judges the counted acquisitions once a minute is over; a window that ended long ago is ignored.
     fn judge(&mut self, now: Timestamp) {
-        let lasted = now.since(self.counted.since);
-        if lasted < JUDGED_EVERY {
+        let lasted = now.since(self.window.since);
+        if lasted < WINDOW {
             return;
         }
-        let Counted { all, slow, .. } = self.counted;
-        let are_slow = self.counted.are_slow() && lasted.as_micros() < 2 * JUDGED_EVERY.as_micros();
-        if are_slow && !self.slow {
+        let LatencyWindow { all, slow, .. } = self.window;
+        let is_slow = self.window.is_slow() && lasted.as_micros() < 2 * WINDOW.as_micros();
+        if is_slow && !self.slow {
             tracing::warn!(
                 event = "RateLimiterAcquisitionSlow",
                 takes = all,
                 slow,
-                "the 99th percentile of an acquisition is above 50 ms: look at the store, and at the way to it"
+                "the 99th percentile of an acquisition is above 50 ms: check the store and the network to it"
             );
         }
-        self.slow = are_slow;
-        self.counted = Counted { since: now, all: 0, slow: 0 };
+        self.slow = is_slow;
+        self.window = LatencyWindow { since: now, all: 0, slow: 0 };
     }
 }
 
@@ -142,28 +142,28 @@ mod tests {
 
     /// G8.
     #[test]
-    fn throttling_is_raised_when_it_lasts_and_ends_when_it_is_quiet() {
+    fn lasting_throttling_raises_an_alarm_that_ends_after_a_quiet_minute() {
         let alarms = Alarms::default();
         alarms.throttled(at(0));
         alarms.throttled(at(29));
         assert!(!alarms.is_throttled(at(40)), "it may pass");
         alarms.throttled(at(30));
         assert!(alarms.is_throttled(at(30)) && alarms.is_throttled(at(90)));
-        assert!(!alarms.is_throttled(at(91)), "nobody was throttled for a minute");
+        assert!(!alarms.is_throttled(at(91)), "no call was throttled for a minute");
         alarms.throttled(at(100));
         assert!(!alarms.is_throttled(at(100)), "a new one begins anew");
     }
 
     fn minute(alarms: &Alarms, from: u64, quick: u64, slow: u64) {
-        (0..quick).for_each(|_| alarms.took(SLOW, at(from)));
-        (0..slow).for_each(|_| alarms.took(SLOW.plus(Span::from_micros(1)), at(from + 59)));
+        (0..quick).for_each(|_| alarms.note_latency(SLOW, at(from)));
+        (0..slow).for_each(|_| alarms.note_latency(SLOW.plus(Span::from_micros(1)), at(from + 59)));
     }
 
     /// G12: above 50 ms for more than one of a hundred.
     #[test]
     fn slow_acquisitions_are_raised_by_the_minute() {
         let alarms = Alarms::default();
-        alarms.took(Span::ZERO, at(0));
+        alarms.note_latency(Span::ZERO, at(0));
         minute(&alarms, 0, 197, 2);
         assert!(!alarms.is_slow(at(60)), "two of two hundred are one of a hundred");
         minute(&alarms, 60, 198, 3);

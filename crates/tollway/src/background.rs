@@ -1,4 +1,4 @@
-//! What goes on after its caller has left: permits that find their way back.
+//! Work that outlives its caller: returning permits in the background.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,19 +9,19 @@ use tollway_core::{Action, Answer, Outcome, Settled, StoreResult};
 
 use crate::bound_charges::BoundCharges;
 
-/// Sees an answer through without waiting for it, and then tells those who wait for what came back.
-pub(crate) fn in_background(charges: &BoundCharges, answer: Answer) {
+/// Awaits an answer in the background, then wakes queued takes.
+pub(crate) fn finish_in_background(charges: &BoundCharges, answer: Answer) {
     let state = charges.state();
     match answer {
-        Answer::Now(Some(result)) => came_back(charges, result),
+        Answer::Now(Some(result)) => note_returned(charges, result),
         later => {
             let charges = charges.clone();
-            state.timers.spawn(async move { came_back(&charges, later.await) });
+            state.timers.spawn(async move { note_returned(&charges, later.await) });
         }
     }
 }
 
-fn came_back(charges: &BoundCharges, result: StoreResult) {
+fn note_returned(charges: &BoundCharges, result: StoreResult) {
     let lost = match result {
         Ok(outcomes) => {
             matches!(outcomes.first(), Some(Outcome::Settled(Settled::Partly | Settled::Dropped)))
@@ -37,7 +37,7 @@ fn came_back(charges: &BoundCharges, result: StoreResult) {
     charges.state().queues.notify(charges.charges());
 }
 
-/// An answer under way. Whoever drops it before it has come gives back what it may turn out to have taken.
+/// A pending answer. If it is dropped early, what the take is granted is returned.
 pub(crate) struct InFlight {
     answer: Option<Answer>,
     charges: BoundCharges,
@@ -74,7 +74,7 @@ impl Drop for InFlight {
                 let nothing = decision.would_deny != 0 && charges.drop_denied_shadows(&decision);
                 if !nothing {
                     let answer = charges.send(Action::Return { booking, remember: false });
-                    came_back(&charges, answer.await);
+                    note_returned(&charges, answer.await);
                 }
             }
         });

@@ -1,4 +1,4 @@
-//! A take that is granted for a later time without waiting for it: for whoever lets another wait.
+//! Booking: a take granted for a later time, where the caller does the waiting.
 
 use tollway_core::Span;
 
@@ -6,11 +6,10 @@ use crate::metrics::count;
 use crate::{Take, TakeError, Taken, Waits};
 
 impl Take<'_, Waits> {
-    /// Takes a place in line and answers at once: granted for now or for a later time ([`Permit::delay`]), within the
-    /// longest wait, or denied. Dropping the future before it has answered gives the place back; dropping the permit does
-    /// not.
+    /// Joins the queue and returns at once: granted for now or for a later time ([`Permit::delay`]) within the longest
+    /// wait, or denied. Dropping the future before it is ready returns the booking; dropping the permit does not.
     ///
-    /// Several policies, `sliding` and `concurrency` have no places to book: there it is now or not at all.
+    /// Takes under several policies, `sliding` and `concurrency` limits cannot be booked: they are granted now or denied.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -27,7 +26,7 @@ impl Take<'_, Waits> {
     pub async fn book(self) -> Result<Taken<'static>, TakeError> {
         let mut take = self.into_pending()?;
         let wait = if take.may_book() { take.longest_wait() } else { Span::ZERO };
-        let taken = take.ask(wait).await;
+        let taken = take.send_and_wait(wait).await;
         count(&taken);
         taken
     }

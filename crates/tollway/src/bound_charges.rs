@@ -1,4 +1,4 @@
-//! Charges with what their policies are bound to: what a take sends to the store, and what its permit goes on holding.
+//! Charges with their bound policies: what a take sends to the store and its permit keeps.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,7 +32,7 @@ impl BoundCharges {
         self.bounds.push(bound);
     }
 
-    /// The charge named last.
+    /// The charge added last.
     pub(crate) fn last_mut(&mut self) -> Option<&mut Charge> {
         self.charges.last_mut()
     }
@@ -69,8 +69,8 @@ impl BoundCharges {
         self.charges.iter().any(|charge| charge.policy.holds_slots())
     }
 
-    /// Exchanges each bound policy for what `newer` answers, if that is another one.
-    pub(crate) fn follow(&mut self, newer: impl Fn(&BoundPolicy) -> Option<Arc<BoundPolicy>>) {
+    /// Replaces each bound policy for which `newer` returns another one.
+    pub(crate) fn rebind(&mut self, newer: impl Fn(&BoundPolicy) -> Option<Arc<BoundPolicy>>) {
         for (charge, bound) in self.charges.iter_mut().zip(&mut self.bounds) {
             if let Some(found) = newer(bound) {
                 charge.policy = Arc::clone(&found.policy);
@@ -79,8 +79,8 @@ impl BoundCharges {
         }
     }
 
-    /// Counts what somebody should look at: shadows that would have denied, and a meter that holds more than its limit.
-    pub(crate) fn count_alarms(&self, decision: &Decision) {
+    /// Counts shadow denials, and reports a meter above its limit.
+    pub(crate) fn count_anomalies(&self, decision: &Decision) {
         if decision.over {
             let policy = self.charges[0].policy.name();
             tracing::error!(%policy, "a meter holds more than its limit (I1)");
@@ -94,8 +94,8 @@ impl BoundCharges {
         }
     }
 
-    /// Drops the shadows that would have denied: nothing was taken from them, so nothing is owed to them. If there is
-    /// nothing else, keeps them and returns true.
+    /// Drops the charges of shadow policies that would have denied: nothing was taken from them, so there is nothing to
+    /// return. If no other charge is left, keeps them and returns true.
     #[cold]
     pub(crate) fn drop_denied_shadows(&mut self, decision: &Decision) -> bool {
         let kept = |index: &usize| !decision.would_deny_of(*index);
@@ -108,7 +108,7 @@ impl BoundCharges {
         false
     }
 
-    /// Sends an action on these accounts to the store, unless the breaker keeps it from being asked.
+    /// Sends an action on these accounts to the store, unless the breaker is open.
     pub(crate) fn send(&mut self, action: Action) -> Answer {
         if self.state().in_process() {
             return self.apply(action);
@@ -116,14 +116,14 @@ impl BoundCharges {
         if matches!(action, Action::Reset) {
             self.end_leases();
         }
-        if let Some(error) = self.state().breaker.refuses() {
+        if let Some(error) = self.state().breaker.error_if_open() {
             return Answer::now(Err(error));
         }
         let answer = self.apply(action);
         crate::outage::observed(self.state(), answer)
     }
 
-    /// The charges are lent to the store as part of an operation, and taken back.
+    /// Moves the charges into an operation for the call, and back afterwards; that saves a clone.
     fn apply(&mut self, action: Action) -> Answer {
         let operation = Operation { charges: std::mem::take(&mut self.charges), action };
         let answer = self.state().store.apply(std::slice::from_ref(&operation));
@@ -131,7 +131,7 @@ impl BoundCharges {
         answer
     }
 
-    /// The meters are about to be reset; what is left of a lease from before ends with them.
+    /// A reset also ends leases taken before it.
     fn end_leases(&self) {
         for (charge, bound) in self.iter() {
             if let Some(leases) = &bound.leases {

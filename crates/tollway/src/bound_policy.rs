@@ -1,4 +1,4 @@
-//! A policy with what it takes to enforce it.
+//! A policy together with the limiter state it is enforced with.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
@@ -11,19 +11,19 @@ use crate::metrics::PolicyCounts;
 use crate::recent_grants::RecentGrants;
 use crate::state::LimiterState;
 
-/// A policy with what it takes to enforce it.
+/// A policy together with the limiter state it is enforced with.
 ///
-/// Every handle has a copy of its own, so that threads that each hold a handle write to no reference count in common.
+/// Every handle has its own copy, so that threads with a handle each share no reference count.
 pub(crate) struct BoundPolicy {
     pub(crate) state: Arc<LimiterState>,
     pub(crate) policy: Arc<Policy>,
-    /// Which configuration it comes from.
+    /// The generation of the registry it comes from.
     pub(crate) generation: u64,
-    /// Units taken ahead, if the policy leases and the store is not in this process.
+    /// Present if the policy leases and the store is not in this process.
     pub(crate) leases: Option<Arc<Leases>>,
-    /// Where its decisions are counted, if they are.
+    /// Present if the limiter has metrics.
     pub(crate) counts: Option<Arc<PolicyCounts>>,
-    /// What was granted lately; kept only for policies of apis.
+    /// The recent grants; only for policies of outbound apis.
     pub(crate) recent: Option<Arc<RecentGrants>>,
 }
 
@@ -35,7 +35,7 @@ impl BoundPolicy {
         Self { state, policy, generation, leases, counts, recent }
     }
 
-    /// One whose policy is the caller's own.
+    /// Binds a policy that the caller made itself.
     pub(crate) fn of_caller(
         state: Arc<LimiterState>,
         policy: Arc<Policy>,
@@ -46,8 +46,8 @@ impl BoundPolicy {
         Self { state, policy, generation, leases, counts, recent: None }
     }
 
-    /// The same policy, with reference counts of its own.
-    pub(crate) fn apart(&self) -> Self {
+    /// A copy with its own reference counts.
+    pub(crate) fn unshared_copy(&self) -> Self {
         Self {
             state: Arc::clone(&self.state),
             policy: Arc::new(Policy::clone(&self.policy)),
@@ -58,7 +58,7 @@ impl BoundPolicy {
         }
     }
 
-    /// The fast path: in memory or from a lease, no slots to hold. If it does not apply, nothing has happened.
+    /// The fast path: in memory or from a lease, without slots. None if it does not apply; then nothing was taken.
     #[inline(always)]
     pub(crate) fn decide_fast(&self, subject: &str, cost: Option<&Cost>) -> Option<FastDecision> {
         let policy = &*self.policy;
@@ -71,14 +71,14 @@ impl BoundPolicy {
         decided
     }
 
-    /// The same with a reading of every limit afterwards, where the store can tell at once: in memory.
+    /// The same, with a reading of every limit afterwards; only in memory.
     pub(crate) fn decide_and_read(
         &self,
         subject: &str,
         cost: &Cost,
-        see: impl FnMut(Reading),
+        on_reading: impl FnMut(Reading),
     ) -> Option<FastDecision> {
-        let decided = self.state.memory.as_ref()?.decide_and_read(&self.policy, subject, cost, see);
+        let decided = self.state.memory.as_ref()?.decide_and_read(&self.policy, subject, cost, on_reading);
         self.count(decided.as_ref(), subject, cost);
         decided
     }
@@ -99,17 +99,17 @@ impl BoundPolicy {
     }
 }
 
-/// A policy that a take names: lent by a handle, or its own.
+/// The bound policy of a take: borrowed from a handle, or owned.
 pub(crate) enum BoundRef<'a> {
-    Lent(&'a Arc<BoundPolicy>),
-    Own(Arc<BoundPolicy>),
+    Borrowed(&'a Arc<BoundPolicy>),
+    Owned(Arc<BoundPolicy>),
 }
 
 impl BoundRef<'_> {
     pub(crate) fn into_arc(self) -> Arc<BoundPolicy> {
         match self {
-            Self::Lent(bound) => Arc::clone(bound),
-            Self::Own(bound) => bound,
+            Self::Borrowed(bound) => Arc::clone(bound),
+            Self::Owned(bound) => bound,
         }
     }
 }
@@ -119,13 +119,13 @@ impl std::ops::Deref for BoundRef<'_> {
 
     fn deref(&self) -> &BoundPolicy {
         match self {
-            Self::Lent(bound) => bound,
-            Self::Own(bound) => bound,
+            Self::Borrowed(bound) => bound,
+            Self::Owned(bound) => bound,
         }
     }
 }
 
-/// Draws a permit id: 64 random bits of this thread and a count, so that no two threads or processes draw the same.
+/// A new permit id: 64 random bits per thread and a counter, unique across threads and processes.
 #[inline]
 pub(crate) fn next_permit() -> PermitId {
     thread_local! {

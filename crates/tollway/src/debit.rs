@@ -1,4 +1,4 @@
-//! Debiting what was spent already, whatever room there is.
+//! Debits units that are already spent, even beyond the limit.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::fallback::cost_of;
 use crate::pending_take::wrong_answer;
 use crate::state::LimiterState;
 
-/// Debits `spent`: taken if it fits; else settled under a permit that never was, which needs no room.
+/// Debits `spent`: a take if it fits, else a settlement under an unused permit id, which needs no room.
 pub(crate) async fn debit(
     state: &LimiterState,
     policy: &Arc<Policy>,
@@ -47,7 +47,7 @@ async fn take(state: &LimiterState, charge: Charge) -> Result<bool, StoreError> 
     Ok(true)
 }
 
-/// Past the breaker and the leases, straight to the store.
+/// Calls the store directly, without breaker and leases.
 pub(crate) async fn send(
     state: &LimiterState,
     charge: Charge,

@@ -11,7 +11,7 @@ use crate::TakeError;
 use crate::bound_charges::BoundCharges;
 use crate::bound_policy::BoundPolicy;
 
-/// A take that was not granted: which limit said no, and when to come back. Nothing was taken.
+/// A take that was not granted: which limit denied it, and when to retry. Nothing was taken.
 #[derive(Clone)]
 pub struct Denied {
     /// The policy that denied.
@@ -38,7 +38,7 @@ impl Denied {
         self
     }
 
-    /// The same denial, told again later.
+    /// The same denial, reported again later.
     pub(crate) fn repeated_at(mut self, now: Timestamp) -> Self {
         self.decision.now = now.min(self.denial.retry_at);
         self
@@ -55,17 +55,17 @@ impl Denied {
         &self.decision
     }
 
-    /// The policy that said no.
+    /// The policy that denied it.
     pub fn policy(&self) -> &Policy {
         &self.bound.policy
     }
 
-    /// The limit that said no, and would longest.
+    /// The limit that denied it; if several did, the one with the longest wait.
     pub fn limit(&self) -> Option<&Limit> {
         self.bound.policy.limits().get(self.denial.limit)
     }
 
-    /// How long until the cost fits, if nobody takes or gives back before; counted from the decision.
+    /// How long until the cost fits, counted from the decision, if usage does not change before.
     pub fn retry_after(&self) -> Duration {
         self.decision.wait().into()
     }
@@ -93,7 +93,7 @@ impl fmt::Display for Denied {
     }
 }
 
-/// As a person says it, never too short: `250 ms`, `15.7 s`, `2 min 5 s`, `18 h 25 min`.
+/// In words, rounded up: `250 ms`, `15.7 s`, `2 min 5 s`, `18 h 25 min`.
 fn in_words(wait: Duration) -> String {
     let millis = wait.as_micros().div_ceil(1_000);
     let seconds = millis.div_ceil(1_000);
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_read_as_people_say_them() {
+    fn waits_are_formatted_in_words() {
         let words = |micros| in_words(Duration::from_micros(micros));
         let said = [1, 250_000, 15_606_836, 60_000_000, 125_000_001, 66_276_561_354].map(words);
         assert_eq!(said, ["1 ms", "250 ms", "15.7 s", "1 min 0 s", "2 min 6 s", "18 h 25 min"]);

@@ -1,4 +1,4 @@
-//! What can go wrong with a take, told apart by who is at fault.
+//! The errors of takes and of building a limiter.
 
 use tollway_core::{CostError, NameError, PolicyError, Refusal, StoreError};
 
@@ -7,13 +7,13 @@ use crate::Denied;
 /// Why a take gave no permit.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
-    /// Not within the wait: the limiter did its work. Nothing was taken.
+    /// Denied, or not granted within the wait. Nothing was taken.
     #[error(transparent)]
     Denied(Box<Denied>),
     /// No policy of that name.
     #[error("there is no policy {name:?}{}", .meant.as_ref().map(|known| format!("; did you mean {known:?}?")).unwrap_or_default())]
     UnknownPolicy {
-        /// The name that was asked for.
+        /// The unknown name.
         name: String,
         /// The name that may have been meant.
         meant: Option<String>,
@@ -33,7 +33,7 @@ pub enum TakeError {
     /// The blocking API was called on a thread of an async runtime.
     #[error("this would block a thread of an async runtime; use `.await` instead")]
     BlockingInAsync,
-    /// The machine would not give a thread for timers.
+    /// The operating system refused a thread for timers.
     #[error("no thread for timers could be started: {0}")]
     Runtime(String),
 }

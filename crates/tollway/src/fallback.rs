@@ -1,4 +1,4 @@
-//! What a policy does while its store does not decide.
+//! Decisions without the store, as the policy's `when_store_fails` says.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,42 +11,42 @@ use tollway_core::{
 };
 use tollway_memory::MemoryStore;
 
-/// How many lines the local meters may have.
-const LOCAL_LINES: usize = 10_000;
+/// The most accounts that the local meters hold.
+const LOCAL_ACCOUNTS: usize = 10_000;
 
-/// Local meters, for policies that go on with a share of their limits.
+/// Local meters, for policies that continue with a share of their limits.
 pub(crate) struct Fallback {
     local: MemoryStore,
-    /// What was granted by them since the store was last told, by line; no more of them than local lines.
+    /// What was granted locally and is not yet debited in the store; at most `LOCAL_ACCOUNTS` entries.
     granted: Mutex<HashMap<AccountKey, Owed>>,
-    /// Whether there is anything in it, for whoever only wants to know that.
+    /// Whether `granted` has entries, readable without the lock.
     owing: AtomicBool,
-    /// Whether somebody is telling the store already.
+    /// Whether a task is settling the debts.
     settling: AtomicBool,
 }
 
-/// What was granted to one line without the store.
+/// What was granted to one account without the store.
 #[derive(Clone)]
 pub(crate) struct Owed {
     pub(crate) policy: Arc<Policy>,
     pub(crate) subject: Subject,
-    /// What still counts of it, and so is to be debited.
+    /// The part that still counts and must be debited.
     pub(crate) spent: Cost,
-    /// All that was granted.
+    /// Everything that was granted.
     granted: Cost,
 }
 
 impl Fallback {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
-            local: MemoryStore::with_capacity(LOCAL_LINES, clock),
+            local: MemoryStore::with_capacity(LOCAL_ACCOUNTS, clock),
             granted: Mutex::default(),
             owing: AtomicBool::new(false),
             settling: AtomicBool::new(false),
         }
     }
 
-    /// Decides in the store's place, by the strictest policy of the take.
+    /// Decides without the store, in the strictest mode among the take's policies.
     pub(crate) fn decide(
         &self,
         charges: &[Charge],
@@ -54,7 +54,7 @@ impl Fallback {
         error: StoreError,
         now: Timestamp,
     ) -> FallbackOutcome {
-        // A caller error says nothing about the store, and deciding elsewhere would not make it right.
+        // A caller error stays an error wherever the take is decided.
         if error.fault == Fault::Caller {
             return FallbackOutcome::Failed(error);
         }
@@ -89,7 +89,7 @@ impl Fallback {
         let policy = &charge.policy;
         let key = charge.key();
         let mut granted = self.lock();
-        if granted.len() >= LOCAL_LINES && !granted.contains_key(&key) {
+        if granted.len() >= LOCAL_ACCOUNTS && !granted.contains_key(&key) {
             return;
         }
         let owed = granted.entry(key).or_insert_with(|| Owed {
@@ -112,7 +112,7 @@ impl Fallback {
         self.owing.load(Ordering::Acquire)
     }
 
-    /// Whether nobody else tells the store; until [`Fallback::end_settling`] then, nobody else does.
+    /// True for one task at a time, until it calls [`Fallback::end_settling`].
     pub(crate) fn begin_settling(&self) -> bool {
         !self.settling.swap(true, Ordering::AcqRel)
     }
@@ -121,8 +121,8 @@ impl Fallback {
         self.settling.store(false, Ordering::Release);
     }
 
-    /// What the store must be told when it is back: of what was granted without it, as much as still counts, and of a
-    /// bucket at most one burst, which is the most it takes as debt.
+    /// The debits for the store: what was granted without it and still counts. A bucket owes at most one burst, the
+    /// largest debt it accepts.
     pub(crate) fn owed(&self) -> Vec<Owed> {
         let granted: Vec<Owed> = self.lock().values().cloned().collect();
         let (owed, over): (Vec<Owed>, Vec<Owed>) = granted
@@ -151,7 +151,7 @@ impl Fallback {
         Owed { spent, ..owed }
     }
 
-    /// What the local meters show, one per limit.
+    /// The local usage, one amount per limit.
     fn used(&self, owed: &Owed) -> Vec<u64> {
         let Some(policy) = share_of(&owed.policy) else { return Vec::new() };
         let charge = Charge::new(Arc::new(policy), owed.subject.clone());
@@ -166,16 +166,16 @@ impl Fallback {
         }
     }
 
-    /// The store was told this much; what was granted meanwhile is still owed. The local meters go on counting: a store
-    /// that fails again at once gives nothing anew.
-    pub(crate) fn settled(&self, told: &Owed) {
-        let key = AccountKey { policy: told.policy.name().clone(), subject: told.subject.clone() };
+    /// Removes what the store was debited; grants made meanwhile stay owed. The local meters keep their usage, so a store
+    /// that fails again does not reset the local share.
+    pub(crate) fn settled(&self, debited: &Owed) {
+        let key = AccountKey { policy: debited.policy.name().clone(), subject: debited.subject.clone() };
         let mut all = self.lock();
         if let Some(owed) = all.get_mut(&key) {
             let policy = Arc::clone(&owed.policy);
-            let left = |unit| owed.granted.of(unit).saturating_sub(told.granted.of(unit));
+            let left = |unit| owed.granted.of(unit).saturating_sub(debited.granted.of(unit));
             let left = cost_of(&policy, |unit| {
-                if policy.units() == told.policy.units() { left(unit) } else { owed.granted.of(unit) }
+                if policy.units() == debited.policy.units() { left(unit) } else { owed.granted.of(unit) }
             });
             if left.amounts().iter().all(|amount| *amount == 0) {
                 all.remove(&key);
@@ -186,7 +186,7 @@ impl Fallback {
         self.owing.store(!all.is_empty(), Ordering::Release);
     }
 
-    /// Keeps the slots that a permit holds in the local meters; whether it still held them.
+    /// Renews the slots that a permit holds in the local meters. False if they had expired.
     pub(crate) fn renew(&self, charges: &[Charge], permit: PermitId) -> bool {
         matches!(self.apply(charges, Action::Renew(permit)), Some(Outcome::Renewed(true)))
     }
@@ -207,13 +207,13 @@ impl Fallback {
     }
 }
 
-/// What came of deciding without the store.
+/// The outcome of deciding without the store.
 pub(crate) enum FallbackOutcome {
     Decided(Decision),
     Failed(StoreError),
 }
 
-/// The policy with a share of every limit and burst, rounded down, at least 1.
+/// The policy with its local share of every limit and burst, rounded down, at least 1.
 fn share_of(policy: &Policy) -> Option<Policy> {
     let share = |amount: u64| policy.local_share().of(amount);
     let share_of_limit =
@@ -222,9 +222,9 @@ fn share_of(policy: &Policy) -> Option<Policy> {
     policy.with_limits(limits?).ok()
 }
 
-/// A cost under this policy, given for each unit by its index.
+/// A cost under this policy; `amount` gives the amount of each unit by index.
 pub(crate) fn cost_of(policy: &Policy, amount: impl Fn(usize) -> u64) -> Cost {
     let amounts = policy.units().iter().enumerate().map(|(index, unit)| (unit.as_str(), amount(index)));
-    // The units are the policy's own and the amounts in bounds, so this is a cost.
+    // Cannot fail: the units are the policy's own and the amounts in bounds.
     policy.cost(amounts).unwrap_or_else(|_| policy.default_cost().clone())
 }

@@ -1,4 +1,4 @@
-//! What a take that does not wait comes to.
+//! The outcome of a take that does not wait.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::bound_charges::BoundCharges;
 use crate::bound_policy::{BoundPolicy, BoundRef, next_permit};
 use crate::{Denied, Permit};
 
-/// What a take that does not wait comes to. Denial is an outcome, not an error.
+/// The outcome of a take that does not wait. A denial is an outcome, not an error.
 #[derive(Debug)]
 pub enum Taken<'a> {
     /// The whole cost was taken.
@@ -33,7 +33,7 @@ impl Taken<'_> {
         }
     }
 
-    /// The decision in full; none of a grant of the fast path, which makes no more than it has to.
+    /// The decision in full; none for a grant on the fast path, which does not build one.
     pub fn decision(&self) -> Option<&Decision> {
         match self {
             Self::Granted(granted) => granted.decision(),
@@ -57,15 +57,15 @@ impl Taken<'_> {
     }
 }
 
-/// A permit that has not been picked up. Most callers only want to know that it was granted, and never make it one:
-/// dropping it means, as with a [`Permit`], that the call is done.
+/// A grant. Call [`permit`](Granted::permit) to settle or keep it; dropping it, as with a [`Permit`], means that the call
+/// is done.
 #[must_use = "dropping it means that the call is done"]
 pub struct Granted<'a>(Kind<'a>);
 
 enum Kind<'a> {
     /// Of the fast path: holds no slots and borrows everything, so that it costs nothing to make or drop. It has no id
     /// yet: nothing was kept under one.
-    Lent {
+    Borrowed {
         bound: &'a Arc<BoundPolicy>,
         subject: &'a str,
         now: Timestamp,
@@ -86,13 +86,13 @@ struct Fast<'a> {
 
 impl<'a> Granted<'a> {
     #[inline(always)]
-    pub(crate) fn lent(
+    pub(crate) fn borrowed(
         bound: &'a Arc<BoundPolicy>,
         subject: &'a str,
         now: Timestamp,
         good_until: Timestamp,
     ) -> Self {
-        Self(Kind::Lent { bound, subject, now, good_until })
+        Self(Kind::Borrowed { bound, subject, now, good_until })
     }
 
     pub(crate) fn fast(
@@ -119,10 +119,10 @@ impl<'a> Granted<'a> {
         self.decision().is_some_and(|decision| decision.would_deny != 0)
     }
 
-    /// The decision in full; none of a grant of the fast path, which makes no more than it has to.
+    /// The decision in full; none for a grant on the fast path, which does not build one.
     pub fn decision(&self) -> Option<&Decision> {
         match &self.0 {
-            Kind::Lent { .. } | Kind::Fast(_) => None,
+            Kind::Borrowed { .. } | Kind::Fast(_) => None,
             Kind::Owned(permit) => Some(permit.decision()),
         }
     }
@@ -138,7 +138,7 @@ impl<'a> Granted<'a> {
     pub fn permit(self) -> Permit {
         let (bound, subject, cost, now, good_until) = match self.0 {
             Kind::Owned(permit) => return *permit,
-            Kind::Lent { bound, subject, now, good_until } => {
+            Kind::Borrowed { bound, subject, now, good_until } => {
                 (Arc::clone(bound), subject, None, now, good_until)
             }
             Kind::Fast(Fast { bound, subject, cost, now, good_until }) => {
@@ -150,14 +150,14 @@ impl<'a> Granted<'a> {
         let booking = Booking { permit: next_permit(), granted_at: now, at: now, good_until };
         let leased = bound.leases.is_some();
         let charges = BoundCharges::one(bound, subject, cost);
-        Permit::fast(charges, Decision::new(now, TakeOutcome::Granted(booking)), booking, leased).noted()
+        Permit::fast(charges, Decision::new(now, TakeOutcome::Granted(booking)), booking, leased).recorded()
     }
 }
 
 impl fmt::Debug for Granted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Lent { now, good_until, .. } | Kind::Fast(Fast { now, good_until, .. }) => {
+            Kind::Borrowed { now, good_until, .. } | Kind::Fast(Fast { now, good_until, .. }) => {
                 f.debug_struct("Granted").field("now", now).field("good_until", good_until).finish()
             }
             Kind::Owned(permit) => f.debug_tuple("Granted").field(permit).finish(),

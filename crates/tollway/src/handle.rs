@@ -1,4 +1,4 @@
-//! A policy looked up once, for callers who take under it again and again.
+//! A policy looked up once, for callers that take under it repeatedly.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use crate::usage::{Usage, reset, usage};
 use crate::{Limiter, Pending, Take, Tries, Waits};
 
 impl Limiter {
-    /// Changes whenever policies are exchanged: whoever keeps what it has looked up sees by it that it must look again.
+    /// Changes whenever policies are replaced. A caller that caches policies compares it to detect that.
     pub fn generation(&self) -> u64 {
         self.registry().generation()
     }
@@ -34,7 +34,13 @@ pub struct PolicyHandle {
 impl PolicyHandle {
     pub(crate) fn new(limiter: Limiter, bound: &BoundPolicy) -> Self {
         let checked = AtomicU64::new(bound.generation);
-        Self { limiter, bound: Arc::new(bound.apart()), checked, newer: Mutex::new(None), of_caller: false }
+        Self {
+            limiter,
+            bound: Arc::new(bound.unshared_copy()),
+            checked,
+            newer: Mutex::new(None),
+            of_caller: false,
+        }
     }
 
     pub(crate) fn bound_by_caller(limiter: Limiter, bound: &BoundPolicy) -> Self {
@@ -56,17 +62,17 @@ impl PolicyHandle {
         Take::new(&self.limiter, Ok(self.bound()))
     }
 
-    /// The shortest way to a decision and what every limit shows after it, for one who asks very often and keeps no permit:
-    /// a take of `cost`, or of the policy's default, and a reading of each limit in its order. Where the store is not in this
-    /// process, or anything else makes it longer, nothing has happened; then [`try_take`](Self::try_take) is to be asked.
+    /// The fast path for callers that keep no permit: takes `cost`, or the policy's default, and reads every limit in
+    /// order. None if the fast path does not apply, such as with a store in another process. Nothing was taken then; use
+    /// [`try_take`](Self::try_take).
     pub fn decide_and_read(
         &self,
         subject: &str,
         cost: Option<&Cost>,
-        see: impl FnMut(Reading),
+        on_reading: impl FnMut(Reading),
     ) -> Option<FastDecision> {
         let bound = self.bound();
-        bound.decide_and_read(subject, cost.unwrap_or(bound.policy.default_cost()), see)
+        bound.decide_and_read(subject, cost.unwrap_or(bound.policy.default_cost()), on_reading)
     }
 
     /// The policy as it is in force.
@@ -87,13 +93,13 @@ impl PolicyHandle {
     #[inline(always)]
     fn bound(&self) -> BoundRef<'_> {
         if self.checked.load(Ordering::Acquire) == self.limiter.registry().generation() {
-            BoundRef::Lent(&self.bound)
+            BoundRef::Borrowed(&self.bound)
         } else {
             self.bound_after_reload()
         }
     }
 
-    /// Takes over what a reload has changed. A policy that is gone stays in force for those who hold it.
+    /// Adopts the policy after a reload. A handle keeps a policy that the reload removed.
     #[cold]
     fn bound_after_reload(&self) -> BoundRef<'_> {
         let mut newer = self.newer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +107,7 @@ impl PolicyHandle {
         let generation = registry.generation();
         if self.of_caller {
             self.checked.store(generation, Ordering::Release);
-            return BoundRef::Lent(&self.bound);
+            return BoundRef::Borrowed(&self.bound);
         }
         let known = newer.as_ref().unwrap_or(&self.bound);
         if known.generation != generation {
@@ -110,12 +116,12 @@ impl PolicyHandle {
             if policy == self.bound.policy {
                 *newer = None;
                 self.checked.store(generation, Ordering::Release);
-                return BoundRef::Lent(&self.bound);
+                return BoundRef::Borrowed(&self.bound);
             }
             let bound = BoundPolicy::new(Arc::clone(registry.state()), policy, generation);
             *newer = Some(Arc::new(bound));
         }
-        BoundRef::Own(Arc::clone(newer.as_ref().unwrap_or(&self.bound)))
+        BoundRef::Owned(Arc::clone(newer.as_ref().unwrap_or(&self.bound)))
     }
 }
 

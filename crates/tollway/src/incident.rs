@@ -1,5 +1,4 @@
-//! Incidents: a vendor refused a call although we had kept to its limit (G11). What was known at that moment is kept, for
-//! whoever wants to find out why.
+//! Incidents: a vendor refused a call that was within its limit. The state at that moment is kept for the investigation.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,11 +20,11 @@ const SAID_MAX: usize = 500;
 /// A vendor refused a call that had a permit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incident {
-    /// When, by our clock.
+    /// When, by the local clock.
     pub at: Timestamp,
     /// The policy that granted the call.
     pub policy: Name,
-    /// Whom it counted for.
+    /// The subject.
     pub subject: Subject,
     /// What the vendor said.
     pub said: String,

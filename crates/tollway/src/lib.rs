@@ -11,9 +11,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`Limiter`] is the way in; [`Take`] is a question being put together; [`Permit`] is the answer yes, [`Denied`] the
-//! answer no. What limits, policies and meters are is told in [`tollway_core`]. What fewer programs need stands in modules:
-//! [`config`], [`metrics`], [`source`], [`incident`] and [`ticket`].
+//! Start with [`Limiter`]. A [`Take`] asks for a permit; the outcome is a [`Permit`] or [`Denied`]. [`tollway_core`]
+//! defines limits, policies and meters. Less common parts are in modules: [`config`], [`metrics`], [`source`],
+//! [`incident`] and [`ticket`].
 
 mod adhoc;
 mod alarm;

@@ -6,17 +6,17 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tollway_core::{Clock, Name, Policy, Span, Store};
-use tollway_memory::{ACCOUNTS_DEFAULT, FileStore, MemoryStore, SystemClock, WallClock};
+use tollway_memory::{ACCOUNTS_DEFAULT, MemoryStore, SystemClock};
 
 use crate::bound_charges::BoundCharges;
 use crate::bound_policy::{BoundPolicy, BoundRef};
 use crate::config::{ConfigFile, ConfigWatch, WATCH_INTERVAL};
 use crate::metrics::Metrics;
-use crate::open;
+use crate::open::OpenedStore;
 use crate::outage::StoreStatus;
 use crate::registry::Registry;
 use crate::settings::follow_in_background;
-use crate::source::{Followed, PolicySource, SOURCE_EVERY_MAX, SOURCE_EVERY_MIN, Source, Wanted};
+use crate::source::{PolicySource, PolledSources, SOURCE_EVERY_MAX, SOURCE_EVERY_MIN, Source, SourceToPoll};
 use crate::state::LimiterState;
 use crate::usage::{Usage, reset, usage};
 use crate::{
@@ -41,7 +41,7 @@ pub struct Limiter {
 struct Inner {
     registry: Arc<Registry>,
     reload: Arc<Mutex<ReloadStatus>>,
-    followed: Arc<Followed>,
+    polled_sources: Arc<PolledSources>,
     /// Ends with the last clone.
     watch: Mutex<Option<ConfigWatch>>,
 }
@@ -62,7 +62,7 @@ impl Limiter {
     }
 
     /// A limiter as a config file describes it. It follows the file: a changed one is in force within about a second,
-    /// a wrong one is reported and the old one kept; what is used stays used.
+    /// a wrong one is reported and the old one kept. Usage is kept.
     ///
     /// Limits that were set in the store ([`Limiter::set_limit`]) beat those that are read from a source, and those beat
     /// the file's.
@@ -78,7 +78,7 @@ impl Limiter {
         Self::builder().file_blocking(path)
     }
 
-    /// A store that does not answer must not keep a program from starting; it is asked again in the background.
+    /// A store that does not answer must not keep the program from starting; the background task retries.
     fn first_settings(&self, read: Result<(), SetLimitError>) {
         if let Err(error) = read {
             tracing::warn!(%error, "the limits that are set could not be read; the config file's are in force");
@@ -88,7 +88,7 @@ impl Limiter {
     fn watch(&self, file: ConfigFile) {
         let registry = Arc::clone(&self.inner.registry);
         let status = Arc::clone(&self.inner.reload);
-        let followed = Arc::clone(&self.inner.followed);
+        let polled_sources = Arc::clone(&self.inner.polled_sources);
         let store = file.config().store().cloned();
         let watch = file.watch(WATCH_INTERVAL, move |news| {
             let mut status = status.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,7 +99,7 @@ impl Limiter {
                     status.error = Some(error.to_owned());
                 }
                 Ok(config) => {
-                    put_in_force(&config, &registry, &followed, &mut status);
+                    put_in_force(&config, &registry, &polled_sources, &mut status);
                     tracing::info!(policies = config.policies().len(), "config file reloaded");
                 }
                 Err(error) => {
@@ -114,16 +114,16 @@ impl Limiter {
         }
     }
 
-    /// Asks for a permit and waits for it: a place in line, first come first served.
+    /// Asks for a permit and waits for it in the queue, first come, first served.
     ///
-    /// On a tokio runtime the wait uses its timers, which must be enabled; on any other executor, a thread of our own.
+    /// On a tokio runtime the wait uses its timers, which must be enabled; on any other executor, a thread of the limiter's.
     pub fn take<'l>(&'l self, policy: &str) -> Take<'l, Waits> {
-        Take::new(self, self.find(policy).map(BoundRef::Own).map_err(Box::new))
+        Take::new(self, self.find(policy).map(BoundRef::Owned).map_err(Box::new))
     }
 
-    /// Asks for a permit now or not at all.
+    /// Asks for a permit without waiting.
     pub fn try_take<'l>(&'l self, policy: &str) -> Take<'l, Tries> {
-        Take::new(self, self.find(policy).map(BoundRef::Own).map_err(Box::new))
+        Take::new(self, self.find(policy).map(BoundRef::Owned).map_err(Box::new))
     }
 
     /// What a policy's meters show.
@@ -136,7 +136,7 @@ impl Limiter {
         reset(self.find(policy).map(BoundCharges::shared))
     }
 
-    /// A policy looked up once, for callers who take under it again and again.
+    /// A policy looked up once, for callers that take under it repeatedly.
     pub fn policy(&self, name: &str) -> Result<PolicyHandle, TakeError> {
         let bound = self.inner.registry.find(name)?;
         Ok(PolicyHandle::new(self.clone(), &bound))
@@ -152,7 +152,7 @@ impl Limiter {
         self.inner.registry.policies()
     }
 
-    /// Puts other policies in force. What is used stays used, by policy and limit.
+    /// Replaces the policies. Usage is kept, by policy and limit.
     pub fn replace_policies(&self, policies: impl IntoIterator<Item = Policy>) -> Result<(), BuildError> {
         let policies: Vec<Arc<Policy>> = policies.into_iter().map(Arc::new).collect();
         check_names(&policies)?;
@@ -160,15 +160,14 @@ impl Limiter {
         Ok(())
     }
 
-    /// Puts the policies of another config in force, with their sources; its store is not looked at. What is used stays
-    /// used. For programs that follow their config file themselves, because it says more than a limiter needs to know;
-    /// [`Limiter::from_config`] needs none of this.
+    /// Replaces the policies and sources by those of another config; its store is ignored. Usage is kept. For programs that
+    /// watch their config file themselves because it has more sections; [`Limiter::from_config`] watches the file.
     pub fn replace_config(&self, config: &Config) {
-        put_in_force(config, &self.inner.registry, &self.inner.followed, &mut self.reload_lock());
+        put_in_force(config, &self.inner.registry, &self.inner.polled_sources, &mut self.reload_lock());
     }
 
-    /// Tells those who watch why the config file as it is now is not in force: [`Limiter::reload_status`]. The other end
-    /// of [`Limiter::replace_config`].
+    /// Records why the config file as it is now is not in force, for [`Limiter::reload_status`]. The counterpart of
+    /// [`Limiter::replace_config`].
     pub fn config_is_wrong(&self, why: impl Into<String>) {
         self.reload_lock().error = Some(why.into());
     }
@@ -196,8 +195,8 @@ impl Limiter {
         &self.inner.registry
     }
 
-    pub(crate) fn followed(&self) -> &Followed {
-        &self.inner.followed
+    pub(crate) fn polled_sources(&self) -> &PolledSources {
+        &self.inner.polled_sources
     }
 
     fn reload_lock(&self) -> std::sync::MutexGuard<'_, ReloadStatus> {
@@ -210,10 +209,10 @@ impl Limiter {
 pub struct LimiterBuilder {
     policies: Vec<Arc<Policy>>,
     api_policies: HashSet<Name>,
-    sources: Vec<Wanted>,
+    sources: Vec<SourceToPoll>,
     store: Option<Arc<dyn Store>>,
     clock: Option<Arc<dyn Clock>>,
-    lines: Option<usize>,
+    memory_accounts: Option<usize>,
     fixed_limits: bool,
     metrics: bool,
 }
@@ -254,7 +253,7 @@ impl LimiterBuilder {
         }
     }
 
-    /// The limiter of a config file, with what was said besides, for threads without a runtime; else as
+    /// The limiter of a config file together with this builder's settings, for threads without a runtime; otherwise as
     /// [`Limiter::from_config`].
     pub fn file_blocking(self, path: impl AsRef<Path>) -> Result<Limiter, BuildError> {
         let limiter = self.of_file(path)?;
@@ -273,7 +272,7 @@ impl LimiterBuilder {
     /// Reads the amounts of these policies from their sources.
     #[must_use]
     pub fn sources(mut self, sources: &[PolicySource]) -> Self {
-        self.sources.extend(sources.iter().map(Wanted::configured));
+        self.sources.extend(sources.iter().map(SourceToPoll::configured));
         self
     }
 
@@ -282,11 +281,11 @@ impl LimiterBuilder {
     pub fn source(mut self, policy: &str, every: Span, source: Arc<dyn Source>) -> Result<Self, BuildError> {
         let policy = Name::new(policy).map_err(tollway_core::PolicyError::from)?;
         let every = every.clamp(SOURCE_EVERY_MIN, SOURCE_EVERY_MAX);
-        self.sources.push(Wanted { policy, every, source, configured: None });
+        self.sources.push(SourceToPoll { policy, every, source, configured: None });
         Ok(self)
     }
 
-    /// Counts what is decided, for those who watch: [`Limiter::samples`]. Costs a few nanoseconds a take.
+    /// Counts decisions for [`Limiter::samples`]. Costs a few nanoseconds a take.
     #[must_use]
     pub fn metrics(mut self) -> Self {
         self.metrics = true;
@@ -295,12 +294,9 @@ impl LimiterBuilder {
 
     /// Uses the store at this URL.
     pub fn store_at(mut self, url: &StoreUrl) -> Result<Self, BuildError> {
-        match url {
-            StoreUrl::Memory { lines } => (self.store, self.lines) = (None, *lines),
-            StoreUrl::File(path) => self.store = Some(Arc::new(FileStore::open(path, Arc::new(WallClock))?)),
-            StoreUrl::Redis(url) => self.store = Some(open::redis(url)?),
-            StoreUrl::Postgres(url) => self.store = Some(open::postgres(url)?),
-            StoreUrl::DynamoDb(url) => self.store = Some(open::dynamodb(url)?),
+        match url.open()? {
+            OpenedStore::Memory { accounts } => (self.store, self.memory_accounts) = (None, accounts),
+            OpenedStore::Other(store) => self.store = Some(store),
         }
         Ok(self)
     }
@@ -312,7 +308,7 @@ impl LimiterBuilder {
         self
     }
 
-    /// Keeps to the limits as given: those that are set in the store have no say.
+    /// Ignores limits that are set in the store.
     #[must_use]
     pub fn fixed_limits(mut self) -> Self {
         self.fixed_limits = true;
@@ -326,18 +322,18 @@ impl LimiterBuilder {
         self
     }
 
-    /// Keeps at most this many lines in the memory store.
+    /// Keeps at most this many accounts in the memory store.
     #[must_use]
-    pub fn memory_lines(mut self, lines: usize) -> Self {
-        self.lines = Some(lines);
+    pub fn memory_accounts(mut self, accounts: usize) -> Self {
+        self.memory_accounts = Some(accounts);
         self
     }
 
     /// The limiter.
     pub fn build(self) -> Limiter {
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
-        let lines = self.lines.unwrap_or(ACCOUNTS_DEFAULT);
-        let memory = || Arc::new(MemoryStore::with_capacity(lines, Arc::clone(&clock)));
+        let accounts = self.memory_accounts.unwrap_or(ACCOUNTS_DEFAULT);
+        let memory = || Arc::new(MemoryStore::with_capacity(accounts, Arc::clone(&clock)));
         let (memory, store): (_, Arc<dyn Store>) = match self.store {
             Some(store) => (None, store),
             None => {
@@ -350,17 +346,22 @@ impl LimiterBuilder {
         state.set_api_policies(self.api_policies);
         let registry = Registry::start(state, self.policies);
         follow_in_background(&registry);
-        let followed = Arc::new(Followed::default());
-        self.sources.into_iter().for_each(|wanted| followed.begin(wanted, &registry));
-        let inner = Inner { registry, reload: Arc::default(), followed, watch: Mutex::new(None) };
+        let polled_sources = Arc::new(PolledSources::default());
+        self.sources.into_iter().for_each(|source_to_poll| polled_sources.begin(source_to_poll, &registry));
+        let inner = Inner { registry, reload: Arc::default(), polled_sources, watch: Mutex::new(None) };
         Limiter { inner: Arc::new(inner) }
     }
 }
 
-fn put_in_force(config: &Config, registry: &Arc<Registry>, followed: &Followed, status: &mut ReloadStatus) {
+fn put_in_force(
+    config: &Config,
+    registry: &Arc<Registry>,
+    polled_sources: &PolledSources,
+    status: &mut ReloadStatus,
+) {
     registry.state().set_api_policies(api_policies(config).collect());
     registry.replace(config.policies().iter().cloned());
-    followed.replace(config.sources(), registry);
+    polled_sources.replace(config.sources(), registry);
     status.reloads += 1;
     status.error = None;
 }

@@ -1,25 +1,54 @@
-//! Opening a store across a network. Each kind is a feature, because each brings its client with it.
+//! Opens a store of each kind; `config/store_kind.rs` has the table. Stores across a network are features, because each
+//! brings its client with it.
 
 use std::sync::Arc;
 
 use tollway_core::{Fault, Retry, Store, StoreError};
 
-use crate::BuildError;
-use crate::config::RemoteUrl;
+use tollway_memory::{FileStore, WallClock};
+
+use crate::{BuildError, StoreUrl};
+
+/// An opened store.
+pub(crate) enum OpenedStore {
+    /// The limiter makes it, because it shares the limiter's clock.
+    Memory {
+        /// The most accounts it holds, if the URL says so.
+        accounts: Option<usize>,
+    },
+    Other(Arc<dyn Store>),
+}
+
+pub(crate) fn memory(url: &StoreUrl) -> Result<OpenedStore, BuildError> {
+    let accounts = if let StoreUrl::Memory { lines } = url { *lines } else { None };
+    Ok(OpenedStore::Memory { accounts })
+}
+
+pub(crate) fn file(url: &StoreUrl) -> Result<OpenedStore, BuildError> {
+    match url {
+        StoreUrl::File(path) => Ok(other(FileStore::open(path, Arc::new(WallClock))?)),
+        // The table of store kinds never passes another URL.
+        url => Err(unusable(url).into()),
+    }
+}
+
+fn other(store: impl Store) -> OpenedStore {
+    OpenedStore::Other(Arc::new(store))
+}
 
 /// The Redis store at this URL. It connects when it is first used.
-pub(crate) fn redis(url: &RemoteUrl) -> Result<Arc<dyn Store>, BuildError> {
+pub(crate) fn redis(url: &StoreUrl) -> Result<OpenedStore, BuildError> {
     #[cfg(feature = "redis")]
-    return Ok(Arc::new(tollway_redis::RedisStore::open(url.expose())?));
+    return Ok(other(tollway_redis::RedisStore::open(&url.expose())?));
     #[cfg(not(feature = "redis"))]
     Err(unusable(url).into())
 }
 
 /// The Postgres store at this URL. It connects when it is first used.
-pub(crate) fn postgres(url: &RemoteUrl) -> Result<Arc<dyn Store>, BuildError> {
+pub(crate) fn postgres(url: &StoreUrl) -> Result<OpenedStore, BuildError> {
     #[cfg(feature = "postgres")]
-    return match tollway_postgres::PostgresStore::connect(url.expose()) {
-        Ok(store) => Ok(Arc::new(store)),
+    return match tollway_postgres::PostgresStore::connect(&url.expose()) {
+        Ok(store) => Ok(other(store)),
         Err(error) => Err(unusable(&error).into()),
     };
     // Without the feature no such URL can be made.
@@ -28,23 +57,22 @@ pub(crate) fn postgres(url: &RemoteUrl) -> Result<Arc<dyn Store>, BuildError> {
 }
 
 /// The DynamoDB store at this URL, in the layout that it names. It connects when it is first used.
-pub(crate) fn dynamodb(url: &RemoteUrl) -> Result<Arc<dyn Store>, BuildError> {
+pub(crate) fn dynamodb(url: &StoreUrl) -> Result<OpenedStore, BuildError> {
     #[cfg(feature = "dynamodb")]
     {
         let options: tollway_dynamodb::DynamoOptions =
             url.expose().parse().map_err(|error| unusable(&error))?;
         if let Some(layout) = options.layout() {
             let store = tollway_dynamodb::minute::MinuteStore::start(&options, layout);
-            return Ok(Arc::new(store.map_err(|error| unusable(&error))?));
+            return Ok(other(store.map_err(|error| unusable(&error))?));
         }
-        let store = tollway_dynamodb::DynamoStore::connect(url.expose());
-        Ok(Arc::new(store.map_err(|error| unusable(&error))?))
+        let store = tollway_dynamodb::DynamoStore::connect(&url.expose());
+        Ok(other(store.map_err(|error| unusable(&error))?))
     }
     #[cfg(not(feature = "dynamodb"))]
     Err(unusable(url).into())
 }
 
-#[cfg_attr(feature = "postgres", allow(dead_code, reason = "each feature has its own use of it"))]
 fn unusable(cause: &dyn std::fmt::Display) -> StoreError {
     let message = format!("the store cannot be used: {cause}");
     StoreError { fault: Fault::Caller, retry: Retry::Useless, message }

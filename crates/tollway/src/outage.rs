@@ -1,12 +1,13 @@
-//! The outage of a store, told in the order it happens.
+//! The circuit breaker of a store, in the order of its phases.
 //!
-//! 1. **Closed.** Every take asks the store, and every answer is [`observed`]. Three failures in a row, or one throttling
-//!    that its retries did not end, open the breaker.
-//! 2. **Open.** Takes are decided without the store (see `fallback.rs`), and a background task probes it ([`open`]).
-//! 3. **Returning.** A probe was answered: the store is told what was granted without it ([`returning`]). When it has
-//!    taken that, the breaker closes.
+//! 1. **Closed.** Every take goes to the store, and every answer is [`observed`]. Three failures in a row, or one throttled
+//!    call after all its retries, open the breaker.
+//! 2. **Open.** Takes are decided without the store (see `fallback.rs`); a background task probes it
+//!    ([`probe_until_back`]).
+//! 3. **Returning.** A probe succeeded: the store is debited what was granted without it ([`settle_and_close`]). Then the
+//!    breaker closes.
 //!
-//! Failures too few to open the breaker leave debts as well; they are settled in the background
+//! Single failures do not open the breaker but leave debts too; those are settled in the background
 //! ([`settle_in_background`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,19 +24,19 @@ use crate::state::LimiterState;
 /// This many failures in a row open the breaker.
 const FAILURES_MAX: u32 = 3;
 
-/// Accounts that cannot be used are logged no more often: there may be many, and many takes of each.
+/// The shortest interval between log lines about unusable accounts; each of their takes would write one.
 const UNUSABLE_LOGGED_EVERY: Span = Span::from_secs(60);
 
-/// The first wait before a probe; each further one is twice as long.
+/// The wait before the first probe; it doubles with each further probe.
 const PROBE_WAIT_MIN: Duration = Duration::from_millis(50);
 
-/// No wait is longer: so long after the store is back, it is asked again.
+/// The longest wait between probes, and so the longest time a recovered store stays unused.
 const PROBE_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// How the store has been doing.
+/// The health of the store, as the breaker sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreStatus {
-    /// Since when decisions are made without the store, if they are.
+    /// When the breaker opened, if it is open: since then decisions are made without the store.
     pub degraded_since: Option<Timestamp>,
     /// How many decisions were made without the store.
     pub degraded_decisions: u64,
@@ -48,7 +49,7 @@ pub struct StoreStatus {
 /// The breaker of one store.
 #[derive(Default)]
 pub(crate) struct Breaker {
-    /// The phase once more, for takes, which only need to know whether to ask.
+    /// Mirrors the phase, so that a take reads it without a lock.
     open: AtomicBool,
     state: Mutex<BreakerState>,
     pub(crate) degraded_decisions: AtomicU64,
@@ -59,14 +60,14 @@ struct BreakerState {
     phase: Phase,
     fallbacks: u64,
     last_error: Option<String>,
-    /// When an account that cannot be used was last logged.
+    /// When an unusable account was last logged.
     unusable_logged: Option<Timestamp>,
 }
 
 enum Phase {
-    /// The store is asked; it has failed so often in a row.
+    /// Calls go to the store; `failures` is the number of failures in a row.
     Closed { failures: u32 },
-    /// Only probes ask the store.
+    /// Only probes go to the store.
     Open { since: Timestamp },
 }
 
@@ -76,43 +77,43 @@ impl Default for Phase {
     }
 }
 
-/// What an answer changed.
+/// How an answer changed the breaker.
 #[derive(Debug, PartialEq, Eq)]
 enum BreakerChange {
     None,
-    /// It opened just now: a probing task must be started.
+    /// It opened with this answer: the caller starts the probing task.
     Opened,
 }
 
 // === Closed ===
 
-/// Passes an answer on, and takes note of how the store is doing.
+/// Passes an answer through and feeds it to the breaker.
 pub(crate) fn observed(state: &Arc<LimiterState>, answer: Answer) -> Answer {
     match answer {
         Answer::Now(Some(result)) => {
-            closed(state, &result);
+            note_answer(state, &result);
             Answer::now(result)
         }
         later => {
             let state = Arc::clone(state);
             Answer::Later(Box::pin(async move {
                 let result = later.await;
-                closed(&state, &result);
+                note_answer(&state, &result);
                 result
             }))
         }
     }
 }
 
-fn closed(state: &Arc<LimiterState>, result: &StoreResult) {
+fn note_answer(state: &Arc<LimiterState>, result: &StoreResult) {
     let now = state.clock.now();
     state.note_throttling(result.as_ref().err(), now);
     match state.breaker.note(result, now) {
         BreakerChange::Opened => {
-            let task = open(Arc::downgrade(state), first_probe_wait(result));
+            let task = probe_until_back(Arc::downgrade(state), first_probe_wait(result));
             state.timers.spawn_own(task);
         }
-        // Failures here and there open nothing, and leave debts all the same.
+        // Single failures leave debts without opening the breaker.
         BreakerChange::None if result.is_ok() && state.fallback.owes() => settle_in_background(state),
         BreakerChange::None => {}
     }
@@ -120,20 +121,19 @@ fn closed(state: &Arc<LimiterState>, result: &StoreResult) {
 
 // === Open ===
 
-/// Probes the store until it is back, or until the limiter is gone.
-async fn open(state: Weak<LimiterState>, mut wait: Duration) {
+/// Probes the store until it is back or the limiter is gone.
+async fn probe_until_back(state: Weak<LimiterState>, mut wait: Duration) {
     loop {
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(PROBE_WAIT_MAX);
         let Some(state) = state.upgrade() else { return };
-        if answers(&state).await && returning(&state).await {
+        if probe(&state).await && settle_and_close(&state).await {
             return;
         }
     }
 }
 
-/// What does not pass by itself is not worth hurrying for: a store that may be read and not written would be tried three
-/// times more after each probe.
+/// A lasting fault needs no early probe: a read-only store answers each probe, and then fails three takes again.
 fn first_probe_wait(result: &StoreResult) -> Duration {
     match result {
         Err(error) if error.retry == Retry::Useless => PROBE_WAIT_MAX,
@@ -141,8 +141,8 @@ fn first_probe_wait(result: &StoreResult) -> Duration {
     }
 }
 
-/// Peeks at an account that nothing uses: one that cannot be read must not stand for all others.
-async fn answers(state: &LimiterState) -> bool {
+/// Peeks at an account that no policy uses, so that one unusable account does not keep the breaker open.
+async fn probe(state: &LimiterState) -> bool {
     let Ok(policy) = Policy::new("tollway.probe", ["1 / second"]) else { return true };
     match send(state, Charge::new(Arc::new(policy), Subject::SHARED), Action::Peek).await {
         Ok(_) => true,
@@ -152,39 +152,39 @@ async fn answers(state: &LimiterState) -> bool {
 
 // === Returning ===
 
-/// Tells the store what was granted without it and closes the breaker; false if the store went away again.
-async fn returning(state: &LimiterState) -> bool {
+/// Debits what was granted without the store and closes the breaker. False if the store fails again.
+async fn settle_and_close(state: &LimiterState) -> bool {
     if !settle(state).await {
         return false;
     }
     state.breaker.close();
-    // Takes that wait for their turn may have it from the store now.
+    // Queued takes can get a permit from the store now.
     state.queues.notify_all();
     true
 }
 
-/// Tells the store everything that was granted without it, also meanwhile; false if the store could not be reached or
-/// lets nothing be written. What it refuses for one account stays owed, and holds up no other.
+/// Debits everything that was granted without the store, including grants made meanwhile. False if the store cannot be
+/// reached or written. A debit that fails for one account stays owed and does not hold up the others.
 async fn settle(state: &LimiterState) -> bool {
     loop {
-        let mut told = false;
+        let mut progress = false;
         for owed in state.fallback.owed() {
             match debit(state, &owed.policy, &owed.subject, owed.spent.clone()).await {
                 Ok(()) => {
                     state.fallback.settled(&owed);
-                    told = true;
+                    progress = true;
                 }
                 Err(error) if serves_no_caller(&error) => return false,
-                Err(error) => tracing::debug!(%error, "what was granted without the store stays owed"),
+                Err(error) => tracing::debug!(%error, "grants made without the store stay owed"),
             }
         }
-        if !told {
+        if !progress {
             return true;
         }
     }
 }
 
-/// Whether an error says that no caller is served: a store that may be read and not written answers probes all the same.
+/// Whether an error affects every caller. A read-only store does, although it answers probes.
 fn serves_no_caller(error: &StoreError) -> bool {
     match error.fault {
         Fault::Network | Fault::Throttled => true,
@@ -193,14 +193,14 @@ fn serves_no_caller(error: &StoreError) -> bool {
     }
 }
 
-/// Settles debts while the breaker is closed, unless that is being done already.
+/// Settles debts while the breaker is note_answer, unless that is being done already.
 fn settle_in_background(state: &Arc<LimiterState>) {
     if !state.fallback.begin_settling() {
         return;
     }
     let weak = Arc::downgrade(state);
     state.timers.spawn_own(async move {
-        // A little later, together with what else is granted meanwhile: one failure seldom comes alone.
+        // Failures come in bursts; the delay settles them together.
         tokio::time::sleep(PROBE_WAIT_MAX).await;
         if let Some(state) = weak.upgrade() {
             settle(&state).await;
@@ -210,26 +210,26 @@ fn settle_in_background(state: &Arc<LimiterState>) {
 }
 
 impl Breaker {
-    /// Why not to ask the store, if it is left alone.
+    /// The error to answer with while the breaker is open.
     #[inline]
-    pub(crate) fn refuses(&self) -> Option<StoreError> {
+    pub(crate) fn error_if_open(&self) -> Option<StoreError> {
         if !self.open.load(Ordering::Acquire) {
             return None;
         }
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let cause = state.last_error.as_deref().unwrap_or("it failed");
-        let message = format!("the store is left alone until it answers again: {cause}");
+        let message = format!("the store is not used until a probe succeeds: {cause}");
         Some(StoreError { fault: Fault::Network, retry: Retry::Safe, message })
     }
 
-    /// Takes note of an answer.
+    /// Feeds an answer to the breaker.
     fn note(&self, result: &StoreResult, now: Timestamp) -> BreakerChange {
         match result {
             // A caller error says nothing about the store's health.
             Ok(_) => self.succeeded(),
             Err(error) if error.fault == Fault::Caller => self.succeeded(),
-            // The store answers; one unusable account must not affect the others.
-            Err(error) if error.fault == Fault::Account => self.line_failed(error, now),
+            // The store probe; one unusable account must not affect the others.
+            Err(error) if error.fault == Fault::Account => self.account_failed(error, now),
             Err(error) => self.failed(error, now),
         }
     }
@@ -242,12 +242,12 @@ impl Breaker {
         BreakerChange::None
     }
 
-    /// An operator has to look at it, and need not be told with every take.
-    fn line_failed(&self, error: &StoreError, now: Timestamp) -> BreakerChange {
+    /// Logged for the operator, but not for every take.
+    fn account_failed(&self, error: &StoreError, now: Timestamp) -> BreakerChange {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.unusable_logged.is_none_or(|logged| now.since(logged) >= UNUSABLE_LOGGED_EVERY) {
             state.unusable_logged = Some(now);
-            tracing::warn!(%error, "a line cannot be used; its takes are decided without the store");
+            tracing::warn!(%error, "an account cannot be used; its takes are decided without the store");
         }
         BreakerChange::None
     }
@@ -267,11 +267,11 @@ impl Breaker {
         state.fallbacks += 1;
         state.last_error = Some(error.to_string());
         self.open.store(true, Ordering::Release);
-        tracing::warn!(event = "RateLimiterFallbackActivated", %error, "the store is left alone; decisions are made without it");
+        tracing::warn!(event = "RateLimiterFallbackActivated", %error, "the store failed; decisions are made without it until it answers a probe");
         BreakerChange::Opened
     }
 
-    /// A probe was answered and what was owed is settled: the store is asked again.
+    /// Called when a probe succeeded and all debts are settled.
     fn close(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.phase = Phase::Closed { failures: 0 };
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn three_failures_in_a_row_leave_the_store_alone() {
+    fn three_failures_in_a_row_open_the_breaker() {
         let breaker = Breaker::default();
         let at = Timestamp::from_secs;
         let answers = [failure(Fault::Network), failure(Fault::Store), Ok(Default::default())];
@@ -311,30 +311,30 @@ mod tests {
                 assert_eq!(breaker.note(answer, at(round)), BreakerChange::None);
             }
         }
-        assert!(breaker.refuses().is_none());
-        let led: Vec<BreakerChange> =
+        assert!(breaker.error_if_open().is_none());
+        let changes: Vec<BreakerChange> =
             (1..=4).map(|now| breaker.note(&failure(Fault::Network), at(now))).collect();
         assert_eq!(
-            led,
+            changes,
             [BreakerChange::None, BreakerChange::None, BreakerChange::Opened, BreakerChange::None]
         );
         assert_eq!(breaker.status().degraded_since, Some(at(3)));
-        assert!(breaker.refuses().is_some_and(|error| error.to_string().contains("gone")));
+        assert!(breaker.error_if_open().is_some_and(|error| error.to_string().contains("gone")));
         breaker.close();
-        assert!(breaker.refuses().is_none());
+        assert!(breaker.error_if_open().is_none());
         assert_eq!(breaker.status().fallbacks, 1);
     }
 
-    /// G8: its own retries are the failures.
+    /// G8: a throttled call was already retried.
     #[test]
-    fn a_store_that_throttles_is_left_alone_at_once() {
+    fn one_throttled_call_opens_the_breaker() {
         let breaker = Breaker::default();
         assert_eq!(breaker.note(&failure(Fault::Throttled), Timestamp::EPOCH), BreakerChange::Opened);
-        assert!(breaker.refuses().is_some());
+        assert!(breaker.error_if_open().is_some());
     }
 
     #[test]
-    fn a_wrong_question_and_an_unusable_line_are_not_the_stores_fault() {
+    fn caller_errors_and_unusable_accounts_do_not_open_the_breaker() {
         let breaker = Breaker::default();
         for _ in 0..10 {
             assert_eq!(breaker.note(&failure(Fault::Caller), Timestamp::EPOCH), BreakerChange::None);
@@ -342,9 +342,9 @@ mod tests {
         }
     }
 
-    /// G7: a store that will not let us is as good as away, however well it answers.
+    /// G7: missing permissions count like an outage.
     #[test]
-    fn a_store_that_refuses_us_is_left_alone() {
+    fn access_denied_opens_the_breaker() {
         let breaker = Breaker::default();
         let denied = || -> StoreResult {
             Err(StoreError {
@@ -353,8 +353,8 @@ mod tests {
                 message: "access denied".to_owned(),
             })
         };
-        let led: Vec<BreakerChange> = (0..3).map(|_| breaker.note(&denied(), Timestamp::EPOCH)).collect();
-        assert_eq!(led, [BreakerChange::None, BreakerChange::None, BreakerChange::Opened]);
+        let changes: Vec<BreakerChange> = (0..3).map(|_| breaker.note(&denied(), Timestamp::EPOCH)).collect();
+        assert_eq!(changes, [BreakerChange::None, BreakerChange::None, BreakerChange::Opened]);
         assert!(breaker.status().last_error.is_some_and(|error| error.contains("access denied")));
     }
 }

@@ -1,4 +1,4 @@
-//! Something asked of the store: awaited, or waited for on a thread without a runtime.
+//! A call to the store that has not started: awaited, or run on a thread without a runtime.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -10,42 +10,42 @@ use tollway_core::Subject;
 use crate::TakeError;
 use crate::state::LimiterState;
 
-type Answering<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
-type Asking<T, E> = Box<dyn FnOnce(Subject) -> Answering<T, E> + Send>;
+type BoxedAnswer<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
+type Start<T, E> = Box<dyn FnOnce(Subject) -> BoxedAnswer<T, E> + Send>;
 
-/// Something asked of the store. Await it, or call [`now`](Pending::now) on a thread without a runtime.
+/// A call to the store. Await it, or call [`now`](Pending::now) on a thread without a runtime.
 #[must_use = "nothing happens until it is awaited"]
 pub struct Pending<T, E = TakeError> {
-    /// None if the question is wrong in itself, which is answered without the store.
+    /// None if the call is invalid; it then fails without the store.
     state: Option<Arc<LimiterState>>,
     subject: Result<Subject, TakeError>,
-    ask: Asking<T, E>,
+    start: Start<T, E>,
 }
 
 impl<T, E: From<TakeError> + 'static> Pending<T, E> {
     pub(crate) fn new<F>(
         state: Option<Arc<LimiterState>>,
-        ask: impl FnOnce(Subject) -> F + Send + 'static,
+        start: impl FnOnce(Subject) -> F + Send + 'static,
     ) -> Self
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
-        Self { state, subject: Ok(Subject::SHARED), ask: Box::new(|subject| Box::pin(ask(subject))) }
+        Self { state, subject: Ok(Subject::SHARED), start: Box::new(|subject| Box::pin(start(subject))) }
     }
 
-    /// Asks on this thread, which must not belong to an async runtime unless the store is in process.
+    /// Runs the call on this thread, which must not belong to an async runtime unless the store is in process.
     pub fn now(self) -> Result<T, E> {
-        let Self { state, subject, ask } = self;
+        let Self { state, subject, start } = self;
         if let Some(state) = &state {
-            state.may_block()?;
+            state.check_may_block()?;
         }
-        let mut answering = ask(subject?);
+        let mut answer = start(subject?);
         // A store in process has answered by now, and needs no runtime.
-        if let Poll::Ready(answer) = answering.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        if let Poll::Ready(answer) = answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             return answer;
         }
         match state {
-            Some(state) => state.timers.block_on(answering)?,
+            Some(state) => state.timers.block_on(answer)?,
             None => Err(TakeError::BlockingInAsync.into()),
         }
     }
@@ -63,11 +63,11 @@ impl<T> Pending<T> {
 
 impl<T: 'static, E: From<TakeError> + Send + 'static> IntoFuture for Pending<T, E> {
     type Output = Result<T, E>;
-    type IntoFuture = Answering<T, E>;
+    type IntoFuture = BoxedAnswer<T, E>;
 
     fn into_future(self) -> Self::IntoFuture {
         match self.subject {
-            Ok(subject) => (self.ask)(subject),
+            Ok(subject) => (self.start)(subject),
             Err(error) => Box::pin(async move { Err(error.into()) }),
         }
     }

@@ -1,4 +1,4 @@
-//! A take on its way: sent to the store, and concluded by what the store answers.
+//! A take on the slow path: sent to the store, concluded with the store's answer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,11 +13,11 @@ use crate::bound_charges::BoundCharges;
 use crate::bound_policy::next_permit;
 use crate::fallback::FallbackOutcome;
 use crate::granted::{Granted, Taken};
-use crate::lease::{self, Leased, Unleased};
+use crate::lease::{self, LeaseError, LeaseOutcome};
 use crate::state::LimiterState;
 use crate::{Denied, Permit, TakeError};
 
-/// A take that left the fast path.
+/// A take on the slow path.
 #[derive(Clone)]
 pub(crate) struct PendingTake {
     pub(crate) charges: BoundCharges,
@@ -25,21 +25,21 @@ pub(crate) struct PendingTake {
     pub(crate) terms: Terms,
 }
 
-/// What is known of an attempt once it was sent.
+/// One attempt that was sent to the store.
 #[derive(Clone, Copy)]
-pub(crate) struct Sent {
+pub(crate) struct Attempt {
     permit: PermitId,
     max_wait: Span,
-    /// By our clock, before it went out; nothing if the store's time is ours.
+    /// When it was sent, by the local clock; none if the store uses the same clock.
     at: Option<Timestamp>,
 }
 
 impl PendingTake {
-    /// Takes over what a reload has changed, as far as the cost still means the same.
+    /// Adopts policies that a reload changed, if their units are still the same.
     pub(crate) fn follow_reload(&mut self) {
         let Some(registry) = self.state().registry.get().and_then(std::sync::Weak::upgrade) else { return };
         let generation = registry.generation();
-        self.charges.follow(|bound| {
+        self.charges.rebind(|bound| {
             let found = (bound.generation != generation)
                 .then(|| registry.find(bound.policy.name().as_str()).ok())
                 .flatten()?;
@@ -51,49 +51,49 @@ impl PendingTake {
         self.charges.state()
     }
 
-    /// Whether a lease may pay for it: one policy that leases, and nothing that only the store can answer.
+    /// Whether a lease may pay for it: one policy that leases, no id and no readings.
     pub(crate) fn may_lease(&self) -> bool {
         self.charges.only().is_some_and(|(_, bound)| bound.leases.is_some())
             && self.terms.call.is_none()
             && !self.terms.readings
     }
 
-    /// Whether the store can give it a place in the queue.
+    /// Whether the store can book it for a later time.
     pub(crate) fn may_book(&self) -> bool {
         let mut enforced = self.charges.charges().iter().filter(|charge| !charge.policy.shadow());
         matches!((enforced.next(), enforced.next()), (Some(charge), None) if charge.policy.may_book())
     }
 
-    /// The longest wait: as asked, at most what every policy allows.
+    /// The longest wait: the caller's, capped by every policy.
     pub(crate) fn longest_wait(&self) -> Span {
         let enforced = self.charges.charges().iter().filter(|charge| !charge.policy.shadow());
         enforced.fold(self.terms.max_wait, |wait, charge| wait.min(charge.policy.max_wait()))
     }
 
     /// Sends it to the store, to be granted within `max_wait`.
-    pub(crate) fn send(&mut self, max_wait: Span) -> (Sent, Answer) {
+    pub(crate) fn send(&mut self, max_wait: Span) -> (Attempt, Answer) {
         let state = self.state();
         let at = if state.in_process() { None } else { Some(state.clock.now()) };
         let permit = next_permit();
         let terms = Terms { permit, max_wait, ..self.terms.clone() };
-        (Sent { permit, max_wait, at }, self.charges.send(Action::Take(terms)))
+        (Attempt { permit, max_wait, at }, self.charges.send(Action::Take(terms)))
     }
 
-    /// Sends it and waits for the answer. Dropped meanwhile, what it took comes back.
-    pub(crate) async fn ask(&mut self, max_wait: Span) -> Result<Taken<'static>, TakeError> {
+    /// Sends it and waits for the answer. Dropping the future returns what it was granted.
+    pub(crate) async fn send_and_wait(&mut self, max_wait: Span) -> Result<Taken<'static>, TakeError> {
         if self.may_lease() {
             match lease::take(&self.charges).await {
-                Ok(Leased::Granted(booking)) => {
+                Ok(LeaseOutcome::Granted(booking)) => {
                     return Ok(Taken::Granted(Granted::owned(Permit::leased(self.charges.clone(), booking))));
                 }
-                Ok(Leased::Denied(decision)) if max_wait == Span::ZERO => {
+                Ok(LeaseOutcome::Denied(decision)) if max_wait == Span::ZERO => {
                     return Ok(Taken::Denied(self.denied(decision)));
                 }
-                // A caller that may wait gets a place in the store's queue.
-                Ok(Leased::Denied(_) | Leased::Not) => {}
-                Err(Unleased::Refused(refusal)) => return Err(refusal.into()),
-                Err(Unleased::Store(error)) => {
-                    let sent = Sent { permit: next_permit(), max_wait, at: None };
+                // A caller that may wait joins the store's queue.
+                Ok(LeaseOutcome::Denied(_) | LeaseOutcome::NotLeased) => {}
+                Err(LeaseError::Refused(refusal)) => return Err(refusal.into()),
+                Err(LeaseError::Store(error)) => {
+                    let sent = Attempt { permit: next_permit(), max_wait, at: None };
                     return self.clone().fall_back(sent, error);
                 }
             }
@@ -103,13 +103,13 @@ impl PendingTake {
         self.clone().conclude(sent, result)
     }
 
-    /// The answer under way: dropped before it comes, what it took comes back.
+    /// The pending answer. Dropping it returns what the take is granted.
     pub(crate) fn in_flight(&self, answer: Answer) -> InFlight {
         InFlight::new(answer, &self.charges, self.terms.call.is_some())
     }
 
-    /// Makes a permit or a denial of the store's answer.
-    pub(crate) fn conclude(self, sent: Sent, result: StoreResult) -> Result<Taken<'static>, TakeError> {
+    /// Turns the store's answer into a permit or a denial.
+    pub(crate) fn conclude(self, sent: Attempt, result: StoreResult) -> Result<Taken<'static>, TakeError> {
         if let Some(at) = sent.at {
             self.note_latency(at, result.is_ok());
         }
@@ -126,17 +126,17 @@ impl PendingTake {
     fn note_latency(&self, sent_at: Timestamp, answered: bool) {
         let state = self.state();
         let now = state.clock.now();
-        let took = now.since(sent_at);
+        let note_latency = now.since(sent_at);
         if let Some(counts) = &self.charges.first().1.counts {
-            counts.latency.note(took.into());
+            counts.latency.note(note_latency.into());
         }
-        // An answer of the breaker says nothing of the store's speed.
+        // An answer of the breaker says nothing about the store's latency.
         if answered {
-            state.alarms.took(took, now);
+            state.alarms.note_latency(note_latency, now);
         }
     }
 
-    fn decided(self, sent: Sent, decision: Decision) -> Taken<'static> {
+    fn decided(self, sent: Attempt, decision: Decision) -> Taken<'static> {
         match decision.outcome {
             TakeOutcome::Granted(_) => {
                 let remember = self.terms.call.is_some();
@@ -151,7 +151,7 @@ impl PendingTake {
     }
 
     #[cold]
-    fn fall_back(self, mut sent: Sent, error: StoreError) -> Result<Taken<'static>, TakeError> {
+    fn fall_back(self, mut sent: Attempt, error: StoreError) -> Result<Taken<'static>, TakeError> {
         let state = Arc::clone(self.state());
         sent.at = None;
         let terms = Terms { max_wait: sent.max_wait, ..Terms::now(sent.permit) };
@@ -162,7 +162,7 @@ impl PendingTake {
         }
     }
 
-    /// Counts a take that nothing decided, under the policy named first.
+    /// Counts an undecided take under its first policy.
     fn failed(&self, error: StoreError) -> TakeError {
         if let Some(counts) = &self.charges.first().1.counts {
             counts.failed();

@@ -13,7 +13,7 @@ use tollway_core::{
     Span, StoreResult, TakeOutcome, Terms, Timestamp,
 };
 
-use crate::background::in_background;
+use crate::background::finish_in_background;
 use crate::bound_charges::BoundCharges;
 use crate::bound_policy::next_permit;
 use crate::pending_take::wrong_answer;
@@ -35,15 +35,15 @@ pub struct Permit {
     decision: Decision,
     /// In the store's time, as the store needs it back; a late begin changes it.
     booking: Booking,
-    /// Whether nothing of it is booked in the store: it was decided without the store, or only shadows were asked.
+    /// Whether nothing is booked in the store: it was decided without the store, or has only shadow policies.
     unbooked: bool,
-    /// Whether the same permit may be in other hands too, because its take had an id.
+    /// Whether the store must remember refunds, because the take had an id and the permit may exist twice.
     remember: bool,
-    /// Whether it was paid from a lease: then its booking is by our clock, and the store knows nothing of it.
+    /// Whether a lease paid for it: its booking then uses the local clock and is unknown to the store.
     leased: bool,
     /// Whether dropping it has nothing left to do: it holds no slots, or they are freed.
     over: bool,
-    /// When it may begin, and until when, by our clock, if that is not the store's.
+    /// When it may begin and when it expires by the local clock, if the store has another clock.
     local: Option<(Timestamp, Timestamp)>,
     /// Keeps the slots of a long call.
     renewal: Renewal,
@@ -90,7 +90,7 @@ impl Permit {
     /// The permit of a take that was paid from a lease.
     pub(crate) fn leased(charges: BoundCharges, booking: Booking) -> Self {
         let decision = Decision::new(booking.granted_at, TakeOutcome::Granted(booking));
-        Self::fast(charges, decision, booking, true).noted()
+        Self::fast(charges, decision, booking, true).recorded()
     }
 
     pub(crate) fn with_readings(mut self, charges: SmallVec<[ChargeStatus; 1]>) -> Self {
@@ -104,13 +104,13 @@ impl Permit {
         sent_at: Option<Timestamp>,
         remember: bool,
     ) -> Self {
-        charges.count_alarms(&decision);
+        charges.count_anomalies(&decision);
         let nothing = decision.would_deny != 0 && charges.drop_denied_shadows(&decision);
         let over = nothing || !charges.holds_slots();
         let booking = booking_of(&decision);
         let local = sent_at.map(|sent_at| local_times(&charges, &decision, sent_at));
         let unbooked = decision.degraded || nothing;
-        let mut permit = Self::fast(charges, decision, booking, false).noted();
+        let mut permit = Self::fast(charges, decision, booking, false).recorded();
         (permit.unbooked, permit.remember, permit.over, permit.local) = (unbooked, remember, over, local);
         if !over {
             permit.keep_slots();
@@ -118,8 +118,8 @@ impl Permit {
         permit
     }
 
-    /// Kept among the recent grants of its policies, where those are apis'.
-    pub(crate) fn noted(mut self) -> Self {
+    /// Adds it to the recent grants of its api policies.
+    pub(crate) fn recorded(mut self) -> Self {
         self.held = HeldPermit::note(&self.charges, &self.booking);
         self
     }
@@ -146,17 +146,17 @@ impl Permit {
         self.renewal.replace(task);
     }
 
-    /// By our clock: when it may begin, and until when.
+    /// When it may begin and when it expires, by the local clock.
     fn times(&self) -> (Timestamp, Timestamp) {
         self.local.unwrap_or((self.booking.at, self.booking.good_until))
     }
 
-    /// Its id, unique among all who share the store.
+    /// Its id, unique among all processes that share the store.
     pub fn id(&self) -> PermitId {
         self.booking.permit
     }
 
-    /// Until when it may begin, by the store's clock, or by ours if it was paid from a lease; none if it does not end.
+    /// When it expires, by the store's clock, or by the local one if a lease paid for it; none if it does not expire.
     pub fn good_until(&self) -> Option<Timestamp> {
         Some(self.booking.good_until).filter(|end| *end < Timestamp::MAX)
     }
@@ -177,8 +177,8 @@ impl Permit {
         self.decision.would_deny != 0
     }
 
-    /// Makes sure that the call may go out now: free while the permit is good. If it came too late for its window, it
-    /// takes again, at the back of the line; what it took before stays spent.
+    /// Makes sure that the call may go out now; free while the permit is good. If the permit's window is over, it takes
+    /// again at the back of the queue, and the first cost stays spent.
     pub async fn begin(&mut self) -> Result<(), TakeError> {
         loop {
             let state = self.charges.state().clone();
@@ -190,8 +190,8 @@ impl Permit {
         }
     }
 
-    /// By our clock it is too late: the store says whether it may go out all the same, or takes again for it. Answers
-    /// whether to go; else its times are new.
+    /// The permit expired by the local clock: the store decides whether the call may still go out, or takes again. True
+    /// if it may; otherwise the permit has new times.
     async fn begin_late(&mut self) -> Result<bool, TakeError> {
         let state = self.charges.state().clone();
         let sent_at = if state.in_process() { None } else { Some(state.clock.now()) };
@@ -303,7 +303,7 @@ impl Permit {
         state.timers.block_on(self.done())?
     }
 
-    /// As one whose time has not come: dropping it gives it back.
+    /// Marks it as not yet due: dropping it then returns it.
     pub(crate) fn into_pending(self) -> PendingPermit {
         PendingPermit(Some(self))
     }
@@ -320,7 +320,7 @@ impl Permit {
         charges.iter().map(actual).collect()
     }
 
-    /// Slots are freed with it; where they were not, dropping the permit still does.
+    /// Settling also frees the slots; if it did not, dropping the permit does.
     async fn settled(&mut self, answer: Answer) -> Result<Settled, TakeError> {
         match one(answer.await)? {
             Outcome::Settled(settled) => {
@@ -356,7 +356,7 @@ impl Drop for Permit {
             }
             (false, false) => {
                 let answer = self.charges.send(Action::Done(self.booking.permit));
-                in_background(&self.charges, answer);
+                finish_in_background(&self.charges, answer);
             }
         }
     }
@@ -373,7 +373,7 @@ impl fmt::Debug for Permit {
     }
 }
 
-/// A permit whose time has not come. Dropping it gives the permit back.
+/// A permit that is not yet due. Dropping it returns the permit.
 pub(crate) struct PendingPermit(Option<Permit>);
 
 impl PendingPermit {
@@ -394,27 +394,26 @@ impl PendingPermit {
 
 impl Drop for PendingPermit {
     fn drop(&mut self) {
-        // A place taken under an id belongs to the id: the same call repeated gets the same place.
+        // A booking under an id is kept: repeating the take with the id gets the same booking.
         if let Some(mut permit) = self.0.take()
             && !permit.unbooked
             && !permit.remember
         {
             permit.over = true;
             let answer = permit.send_return();
-            in_background(&permit.charges, answer);
+            finish_in_background(&permit.charges, answer);
         }
     }
 }
 
-/// What the permit of a granted take keeps.
+/// The booking of a granted take.
 fn booking_of(decision: &Decision) -> Booking {
     let nothing =
         Booking { permit: PermitId(0), granted_at: decision.now, at: decision.now, good_until: decision.now };
     decision.booking().copied().unwrap_or(nothing)
 }
 
-/// From the store's time to ours: due when it surely is, counted from the answer; good while it surely is, counted from
-/// before the request went out.
+/// Converts store times to local ones, on the safe side: due counts from the answer, expiry from before the request.
 fn local_times(charges: &BoundCharges, decision: &Decision, sent_at: Timestamp) -> (Timestamp, Timestamp) {
     let due = charges.state().clock.now().plus(decision.wait());
     match booking_of(decision).good_until {

@@ -17,19 +17,19 @@ impl Take<'_, Tries> {
     /// ```
     pub fn preview_now(self) -> Result<Option<Denied>, TakeError> {
         let mut take = self.into_pending()?;
-        take.state().may_block()?;
+        take.state().check_may_block()?;
         let result = match take.send_preview() {
             Answer::Now(Some(result)) => result,
             later => take.state().timers.block_on(later)?,
         };
-        take.foresee(result)
+        take.preview_of(result)
     }
 
     /// The same, on an async runtime.
     pub async fn preview(self) -> Result<Option<Denied>, TakeError> {
         let mut take = self.into_pending()?;
         let result = take.send_preview().await;
-        take.foresee(result)
+        take.preview_of(result)
     }
 }
 
@@ -39,7 +39,7 @@ impl PendingTake {
         self.charges.send(Action::Preview(terms))
     }
 
-    fn foresee(self, result: StoreResult) -> Result<Option<Denied>, TakeError> {
+    fn preview_of(self, result: StoreResult) -> Result<Option<Denied>, TakeError> {
         match result?.pop() {
             Some(Outcome::Decided(decision)) if decision.is_granted() => Ok(None),
             Some(Outcome::Decided(decision)) => Ok(Some(self.denied(decision))),

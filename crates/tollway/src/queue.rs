@@ -1,7 +1,7 @@
 //! The queue in process, for takes that cannot be booked ahead: several policies, `sliding`, `concurrency`.
 //!
-//! The store has no place in line for them, so whoever came first in this process asks first, and the others wait for
-//! their turn without asking at all.
+//! The store cannot queue them, so this process does: the first take in the queue retries, the others wait for their turn
+//! without calling the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,40 +12,39 @@ use tollway_core::{AccountKey, Charge};
 use crate::Denied;
 use crate::bound_charges::BoundCharges;
 
-/// How many may stand in the queues of a limiter. Each is a future that somebody holds, of a kilobyte or so; one more is
-/// answered at once, as if it would not wait.
-const STANDING_MAX: usize = 65_536;
+/// The most takes in all queues of a limiter; each is a future of about a kilobyte. Further takes do not wait.
+const WAITERS_MAX: usize = 65_536;
 
-/// The queues that somebody stands in.
+/// The queues that are not empty.
 #[derive(Default)]
 pub(crate) struct Queues {
-    waiting: Arc<Mutex<Waiting>>,
+    waiting: Arc<Mutex<QueueTable>>,
 }
 
 /// By the account of the take's first charge.
 #[derive(Default)]
-struct Waiting {
+struct QueueTable {
     /// Takes under one policy.
-    alone: HashMap<AccountKey, Arc<Queue>>,
-    /// Takes under several: they may wait for any of their lines.
-    together: HashMap<AccountKey, Arc<Queue>>,
-    /// How many stand in all of them.
-    standing: usize,
+    single: HashMap<AccountKey, Arc<Queue>>,
+    /// Takes under several policies: they may wait for any of their accounts.
+    several: HashMap<AccountKey, Arc<Queue>>,
+    /// The number of takes in all queues.
+    entry: usize,
 }
 
-impl Waiting {
+impl QueueTable {
     fn queues(&mut self, several: bool) -> &mut HashMap<AccountKey, Arc<Queue>> {
-        if several { &mut self.together } else { &mut self.alone }
+        if several { &mut self.several } else { &mut self.single }
     }
 }
 
 #[derive(Default)]
 pub(crate) struct Queue {
-    /// Held by whoever's turn it is; fair, in order of arrival.
+    /// Held by the take whose turn it is; fair, in order of arrival.
     pub(crate) turn: Turn<()>,
-    /// Told when something came back.
+    /// Notified when units or slots are returned.
     pub(crate) freed: Notify,
-    /// What the first one was last told.
+    /// The last denial of the first take in the queue.
     denial: Mutex<Option<Denied>>,
 }
 
@@ -59,35 +58,35 @@ impl Queue {
     }
 }
 
-/// Somebody who stands in a queue; the queue goes with the last one who leaves it.
-pub(crate) struct InQueue {
-    waiting: Arc<Mutex<Waiting>>,
+/// A take in a queue. The last entry to be dropped removes the queue.
+pub(crate) struct QueueEntry {
+    waiting: Arc<Mutex<QueueTable>>,
     key: AccountKey,
     several: bool,
     pub(crate) queue: Arc<Queue>,
 }
 
 impl Queues {
-    /// Nothing if there are too many already.
-    pub(crate) fn join(&self, charges: &BoundCharges) -> Option<InQueue> {
+    /// Joins the queue of the take's first account. None if the queues are full.
+    pub(crate) fn join(&self, charges: &BoundCharges) -> Option<QueueEntry> {
         let (key, several) = (charges.first().0.key(), charges.charges().len() > 1);
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.standing >= STANDING_MAX {
+        if waiting.entry >= WAITERS_MAX {
             return None;
         }
-        waiting.standing += 1;
+        waiting.entry += 1;
         let queue = Arc::clone(waiting.queues(several).entry(key.clone()).or_default());
-        Some(InQueue { waiting: Arc::clone(&self.waiting), key, several, queue })
+        Some(QueueEntry { waiting: Arc::clone(&self.waiting), key, several, queue })
     }
 
-    /// Something of these lines came back: whoever's turn it is should ask again.
+    /// Units or slots of these accounts were returned: wakes the first take of each queue.
     pub(crate) fn notify(&self, charges: &[Charge]) {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if !waiting.alone.is_empty() {
-            let queues = charges.iter().filter_map(|charge| waiting.alone.get(&charge.key()));
+        if !waiting.single.is_empty() {
+            let queues = charges.iter().filter_map(|charge| waiting.single.get(&charge.key()));
             queues.for_each(|queue| queue.freed.notify_one());
         }
-        waiting.together.values().for_each(|queue| queue.freed.notify_one());
+        waiting.several.values().for_each(|queue| queue.freed.notify_one());
     }
 }
 
@@ -95,15 +94,15 @@ impl Queues {
     /// The limits themselves have changed.
     pub(crate) fn notify_all(&self) {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.alone.values().chain(waiting.together.values()).for_each(|queue| queue.freed.notify_one());
+        waiting.single.values().chain(waiting.several.values()).for_each(|queue| queue.freed.notify_one());
     }
 }
 
-impl Drop for InQueue {
+impl Drop for QueueEntry {
     fn drop(&mut self) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.standing = waiting.standing.saturating_sub(1);
-        // The map's and ours: nobody else stands here.
+        waiting.entry = waiting.entry.saturating_sub(1);
+        // Two references are left, the map's and this one: the queue is empty.
         if Arc::strong_count(&self.queue) <= 2 {
             waiting.queues(self.several).remove(&self.key);
         }

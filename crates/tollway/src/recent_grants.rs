@@ -1,4 +1,4 @@
-//! What was granted lately under a policy and is still in flight: what one looks at first when a vendor refuses.
+//! The recent grants of a policy and how many are in flight: the evidence kept for incidents.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,19 +16,19 @@ const RECENT_GRANTS_MAX: usize = 64;
 /// A grant, as it is remembered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acquisition {
-    /// When it was granted, and for when, in the store's time.
+    /// When it was granted, in the store's time.
     pub granted_at: Timestamp,
-    /// For when.
+    /// When the call may begin, in the store's time.
     pub due_at: Timestamp,
     /// Its permit.
     pub permit: PermitId,
-    /// Whom it counts for.
+    /// The subject.
     pub subject: Subject,
     /// What it took of each unit.
     pub cost: Vec<(Name, u64)>,
 }
 
-/// The last grants of one policy that somebody picked up as permits, and how many of those permits are held.
+/// The last grants of one policy that became permits, and how many of those permits are held.
 #[derive(Default)]
 pub(crate) struct RecentGrants {
     in_flight: AtomicU64,

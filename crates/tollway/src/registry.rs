@@ -11,24 +11,24 @@ use crate::TakeError;
 use crate::bound_policy::BoundPolicy;
 use crate::state::LimiterState;
 
-/// The policies in force. Lines are keyed by policy and limit, not by this: exchanging it loses no count.
+/// The policies in force. Accounts are keyed by policy and limit names, so replacing policies loses no usage.
 pub(crate) struct Registry {
     state: Arc<LimiterState>,
     policies: ArcSwap<HashMap<String, Arc<BoundPolicy>>>,
-    /// Counts exchanges, so that a handle sees with one look whether it is out of date.
+    /// Incremented by every replacement, so that a handle detects cheaply that it is out of date.
     generation: AtomicU64,
-    /// What they are made of. One exchange at a time: the file's watch, the program and the store may all want one.
-    origins: Mutex<Origins>,
+    /// What they are made of. The lock serialises replacements by the file watch, the program and the store.
+    inputs: Mutex<PolicyInputs>,
 }
 
 /// What the policies in force are made of.
 #[derive(Default)]
-struct Origins {
+struct PolicyInputs {
     /// As the file or the program has them.
     given: Vec<Arc<Policy>>,
-    /// What sources say of their limits, which beats it.
+    /// Amounts read from sources; they override `given`.
     sourced: HashMap<Name, Vec<(Name, u64)>>,
-    /// What was set for their limits in the store, which beats both.
+    /// Limits set in the store; they override both.
     settings: Vec<Setting>,
 }
 
@@ -42,7 +42,7 @@ impl Registry {
             state,
             policies: ArcSwap::default(),
             generation: AtomicU64::new(0),
-            origins: Mutex::default(),
+            inputs: Mutex::default(),
         });
         // A state is made for one registry, so this is the first.
         let _ = registry.state.registry.set(Arc::downgrade(&registry));
@@ -52,64 +52,64 @@ impl Registry {
 
     /// Puts these policies in force.
     pub(crate) fn replace(&self, policies: impl IntoIterator<Item = Arc<Policy>>) {
-        let mut origins = self.origins();
-        origins.given = policies.into_iter().collect();
-        self.put_in_force(&origins);
+        let mut inputs = self.inputs();
+        inputs.given = policies.into_iter().collect();
+        self.put_in_force(&inputs);
     }
 
     /// Puts these settings in force.
     pub(crate) fn set(&self, settings: Vec<Setting>) {
-        let mut origins = self.origins();
-        if origins.settings != settings {
-            origins.settings = settings;
-            self.put_in_force(&origins);
+        let mut inputs = self.inputs();
+        if inputs.settings != settings {
+            inputs.settings = settings;
+            self.put_in_force(&inputs);
         }
     }
 
-    /// Puts in force what a source says of a policy's limits: all there is, by limit.
+    /// Puts the amounts that a source gives for a policy in force, replacing its earlier ones.
     pub(crate) fn set_sourced(&self, policy: &Name, amounts: &[(Name, u64)]) {
-        let mut origins = self.origins();
-        if origins.sourced.get(policy).map_or(&[][..], Vec::as_slice) != amounts {
-            origins.sourced.insert(policy.clone(), amounts.to_vec());
-            self.put_in_force(&origins);
+        let mut inputs = self.inputs();
+        if inputs.sourced.get(policy).map_or(&[][..], Vec::as_slice) != amounts {
+            inputs.sourced.insert(policy.clone(), amounts.to_vec());
+            self.put_in_force(&inputs);
         }
     }
 
     /// A policy as the file or the program has it.
     pub(crate) fn given(&self, policy: &Name) -> Option<Arc<Policy>> {
-        self.origins().given.iter().find(|given| given.name() == policy).cloned()
+        self.inputs().given.iter().find(|given| given.name() == policy).cloned()
     }
 
-    /// What was set for limits, as far as is known here.
+    /// The limits set in the store, as this process last read them.
     pub(crate) fn settings(&self) -> Vec<Setting> {
-        self.origins().settings.clone()
+        self.inputs().settings.clone()
     }
 
     /// When the amount of a limit in force was set in the store, if it was.
     pub(crate) fn set_at(&self, policy: &str, limit: &str) -> Option<Timestamp> {
-        let origins = self.origins();
-        let given = origins.given.iter().find(|given| given.name().as_str() == policy)?;
+        let inputs = self.inputs();
+        let given = inputs.given.iter().find(|given| given.name().as_str() == policy)?;
         let given = given.limits().iter().find(|given| given.name().as_str() == limit)?;
         let of_this =
             |setting: &&Setting| setting.policy.as_str() == policy && setting.limit.as_str() == limit;
-        let setting = origins.settings.iter().find(of_this)?;
+        let setting = inputs.settings.iter().find(of_this)?;
         given.with_setting(setting).is_ok().then_some(setting.set_at)
     }
 
-    fn origins(&self) -> MutexGuard<'_, Origins> {
-        self.origins.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inputs(&self) -> MutexGuard<'_, PolicyInputs> {
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put_in_force(&self, origins: &Origins) {
+    fn put_in_force(&self, inputs: &PolicyInputs) {
         let generation = self.generation.load(Ordering::Acquire) + 1;
         let bind = |policy: &Arc<Policy>| {
-            let policy = origins.in_force(policy);
+            let policy = inputs.in_force(policy);
             let bound = BoundPolicy::new(Arc::clone(&self.state), Arc::clone(&policy), generation);
             (policy.name().to_string(), Arc::new(bound))
         };
-        self.policies.store(Arc::new(origins.given.iter().map(bind).collect()));
+        self.policies.store(Arc::new(inputs.given.iter().map(bind).collect()));
         self.generation.store(generation, Ordering::Release);
-        // Whoever waits for its turn may have it under the new limits.
+        // Queued takes may be granted under the new limits.
         self.state.queues.notify_all();
     }
 
@@ -137,9 +137,9 @@ impl Registry {
     }
 }
 
-impl Origins {
-    /// The policy with what sources say and what was set for its limits, in this order. What a limit cannot have is left
-    /// out, with a warning.
+impl PolicyInputs {
+    /// The policy with the amounts from its source, then those set in the store. An invalid amount is ignored with a
+    /// warning.
     fn in_force(&self, policy: &Arc<Policy>) -> Arc<Policy> {
         let sourced = self.sourced.get(policy.name()).map_or(&[][..], Vec::as_slice);
         let settings: Vec<&Setting> =
@@ -157,7 +157,7 @@ impl Origins {
         match policy.with_limits(limits.collect()) {
             Ok(policy) => Arc::new(policy),
             Err(error) => {
-                tracing::warn!(%error, "limits that are data are left out");
+                tracing::warn!(%error, "limits set in the store or read from a source are ignored");
                 Arc::clone(policy)
             }
         }
@@ -170,7 +170,7 @@ fn changed(policy: &Policy, limit: &Limit, to: Option<Result<Limit, LimitError>>
         None => limit.clone(),
         Some(Ok(changed)) => changed,
         Some(Err(error)) => {
-            tracing::warn!(%error, policy = %policy.name(), limit = %limit.name(), "a limit that is data is left out");
+            tracing::warn!(%error, policy = %policy.name(), limit = %limit.name(), "a limit set in the store or read from a source is ignored");
             limit.clone()
         }
     }

@@ -1,4 +1,4 @@
-//! A secret that all who share a store have in common: made once, by whoever needs it first.
+//! A secret shared by all processes of a store; the first process that needs it makes it.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ const SECRETS_MAX: usize = 8;
 pub type Secret = [u8; 32];
 
 impl Limiter {
-    /// The secrets that all who share the store have in common, at least one: sign with the first, believe any. Where
-    /// there is none yet, `fresh` is kept as the first.
+    /// The secrets shared by all processes of the store, at least one: sign with the first, accept any. If there is none
+    /// yet, `fresh` becomes the first.
     ///
     /// Two processes that make one at the same moment keep both, and agree on the first by when it was set.
     pub async fn shared_secrets(&self, fresh: Secret) -> Result<Vec<Secret>, SetLimitError> {

@@ -1,4 +1,4 @@
-//! Limits as data: changed while they are in use, kept in the store, followed by everyone who shares it.
+//! Limits set at run time: kept in the store, followed by every process that shares it.
 
 use std::future::Future;
 use std::sync::{Arc, Weak};
@@ -12,7 +12,7 @@ use crate::registry::Registry;
 use crate::secret::is_secret;
 use crate::{Limiter, Pending, TakeError};
 
-/// How often the store is asked for limits that were set elsewhere.
+/// How often the store is polled for limits set by other processes.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why a limit was not set.
@@ -26,7 +26,7 @@ pub enum SetLimitError {
     UnknownLimit {
         /// The policy.
         policy: Name,
-        /// The name that was asked for.
+        /// The unknown name.
         limit: String,
         /// The name that may have been meant, or all there are.
         advice: String,
@@ -56,8 +56,8 @@ pub enum SetLimitError {
 }
 
 impl Limiter {
-    /// Sets a limit while it is in use, for everyone who shares the store: `to` is the limit as it should be, or only
-    /// its amount. What is used stays used. Others follow within about a second; the config file no longer counts.
+    /// Sets a limit at run time for every process that shares the store. `to` is the new limit, or only its amount. Usage
+    /// is kept. Other processes follow within about a second; the limit in the config file no longer applies.
     ///
     /// ```
     /// let limiter = tollway::Limiter::builder().policy("adobe", ["200 requests / minute"])?.build();
@@ -83,12 +83,12 @@ impl Limiter {
         self.change(change)
     }
 
-    /// What was set for limits, as far as is known here.
+    /// The limits set in the store, as this process last read them.
     pub fn settings(&self) -> Vec<Setting> {
         self.registry().settings()
     }
 
-    /// Puts in force what was set elsewhere; otherwise that happens within about a second.
+    /// Reads the limits set in the store now, instead of within about a second.
     pub fn follow_settings(&self) -> Pending<(), SetLimitError> {
         let registry = Arc::clone(self.registry());
         self.pending(async move { follow(&registry).await })
@@ -97,7 +97,7 @@ impl Limiter {
     fn change(&self, change: Result<SettingChange, SetLimitError>) -> Pending<(), SetLimitError> {
         let registry = Arc::clone(self.registry());
         self.pending(async move {
-            let changed = kept_by(&registry)?.change(change?);
+            let changed = settings_store(&registry)?.change(change?);
             changed.await?;
             follow(&registry).await
         })
@@ -142,13 +142,13 @@ fn read_amounts(limit: &Limit, to: &str) -> Result<(u64, Option<u64>), SetLimitE
     Ok((wanted.amount(), burst))
 }
 
-fn kept_by(registry: &Registry) -> Result<&dyn Settings, SetLimitError> {
+fn settings_store(registry: &Registry) -> Result<&dyn Settings, SetLimitError> {
     let state = registry.state();
     state.store.settings().filter(|_| !state.fixed_limits).ok_or(SetLimitError::NotKept)
 }
 
 async fn follow(registry: &Registry) -> Result<(), SetLimitError> {
-    let settings = kept_by(registry)?.settings();
+    let settings = settings_store(registry)?.settings();
     let mut settings = settings.await?;
     // The signing secret is kept among the settings, and is none.
     settings.retain(|setting| !is_secret(setting));
@@ -156,23 +156,23 @@ async fn follow(registry: &Registry) -> Result<(), SetLimitError> {
     Ok(())
 }
 
-/// Follows what others set, until the last clone of the limiter is gone. A store that fails is asked again; meanwhile
+/// Follows limits set by other processes until the last clone of the limiter is gone. After a failure it retries; meanwhile
 /// the last good values stay in force.
 pub(crate) fn follow_in_background(registry: &Arc<Registry>) {
     let state = registry.state();
-    if state.in_process() || kept_by(registry).is_err() {
+    if state.in_process() || settings_store(registry).is_err() {
         return;
     }
     let registry = Arc::downgrade(registry);
     state.timers.spawn_own(async move {
-        while look(&registry).await {
+        while poll_once(&registry).await {
             tokio::time::sleep(FOLLOW_INTERVAL).await;
         }
     });
 }
 
-/// Looks once; whether there is still somebody to look for.
-async fn look(registry: &Weak<Registry>) -> bool {
+/// Polls once. False if the limiter is gone.
+async fn poll_once(registry: &Weak<Registry>) -> bool {
     let Some(registry) = registry.upgrade() else { return false };
     if let Err(error) = follow(&registry).await {
         tracing::debug!(%error, "the limits that are set could not be read");

@@ -1,4 +1,4 @@
-//! What all policies of a limiter share.
+//! The state that all policies of a limiter share.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
@@ -19,27 +19,27 @@ use crate::recent_grants::RecentGrants;
 use crate::registry::Registry;
 use crate::timer::Timers;
 
-/// The store, the clock, and everything that policies of one limiter have in common.
+/// The store, the clock, and everything else that the policies of one limiter share.
 pub(crate) struct LimiterState {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// The store once more, if it is memory: then its time is this clock's, and most takes go the fast path.
+    /// The same store if it is in memory. It then uses `clock`, and most takes use the fast path.
     pub(crate) memory: Option<Arc<MemoryStore>>,
     pub(crate) queues: Queues,
     pub(crate) timers: Timers,
     pub(crate) fallback: Fallback,
     pub(crate) breaker: Breaker,
     pub(crate) alarms: Alarms,
-    /// What is counted, if anything is.
+    /// Present if the limiter was built with metrics.
     pub(crate) metrics: Option<Metrics>,
-    /// Permits whose units could not be given back.
+    /// Permits whose units could not be returned.
     pub(crate) permits_lost: AtomicU64,
-    /// Whether limits that are set in the store are ignored.
+    /// Whether to ignore limits set in the store.
     pub(crate) fixed_limits: bool,
-    /// The policies in force, for takes that wait long enough to see them change.
+    /// The policies in force, for queued takes that wait across a reload.
     pub(crate) registry: OnceLock<Weak<Registry>>,
     leases: Mutex<HashMap<Name, Arc<Leases>>>,
-    /// The policies of apis, whose recent grants are kept as evidence for incidents.
+    /// The policies of outbound apis; their recent grants are kept as evidence for incidents.
     api_policies: Mutex<HashSet<Name>>,
     recent_grants: Mutex<HashMap<Name, Arc<RecentGrants>>>,
     pub(crate) incidents: Incidents,
@@ -79,7 +79,7 @@ impl LimiterState {
         })
     }
 
-    /// The leases of a policy that has any. They stay when its limits change.
+    /// The leases of a policy, if it leases. They survive a change of its limits.
     pub(crate) fn leases_of(&self, policy: &Policy) -> Option<Arc<Leases>> {
         if self.in_process() || !policy.leases() {
             return None;
@@ -88,12 +88,12 @@ impl LimiterState {
         Some(Arc::clone(all.entry(policy.name().clone()).or_insert_with(|| Arc::new(Leases::new()))))
     }
 
-    /// Names the policies of apis; in force for policies that are bound from now on.
+    /// Sets the policies of outbound apis; applies to policies bound afterwards.
     pub(crate) fn set_api_policies(&self, names: HashSet<Name>) {
         *self.api_policies.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
-    /// What was granted lately under a policy of an api. It stays when the policy changes.
+    /// The recent grants under the policy of an api. They survive a change of the policy.
     pub(crate) fn recent_grants_of(&self, policy: &Policy) -> Option<Arc<RecentGrants>> {
         let is_api = self.api_policies.lock().unwrap_or_else(PoisonError::into_inner).contains(policy.name());
         is_api.then(|| {
@@ -106,8 +106,8 @@ impl LimiterState {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// Starts the background sweep of leases, once, when the first lease is about to be taken.
-    pub(crate) fn may_lease(&self) {
+    /// Starts the background sweep of leases; called before the first lease is taken.
+    pub(crate) fn start_lease_sweep(&self) {
         self.sweeping.call_once(|| {
             if let Some(state) = self.this.upgrade() {
                 sweep_in_background(&state);
@@ -115,20 +115,20 @@ impl LimiterState {
         });
     }
 
-    /// Raises an alarm if this is throttling that lasts.
+    /// Feeds a throttling error to the alarms.
     pub(crate) fn note_throttling(&self, error: Option<&StoreError>, now: Timestamp) {
         if error.is_some_and(|error| error.fault == Fault::Throttled) {
             self.alarms.throttled(now);
         }
     }
 
-    /// Whether the store's time is the limiter's own.
+    /// Whether the store is in this process and uses the limiter's clock.
     pub(crate) fn in_process(&self) -> bool {
         self.memory.is_some()
     }
 
-    /// Refuses to wait for a store on a thread of an async runtime; to be asked before anything is sent.
-    pub(crate) fn may_block(&self) -> Result<(), TakeError> {
+    /// Fails on a thread of an async runtime, where waiting for a store would block the runtime. Call it before sending.
+    pub(crate) fn check_may_block(&self) -> Result<(), TakeError> {
         let inside = !self.in_process() && tokio::runtime::Handle::try_current().is_ok();
         if inside { Err(TakeError::BlockingInAsync) } else { Ok(()) }
     }

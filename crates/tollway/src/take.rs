@@ -17,7 +17,7 @@ use crate::bound_charges::BoundCharges;
 use crate::bound_policy::{BoundPolicy, BoundRef, next_permit};
 use crate::granted::{Granted, Taken};
 use crate::metrics::count;
-use crate::pending_take::{PendingTake, Sent};
+use crate::pending_take::{Attempt, PendingTake};
 use crate::waiting::wait_for_permit;
 use crate::{Denied, Limiter, Permit, TakeError};
 
@@ -51,12 +51,12 @@ pub struct Take<'l, Mode> {
     cost: Option<Cost>,
     readings: bool,
     /// What most takes leave as it is.
-    more: Option<Box<More>>,
+    extras: Option<Box<Extras>>,
     mode: PhantomData<Mode>,
 }
 
 #[derive(Default)]
-struct More {
+struct Extras {
     /// The charges named after the first.
     charges: Vec<(Charge, Arc<BoundPolicy>)>,
     max_wait: Option<Span>,
@@ -66,10 +66,10 @@ struct More {
 impl<'l, Mode> Take<'l, Mode> {
     #[inline(always)]
     pub(crate) fn new(limiter: &'l Limiter, bound: Result<BoundRef<'l>, Box<TakeError>>) -> Self {
-        Self { limiter, bound, subject: "", cost: None, readings: false, more: None, mode: PhantomData }
+        Self { limiter, bound, subject: "", cost: None, readings: false, extras: None, mode: PhantomData }
     }
 
-    /// For whom the policy named last counts; without it, the policy's one shared subject.
+    /// The subject under the policy named last; without it, the policy's shared subject.
     #[inline(always)]
     pub fn subject(mut self, subject: &'l str) -> Self {
         match self.last_charge() {
@@ -99,7 +99,7 @@ impl<'l, Mode> Take<'l, Mode> {
         self
     }
 
-    /// Also under this policy, all or nothing. `subject` and `cost` speak of it from here on.
+    /// Also charges this policy, all or nothing. Later `subject` and `cost` calls apply to it.
     pub fn and(mut self, policy: &str) -> Self {
         match self.limiter.find(policy) {
             Ok(bound) => self.add(bound),
@@ -110,13 +110,13 @@ impl<'l, Mode> Take<'l, Mode> {
 
     pub(crate) fn add(&mut self, bound: Arc<BoundPolicy>) {
         let charge = Charge::new(Arc::clone(&bound.policy), Subject::SHARED);
-        self.more.get_or_insert_default().charges.push((charge, bound));
+        self.extras.get_or_insert_default().charges.push((charge, bound));
     }
 
-    /// An id of the caller's: the same take repeated with it within ten minutes counts once.
+    /// The caller's id for this take: repeating the take with it within ten minutes counts once.
     pub fn id(mut self, id: &str) -> Self {
         match CallId::new(id) {
-            Ok(id) => self.more.get_or_insert_default().call = Some(id),
+            Ok(id) => self.extras.get_or_insert_default().call = Some(id),
             Err(error) => self.fail(error.into()),
         }
         self
@@ -130,7 +130,7 @@ impl<'l, Mode> Take<'l, Mode> {
 
     #[inline(always)]
     fn last_charge(&mut self) -> Option<&mut Charge> {
-        self.more.as_mut().and_then(|more| more.charges.last_mut()).map(|(charge, _)| charge)
+        self.extras.as_mut().and_then(|extras| extras.charges.last_mut()).map(|(charge, _)| charge)
     }
 
     fn change_last(&mut self, change: impl FnOnce(&mut Charge) -> Result<(), TakeError>) {
@@ -141,7 +141,7 @@ impl<'l, Mode> Take<'l, Mode> {
         }
     }
 
-    /// The first thing that is wrong is what the caller is told.
+    /// The caller gets the first error.
     fn fail(&mut self, error: TakeError) {
         if self.bound.is_ok() {
             self.bound = Err(Box::new(error));
@@ -156,10 +156,10 @@ impl<'l, Mode> Take<'l, Mode> {
         };
         let mut charges = BoundCharges::one(bound, Subject::new(self.subject)?, self.cost);
         let mut terms = Terms { readings: self.readings, max_wait: Span::MAX, ..Terms::now(next_permit()) };
-        if let Some(more) = self.more {
-            more.charges.into_iter().for_each(|(charge, bound)| charges.push(charge, bound));
-            terms.call = more.call;
-            terms.max_wait = more.max_wait.unwrap_or(Span::MAX);
+        if let Some(extras) = self.extras {
+            extras.charges.into_iter().for_each(|(charge, bound)| charges.push(charge, bound));
+            terms.call = extras.call;
+            terms.max_wait = extras.max_wait.unwrap_or(Span::MAX);
         }
         Ok(PendingTake { charges, terms })
     }
@@ -168,7 +168,7 @@ impl<'l, Mode> Take<'l, Mode> {
 impl Take<'_, Waits> {
     /// The longest wait; the policy's own cap still holds.
     pub fn max_wait(mut self, wait: Duration) -> Self {
-        self.more.get_or_insert_default().max_wait = Some(wait.into());
+        self.extras.get_or_insert_default().max_wait = Some(wait.into());
         self
     }
 
@@ -194,33 +194,33 @@ impl<'l> Take<'l, Tries> {
     /// Decides on this thread. With a store in process this neither blocks nor allocates.
     #[inline(always)]
     pub fn now(self) -> Result<Taken<'l>, TakeError> {
-        let Self { limiter, bound, subject, cost, readings, more, mode } = self;
-        if let (Ok(BoundRef::Lent(lent)), None, false, None) = (&bound, &cost, readings, &more) {
-            let lent = *lent;
-            // They own nothing then, which the compiler does not see: it would keep them in memory to drop them.
-            std::mem::forget((bound, cost, more));
-            return Self::lent_now(limiter, lent, subject);
+        let Self { limiter, bound, subject, cost, readings, extras, mode } = self;
+        if let (Ok(BoundRef::Borrowed(borrowed)), None, false, None) = (&bound, &cost, readings, &extras) {
+            let borrowed = *borrowed;
+            // They own nothing here; forgetting them spares the drop code that the compiler cannot rule out.
+            std::mem::forget((bound, cost, extras));
+            return Self::now_borrowed(limiter, borrowed, subject);
         }
-        Self { limiter, bound, subject, cost, readings, more, mode }.own_now()
+        Self { limiter, bound, subject, cost, readings, extras, mode }.now_owned()
     }
 
-    fn own_now(self) -> Result<Taken<'l>, TakeError> {
+    fn now_owned(self) -> Result<Taken<'l>, TakeError> {
         match self.decide_fast() {
             Ok(taken) => Ok(taken),
             Err(take) => take.into_pending()?.decide_now(),
         }
     }
 
-    /// The same for a take that a handle has lent everything to, which is nearly every take that has to be quick.
+    /// For a take that borrows everything from a handle, the common case on the fast path.
     #[inline(always)]
-    fn lent_now(
+    fn now_borrowed(
         limiter: &'l Limiter,
         bound: &'l Arc<BoundPolicy>,
         subject: &'l str,
     ) -> Result<Taken<'l>, TakeError> {
         match bound.decide_fast(subject, None) {
             Some(FastDecision::Granted { now, good_until }) => {
-                Ok(Taken::Granted(Granted::lent(bound, subject, now, good_until)))
+                Ok(Taken::Granted(Granted::borrowed(bound, subject, now, good_until)))
             }
             Some(denied) => Ok(Taken::Denied(Denied::fast(Arc::clone(bound), denied))),
             None => Self::slow_now(limiter, bound, subject),
@@ -233,12 +233,12 @@ impl<'l> Take<'l, Tries> {
         bound: &'l Arc<BoundPolicy>,
         subject: &'l str,
     ) -> Result<Taken<'l>, TakeError> {
-        Self::new(limiter, Ok(BoundRef::Lent(bound))).subject(subject).into_pending()?.decide_now()
+        Self::new(limiter, Ok(BoundRef::Borrowed(bound))).subject(subject).into_pending()?.decide_now()
     }
 
     /// The fast path, where it applies; otherwise nothing has happened.
     fn decide_fast(self) -> Result<Taken<'l>, Self> {
-        let (Ok(bound), None) = (&self.bound, &self.more) else { return Err(self) };
+        let (Ok(bound), None) = (&self.bound, &self.extras) else { return Err(self) };
         if self.readings {
             return self.decide_and_read();
         }
@@ -278,7 +278,7 @@ impl<'l> Take<'l, Tries> {
 impl PendingTake {
     /// The slow path: through the store's one method.
     fn decide_now(self) -> Result<Taken<'static>, TakeError> {
-        self.state().may_block()?;
+        self.state().check_may_block()?;
         let taken = self.block_on_store();
         count(&taken);
         taken
@@ -287,7 +287,7 @@ impl PendingTake {
     fn block_on_store(mut self) -> Result<Taken<'static>, TakeError> {
         if self.may_lease() {
             let state = Arc::clone(self.state());
-            return state.timers.block_on(self.ask(Span::ZERO))?;
+            return state.timers.block_on(self.send_and_wait(Span::ZERO))?;
         }
         let (sent, answer) = self.send(Span::ZERO);
         let result = match answer {
@@ -318,7 +318,7 @@ enum Step<'l> {
     Decided(Taken<'l>),
     Start(Box<PendingTake>),
     Leased(Pin<Box<dyn Future<Output = Result<Taken<'static>, TakeError>> + Send>>),
-    Sent(Box<PendingTake>, Sent, Box<InFlight>),
+    Sent(Box<PendingTake>, Attempt, Box<InFlight>),
     Failed(TakeError),
     Over,
 }
@@ -331,7 +331,7 @@ impl<'l> Future for Trying<'l> {
             Step::Decided(taken) => return Poll::Ready(Ok(taken)),
             Step::Start(mut take) if take.may_lease() => {
                 self.0 = Step::Leased(Box::pin(async move {
-                    let taken = take.ask(Span::ZERO).await;
+                    let taken = take.send_and_wait(Span::ZERO).await;
                     count(&taken);
                     taken
                 }));
@@ -367,7 +367,7 @@ impl<'l> Future for Trying<'l> {
     }
 }
 
-fn concluded(take: PendingTake, sent: Sent, result: StoreResult) -> Result<Taken<'static>, TakeError> {
+fn concluded(take: PendingTake, sent: Attempt, result: StoreResult) -> Result<Taken<'static>, TakeError> {
     let taken = take.conclude(sent, result);
     count(&taken);
     taken

@@ -10,7 +10,7 @@ use tollway_core::{Clock, Timestamp};
 
 use crate::TakeError;
 
-/// Timers: those of the caller's tokio runtime, or of a small one of our own that starts when it is first needed.
+/// Timers of the caller's tokio runtime, or of a small runtime that starts when it is first needed.
 #[derive(Default)]
 pub(crate) struct Timers {
     own: OnceLock<Result<Runtime, String>>,
@@ -56,7 +56,7 @@ impl Timers {
         Some(task.abort_handle())
     }
 
-    /// The same, on threads of our own: it goes on when the caller's runtime has ended.
+    /// The same, on the limiter's own threads: it outlives the caller's runtime.
     pub(crate) fn spawn_own(
         &self,
         future: impl Future<Output = ()> + Send + 'static,

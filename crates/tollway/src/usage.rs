@@ -1,4 +1,4 @@
-//! Looking at meters, and making them new.
+//! Reading and resetting a policy's usage.
 
 use std::sync::Arc;
 
@@ -30,11 +30,11 @@ pub struct LimitUsage {
     pub used: u64,
     /// What is left.
     pub remaining: u64,
-    /// When it is whole again, in the store's time.
+    /// When it resets, in the store's time.
     pub resets_at: Timestamp,
     /// How long until then, from `as_of` on.
     pub resets_in: Span,
-    /// What the reading is as of: now, or the place up to which others have booked.
+    /// The time of the reading: now, or the end of the bookings ahead.
     pub as_of: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! Waiting for a permit: a place in the store's queue where it has one, else a turn in the queue of this process.
+//! Waiting for a permit: in the store's queue where the store can book ahead, else in the queue of this process.
 
 use tollway_core::{Span, Timestamp};
 use tracing::Instrument;
@@ -7,11 +7,11 @@ use crate::metrics::count_waited;
 use crate::pending_take::PendingTake;
 use crate::{Permit, TakeError, Taken};
 
-/// How long at most until a waiter asks again for something that another process may give back unannounced.
-const ASK_AGAIN: Span = Span::from_millis(200);
+/// The longest pause between retries while another process may return slots without notice.
+const RETRY_MAX: Span = Span::from_millis(200);
 
-/// A permit, when its time has come. Dropping the future gives back what it may have taken, unless it has an id: then the
-/// place is the id's.
+/// Waits until the permit is due. Dropping the future returns what it took, unless the take has an id: a repeated take
+/// with that id gets the booking.
 pub(crate) async fn wait_for_permit(take: PendingTake) -> Result<Permit, TakeError> {
     let span = tracing::debug_span!("take", policy = %take.charges.first().0.policy.name());
     let permit =
@@ -21,17 +21,17 @@ pub(crate) async fn wait_for_permit(take: PendingTake) -> Result<Permit, TakeErr
     permit
 }
 
-/// One round trip: granted for an exact time, and asleep until then.
+/// One round trip: the store grants for an exact time, and the caller sleeps until then.
 async fn wait_in_queue(mut take: PendingTake) -> Result<Permit, TakeError> {
     let wait = take.longest_wait();
-    match take.ask(wait).await? {
-        // A layout that has no places to book says when to come back instead.
+    match take.send_and_wait(wait).await? {
+        // A layout that cannot book ahead says when to retry instead.
         Taken::Denied(denied) if denied.decision().wait() <= wait && wait > Span::ZERO => {
             wait_for_turn(take).await
         }
         Taken::Denied(denied) => Err(denied.into()),
         Taken::Granted(granted) => {
-            // The permit is ours but not yet due: dropping the future now gives it back unused.
+            // Granted but not yet due: dropping the future now returns it unused.
             let pending = granted.permit().into_pending();
             pending.due().await?;
             pending.into_permit()
@@ -39,34 +39,34 @@ async fn wait_in_queue(mut take: PendingTake) -> Result<Permit, TakeError> {
     }
 }
 
-/// In order of arrival, the first asks until it is granted or its time is up; the others wait for their turn.
+/// In order of arrival: the first take retries until it is granted or its deadline passes; the others wait for their turn.
 async fn wait_for_turn(mut take: PendingTake) -> Result<Permit, TakeError> {
     let state = take.state().clone();
     let deadline = state.clock.now().plus(take.longest_wait());
-    let Some(standing) = state.queues.join(&take.charges) else {
-        return match take.ask(Span::ZERO).await? {
+    let Some(entry) = state.queues.join(&take.charges) else {
+        return match take.send_and_wait(Span::ZERO).await? {
             Taken::Granted(granted) => Ok(granted.permit()),
             Taken::Denied(denied) => Err(denied.into()),
         };
     };
     let turn = tokio::select! {
         biased;
-        turn = standing.queue.turn.lock() => Some(turn),
+        turn = entry.queue.turn.lock() => Some(turn),
         slept = state.timers.sleep_until(&*state.clock, deadline) => { slept?; None }
     };
     if turn.is_none()
-        && let Some(denied) = standing.queue.last_denial()
+        && let Some(denied) = entry.queue.last_denial()
     {
-        // Time is up while another take still waits in front, and nothing behind it is served.
+        // The deadline passed while an earlier take is still waiting, so this one cannot be served either.
         return Err(denied.repeated_at(state.clock.now()).into());
     }
     loop {
         take.follow_reload();
-        let denied = match take.ask(Span::ZERO).await? {
+        let denied = match take.send_and_wait(Span::ZERO).await? {
             Taken::Granted(granted) => return Ok(granted.permit()),
             Taken::Denied(denied) => denied,
         };
-        standing.queue.note_denial(&denied);
+        entry.queue.note_denial(&denied);
         let now = state.clock.now();
         let retry_at = now.plus(denied.decision().wait());
         if turn.is_none() || now >= deadline {
@@ -75,15 +75,15 @@ async fn wait_for_turn(mut take: PendingTake) -> Result<Permit, TakeError> {
         let wake_at = wake_at(&take, now, retry_at, deadline);
         tokio::select! {
             biased;
-            () = standing.queue.freed.notified() => {}
+            () = entry.queue.freed.notified() => {}
             slept = state.timers.sleep_until(&*state.clock, wake_at) => slept?,
         }
     }
 }
 
-/// When to ask again: at the time the store named, but soon where slots may come back from another process.
+/// When to retry: at the time the store named, but soon where another process may return slots.
 fn wake_at(take: &PendingTake, now: Timestamp, retry_at: Timestamp, deadline: Timestamp) -> Timestamp {
     let slots = take.charges.holds_slots();
-    let soon = if slots && !take.state().in_process() { now.plus(ASK_AGAIN) } else { retry_at };
+    let soon = if slots && !take.state().in_process() { now.plus(RETRY_MAX) } else { retry_at };
     retry_at.min(soon).min(deadline).max(now.plus(Span::from_micros(100)))
 }

@@ -50,7 +50,7 @@ fn metrics_keep_their_names_and_labels() {
     golden("metrics.txt", &text);
 }
 
-/// Every series that a limiter tells after a grant and a denial, with its value. Help is for people and left out.
+/// Every series that a limiter exports after a grant and a denial, with its value. Help texts are left out.
 #[tokio::test]
 async fn series_keep_their_bytes() {
     let clock = Arc::new(ManualClock::at(START));

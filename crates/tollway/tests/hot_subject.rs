@@ -103,7 +103,7 @@ fn every_take_is_granted_and_costs_at_most_one_write() {
 }
 
 #[test]
-fn not_one_is_granted_beyond_the_limit() {
+fn grants_never_exceed_the_limit() {
     let (granted, writes) = run("plain", 1_000);
     assert_eq!(granted, 1_000);
     assert!(writes <= granted, "{writes} writes for {granted} takes");

@@ -20,7 +20,7 @@ const WINDOW_MICROS: u64 = 2_000_000;
 const LIMIT: u64 = 60;
 const PROCESSES: usize = 8;
 
-/// A round in which the network does nothing to anybody.
+/// A round without network faults.
 const FAIR: u32 = 1;
 
 /// Long enough for two whole windows after everybody has returned to the store.
@@ -59,7 +59,7 @@ fn worker() {
     }
 }
 
-/// A worker, and who reads what it says.
+/// A worker process and the reader of its output.
 struct Worker {
     child: Child,
     windows: JoinHandle<Vec<u64>>,
@@ -74,7 +74,7 @@ impl Worker {
         let windows = std::thread::spawn(move || {
             let granted = |line: String| line.rsplit_once("granted ")?.1.parse::<u64>().ok();
             let ends = output.lines().map_while(Result::ok).filter_map(granted);
-            // A lease counts its window's end from before it was asked for: a little early, never late.
+            // A lease counts its window's end from before the request: a little early, never late.
             ends.map(|end| end.div_ceil(WINDOW_MICROS)).collect()
         });
         Self { child, windows }

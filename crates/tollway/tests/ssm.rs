@@ -86,7 +86,7 @@ fn heard() -> &'static Heard {
 /// A3, A4: no parameter is the file's 200; one that is put is followed; one that is no number, and SSM away, leave the
 /// last good value; each with a warning.
 #[test]
-fn a_parameter_is_followed_and_its_last_good_value_kept() {
+fn a_parameter_is_polled_and_its_last_valid_value_kept() {
     let heard = heard();
     let (server, folder) = (Ministack::start(), tempfile::tempdir().unwrap());
     let name = "/pdf-processing/adobe-api-rpm";
@@ -102,11 +102,11 @@ fn a_parameter_is_followed_and_its_last_good_value_kept() {
     put(&server, name, "two hundred");
     wait_for(&limiter, |status| status.problem.as_deref().is_some_and(|said| said.contains("two hundred")));
     assert_eq!(amount(&limiter), 250);
-    assert!(heard.said(&[&source, "two hundred", "what was last read stays in force"]));
+    assert!(heard.said(&[&source, "two hundred", "the last amounts read stay in force"]));
     server.kill();
     wait_for(&limiter, |status| status.problem.as_deref().is_some_and(|said| said.contains("could not be")));
     assert_eq!(amount(&limiter), 250);
-    assert!(heard.said(&[&source, "could not be", "what was last read stays in force"]));
+    assert!(heard.said(&[&source, "could not be", "the last amounts read stay in force"]));
     server.restart_empty();
     put(&server, name, "100");
     wait_for(&limiter, |status| status.problem.is_none());
@@ -115,7 +115,7 @@ fn a_parameter_is_followed_and_its_last_good_value_kept() {
 
 /// The store's value beats SSM's.
 #[test]
-fn what_is_set_in_the_store_beats_the_parameter() {
+fn a_limit_set_in_the_store_overrides_the_parameter() {
     let (server, folder) = (Ministack::shared(), tempfile::tempdir().unwrap());
     put(server, "/beaten", "250");
     let limiter = configured(server, &folder, &ADOBE.replace("/pdf-processing/adobe-api-rpm", "/beaten"));

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use tollway_core::{AccountKey, Span, Timestamp};
 
-/// The table of the layout `minute` where nobody names one.
+/// The default table of the layout `minute`.
 pub const RATE_TABLE_MINUTE: &str = "adobe-api-rate-limit";
 
-/// The table of the layout `api-minute` where nobody names one.
+/// The default table of the layout `api-minute`.
 pub const RATE_TABLE_API_MINUTE: &str = "AdobeRateLimiter";
 
 /// The environment variable that names the table where a URL does not.
@@ -23,7 +23,7 @@ pub(super) const MINUTE: Span = Span::from_secs(60);
 /// How a table counts minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// One budget; the key is the minute, as people write it.
+    /// One budget; the key is the minute in text form.
     Minute,
     /// One budget for each `api_type`; the key is that and the minute, as a number.
     ApiMinute,
@@ -67,11 +67,11 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// The counter of a line at this time.
-    pub(super) fn at(layout: Layout, line: &AccountKey, now: Timestamp) -> Self {
+    /// The counter of an account at this time.
+    pub(super) fn at(layout: Layout, account: &AccountKey, now: Timestamp) -> Self {
         let api_type = match layout {
             Layout::Minute => String::new(),
-            Layout::ApiMinute => line.subject.as_str().to_owned(),
+            Layout::ApiMinute => account.subject.as_str().to_owned(),
         };
         Self { layout, api_type, minute: now.as_micros() / MINUTE.as_micros() }
     }
@@ -100,7 +100,7 @@ impl Counter {
     }
 }
 
-/// The minute at this time, as people write it: `2025-02-19-10-30`.
+/// The minute at this time in text form: `2025-02-19-10-30`.
 pub(super) fn minute_key(at: Timestamp) -> String {
     at.to_string()
         .chars()
@@ -115,9 +115,10 @@ mod tests {
     use tollway_core::{Name, Subject};
 
     fn counter(layout: Layout) -> Counter {
-        let line = AccountKey { policy: Name::new("p").unwrap(), subject: Subject::new("autotag").unwrap() };
+        let account =
+            AccountKey { policy: Name::new("p").unwrap(), subject: Subject::new("autotag").unwrap() };
         // 2025-02-19T10:30:59.999Z
-        Counter::at(layout, &line, Timestamp::from_millis(1_739_961_059_999))
+        Counter::at(layout, &account, Timestamp::from_millis(1_739_961_059_999))
     }
 
     /// A4: `minute_key` is `YYYY-MM-DD-HH-MM`, `ttl` two minutes past the minute's end.

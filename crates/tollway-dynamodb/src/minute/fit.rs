@@ -38,7 +38,7 @@ fn check_limit(limit: &Limit) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether an operation can be done in such a table. Asked before it is combined with others, so that it cannot fail
+/// Whether an operation is possible in such a table. Checked before it is combined with others, so that it cannot fail
 /// theirs.
 pub(super) fn check(layout: Layout, operation: &Operation) -> Result<(), StoreError> {
     let [charge] = &*operation.charges else {

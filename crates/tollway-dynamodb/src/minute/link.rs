@@ -14,11 +14,11 @@ use tollway_core::{Clock, Fault, Outcomes, Retry, StoreError, Timestamp};
 use tollway_remote::{Call, Link};
 
 use super::Layout;
+use super::count_cache::{CountCache, RECENT};
 use super::counter::Counter;
-use super::known::{Known, RECENT};
+use super::minute_item::MinuteItem;
 use super::plan::{Needs, Plan};
 use super::proof::{ATTEMPTS_MAX, Mark, Number, Slot, choose, seconds};
-use super::seen::Seen;
 use super::write::{Items, Update, Written};
 use crate::counters::Effort;
 use crate::unresolved_calls::UnresolvedCalls;
@@ -31,12 +31,12 @@ const RACES_MAX: usize = 32;
 pub(super) struct MinuteLink {
     pub(super) layout: Layout,
     pub(super) items: Items,
-    /// Who this is, among all who share the table.
+    /// The id of this process among all that share the table.
     pub(super) writer: String,
     pub(super) clock: Arc<dyn Clock>,
     /// Nothing if the clock is a test's.
     pub(super) check: Option<ClockCheck>,
-    pub(super) known: Known,
+    pub(super) known: CountCache,
     /// The latest time that anything was decided at, in microseconds: minutes do not come back.
     pub(super) latest: AtomicU64,
     /// Calls whose last write may have been applied.
@@ -66,7 +66,7 @@ struct Attempt {
 /// What an item showed during this call.
 struct Look {
     counter: Counter,
-    seen: Seen,
+    seen: MinuteItem,
 }
 
 impl MinuteLink {
@@ -74,7 +74,7 @@ impl MinuteLink {
         let mut attempts = self.resume(call)?;
         let result = self.decide_and_write(call, &mut attempts).await;
         let Err(mut error) = result else { return result };
-        // What would fail again is not sent again, and nobody asks for it.
+        // An error that would repeat is not retried.
         if !attempts.unclear.is_empty() && error.retry != Retry::Useless {
             self.unresolved.keep(call, attempts);
             // Whatever stopped it now, an earlier write may have been applied.
@@ -96,7 +96,7 @@ impl MinuteLink {
         call: &Call,
         attempts: &mut CallAttempts,
     ) -> Result<Outcomes, StoreError> {
-        let writer = format!("{}/{}", self.writer, call.tag.line().policy);
+        let writer = format!("{}/{}", self.writer, call.tag.account().policy);
         let mut effort = Effort::new(&self.items.counters);
         let mut look = None;
         if !attempts.unclear.is_empty() {
@@ -104,7 +104,7 @@ impl MinuteLink {
         }
         for _ in 0..RACES_MAX {
             let now = self.now();
-            let counter = Counter::at(self.layout, call.tag.line(), now);
+            let counter = Counter::at(self.layout, call.tag.account(), now);
             self.check_clock(&counter).await?;
             if let Some(outcomes) = self.prove(call, attempts, &counter, &writer, &mut look).await? {
                 return Ok(outcomes);
@@ -204,7 +204,7 @@ impl MinuteLink {
     }
 
     /// The count to decide on, and how old it is: what this call has seen, what was last seen, or nothing yet.
-    fn count(&self, counter: &Counter, seen: Option<&Seen>, now: Timestamp) -> (u64, Age) {
+    fn count(&self, counter: &Counter, seen: Option<&MinuteItem>, now: Timestamp) -> (u64, Age) {
         match (seen, self.known.of(counter)) {
             (Some(seen), _) => (seen.count, Age::Fresh),
             (None, Some((count, at))) if now.since(at) <= RECENT => (count, Age::Recent),
@@ -252,7 +252,7 @@ impl Age {
 
 impl CallAttempts {
     /// Where the next mark goes: where an unclear one may be, if that is free, so that only one of both is applied.
-    fn slot_in(&self, counter: &Counter, seen: Option<&Seen>, writer: &str, now: Timestamp) -> Slot {
+    fn slot_in(&self, counter: &Counter, seen: Option<&MinuteItem>, writer: &str, now: Timestamp) -> Slot {
         let unknown = HashMap::new();
         let marks = seen.map_or(&unknown, |seen| &seen.marks);
         let earlier = self.unclear.iter().find(|attempt| attempt.counter == *counter);

@@ -1,21 +1,21 @@
-//! The log lines of the system whose tables these are, word for word, so that dashboards go on finding them.
+//! The log lines of the system that owns these tables, word for word, because dashboards search for them.
 
 use tollway_core::{Action, Operation, Outcome, Reading, Span, TakeOutcome};
 
 use super::counter::minute_key;
 
-/// What a take is called in the log, and whether its caller waits.
+/// What the log needs of a take.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
-    /// The take's subject; without one, its policy. Without signs that could end the line or colour it.
+pub(super) struct TakeLog {
+    /// The take's subject; without one, its policy. Without characters that could end or colour the log line.
     api_type: String,
     amount: u64,
     waits: bool,
-    /// Whether the caller asked for readings itself.
+    /// Whether the caller requested readings itself.
     readings: bool,
 }
 
-impl Asked {
+impl TakeLog {
     /// None unless the operation is a take.
     pub(super) fn of(operation: &Operation) -> Option<Self> {
         let (Action::Take(terms), Some(charge)) = (&operation.action, operation.charges.first()) else {
@@ -60,7 +60,7 @@ impl Asked {
     }
 }
 
-/// The text as it is, but for what a caller could forge lines with (T23).
+/// Escapes characters that could forge a log line.
 fn one_line(text: &str) -> String {
     let breaks = |sign: char| sign.is_control() || matches!(sign, '\u{2028}' | '\u{2029}');
     let escaped =
@@ -72,9 +72,9 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// T23: a subject cannot make a line of its own, nor colour one; what people write stays as they wrote it.
+    /// T23: a subject cannot start a log line, nor colour one; printable text stays as it is.
     #[test]
-    fn a_subject_stays_in_its_line() {
+    fn a_subject_cannot_break_the_log_line() {
         assert_eq!(one_line("autotag O'Brien \"é\" \\"), "autotag O'Brien \"é\" \\");
         assert_eq!(one_line("a\r\nRate limit reached"), r"a\r\nRate limit reached");
         assert_eq!(one_line("\u{1b}[31mred\u{9b}m\u{7f}\u{2028}"), r"\u{1b}[31mred\u{9b}m\u{7f}\u{2028}");

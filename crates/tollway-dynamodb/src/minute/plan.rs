@@ -69,9 +69,9 @@ impl Plan {
         let identity = charge.policy.limits().first().map_or(0, |limit| limit.identity());
         let window = State::Window(Window { end, count: self.after });
         let meters = [Meter { identity, state: window }].into_iter().collect();
-        let mut lines = [Account { expires: end, meters, ..Account::default() }];
-        let outcome = apply(operation, &mut lines, now).outcome;
-        let before = std::mem::replace(&mut self.after, count_of(&lines));
+        let mut accounts = [Account { expires: end, meters, ..Account::default() }];
+        let outcome = apply(operation, &mut accounts, now).outcome;
+        let before = std::mem::replace(&mut self.after, count_of(&accounts));
         self.narrow(operation, before, &outcome);
         self.outcomes.push(outcome);
     }
@@ -114,8 +114,8 @@ fn capacity_and_amount(operation: &Operation) -> Option<(u64, u64)> {
     Some((limit.amount(), amount))
 }
 
-fn count_of(lines: &[Account]) -> u64 {
-    match lines.first().and_then(|line| line.meters.first()).map(|meter| &meter.state) {
+fn count_of(accounts: &[Account]) -> u64 {
+    match accounts.first().and_then(|account| account.meters.first()).map(|meter| &meter.state) {
         Some(State::Window(window)) => window.count,
         Some(State::Sliding(_) | State::Bucket(_) | State::Slots(_)) | None => 0,
     }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_back_holds_for_one_count_only() {
+    fn refunds_hold_for_one_count_only() {
         let mut operations = takes(&[1]);
         let booking =
             tollway_core::Booking { permit: PermitId(1), granted_at: NOW, at: NOW, good_until: END };

@@ -1,9 +1,9 @@
-//! Proofs that a write was applied: each writer leaves a mark in an item, beside the count, in the same write.
+//! Proofs that a write was applied: each writer leaves a mark in an item, in the same write as the count.
 //!
 //! A mark has a slot, one of a fixed number, so that items stay small. It names the writer and the number of its write, and
-//! a slot is only written on condition that its mark is the writer's own of an earlier write, or too old to be asked for:
-//! so the same call, sent twice, is applied once. Where all slots are taken by others who may still ask, the oldest is
-//! pushed out and the item says when, so that who is missing its mark knows that it proves nothing.
+//! a slot is only written on condition that its mark is the writer's own of an earlier write, or expired: so a resent call is
+//! applied once. If all slots hold live marks of other writers, the oldest is evicted, and the item records when, so that a
+//! writer without its mark knows that this proves nothing.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ use tollway_remote::ANSWER_KEPT;
 /// How many marks an item has at the most. Each is some 60 bytes, and a write costs by the kilobyte.
 pub(super) const SLOTS: usize = 64;
 
-/// When a mark was last pushed out that somebody may still have asked for, in seconds since 1970.
+/// When a live mark was last evicted, in seconds since 1970.
 pub(super) const PUSHED_OUT: &str = "pushed_out";
 
-/// How many attempts of one call can be told apart.
+/// How many attempts of one call have distinct numbers.
 pub(super) const ATTEMPTS_MAX: u64 = 256;
 
 /// The name of a slot's attribute.
@@ -54,7 +54,7 @@ impl Number {
 /// What a writer leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// Who: a process, and the policy it counts for.
+    /// The writer: a process, and the policy it counts for.
     pub(super) writer: String,
     /// Which of its writes.
     pub(super) number: Number,
@@ -76,7 +76,7 @@ impl Mark {
         )
     }
 
-    /// Nothing if it is no mark of ours: then anybody may write over it.
+    /// None if it is not a valid mark: then any writer may overwrite it.
     pub(super) fn of_attribute(attribute: &AttributeValue) -> Option<Self> {
         let fields = attribute.as_m().ok()?;
         let number = |name: &str| fields.get(name)?.as_n().ok()?.parse::<u64>().ok();
@@ -85,7 +85,7 @@ impl Mark {
     }
 }
 
-/// Marks from before this time, in seconds since 1970, are not asked for any more.
+/// Marks from before this time, in seconds since 1970, have expired.
 pub(super) fn stale_before(now: Timestamp) -> u64 {
     seconds(now).saturating_sub(ANSWER_KEPT.as_secs())
 }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_tells_the_call_and_the_attempt() {
+    fn a_number_encodes_the_call_and_the_attempt() {
         assert_eq!(Number::new(9, 3).attempt_of(9), Some(3));
         assert_eq!(Number::new(9, 3).attempt_of(8), None);
         assert_eq!(Number::new(9, 3).attempt_of(10), None);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_is_pushed_out_of_a_full_item() {
+    fn a_full_item_evicts_the_oldest_mark() {
         let full: HashMap<usize, Mark> =
             (0..SLOTS).map(|slot| (slot, mark("b", 999 - slot as u64 % 7))).collect();
         let slot = choose(&full, "a", NOW);

@@ -1,4 +1,4 @@
-//! The store: what fits is driven by [`Remote`], and what came of it is told in the log.
+//! The store: drives supported operations through [`Remote`] and logs their outcomes.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tollway_core::{
 use tollway_remote::{Options, Remote};
 
 use super::Layout;
+use super::count_cache::CountCache;
 use super::fit::{check, wrong};
-use super::known::Known;
 use super::link::MinuteLink;
-use super::log::Asked;
+use super::log::TakeLog;
 use super::write::Items;
 use crate::counters::Counters;
 use crate::options::DynamoOptions;
@@ -67,7 +67,7 @@ impl MinuteStore {
             writer: format!("{:016x}", RandomState::new().hash_one(std::process::id())),
             clock,
             check,
-            known: Known::default(),
+            known: CountCache::default(),
             latest: AtomicU64::new(0),
             unresolved: Default::default(),
         };
@@ -81,7 +81,7 @@ impl MinuteStore {
         &self.counters
     }
 
-    fn send(&self, operation: &Operation) -> Result<(Option<Asked>, Answer), StoreError> {
+    fn send(&self, operation: &Operation) -> Result<(Option<TakeLog>, Answer), StoreError> {
         if let Err(error) = check(self.layout, operation) {
             return Ok((None, refuse(&self.remote, error)?));
         }
@@ -91,7 +91,7 @@ impl MinuteStore {
             sent.charges.iter_mut().for_each(|charge| charge.subject = Subject::SHARED);
         }
         decide_now(&mut sent.action);
-        Ok((Asked::of(operation), self.remote.apply_owned([sent].into_iter())))
+        Ok((TakeLog::of(operation), self.remote.apply_owned([sent].into_iter())))
     }
 }
 
@@ -106,8 +106,8 @@ impl Store for MinuteStore {
     }
 }
 
-/// All are seen through: what one caller asked together was sent all the same.
-async fn answers(sent: Vec<Result<(Option<Asked>, Answer), StoreError>>) -> StoreResult {
+/// Awaits all of them: every operation of the batch was sent.
+async fn answers(sent: Vec<Result<(Option<TakeLog>, Answer), StoreError>>) -> StoreResult {
     let mut outcomes = Outcomes::with_capacity(sent.len());
     let mut failed = None;
     for sent in sent {
@@ -119,7 +119,7 @@ async fn answers(sent: Vec<Result<(Option<Asked>, Answer), StoreError>>) -> Stor
     failed.map_or(Ok(outcomes), Err)
 }
 
-async fn answer(sent: Result<(Option<Asked>, Answer), StoreError>) -> Result<Option<Outcome>, StoreError> {
+async fn answer(sent: Result<(Option<TakeLog>, Answer), StoreError>) -> Result<Option<Outcome>, StoreError> {
     let (asked, answer) = sent?;
     let mut outcome = answer.await?.into_iter().next();
     if let (Some(asked), Some(outcome)) = (asked, &mut outcome) {

@@ -11,9 +11,9 @@ use tollway_aws::{ClockCheck, Connect, check_region, connect};
 use tollway_core::{Fault, StoreError, Timestamp};
 
 use super::counter::Counter;
+use super::minute_item::{COUNT, MinuteItem, count_of};
 use super::plan::Plan;
 use super::proof::{Mark, PUSHED_OUT, Slot, attribute, seconds, stale_before};
-use super::seen::{COUNT, Seen, count_of};
 use crate::counters::{Counters, count};
 use crate::error::{Kind, meaning, no_region};
 
@@ -43,7 +43,7 @@ pub(super) enum Written {
     /// It was applied, and this is the count now.
     Yes(u64),
     /// It was not: the item is not as it should be, but this.
-    No(Seen),
+    No(MinuteItem),
 }
 
 impl Items {
@@ -58,14 +58,14 @@ impl Items {
     }
 
     /// The item as it is now.
-    pub(super) async fn read(&self, counter: &Counter) -> Result<Seen, StoreError> {
+    pub(super) async fn read(&self, counter: &Counter) -> Result<MinuteItem, StoreError> {
         let request = self.client().await?.get_item().table_name(&self.table).consistent_read(true);
         let begun = Instant::now();
         count(&self.counters.reads);
         let reply = request.set_key(Some(counter.key())).send().await;
         self.counters.read_latency.note(begun.elapsed());
         let item = reply.map_err(|error| self.note_throttle(meaning(&error, Kind::Read)))?.item;
-        item.map_or_else(|| Ok(Seen::default()), |item| Seen::of(&item))
+        item.map_or_else(|| Ok(MinuteItem::default()), |item| MinuteItem::of(&item))
     }
 
     /// Changes the count as planned, if the plan holds for it.
@@ -80,7 +80,10 @@ impl Items {
             Err(error) => match error.as_service_error() {
                 Some(UpdateItemError::ConditionalCheckFailedException(lost)) => {
                     count(&self.counters.conditional_failures);
-                    lost.item.as_ref().map_or_else(|| Ok(Seen::default()), Seen::of).map(Written::No)
+                    lost.item
+                        .as_ref()
+                        .map_or_else(|| Ok(MinuteItem::default()), MinuteItem::of)
+                        .map(Written::No)
                 }
                 _ => Err(self.note_throttle(meaning(&error, Kind::Write))),
             },
@@ -97,7 +100,7 @@ impl Items {
 
 type Request = aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 
-/// What others who count in the same item do, for more than one at a time, and with a mark.
+/// The increment that other programs use on the same item, for several units at a time, and with a mark.
 fn request(client: &Client, table: &str, update: &Update<'_>) -> Request {
     let number = |number: &dyn ToString| AttributeValue::N(number.to_string());
     let Update { counter, plan, mark, slot, .. } = update;
@@ -133,7 +136,7 @@ fn request(client: &Client, table: &str, update: &Update<'_>) -> Request {
     request.update_expression(set).condition_expression(format!("{room} AND {place}"))
 }
 
-/// The slot is free, or holds a mark that is ours of an earlier call, or too old; or just the one that is pushed out.
+/// The slot is free, or holds this writer's mark of an earlier call, an expired one, or exactly the one to be evicted.
 fn condition_of_slot(request: Request, update: &Update<'_>) -> (Request, &'static str) {
     let number = |number: u64| AttributeValue::N(number.to_string());
     let text = |text: &str| AttributeValue::S(text.to_owned());

@@ -23,7 +23,7 @@ impl Clock for OffBy {
 }
 
 #[test]
-fn a_clock_that_is_off_decides_nothing_until_it_is_set_right() {
+fn a_wrong_clock_decides_nothing_until_corrected() {
     let options: DynamoOptions = url(&fresh_table()).replace("20s", "300ms").parse().unwrap();
     let clock = Arc::new(OffBy::default());
     let link = DynamoLink::going_by(clock.clone(), options.clone());
@@ -47,7 +47,7 @@ fn a_clock_that_is_off_decides_nothing_until_it_is_set_right() {
 
 /// A process that starts with a wrong clock has read before it writes: nothing is decided by it at all.
 #[test]
-fn a_wrong_clock_is_found_out_before_the_first_decision() {
+fn a_wrong_clock_is_detected_before_the_first_decision() {
     let table = fresh_table();
     let options: DynamoOptions = url(&table).replace("20s", "1s").parse().unwrap();
     let link = DynamoLink::going_by(Arc::new(OffBy(AtomicI64::new(60_000))), options.clone());
@@ -58,7 +58,7 @@ fn a_wrong_clock_is_found_out_before_the_first_decision() {
 }
 
 #[test]
-fn a_clock_that_is_off_by_a_second_decides() {
+fn a_clock_error_of_one_second_is_accepted() {
     let options: DynamoOptions = url(&fresh_table()).parse().unwrap();
     let link = DynamoLink::going_by(Arc::new(OffBy(AtomicI64::new(-1_000))), options.clone());
     let store = DynamoStore::start(link, options).unwrap();

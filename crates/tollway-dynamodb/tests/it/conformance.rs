@@ -45,7 +45,7 @@ fn conforms(make: impl FnOnce(Arc<ManualClock>) -> Arc<dyn Store>) {
     assert!(report.scenarios > 50 && report.sequences == 500 && report.rounds > 0, "{report}");
 }
 
-/// What it remembers is right as long as nobody else writes.
+/// Its cache is right as long as no other process writes.
 #[test]
 fn one_process_conforms() {
     conforms(|clock| Arc::new(store_with_clock(&fresh_table(), clock)));

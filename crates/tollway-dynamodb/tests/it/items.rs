@@ -1,4 +1,4 @@
-//! What is in the table: nothing for denials, what people can read, and how long it stays (G6).
+//! What is in the table: nothing for denials, readable items, and their expiry (G6).
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tollway_testkit::ManualClock;
 const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
 #[test]
-fn denials_and_looks_write_nothing() {
+fn denials_and_peeks_write_nothing() {
     let table = fresh_table();
     let (store, policy) = (store(&table), policy("1 request / day"));
     assert_eq!(used(&store, &policy, &subject("looked at")), 0);
@@ -41,7 +41,7 @@ fn people_can_read_an_item() {
 
 /// G6: seven idle days, counted from the last use.
 #[test]
-fn g6_a_bucket_lives_for_seven_idle_days() {
+fn g6_a_bucket_expires_after_seven_idle_days() {
     let (table, clock) = (fresh_table(), Arc::new(ManualClock::at(START)));
     let store = store_with_clock(&table, clock.clone());
     let bucket = policy("250k tokens / minute bucket");
@@ -55,7 +55,7 @@ fn g6_a_bucket_lives_for_seven_idle_days() {
 
 /// G6: a month's quota outlives seven days, and an id its ten minutes.
 #[test]
-fn g6_what_still_counts_lives_longer() {
+fn g6_an_item_that_still_counts_expires_later() {
     let (table, clock) = (fresh_table(), Arc::new(ManualClock::at(START)));
     let store = store_with_clock(&table, clock.clone());
     assert!(try_take(&store, &policy("1 request / month"), &subject("s")));
@@ -85,7 +85,7 @@ fn clock_secs(clock: &ManualClock) -> u64 {
 }
 
 #[test]
-fn what_was_changed_by_hand_is_an_error_that_says_what() {
+fn an_item_changed_by_hand_fails_with_a_reason() {
     let table = fresh_table();
     let (store, policy) = (store(&table), policy("9 requests / day"));
     assert!(try_take(&store, &policy, &subject("s")));

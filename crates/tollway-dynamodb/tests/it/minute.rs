@@ -54,7 +54,7 @@ fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::at(NOW))
 }
 
-/// A1, A4: two tasks in Python and two processes of ours, many callers each: exactly 200, never 201.
+/// A1, A4: two tasks in Python and two Tollway processes, many callers each: exactly 200, never 201.
 #[test]
 fn a_budget_is_shared_with_python_to_the_last_token() {
     let table = Table::new(Layout::Minute);
@@ -80,7 +80,7 @@ fn a_budget_is_shared_with_python_to_the_last_token() {
     assert_eq!(table.count(), 200);
 }
 
-/// A4, A6: key, count and TTL as documented; what we add stands beside them.
+/// A4, A6: key, count and TTL as documented, besides the attributes that Tollway adds.
 #[test]
 fn an_item_has_the_documented_attributes() {
     let table = Table::new(Layout::Minute);
@@ -138,9 +138,9 @@ fn as_many_as_fit_are_granted() {
     assert_eq!(table.count(), 10);
 }
 
-/// A2: usage reports count, limit and time to reset, of all who count.
+/// A2: usage reports count, limit and time to reset, of all writers.
 #[test]
-fn usage_shows_what_all_have_counted() {
+fn usage_includes_every_writer() {
     let table = Table::new(Layout::Minute);
     let (policy, one, other) = (policy("200 requests / minute"), table.store(clock()), table.store(clock()));
     table.runtime.block_on(async {
@@ -157,7 +157,7 @@ fn usage_shows_what_all_have_counted() {
 
 /// A permit is given back or settled in its minute, and not later.
 #[test]
-fn what_is_given_back_counts_for_others() {
+fn returned_units_are_available_to_others() {
     let table = Table::new(Layout::Minute);
     let (clock, policy) = (clock(), policy("10 requests / minute"));
     let store = table.store(Arc::clone(&clock) as _);
@@ -253,7 +253,7 @@ fn an_item_stays_small() {
 
 /// G9: if the mark was pushed out meanwhile, a take counts as spent, and is never taken again.
 #[test]
-fn a_mark_that_was_pushed_out_is_no_proof() {
+fn an_evicted_mark_is_no_proof() {
     let table = Table::new(Layout::Minute);
     let proxy = FaultProxy::to(table.server.addr());
     let policy = policy("100 requests / minute");
@@ -278,7 +278,7 @@ fn a_mark_that_was_pushed_out_is_no_proof() {
 
 /// What does not fit is refused with a sentence, and nothing is written.
 #[test]
-fn what_does_not_fit_is_refused() {
+fn unsupported_policies_are_refused() {
     let table = Table::new(Layout::Minute);
     let store = table.store(clock());
     let hourly = policy("200 requests / hour");
@@ -289,9 +289,9 @@ fn what_does_not_fit_is_refused() {
     assert!(store.settings().is_none());
 }
 
-/// A count that is none is told about, with what to do.
+/// An invalid count is an error that says what to do.
 #[test]
-fn an_item_of_somebody_elses_is_left_alone() {
+fn a_foreign_item_is_not_overwritten() {
     let table = Table::new(Layout::Minute);
     let text = |text: &str| AttributeValue::S(text.to_owned());
     table.put(

@@ -77,7 +77,7 @@ fn an_item_has_the_documented_key() {
 }
 
 #[test]
-fn a_take_without_a_subject_is_refused_with_what_to_do() {
+fn a_take_without_a_subject_is_refused_with_advice() {
     let table = Table::new(Layout::ApiMinute);
     let store = table.store(Arc::new(ManualClock::at(NOW)));
     let error = table.runtime.block_on(ask(&store, &policy("5 / minute"), "", 1, Action::Peek)).unwrap_err();

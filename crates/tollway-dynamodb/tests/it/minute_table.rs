@@ -90,7 +90,7 @@ impl Table {
         self.runtime.block_on(scanned).unwrap().items.unwrap_or_default()
     }
 
-    /// Puts an item, as somebody else would.
+    /// Puts an item, as another program would.
     pub fn put(&self, item: HashMap<String, AttributeValue>) {
         self.runtime
             .block_on(self.client.put_item().table_name("minutes").set_item(Some(item)).send())
@@ -163,7 +163,7 @@ pub fn terms() -> Terms {
     Terms { readings: true, ..Terms::now(permit) }
 }
 
-/// Does something with the line of a subject.
+/// Applies an action to the account of a subject.
 pub async fn ask(
     store: &dyn Store,
     policy: &Policy,

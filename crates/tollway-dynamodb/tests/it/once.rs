@@ -39,14 +39,14 @@ fn takes(policy: &Policy, count: usize) -> Vec<Operation> {
     (0..count).map(|_| take_operation(&[policy], &subject("s"))).collect()
 }
 
-/// On a thread of its own: the store is asked from outside of any runtime.
+/// On a thread of its own: the store is called from outside any runtime.
 async fn blocking<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(ask).await.unwrap()
 }
 
 /// G9: the caller only learns that it was granted.
 #[test]
-fn g9_whatever_happens_to_a_write_a_take_counts_once() {
+fn g9_a_take_counts_once_under_every_write_fault() {
     let front = AwsFront::to(server().addr());
     let table = fresh_table();
     let store = DynamoStore::connect(&url_through(front.addr(), &table)).unwrap();
@@ -85,7 +85,7 @@ fn g9_a_write_that_arrives_late_counts_once() {
 }
 
 #[tokio::test]
-async fn an_answer_is_the_same_although_others_wrote_meanwhile() {
+async fn a_retry_gets_the_same_answer_after_concurrent_writes() {
     let front = AwsFront::to(server().addr());
     let table = fresh_table();
     let (link, policy) = (link(&front, &table), policy("10 requests / day"));
@@ -100,7 +100,7 @@ async fn an_answer_is_the_same_although_others_wrote_meanwhile() {
 }
 
 #[tokio::test]
-async fn a_write_that_did_not_arrive_is_decided_anew() {
+async fn a_lost_write_is_decided_again() {
     let front = AwsFront::to(server().addr());
     let table = fresh_table();
     let (link, policy) = (link(&front, &table), policy("10 requests / day"));
@@ -124,9 +124,9 @@ async fn a_call_that_was_answered_is_not_taken_again() {
     assert_eq!(send(&link, &first).await.unwrap_err().retry, Retry::Useless, "a later one was applied");
 }
 
-/// An item remembers 128 writers. Whoever was pushed out cannot find out about its write: it counts as spent.
+/// An item remembers 128 writers. An evicted writer cannot look up its write: it counts as spent.
 #[tokio::test]
-async fn a_writer_that_was_pushed_out_counts_its_take_as_spent() {
+async fn an_evicted_writer_counts_its_take_as_spent() {
     let front = AwsFront::to(server().addr());
     let (table, policy) = (fresh_table(), policy("1000 requests / day"));
     let first = link(&front, &table);
@@ -149,9 +149,9 @@ async fn a_writer_that_was_pushed_out_counts_its_take_as_spent() {
     .await;
 }
 
-/// More lines than one transaction takes: the call goes in parts, and each part counts once.
+/// More accounts than one transaction takes: the call is split, and each part counts once.
 #[tokio::test]
-async fn a_call_on_very_many_lines_goes_in_parts_and_counts_once() {
+async fn a_call_on_many_accounts_is_split_and_counts_once() {
     let front = AwsFront::to(server().addr());
     let table = fresh_table();
     let (link, shared) = (link(&front, &table), Policy::new("a", ["1000 requests / day"]).unwrap());

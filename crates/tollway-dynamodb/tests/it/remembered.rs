@@ -60,7 +60,7 @@ fn denials_of_an_exact_store_are_read_each() {
 
 /// G3: the condition of the write finds it out, and the reply says what is so.
 #[test]
-fn g3_a_grant_from_a_state_that_is_no_longer_so_is_decided_again() {
+fn g3_a_grant_from_stale_state_is_decided_again() {
     let table = fresh_table();
     let (one, other) = (store(&table), store(&table));
     let policy = policy("3 requests / day");
@@ -69,7 +69,7 @@ fn g3_a_grant_from_a_state_that_is_no_longer_so_is_decided_again() {
     assert!(try_take(&one, &policy, &subject("s")));
     let counters = one.counters();
     assert_eq!((count(&counters.conditional_failures), count(&counters.retries)), (1, 1));
-    assert_eq!(count(&counters.reads), 1, "the reply to the lost race told the state");
+    assert_eq!(count(&counters.reads), 1, "the reply to the lost race carried the state");
     assert!(!try_take(&other, &policy, &subject("s")), "it still thinks that one is left, and finds out");
     assert_eq!(used(&one, &policy, &subject("s")), 3);
 }
@@ -89,7 +89,7 @@ fn a_refund_and_a_reset_of_another_process_are_seen() {
 }
 
 #[test]
-fn looks_and_previews_are_never_remembered() {
+fn peeks_and_previews_are_never_cached() {
     let table = fresh_table();
     let (one, other) = (store(&table), store(&table));
     let policy = policy("1 request / day");
@@ -137,9 +137,9 @@ fn slots_are_looked_up() {
     assert_eq!(apply(&other, &policy, Action::Done(booking.permit)), Outcome::Done(false));
 }
 
-/// An item that was deleted is a new line, and no version of the old one is taken for the new one's.
+/// A deleted item is a new account, and no version of the old one is taken for the new one's.
 #[test]
-fn an_item_that_was_deleted_is_made_anew() {
+fn a_deleted_item_is_created_again() {
     let table = fresh_table();
     let (one, other) = (store(&table), store(&table));
     let policy = policy("9 requests / day");

@@ -1,4 +1,4 @@
-//! Limits as data: what one process sets, all others read.
+//! Limits set at run time: what one process sets, all others read.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::thread;
@@ -56,7 +56,7 @@ fn changes_at_the_same_time_are_all_kept() {
 }
 
 #[test]
-fn there_is_a_bound_to_how_many_are_set() {
+fn the_number_of_settings_is_bounded() {
     let table = fresh_table();
     let store = store(&table);
     set(&store, change("l0", Some((1, None))));

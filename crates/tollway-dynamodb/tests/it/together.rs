@@ -1,4 +1,4 @@
-//! Takes over several lines: one transaction, all or nothing, whoever else is at it (G1, I3).
+//! Takes over several accounts: one transaction, all or nothing, with concurrent writers (G1, I3).
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use crate::support;
@@ -11,7 +11,7 @@ use tollway_core::{Action, Charge, Operation, Outcome, Policy, Store, Subject, T
 use tollway_testkit::wait_for;
 
 #[test]
-fn one_line_that_denies_leaves_the_others_as_they_were() {
+fn a_denial_by_one_account_leaves_the_others_unchanged() {
     let store = store(&fresh_table());
     let (wide, narrow) = (Policy::new("a", ["9 / day"]).unwrap(), Policy::new("b", ["1 / day"]).unwrap());
     assert!(take(&store, &[&wide, &narrow], &subject("s")).unwrap().is_some());
@@ -20,9 +20,9 @@ fn one_line_that_denies_leaves_the_others_as_they_were() {
     assert_eq!(count(&store.counters().writes), 1);
 }
 
-/// What one process remembers of a line that another has changed: the transaction finds it out.
+/// One process caches an account that another has changed: the transaction detects it.
 #[test]
-fn a_line_that_changed_meanwhile_cancels_all_of_it() {
+fn a_conflict_on_one_account_cancels_the_whole_write() {
     let table = fresh_table();
     let (one, other) = (store(&table), store(&table));
     let (a, b) = (Policy::new("a", ["9 / day"]).unwrap(), Policy::new("b", ["2 / day"]).unwrap());
@@ -33,9 +33,9 @@ fn a_line_that_changed_meanwhile_cancels_all_of_it() {
     assert_eq!((used(&one, &a, &subject("s")), used(&one, &b, &subject("s"))), (1, 2));
 }
 
-/// Each user has a line, and all share one whose key comes last: calls of different tags, on one line.
+/// Each user has an account, and all share one whose key comes last: calls of different tags, on one account.
 #[test]
-fn users_of_one_process_that_share_a_line_do_not_race() {
+fn callers_of_one_process_on_one_account_do_not_conflict() {
     let store = store(&fresh_table());
     let policy = |name: &str, limit| Arc::new(Policy::new(name, [limit]).unwrap());
     let (own, all) = (policy("a", "9 / day"), policy("z", "100 / day"));

@@ -1,4 +1,4 @@
-//! What callers are told when Postgres is not there, not theirs, or goes away.
+//! The errors that callers get when Postgres is unreachable, refuses them, or goes away.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::thread;
@@ -14,7 +14,7 @@ fn error_of(url: &str) -> StoreError {
     take(&store, &[&policy("1 request / day")], &subject("s")).unwrap_err()
 }
 
-/// Takes again and again, until somebody decides.
+/// Retries until the take is decided.
 fn take_at_last(store: &PostgresStore, policy: &Policy) {
     for _ in 0..300 {
         if take(store, &[policy], &subject("s")).is_ok() {
@@ -26,14 +26,14 @@ fn take_at_last(store: &PostgresStore, policy: &Policy) {
 }
 
 #[test]
-fn nobody_there_is_the_networks_fault_and_may_be_asked_again() {
+fn connection_refused_is_retryable() {
     let error = error_of("postgres://me:hunter2@127.0.0.1:1/db?deadline=300ms");
     assert_eq!((error.fault, error.retry), (Fault::Network, Retry::Safe), "{error}");
     assert!(!error.to_string().contains("hunter2"));
 }
 
 #[test]
-fn what_only_a_person_can_change_is_said_at_once() {
+fn lasting_errors_are_reported_at_once() {
     let known = url("tollway");
     for (url, advice) in [
         (known.replace("/postgres?", "/nowhere?"), "make the database"),
@@ -46,7 +46,7 @@ fn what_only_a_person_can_change_is_said_at_once() {
 }
 
 #[test]
-fn a_wrong_password_is_said_at_once() {
+fn a_wrong_password_is_reported_at_once() {
     let strict = PostgresServer::start_with(&["password_encryption=scram-sha-256"]);
     strict.query("CREATE ROLE app LOGIN PASSWORD 'right'");
     let rules = strict.query("SHOW hba_file");
@@ -68,7 +68,7 @@ fn a_wrong_password_is_said_at_once() {
 
 /// What was granted is there after a crash, and the store finds its way back by itself.
 #[test]
-fn after_a_crash_of_the_server_nothing_granted_is_forgotten() {
+fn a_server_crash_loses_no_grant() {
     let mortal = PostgresServer::start();
     let store = PostgresStore::connect(&format!("{}?deadline=20s", mortal.url())).unwrap();
     let policy = policy("10 requests / day");
@@ -81,7 +81,7 @@ fn after_a_crash_of_the_server_nothing_granted_is_forgotten() {
 
 /// A frozen server takes connections and answers nothing. Callers hear all the same, and nothing is stuck afterwards.
 #[test]
-fn a_frozen_server_is_out_of_reach_until_it_goes_on() {
+fn a_frozen_server_is_unreachable_until_it_resumes() {
     let server = PostgresServer::start();
     let policy = policy("1000 requests / day");
     let open = || PostgresStore::connect(&format!("{}?deadline=500ms", server.url())).unwrap();
@@ -98,7 +98,7 @@ fn a_frozen_server_is_out_of_reach_until_it_goes_on() {
 }
 
 #[test]
-fn a_session_that_an_administrator_ends_is_replaced() {
+fn a_terminated_session_is_replaced() {
     let schema = fresh_schema();
     let store = PostgresStore::connect(&format!("{}&application_name={schema}", url(&schema))).unwrap();
     let policy = policy("100 requests / day");
@@ -112,7 +112,7 @@ fn a_session_that_an_administrator_ends_is_replaced() {
 
 /// Safe by default, even where the server's own default is not; and the choice is the user's.
 #[test]
-fn grants_wait_for_the_disk_unless_told_otherwise() {
+fn grants_wait_for_the_disk_by_default() {
     let careless = PostgresServer::start_with(&["synchronous_commit=off", "log_statement=all"]);
     let careful = PostgresStore::connect(&format!("{}?deadline=20s", careless.url())).unwrap();
     assert!(try_take(&careful, &policy("9 requests / day"), &subject("s")));

@@ -1,4 +1,4 @@
-//! Many at once on few lines: never one over, never one under, and never a deadlock.
+//! Many callers on few accounts: exactly the limit is granted, without deadlocks.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use tollway_postgres::PostgresStore;
 const CALLERS: u64 = 32;
 
 #[test]
-fn thirty_two_callers_of_two_processes_never_exceed_one_line() {
+fn thirty_two_callers_of_two_processes_never_exceed_one_account() {
     let schema = fresh_schema();
     let stores = [store(&schema), store(&schema)];
     let hot = policy("200 requests / day");
@@ -31,7 +31,7 @@ fn thirty_two_callers_of_two_processes_never_exceed_one_line() {
     assert_eq!(used(&stores[0], &hot, &Subject::SHARED), 200);
 }
 
-/// A database may have been told to isolate more strictly. Then whoever waited for a lock would see the lines as they
+/// A database may default to stricter isolation. Then a session that waited for a lock would see the accounts as they
 /// were before, and be refused when writing them, again and again.
 #[test]
 fn the_default_isolation_of_the_database_does_not_matter() {
@@ -58,7 +58,7 @@ fn the_default_isolation_of_the_database_does_not_matter() {
     assert!(!server().log().contains("could not serialize"), "{}", server().log());
 }
 
-/// Takes over the same twelve lines, named forwards and backwards: a cycle of waiting would end in an error of Postgres.
+/// Takes over the same twelve accounts, named forwards and backwards: a cycle of waiting would end in an error of Postgres.
 #[test]
 fn crossing_takes_do_not_wait_for_each_other() {
     let schema = fresh_schema();

@@ -39,14 +39,14 @@ fn takes(policy: &Policy, count: usize) -> Vec<Operation> {
 }
 
 #[tokio::test]
-async fn a_call_that_is_sent_again_is_answered_as_the_first_time() {
+async fn a_resent_call_gets_the_first_answer() {
     let schema = fresh_schema();
     let (link, other) = (link(&schema), link(&schema));
     let policy = policy("10 requests / day");
     let first = call(1, false, takes(&policy, 6));
     let answer = send(&link, &first).await.unwrap();
     assert_eq!(grants(&answer), 6);
-    // Another writer changes the line meanwhile, with the same sequence.
+    // Another writer changes the account meanwhile, with the same sequence.
     assert_eq!(grants(&send(&other, &call(1, false, takes(&policy, 3))).await.unwrap()), 3);
     assert_eq!(send(&link, &again(&first)).await.unwrap(), answer);
     assert_eq!(send(&link, &first).await.unwrap(), answer, "whether or not it knows that it was sent before");
@@ -94,15 +94,15 @@ async fn calls_sent_together_are_answered_each_and_kept_each() {
 
 /// The answer is lost with the connection, after the server has all that was sent.
 #[test]
-fn a_take_whose_commit_was_answered_to_nobody_counts_once() {
+fn a_take_whose_commit_answer_is_lost_counts_once() {
     let schema = fresh_schema();
     let policy = policy("10 requests / day");
     assert_eq!(used(&store(&schema), &policy, &subject("s")), 0);
     let network = LossyNetwork::before(server().addr(), COMMIT, 2);
     let far = format!("postgres://postgres@{}/postgres?schema={schema}&deadline=20s", network.addr);
     let far = PostgresStore::connect(&far).unwrap();
-    assert!(take(&far, &[&policy], &subject("s")).unwrap().is_some(), "it was asked again, and granted once");
-    assert_eq!(network.losses_left(), 1, "asked again, there was nothing to commit");
+    assert!(take(&far, &[&policy], &subject("s")).unwrap().is_some(), "it was resent, and granted once");
+    assert_eq!(network.losses_left(), 1, "resent, there was nothing to commit");
     assert!(take(&far, &[&policy], &subject("s")).unwrap().is_some());
     assert_eq!(network.losses_left(), 0);
     assert_eq!(used(&store(&schema), &policy, &subject("s")), 2);
@@ -110,7 +110,7 @@ fn a_take_whose_commit_was_answered_to_nobody_counts_once() {
 
 /// What is lost before `COMMIT` was sent has not happened, and the link says so.
 #[tokio::test]
-async fn before_the_commit_a_loss_is_safe_and_after_it_unclear() {
+async fn a_lost_connection_is_safe_to_retry_only_before_the_commit() {
     let schema = fresh_schema();
     let policy = policy("10 requests / day");
     assert_eq!(grants(&send(&link(&schema), &call(1, false, takes(&policy, 1))).await.unwrap()), 1);

@@ -1,4 +1,4 @@
-//! What is in the tables: nothing for denials, nothing that has expired, everything that lives.
+//! What is in the tables: nothing for denials, nothing that has expired, everything that still counts.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use tollway_testkit::ManualClock;
 
 const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
-/// How long lines are kept after they count.
+/// How long accounts are kept after they count.
 const KEPT: Span = Span::from_mins(10);
 
-/// Sweeping happens beside the takes. A kept call whose time is over is the last thing that a sweep forgets: when a
-/// second one that was planted is gone, a sweep has begun and ended meanwhile. One line more is there afterwards.
+/// Sweeps run in the background. A sweep deletes expired recorded calls last: when a second planted one is gone, a sweep has
+/// begun and ended meanwhile. One account more is there afterwards.
 fn sweep_for_sure(store: &PostgresStore, schema: &str) {
     let policy = Policy::new("sweeper", ["100k requests / day"]).unwrap();
     for _ in 0..2 {
@@ -30,7 +30,7 @@ fn sweep_for_sure(store: &PostgresStore, schema: &str) {
 }
 
 #[test]
-fn denials_and_looks_write_nothing() {
+fn denials_and_peeks_write_nothing() {
     let schema = fresh_schema();
     let store = store(&schema);
     let policy = policy("1 request / day");
@@ -45,7 +45,7 @@ fn denials_and_looks_write_nothing() {
 }
 
 #[test]
-fn expired_lines_vanish_and_live_ones_stay() {
+fn expired_accounts_are_deleted_and_live_ones_stay() {
     let schema = fresh_schema();
     let clock = Arc::new(ManualClock::at(START));
     let store = store_with_clock(&schema, clock.clone());
@@ -67,7 +67,7 @@ fn expired_lines_vanish_and_live_ones_stay() {
 
 /// A forgotten window must not be found new by a clock that was set back, nor by another server's that lags.
 #[test]
-fn a_clock_that_goes_back_does_not_find_forgotten_lines_new() {
+fn a_clock_that_goes_back_does_not_reset_deleted_accounts() {
     let schema = fresh_schema();
     let clock = Arc::new(ManualClock::at(START));
     let store = store_with_clock(&schema, clock.clone());
@@ -82,7 +82,7 @@ fn a_clock_that_goes_back_does_not_find_forgotten_lines_new() {
 }
 
 #[test]
-fn kept_calls_are_forgotten_when_their_time_is_over() {
+fn recorded_calls_are_deleted_after_their_expiry() {
     let schema = fresh_schema();
     let store = store_with_clock(&schema, Arc::new(ManualClock::at(START)));
     let policy = policy("9 requests / day");

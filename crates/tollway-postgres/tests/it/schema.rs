@@ -9,7 +9,7 @@ use tollway_core::{Fault, Retry};
 use tollway_postgres::PostgresStore;
 
 #[test]
-fn several_that_come_at_once_make_the_tables_once() {
+fn concurrent_processes_create_the_tables_once() {
     for _ in 0..5 {
         let schema = fresh_schema();
         let policy = policy("100 requests / day");
@@ -29,7 +29,7 @@ fn several_that_come_at_once_make_the_tables_once() {
 }
 
 #[test]
-fn tables_of_a_newer_program_are_left_alone() {
+fn tables_of_a_newer_version_are_refused() {
     let schema = fresh_schema();
     let policy = policy("1 request / day");
     assert!(try_take(&store(&schema), &policy, &subject("s")));
@@ -40,9 +40,9 @@ fn tables_of_a_newer_program_are_left_alone() {
     assert_eq!(server().query(&format!("SELECT version FROM {schema}.schema_version")), "99");
 }
 
-/// Whoever made the schema for it need not let it make more.
+/// A user with existing tables needs no right to create more.
 #[test]
-fn a_user_without_rights_is_told_and_one_with_tables_needs_none() {
+fn missing_rights_are_reported_and_existing_tables_need_none() {
     let (schema, user) = (fresh_schema(), fresh_schema());
     server().query(&format!("CREATE ROLE {user} LOGIN"));
     let policy = policy("5 requests / day");

@@ -1,4 +1,4 @@
-//! Limits as data: what one process sets, all others read.
+//! Limits set at run time: what one process sets, all others read.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use crate::support::{fresh_schema, server, store};
@@ -39,7 +39,7 @@ fn what_one_process_sets_another_reads() {
 }
 
 #[test]
-fn there_is_a_bound_to_how_many_are_set() {
+fn the_number_of_settings_is_bounded() {
     let schema = fresh_schema();
     let store = store(&schema);
     assert!(read(&store).is_empty());

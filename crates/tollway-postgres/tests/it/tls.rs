@@ -13,7 +13,7 @@ use tollway_postgres::PostgresStore;
 use tollway_testkit::servers::PostgresServer;
 
 #[test]
-fn a_store_over_tls_looks_at_the_servers_certificate() {
+fn tls_verifies_the_servers_certificate() {
     let folder = tempfile::tempdir().unwrap();
     let (ours, theirs) = (certificates(folder.path(), "ours"), certificates(folder.path(), "theirs"));
     let server = PostgresServer::start();

@@ -22,7 +22,7 @@ const ROUNDS_MAX: usize = 2;
 /// drawn at random.
 pub(crate) struct ConsumersLink {
     connections: Connections,
-    /// The keys of what is remembered beside the counters.
+    /// The keys for ids, refunds and answers.
     companions: Keys,
 }
 
@@ -35,21 +35,22 @@ impl ConsumersLink {
     }
 
     /// Sends what has no result yet, once.
-    async fn round(&self, tries: &mut [Try]) {
-        let mut open: Vec<&mut Try> = tries.iter_mut().filter(|try_| try_.result.is_none()).collect();
+    async fn round(&self, sent_calls: &mut [SentCall]) {
+        let mut open: Vec<&mut SentCall> =
+            sent_calls.iter_mut().filter(|sent| sent.result.is_none()).collect();
         if open.is_empty() {
             return;
         }
         let mut connection = match self.connections.get().await {
             Ok(connection) => connection,
-            Err(error) => return open.iter_mut().for_each(|try_| try_.result = Some(Err(error.clone()))),
+            Err(error) => return open.iter_mut().for_each(|sent| sent.result = Some(Err(error.clone()))),
         };
-        let bundles = bundled(open, connection.has_nodes());
-        let answers = connection.send(bundles.iter().map(|bundle| command(bundle)).collect()).await;
+        let batches = batched(open, connection.has_nodes());
+        let answers = connection.send(batches.iter().map(|batch| command(batch)).collect()).await;
         if answers.iter().any(is_broken) {
             self.connections.give_up(&connection).await;
         }
-        bundles.into_iter().zip(answers).for_each(|(bundle, answer)| hear(bundle, answer));
+        batches.into_iter().zip(answers).for_each(|(batch, answer)| read_answer(batch, answer));
     }
 }
 
@@ -58,58 +59,59 @@ impl Link for ConsumersLink {
     const GROUPS_OUT_MAX: usize = 2;
 
     async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
-        let mut tries: Vec<Try> = calls.into_iter().map(|call| Try::new(call, &self.companions)).collect();
+        let mut sent_calls: Vec<SentCall> =
+            calls.into_iter().map(|call| SentCall::new(call, &self.companions)).collect();
         for _ in 0..ROUNDS_MAX {
-            self.round(&mut tries).await;
+            self.round(&mut sent_calls).await;
         }
         let unknown = || Err(not_understood("it does not know the script that it was sent"));
-        tries.into_iter().map(|try_| try_.result.unwrap_or_else(unknown)).collect()
+        sent_calls.into_iter().map(|sent| sent.result.unwrap_or_else(unknown)).collect()
     }
 }
 
 /// Calls that go as one command; on a Cluster each goes by itself, to the node that has its slot. The script holds up everybody
 /// else, so together they are no longer than one call may be.
-fn bundled(open: Vec<&mut Try>, apart: bool) -> Vec<Vec<&mut Try>> {
-    let mut bundles: Vec<(usize, Vec<&mut Try>)> = Vec::new();
-    for one in open {
-        let count = one.call.operations.len();
-        match bundles.last_mut() {
-            Some((sum, bundle)) if !apart && *sum + count <= OPERATIONS_PER_CALL_MAX => {
+fn batched(open: Vec<&mut SentCall>, apart: bool) -> Vec<Vec<&mut SentCall>> {
+    let mut batches: Vec<(usize, Vec<&mut SentCall>)> = Vec::new();
+    for sent in open {
+        let count = sent.call.operations.len();
+        match batches.last_mut() {
+            Some((sum, batch)) if !apart && *sum + count <= OPERATIONS_PER_CALL_MAX => {
                 *sum += count;
-                bundle.push(one);
+                batch.push(sent);
             }
-            _ => bundles.push((count, vec![one])),
+            _ => batches.push((count, vec![sent])),
         }
     }
-    bundles.into_iter().map(|(_, bundle)| bundle).collect()
+    batches.into_iter().map(|(_, batch)| batch).collect()
 }
 
-fn command(bundle: &[&mut Try]) -> Cmd {
-    let by_text = bundle.iter().any(|one| one.by_text);
+fn command(batch: &[&mut SentCall]) -> Cmd {
+    let by_text = batch.iter().any(|sent| sent.by_text);
     let mut command = redis::cmd(if by_text { "EVAL" } else { "EVALSHA" });
     command.arg(if by_text { script::TEXT } else { &**script::HASH });
-    command.arg(bundle.iter().map(|one| one.request.keys.len()).sum::<usize>());
-    for one in bundle {
-        command.arg(&one.request.keys);
+    command.arg(batch.iter().map(|sent| sent.request.keys.len()).sum::<usize>());
+    for sent in batch {
+        command.arg(&sent.request.keys);
     }
-    for Request { keys, sequence, permits, packed } in bundle.iter().map(|one| &one.request) {
+    for Request { keys, sequence, permits, packed } in batch.iter().map(|sent| &sent.request) {
         command.arg(keys.len()).arg(*sequence).arg(permits).arg(packed);
     }
     command
 }
 
 /// Tells each call what came back for it.
-fn hear(bundle: Vec<&mut Try>, answer: RedisResult<Value>) {
+fn read_answer(batch: Vec<&mut SentCall>, answer: RedisResult<Value>) {
     match answer {
-        Ok(Value::Array(answers)) if answers.len() == bundle.len() => {
-            bundle.into_iter().zip(answers).for_each(|(one, answer)| one.hear(Ok(answer)));
+        Ok(Value::Array(answers)) if answers.len() == batch.len() => {
+            batch.into_iter().zip(answers).for_each(|(sent, answer)| sent.read_answer(Ok(answer)));
         }
-        answer => bundle.into_iter().for_each(|one| one.hear(answer.clone())),
+        answer => batch.into_iter().for_each(|sent| sent.read_answer(answer.clone())),
     }
 }
 
 /// A call on its way.
-struct Try {
+struct SentCall {
     call: Arc<Call>,
     request: Request,
     /// Whether the script itself is sent, for a server that has not seen it.
@@ -117,7 +119,7 @@ struct Try {
     result: Option<Result<Outcomes, StoreError>>,
 }
 
-impl Try {
+impl SentCall {
     fn new(call: Arc<Call>, companions: &Keys) -> Self {
         let (request, result) = match Request::of(&call, companions) {
             Ok(request) => (request, None),
@@ -127,7 +129,7 @@ impl Try {
     }
 
     /// Takes in what came back: a result, or that the script must be sent.
-    fn hear(&mut self, answer: RedisResult<Value>) {
+    fn read_answer(&mut self, answer: RedisResult<Value>) {
         if error_code(&answer) == Some("NOSCRIPT") {
             self.by_text = true;
             return;
@@ -142,12 +144,12 @@ impl Try {
         });
     }
 
-    /// The key of this number, counted from 1, holds something that is not ours, nor anybody's who counts in it.
+    /// The error for a key that holds no count; `number` counts the call's keys from 1.
     fn no_count(&self, number: i64) -> StoreError {
         let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
         match index.and_then(|index| self.request.keys.get(index)) {
             Some(key) => {
-                let message = format!("the key {key:?} in Redis holds no count; DEL it to begin anew");
+                let message = format!("the key {key:?} in Redis holds no count; DEL it to start over");
                 StoreError { fault: Fault::Account, retry: Retry::Useless, message }
             }
             None => not_understood(&number.to_string()),

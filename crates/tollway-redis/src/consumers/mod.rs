@@ -3,7 +3,7 @@
 //!
 //! What fits such keys is in `fit.rs`; `link.rs` sends calls to a script of its own, `script/*.lua`, which keeps to the
 //! engine's rules as far as the keys can carry them: all limits together or none, once, and corrected only in the window
-//! it was booked in. There is no place in line, no lease and no shadow.
+//! it was booked in. There is no queue, no lease and no shadow.
 //!
 //! | key | what | lives |
 //! |---|---|---|
@@ -12,7 +12,7 @@
 //! | `tollway:1:{s:SUBJECT}:POLICY:refunds` | permits that were settled or returned and could be again, a sorted set | until that cannot matter |
 //! | `tollway:1:{s:SUBJECT}:POLICY:WRITER` | the last call of one process, and its answer | 60 s |
 //!
-//! The companions stand under the store's prefix, so that `KEYS SUBJECT_*` lists counters and nothing else.
+//! The companions have the store's prefix, so that `KEYS SUBJECT_*` lists counters only.
 
 mod fit;
 mod link;

@@ -2,7 +2,7 @@
 
 use tollway_core::{Period, Subject};
 
-/// What stands between a subject and its period in a key.
+/// The text between a subject and its period in a key.
 pub(crate) const JOINT: &str = "_PER_";
 
 /// The key of this subject's counter, as in `consumer_123_PER_MINUTE`.

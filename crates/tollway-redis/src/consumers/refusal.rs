@@ -16,7 +16,7 @@ pub(crate) fn refuse(store: &dyn Store, error: StoreError) -> Answer {
     }))
 }
 
-/// Looks at a counter that nobody uses.
+/// Peeks at an unused counter.
 fn look(store: &dyn Store) -> Result<Answer, StoreError> {
     let name = "tollway.probe";
     let policy =

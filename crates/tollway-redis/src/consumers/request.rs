@@ -55,9 +55,12 @@ impl Request {
                 packer.map(|fields| pack_operation(fields, operation, meters, &counters));
             });
         });
-        let line = companions.line(call.tag.line());
-        let mut keys =
-            vec![companions.writer(call.tag.line()), format!("{line}:ids"), format!("{line}:refunds")];
+        let account = companions.account(call.tag.account());
+        let mut keys = vec![
+            companions.writer(call.tag.account()),
+            format!("{account}:ids"),
+            format!("{account}:refunds"),
+        ];
         let forgotten = counters.forgotten(call);
         keys.append(&mut counters.keys);
         keys.extend(forgotten);
@@ -126,7 +129,7 @@ impl Counters {
         keys.filter(|key| !self.known.contains_key(key)).collect()
     }
 
-    /// What was asked, however the caller orders it: the same id with another cost is noticed.
+    /// A fingerprint of the charges in any order: detects an id reused with another cost.
     fn asked(&self, meters: &[Meter]) -> u64 {
         let mut asked: Vec<_> =
             meters.iter().map(|meter| (self.keys.get(meter.counter), meter.amount)).collect();

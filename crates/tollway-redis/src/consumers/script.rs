@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 pub(super) const TEXT: &str = concat!(
     include_str!("script/counters.lua"),
     include_str!("script/memory.lua"),
-    include_str!("script/verbs.lua"),
-    include_str!("script/short.lua"),
+    include_str!("script/actions.lua"),
+    include_str!("script/fast_path.lua"),
     include_str!("script/main.lua"),
 );
 
@@ -79,7 +79,7 @@ mod tests {
     fn constants_are_the_same_on_both_sides() {
         for line in [
             format!("local MAX = {}", bounds::COUNT_MAX),
-            format!("local PARTIES_PER_TAKE_MAX = {}", bounds::CHARGES_PER_TAKE_MAX),
+            format!("local CHARGES_PER_TAKE_MAX = {}", bounds::CHARGES_PER_TAKE_MAX),
             format!("local COUNTERS_MAX = {}", Period::ALL.len()),
             format!("local CALL_IDS_MAX, REFUNDS_MAX = {}, {}", bounds::CALL_IDS_MAX, bounds::REFUNDS_MAX),
             format!("local CALL_ID_REMEMBERED = {}", bounds::CALL_ID_REMEMBERED.as_micros()),

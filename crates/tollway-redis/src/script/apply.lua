@@ -1,45 +1,45 @@
--- One operation on the lines it names: answers its outcome, and whether the lines must be kept. Beside apply.rs.
+-- Applies one operation to its accounts: returns its outcome, and whether the accounts must be stored. Mirrors apply.rs.
 
 parts.apply = function()
   local apply = {}
 
-  -- A denial changes no meter. But a line whose rate was lowered since must not be forgotten as early as it says (I6).
-  local function keep_longer(parties, lines)
+  -- A denial changes no meter. But an account whose rate was lowered since must not expire as early as stored.
+  local function keep_longer(charges, accounts)
     local longer = false
-    for index, party in ipairs(parties) do
-      if engine.change.keep_longer(lines[index], party.policy) then longer = true end
+    for index, charge in ipairs(charges) do
+      if engine.change.keep_longer(accounts[index], charge.policy) then longer = true end
     end
     return longer
   end
 
   -- Applies one operation. Lines whose policy has changed since they were written are rearranged, and kept so only
   -- if the operation changes them anyway.
-  function apply.apply(operation, lines, now)
-    local parties, before = operation.parties, nil
-    if #parties ~= 1 then
-      local refused = engine.verbs.refuse_parties(parties)
+  function apply.apply(operation, accounts, now)
+    local charges, before = operation.parties, nil
+    if #charges ~= 1 then
+      local refused = engine.actions.refuse_charges(charges)
       if refused then return refused, false end
     end
-    for index, party in ipairs(parties) do
-      if not engine.line.fits(lines[index], party.policy) then
-        before = before or clone(lines)
-        engine.change.refit(lines[index], party.policy)
+    for index, charge in ipairs(charges) do
+      if not engine.account.fits(accounts[index], charge.policy) then
+        before = before or clone(accounts)
+        engine.change.refit(accounts[index], charge.policy)
       end
     end
     local outcome, changed
     if operation.verb == "take" and not operation.call then
-      outcome = engine.decide.decide(parties, lines, operation, now)
+      outcome = engine.decide.decide(charges, accounts, operation, now)
       changed = outcome[1] == "granted"
     else
-      local verb = engine.verbs[operation.verb] or engine.correct[operation.verb]
-      outcome, changed = verb(parties, lines, operation, now)
+      local action = engine.actions[operation.verb] or engine.correct[operation.verb]
+      outcome, changed = action(charges, accounts, operation, now)
     end
     local denied = operation.verb == "take" and outcome[1] == "denied"
-    if denied then changed = keep_longer(parties, lines) end
+    if denied then changed = keep_longer(charges, accounts) end
     if before and (denied or not changed) then
-      -- A denial may have made them live longer, and nothing else.
-      for index, line in ipairs(before) do line.expires = max(line.expires, lines[index].expires) end
-      engine.verbs.restore(lines, before)
+      -- A denial may have extended their expiry, and changed nothing else.
+      for index, account in ipairs(before) do account.expires = max(account.expires, accounts[index].expires) end
+      engine.actions.restore(accounts, before)
     end
     return outcome, changed
   end

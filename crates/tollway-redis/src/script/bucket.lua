@@ -1,4 +1,4 @@
--- Continuous refill, exact for odd rates. Beside bucket.rs.
+-- Continuous refill, exact for odd rates. Mirrors bucket.rs.
 -- The meter is {identity, used, part}: `used + part / period` units are used.
 
 parts.bucket = function()
@@ -19,13 +19,13 @@ parts.bucket = function()
     return part > 0 and used + 1 or used
   end
 
-  -- How long until `charge` fits beside what is used: zero if it does now. Rounded up, against the caller.
-  function bucket.wait_for(limit, used, part, burst, charge)
-    local room = since(burst, charge)
+  -- How long until `amount` fits: zero if it does now. Rounded up.
+  function bucket.wait_for(limit, used, part, burst, amount)
+    local room = since(burst, amount)
     if bucket.whole(used, part) <= room then return 0 end
-    local amount = limit.amount
-    local wait, rest = multiply_divide(used - room, limit.period, amount)
-    return min(wait + floor((rest + part + amount - 1) / amount), MAX)
+    local rate = limit.amount
+    local wait, rest = multiply_divide(used - room, limit.period, rate)
+    return min(wait + floor((rest + part + rate - 1) / rate), MAX)
   end
 
   -- When nothing of it is used any more, if it is as of `as_of`.

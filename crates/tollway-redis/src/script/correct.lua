@@ -1,4 +1,4 @@
--- What happens to a permit after its grant: settled, returned, done, renewed. And a line made new. Beside
+-- What happens to a permit after its grant: settle, return, done, renew. Also the reset of an account. Mirrors
 -- correct.rs.
 
 parts.correct = function()
@@ -14,11 +14,11 @@ parts.correct = function()
     return engine.kind.unknown(limit)
   end
 
-  -- Limit::longest_memory, of all limits of the parties: how long a take may matter at the most.
-  local function longest_memory(parties)
+  -- Limit::longest_memory, of all limits of the charges: how long a take may matter at the most.
+  local function longest_memory(charges)
     local longest = 0
-    for _, party in ipairs(parties) do
-      for _, limit in ipairs(party.policy.limits) do
+    for _, charge in ipairs(charges) do
+      for _, limit in ipairs(charge.policy.limits) do
         longest = max(longest, memory_of(limit))
       end
     end
@@ -51,12 +51,12 @@ parts.correct = function()
     return here
   end
 
-  -- Puts every limit of one line right; `actual` holds nothing for a limit whose units must stay spent.
-  local function correct_line(party, line, booking, actual, now)
-    local as_of, whole = engine.line.as_of(line), true
+  -- Corrects every limit of one account; `actual` has no entry for a limit whose units stay spent.
+  local function correct_account(charge, account, booking, actual, now)
+    local as_of, whole = engine.account.as_of(account), true
     local to = max(now, as_of)
-    for i, limit in ipairs(party.policy.limits) do
-      local meter, reserved = line.meters[i], party.charges[i]
+    for i, limit in ipairs(charge.policy.limits) do
+      local meter, reserved = account.meters[i], charge.charges[i]
       engine.meter.advance(limit, meter, as_of, to)
       engine.meter.free(limit, meter, booking.permit)
       if not engine.kind.has_slots(limit) then
@@ -68,34 +68,34 @@ parts.correct = function()
         end
       end
     end
-    line.seen = now
-    engine.change.drop_undo(line)
-    engine.change.note_expiry(line, party.policy)
+    account.seen = now
+    engine.change.drop_undo(account)
+    engine.change.note_expiry(account, charge.policy)
     return whole
   end
 
-  -- The answer without any change: the line was reset since, or this permit was refunded before, or none more fit.
-  local function known_refund(parties, lines, operation, now)
+  -- The answer without any change: the account was reset since, or this permit was refunded before, or none more fit.
+  local function known_refund(charges, accounts, operation, now)
     local booking = operation.booking
-    for _, line in ipairs(lines) do
-      local epoch = line.extra and line.extra.epoch or 0
+    for _, account in ipairs(accounts) do
+      local epoch = account.extra and account.extra.epoch or 0
       if epoch > 0 and booking.granted_at <= epoch then return "dropped" end
     end
     if not operation.remember then return nil end
-    local expires = max(plus(booking.at, longest_memory(parties)), plus(now, REFUND_REMEMBERED))
+    local expires = max(plus(booking.at, longest_memory(charges)), plus(now, REFUND_REMEMBERED))
     local keeper = operation.keeper
-    local remembered = engine.memory.remember_refund(lines[keeper], booking.permit, expires, now)
+    local remembered = engine.memory.remember_refund(accounts[keeper], booking.permit, expires, now)
     if remembered == "repeated" then return "repeated" end
     if remembered == "full" then return "dropped" end
-    engine.change.note_expiry(lines[keeper], parties[keeper].policy)
+    engine.change.note_expiry(accounts[keeper], charges[keeper].policy)
   end
 
   -- A bucket's debt is at most one burst.
-  local function overrun(parties)
-    for index, party in ipairs(parties) do
-      for i, limit in ipairs(party.policy.limits) do
-        local more = party.actual and since(party.actual[i], party.charges[i]) or 0
-        if not party.policy.shadow and engine.kind.refills(limit) and more > limit.capacity then
+  local function overrun(charges)
+    for index, charge in ipairs(charges) do
+      for i, limit in ipairs(charge.policy.limits) do
+        local more = charge.actual and since(charge.actual[i], charge.charges[i]) or 0
+        if not charge.policy.shadow and engine.kind.refills(limit) and more > limit.capacity then
           return { "refused", "overrun", index - 1, i - 1, more }
         end
       end
@@ -103,119 +103,119 @@ parts.correct = function()
   end
 
   -- Corrects the cost once the actual one is known, and frees the slots: the call is over.
-  function correct.settle(parties, lines, operation, now)
-    local refused = overrun(parties)
+  function correct.settle(charges, accounts, operation, now)
+    local refused = overrun(charges)
     if refused then return refused, false end
-    now = engine.change.newest(lines, now)
-    local known = known_refund(parties, lines, operation, now)
+    now = engine.change.newest(accounts, now)
+    local known = known_refund(charges, accounts, operation, now)
     if known then return { "settled", known }, false end
     local whole = true
-    for index, party in ipairs(parties) do
-      if party.actual then
-        whole = correct_line(party, lines[index], operation.booking, party.actual, now) and whole
+    for index, charge in ipairs(charges) do
+      if charge.actual then
+        whole = correct_account(charge, accounts[index], operation.booking, charge.actual, now) and whole
       end
     end
     return { "settled", whole and "whole" or "partly" }, true
   end
 
   -- Restores the state before the last booking, if it was this permit's and nothing has changed since.
-  local function undo(party, line, permit, now)
-    local extra = line.extra
+  local function undo(charge, account, permit, now)
+    local extra = account.extra
     local last = extra and extra.undo
     if not last or last.permit ~= permit then return false end
-    line.meters, line.seen = last.meters, now
+    account.meters, account.seen = last.meters, now
     extra.undo, extra.frontier, extra.frontier_limit = nil, last.frontier, last.frontier_limit
-    local to = engine.line.as_of(line)
-    for i, limit in ipairs(party.policy.limits) do engine.meter.advance(limit, line.meters[i], last.as_of, to) end
-    engine.change.drop_empty_extra(line)
-    engine.change.note_expiry(line, party.policy)
+    local to = engine.account.as_of(account)
+    for i, limit in ipairs(charge.policy.limits) do engine.meter.advance(limit, account.meters[i], last.as_of, to) end
+    engine.change.drop_empty_extra(account)
+    engine.change.note_expiry(account, charge.policy)
     return true
   end
 
   -- Gives an unused permit back: exactly, if it was the last booking and nothing has changed since; else as a
   -- settle to nothing, but for buckets whose place still lies ahead, where others have been booked on top of it.
-  function correct.give_back(parties, lines, operation, now)
-    now = engine.change.newest(lines, now)
-    local known = known_refund(parties, lines, operation, now)
+  function correct.give_back(charges, accounts, operation, now)
+    now = engine.change.newest(accounts, now)
+    local known = known_refund(charges, accounts, operation, now)
     if known then return { "settled", known }, false end
     local booking, whole = operation.booking, true
-    for index, party in ipairs(parties) do
-      local line = lines[index]
-      engine.memory.forget_call(line, booking.permit)
-      if not undo(party, line, booking.permit, now) then
+    for index, charge in ipairs(charges) do
+      local account = accounts[index]
+      engine.memory.forget_call(account, booking.permit)
+      if not undo(charge, account, booking.permit, now) then
         local nothing = {}
-        for i, limit in ipairs(party.policy.limits) do
+        for i, limit in ipairs(charge.policy.limits) do
           nothing[i] = not (booking.at > now and engine.kind.refills(limit)) and 0
         end
-        whole = correct_line(party, line, booking, nothing, now) and whole
+        whole = correct_account(charge, account, booking, nothing, now) and whole
       end
     end
     return { "settled", whole and "whole" or "partly" }, true
   end
 
   -- Frees the slots of a permit, also those that have expired.
-  function correct.free_slots(parties, lines, permit)
-    for index, party in ipairs(parties) do
-      local line = lines[index]
-      for i, limit in ipairs(party.policy.limits) do engine.meter.free(limit, line.meters[i], permit) end
-      engine.change.note_expiry(line, party.policy)
+  function correct.free_slots(charges, accounts, permit)
+    for index, charge in ipairs(charges) do
+      local account = accounts[index]
+      for i, limit in ipairs(charge.policy.limits) do engine.meter.free(limit, account.meters[i], permit) end
+      engine.change.note_expiry(account, charge.policy)
     end
   end
 
   -- Frees the slots of a permit, if it still holds any; else changes nothing and says so.
-  function correct.done(parties, lines, operation, now)
+  function correct.done(charges, accounts, operation, now)
     local permit = operation.permit
     local held = false
-    for index, party in ipairs(parties) do
-      local line = lines[index]
-      for i, limit in ipairs(party.policy.limits) do
-        held = held or engine.meter.holds_slot(limit, line.meters[i], permit, max(now, line.seen))
+    for index, charge in ipairs(charges) do
+      local account = accounts[index]
+      for i, limit in ipairs(charge.policy.limits) do
+        held = held or engine.meter.holds_slot(limit, account.meters[i], permit, max(now, account.seen))
       end
     end
-    if held then correct.free_slots(parties, lines, permit) end
+    if held then correct.free_slots(charges, accounts, permit) end
     return { "done", held }, held
   end
 
-  -- Whether a permit has every slot of these parties; true where there are none to have.
-  function correct.holds_all_slots(parties, lines, permit, now, shadows_too)
-    for index, party in ipairs(parties) do
-      for i, limit in ipairs(party.policy.limits) do
-        local asked = engine.kind.has_slots(limit) and (shadows_too or not party.policy.shadow)
-        if asked and not engine.meter.holds_slot(limit, lines[index].meters[i], permit, now) then return false end
+  -- Whether a permit has every slot of these charges; true where there are none to have.
+  function correct.holds_all_slots(charges, accounts, permit, now, shadows_too)
+    for index, charge in ipairs(charges) do
+      for i, limit in ipairs(charge.policy.limits) do
+        local asked = engine.kind.has_slots(limit) and (shadows_too or not charge.policy.shadow)
+        if asked and not engine.meter.holds_slot(limit, accounts[index].meters[i], permit, now) then return false end
       end
     end
     return true
   end
 
   -- Keeps the slots of a permit, if it still holds all of them; else changes nothing and says so.
-  function correct.renew(parties, lines, operation, now)
+  function correct.renew(charges, accounts, operation, now)
     local permit = operation.permit
-    now = engine.change.newest(lines, now)
-    if not correct.holds_all_slots(parties, lines, permit, now, true) then return { "renewed", false }, false end
-    for index, party in ipairs(parties) do
-      local line = lines[index]
-      engine.change.bring_to(line, party.policy, now)
-      for i, limit in ipairs(party.policy.limits) do
+    now = engine.change.newest(accounts, now)
+    if not correct.holds_all_slots(charges, accounts, permit, now, true) then return { "renewed", false }, false end
+    for index, charge in ipairs(charges) do
+      local account = accounts[index]
+      engine.change.bring_to(account, charge.policy, now)
+      for i, limit in ipairs(charge.policy.limits) do
         if engine.kind.has_slots(limit) then
-          engine.slots.renew(line.meters[i][2], permit, plus(now, limit.period))
+          engine.slots.renew(account.meters[i][2], permit, plus(now, limit.period))
         end
       end
-      engine.change.note_expiry(line, party.policy)
+      engine.change.note_expiry(account, charge.policy)
     end
     return { "renewed", true }, true
   end
 
-  -- Makes lines new. Permits granted before settle nothing afterwards; callers' ids still count once.
-  function correct.reset(parties, lines, _, now)
-    for index, party in ipairs(parties) do
-      local line = lines[index]
-      local known, seen = line.extra or {}, max(now, line.seen)
+  -- Resets accounts. Permits granted before settle nothing afterwards; callers' ids still count once.
+  function correct.reset(charges, accounts, _, now)
+    for index, charge in ipairs(charges) do
+      local account = accounts[index]
+      local known, seen = account.extra or {}, max(now, account.seen)
       -- Until no permit from before can matter any more, not even one that was booked ahead.
-      local epoch_expires = plus(max(seen, engine.line.frontier(line)), longest_memory({ party }))
-      line.meters, line.seen = engine.change.new(party.policy).meters, seen
-      line.extra =
+      local epoch_expires = plus(max(seen, engine.account.frontier(account)), longest_memory({ charge }))
+      account.meters, account.seen = engine.change.new(charge.policy).meters, seen
+      account.extra =
         { epoch = seen, epoch_expires = epoch_expires, calls = known.calls, calls_expire = known.calls_expire }
-      engine.change.note_expiry(line, party.policy)
+      engine.change.note_expiry(account, charge.policy)
     end
     return { "reset" }, true
   end

@@ -1,4 +1,4 @@
--- Windows that grant nothing in their first and last moments. Beside window.rs.
+-- Windows that grant nothing in their first and last moments. Mirrors window.rs.
 
 parts.edge = function()
   local edge_of = {}
@@ -10,12 +10,12 @@ parts.edge = function()
     return start, min(wished, floor((same - start) / 20))
   end
 
-  -- The earliest moment from `from` on at which `charge` fits and the window's edges are kept.
-  function edge_of.earliest(limit, ends, count, charge, from, wished)
+  -- The earliest moment from `from` on at which `amount` fits and the window's edges are kept.
+  function edge_of.earliest(limit, ends, count, amount, from, wished)
     local window_at = engine.window.at
     ends, count = window_at(limit, ends, count, from)
     local start, edge = edge_of.of(limit, ends, wished)
-    if count + charge <= limit.amount and from < since(ends, edge) then return max(from, plus(start, edge)) end
+    if count + amount <= limit.amount and from < since(ends, edge) then return max(from, plus(start, edge)) end
     start, edge = edge_of.of(limit, (window_at(limit, ends, count, ends)), wished)
     return plus(start, edge)
   end

@@ -1,5 +1,5 @@
 -- The kinds of limits, and what they differ in: see limit.lua. A kind that is not listed is an error, which stops the
--- call before it writes: no other algorithm may decide in its place. Beside limit/kinds.rs.
+-- call before it writes: no other algorithm may decide in its place. Mirrors limit/kinds.rs.
 
 parts.kind = function()
   local kind_of = {}

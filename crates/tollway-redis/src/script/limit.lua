@@ -1,4 +1,4 @@
--- The questions that a decision asks every algorithm. Beside algorithm/mod.rs. A limit is what the caller sent:
+-- The questions that a decision asks every algorithm. Mirrors algorithm/mod.rs. A limit is what the caller sent:
 -- kind, identity, amount, capacity, period; refill_time of a bucket; windows of a calendar. Its kind is "every" or
 -- "calendar" (aligned windows), "first" (from first call), "sliding", "bucket" or "slots"; any other is an error.
 
@@ -8,37 +8,37 @@ parts.limit = function()
   -- A bucket that refills within this is kept until it surely has, rather than exactly as long as it must be.
   local REFILLS_SOON = 3600000000
 
-  -- The earliest moment from `from` on at which `charge` fits, if nobody takes before. The meter is as of `as_of`.
-  function limit_of.earliest(limit, meter, charge, as_of, from, edge)
+  -- The earliest moment from `from` on at which `amount` fits, if usage does not change before. The meter is as of `as_of`.
+  function limit_of.earliest(limit, meter, amount, as_of, from, edge)
     local kind = limit.kind
     if kind == "every" or kind == "calendar" then
-      return engine.window.earliest(limit, meter[2], meter[3], charge, from, edge)
+      return engine.window.earliest(limit, meter[2], meter[3], amount, from, edge)
     elseif kind == "bucket" then
-      return max(from, plus(as_of, engine.bucket.wait_for(limit, meter[2], meter[3], limit.capacity, charge)))
+      return max(from, plus(as_of, engine.bucket.wait_for(limit, meter[2], meter[3], limit.capacity, amount)))
     elseif kind == "first" then
       local ends = meter[2]
-      if (from < ends and meter[3] or 0) + charge <= limit.amount then return from end
+      if (from < ends and meter[3] or 0) + amount <= limit.amount then return from end
       return from < ends and ends or 0
     elseif kind == "sliding" then
-      return engine.sliding.earliest(limit.period, meter[2], meter[3], meter[4], limit.amount, charge, from)
+      return engine.sliding.earliest(limit.period, meter[2], meter[3], meter[4], limit.amount, amount, from)
     elseif kind == "slots" then
       return engine.slots.earliest(meter[2], limit.amount, from)
     end
     return engine.kind.unknown(limit)
   end
 
-  -- Brings a meter from `as_of` to `at` and takes `charge` from it there. Answers until when the permit may begin,
-  -- when the meter is as good as new, and whether it holds no more than its limit (I1).
-  function limit_of.debit(limit, meter, charge, as_of, at, edge, permit)
+  -- Brings a meter from `as_of` to `at` and debits `amount` there. Returns until when the permit may begin,
+  -- when the meter is as good as new, and whether it is within its limit.
+  function limit_of.debit(limit, meter, amount, as_of, at, edge, permit)
     local kind = limit.kind
     if kind == "every" or kind == "calendar" then
       local ends, count = engine.window.at(limit, meter[2], meter[3], at)
-      count = plus(count, charge)
+      count = plus(count, amount)
       meter[2], meter[3] = ends, count
       return engine.window.good_until(limit, ends, edge), count == 0 and 0 or ends, count <= limit.amount
     elseif kind == "bucket" then
       local used, part = engine.bucket.after(limit, meter[2], meter[3], since(at, as_of))
-      used = min(used + charge, MAX)
+      used = min(used + amount, MAX)
       meter[2], meter[3] = used, part
       local holds = engine.bucket.whole(used, part) <= limit.capacity
       if holds and limit.refill_time <= REFILLS_SOON then return MAX, plus(at, limit.refill_time), holds end
@@ -48,9 +48,9 @@ parts.limit = function()
       -- Here and not in a part of its own: six of these are a take of a consumer, and making parts costs more than it.
       local ends, count = meter[2], meter[3]
       if ends <= at then ends, count = 0, 0 end
-      if charge > 0 then
+      if amount > 0 then
         if ends == 0 then ends = plus(at, limit.period) end
-        count = min(count + charge, MAX)
+        count = min(count + amount, MAX)
       end
       meter[2], meter[3] = ends, count
       return ends, ends, count <= limit.amount
@@ -58,9 +58,9 @@ parts.limit = function()
     engine.meter.advance(limit, meter, as_of, at)
     local good_until = MAX
     if kind == "sliding" then
-      meter[4] = min(meter[4] + charge, MAX)
+      meter[4] = min(meter[4] + amount, MAX)
     elseif kind == "slots" then
-      if charge > 0 then
+      if amount > 0 then
         good_until = plus(at, limit.period)
         engine.slots.hold(meter[2], permit, good_until)
       end

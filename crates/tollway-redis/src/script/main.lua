@@ -1,7 +1,7 @@
--- Calls that came together. Each is a step of its own: its lines are read, its operations applied in order, and what has
--- changed is written before the next one begins.
+-- Calls of one command, applied one after the other: each reads its accounts, applies its operations in order, and writes
+-- the changes before the next call begins.
 --
--- KEYS are the writer's keys for the tags of the calls, and lines. ARGV[1] is the request: see request.rs.
+-- KEYS are the writer's keys for the tags of the calls, and accounts. ARGV[1] is the request: see request.rs.
 -- Answers for each call its outcomes, packed; or, with nothing changed, a time whose calendar windows must be sent as
 -- well; or an error.
 
@@ -14,50 +14,50 @@ if not now then
   now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 
--- Applies the operations of a call: answers their outcomes, its lines, and which of them have changed.
+-- Applies the operations of a call: answers their outcomes, its accounts, and which of them have changed.
 local function apply_all(call)
-  local lines, changed, outcomes = {}, {}, {}
+  local accounts, changed, outcomes = {}, {}, {}
   for number, operation in ipairs(call.operations) do
-    local own, parties = {}, operation.parties
-    for index, party in ipairs(parties) do
-      local at = party.line
-      party.policy = request.policies[party.policy]
-      lines[at] = lines[at] or engine.line.read(values[at], party.policy, now)
-      own[index] = lines[at]
+    local own, charges = {}, operation.parties
+    for index, charge in ipairs(charges) do
+      local at = charge.line
+      charge.policy = request.policies[charge.policy]
+      accounts[at] = accounts[at] or engine.account.read(values[at], charge.policy, now)
+      own[index] = accounts[at]
     end
-    local how = operation.permits and engine.together or engine.apply
+    local how = operation.permits and engine.equal_takes or engine.apply
     local outcome, has_changed = how.apply(operation, own, now)
     outcomes[number] = outcome
-    for index, party in ipairs(parties) do
-      lines[party.line] = own[index]
-      changed[party.line] = changed[party.line] or has_changed
+    for index, charge in ipairs(charges) do
+      accounts[charge.line] = own[index]
+      changed[charge.line] = changed[charge.line] or has_changed
     end
   end
-  return outcomes, lines, changed
+  return outcomes, accounts, changed
 end
 
-local function write(at, line)
-  -- As long as it counts, rounded up, and a little longer in case the clock is set back.
-  local lifetime = math.ceil(since(line.expires, now) / 1000) + request.grace
-  values[at] = engine.line.write(line)
+local function write(at, account)
+  -- Until it expires, rounded up, plus a grace period in case the clock is set back.
+  local lifetime = math.ceil(since(account.expires, now) / 1000) + request.grace
+  values[at] = engine.account.write(account)
   redis.call("SET", KEYS[at], values[at], "PX", lifetime)
 end
 
 local function answer_to(call)
   local sequence = call.sequence
-  -- A call that was applied before, and whose answer was lost, counts once (I5); so does one that was overtaken on
+  -- A call that was applied before, and whose answer was lost, counts once; so does one that was overtaken on
   -- its way.
   if values[call.writer] then
     local last, answer = unpack_text(values[call.writer])
     if last == sequence then return answer end
     if last > sequence then return redis.error_reply("OVERTAKEN by a later call of the same writer") end
   end
-  local outcomes, lines, changed = apply_all(call)
+  local outcomes, accounts, changed = apply_all(call)
   local answer, kept = pack(outcomes), false
   for at, has_changed in pairs(changed) do
     -- A shadow that would have denied a new subject has left nothing to keep.
-    if has_changed and lines[at].expires > 0 then
-      write(at, lines[at])
+    if has_changed and accounts[at].expires > 0 then
+      write(at, accounts[at])
       kept = true
     end
   end
@@ -66,7 +66,7 @@ local function answer_to(call)
 end
 
 -- What went wrong, as an error of the server's: those have a code in front, and older servers an @ before it. What else
--- stops a script is a line that it does not understand.
+-- stops a script is a stored value that it cannot read.
 local function problem_of(problem)
   local said = type(problem) == "table" and problem.err or tostring(problem)
   if string.find(said, "^%u+ ") then return redis.error_reply(said) end

@@ -1,4 +1,4 @@
--- What a line remembers: callers' ids that count once, and permits that were refunded. Beside line.rs.
+-- What an account remembers: callers' ids that count once, and permits that were refunded. Mirrors line.rs.
 
 parts.memory = function()
   local memory = {}
@@ -6,13 +6,13 @@ parts.memory = function()
   local CALL_IDS_MAX, REFUNDS_MAX = 1024, 1024
 
   -- Callers' ids, none if there are none.
-  function memory.calls(line)
-    local extra = line.extra
+  function memory.calls(account)
+    local extra = account.extra
     return extra and extra.calls and unpack_text(extra.calls) or {}
   end
 
-  local function keep_calls(line, calls)
-    local extra, expire = engine.change.extra(line), nil
+  local function keep_calls(account, calls)
+    local extra, expire = engine.change.extra(account), nil
     for _, call in ipairs(calls) do expire = max(expire or 0, call[8]) end
     extra.calls, extra.calls_expire = expire and pack(calls), expire
   end
@@ -33,29 +33,29 @@ parts.memory = function()
     return false
   end
 
-  function memory.remember_call(line, call, now)
+  function memory.remember_call(account, call, now)
     local kept = {}
-    for _, known in ipairs(memory.calls(line)) do
+    for _, known in ipairs(memory.calls(account)) do
       if known[8] > now then kept[#kept + 1] = known end
     end
     kept[#kept + 1] = call
-    keep_calls(line, kept)
+    keep_calls(account, kept)
   end
 
   -- An id whose permit was given back takes again: what it was granted is no longer its.
-  function memory.forget_call(line, permit)
-    if not (line.extra and line.extra.calls) then return end
+  function memory.forget_call(account, permit)
+    if not (account.extra and account.extra.calls) then return end
     local kept = {}
-    for _, call in ipairs(memory.calls(line)) do
+    for _, call in ipairs(memory.calls(account)) do
       if call[3] ~= permit then kept[#kept + 1] = call end
     end
-    keep_calls(line, kept)
-    engine.change.drop_empty_extra(line)
+    keep_calls(account, kept)
+    engine.change.drop_empty_extra(account)
   end
 
   -- Remembers that a permit was refunded: "first"; else "repeated" or "full", and nothing has changed.
-  function memory.remember_refund(line, permit, expires, now)
-    local extra = line.extra
+  function memory.remember_refund(account, permit, expires, now)
+    local extra = account.extra
     local live, last = {}, expires
     local known = extra and extra.refunds and unpack_text(extra.refunds) or {}
     for i = 1, #known, 2 do
@@ -69,7 +69,7 @@ parts.memory = function()
     if #live >= 2 * REFUNDS_MAX then return "full" end
     live[#live + 1] = permit
     live[#live + 1] = expires
-    extra = engine.change.extra(line)
+    extra = engine.change.extra(account)
     extra.refunds, extra.refunds_expire = pack(live), last
     return "first"
   end

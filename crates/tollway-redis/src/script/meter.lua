@@ -1,9 +1,9 @@
--- What else is asked of a meter. Beside algorithm/mod.rs.
+-- What else is asked of a meter. Mirrors algorithm/mod.rs.
 
 parts.meter = function()
   local meter_of = {}
 
-  -- A meter that nobody has touched.
+  -- An unused meter.
   function meter_of.fresh_meter(limit)
     local kind = limit.kind
     if kind == "slots" then return { limit.identity, {} } end
@@ -42,7 +42,7 @@ parts.meter = function()
     return engine.kind.unknown(limit)
   end
 
-  -- When a meter that is as of `as_of` is as good as new if nobody takes.
+  -- When a meter that is as of `as_of` is as good as new, if no take follows.
   function meter_of.good_as_new_at(limit, meter, as_of)
     local kind = limit.kind
     if kind == "bucket" then return engine.bucket.good_as_new_at(limit, meter[2], meter[3], as_of) end
@@ -53,7 +53,7 @@ parts.meter = function()
     return engine.kind.unknown(limit)
   end
 
-  -- When the limit is whole again: a window's end, a full bucket, the last slot's expiry; never before `at`.
+  -- When the limit resets: a window's end, a full bucket, the last slot's expiry; never before `at`.
   function meter_of.resets_at(limit, meter, as_of, at)
     local kind = limit.kind
     if kind == "every" or kind == "calendar" then

@@ -1,4 +1,4 @@
--- Whole numbers in doubles, exact below 2^53. Beside time.rs and the wide arithmetic of bucket.rs and sliding.rs.
+-- Whole numbers in doubles, exact below 2^53. Mirrors time.rs and the wide arithmetic of bucket.rs and sliding.rs.
 
 local floor, max, min = math.floor, math.max, math.min
 

@@ -1,6 +1,5 @@
 -- Parts that are made when they are first asked for. A script makes its functions anew in every call, and to make
--- all of them would cost as much as a take. Those that a plain take needs come one by one, the others behind one
--- more door.
+-- all of them would cost as much as a take. A plain take loads its parts one by one; `other_parts` loads the rest.
 
 local parts, other_parts = {}, nil
 local engine = setmetatable({}, {

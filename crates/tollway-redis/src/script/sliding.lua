@@ -1,4 +1,4 @@
--- The two-window weighted count. Beside sliding.rs.
+-- The two-window weighted count. Mirrors sliding.rs.
 -- The meter is {identity, start, previous, current}.
 
 parts.sliding = function()
@@ -24,12 +24,12 @@ parts.sliding = function()
     return period - multiply_divide(room, period, previous)
   end
 
-  -- The earliest moment from `from` on at which `charge` fits, if nobody takes before.
-  function sliding.earliest(period, start, previous, current, amount, charge, from)
+  -- The earliest moment from `from` on at which `amount` fits, if usage does not change before.
+  function sliding.earliest(period, start, previous, current, capacity, amount, from)
     start, previous, current = sliding.at(period, start, previous, current, from)
     -- At most two steps: in the third window nothing is left of the first.
     for _ = 1, 2 do
-      local room = since(amount, charge) - current
+      local room = since(capacity, amount) - current
       if room >= 0 then return max(from, plus(start, sliding.fades_to(previous, room, period))) end
       start, previous, current = sliding.at(period, start, previous, current, plus(start, period))
     end

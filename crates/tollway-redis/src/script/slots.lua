@@ -1,4 +1,4 @@
--- Slots: held from grant until `done`, each with an expiry of its own. Beside concurrency.rs.
+-- Slots: held from grant until `done`, each with an expiry of its own. Mirrors concurrency.rs.
 -- The meter is {identity, {permit, expires, permit, expires, ...}}.
 
 parts.slots = function()
@@ -13,7 +13,7 @@ parts.slots = function()
     return held
   end
 
-  -- The earliest moment from `from` on at which one more slot is free, if nobody is done before.
+  -- The earliest moment from `from` on at which one more slot is free, if none is freed before.
   function slots.earliest(list, amount, from)
     local ends = {}
     for i = 2, #list, 2 do

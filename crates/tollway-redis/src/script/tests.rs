@@ -9,7 +9,7 @@ use tollway_remote::{Call, Tag};
 use tollway_testkit::servers::RedisServer;
 
 use super::*;
-use crate::bundle::{Bundle, Try};
+use crate::call_batch::{CallBatch, SentCall};
 use crate::keys::Keys;
 use crate::pack::Packer;
 use crate::request::{GRACE, Requests};
@@ -22,7 +22,7 @@ fn constants_are_the_same_on_both_sides() {
         format!("local MAX = {}", bounds::COUNT_MAX),
         format!("(same - start) / {}))", bounds::EDGE_PART_OF_PERIOD),
         format!("local SEARCH_STEPS_MAX = {}", bounds::SEARCH_STEPS_MAX),
-        format!("local PARTIES_PER_TAKE_MAX = {}", bounds::CHARGES_PER_TAKE_MAX),
+        format!("local CHARGES_PER_TAKE_MAX = {}", bounds::CHARGES_PER_TAKE_MAX),
         format!("local CALL_IDS_MAX, REFUNDS_MAX = {}, {}", bounds::CALL_IDS_MAX, bounds::REFUNDS_MAX),
         format!("local CALL_ID_REMEMBERED = {}", bounds::CALL_ID_REMEMBERED.as_micros()),
         format!("local REFUND_REMEMBERED = {}", bounds::REFUND_REMEMBERED.as_micros()),
@@ -56,7 +56,7 @@ fn actions(policy: &Policy) -> Vec<Action> {
     let actual = [policy.default_cost().clone()].into();
     vec![
         Action::Take(terms(None)),
-        Action::Take(terms(Some(CallId::new("one").unwrap()))),
+        Action::Take(terms(Some(CallId::new("sent").unwrap()))),
         Action::Preview(terms(None)),
         Action::Begin(booking, terms(None)),
         Action::Settle { booking, actual, remember: true },
@@ -89,10 +89,10 @@ fn send(
     packed[end - kind.len()..end].copy_from_slice(instead.as_bytes());
     let mut command = redis::cmd("EVAL");
     command.arg(TEXT).arg(request.keys.len()).arg(request.keys).arg(packed);
-    let mut tries = [Try::new(call, NOW)];
+    let mut sent_calls = [SentCall::new(call, NOW)];
     let answer = connection.req_command(&command);
-    Bundle::all(&mut tries, false).remove(0).hear(answer);
-    let [sent] = tries;
+    CallBatch::all(&mut sent_calls, false).remove(0).read_answer(answer);
+    let [sent] = sent_calls;
     sent.result.unwrap()
 }
 
@@ -107,7 +107,7 @@ fn contents(connection: &mut Connection) -> Vec<(String, Vec<u8>)> {
     keys.into_iter().map(&mut value).collect()
 }
 
-/// A kind that the script does not know is an error, whatever is asked, of a new line and of one that is there. It is the
+/// An unknown kind of limit is an error for every action, on a new account and on a stored one. It is the
 /// caller's fault, so that no fallback grants in the store's place; and nothing is written.
 #[test]
 fn unknown_kind_of_limit_is_refused_by_every_action() {

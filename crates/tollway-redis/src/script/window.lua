@@ -1,4 +1,4 @@
--- Fixed windows: a count that begins anew at each edge. Beside window.rs and calendar.rs.
+-- Fixed windows: a count that begins anew at each edge. Mirrors window.rs and calendar.rs.
 -- The meter is {identity, ends, count}.
 
 parts.window = function()
@@ -11,8 +11,8 @@ parts.window = function()
       return start, plus(start, limit.period)
     end
     if limit.kind ~= "calendar" then return engine.kind.unknown(limit) end
-    -- Days, weeks and months of a zone: the caller sent those it thought of. If it is none of them, it is asked
-    -- for more.
+    -- Days, weeks and months of a zone: the caller sends the likely windows. If none contains `at`, the script asks for
+    -- more.
     local windows = limit.windows
     for i = 1, #windows, 2 do
       local ends = windows[i + 1]
@@ -28,10 +28,10 @@ parts.window = function()
     return later, 0
   end
 
-  -- The earliest moment from `from` on at which `charge` fits and the window's edges are kept.
-  function window.earliest(limit, ends, count, charge, from, wished)
-    if wished > 0 then return engine.edge.earliest(limit, ends, count, charge, from, wished) end
-    if (from < ends and count or 0) + charge <= limit.amount then return from end
+  -- The earliest moment from `from` on at which `amount` fits and the window's edges are kept.
+  function window.earliest(limit, ends, count, amount, from, wished)
+    if wished > 0 then return engine.edge.earliest(limit, ends, count, amount, from, wished) end
+    if (from < ends and count or 0) + amount <= limit.amount then return from end
     return (window.at(limit, ends, count, from))
   end
 

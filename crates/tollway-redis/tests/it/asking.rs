@@ -36,7 +36,7 @@ pub(crate) fn minute(amount: u64) -> Policy {
     policy(&[&format!("{amount} / minute from first call")])
 }
 
-/// Something asked of one subject under one policy.
+/// An operation on one subject under one policy.
 pub(crate) struct Asked<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) charge: Charge,

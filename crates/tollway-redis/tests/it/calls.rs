@@ -27,7 +27,7 @@ const VERSIONS: [&[&str]; 6] = [
 const OTHER: [&str; 2] = ["7 / minute", "3 concurrent expires 20s"];
 
 #[tokio::test]
-async fn operations_of_one_call_follow_one_another() {
+async fn operations_of_one_call_are_applied_in_order() {
     let clock = Arc::new(ManualClock::default());
     let address = Address::parse(&format!("{}?deadline=20s", RedisServer::shared().url())).unwrap();
     let link = Arc::new(RedisLink::with_test_clock(&address, clock.clone()).unwrap());
@@ -55,9 +55,9 @@ async fn operations_of_one_call_follow_one_another() {
     }
 }
 
-/// Calls that are sent together go as one command; two of them that share a line follow one another all the same.
+/// Calls that are sent together go as one command; two of them on one account are still applied in order.
 #[tokio::test]
-async fn calls_that_are_sent_together_follow_one_another() {
+async fn calls_sent_together_are_applied_in_order() {
     let clock = Arc::new(ManualClock::default());
     let address = Address::parse(&format!("{}?deadline=20s", RedisServer::shared().url())).unwrap();
     let link = Arc::new(RedisLink::with_test_clock(&address, clock.clone()).unwrap());
@@ -68,7 +68,7 @@ async fn calls_that_are_sent_together_follow_one_another() {
     for sequence in 1..300 {
         now = now.plus(Span::from_micros(random.below(3_000_000)));
         clock.set(now);
-        // Every call has the line of its number first, and some the last one as well, which others have first.
+        // Every call has the account of its number first, and some the last one as well, which others have first.
         let calls: Vec<Arc<Call>> = (0..random.between(2, 9))
             .map(|number| {
                 let subjects = if random.percent(30) { vec![number, 9] } else { vec![number] };
@@ -108,7 +108,7 @@ fn apply_all(plain: &PlainStore, operations: &[Operation]) -> Vec<Outcome> {
 
 /// A `begin` that came too late and is denied has not let go of its slot, for the next one in the call either.
 #[tokio::test]
-async fn a_begin_that_is_denied_keeps_its_slot() {
+async fn a_denied_begin_keeps_its_slot() {
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_794_720_780)));
     let address = Address::parse(&format!("{}?deadline=20s", RedisServer::shared().url())).unwrap();
     let link = Arc::new(RedisLink::with_test_clock(&address, clock.clone()).unwrap());

@@ -19,7 +19,7 @@ end
 return count";
 
 #[test]
-fn one_server_conforms_and_every_key_has_an_end() {
+fn one_server_conforms_and_every_key_expires() {
     let server = RedisServer::start();
     let url = format!("{}?deadline=20s", server.url());
     let rig = ManualRig::new(|clock| RedisStore::with_test_clock(&url, clock).unwrap());
@@ -54,7 +54,7 @@ fn a_cluster_conforms() {
     let rig = Slots { stores: (0..9).map(store).collect(), turn: AtomicUsize::new(0), clock: clock.clone() };
     judge(&rig, Effort { seed: 90_000, sequences: 200, rounds: 2 });
     for node in cluster.nodes() {
-        assert_ne!(node.command(&["DBSIZE"]), "0", "every master has lines");
+        assert_ne!(node.command(&["DBSIZE"]), "0", "every master has accounts");
         assert_eq!(node.command(&["EVAL", WITHOUT_END, "0"]), "0");
     }
 }
@@ -80,7 +80,7 @@ impl Store for Forgetful {
     }
 }
 
-/// Stores whose lines are in different slots, by turns.
+/// Stores whose accounts are in different slots, by turns.
 struct Slots {
     stores: Vec<Arc<RedisStore>>,
     turn: AtomicUsize,

@@ -1,6 +1,6 @@
-//! The layout `consumers`: keys, values and TTLs that `redis-cli` and a system already running share with us (C2).
+//! The layout `consumers`: keys, values and TTLs that `redis-cli` and an existing system share with Tollway (C2).
 //!
-//! Keys live by the server's clock, so these tests run on real time: what must not pass meanwhile is a minute or longer,
+//! Keys expire by the server's clock, so these tests run on real time: what must not pass meanwhile is a minute or longer,
 //! and what must pass is waited for.
 #![allow(
     clippy::unwrap_used,
@@ -38,7 +38,7 @@ fn redis_cli(server: &RedisServer) -> Command {
     command
 }
 
-/// 100 a minute: 99, 98 and 97 are left, the time runs on whoever calls, and a new window begins after it.
+/// 100 a minute: 99, 98 and 97 are left, the time runs on for every caller, and a new window begins after it.
 #[test]
 fn the_worked_example() {
     let server = RedisServer::start();
@@ -61,9 +61,9 @@ fn the_worked_example() {
     assert!(left > 1 && left <= 60_000, "a minute again, not {left} ms");
 }
 
-/// Denied until the time that it names; then the window is over, with nobody's help.
+/// Denied until the time that it names; then the window has expired by itself.
 #[test]
-fn a_window_ends_by_itself_and_when_it_says() {
+fn a_window_expires_at_its_reported_time() {
     let server = RedisServer::start();
     let (store, policy) = (open(&server), policy(&["3 / second from first call"]));
     let consumer = of(&store, &policy, "c");
@@ -83,7 +83,7 @@ fn a_window_ends_by_itself_and_when_it_says() {
     }
 }
 
-/// Every command that operators were told to use, against keys that we wrote.
+/// Every documented command for operators, on keys that the store wrote.
 #[test]
 fn every_documented_command() {
     let server = RedisServer::start();
@@ -98,7 +98,7 @@ fn every_documented_command() {
     let mut expected = keys.to_vec();
     expected.sort();
     for _ in 0..42 {
-        // Nobody can look at the counter of a second in time, so it is given a minute.
+        // The counter of a second expires too soon to look at, so it is given a minute.
         server.command(&["SET", "consumer_abc123_PER_SECOND", "1", "EX", "60"]);
         of(&store, &policy, "consumer_abc123").take();
     }
@@ -135,7 +135,7 @@ fn takes_can_be_watched() {
     assert!(seen);
 }
 
-/// Somebody else counts in the same keys, with their own commands: the budget is one.
+/// Another program counts in the same keys, with its own commands: the budget is shared.
 #[test]
 fn a_foreign_writer_shares_the_budget() {
     let server = RedisServer::start();
@@ -161,9 +161,9 @@ fn a_foreign_writer_shares_the_budget() {
     assert!(cli(&server, &["TTL", key]).parse::<i64>().unwrap() > 0);
 }
 
-/// A key that somebody's race left without an end gets its period with the next take, granted or not.
+/// A key that another program's race left without expiry gets its period with the next take, granted or not.
 #[test]
-fn a_key_without_an_end_is_healed() {
+fn a_key_without_expiry_gets_one() {
     let server = RedisServer::start();
     let (store, policy) = (open(&server), minute(3));
     for (subject, count, granted) in [("endless", "2", true), ("denied", "3", false)] {
@@ -179,7 +179,7 @@ fn a_key_without_an_end_is_healed() {
     }
 }
 
-/// What is no count is left alone, named, and counts nothing elsewhere.
+/// A value that is no count is kept, named in the error, and counts nothing elsewhere.
 #[test]
 fn a_key_that_holds_no_count_is_named() {
     let server = RedisServer::start();
@@ -203,9 +203,9 @@ fn a_key_that_holds_no_count_is_named() {
     assert_eq!(consumer.denied().limit, 2);
 }
 
-/// I6: nothing lives for ever.
+/// I6: every key expires.
 #[test]
-fn every_key_has_an_end() {
+fn every_key_expires() {
     let server = RedisServer::start();
     let (store, policy) = (open(&server), policy(&SIX));
     let consumer = of(&store, &policy, "c");
@@ -230,7 +230,7 @@ fn every_key_has_an_end() {
 /// C3: a reset deletes the keys of the policy's periods; under a policy that forgets, a period that became unlimited has no
 /// counter after the next take.
 #[test]
-fn what_is_reset_or_forgotten_is_deleted() {
+fn reset_and_forgotten_counters_are_deleted() {
     let server = RedisServer::start();
     let (store, six, some) = (open(&server), policy(&SIX), policy(&SIX[1..3]));
     of(&store, &six, "c").take();
@@ -241,17 +241,17 @@ fn what_is_reset_or_forgotten_is_deleted() {
     assert_eq!(of(&store, &six, "c").used()[1..], [1, 1, 1, 1, 1]);
     let forgetful = some.with_forgetting(true);
     assert_eq!(of(&store, &forgetful, "c").used(), [1, 1]);
-    assert_eq!(of(&store, &six, "c").used()[3..], [1, 1, 1], "who only looks deletes nothing");
+    assert_eq!(of(&store, &six, "c").used()[3..], [1, 1, 1], "a peek deletes nothing");
     let no_room = policy(&["1 / minute from first call"]).with_forgetting(true);
     of(&store, &no_room, "c").denied();
-    assert_eq!(of(&store, &six, "c").used()[3..], [1, 1, 1], "nor does one who is denied");
+    assert_eq!(of(&store, &six, "c").used()[3..], [1, 1, 1], "nor does a denial");
     of(&store, &forgetful, "c").take();
     assert_eq!(server.command(&["EXISTS", "c_PER_DAY", "c_PER_WEEK", "c_PER_MONTH"]), "0");
     assert_eq!(of(&store, &six, "c").used()[1..], [2, 2, 0, 0, 0]);
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_says_why() {
+fn unsupported_policies_are_refused_with_a_reason() {
     let server = RedisServer::start();
     let store = open(&server);
     let named = ["a: 5 / minute from first call", "b: 6 / minute from first call"];
@@ -286,15 +286,15 @@ fn what_does_not_fit_is_refused_and_says_why() {
     let above = of(&store, &fits, "c").costing(6).apply(Action::Take(terms(None))).unwrap();
     assert!(matches!(above, Outcome::Refused(Refusal::AboveLimit { cost: 6, .. })));
     assert_eq!(server.command(&["DBSIZE"]), "0");
-    // A server that is away refuses nothing: whoever probes it must not think that it is back.
+    // An unreachable server refuses nothing: a probe must not take it for reachable.
     server.kill();
     let store = RedisStore::open(&format!("{}?layout=consumers", server.url())).unwrap();
     assert_eq!(of(&store, &fits, "").apply(Action::Peek).unwrap_err().fault, Fault::Network);
 }
 
-/// A Cluster keeps the keys of one consumer apart, and a test's clock is not the one that keys live by.
+/// A Cluster keeps the keys of one consumer apart, and keys do not expire by a test's clock.
 #[test]
-fn where_it_cannot_work_it_does_not_open() {
+fn unsupported_servers_are_refused_when_opened() {
     let error = RedisStore::open("redis+cluster://127.0.0.1?layout=consumers").err().unwrap();
     assert!(error.fault == Fault::Caller && error.message.contains("Cluster"), "{error}");
     let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));

@@ -20,16 +20,16 @@ use tollway_testkit::faults::{Fault as Toxic, FaultProxy};
 use tollway_testkit::servers::RedisServer;
 use tollway_testkit::{ManualClock, PlainStore, Random, wait_for};
 
-/// I3: one limit without room keeps all others from counting, wherever it stands.
+/// I3: one limit without room keeps all others from counting, at any position.
 #[test]
-fn six_limits_count_together_or_not_at_all() {
+fn six_limits_are_all_charged_or_none() {
     let server = RedisServer::start();
     let (store, policy) = (open(&server), policy(&SIX));
     for (index, period) in Period::ALL.into_iter().enumerate() {
         let subject = format!("together-{period}");
         let key = counter_key(period, &Subject::new(&subject).unwrap());
         let full = policy.limits()[index].amount().to_string();
-        // Longer than a second, for the one of a second must not end under us.
+        // Longer than a second, so that the window of a second does not end during the test.
         server.command(&["SET", &key, &full, "EX", "3600"]);
         let denial = of(&store, &policy, &subject).denied();
         assert_eq!((denial.charge, denial.limit), (0, index), "{period}");
@@ -84,7 +84,7 @@ fn threads_never_exceed() {
     assert_eq!(server.command(&["MGET", "race_PER_HOUR", "race_PER_DAY"]), "200\n200");
 }
 
-/// What is asked together is applied in order, in one call: windows begin, end by a reset and begin again in it.
+/// Operations of one call are applied in order: windows begin, end by a reset and begin again in it.
 #[test]
 fn operations_of_one_call_see_each_other() {
     let server = RedisServer::start();
@@ -169,7 +169,7 @@ fn ids_are_bounded() {
     assert_eq!(consumer.used(), [1_024]);
 }
 
-/// I5: the server has done it and nobody heard. It is asked again, and it counts once.
+/// I5: the server applied the call and its answer was lost. It is resent and counts once.
 #[test]
 fn a_take_whose_answer_is_lost_counts_once() {
     let server = RedisServer::start();
@@ -188,7 +188,7 @@ fn a_take_whose_answer_is_lost_counts_once() {
 
 /// A correction counts in the window it was booked in, and in no other.
 #[test]
-fn corrections_keep_to_their_window() {
+fn corrections_stay_in_their_window() {
     let server = RedisServer::start();
     let (store, policy) =
         (open(&server), policy(&["5 / minute from first call", "9 / hour from first call"]));

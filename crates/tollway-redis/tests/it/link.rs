@@ -1,4 +1,4 @@
-//! What the link owes whoever drives it: a call counts once, calendar windows are asked for, errors say what to do.
+//! The duties of a link: a call counts once, missing calendar windows are requested, errors say what to do.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn granted(outcome: &Outcome) -> bool {
 
 /// I5: sent again, a call is answered as the first time, to the letter, and not counted.
 #[tokio::test]
-async fn a_call_that_is_sent_again_counts_once() {
+async fn a_resent_call_counts_once() {
     let link = link(&RedisServer::shared().url());
     let policy = policy("again", &["10 / day bucket"]);
     let first = call(1, vec![take(vec![charge(&policy, "")], 1), take(vec![charge(&policy, "")], 2)]);
@@ -68,7 +68,7 @@ async fn a_call_that_is_sent_again_counts_once() {
 
 /// A call that was held up on its way, while its repetition and the next one went through, is not applied any more.
 #[tokio::test]
-async fn a_call_that_was_overtaken_does_nothing() {
+async fn an_overtaken_call_does_nothing() {
     let link = link(&RedisServer::shared().url());
     let policy = policy("overtaken", &["10 / day bucket"]);
     let one = |sequence| call(sequence, vec![take(vec![charge(&policy, "")], sequence.into())]);
@@ -81,7 +81,7 @@ async fn a_call_that_was_overtaken_does_nothing() {
 
 /// Two writers have sequences of their own.
 #[tokio::test]
-async fn writers_do_not_mistake_each_other() {
+async fn writers_do_not_confuse_their_calls() {
     let (one, other) = (link(&RedisServer::shared().url()), link(&RedisServer::shared().url()));
     let policy = policy("writers", &["10 / day bucket"]);
     for link in [&one, &other] {
@@ -126,9 +126,9 @@ async fn calls_sent_together_are_answered_each_for_itself() {
     }
 }
 
-/// A month that is used up sends the search to another month, whose days nobody thought of: the script asks for them.
+/// A full month sends the search to another month, whose days the request lacks: the script requests them.
 #[tokio::test]
-async fn calendar_windows_are_asked_for() {
+async fn missing_calendar_windows_are_requested() {
     let now = Timestamp::from_secs(1_794_720_780);
     let clock = Arc::new(ManualClock::at(now));
     let server = RedisServer::start();
@@ -169,9 +169,9 @@ async fn a_take_over_several_slots_is_refused() {
     assert!(granted(&outcomes[0]));
 }
 
-/// A subject cannot break out of its hash tag: what it calls its own and another's line are two.
+/// A subject cannot break out of its hash tag: its account and another's are different keys.
 #[tokio::test]
-async fn no_subject_reaches_another_ones_line() {
+async fn no_subject_reaches_another_subjects_account() {
     let link = link(&RedisServer::shared().url());
     let policy = policy("subjects", &["1 / day bucket"]);
     let subjects = ["", "a", "{a}", "}a{", "a}:subjects", "s:a", "%61", "a\r\nb", "a b", "é"];
@@ -183,7 +183,7 @@ async fn no_subject_reaches_another_ones_line() {
 }
 
 #[tokio::test]
-async fn errors_say_what_to_do_and_keep_the_password() {
+async fn errors_say_what_to_do_and_hide_the_password() {
     let server = RedisServer::start_with(&["--requirepass", "secret"]);
     let policy = policy("errors", &["1 / day"]);
     let one = || call(1, vec![take(vec![charge(&policy, "")], 1)]);
@@ -208,9 +208,9 @@ async fn errors_say_what_to_do_and_keep_the_password() {
     assert_eq!((error.fault, error.retry), (Fault::Network, Retry::Safe), "{error}");
 }
 
-/// A server that is full, or follows another, has not done it and may be asked again.
+/// A server that is full, or a replica, has not applied the call and may be retried.
 #[tokio::test]
-async fn a_server_that_cannot_write_may_be_asked_again() {
+async fn a_read_only_server_is_retryable() {
     let server = RedisServer::start();
     let link = link(&server.url());
     let policy = policy("full", &["10 / day bucket"]);

@@ -73,9 +73,9 @@ fn stores_that_race_never_exceed_a_limit() {
     }
 }
 
-/// I6: a line lives until it is as good as new and a second longer; what a writer is told twice, a minute.
+/// I6: an account expires a second after it no longer counts; a writer's answer after a minute.
 #[test]
-fn keys_live_as_long_as_they_count() {
+fn keys_expire_when_they_no_longer_count() {
     let server = RedisServer::start();
     let store = open(&format!("{}?deadline=20s", server.url()));
     assert!(take(&store, &policy("lives", "5 / hour from first call")).unwrap());
@@ -87,7 +87,7 @@ fn keys_live_as_long_as_they_count() {
     assert_eq!(server.command(&["DBSIZE"]), "2");
 }
 
-/// I5: the server has done it and nobody heard. It is asked again, and it counts once.
+/// I5: the server applied the call and its answer was lost. It is resent and counts once.
 #[test]
 fn a_take_whose_answer_is_lost_counts_once() {
     let server = RedisServer::start();
@@ -105,7 +105,7 @@ fn a_take_whose_answer_is_lost_counts_once() {
 
 /// A server that takes connections and answers nothing is noticed before the caller's deadline, and works when it is back.
 #[test]
-fn a_frozen_server_is_an_error_in_time() {
+fn a_frozen_server_fails_within_the_deadline() {
     let server = RedisServer::start();
     let store = open(&format!("{}?deadline=300ms", server.url()));
     let policy = policy("frozen", "1000 / day bucket");
@@ -145,7 +145,7 @@ fn sentinels_name_the_server() {
 }
 
 #[test]
-fn limits_are_data_that_all_read() {
+fn set_limits_are_read_by_every_process() {
     let server = RedisServer::start();
     let url = format!("{}?deadline=20s", server.url());
     let (one, other) = (open(&url), open(&url));

@@ -1,4 +1,4 @@
-//! A server that speaks TLS only, and wants to see who comes.
+//! A server that speaks TLS only and verifies client certificates.
 #![cfg(feature = "tls")]
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ use tollway_testkit::servers::RedisServer;
 use tollway_testkit::wait_for;
 
 #[test]
-fn a_store_over_tls_shows_its_certificate_and_looks_at_the_servers() {
+fn tls_sends_the_client_certificate_and_verifies_the_servers() {
     let folder = tempfile::tempdir().unwrap();
     let (ours, theirs) = (certificates(folder.path(), "ours"), certificates(folder.path(), "theirs"));
     let tls_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -32,7 +32,7 @@ pub enum ApiRate {
     By(RateSettings),
 }
 
-/// Five settings for a limit that nobody knows exactly: rates in calls a second, and a factor.
+/// Five settings for a limit that is not known exactly: rates in calls a second, and a factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSettings {
     initial: Millionths,
@@ -144,8 +144,8 @@ fn read_base_url(section: &mut Section<'_>) -> Option<String> {
     None
 }
 
-/// Where it is wrong, and why. Not by the crate `url`: it tells no place, brings in Unicode's tables for host names, and mends
-/// what should be refused (`https:///v1` becomes the host `v1`, a line break in the middle disappears). A password is not part of what is pointed at, because that is shown and logged.
+/// The wrong part of a URL, and why. The crate `url` reports no position and accepts what must be refused (`https:///v1`
+/// becomes the host `v1`). The part never contains a password, because it is shown and logged.
 fn what_is_wrong_with_url(url: &str) -> Option<(Range<usize>, &'static str)> {
     let whole = 0..url.len();
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
@@ -179,7 +179,7 @@ fn read_policy(section: &mut Section<'_>, policies: &[&str]) -> Option<Name> {
         section.problem("policy", message, &advice);
         return None;
     }
-    // A policy whose name is not one was reported where it stands.
+    // An invalid policy name was reported in its own section.
     Name::new(policy.get_ref()).ok()
 }
 

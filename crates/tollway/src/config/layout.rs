@@ -26,7 +26,7 @@ pub(super) fn check(
     }
     if let (Layout::Minute, [(_, first), (name, _), ..]) = (layout, policies) {
         let message = format!("the layout minute has one budget, and policy {} has it", first.name());
-        report.problem(name.span(), message, "leave one policy, and tell callers apart by their subject");
+        report.problem(name.span(), message, "leave one policy, and distinguish callers by their subject");
     }
 }
 

@@ -8,10 +8,10 @@
 //! limits = ["200 requests / minute"]
 //! ```
 //!
-//! This part reads `[store]`, `[policies]` and `[apis]`. Other crates read the sections of theirs, as [`FromConfig`] says;
-//! what the file is and how mistakes are shown is told in [`tollway_config`].
+//! This module reads `[store]`, `[policies]` and `[apis]`. Other crates read their own sections through [`FromConfig`];
+//! [`tollway_config`] documents the file and how mistakes are shown.
 //!
-//! Where to look: `policy`, `limits`, `api` and `store` know what stands in their sections, `store_kind` is the table of
+//! Where to look: `policy`, `limits`, `api` and `store` read their sections, `store_kind` is the table of
 //! all kinds of store, `remote` knows the URLs of those across a network, `layout` what fits a table that already runs.
 
 mod api;
@@ -42,7 +42,7 @@ use crate::source::PolicySource;
 /// A config together with the file it was read from, so that changes since then can be seen.
 pub type ConfigFile = tollway_config::ConfigFile<Config>;
 
-/// What a config file says of limits. Its sections for other parts are not looked at.
+/// The limits that a config file defines. Sections of other crates are ignored.
 ///
 /// ```
 /// let config = tollway::Config::parse(r#"
@@ -87,12 +87,12 @@ impl Config {
 
     /// Where the config file is: the explicit path, else what `$TOLLWAY_CONFIG` names, else `./tollway.toml`.
     ///
-    /// Where there is no such file, the error says where it was looked for ([`ConfigError::is_not_found`]).
+    /// If there is no such file, the error lists the paths that were tried ([`ConfigError::is_not_found`]).
     pub fn find_path(explicit: Option<&Path>) -> Result<PathBuf, ConfigError> {
         tollway_config::find_path(explicit)
     }
 
-    /// Where meters live, if it says so. Memory is what a limiter uses otherwise.
+    /// The store, if the file names one; otherwise a limiter uses memory.
     pub fn store(&self) -> Option<&StoreUrl> {
         self.store.as_ref()
     }
@@ -117,7 +117,7 @@ impl Config {
         self.policies.get(found)
     }
 
-    /// Where the amounts of policies are read from, for those that say so.
+    /// The sources of policy amounts, for policies that name one.
     pub fn sources(&self) -> &[PolicySource] {
         &self.sources
     }

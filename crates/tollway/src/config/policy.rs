@@ -51,7 +51,7 @@ fn read_name(name: &Spanned<&str>, section: &Section<'_>) -> Option<Name> {
     Name::new(name.get_ref()).map_err(wrong).ok()
 }
 
-/// Checked here, where the place of the value is known.
+/// Checked here, because the position of the value is known here.
 fn read_max_wait(section: &mut Section<'_>) -> Option<Span> {
     let max_wait = section.span("max_wait", "10m")?;
     if max_wait > WAIT_MAX {

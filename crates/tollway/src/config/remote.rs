@@ -14,7 +14,7 @@ impl RemoteUrl {
         Self(url.to_owned())
     }
 
-    /// All of it, for whoever connects.
+    /// The complete URL with its password, for connecting.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! `[store]`: where meters live, as a URL.
+//! `[store]`: the URL of the store.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,10 +10,10 @@ use tollway_config::{Section, suggest};
 use super::remote::RemoteUrl;
 use super::store_kind::StoreKind;
 
-/// The most lines that `memory:?lines=N` may ask for; more would not fit into any machine.
+/// The most accounts that `memory:?lines=N` accepts.
 pub const MEMORY_LINES_MAX: usize = 1_000_000_000;
 
-/// Where meters live.
+/// The URL of a store.
 ///
 /// ```
 /// use tollway::StoreUrl;
@@ -26,7 +26,7 @@ pub const MEMORY_LINES_MAX: usize = 1_000_000_000;
 pub enum StoreUrl {
     /// `memory:`: in this process.
     Memory {
-        /// How many lines it holds at the most, if the URL says so.
+        /// The most accounts it holds, if the URL says so.
         lines: Option<usize>,
     },
     /// `file:PATH`: a file that the processes of one machine share. In a config file, a relative path is meant from the
@@ -41,7 +41,7 @@ pub enum StoreUrl {
 }
 
 impl StoreUrl {
-    /// The whole URL, for whoever connects. It may hold a password; [`Display`](fmt::Display) does not show it.
+    /// The complete URL, for connecting. It may hold a password; [`Display`](fmt::Display) does not show it.
     pub fn expose(&self) -> String {
         self.remote().map_or_else(|| self.to_string(), |url| url.expose().to_owned())
     }
@@ -54,7 +54,7 @@ impl StoreUrl {
         }
     }
 
-    /// What it says of a table in DynamoDB, if it is one.
+    /// The options of a DynamoDB URL.
     #[cfg(feature = "dynamodb")]
     pub fn dynamodb(&self) -> Option<tollway_dynamodb::DynamoOptions> {
         match self {
@@ -114,7 +114,7 @@ impl FromStr for StoreUrl {
     }
 }
 
-/// What stands behind `file:`.
+/// Reads the part after `file:`.
 pub(super) fn read_file(path: &str) -> Result<StoreUrl, String> {
     match path {
         "" => Err("the path is missing; write it like file:tollway.state".to_owned()),
@@ -122,7 +122,7 @@ pub(super) fn read_file(path: &str) -> Result<StoreUrl, String> {
     }
 }
 
-/// What stands behind `memory:`.
+/// Reads the part after `memory:`.
 pub(super) fn read_memory(rest: &str) -> Result<StoreUrl, String> {
     if rest.is_empty() {
         return Ok(StoreUrl::default());
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_pointed_at() {
+    fn errors_name_the_wrong_part() {
         for (url, part) in [
             ("rediz://me:secret@host", "rediz"),
             ("memory", "memory"),

@@ -1,14 +1,16 @@
-//! The kinds of store, in one table: whatever asks which kind a store is asks here.
+//! The table of store kinds: names, URL schemes, and how each is read and opened.
 
 use tollway_config::suggest;
 
 use super::remote::RemoteUrl;
 use super::store::{self, StoreUrl};
+use crate::BuildError;
+use crate::open::{self, OpenedStore};
 
-/// One kind of store: what is said of it without opening it.
+/// One kind of store.
 #[derive(Debug)]
 pub struct StoreKind {
-    /// What people call it.
+    /// Its name in messages.
     pub name: &'static str,
     /// What the server's administration calls it.
     pub technology: &'static str,
@@ -22,14 +24,15 @@ pub struct StoreKind {
     pub example: &'static str,
     /// The feature of this crate that it is built with; none: it is always there.
     pub feature: Option<&'static str>,
-    /// Who counts in it together.
+    /// Which processes share its counts.
     pub shared_by: SharedBy,
     /// Whose time windows begin and end by.
     pub clock: StoreClock,
-    rest: Rest,
+    url: UrlReader,
+    open: Open,
 }
 
-/// Who counts in a store together.
+/// Which processes share the counts of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedBy {
     /// The takes of one process. The store ends with it.
@@ -49,13 +52,16 @@ pub enum StoreClock {
     Server,
 }
 
-/// Finds what is wrong with a URL.
+/// Reports what is wrong with a URL.
 type Check = fn(&str) -> Result<(), String>;
 
-/// How the rest of a URL is read.
+/// Opens the store at a URL of its kind.
+type Open = fn(&StoreUrl) -> Result<OpenedStore, BuildError>;
+
+/// How a URL is read.
 #[derive(Debug)]
-enum Rest {
-    /// A store on this machine, out of what stands behind the scheme.
+enum UrlReader {
+    /// A local store, read from the part after the scheme.
     Local(fn(&str) -> Result<StoreUrl, String>),
     /// A store across a network, out of the whole URL; without a check, this build has none.
     Remote(fn(RemoteUrl) -> StoreUrl, Option<Check>),
@@ -71,7 +77,8 @@ static MEMORY: StoreKind = StoreKind {
     feature: None,
     shared_by: SharedBy::Process,
     clock: StoreClock::Process,
-    rest: Rest::Local(store::read_memory),
+    url: UrlReader::Local(store::read_memory),
+    open: open::memory,
 };
 
 static FILE: StoreKind = StoreKind {
@@ -84,7 +91,8 @@ static FILE: StoreKind = StoreKind {
     feature: None,
     shared_by: SharedBy::Machine,
     clock: StoreClock::Process,
-    rest: Rest::Local(store::read_file),
+    url: UrlReader::Local(store::read_file),
+    open: open::file,
 };
 
 static REDIS: StoreKind = StoreKind {
@@ -97,7 +105,8 @@ static REDIS: StoreKind = StoreKind {
     feature: Some("redis"),
     shared_by: SharedBy::Network,
     clock: StoreClock::Server,
-    rest: Rest::Remote(StoreUrl::Redis, CHECK_REDIS),
+    url: UrlReader::Remote(StoreUrl::Redis, CHECK_REDIS),
+    open: open::redis,
 };
 
 static POSTGRES: StoreKind = StoreKind {
@@ -110,7 +119,8 @@ static POSTGRES: StoreKind = StoreKind {
     feature: Some("postgres"),
     shared_by: SharedBy::Network,
     clock: StoreClock::Server,
-    rest: Rest::Remote(StoreUrl::Postgres, CHECK_POSTGRES),
+    url: UrlReader::Remote(StoreUrl::Postgres, CHECK_POSTGRES),
+    open: open::postgres,
 };
 
 static DYNAMODB: StoreKind = StoreKind {
@@ -124,7 +134,8 @@ static DYNAMODB: StoreKind = StoreKind {
     shared_by: SharedBy::Network,
     // Each process refuses to go on if its clock is far from the service's.
     clock: StoreClock::Process,
-    rest: Rest::Remote(StoreUrl::DynamoDb, CHECK_DYNAMODB),
+    url: UrlReader::Remote(StoreUrl::DynamoDb, CHECK_DYNAMODB),
+    open: open::dynamodb,
 };
 
 /// Every kind of store, in the order in which messages name them.
@@ -170,16 +181,23 @@ impl StoreKind {
         }
     }
 
-    /// The store that a URL of this kind names; `rest` is what stands behind its scheme.
+    /// Reads a URL of this kind; `rest` is the part after its scheme.
     pub(super) fn read(&self, url: &str, rest: &str) -> Result<StoreUrl, String> {
-        match self.rest {
-            Rest::Local(read) => read(rest),
-            Rest::Remote(make, Some(check)) => check(url).map(|()| make(RemoteUrl::checked(url))),
-            Rest::Remote(_, None) => {
+        match self.url {
+            UrlReader::Local(read) => read(rest),
+            UrlReader::Remote(make, Some(check)) => check(url).map(|()| make(RemoteUrl::checked(url))),
+            UrlReader::Remote(_, None) => {
                 let feature = self.feature.unwrap_or_default();
                 Err(format!("this build has no {} store; build it with `--features {feature}`", self.name))
             }
         }
+    }
+}
+
+impl StoreUrl {
+    /// Opens the store. A store across a network connects when it is first used.
+    pub(crate) fn open(&self) -> Result<OpenedStore, BuildError> {
+        (self.kind().open)(self)
     }
 }
 
@@ -207,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scheme_belongs_to_one_kind_and_leads_to_its_row() {
+    fn every_scheme_belongs_to_one_kind() {
         for kind in STORE_KINDS {
             for scheme in kind.schemes.iter().chain(kind.other_schemes) {
                 let found = STORE_KINDS.iter().filter(|kind| kind.schemes.contains(scheme)).count();

@@ -1,12 +1,12 @@
-//! Leases: units taken ahead from the store and spent in process.
+//! Leases: units reserved in the store ahead of time and spent in process.
 //!
-//! Only where every limit of the policy is a window, and for one subject at a time. A lease is an ordinary take of many
-//! calls' cost, so leases and everything spent never exceed the limit together. It holds at most one second of measured
-//! demand, ends before its window does, and what is left of it goes back. A crash loses what was left until the window
-//! ends, and never gains any.
+//! A policy can lease only if all its limits are windows. Each lease belongs to one subject. A lease is an ordinary take
+//! for the cost of many calls, so leases and takes together never exceed the limit. It holds at most one second of
+//! measured demand and ends before its window does; unspent units are returned. A crash loses the unspent units until
+//! the window ends.
 
-mod held;
 mod refill;
+mod subject_lease;
 mod sweep;
 
 use std::collections::HashMap;
@@ -14,27 +14,27 @@ use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
-use tokio::sync::Mutex as Turn;
+use tokio::sync::Mutex as AsyncMutex;
 use tollway_core::{Booking, Cost, FastDecision, Policy, Subject, Timestamp};
 
-pub(crate) use held::{Held, Spent};
-pub(crate) use refill::{Leased, Unleased, take};
+pub(crate) use refill::{LeaseError, LeaseOutcome, take};
+pub(crate) use subject_lease::{EndedLease, SubjectLease};
 pub(crate) use sweep::{give_back_all, sweep_in_background};
 
 const SHARDS: usize = 64;
 
-/// How many subjects of one policy may have a lease; others ask the store each time.
+/// The most leased subjects per shard of one policy; takes for further subjects go to the store.
 const SUBJECTS_PER_SHARD_MAX: usize = 2_048;
 
-type HeldBySubject = HashMap<Box<str>, Held, RandomState>;
+type LeasesBySubject = HashMap<Box<str>, SubjectLease, RandomState>;
 
-/// Apart from its neighbours, so that threads that take from different ones do not wait for each other's cache lines.
+/// Aligned to its own cache lines, which avoids false sharing between threads that use different shards.
 #[derive(Default)]
 #[repr(align(128))]
-struct Shard(Mutex<HeldBySubject>);
+struct Shard(Mutex<LeasesBySubject>);
 
 impl Shard {
-    fn lock(&self) -> MutexGuard<'_, HeldBySubject> {
+    fn lock(&self) -> MutexGuard<'_, LeasesBySubject> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -51,7 +51,7 @@ impl Leases {
         Self { shards, hasher: RandomState::default() }
     }
 
-    /// Spends from the subject's lease, if there is one with enough left.
+    /// Spends from the subject's lease if it has enough left.
     #[inline]
     pub(crate) fn spend(
         &self,
@@ -60,12 +60,12 @@ impl Leases {
         cost: &Cost,
         now: Timestamp,
     ) -> Option<FastDecision> {
-        let mut held = self.shard(subject);
-        let window_ends = held.get_mut(subject)?.spend(policy, cost.amounts(), now)?;
+        let mut subjects = self.shard(subject);
+        let window_ends = subjects.get_mut(subject)?.spend(policy, cost.amounts(), now)?;
         Some(FastDecision::Granted { now, good_until: window_ends })
     }
 
-    /// Gives units of a permit back to the lease of its window; whether there was one.
+    /// Returns units of a permit to the lease of its window. False if there is no such lease.
     pub(crate) fn credit(
         &self,
         policy: &Arc<Policy>,
@@ -73,77 +73,77 @@ impl Leases {
         amounts: &[u64],
         window_ends: Timestamp,
     ) -> bool {
-        self.shard(subject).get_mut(subject).is_some_and(|held| held.credit(policy, amounts, window_ends))
+        self.shard(subject).get_mut(subject).is_some_and(|lease| lease.credit(policy, amounts, window_ends))
     }
 
-    /// Who refills the subject's lease, one at a time; none if too many subjects have one.
-    fn turn(&self, subject: &Subject) -> Option<Arc<Turn<()>>> {
-        let mut held = self.shard(subject.as_str());
-        if let Some(held) = held.get(subject.as_str()) {
-            return Some(Arc::clone(&held.turn));
+    /// The lock that lets one caller at a time refill the subject's lease; none if too many subjects have one.
+    fn refill_lock(&self, subject: &Subject) -> Option<Arc<AsyncMutex<()>>> {
+        let mut subjects = self.shard(subject.as_str());
+        if let Some(lease) = subjects.get(subject.as_str()) {
+            return Some(Arc::clone(&lease.refill_lock));
         }
-        if held.len() >= SUBJECTS_PER_SHARD_MAX {
+        if subjects.len() >= SUBJECTS_PER_SHARD_MAX {
             return None;
         }
-        let new = Held::default();
-        let turn = Arc::clone(&new.turn);
-        held.insert(subject.as_str().into(), new);
-        Some(turn)
+        let new = SubjectLease::default();
+        let refill_lock = Arc::clone(&new.refill_lock);
+        subjects.insert(subject.as_str().into(), new);
+        Some(refill_lock)
     }
 
-    /// How many calls' cost to lease next, by what was spent of the last one.
+    /// How many calls the next lease should pay for, based on the demand the last one measured.
     fn next_size(&self, subject: &str, most: u64, now: Timestamp) -> u64 {
-        self.shard(subject).get(subject).map_or(1, |held| held.next_size(now)).clamp(1, most.max(1))
+        self.shard(subject).get(subject).map_or(1, |lease| lease.next_size(now)).clamp(1, most.max(1))
     }
 
-    /// Ends the subject's lease: the booking, and what was spent of it, if something is left.
-    pub(crate) fn end(&self, subject: &str) -> Option<Spent> {
+    /// Ends the subject's lease. Returns it if it has unspent units.
+    pub(crate) fn end(&self, subject: &str) -> Option<EndedLease> {
         self.shard(subject).get_mut(subject)?.end()
     }
 
     fn begin(&self, subject: &str, lease: Lease) {
-        if let Some(held) = self.shard(subject).get_mut(subject) {
-            held.begin(lease);
+        if let Some(subject_lease) = self.shard(subject).get_mut(subject) {
+            subject_lease.begin(lease);
         }
     }
 
-    /// Ends what has run out by now, or everything: all that is to go back. Forgets subjects that nobody asks for.
-    fn end_those(&self, over: impl Fn(&Held) -> bool) -> Vec<(Subject, Spent)> {
+    /// Ends the leases that match and returns those with unspent units. Drops idle subjects.
+    fn end_where(&self, matches: impl Fn(&SubjectLease) -> bool) -> Vec<(Subject, EndedLease)> {
         let mut ended = Vec::new();
         for shard in &self.shards {
-            let mut held = shard.lock();
-            for (subject, held) in held.iter_mut().filter(|(_, held)| over(held)) {
-                let spent = held.end();
-                ended.extend(Subject::new(subject).ok().zip(spent));
+            let mut subjects = shard.lock();
+            for (subject, lease) in subjects.iter_mut().filter(|(_, lease)| matches(lease)) {
+                let unspent = lease.end();
+                ended.extend(Subject::new(subject).ok().zip(unspent));
             }
-            held.retain(|_, held| !held.is_idle());
+            subjects.retain(|_, lease| !lease.is_idle());
         }
         ended
     }
 
     #[inline]
-    fn shard(&self, subject: &str) -> MutexGuard<'_, HeldBySubject> {
+    fn shard(&self, subject: &str) -> MutexGuard<'_, LeasesBySubject> {
         let index = usize::try_from(self.hasher.hash_one(subject) % SHARDS as u64).unwrap_or(0);
         self.shards[index].lock()
     }
 }
 
-/// Whether a lease under one policy can be spent under the other: the same meters, and amounts in the same order.
+/// Whether a lease under one policy can be spent under the other: same meters, amounts in the same order.
 pub(super) fn same_meters(one: &Arc<Policy>, other: &Arc<Policy>) -> bool {
-    // Copies of one policy share the key, whose identities name the meters.
+    // Copies of one policy share the key, and the key identifies the meters.
     Arc::ptr_eq(one.key(), other.key())
         || (one.units() == other.units() && one.limits().len() == other.limits().len() && {
             one.limits().iter().zip(other.limits()).all(|(one, other)| one.identity() == other.identity())
         })
 }
 
-/// A lease as it was granted. Times are our clock's, and early rather than late.
+/// A lease as granted. Its times are local and err on the early side.
 pub(crate) struct Lease {
-    /// What it was taken under, and so what it is settled under, whatever is in force by then.
+    /// The policy at the time of the take; the lease settles under it even after a reload.
     pub(crate) policy: Arc<Policy>,
     pub(crate) booking: Booking,
     pub(crate) reserved: Cost,
-    /// How many calls' cost it is.
+    /// How many calls it pays for.
     pub(crate) size: u64,
     pub(crate) began: Timestamp,
     pub(crate) ends: Timestamp,

@@ -1,18 +1,18 @@
-//! What is left of a lease goes back: soon after it has ended, and when the limiter ends.
+//! Returns the unspent units of leases: soon after a lease ends, and when the limiter is dropped.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tollway_core::{Action, Charge, Operation, Subject};
 
-use super::{Leases, Spent};
+use super::{EndedLease, Leases};
 use crate::fallback::cost_of;
 use crate::state::LimiterState;
 
-/// How often leases that have ended are looked for.
+/// How often the sweep looks for ended leases.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Gives back what is left of leases, as long as the limiter lives.
+/// Returns unspent units in the background for as long as the limiter exists.
 pub(crate) fn sweep_in_background(state: &Arc<LimiterState>) {
     let weak = Arc::downgrade(state);
     state.timers.spawn_own(async move {
@@ -25,31 +25,31 @@ pub(crate) fn sweep_in_background(state: &Arc<LimiterState>) {
     });
 }
 
-/// Looks once; whether the limiter still lives.
+/// Sweeps once. False if the limiter is gone.
 fn sweep(state: &Weak<LimiterState>) -> bool {
     let Some(state) = state.upgrade() else { return false };
     let now = state.clock.now();
     for leases in state.all_leases() {
-        for (subject, spent) in leases.end_those(|held| held.has_ended(now)) {
-            give_back(&state, &subject, spent);
+        for (subject, ended) in leases.end_where(|lease| lease.has_ended(now)) {
+            return_rest(&state, &subject, ended);
         }
     }
     true
 }
 
-/// Everything, because the limiter ends.
+/// Ends every lease when the limiter is dropped.
 pub(crate) fn give_back_all(state: &LimiterState, all: &[Arc<Leases>]) {
     for leases in all {
-        for (subject, spent) in leases.end_those(|_| true) {
-            // Nobody is left to wait for the answer; a store finishes what it has accepted.
-            drop(settle(state, &subject, &spent));
+        for (subject, ended) in leases.end_where(|_| true) {
+            // No caller waits for the answer; a store finishes the calls it has accepted.
+            drop(settle(state, &subject, &ended));
         }
     }
 }
 
-/// Settles a lease to what was spent of it, without waiting for the answer.
-pub(super) fn give_back(state: &Arc<LimiterState>, subject: &Subject, spent: Spent) {
-    let answer = settle(state, subject, &spent);
+/// Settles a lease at what was spent of it, without waiting for the answer.
+pub(super) fn return_rest(state: &Arc<LimiterState>, subject: &Subject, ended: EndedLease) {
+    let answer = settle(state, subject, &ended);
     let late = Arc::downgrade(state);
     state.timers.spawn_own(async move {
         let lost = answer.await.is_err();
@@ -59,8 +59,8 @@ pub(super) fn give_back(state: &Arc<LimiterState>, subject: &Subject, spent: Spe
     });
 }
 
-fn settle(state: &LimiterState, subject: &Subject, spent: &Spent) -> tollway_core::Answer {
-    let Spent { policy, booking, reserved, left } = spent;
+fn settle(state: &LimiterState, subject: &Subject, ended: &EndedLease) -> tollway_core::Answer {
+    let EndedLease { policy, booking, reserved, left } = ended;
     let used = |unit: usize| reserved.of(unit).saturating_sub(left.get(unit).copied().unwrap_or(0));
     let actual = [cost_of(policy, used)].into();
     let charge = Charge::new(Arc::clone(policy), subject.clone()).with_cost(reserved.clone());

@@ -1,4 +1,4 @@
-//! Every figure that a limiter tells, in one list: what is exported, documented and tested is made from it.
+//! The list of all metrics; the export, the documentation and the tests use it.
 
 /// What kind of figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Metric {
     pub kind: MetricKind,
     /// What it counts or measures.
     pub unit: &'static str,
-    /// What tells its series apart.
+    /// The names of its labels.
     pub labels: &'static [&'static str],
     /// What it means, in a sentence.
     pub meaning: &'static str,
@@ -61,14 +61,14 @@ pub(super) static TOKENS_AVAILABLE: Metric = metric(
     Gauge,
     "units",
     &["policy", "limit"],
-    "what is left for the policy's one shared subject; policies that count for many have no such series",
+    "units left for the policy's shared subject; policies with many subjects have no such series",
 );
 pub(super) static ACQUISITION_FAILURES: Metric = metric(
     "RateLimiterAcquisitionFailures",
     Counter,
     "takes",
     &["policy", "limit"],
-    "takes that were denied, by the limit that said no",
+    "denied takes, by the limit that denied them",
 );
 pub(super) static ACQUISITION_LATENCY: Metric = metric(
     "RateLimiterAcquisitionLatency",
@@ -83,14 +83,14 @@ pub(super) static FALLBACK_ACTIVATED: Metric = metric(
     Counter,
     "times",
     &[],
-    "how often the store was left alone after failures in a row",
+    "how often the breaker opened after failures of the store",
 );
 pub(super) static DECISIONS: Metric = metric(
     "tollway_decisions_total",
     Counter,
     "takes",
     &["policy", "outcome"],
-    "takes by what came of them: granted, denied, or failed because the store did and the policy says closed",
+    "takes by outcome: granted, denied, or failed because the store failed and the policy says closed",
 );
 pub(super) static DEGRADED_DECISIONS: Metric = metric(
     "tollway_degraded_decisions_total",
@@ -118,7 +118,7 @@ pub(super) static NEVER_OVER: Metric = metric(
     Counter,
     "takes",
     &[],
-    "granted takes after which a meter held more than its limit (I1); anything but zero is a fault of ours",
+    "granted takes after which a meter held more than its limit; anything but zero is a bug in tollway",
 );
 pub(super) static STORE_DEGRADED: Metric =
     metric("tollway_store_degraded", Gauge, "", &[], "1 while decisions are made without the store, else 0");
@@ -172,7 +172,7 @@ pub(super) static CONFIG_WRONG: Metric = metric(
     "1 while the config file is wrong and the one before it in force, else 0",
 );
 
-/// All of them, in the order in which they are told.
+/// All metrics, in export order.
 pub static METRICS: [&Metric; 18] = [
     &TOKENS_ACQUIRED,
     &TOKENS_AVAILABLE,

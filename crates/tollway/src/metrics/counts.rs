@@ -14,8 +14,8 @@ pub(crate) struct PolicyCounts {
     pub(super) policy: String,
     /// Its limits, with the index of the unit that each counts.
     pub(super) limits: Vec<(Name, Option<usize>)>,
-    cells: [Counting; CELLS],
-    /// Whether anybody has taken for the policy's one shared subject.
+    cells: [ThreadCounts; CELLS],
+    /// Whether a take used the policy's shared subject.
     pub(super) is_shared: AtomicBool,
     pub(super) failed: AtomicU64,
     pub(super) would_deny: AtomicU64,
@@ -25,7 +25,7 @@ pub(crate) struct PolicyCounts {
 /// One thread's counts: a few cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
-struct Counting {
+struct ThreadCounts {
     granted: AtomicU64,
     taken: [AtomicU64; LIMITS_PER_POLICY_MAX],
     denied: [AtomicU64; LIMITS_PER_POLICY_MAX],
@@ -85,12 +85,12 @@ impl PolicyCounts {
         self.sum(|cell| &cell.denied[limit.min(LIMITS_PER_POLICY_MAX - 1)])
     }
 
-    fn sum(&self, counter: impl Fn(&Counting) -> &AtomicU64) -> u64 {
+    fn sum(&self, counter: impl Fn(&ThreadCounts) -> &AtomicU64) -> u64 {
         let counts = self.cells.iter().map(|cell| counter(cell).load(Ordering::Relaxed));
         counts.fold(0, u64::wrapping_add)
     }
 
-    fn own_cell(&self) -> &Counting {
+    fn own_cell(&self) -> &ThreadCounts {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         thread_local! {
             static OWN: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed) % CELLS);

@@ -55,51 +55,51 @@ impl Limiter {
     /// ```
     pub async fn samples(&self) -> Vec<Sample> {
         let Some(metrics) = &self.registry().state().metrics else { return Vec::new() };
-        let mut gathered = Gathered::default();
+        let mut samples = SampleSet::default();
         let mut state = Vec::new();
         for counts in metrics.all() {
-            gathered.add_policy(&counts);
+            samples.add_policy(&counts);
             if counts.is_shared.load(Ordering::Relaxed) && !state.contains(&counts.policy) {
                 state.push(counts.policy.clone());
             }
         }
         for policy in state {
-            self.add_available(&policy, &mut gathered).await;
+            self.add_available(&policy, &mut samples).await;
         }
-        self.add_state(metrics, &mut gathered);
-        gathered.add_store(self.registry().state().store.figures());
-        gathered.samples()
+        self.add_state(metrics, &mut samples);
+        samples.add_store(self.registry().state().store.figures());
+        samples.samples()
     }
 
-    async fn add_available(&self, policy: &str, gathered: &mut Gathered) {
+    async fn add_available(&self, policy: &str, samples: &mut SampleSet) {
         // A policy that was reloaded away, or a store that does not answer, has nothing to show.
         let Ok(usage) = self.usage(policy).await else { return };
         for limit in usage.limits {
-            gathered.set(&TOKENS_AVAILABLE, &[policy, limit.name.as_str()], limit.remaining);
+            samples.set(&TOKENS_AVAILABLE, &[policy, limit.name.as_str()], limit.remaining);
         }
     }
 
-    fn add_state(&self, metrics: &Metrics, gathered: &mut Gathered) {
+    fn add_state(&self, metrics: &Metrics, samples: &mut SampleSet) {
         let status = self.store_status();
-        gathered.set(&FALLBACK_ACTIVATED, &[], status.fallbacks);
-        gathered.set(&DEGRADED_DECISIONS, &[], status.degraded_decisions);
-        gathered.set(&STORE_DEGRADED, &[], status.degraded_since.is_some().into());
+        samples.set(&FALLBACK_ACTIVATED, &[], status.fallbacks);
+        samples.set(&DEGRADED_DECISIONS, &[], status.degraded_decisions);
+        samples.set(&STORE_DEGRADED, &[], status.degraded_since.is_some().into());
         let (alarms, now) = (&self.registry().state().alarms, self.registry().state().clock.now());
-        gathered.set(&STORE_THROTTLED, &[], alarms.is_throttled(now).into());
-        gathered.set(&ACQUISITION_SLOW, &[], alarms.is_slow(now).into());
-        gathered.set(&PERMITS_LOST, &[], self.permits_lost());
-        gathered.set(&NEVER_OVER, &[], metrics.never_over.load(Ordering::Relaxed));
+        samples.set(&STORE_THROTTLED, &[], alarms.is_throttled(now).into());
+        samples.set(&ACQUISITION_SLOW, &[], alarms.is_slow(now).into());
+        samples.set(&PERMITS_LOST, &[], self.permits_lost());
+        samples.set(&NEVER_OVER, &[], metrics.never_over.load(Ordering::Relaxed));
         let reload = self.reload_status();
-        gathered.set(&CONFIG_RELOADS, &[], reload.reloads);
-        gathered.set(&CONFIG_WRONG, &[], reload.error.is_some().into());
+        samples.set(&CONFIG_RELOADS, &[], reload.reloads);
+        samples.set(&CONFIG_WRONG, &[], reload.error.is_some().into());
     }
 }
 
 /// Series by metric and labels: a policy whose limits have changed since has one of each all the same.
 #[derive(Default)]
-struct Gathered(BTreeMap<(&'static str, Vec<String>), (&'static Metric, Figure)>);
+struct SampleSet(BTreeMap<(&'static str, Vec<String>), (&'static Metric, Figure)>);
 
-impl Gathered {
+impl SampleSet {
     fn add_policy(&mut self, counts: &PolicyCounts) {
         let policy = counts.policy.as_str();
         let mut denied = 0u64;
@@ -112,7 +112,7 @@ impl Gathered {
             denied = denied.wrapping_add(counts.denials(index));
         }
         if counts.limits.is_empty() {
-            // Those of callers: their limits have no names that could be told.
+            // The limits of policies that callers make have no exported names.
             denied = (0..tollway_core::bounds::LIMITS_PER_POLICY_MAX)
                 .fold(0, |sum, index| sum.wrapping_add(counts.denials(index)));
             if denied == 0 && counts.grants() == 0 {
@@ -130,7 +130,7 @@ impl Gathered {
     fn add_acquisition_latency(&mut self, counts: &PolicyCounts) {
         let latencies = counts.latency.read();
         let names = counts.limits.iter().map(|(limit, _)| limit.as_str());
-        // Those of callers have no names that could be told.
+        // The limits of policies that callers make have no exported names.
         let nameless = counts.limits.is_empty().then_some(super::OF_CALLERS);
         for limit in names.chain(nameless) {
             self.add_latencies(&ACQUISITION_LATENCY, &[counts.policy.as_str(), limit], latencies.clone());

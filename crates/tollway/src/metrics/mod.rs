@@ -1,5 +1,4 @@
-//! What a limiter counts of itself, for those who watch it. Off unless asked for: a take in process is so quick that
-//! counting would be a good part of it.
+//! Counts of a limiter for monitoring. Off by default: counting would be a noticeable part of a take in process.
 
 mod catalogue;
 mod counts;

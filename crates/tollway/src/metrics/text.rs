@@ -76,7 +76,7 @@ fn seconds(micros: u128) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Nothing in a value can end it, or its line.
+/// Escapes characters that would end the value or its line.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -11,7 +11,7 @@ use crate::fallback::cost_of;
 use crate::pending_take::wrong_answer;
 
 impl Permit {
-    /// Puts the lease right; an overrun that it does not hold is debited in the store.
+    /// Returns unused units to the lease; an overrun that exceeds the lease is debited in the store.
     pub(super) async fn settle_leased(self, actual: Option<&Cost>) -> Result<Settled, TakeError> {
         let (charge, _) = self.charges.first();
         let policy = &charge.policy;
@@ -41,8 +41,8 @@ impl Permit {
         Ok(if credited { Settled::Whole } else { Settled::Partly })
     }
 
-    /// A lease remembers no permits. So one that may be in other hands too gets nothing back, which could be said again and
-    /// again; and what it took more is debited by the store, which remembers that.
+    /// A lease does not remember permits, so a refund could be repeated; a permit that may exist twice gets none. Its
+    /// overrun is debited in the store, which remembers it.
     async fn settle_once(&self, unused: &Cost, overrun: Cost) -> Result<Settled, TakeError> {
         if is_nothing(&overrun) {
             return Ok(if is_nothing(unused) { Settled::Whole } else { Settled::Dropped });

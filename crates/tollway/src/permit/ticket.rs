@@ -1,4 +1,4 @@
-//! A permit as data: handed out by one process, and gone on with by any that shares the store.
+//! A permit as data: taken by one process, continued by any process that shares the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::bound_policy::{BoundPolicy, next_permit};
 use crate::pending_take::wrong_answer;
 use crate::{Denied, Limiter, TakeError};
 
-/// A permit as data. Whoever has it may begin, settle, return, renew or end the permit, in any process that shares the
-/// store and knows its policies; nobody does so in the meantime, so its slots expire unless they are renewed.
+/// A permit as data. Any process that shares the store and has its policies can begin, settle, return, renew or end it.
+/// Nothing renews it in the background, so its slots expire unless the holder renews them.
 ///
-/// It is not signed: whoever hands it to a stranger must make sure that it comes back as it was.
+/// It is not signed: sign it before you pass it through an untrusted client.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -45,32 +45,32 @@ pub struct Ticket {
 pub struct TicketCharge {
     /// The policy.
     pub policy: Name,
-    /// Whom it counts for.
+    /// The subject.
     pub subject: Subject,
     /// What was taken of each unit.
     pub cost: Vec<(Name, u64)>,
 }
 
-/// What came of beginning with a ticket.
+/// The outcome of [`Ticket::begin`].
 #[derive(Debug)]
 pub enum TicketBegun {
     /// The call may go out.
     Now,
-    /// Its time has not come: wait this long, and begin again.
+    /// Not yet due: wait this long, then begin again.
     Early(Duration),
-    /// It came too late and has taken again; this ticket stands for both.
+    /// It had expired and was taken again; this ticket replaces the old one.
     Again {
         /// The permit from now on.
         ticket: Ticket,
         /// How long until its time.
         delay: Duration,
     },
-    /// It came too late, and there is no room any more.
+    /// It had expired, and there is no room to take again.
     Denied(Denied),
 }
 
 impl Permit {
-    /// Hands the permit out as data. It goes on without us: slots stay held until they expire.
+    /// Turns the permit into data. Its slots are no longer renewed and stay held until they expire.
     pub fn into_ticket(mut self) -> Ticket {
         self.over = true;
         self.renewal.replace(None);
@@ -95,7 +95,7 @@ impl Ticket {
     pub async fn begin(&self, limiter: &Limiter) -> Result<TicketBegun, TakeError> {
         let mut charges = self.charges(limiter)?;
         let state = charges.state().clone();
-        // A lease ends by the clock of whoever held it; the store knows nothing of it and can only take again.
+        // A lease ends by its process's clock; the store does not know it and can only take again.
         let good = self.leased && state.clock.now() < self.booking.good_until;
         if self.unbooked || good {
             return Ok(TicketBegun::Now);
@@ -121,7 +121,7 @@ impl Ticket {
         }
     }
 
-    /// The call is over and took these amounts; counts once, however often it is said.
+    /// The call is over and took these amounts; repeating it has no further effect.
     pub async fn settle<'a>(
         &self,
         limiter: &Limiter,
@@ -153,7 +153,7 @@ impl Ticket {
         }
     }
 
-    /// The permit, to be ended: others may hold the same ticket, so that refunds are remembered.
+    /// The permit, to be ended. The ticket may exist twice, so the store must remember refunds.
     fn permit(&self, limiter: &Limiter) -> Result<Permit, TakeError> {
         let charges = self.charges(limiter)?;
         let over = !charges.holds_slots();
@@ -164,7 +164,7 @@ impl Ticket {
         Ok(permit)
     }
 
-    /// Its policies as they are in force. What they no longer count is no longer theirs to give back.
+    /// Its charges under the policies in force; units that a policy no longer counts are dropped.
     fn charges(&self, limiter: &Limiter) -> Result<BoundCharges, TakeError> {
         let bind = |charge: &TicketCharge| -> Result<(Charge, Arc<BoundPolicy>), TakeError> {
             let bound = limiter.find(charge.policy.as_str())?;

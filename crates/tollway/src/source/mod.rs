@@ -1,19 +1,19 @@
 //! Limit sources: amounts that are kept outside the store and the config file, as in AWS SSM.
 //!
 //! A policy that names one gets its limits' amounts from there. They are read in the background, never on the way of a
-//! take. What was last read stays in force while the source cannot be read or says something that is no amount; where it
-//! never was read, the config file's amounts are. What was set in the store ([`Limiter::set_limit`]) beats a source, and a
-//! source beats the file.
+//! take. The last amounts read stay in force while the source fails or gives something that is not an amount. Before the
+//! first successful read, the config file's amounts are. Limits set in the store ([`Limiter::set_limit`]) override a source,
+//! and a source overrides the file.
 //!
-//! Where to look: `url` is what a config file says, `follow` reads again and again, `followed` knows how that goes, `read`
-//! judges one reading, `origin` tells where an amount comes from, `ssm` is the one source there is so far.
+//! Where to look: `url` is the source in a config file, `poll` reads it repeatedly, `polled_sources` holds all of them,
+//! `reading` checks one reading, `origin` reports where an amount comes from, `ssm` is the only source so far.
 //!
 //! [`Limiter::set_limit`]: crate::Limiter::set_limit
 
-mod follow;
-mod followed;
 mod origin;
-mod read;
+mod poll;
+mod polled_sources;
+mod reading;
 #[cfg(feature = "aws")]
 mod ssm;
 mod url;
@@ -24,18 +24,18 @@ use std::sync::Arc;
 
 use tollway_core::{Name, Span};
 
-pub use follow::SourceStatus;
-pub(crate) use followed::Followed;
 pub use origin::Origin;
+pub use poll::SourceStatus;
+pub(crate) use polled_sources::PolledSources;
 pub use url::{SourceUrl, SourceUrlError};
 
-/// How often a source is read, unless told otherwise.
+/// How often a source is read by default.
 pub const SOURCE_EVERY_DEFAULT: Span = Span::from_secs(5 * 60);
 
 /// A source is read at most this often: reading costs money and has limits of its own.
 pub const SOURCE_EVERY_MIN: Span = Span::from_secs(1);
 
-/// A source is read at least this often: a limit that nobody sees change is a config file.
+/// A source is read at least this often.
 pub const SOURCE_EVERY_MAX: Span = Span::from_secs(24 * 60 * 60);
 
 /// A reading of a source, later: for each limit the text that is kept for it, or nothing.
@@ -48,7 +48,7 @@ pub trait Source: Send + Sync + 'static {
     /// Reads what is kept for these limits, in their order. Polled on a tokio runtime that has timers and I/O.
     fn read(&self, limits: &[Name]) -> SourceAnswer;
 
-    /// How people call it, as in `ssm:/pdf-processing/adobe-api-rpm`.
+    /// Its name for people, as in `ssm:/pdf-processing/adobe-api-rpm`.
     fn title(&self) -> String;
 }
 
@@ -85,17 +85,17 @@ impl PolicySource {
     }
 }
 
-/// A source to be followed: opened, and how it was asked for if a config file did that.
+/// An opened source, ready to be polled.
 #[derive(Clone)]
-pub(crate) struct Wanted {
+pub(crate) struct SourceToPoll {
     pub(crate) policy: Name,
     pub(crate) every: Span,
     pub(crate) source: Arc<dyn Source>,
-    /// Nothing if a program brought it.
+    /// How the config file named it; none if the program added it.
     pub(crate) configured: Option<PolicySource>,
 }
 
-impl Wanted {
+impl SourceToPoll {
     pub(crate) fn configured(by: &PolicySource) -> Self {
         let source = by.url.open();
         Self { policy: by.policy.clone(), every: by.every, source, configured: Some(by.clone()) }

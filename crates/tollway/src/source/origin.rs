@@ -11,12 +11,12 @@ pub enum Origin {
     Config,
     /// A source.
     Source {
-        /// How people call it.
+        /// The source's name.
         title: String,
         /// When it was last read, by the limiter's clock.
         read_at: Timestamp,
     },
-    /// The store: somebody has set it.
+    /// The store: the limit was set there.
     Store {
         /// When, by the store's clock.
         set_at: Timestamp,
@@ -24,10 +24,10 @@ pub enum Origin {
 }
 
 impl Limiter {
-    /// Where the amount of a limit in force comes from. A limit that nobody knows is the config's.
+    /// Where the amount of a limit in force comes from. An unknown limit counts as the config's.
     ///
     /// ```
-    /// use tollway::{Limiter, Origin};
+    /// use tollway::{Limiter, source::Origin};
     ///
     /// let limiter = Limiter::builder().policy("adobe", ["200 requests / minute"])?.build();
     /// assert_eq!(limiter.origin("adobe", "requests_per_minute"), Origin::Config);

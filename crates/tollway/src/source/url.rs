@@ -10,7 +10,7 @@ use super::Source;
 
 /// Where a policy's amounts are kept: `ssm:NAME`, a parameter of AWS Systems Manager. It needs the feature `aws`.
 ///
-/// Behind a question mark it may say `region` and `endpoint`, as in `ssm:/pdf-processing/adobe-api-rpm?region=eu-west-1`;
+/// A query may set `region` and `endpoint`, as in `ssm:/pdf-processing/adobe-api-rpm?region=eu-west-1`;
 /// else the environment does. Without a name it is that of `$ADOBE_API_RPM_PARAM`, else `/pdf-processing/adobe-api-rpm`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceUrl(

@@ -24,7 +24,7 @@ fn a_bound_policy_outlives_a_limit_that_is_set() {
 }
 
 #[test]
-fn a_configured_policy_is_not_mixed_up_with_another() {
+fn binding_the_name_of_a_configured_policy_fails() {
     let limiter = Limiter::builder().policy("adobe", ["5 / hour"]).unwrap().build();
     let error = limiter.bind(policy("adobe", "3 / hour")).err().unwrap();
     assert!(matches!(&error, BindError::Configured(name) if name.as_str() == "adobe"), "{error}");
@@ -32,7 +32,7 @@ fn a_configured_policy_is_not_mixed_up_with_another() {
 
 /// B1: one decision over a policy of the config and one of the caller's.
 #[test]
-fn a_take_under_both_is_granted_whole_or_not_at_all() {
+fn a_take_under_both_charges_both_or_none() {
     let limiter = Limiter::builder().policy("adobe", ["5 / hour"]).unwrap().build();
     let handle = limiter.bind(policy("chosen", "1 / hour")).unwrap();
     let take = || {

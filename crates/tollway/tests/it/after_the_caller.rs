@@ -1,4 +1,4 @@
-//! What must still be right when a caller leaves early, comes twice, or somebody changes the rules meanwhile. Each test
+//! Cases where a caller leaves early, repeats a call, or the limits change meanwhile. Each test
 //! is a fault that once was there.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
@@ -37,7 +37,7 @@ fn near(name: &str, limits: &[&str]) -> Limiter {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_try_dropped_while_the_store_still_answers_is_given_back() {
+async fn a_try_dropped_before_the_answer_is_returned() {
     let limiter = far([Policy::new("slots", ["1 concurrent"]).unwrap()]);
     assert!(timeout(2.millis(), limiter.try_take("slots")).await.is_err());
     tokio::time::sleep(1.seconds()).await;
@@ -45,7 +45,7 @@ async fn a_try_dropped_while_the_store_still_answers_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_take_gives_nothing_back_to_a_shadow_that_would_have_denied() {
+async fn a_dropped_take_returns_nothing_to_a_denying_shadow() {
     let shadow = Policy::new("shadow", ["5 / hour"]).unwrap().with_shadow(true);
     let limiter = far([Policy::new("api", ["100 / hour"]).unwrap(), shadow]);
     for _ in 0..7 {
@@ -97,7 +97,7 @@ async fn an_id_whose_call_is_over_holds_no_slot_and_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_queue_follow_a_raised_limit_and_a_reset() {
+async fn queued_takes_follow_a_raised_limit_and_a_reset() {
     let limiter = near("slots", &["1 concurrent"]);
     let held = limiter.take("slots").await.unwrap();
     let waiting = tokio::spawn({
@@ -132,9 +132,9 @@ async fn b9_a_shadow_does_not_shorten_a_wait() {
     assert!(limiter.take("api").and("shadow").await.is_ok());
 }
 
-/// I4: whoever runs out of time behind another is told how long it is from now, not from when that one asked.
+/// I4: a queued take that runs out of time gets its wait counted from now, not from the earlier take's request.
 #[tokio::test(start_paused = true)]
-async fn a_denial_behind_another_is_counted_from_now() {
+async fn a_denial_in_the_queue_counts_its_wait_from_now() {
     let limiter = near("api", &["1 / 10 seconds sliding"]);
     drop(limiter.take("api").await.unwrap());
     let first = tokio::spawn({

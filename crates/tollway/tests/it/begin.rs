@@ -57,9 +57,9 @@ async fn begin_takes_again_once_if_it_is_too_late() {
     assert_eq!((clock.millis(), used(&limiter, "vendor").await), (180_250, 1), "later still, again");
 }
 
-/// Too late means back of the line: those who booked the next window meanwhile go first.
+/// A late begin goes to the back of the queue: takes that booked the next window meanwhile go first.
 #[tokio::test(start_paused = true)]
-async fn a_late_begin_stands_at_the_back_of_the_line() {
+async fn a_late_begin_joins_the_back_of_the_queue() {
     let (limiter, clock) = limiter_of([vendor_policy(1)]);
     let mut late = limiter.take("vendor").await.unwrap();
     let other = tokio::spawn({
@@ -77,7 +77,7 @@ async fn a_late_begin_stands_at_the_back_of_the_line() {
 
 /// A bucket has no window to miss, and a window without a `begin` is as good as any: inbound callers never begin.
 #[tokio::test(start_paused = true)]
-async fn a_permit_of_a_bucket_never_comes_too_late() {
+async fn a_permit_of_a_bucket_does_not_expire() {
     let (limiter, clock) = limiter_of([Policy::new("vendor", ["1 / minute bucket"]).unwrap()]);
     let mut permit = limiter.take("vendor").await.unwrap();
     sleep(60.minutes()).await;

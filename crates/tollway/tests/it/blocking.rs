@@ -39,7 +39,7 @@ fn used(limiter: &Limiter) -> u64 {
 }
 
 #[test]
-fn takes_are_answered_on_a_thread_without_a_runtime() {
+fn takes_work_on_a_thread_without_a_runtime() {
     let (limiter, _clock) = limiter("2 / minute");
     assert!(limiter.try_take("api").now().unwrap().is_granted());
     drop(limiter.take("api").wait().unwrap());
@@ -64,7 +64,7 @@ fn next(granted: &Receiver<usize>) -> usize {
     granted.recv_timeout(DEADLINE).unwrap()
 }
 
-/// B4: the line is the same, whether tasks or threads stand in it.
+/// B4: tasks and threads share one queue.
 #[test]
 fn threads_that_wait_are_served_in_order() {
     const THREADS: usize = 6;
@@ -87,7 +87,7 @@ fn threads_that_wait_are_served_in_order() {
 }
 
 #[test]
-fn a_slot_dropped_by_one_thread_is_had_by_another() {
+fn a_slot_dropped_by_one_thread_goes_to_another() {
     let (limiter, _clock) = limiter("1 concurrent");
     let (tell, granted) = channel();
     let permit = limiter.take("api").wait().unwrap();
@@ -118,7 +118,7 @@ fn threads_and_tasks_share_a_limiter() {
 
 /// Blocking a thread of a runtime would hold up every task on it: an error instead, and nothing is taken.
 #[test]
-fn waiting_inside_a_runtime_is_an_error_that_takes_nothing() {
+fn blocking_wait_inside_a_runtime_fails_and_takes_nothing() {
     let (limiter, _clock) = limiter("2 / minute");
     runtime().block_on(async {
         assert!(matches!(limiter.take("api").wait(), Err(TakeError::BlockingInAsync)));
@@ -128,7 +128,7 @@ fn waiting_inside_a_runtime_is_an_error_that_takes_nothing() {
 }
 
 #[test]
-fn now_inside_a_runtime_on_a_store_that_blocks_is_an_error_that_takes_nothing() {
+fn now_inside_a_runtime_on_a_remote_store_fails_and_takes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let limiter = on_file(folder.path());
     assert!(limiter.try_take("api").now().unwrap().is_granted());

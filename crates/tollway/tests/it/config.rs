@@ -17,7 +17,7 @@ fn limits(config: &Config, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_example_of_the_design_is_read() {
+fn the_design_example_parses() {
     let config = Config::load("tests/config/good/design.toml").unwrap();
     assert_eq!(config.store(), Some(&StoreUrl::Memory { lines: None }));
     let names: Vec<&str> = config.policies().iter().map(|policy| policy.name().as_str()).collect();
@@ -72,15 +72,15 @@ fn settings(api: &Api) -> [String; 5] {
 }
 
 #[test]
-fn the_example_file_is_read() {
+fn the_example_file_parses() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tollway.example.toml");
     let config = Config::load(path).unwrap_or_else(|error| panic!("{error}"));
     assert!(!config.policies().is_empty());
 }
 
-/// The sections of parts that this program does not link are left to those who do.
+/// Sections of crates that this program does not link are ignored.
 #[test]
-fn sections_of_other_parts_are_skipped() {
+fn sections_of_other_crates_are_skipped() {
     let text =
         "[policies.a]\nlimits = ['9 / minute']\n[server]\nlisten = 7\nlimits = 1\n[consumers]\ncolour = 1";
     assert_eq!(Config::parse(text).unwrap().policies().len(), 1);
@@ -98,7 +98,7 @@ fn an_empty_file_is_a_config_without_policies() {
 /// Each `wrong/NAME.toml` fails with exactly the text of `wrong/NAME.txt`. With `TOLLWAY_BLESS` set, the texts are
 /// written instead; read the difference before you keep it.
 #[test]
-fn every_mistake_has_its_text() {
+fn every_mistake_has_its_message() {
     let mut fixtures: Vec<PathBuf> = fs::read_dir("tests/config/wrong")
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -129,7 +129,7 @@ fn an_error_has_parts() {
 }
 
 #[test]
-fn files_that_cannot_be_read_are_told_apart() {
+fn unreadable_files_have_distinct_errors() {
     let missing = Config::load("tests/config/nowhere.toml").unwrap_err();
     assert!(missing.is_not_found());
     assert_eq!(missing.to_string(), "tests/config/nowhere.toml: there is no such file");

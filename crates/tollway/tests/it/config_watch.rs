@@ -99,7 +99,7 @@ fn a_file_moved_over_it_is_seen() {
 
 /// Old file aside, new file under the name, old file away.
 #[test]
-fn the_dance_of_an_editor_is_seen() {
+fn an_editors_rename_and_rewrite_is_seen() {
     let watched = Watched::of_one_file();
     for n in 2..5 {
         fs::rename(watched.config(), watched.path("tollway.toml~")).unwrap();
@@ -130,7 +130,7 @@ fn a_link_turned_to_another_file_is_seen() {
 }
 
 #[test]
-fn a_wrong_file_is_told_once_and_a_good_one_again() {
+fn an_invalid_file_is_reported_once_and_a_valid_one_again() {
     let watched = Watched::of_one_file();
     for wrong in ["minit", "minuet"] {
         watched.replace(&text(9).replace("minute", wrong));
@@ -145,7 +145,7 @@ fn a_wrong_file_is_told_once_and_a_good_one_again() {
 }
 
 #[test]
-fn a_missing_file_is_told_once_and_the_old_one_again() {
+fn a_missing_file_is_reported_once_and_its_return_again() {
     let watched = Watched::of_one_file();
     fs::rename(watched.config(), watched.path("aside")).unwrap();
     assert!(watched.next().unwrap_err().is_not_found());
@@ -155,7 +155,7 @@ fn a_missing_file_is_told_once_and_the_old_one_again() {
 }
 
 #[test]
-fn a_file_that_says_the_same_is_no_news() {
+fn an_unchanged_config_is_not_reported() {
     let watched = Watched::of_one_file();
     watched.replace(&text(1));
     std::thread::sleep(INTERVAL * 10);

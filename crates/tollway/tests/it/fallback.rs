@@ -55,29 +55,29 @@ async fn granted(limiter: &Limiter, policy: &str, takes: usize) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c7_open_grants_and_says_that_it_was_degraded() {
+async fn c7_open_grants_with_the_degraded_flag() {
     let (limiter, _store, _clock) = limiter([("api", "1 / minute", WhenStoreFails::Open)]);
     assert_eq!(granted(&limiter, "api", 10).await, 10);
     let mut waited = limiter.take("api").await.unwrap();
     waited.begin().await.unwrap();
-    assert_eq!(waited.give_back().await.unwrap(), Settled::Dropped, "nobody counted it");
+    assert_eq!(waited.give_back().await.unwrap(), Settled::Dropped, "no store counted it");
     assert_eq!(limiter.take("api").await.unwrap().settle("requests", 5).await.unwrap(), Settled::Dropped);
 }
 
 #[tokio::test(start_paused = true)]
-async fn c7_closed_fails_and_says_why() {
+async fn c7_closed_fails_with_the_cause() {
     let (limiter, _store, clock) = limiter([("api", "1 / minute", WhenStoreFails::Closed)]);
     for error in [limiter.take("api").await.unwrap_err(), limiter.try_take("api").await.unwrap_err()] {
         assert!(matches!(&error, TakeError::Store(cause) if cause.fault == Fault::Network), "{error}");
         assert!(error.to_string().contains("connection refused"), "{error}");
     }
     assert!(matches!(limiter.usage("api").await, Err(TakeError::Store(_))));
-    assert_eq!(clock.millis(), 0, "nobody waited");
+    assert_eq!(clock.millis(), 0, "no take waited");
 }
 
 /// G7: each process keeps to a tenth of every limit by itself, rounded down, at least one.
 #[tokio::test(start_paused = true)]
-async fn g7_local_keeps_to_a_tenth_and_says_so() {
+async fn g7_local_grants_a_tenth_with_the_degraded_flag() {
     for (limit, share) in [
         ("200 / minute", 20),
         ("19 / minute", 1),
@@ -94,7 +94,7 @@ async fn g7_local_keeps_to_a_tenth_and_says_so() {
 
 /// the burst is what is granted at once; a tenth of the rate with the whole burst is more than a tenth.
 #[tokio::test(start_paused = true)]
-async fn g7_local_keeps_to_a_tenth_of_a_burst_too() {
+async fn g7_local_grants_a_tenth_of_a_burst() {
     let (limiter, _store, _clock) = limiter([("api", "100 / minute bucket burst 50", WhenStoreFails::Local)]);
     assert_eq!(granted(&limiter, "api", 60).await, 5);
 }
@@ -114,7 +114,7 @@ async fn g7_local_slots_are_freed_when_calls_are_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn g7_local_waits_in_a_line_of_its_own() {
+async fn g7_local_takes_wait_in_a_local_queue() {
     let (limiter, _store, clock) = limiter([("api", "10 / second paced", WhenStoreFails::Local)]);
     for time in [0, 1_000, 2_000] {
         assert!(limiter.take("api").await.unwrap().degraded());
@@ -156,7 +156,7 @@ async fn the_strictest_of_several_policies_decides() {
 
 /// A shadow never fails a take, not even when its store does.
 #[tokio::test(start_paused = true)]
-async fn a_shadow_has_no_say_in_it() {
+async fn a_shadow_policy_does_not_choose_the_fallback() {
     let (limiter, _store, _clock) = limiter([("open", "1 / minute", WhenStoreFails::Open)]);
     let shadow = Policy::new("trial", ["1 / minute"]).unwrap().with_when_store_fails(WhenStoreFails::Closed);
     let open = Policy::clone(&limiter.policies()[0]);
@@ -177,9 +177,9 @@ impl Store for Slow {
     }
 }
 
-/// What was taken for somebody who has gone comes back when the answer does.
+/// What a dropped take is granted is returned when the answer arrives.
 #[tokio::test(start_paused = true)]
-async fn a_take_dropped_while_the_store_still_answers_is_given_back() {
+async fn a_take_dropped_before_the_answer_is_returned() {
     let clock = PausedClock::start();
     let store = Slow(MemoryStore::new(clock.clone() as Arc<dyn Clock>));
     let builder =
@@ -201,7 +201,7 @@ fn until_it_returns(limiter: &Limiter) {
 
 /// G7: it returns to the store by itself, and what was granted without it counts there, once.
 #[tokio::test(start_paused = true)]
-async fn g7_the_store_decides_again_when_it_is_back_and_is_told_what_was_granted() {
+async fn g7_a_recovered_store_is_debited_the_local_grants_and_decides_again() {
     for limit in ["20 / minute", "20 / minute bucket", "20 / hour from first call"] {
         let (limiter, store, _clock) = limiter([("api", limit, WhenStoreFails::Local)]);
         assert_eq!(granted(&limiter, "api", 5).await, 2);
@@ -215,13 +215,17 @@ async fn g7_the_store_decides_again_when_it_is_back_and_is_told_what_was_granted
         assert_eq!(granted(&limiter, "api", 5).await, 0, "local meters survive flapping");
         store.away.store(false, Ordering::SeqCst);
         until_it_returns(&limiter);
-        assert_eq!(limiter.usage("api").await.unwrap().limits[0].used, 3, "{limit}: nothing is told twice");
+        assert_eq!(
+            limiter.usage("api").await.unwrap().limits[0].used,
+            3,
+            "{limit}: nothing is debited twice"
+        );
     }
 }
 
-/// G7: three failures in a row, and the store is left alone: nobody waits for it any more.
+/// G7: three failures in a row open the breaker; takes no longer wait for the store.
 #[tokio::test(start_paused = true)]
-async fn g7_a_store_that_fails_is_left_alone() {
+async fn g7_three_failures_open_the_breaker() {
     let (limiter, store, _clock) = limiter([("api", "20 / minute", WhenStoreFails::Closed)]);
     for _ in 0..5 {
         assert!(limiter.try_take("api").await.is_err());
@@ -229,7 +233,10 @@ async fn g7_a_store_that_fails_is_left_alone() {
     let status = limiter.store_status();
     assert!(status.degraded_since.is_some() && status.degraded_decisions == 5, "{status:?}");
     let error = limiter.try_take("api").await.unwrap_err().to_string();
-    assert!(error.contains("left alone") && error.contains("connection refused"), "{error}");
+    assert!(
+        error.contains("not used until a probe succeeds") && error.contains("connection refused"),
+        "{error}"
+    );
     store.away.store(false, Ordering::SeqCst);
     until_it_returns(&limiter);
     assert!(limiter.try_take("api").await.unwrap().is_granted());
@@ -237,7 +244,7 @@ async fn g7_a_store_that_fails_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_share_of_ones_own() {
+async fn local_share_is_configurable() {
     let clock = PausedClock::start();
     let store = Arc::new(Flaky { memory: MemoryStore::new(clock.clone()), away: AtomicBool::new(true) });
     let policy = Policy::new("api", ["20 / minute"]).unwrap().with_local_share("1/4".parse().unwrap());

@@ -5,7 +5,7 @@ use tollway::Limiter;
 
 /// G11: the record has the time, the state of the bucket, the calls in flight and what was acquired last.
 #[tokio::test]
-async fn a_refusal_of_the_vendor_is_kept_with_its_evidence() {
+async fn a_vendor_refusal_is_kept_with_its_evidence() {
     let limits = ["rpm: 5 / minute bucket", "tpm: 250k tokens / minute bucket"];
     let limiter = Limiter::builder().policy("gemini", limits).unwrap().api_policy("gemini").unwrap().build();
     let done = limiter.take("gemini").cost("tokens", 100).await.unwrap();
@@ -30,7 +30,7 @@ async fn a_refusal_of_the_vendor_is_kept_with_its_evidence() {
 }
 
 #[tokio::test]
-async fn only_so_many_incidents_and_acquisitions_are_kept() {
+async fn incidents_and_acquisitions_are_bounded() {
     let limiter =
         Limiter::builder().policy("busy", ["100k / minute"]).unwrap().api_policy("busy").unwrap().build();
     for number in 0..300 {

@@ -11,7 +11,7 @@ use tollway::{Limiter, Policy, Settled, Span, Store, Timestamp};
 use tollway_memory::FileStore;
 use tollway_testkit::ManualClock;
 
-/// Counts what the store is asked.
+/// Counts the calls to the store.
 struct Counted(FileStore, AtomicU64);
 
 impl Store for Counted {
@@ -57,7 +57,7 @@ fn begin() -> (tempfile::TempDir, Arc<ManualClock>) {
 }
 
 #[test]
-fn b2_the_sum_of_leases_never_exceeds_the_limit_and_nothing_is_wasted() {
+fn b2_leases_never_exceed_the_limit_and_waste_nothing() {
     let (folder, clock) = begin();
     let processes: Vec<Process> = (0..4)
         .map(|_| Process::new(&folder.path().join("state"), &clock, &["1000 / minute", "3000 / day"]))
@@ -74,7 +74,7 @@ fn b2_the_sum_of_leases_never_exceeds_the_limit_and_nothing_is_wasted() {
 }
 
 #[test]
-fn b2_most_takes_do_not_ask_the_store() {
+fn b2_most_takes_do_not_call_the_store() {
     let (folder, clock) = begin();
     let process = Process::new(&folder.path().join("state"), &clock, &["100000 / minute"]);
     let handle = process.limiter.policy("api").unwrap();
@@ -88,7 +88,7 @@ fn b2_most_takes_do_not_ask_the_store() {
 
 /// A lease holds at most one second of demand and ends by itself; what is left goes back.
 #[test]
-fn b2_what_is_left_goes_back() {
+fn b2_unspent_units_are_returned() {
     let (folder, clock) = begin();
     let path = folder.path().join("state");
     let (process, other) =
@@ -203,7 +203,7 @@ fn takes_that_cannot_be_leased_go_to_the_store() {
     assert!(error.to_string().contains("can never be granted"), "{error}");
 }
 
-/// Only windows can be leased: a bucket asks the store each time.
+/// Only windows can be leased: a take from a bucket always calls the store.
 #[test]
 fn a_bucket_is_never_leased() {
     let (folder, clock) = begin();

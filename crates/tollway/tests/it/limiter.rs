@@ -56,7 +56,7 @@ async fn a_take_is_granted_until_the_limit_and_then_denied_with_its_name_and_tim
 }
 
 #[tokio::test]
-async fn now_answers_on_the_spot_and_a_handle_does_the_same() {
+async fn now_decides_at_once_with_and_without_a_handle() {
     let (limiter, _clock) = limiter();
     let handle = limiter.policy("adobe").unwrap();
     assert!(limiter.try_take("adobe").now().unwrap().is_granted());
@@ -68,7 +68,7 @@ async fn now_answers_on_the_spot_and_a_handle_does_the_same() {
 
 /// G1: requests, tokens and requests a day together: 5,000 available, take 3,750, 1,250 left.
 #[tokio::test]
-async fn g1_several_units_are_taken_together_or_not_at_all() {
+async fn g1_several_units_are_all_charged_or_none() {
     let (limiter, _clock) = limiter();
     drop(permit(limiter.try_take("gemini").cost("tokens", 3_750).await));
     assert_eq!(used(&limiter, "gemini").await, [1, 3_750, 1]);
@@ -81,7 +81,7 @@ async fn g1_several_units_are_taken_together_or_not_at_all() {
 
 /// B1: over several policies and subjects, in one decision.
 #[tokio::test]
-async fn b1_several_policies_are_taken_together_or_not_at_all() {
+async fn b1_several_policies_are_all_charged_or_none() {
     let (limiter, _clock) = limiter();
     let both = || limiter.try_take("adobe").subject("team-a").and("gemini").cost("tokens", 2_000);
     drop((permit(both().await), permit(both().await)));
@@ -107,7 +107,7 @@ async fn an_id_counts_once_and_is_refused_for_another_cost() {
     assert_ne!(first.id(), later.id(), "ten minutes later it is another call");
 }
 
-/// I1, I5: a permit that was given back is gone, also for a caller who asks again under its id.
+/// I1, I5: a returned permit is gone, also for a caller that repeats its id.
 #[tokio::test]
 async fn an_id_whose_permit_was_given_back_takes_again() {
     let (limiter, _clock) = limiter();
@@ -122,7 +122,7 @@ async fn an_id_whose_permit_was_given_back_takes_again() {
 
 /// A2: count, limit, window and time to reset; and the limit in force.
 #[tokio::test]
-async fn a2_usage_tells_count_limit_and_time_to_reset() {
+async fn a2_usage_reports_count_limit_and_time_to_reset() {
     let (limiter, _clock) = limiter();
     drop(permit(limiter.try_take("gemini").cost("tokens", 1_000).await));
     let usage = limiter.usage("gemini").await.unwrap();
@@ -138,7 +138,7 @@ async fn a2_usage_tells_count_limit_and_time_to_reset() {
 }
 
 #[tokio::test]
-async fn readings_come_with_the_answer_if_they_were_asked_for() {
+async fn requested_readings_come_with_the_answer() {
     let (limiter, _clock) = limiter();
     assert!(permit(limiter.try_take("adobe").await).decision().charges.is_empty());
     let yes = permit(limiter.try_take("adobe").and("gemini").with_readings().await);
@@ -154,7 +154,7 @@ async fn readings_come_with_the_answer_if_they_were_asked_for() {
 }
 
 #[tokio::test]
-async fn reset_makes_one_subject_new_and_older_permits_settle_nothing() {
+async fn reset_affects_one_subject_and_voids_older_permits() {
     let (limiter, _clock) = limiter();
     let take = |subject: &'static str| limiter.try_take("adobe").subject(subject);
     let old = permit(take("a").await);
@@ -167,7 +167,7 @@ async fn reset_makes_one_subject_new_and_older_permits_settle_nothing() {
     assert_eq!(of("b"), 0);
 }
 
-/// B9: a shadow is reported and stops nobody.
+/// B9: a shadow policy reports and never denies.
 #[tokio::test]
 async fn b9_a_shadow_would_deny_but_never_does() {
     let shadow = Policy::new("trial", ["1 / minute"]).unwrap().with_shadow(true);
@@ -179,9 +179,9 @@ async fn b9_a_shadow_would_deny_but_never_does() {
     assert_eq!((used(&limiter, "adobe").await, used(&limiter, "trial").await), (vec![2], vec![1]));
 }
 
-/// T19, A-3: every wrong question is told what is wrong with it, and no meter of any policy has moved.
+/// T19, A-3: every invalid take gets a reason, and no meter of any policy changes.
 #[tokio::test]
-async fn a_wrong_take_is_an_error_at_once_and_changes_no_meter() {
+async fn an_invalid_take_fails_at_once_and_changes_no_meter() {
     let (limiter, _clock) = limiter();
     drop(permit(limiter.try_take("adobe").await));
     drop(permit(limiter.try_take("gemini").cost("tokens", 10).await));
@@ -205,7 +205,7 @@ async fn a_wrong_take_is_an_error_at_once_and_changes_no_meter() {
         (take().id(&"i".repeat(129)), "the id has 129 bytes"),
         (take().id("a\0"), "the id contains '\\0'"),
         (take().and("gemini"), "appears twice in one take"),
-        // Of several mistakes at least one is told.
+        // Of several mistakes at least one is reported.
         (take().subject("a\0b").cost("tokns", 1).id(""), ""),
     ];
     for (take, message) in wrong {
@@ -223,7 +223,7 @@ async fn a_wrong_take_is_an_error_at_once_and_changes_no_meter() {
 }
 
 #[tokio::test]
-async fn a_wrong_question_about_meters_is_an_error_too() {
+async fn usage_of_an_unknown_policy_fails() {
     let (limiter, _clock) = limiter();
     assert!(matches!(limiter.usage("nobody").await, Err(TakeError::UnknownPolicy { meant: None, .. })));
     assert!(matches!(limiter.reset("gemin").now(), Err(TakeError::UnknownPolicy { meant: Some(_), .. })));
@@ -235,7 +235,7 @@ async fn a_wrong_question_about_meters_is_an_error_too() {
 
 /// T8, T19: what cannot be a limit is refused when the limiter is built.
 #[test]
-fn a_wrong_limit_cannot_be_built() {
+fn an_invalid_limit_cannot_be_built() {
     for (limit, message) in [
         ("0 requests / minute", "0"),
         ("5 requests / day in Amerika/Berlin", "Amerika/Berlin"),

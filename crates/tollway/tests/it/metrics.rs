@@ -43,7 +43,7 @@ async fn takes_are_counted_by_the_limit_that_grants_or_denies() {
 }
 
 #[tokio::test]
-async fn a_take_that_waits_in_line_counts_once() {
+async fn a_queued_take_counts_once() {
     let limiter = Limiter::builder().policy("slow", ["20 / second sliding"]).unwrap().metrics().build();
     for _ in 0..30 {
         drop(limiter.take("slow").max_wait(10.seconds()).await.unwrap());
@@ -53,15 +53,15 @@ async fn a_take_that_waits_in_line_counts_once() {
 }
 
 #[tokio::test]
-async fn a_limiter_that_was_not_asked_to_counts_nothing() {
+async fn metrics_are_off_by_default() {
     let limiter = Limiter::builder().policy("adobe", ["3 / hour"]).unwrap().build();
     assert!(limiter.try_take("adobe").await.unwrap().is_granted());
     assert_eq!(limiter.samples().await, []);
 }
 
-/// B9: a shadow denies nobody, and is counted all the same.
+/// B9: a shadow policy never denies, and is counted all the same.
 #[tokio::test]
-async fn what_a_shadow_would_deny_is_counted_under_its_name() {
+async fn shadow_denials_are_counted_under_their_policy() {
     let shadow = Policy::new("strict", ["1 / hour"]).unwrap().with_shadow(true);
     let builder = Limiter::builder().policy("real", ["9 / hour"]).unwrap();
     let limiter = builder.with_policy(shadow).unwrap().metrics().build();
@@ -86,7 +86,7 @@ impl Store for Gone {
 
 /// G7: the fallback is counted under its documented name.
 #[tokio::test]
-async fn a_store_that_fails_shows() {
+async fn store_failures_show_in_the_metrics() {
     let closed = Policy::new("closed", ["9 / hour"]).unwrap().with_when_store_fails(WhenStoreFails::Closed);
     let builder = Limiter::builder().policy("local", ["90 / hour"]).unwrap();
     let limiter = builder.with_policy(closed).unwrap().store(Arc::new(Gone)).metrics().build();

@@ -132,7 +132,7 @@ fn usage_reports_count_limit_and_time_to_reset() {
     assert_eq!(usage.resets_in, Span::from_secs(40));
 }
 
-/// Counts what the store is asked.
+/// Counts the calls to the store.
 struct Counted(Arc<MinuteStore>, AtomicU64);
 
 impl Store for Counted {
@@ -142,10 +142,10 @@ impl Store for Counted {
     }
 }
 
-/// A2: many wait for the next minute, and nobody asks until it begins. They have 40 seconds to wait, of which 25 pass: a timer
+/// A2: many takes wait for the next minute without calling the store. They have 40 seconds to wait, of which 25 pass: a timer
 /// that comes round meanwhile is a poll.
 #[test]
-fn whoever_waits_does_not_poll() {
+fn waiting_takes_do_not_poll() {
     let server = DynamoServer::start();
     make_table(&server);
     let clock = Arc::new(ManualClock::at(NOW));
@@ -164,7 +164,7 @@ fn whoever_waits_does_not_poll() {
             drop(limiter.take("adobe").await.unwrap());
         }
         let (before, waiting) = (asked(), [(); 4].map(|()| wait(&limiter)));
-        // Each asks once, and whoever's turn it is once more.
+        // Each calls once, and the take whose turn it is once more.
         while asked() - before < 5 {
             tokio::task::yield_now().await;
         }
@@ -172,9 +172,9 @@ fn whoever_waits_does_not_poll() {
             tokio::time::sleep(Duration::from_millis(100)).await;
             clock.advance(Span::from_secs(1));
         }
-        assert_eq!(asked() - before, 5, "somebody asked while nobody could be granted");
+        assert_eq!(asked() - before, 5, "a take called the store although none could be granted");
         waiting.iter().for_each(tokio::task::JoinHandle::abort);
-        // One who has little to wait for has it when the minute begins.
+        // A take with a short wait is granted when the minute begins.
         clock.set(Timestamp::from_millis(1_739_961_059_900));
         let (before, waits) = (asked(), wait(&limiter));
         while asked() - before < 2 {
@@ -185,9 +185,9 @@ fn whoever_waits_does_not_poll() {
     });
 }
 
-/// A4: the store of a config; the table is the documented one where nobody names another.
+/// A4: the store of a config; the default table is the documented one.
 #[test]
-fn a_config_counts_in_the_table_that_already_runs() {
+fn a_config_uses_the_existing_table() {
     let server = DynamoServer::start();
     make_table(&server);
     let text = format!("store.url = '{}'\npolicies.adobe.limits = ['200 requests / minute']", url(&server));
@@ -199,7 +199,7 @@ fn a_config_counts_in_the_table_that_already_runs() {
     assert_eq!(error.to_string(), "this store keeps no limits; change the config file instead");
 }
 
-/// A4: what does not fit is refused when the config is read, with its place.
+/// A4: an unsupported policy is refused when the config is read, with its position.
 #[test]
 fn a_config_with_policies_that_do_not_fit_is_refused() {
     let parse = |policies: &str| {

@@ -36,7 +36,7 @@ async fn b3_an_estimate_is_settled_to_the_actual_cost() {
 }
 
 #[tokio::test]
-async fn b3_a_window_that_is_over_is_not_settled_and_the_next_one_is_not_touched() {
+async fn b3_an_ended_window_is_not_settled_and_the_next_is_untouched() {
     let (limiter, clock) = limiter(["5000 tokens / minute"]);
     let (first, second) = (tokens(&limiter, 1_000).await, tokens(&limiter, 1_000).await);
     clock.advance(Span::from_mins(1));
@@ -116,7 +116,7 @@ async fn several_units_and_policies_are_settled_together() {
 }
 
 #[tokio::test]
-async fn what_is_given_back_is_whole_again() {
+async fn a_returned_permit_restores_the_full_limit() {
     for limits in [
         ["50 tokens / minute", "5 / minute"],
         ["50 tokens / minute bucket", "5 / minute sliding"],

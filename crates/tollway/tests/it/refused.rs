@@ -1,5 +1,5 @@
-//! A store that is there and does not let us is as good as away (G7): after three failures it is left alone, which the log
-//! and the metrics say; when somebody has mended it, it is asked again. A line that cannot be read concerns nobody else.
+//! A store that refuses access counts like an outage (G7): three failures open the breaker, which the log and the metrics
+//! report; once repaired, the store is used again. An unreadable account does not affect the others.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use std::time::Duration;
@@ -43,7 +43,7 @@ fn decided_by_store(limiter: &Limiter, subject: &str) -> bool {
 }
 
 /// Takes from a store that does not let us, until that was mended; `why` is what the log says.
-fn is_left_alone_until_mended(limiter: &Limiter, why: &str, asked: impl Fn() -> u64, mend: impl FnOnce()) {
+fn breaker_opens_until_repaired(limiter: &Limiter, why: &str, asked: impl Fn() -> u64, mend: impl FnOnce()) {
     let heard = Heard::default();
     tracing::subscriber::with_default(heard.clone(), || {
         for _ in 0..3 {
@@ -58,7 +58,7 @@ fn is_left_alone_until_mended(limiter: &Limiter, why: &str, asked: impl Fn() -> 
     assert_eq!((heard.count("RateLimiterFallbackActivated"), heard.count(why) >= 2), (1, true), "{why}");
     let before = asked();
     (0..200).for_each(|_| drop(limiter.try_take("api").subject("a").now().unwrap()));
-    assert!(asked() - before < 100, "{why}: it is left alone but for probes");
+    assert!(asked() - before < 100, "{why}: only probes reach the store");
     mend();
     until("returned", || limiter.store_status().degraded_since.is_none());
     until("decided by the store", || decided_by_store(limiter, "b"));
@@ -66,7 +66,7 @@ fn is_left_alone_until_mended(limiter: &Limiter, why: &str, asked: impl Fn() -> 
 
 /// G7: an IAM role that lost a right, whichever.
 #[test]
-fn g7_dynamodb_that_denies_access_is_left_alone() {
+fn g7_dynamodb_access_denied_opens_the_breaker() {
     for action in ["", "PutItem"] {
         let server = DynamoServer::start();
         let front = AwsFront::to(server.addr());
@@ -74,26 +74,26 @@ fn g7_dynamodb_that_denies_access_is_left_alone() {
         until("reached", || decided_by_store(&limiter, "a"));
         front.always(action, Said::Denied);
         let asked = || front.count("PutItem") + front.count("GetItem");
-        is_left_alone_until_mended(&limiter, "AccessDeniedException", asked, || front.clear());
+        breaker_opens_until_repaired(&limiter, "AccessDeniedException", asked, || front.clear());
     }
 }
 
-/// G7: a table that nobody made yet.
+/// G7: a table that does not exist yet.
 #[test]
-fn g7_dynamodb_without_its_table_is_left_alone() {
+fn g7_dynamodb_missing_table_opens_the_breaker() {
     let server = DynamoServer::start();
     let front = AwsFront::to(server.addr());
     let url = format!("{}&deadline=20s", DynamoServer::url_through(front.addr(), "later"));
     let limiter = limiter(&url.replace("create=yes", "create=no"));
     let asked = || front.count("PutItem") + front.count("GetItem");
-    is_left_alone_until_mended(&limiter, "ResourceNotFoundException", asked, || {
+    breaker_opens_until_repaired(&limiter, "ResourceNotFoundException", asked, || {
         until("made", || decided_by_store(&self::limiter(&url), "maker"));
     });
 }
 
 /// G7: an ACL user that lost its rights (NOPERM), and one whose password is another now (WRONGPASS).
 #[test]
-fn g7_redis_that_refuses_us_is_left_alone() {
+fn g7_redis_permission_error_opens_the_breaker() {
     let redis = RedisServer::start();
     let user = |rules: &[&str]| {
         let words = [&["ACL", "SETUSER", "app", "reset", "on", "~*"], rules].concat();
@@ -104,22 +104,22 @@ fn g7_redis_that_refuses_us_is_left_alone() {
     user(&[">secret", "+@all"]);
     until("reached", || decided_by_store(&limited, "a"));
     user(&[">secret", "+ping"]);
-    is_left_alone_until_mended(&limited, "NOPERM", || 0, || user(&[">secret", "+@all"]));
+    breaker_opens_until_repaired(&limited, "NOPERM", || 0, || user(&[">secret", "+@all"]));
     user(&[">other", "+@all"]);
     let wrong = limiter(&url);
-    is_left_alone_until_mended(&wrong, "WRONGPASS", || 0, || user(&[">secret", "+@all"]));
+    breaker_opens_until_repaired(&wrong, "WRONGPASS", || 0, || user(&[">secret", "+@all"]));
 }
 
 /// G7: a table that was renamed by hand.
 #[test]
-fn g7_postgres_without_its_tables_is_left_alone() {
+fn g7_postgres_missing_tables_open_the_breaker() {
     let postgres = PostgresServer::start();
     let url = postgres.url();
     let join = if url.contains('?') { '&' } else { '?' };
     let limiter = limiter(&format!("{url}{join}deadline=20s"));
     until("reached", || decided_by_store(&limiter, "a"));
     postgres.query("ALTER TABLE tollway.lines RENAME TO elsewhere");
-    is_left_alone_until_mended(
+    breaker_opens_until_repaired(
         &limiter,
         "42P01",
         || 0,
@@ -129,9 +129,9 @@ fn g7_postgres_without_its_tables_is_left_alone() {
     );
 }
 
-/// A line that cannot be read is warned of, and decided without the store; the others go on there.
+/// An unreadable account is logged and decided without the store; the others still use the store.
 #[test]
-fn a_line_that_cannot_be_read_keeps_nobody_else_away() {
+fn an_unreadable_account_does_not_affect_others() {
     let redis = RedisServer::start();
     let limiter = limiter(&format!("{}?deadline=20s", redis.url()));
     until("reached", || decided_by_store(&limiter, "bad"));
@@ -145,7 +145,10 @@ fn a_line_that_cannot_be_read_keeps_nobody_else_away() {
             assert!(!decided_by_store(&limiter, "bad"), "{line}");
         }
     });
-    assert_eq!((heard.count("a line cannot be used"), heard.count("RateLimiterFallbackActivated")), (1, 0));
+    assert_eq!(
+        (heard.count("an account cannot be used"), heard.count("RateLimiterFallbackActivated")),
+        (1, 0)
+    );
     assert_eq!(limiter.store_status().fallbacks, 0);
     assert!(decided_by_store(&limiter, "good"));
 }

@@ -48,7 +48,7 @@ fn a_lease_is_settled_under_the_policy_it_was_taken_under() {
 }
 
 #[test]
-fn what_is_left_of_one_unit_is_not_spent_as_another() {
+fn a_lease_is_not_spent_in_another_unit() {
     let (folder, clock) = begin();
     let path = folder.path().join("state");
     let leasing = process(&path, &clock, policy(&["1M tokens / minute"]));
@@ -132,7 +132,7 @@ fn wait_until(what: impl Fn() -> bool) -> bool {
 }
 
 #[test]
-fn what_is_granted_while_the_debt_is_told_is_told_too() {
+fn grants_made_during_settling_are_settled_too() {
     let away = Arc::new(AtomicBool::new(true));
     let is_away = away.clone();
     let (limiter, store) = ruled(&["200 / hour"], move |_| is_away.load(Ordering::SeqCst));
@@ -149,21 +149,21 @@ fn what_is_granted_while_the_debt_is_told_is_told_too() {
 }
 
 #[test]
-fn what_is_granted_for_single_failures_is_told_too() {
+fn grants_made_for_single_failures_are_settled() {
     let count = AtomicU64::new(0);
     let (limiter, _store) = ruled(&["100 / hour"], move |operation| {
         matches!(operation.action, Action::Take(_)) && count.fetch_add(1, Ordering::SeqCst).is_multiple_of(3)
     });
     let granted = grants(&limiter, 1_000);
     std::thread::sleep(Duration::from_millis(1500));
-    // Now ask the store alone.
+    // From here on only the store decides.
     let mut all = granted;
     for _ in 0..1_000 {
         if limiter.try_take("api").now().unwrap().is_granted() {
             all += 1;
         }
     }
-    assert!(all <= 100, "{all} of 100 / hour by one process, the store never left alone");
+    assert!(all <= 100, "{all} of 100 / hour by one process, the breaker never open");
 }
 
 fn good_one_is_stored(limiter: &Limiter) -> bool {
@@ -172,7 +172,7 @@ fn good_one_is_stored(limiter: &Limiter) -> bool {
 }
 
 #[test]
-fn one_bad_subject_does_not_keep_the_store_away() {
+fn one_unusable_subject_does_not_keep_the_breaker_open() {
     let (limiter, _store) =
         ruled(&["100 / hour"], |operation| operation.charges[0].subject.as_str() == "bad");
     for _ in 0..3 {
@@ -182,7 +182,7 @@ fn one_bad_subject_does_not_keep_the_store_away() {
 }
 
 #[test]
-fn a_debt_that_cannot_be_told_does_not_keep_the_store_away() {
+fn a_debt_that_cannot_be_settled_does_not_keep_the_breaker_open() {
     let (limiter, _store) = ruled(&["100 / hour"], |operation| {
         operation.charges[0].subject.as_str().starts_with("new") && !matches!(operation.action, Action::Peek)
     });
@@ -193,7 +193,7 @@ fn a_debt_that_cannot_be_told_does_not_keep_the_store_away() {
 }
 
 #[test]
-fn what_was_spent_counts_even_where_all_slots_are_held() {
+fn debts_are_debited_even_if_all_slots_are_held() {
     let away = Arc::new(AtomicBool::new(false));
     let is_away = away.clone();
     let (limiter, _store) =
@@ -241,7 +241,7 @@ fn a_lowered_bucket_is_not_forgotten_early() {
     limiter.set_limit("api", "requests_per_minute", "1 / minute bucket burst 100").now().unwrap();
     assert_eq!(take(), 0);
     clock.advance(Span::from_secs(75));
-    // Others come, and expired lines are swept.
+    // Other takes come, and expired accounts are swept.
     for n in 0..20_000 {
         assert!(limiter.try_take("other").subject(&format!("o{n}")).now().unwrap().is_granted());
     }

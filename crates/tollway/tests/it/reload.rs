@@ -55,7 +55,7 @@ impl Followed {
 }
 
 #[test]
-fn a3_a_raised_limit_is_followed_by_name_and_by_handle_and_what_is_used_stays_used() {
+fn a3_a_raised_limit_applies_by_name_and_by_handle_and_keeps_usage() {
     let followed = Followed::start(3);
     let handle = followed.limiter.policy("adobe").unwrap();
     assert_eq!(followed.takes(5), 3);
@@ -70,7 +70,7 @@ fn a3_a_raised_limit_is_followed_by_name_and_by_handle_and_what_is_used_stays_us
 }
 
 #[test]
-fn a3_a_lowered_limit_binds_those_who_have_used_more() {
+fn a3_a_lowered_limit_denies_subjects_above_it() {
     let followed = Followed::start(5);
     assert_eq!(followed.takes(4), 4);
     fs::write(followed.path("tollway.toml"), text(2)).unwrap();
@@ -101,21 +101,21 @@ fn a_wrong_file_is_reported_and_the_old_one_stays_in_force() {
 }
 
 #[test]
-fn a_policy_may_come_and_go() {
+fn a_reload_adds_and_removes_policies() {
     let followed = Followed::start(3);
     let handle = followed.limiter.policy("adobe").unwrap();
     followed.move_over(&text(3).replace("adobe", "notion"));
     followed.becomes(|status| status.reloads == 1);
     assert!(matches!(followed.limiter.try_take("adobe").now(), Err(TakeError::UnknownPolicy { .. })));
     assert!(followed.limiter.try_take("notion").now().unwrap().is_granted());
-    assert!(handle.try_take().now().unwrap().is_granted(), "those who hold it go on");
+    assert!(handle.try_take().now().unwrap().is_granted(), "a handle keeps the policy");
     followed.move_over(&text(3));
     followed.becomes(|status| status.reloads == 2);
     assert_eq!(followed.takes(5), 2, "back again, with what was used");
 }
 
 #[test]
-fn another_store_needs_a_restart_and_says_so() {
+fn a_changed_store_is_reported_to_need_a_restart() {
     let followed = Followed::start(3);
     followed.move_over(&format!("[store]\nurl = \"memory:?lines=5000\"\n{}", text(9)));
     let error = followed.becomes(|status| status.error.is_some()).error.unwrap();
@@ -125,7 +125,7 @@ fn another_store_needs_a_restart_and_says_so() {
 
 /// T25: no take is judged by half of one file and half of another.
 #[test]
-fn t25_limits_exchanged_under_fire_never_mix() {
+fn t25_limits_replaced_under_load_never_mix() {
     let policies = |few: u64, many: u64| {
         let limits =
             [format!("few: {few} / day from first call"), format!("many: {many} / 2 days from first call")];

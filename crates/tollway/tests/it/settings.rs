@@ -1,4 +1,4 @@
-//! Limits as data (A3): set in the store, followed by everyone who shares it, beating the config file.
+//! Limits set at run time (A3): kept in the store, followed by every process, overriding the config file.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn amount(limiter: &Limiter) -> u64 {
 }
 
 #[test]
-fn a_set_limit_is_in_force_at_once_and_what_is_used_stays_used() {
+fn a_set_limit_applies_at_once_and_keeps_usage() {
     let limiter = Limiter::builder().policy("adobe", ["2 requests / day"]).unwrap().build();
     let takes = |limiter: &Limiter| {
         (0..9).take_while(|_| limiter.try_take("adobe").now().unwrap().is_granted()).count()
@@ -33,7 +33,7 @@ fn a_set_limit_is_in_force_at_once_and_what_is_used_stays_used() {
 
 /// A3: "every task follows within seconds". The other limiter is another process's, as far as the file is concerned.
 #[test]
-fn everyone_who_shares_the_store_follows() {
+fn every_process_of_the_store_follows() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
     let (one, other) = (sharing(&path), sharing(&path));
@@ -66,7 +66,7 @@ fn a_set_limit_outlives_its_process_and_a_reload_of_the_file() {
 }
 
 #[test]
-fn what_cannot_be_set_says_why_and_changes_nothing() {
+fn an_invalid_limit_fails_with_a_reason_and_changes_nothing() {
     let limiter = Limiter::builder()
         .policy("gemini", ["5 / minute bucket", "25 / day in America/Los_Angeles"])
         .unwrap()
@@ -92,7 +92,7 @@ fn what_cannot_be_set_says_why_and_changes_nothing() {
 
 /// A store of one's own need not keep settings.
 #[test]
-fn a_store_without_settings_says_so() {
+fn a_store_without_settings_fails_with_a_reason() {
     let store = tollway_testkit::PlainStore::new(Arc::new(tollway_testkit::ManualClock::default()));
     let limiter = Limiter::builder().policy("p", ["5 / minute"]).unwrap().store(Arc::new(store)).build();
     let error = limiter.set_limit("p", "requests_per_minute", "9").now().unwrap_err();

@@ -1,4 +1,4 @@
-//! One limit for every machine: waiting in the store's line, and limits that are data (A2, A3, B4).
+//! One limit for every machine: waiting in the store's queue, and limits set at run time (A2, A3, B4).
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tollway::{Durations, Limiter, Store};
 use tollway_redis::RedisStore;
 use tollway_testkit::servers::RedisServer;
 
-/// Counts what the store is asked.
+/// Counts the calls to the store.
 struct Counted(RedisStore, AtomicU64);
 
 impl Store for Counted {
@@ -24,9 +24,9 @@ impl Store for Counted {
     }
 }
 
-/// A2: a waiter asks the store once and sleeps until its place; it does not poll. B4: first come, first served.
+/// A2: a waiter calls the store once and sleeps until its booking is due; it does not poll. B4: first come, first served.
 #[tokio::test]
-async fn a2_five_hundred_who_wait_ask_once_each_and_are_served_in_order() {
+async fn a2_five_hundred_waiters_call_the_store_once_each_and_are_served_in_order() {
     let redis = RedisServer::start();
     let url = format!("{}?deadline=10s", redis.url());
     let store = Arc::new(Counted(RedisStore::open(&url).unwrap(), AtomicU64::new(0)));
@@ -35,7 +35,7 @@ async fn a2_five_hundred_who_wait_ask_once_each_and_are_served_in_order() {
     let waiting: Vec<_> = (0..500)
         .map(|number| {
             let limiter = limiter.clone();
-            // In order of arrival: each asks before the next is made.
+            // In order of arrival: each calls before the next is made.
             let take = limiter.take("vendor").max_wait(60.seconds());
             let permit = std::future::IntoFuture::into_future(take);
             tokio::spawn(async move { (number, permit.await.unwrap().good_until().unwrap()) })
@@ -75,9 +75,9 @@ fn a3_every_process_follows_a_limit_that_is_set() {
     }
 }
 
-/// A layout without places in line makes a waiter come back when it is told to (C2).
+/// On a layout without a queue a waiter retries when the store says (C2).
 #[test]
-fn who_waits_on_a_layout_without_a_line_comes_back_in_time() {
+fn a_waiter_on_a_layout_without_a_queue_retries_in_time() {
     let redis = RedisServer::start();
     let url = format!("{}?layout=consumers&deadline=5s", redis.url());
     let builder = Limiter::builder().policy("api", ["2 requests / second from first call"]).unwrap();

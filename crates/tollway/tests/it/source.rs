@@ -63,7 +63,7 @@ fn wait_for(limiter: &Limiter, what: impl Fn(&SourceStatus) -> bool) {
 
 /// A3: the store's value beats the source's, and that beats the file's.
 #[test]
-fn the_store_beats_a_source_and_a_source_beats_the_program() {
+fn the_store_overrides_a_source_and_a_source_overrides_the_program() {
     let limiter = following(&Manual::new(&["250"]));
     assert_eq!(amount(&limiter), 250);
     assert!(matches!(origin(&limiter), Origin::Source { title, .. } if title == "manual"));
@@ -77,7 +77,7 @@ fn the_store_beats_a_source_and_a_source_beats_the_program() {
 
 /// A3: a task follows while it runs, and what is used stays used.
 #[test]
-fn a_change_is_followed_while_it_is_in_use() {
+fn a_changed_amount_applies_at_run_time() {
     let source = Manual::new(&["1"]);
     let limiter = following(&source);
     assert!(limiter.try_take("adobe").now().unwrap().is_granted());
@@ -111,7 +111,7 @@ fn the_last_good_amount_stays_in_force() {
 
 /// A3: if there never was one, the amount of the file.
 #[test]
-fn a_source_that_never_answered_leaves_the_programs_amount() {
+fn before_the_first_read_the_programs_amount_applies() {
     let source = Manual::new(&[]);
     source.fails("it is away");
     let limiter = following(&source);
@@ -120,7 +120,7 @@ fn a_source_that_never_answered_leaves_the_programs_amount() {
     assert_eq!((status.read_at, status.problem.as_deref()), (None, Some("it is away")));
 }
 
-/// With several limits each has its own amount, and one that is wrong leaves the others alone.
+/// With several limits each has its own amount; an invalid one does not affect the others.
 #[test]
 fn each_limit_of_several_has_its_amount() {
     let source = Manual::new(&["6", "none", "30"]);
@@ -136,7 +136,7 @@ fn each_limit_of_several_has_its_amount() {
 
 /// A program's reload of policies keeps what the source says.
 #[test]
-fn other_policies_in_force_keep_what_the_source_says() {
+fn replaced_policies_keep_the_sources_amount() {
     let limiter = following(&Manual::new(&["250"]));
     let other = tollway::Policy::new("adobe", ["50 requests / minute"]).unwrap();
     limiter.replace_policies([other]).unwrap();
@@ -174,7 +174,7 @@ fn a_source_in_a_config_is_checked() {
 /// Without the feature the error says how to build it.
 #[cfg(not(feature = "aws"))]
 #[test]
-fn a_build_without_aws_says_so() {
+fn a_build_without_aws_refuses_ssm_sources() {
     let text = "[policies.adobe]\nlimits = [\"200 / minute\"]\nsource = \"ssm:/a\"";
     let error = Config::parse(text).unwrap_err().to_string();
     assert!(error.contains("build it with `--features aws`"), "{error}");

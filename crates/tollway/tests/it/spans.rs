@@ -66,9 +66,9 @@ async fn a_take_is_one_span_with_the_policys_name() {
     assert_eq!(lines, ["span take policy=adobe"], "T23: no subject, which callers choose");
 }
 
-/// A store that fails is told about with its cause.
+/// A failing store is logged with its cause.
 #[tokio::test]
-async fn a_store_that_fails_is_a_warning() {
+async fn a_failing_store_logs_a_warning() {
     use tollway::core::{Answer, Fault, Operation, Retry};
     struct Away;
     impl tollway::Store for Away {

@@ -12,7 +12,7 @@ async fn used(limiter: &Limiter) -> u64 {
     limiter.usage("p").await.unwrap().limits[0].used
 }
 
-/// B3: a ticket settles and returns once, whoever holds it and however often.
+/// B3: a ticket settles and returns once, in any process and however often it is repeated.
 #[tokio::test]
 async fn a_ticket_counts_once() {
     let limiter = limiter(&["100 tokens / hour"]);
@@ -38,7 +38,7 @@ async fn a_ticket_holds_its_slot() {
 }
 
 #[tokio::test]
-async fn a_ticket_goes_on_under_the_policy_in_force() {
+async fn a_ticket_uses_the_policy_in_force() {
     let limiter = limiter(&["100 tokens / hour", "9 / hour"]);
     let ticket = limiter.take("p").cost("tokens", 40).await.unwrap().into_ticket();
     limiter.replace_policies([tollway::Policy::new("p", ["50 tokens / hour"]).unwrap()]).unwrap();
@@ -48,9 +48,9 @@ async fn a_ticket_goes_on_under_the_policy_in_force() {
     assert!(matches!(ticket.give_back(&limiter).await, Err(TakeError::UnknownPolicy { .. })));
 }
 
-/// B4: a place in line, answered at once, and begun when its time has come.
+/// B4: a booking, returned at once, and begun when it is due.
 #[tokio::test]
-async fn a_place_is_booked_without_waiting_for_it() {
+async fn book_returns_without_waiting() {
     let limiter = limiter(&["1 / hour bucket"]);
     let book = async |hours: u64| limiter.take("p").max_wait((hours * 3_600).seconds()).book().await.unwrap();
     let Taken::Granted(first) = book(0).await else { panic!("the first is denied") };
@@ -59,7 +59,7 @@ async fn a_place_is_booked_without_waiting_for_it() {
     let patient =
         tollway::Policy::new("p", ["1 / hour bucket"]).unwrap().with_max_wait(tollway::Span::from_hours(9));
     limiter.replace_policies([patient.unwrap()]).unwrap();
-    let Taken::Granted(later) = book(2).await else { panic!("there is a place in an hour") };
+    let Taken::Granted(later) = book(2).await else { panic!("a booking in an hour is possible") };
     let permit = later.permit();
     assert!(permit.delay() > 3_500.seconds() && permit.delay() <= 3_600.seconds(), "{:?}", permit.delay());
     let ticket = permit.into_ticket();
@@ -67,17 +67,17 @@ async fn a_place_is_booked_without_waiting_for_it() {
         matches!(ticket.begin(&limiter).await.unwrap(), TicketBegun::Early(delay) if delay > 3_500.seconds())
     );
     assert_eq!(ticket.give_back(&limiter).await.unwrap(), Settled::Whole);
-    assert!(matches!(book(1).await, Taken::Granted(_)), "the place is free again");
+    assert!(matches!(book(1).await, Taken::Granted(_)), "the booking is free again");
 }
 
 #[tokio::test]
-async fn where_there_are_no_places_it_is_now_or_not_at_all() {
+async fn limits_that_cannot_book_grant_now_or_deny() {
     let limiter = limiter(&["1 / hour sliding"]);
     assert!(limiter.take("p").book().await.unwrap().is_granted());
     assert!(!limiter.take("p").book().await.unwrap().is_granted());
 }
 
-/// The first who asks makes the secret, and all who share the store have it from then on.
+/// The first process makes the secret; every process that shares the store reads it.
 #[tokio::test]
 async fn a_store_has_one_secret() {
     let folder = tempfile::tempdir().unwrap();
@@ -90,9 +90,9 @@ async fn a_store_has_one_secret() {
     assert_eq!(limiter().shared_secrets([3; 32]).await.unwrap(), [[1; 32]]);
 }
 
-/// Those who make one at the same moment agree afterwards.
+/// Processes that make one at the same time agree afterwards.
 #[tokio::test]
-async fn secrets_that_were_made_at_the_same_moment_are_all_known() {
+async fn secrets_made_at_the_same_time_are_all_known() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("file:{}", folder.path().join("state").display()).parse().unwrap();
     let tasks = (0..8u8).map(|number| {

@@ -91,12 +91,12 @@ fn acquire_tokens_from_distributed_bucket() {
     assert_eq!(one.left(), [5_000]);
     one.acquire(3_750).unwrap();
     assert_eq!(other.left(), [1_250]);
-    assert!(other.acquire(1_251).is_err(), "nobody else can have the 3,750");
+    assert!(other.acquire(1_251).is_err(), "the 3,750 are taken");
     other.acquire(1_250).unwrap();
     assert_eq!(one.left(), [0]);
 }
 
-/// G2: the store says the exact time; whoever waits 2, 4 and 8 seconds instead succeeds after the refill, too.
+/// G2: the store says the exact time; a caller that waits 2, 4 and 8 seconds instead succeeds after the refill, too.
 #[test]
 fn handle_insufficient_tokens_with_wait_and_retry() {
     let lab = Lab::new();
@@ -282,7 +282,7 @@ fn fallback_to_per_instance_limiting_on_dynamodb_error() {
     proxy.clear();
     until("returned", || limiter.store_status().degraded_since.is_none());
     let spent = 10 + local;
-    until("told what was spent", || limiter.usage("gemini").now().unwrap().limits[0].used == spent);
+    until("debited what was spent", || limiter.usage("gemini").now().unwrap().limits[0].used == spent);
     assert!(!limiter.try_take("gemini").now().unwrap().granted().unwrap().degraded());
 }
 
@@ -433,7 +433,7 @@ fn slow_acquisitions_raise_an_alarm() {
         minute();
         assert_eq!(is_slow(), Some(1));
         minute();
-        assert_eq!((is_slow(), heard.count("RateLimiterAcquisitionSlow")), (Some(1), 1), "told once");
+        assert_eq!((is_slow(), heard.count("RateLimiterAcquisitionSlow")), (Some(1), 1), "logged once");
         slow.millis.store(50, Ordering::SeqCst);
         minute();
         assert_eq!(is_slow(), Some(0));

@@ -35,7 +35,7 @@ fn faults() -> [Fault; 9] {
 fn is_bearable(fault: Fault) -> bool {
     match fault {
         Fault::Latency { fixed, .. } => fixed < Duration::from_secs(1),
-        // Connections that are there live on.
+        // Established connections stay open.
         Fault::Slow { .. } | Fault::Refuse => true,
         _ => false,
     }
@@ -43,7 +43,7 @@ fn is_bearable(fault: Fault) -> bool {
 
 const MODES: [WhenStoreFails; 3] = [WhenStoreFails::Open, WhenStoreFails::Local, WhenStoreFails::Closed];
 
-/// What the callers of one limiter were told.
+/// The outcomes that the callers of one limiter got.
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     by_store: u64,
@@ -83,7 +83,7 @@ impl Case {
         (0..count).for_each(|_| self.take());
     }
 
-    /// What the store must show once everything has found its way: what callers were told, and what was granted locally.
+    /// What the store must show once everything is settled: the grants callers got, and those made locally.
     fn expected(&self) -> u64 {
         let local = if self.mode == WhenStoreFails::Local { self.told.without } else { 0 };
         self.told.by_store + local
@@ -195,7 +195,7 @@ fn dynamodb_survives_every_fault_in_every_mode() {
 
 /// A frozen server (SIGSTOP) takes connections and answers nothing; the caller hears all the same.
 #[test]
-fn a_frozen_server_is_noticed() {
+fn a_frozen_server_opens_the_breaker() {
     let redis = RedisServer::start();
     let url = format!("{}?deadline=300ms", redis.url());
     let mut case = Case::new("frozen".to_owned(), WhenStoreFails::Closed, &url, &redis.url());

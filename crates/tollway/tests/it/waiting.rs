@@ -1,4 +1,4 @@
-//! Waiting is a place in line: exact times, first come first served, and a place given up is the next one's. B4, A2, G2.
+//! Waiting in the store's queue: exact times, first come first served, and a returned booking goes to the next. B4, A2, G2.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ fn waiter(limiter: &Limiter, policy: &'static str, clock: &Arc<PausedClock>) -> 
 
 /// A2, G2: the store says when, and the caller sleeps until just then.
 #[tokio::test(start_paused = true)]
-async fn each_place_has_its_exact_time() {
+async fn each_booking_has_its_exact_time() {
     for (limit, times) in [
         ("2 / minute", [0, 0, 60_000, 60_000, 120_000]),
         ("2 / minute from first call", [0, 0, 60_000, 60_000, 120_000]),
@@ -44,12 +44,12 @@ async fn first_come_is_first_served() {
     }
 }
 
-/// A thousand tasks at a thousand a second: all are granted, at times one millisecond apart, and nobody is left behind.
+/// A thousand tasks at a thousand a second: all are granted, at times one millisecond apart.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_tasks_share_a_pace_evenly() {
     const TASKS: usize = 1_000;
     let (limiter, clock) = limiter([("api", "1000 / second paced")]);
-    // Nobody is served on arrival: a task that is would come a second time before the others have come at all.
+    // No task is served on arrival: it would come a second time before the others have come at all.
     drop(limiter.take("api").await.unwrap());
     let grants = Arc::new(Mutex::new((vec![0u64; TASKS], Vec::new())));
     let task = |number: usize| {
@@ -81,7 +81,7 @@ async fn a_wait_longer_than_allowed_is_denied_at_once_and_costs_nothing() {
     let denied = error.denied().unwrap();
     assert_eq!((clock.millis(), denied.retry_after()), (0, 60.seconds()));
     drop(limiter.take("api").max_wait(60.seconds()).await.unwrap());
-    assert_eq!(clock.millis(), 60_000, "just long enough, and the one who was denied has no place");
+    assert_eq!(clock.millis(), 60_000, "just long enough, and the denied take has no booking");
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,9 +96,9 @@ async fn the_cap_of_the_policy_holds_whatever_the_caller_accepts() {
     assert_eq!(second.await.unwrap().0, 60_000);
 }
 
-/// Those who do not wait do not push in before those who do.
+/// Takes that do not wait do not overtake queued ones.
 #[tokio::test(start_paused = true)]
-async fn a_try_is_denied_while_others_stand_in_line() {
+async fn a_try_is_denied_while_others_are_queued() {
     let (limiter, clock) = limiter([("api", "1 / second paced")]);
     drop(limiter.take("api").await.unwrap());
     let waiting = waiter(&limiter, "api", &clock);
@@ -108,7 +108,7 @@ async fn a_try_is_denied_while_others_stand_in_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_place_dropped_is_exactly_the_next_ones() {
+async fn the_last_booking_dropped_goes_to_the_next_take() {
     for limit in ["1 / minute", "1 / minute from first call", "1 / minute bucket", "1 / minute paced"] {
         let (limiter, clock) = limiter([("api", limit)]);
         drop(limiter.take("api").await.unwrap());
@@ -116,14 +116,14 @@ async fn the_last_place_dropped_is_exactly_the_next_ones() {
         assert!(impatient.is_err(), "{limit}");
         assert_eq!(clock.millis(), 10_000);
         drop(limiter.take("api").await.unwrap());
-        assert_eq!(clock.millis(), 60_000, "{limit}: the place of the one who left");
+        assert_eq!(clock.millis(), 60_000, "{limit}: the booking of the dropped take");
         assert_eq!(limiter.permits_lost(), 0, "{limit}");
     }
 }
 
 /// In a window all places are alike, so one in the middle comes back too; in a bucket the others were booked on top of it.
 #[tokio::test(start_paused = true)]
-async fn a_place_dropped_in_the_middle_comes_back_to_a_window_and_is_lost_to_a_bucket() {
+async fn a_booking_dropped_in_the_middle_is_returned_to_a_window_but_not_to_a_bucket() {
     for (limit, lost, next) in [("2 / minute", 0, 60_000), ("1 / minute paced", 1, 180_000)] {
         let (limiter, clock) = limiter([("api", limit)]);
         while limiter.try_take("api").await.unwrap().is_granted() {}
@@ -140,9 +140,9 @@ async fn a_place_dropped_in_the_middle_comes_back_to_a_window_and_is_lost_to_a_b
     }
 }
 
-/// I1, I5: a place taken under an id is the id's. Whoever gives up waiting and asks again has it still; nobody else does.
+/// I1, I5: a booking under an id belongs to the id. Repeating the take gets it again; no other take does.
 #[tokio::test(start_paused = true)]
-async fn a_place_under_an_id_is_kept_for_whoever_asks_again() {
+async fn a_booking_under_an_id_is_kept_for_a_repeated_take() {
     let (limiter, clock) = limiter([("api", "1 / minute")]);
     drop(limiter.take("api").await.unwrap());
     assert!(timeout(10.seconds(), limiter.take("api").id("job-7")).await.is_err());
@@ -153,9 +153,9 @@ async fn a_place_under_an_id_is_kept_for_whoever_asks_again() {
     assert_eq!(other.await.unwrap().0, 120_000, "one call a minute");
 }
 
-/// I1, I5: two who wait under one id wait for one permit; one of them leaving must not give it to a third.
+/// I1, I5: two waiters under one id share one permit; if one leaves, no third take may get it.
 #[tokio::test(start_paused = true)]
-async fn a_place_that_two_wait_for_stays_while_one_of_them_does() {
+async fn a_booking_shared_by_two_waiters_stays_while_one_waits() {
     let (limiter, clock) = limiter([("api", "1 / minute")]);
     drop(limiter.take("api").await.unwrap());
     let twin = |wait: u64| {
@@ -183,7 +183,7 @@ async fn sliding_waits_until_the_count_has_slid_far_enough() {
     }
 }
 
-/// Several policies cannot be booked ahead: the waiters of this process ask in order of arrival.
+/// Several policies cannot be booked ahead: the waiters of this process retry in order of arrival.
 #[tokio::test(start_paused = true)]
 async fn waits_under_several_policies_are_served_in_order() {
     let (limiter, clock) = limiter([("one", "1 / minute"), ("two", "100 / hour")]);
@@ -214,7 +214,7 @@ async fn a_wait_under_several_policies_ends_at_its_time_with_a_denial() {
     assert_eq!(used(&limiter, "two").await, 0);
 }
 
-/// A take whose time is up asks once more, but not before those who came earlier and still wait.
+/// A take whose deadline passes tries once more, but not before earlier takes that still wait.
 #[tokio::test(start_paused = true)]
 async fn a_small_take_does_not_overtake_a_large_one_that_came_first() {
     let (limiter, clock) = limiter([("api", "10 / minute sliding")]);
@@ -229,9 +229,9 @@ async fn a_small_take_does_not_overtake_a_large_one_that_came_first() {
     large.await.unwrap().unwrap();
 }
 
-/// Time that stands still grants nothing, however often somebody looks.
+/// While the clock stands still nothing is granted, however often the store is called.
 #[tokio::test(start_paused = true)]
-async fn nobody_is_early_by_a_millisecond() {
+async fn no_waiter_is_granted_a_millisecond_early() {
     let (limiter, clock) = limiter([("api", "1 / second paced")]);
     drop(limiter.take("api").await.unwrap());
     let waiting = waiter(&limiter, "api", &clock);

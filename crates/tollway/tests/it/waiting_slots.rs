@@ -1,4 +1,4 @@
-//! Slots: freed when a call is over, kept while it lives, and handed to whoever waited longest.
+//! Slots: freed when a call is over, renewed while it runs, and given to the take that waited longest.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::future::{Future, IntoFuture};
@@ -62,11 +62,11 @@ async fn no_more_than_the_slots_run_at_once() {
         task.await.unwrap();
     }
     assert_eq!(running.lock().unwrap().1, 3);
-    assert_eq!(clock.millis(), 10_000, "no slot stood empty while somebody waited");
+    assert_eq!(clock.millis(), 10_000, "no slot was free while a take waited");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permit_keeps_its_slot_beyond_its_expiry_while_it_lives() {
+async fn a_held_permit_renews_its_slot_beyond_the_expiry() {
     let (limiter, clock) = limiter([("api", "1 concurrent expires 30s")]);
     let long = limiter.take("api").await.unwrap();
     sleep(10.minutes()).await;
@@ -89,7 +89,7 @@ async fn begin_after_a_renewal_needs_no_second_slot() {
     assert_eq!(used(&limiter, "api").await, 0);
 }
 
-/// Two slots, so that nothing stands in the way of a wrong second one.
+/// Two slots, so that a wrong second one would be granted.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_begins_late_holds_one_slot_and_not_two() {
     let policy = Policy::new("api", ["2 concurrent expires 30s", "100 / minute"]).unwrap();
@@ -99,14 +99,14 @@ async fn a_call_that_begins_late_holds_one_slot_and_not_two() {
     permit.begin().await.unwrap();
     assert_eq!(used(&limiter, "api").await, 1, "in its new minute, with the slot it has");
     sleep(5.minutes()).await;
-    assert_eq!(used(&limiter, "api").await, 1, "it lives, so its slot is kept");
+    assert_eq!(used(&limiter, "api").await, 1, "the permit is held, so its slot is kept");
     drop(permit);
     assert_eq!(used(&limiter, "api").await, 0, "its end frees it");
 }
 
 /// The slot that a waiter lacks may be its second policy's.
 #[tokio::test(start_paused = true)]
-async fn a_slot_freed_wakes_those_who_wait_for_it_under_several_policies() {
+async fn a_freed_slot_wakes_takes_under_several_policies() {
     let (limiter, clock) = limiter([("quota", "100 / hour"), ("slots", "1 concurrent")]);
     let holding = limiter.take("slots").await.unwrap();
     let waiting = {
@@ -122,7 +122,7 @@ async fn a_slot_freed_wakes_those_who_wait_for_it_under_several_policies() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_that_leaves_lets_the_one_behind_it_have_its_turn() {
+async fn a_dropped_waiter_passes_its_turn_on() {
     let (limiter, clock) = limiter([("api", "1 concurrent")]);
     let holding = limiter.take("api").await.unwrap();
     let wait = || {
@@ -149,9 +149,9 @@ async fn a_wait_for_a_slot_ends_at_its_time_with_a_denial() {
     assert_eq!(clock.millis(), 7_000);
 }
 
-/// Whoever comes when too many wait already is answered at once; those who wait go on waiting.
+/// A take that exceeds the queue limit is answered at once; queued takes go on waiting.
 #[tokio::test(start_paused = true)]
-async fn one_more_than_may_wait_is_denied_at_once() {
+async fn takes_beyond_the_queue_limit_are_denied_at_once() {
     let (limiter, _clock) = limiter([("api", "1 concurrent"), ("other", "1 concurrent")]);
     let _holding = (limiter.take("api").await.unwrap(), limiter.take("other").await.unwrap());
     let mut context = Context::from_waker(Waker::noop());
@@ -169,5 +169,5 @@ async fn one_more_than_may_wait_is_denied_at_once() {
     let Poll::Ready(Err(error)) = wait("other").1 else { panic!("one more than may wait") };
     assert!(error.denied().is_some(), "{error}");
     waiting.pop();
-    assert!(wait("other").1.is_pending(), "there is a place again");
+    assert!(wait("other").1.is_pending(), "the queue has room again");
 }

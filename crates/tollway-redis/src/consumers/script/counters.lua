@@ -42,7 +42,7 @@ end
 -- it then would be gone with it.
 local function window_of(i, period)
   local last = redis.call("PEXPIRETIME", keys[KEYS_BEFORE + i])
-  -- Somebody's INCR came between the end of a window and the key's new one: its window begins now.
+  -- An INCR of another program created the key without an expiry: its window begins now.
   if last == -1 then return now_millis + period, true end
   if last < now_millis then return nil end
   return last, false
@@ -69,9 +69,9 @@ local function ends(counter)
 end
 
 -- Counts, in a window that begins now if none runs.
-local function debit(counter, charge)
+local function debit(counter, amount)
   if not counter.last then counter.opened, counter.last = true, now_millis + counter.period end
-  counter.count = counter.count + charge
+  counter.count = counter.count + amount
 end
 
 -- Replaces what was reserved by what was used, if the window is still the one it was booked in: one that had begun by

@@ -6,15 +6,15 @@
 -- keep its ids and refunds, then come the counters, and in the end those that are to be forgotten. Answers for each its
 -- outcomes, packed; or, with nothing changed, the number of a key of its own that holds no count; or an error.
 
-local PARTIES_PER_TAKE_MAX = 16
+local CHARGES_PER_TAKE_MAX = 16
 local PERMIT_BYTES = 16
 
--- What is wrong with the parties, if anything is. Two of them have one counter only if they are the same.
-local function refuse_parties(operation)
-  if operation.parties > PARTIES_PER_TAKE_MAX then return { "refused", "party_count" } end
+-- What is wrong with the charges, if anything is. Two of them have one counter only if they are the same.
+local function refuse_charges(operation)
+  if operation.parties > CHARGES_PER_TAKE_MAX then return { "refused", "party_count" } end
   local seen = {}
   for _, meter in ipairs(operation.meters) do
-    if seen[meter[COUNTER]] then return { "refused", "same_party", meter[PARTY] } end
+    if seen[meter[COUNTER]] then return { "refused", "same_party", meter[CHARGE] } end
     seen[meter[COUNTER]] = true
   end
 end
@@ -26,7 +26,7 @@ local function apply_all(request, values)
   if no_count then return nil, no_count end
   local outcomes = {}
   for number, operation in ipairs(request.operations) do
-    outcomes[number] = refuse_parties(operation) or verbs[operation.verb](operation)
+    outcomes[number] = refuse_charges(operation) or actions[operation.verb](operation)
   end
   local changed = memory_changed
   for i, counter in ipairs(counters) do
@@ -47,7 +47,7 @@ end
 
 local function answer_to(sequence, request)
   local values = redis.call("MGET", keys[1], unpack(keys, KEYS_BEFORE + 1))
-  -- A call that was applied before, and whose answer was lost, counts once (I5); so does one that was overtaken on
+  -- A call that was applied before, and whose answer was lost, counts once; so does one that was overtaken on
   -- its way.
   if values[1] then
     local _, last = unpack_first(values[1])
@@ -55,8 +55,8 @@ local function answer_to(sequence, request)
     if last > sequence then return redis.error_reply("OVERTAKEN by a later call of the same writer") end
   end
   local outcomes, changed
-  if is_short(request) then
-    local outcome, counted = take_shortly(request, values)
+  if uses_fast_path(request) then
+    local outcome, counted = take_fast(request, values)
     outcomes, changed = outcome and { outcome }, counted
   else
     outcomes, changed = apply_all(request, values)
@@ -73,7 +73,7 @@ local function answer_to(sequence, request)
 end
 
 -- What went wrong, as an error of the server's: those have a code in front, and older servers an @ before it. What else
--- stops a script is a line that it does not understand.
+-- stops a script is a stored value that it cannot read.
 local function problem_of(problem)
   local said = type(problem) == "table" and problem.err or tostring(problem)
   if string.find(said, "^%u+ ") then return redis.error_reply(said) end

@@ -97,7 +97,7 @@ fn what_cannot_be_is_told() {
 fn a_config_that_has_a_policy_of_the_same_name_is_not_mixed_up_with_it() {
     let server = setup("[policies.\"cl.throttle.60\"]\nlimits = [\"5 / minute\"]\n").start();
     let mut client = RedisClient::of(&server);
-    let told = "-ERR policy cl.throttle.60 is one of the config's; give the other one another name\r\n";
+    let told = "-ERR the config already has a policy cl.throttle.60; choose another name\r\n";
     assert_eq!(client.ask(&["CL.THROTTLE", "k", "1", "1", "60"]), told);
 }
 

@@ -1,4 +1,4 @@
-//! One reading of a source: which amounts it gives, and what is wrong with it.
+//! One reading of a source: the amounts it gives, and its problems.
 
 use tollway_core::{Limit, Name};
 
@@ -6,15 +6,15 @@ use super::SourceError;
 
 /// What a reading gives.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Reading {
+pub(super) struct SourceReading {
     /// The amounts that can be in force.
     pub(super) amounts: Vec<(Name, u64)>,
-    /// What is wrong with the rest, in one sentence.
+    /// The problems with the other limits, in one sentence.
     pub(super) problem: Option<String>,
 }
 
-impl Reading {
-    /// Judges what was read for these limits.
+impl SourceReading {
+    /// Checks what was read for these limits.
     pub(super) fn of(limits: &[Limit], read: Result<Vec<Option<String>>, SourceError>) -> Self {
         let texts = match read {
             Ok(texts) => texts,
@@ -49,13 +49,13 @@ fn amount(limit: &Limit, text: Option<&str>) -> Result<u64, String> {
 mod tests {
     use super::*;
 
-    fn read(texts: &[Option<&str>]) -> Reading {
+    fn read(texts: &[Option<&str>]) -> SourceReading {
         let limits: Vec<Limit> =
             ["5 / minute", "9 tokens / day"].map(|text| text.parse::<Limit>().unwrap()).into();
-        Reading::of(&limits, Ok(texts.iter().map(|text| text.map(str::to_owned)).collect()))
+        SourceReading::of(&limits, Ok(texts.iter().map(|text| text.map(str::to_owned)).collect()))
     }
 
-    fn amounts(reading: &Reading) -> Vec<u64> {
+    fn amounts(reading: &SourceReading) -> Vec<u64> {
         reading.amounts.iter().map(|(_, amount)| *amount).collect()
     }
 
@@ -67,7 +67,7 @@ mod tests {
 
     /// A3: what is no number leaves the others in force, and says what is wrong.
     #[test]
-    fn what_is_wrong_with_one_is_said_and_the_others_count() {
+    fn one_invalid_amount_is_reported_and_the_others_apply() {
         for (text, problem) in [
             (Some("many"), "requests_per_minute: \"many\" is not a number; write one like 200"),
             (Some(""), "requests_per_minute: \"\" is not a number; write one like 200"),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_answers_too_little_is_no_amount() {
+    fn a_short_answer_gives_no_amount() {
         assert_eq!(amounts(&read(&[])), Vec::<u64>::new());
         assert!(read(&[Some("1")]).problem.is_some());
     }

@@ -1,16 +1,16 @@
--- The short way for what is asked most, one take of one subject without an id: it comes to the same as the verbs, without a
--- table for each counter. Its meters and counters have the same order, and there is one for each of six periods at most:
+-- The fast path for the most common call, one take of one subject without an id. The outcome equals that of the actions,
+-- without a table for each counter. Its meters and counters have the same order, and there is one for each of six periods at most:
 -- tables are made with all their places, because growing to have them takes longer than what is done with them.
 
 local COUNTERS_MAX = 6
 
-local function is_short(request)
+local function uses_fast_path(request)
   local operation = request.operations[1]
   return #request.operations == 1 and operation.verb == "take" and operation.parties == 1 and not operation.call
 end
 
 -- What each counter counts, the last millisecond of its window if one runs, and which keys have no end, if any.
-local function read_plainly(periods, values)
+local function read_counts(periods, values)
   local counts, lasts, endless = { 0, 0, 0, 0, 0, 0 }, { false, false, false, false, false, false }, nil
   for i = 1, #periods do
     local last, has_no_end = window_of(i, periods[i])
@@ -42,17 +42,17 @@ end
 local function count_all(meters, periods, counts, lasts)
   local good_until, counted = MAX, false
   for i = 1, #meters do
-    local charge, last, key = meters[i][CHARGE], lasts[i], keys[KEYS_BEFORE + i]
-    if charge > 0 then
-      counted, counts[i] = true, counts[i] + charge
+    local amount, last, key = meters[i][AMOUNT], lasts[i], keys[KEYS_BEFORE + i]
+    if amount > 0 then
+      counted, counts[i] = true, counts[i] + amount
       if not last then
         last = now_millis + periods[i]
         lasts[i] = last
-        redis.call("SET", key, whole(charge), "PXAT", whole(last))
-      elseif charge == 1 then
+        redis.call("SET", key, whole(amount), "PXAT", whole(last))
+      elseif amount == 1 then
         redis.call("INCR", key)
       else
-        redis.call("INCRBY", key, whole(charge))
+        redis.call("INCRBY", key, whole(amount))
       end
       local ends = (last + 1) * 1000
       if ends < good_until then good_until = ends end
@@ -62,25 +62,25 @@ local function count_all(meters, periods, counts, lasts)
 end
 
 -- Answers the outcome, and whether anything was counted; or nothing and the number of a key that holds no count.
-local function take_shortly(request, values)
+local function take_fast(request, values)
   local operation, periods = request.operations[1], request.periods
   local meters, at, denying = operation.meters, now, nil
-  local counts, lasts, endless = read_plainly(periods, values)
+  local counts, lasts, endless = read_counts(periods, values)
   if not counts then return nil, lasts end
   for i = 1, #meters do
     local meter = meters[i]
-    local charge, amount = meter[CHARGE], meter[AMOUNT]
-    if charge > amount then return { "refused", "above_limit", meter[PARTY], meter[LIMIT] }, false end
-    if charge > 0 and counts[i] + charge > amount then
+    local amount, allowed = meter[AMOUNT], meter[ALLOWED]
+    if amount > allowed then return { "refused", "above_limit", meter[CHARGE], meter[LIMIT] }, false end
+    if amount > 0 and counts[i] + amount > allowed then
       local ends = min((lasts[i] + 1) * 1000, MAX)
       if ends > at then at, denying = ends, meter end
     end
   end
-  -- A key without an end gets one also when it denies: else it would for ever.
+  -- A key without expiry gets one also on a denial; otherwise it would deny for ever.
   for i in pairs(endless or {}) do redis.call("PEXPIREAT", keys[KEYS_BEFORE + i], whole(lasts[i])) end
   if denying then
     local shown = operation.readings and readings_of(counts, lasts, #periods)
-    return { "denied", now, at, denying[PARTY], denying[LIMIT], shown }, false
+    return { "denied", now, at, denying[CHARGE], denying[LIMIT], shown }, false
   end
   local good_until, counted = count_all(meters, periods, counts, lasts)
   local shown = operation.readings and readings_of(counts, lasts, #periods)

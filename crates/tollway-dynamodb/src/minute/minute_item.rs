@@ -1,4 +1,4 @@
-//! What an item shows: its count, and the marks of its writers.
+//! An item as read: its count, and the marks of its writers.
 
 use std::collections::HashMap;
 
@@ -10,17 +10,17 @@ use super::proof::{Mark, PUSHED_OUT, SLOTS, attribute};
 /// The attribute that counts.
 pub(super) const COUNT: &str = "request_count";
 
-/// What an item shows. One that is not there shows nothing, which is a count of 0.
+/// An item as read. A missing item has a count of 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct MinuteItem {
     pub(super) count: u64,
-    /// By slot.
+    /// Marks by slot.
     pub(super) marks: HashMap<usize, Mark>,
-    /// When a mark was last pushed out, in seconds since 1970; never: 0.
+    /// When a live mark was last evicted, in seconds since 1970; 0 for never.
     pub(super) pushed_out: u64,
 }
 
-impl Seen {
+impl MinuteItem {
     /// Reads an item.
     pub(super) fn of(item: &HashMap<String, AttributeValue>) -> Result<Self, StoreError> {
         let mark = |slot: usize| Some((slot, Mark::of_attribute(item.get(&attribute(slot))?)?));
@@ -42,10 +42,10 @@ impl Seen {
 pub(super) fn count_of(item: &HashMap<String, AttributeValue>) -> Result<u64, StoreError> {
     let Some(count) = item.get(COUNT) else { return Ok(0) };
     let number = count.as_n().ok().and_then(|number| number.parse::<i64>().ok());
-    // Somebody who gave back more than there was left less than nothing: that is nothing.
+    // Another program returned more than it took: the count is negative, which means 0.
     number.map(|number| u64::try_from(number).unwrap_or(0)).ok_or_else(|| {
         let message =
-            format!("`{COUNT}` of an item in DynamoDB is no whole number; delete the item to begin anew");
+            format!("`{COUNT}` of an item in DynamoDB is not a whole number; delete the item to start over");
         StoreError { fault: Fault::Account, retry: Retry::Useless, message }
     })
 }

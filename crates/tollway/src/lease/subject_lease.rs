@@ -1,43 +1,44 @@
-//! One subject's lease: what is left of it, and how fast it goes.
+//! The lease of one subject: its unspent units and the demand it measures.
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tokio::sync::Mutex as Turn;
+use tokio::sync::Mutex as AsyncMutex;
 use tollway_core::{Booking, Cost, Policy, Timestamp};
 
 use super::{Lease, same_meters};
 
-/// Demand is measured over at least this long: two takes in a microsecond are not a million a second.
+/// The shortest time over which demand is measured; two takes within a microsecond are not a rate of a million.
 const MEASURED_MICROS_MIN: u64 = 10_000;
 
-/// A lease is at most so many times larger than the one before it.
+/// The most a lease may grow relative to the one before.
 const GROWTH_MAX: u64 = 8;
 
-/// A subject's lease, if it has one, and who refills it.
+/// The lease of one subject, if it has one, and the lock for refilling it.
 #[derive(Default)]
-pub(crate) struct Held {
+pub(crate) struct SubjectLease {
     lease: Option<Lease>,
-    /// What is left of it, by unit.
+    /// Unspent amounts, by unit.
     left: SmallVec<[u64; 2]>,
-    /// How many calls were paid from it.
+    /// How many calls it has paid for.
     calls: u64,
-    /// What the last lease was, and what it should have been.
+    /// How many calls the last lease could pay for.
     last_size: u64,
+    /// How many calls the last lease did pay for.
     demand: u64,
-    pub(super) turn: Arc<Turn<()>>,
+    pub(super) refill_lock: Arc<AsyncMutex<()>>,
 }
 
-/// A lease that has ended with something left.
-pub(crate) struct Spent {
+/// An ended lease with unspent units.
+pub(crate) struct EndedLease {
     pub(crate) policy: Arc<Policy>,
     pub(crate) booking: Booking,
     pub(crate) reserved: Cost,
     pub(crate) left: SmallVec<[u64; 2]>,
 }
 
-impl Held {
-    /// Takes the amounts from what is left; answers when the window ends.
+impl SubjectLease {
+    /// Spends the amounts if enough is left. Returns when the window ends.
     #[inline]
     pub(super) fn spend(
         &mut self,
@@ -57,7 +58,7 @@ impl Held {
         Some(lease.window_ends)
     }
 
-    /// Units of a window can go back to any lease of it, up to what that has reserved: more is another one's.
+    /// Returns units to this lease if it belongs to their window, but never beyond what it reserved.
     pub(super) fn credit(&mut self, policy: &Arc<Policy>, amounts: &[u64], window_ends: Timestamp) -> bool {
         let mine = |lease: &&Lease| lease.window_ends == window_ends && same_meters(&lease.policy, policy);
         let Some(lease) = self.lease.as_ref().filter(mine) else { return false };
@@ -76,7 +77,7 @@ impl Held {
         self.lease = Some(lease);
     }
 
-    /// One second of demand as the last lease has measured it; grown step by step.
+    /// One second of demand as the last lease measured it; grows by at most `GROWTH_MAX`.
     pub(super) fn next_size(&self, now: Timestamp) -> u64 {
         let demand = match &self.lease {
             None => self.demand,
@@ -88,21 +89,22 @@ impl Held {
         demand.clamp(1, self.last_size.max(1).saturating_mul(GROWTH_MAX))
     }
 
-    /// Ends the lease; answers what is left of it, if anything.
-    pub(super) fn end(&mut self) -> Option<Spent> {
+    /// Ends the lease. Returns it if it has unspent units.
+    pub(super) fn end(&mut self) -> Option<EndedLease> {
         let lease = self.lease.take()?;
         self.demand = self.calls;
         let left = std::mem::take(&mut self.left);
-        let spent = Spent { policy: lease.policy, booking: lease.booking, reserved: lease.reserved, left };
-        spent.left.iter().any(|left| *left > 0).then_some(spent)
+        let ended =
+            EndedLease { policy: lease.policy, booking: lease.booking, reserved: lease.reserved, left };
+        ended.left.iter().any(|left| *left > 0).then_some(ended)
     }
 
     pub(super) fn has_ended(&self, now: Timestamp) -> bool {
         self.lease.as_ref().is_some_and(|lease| now >= lease.ends)
     }
 
-    /// Whether nothing would be lost if it were forgotten.
+    /// Whether it has no lease and no refill is in progress, so that it can be dropped.
     pub(super) fn is_idle(&self) -> bool {
-        self.lease.is_none() && Arc::strong_count(&self.turn) == 1
+        self.lease.is_none() && Arc::strong_count(&self.refill_lock) == 1
     }
 }

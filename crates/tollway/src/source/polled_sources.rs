@@ -7,26 +7,26 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tollway_core::Name;
 
-use super::follow::follow;
-use super::{PolicySource, SourceStatus, Wanted};
+use super::poll::poll_source;
+use super::{PolicySource, SourceStatus, SourceToPoll};
 use crate::registry::Registry;
 use crate::settings::SetLimitError;
 use crate::{Limiter, Pending};
 
 /// The sources that a limiter follows, one for each policy that has one.
 #[derive(Default)]
-pub(crate) struct Followed {
-    by_policy: Mutex<BTreeMap<Name, Following>>,
+pub(crate) struct PolledSources {
+    by_policy: Mutex<BTreeMap<Name, SourcePoller>>,
 }
 
 /// One that is read in the background until this is dropped.
-struct Following {
+struct SourcePoller {
     configured: Option<PolicySource>,
     status: watch::Receiver<SourceStatus>,
     task: Option<AbortHandle>,
 }
 
-impl Drop for Following {
+impl Drop for SourcePoller {
     fn drop(&mut self) {
         if let Some(task) = &self.task {
             task.abort();
@@ -34,43 +34,43 @@ impl Drop for Following {
     }
 }
 
-impl Followed {
-    /// Begins to follow a source.
-    pub(crate) fn begin(&self, wanted: Wanted, registry: &Arc<Registry>) {
-        let (sender, status) = watch::channel(SourceStatus::new(&wanted));
-        let (policy, configured) = (wanted.policy.clone(), wanted.configured.clone());
-        let reading = follow(wanted, Arc::downgrade(registry), sender);
+impl PolledSources {
+    /// Begins to poll_source a source.
+    pub(crate) fn begin(&self, source_to_poll: SourceToPoll, registry: &Arc<Registry>) {
+        let (sender, status) = watch::channel(SourceStatus::new(&source_to_poll));
+        let (policy, configured) = (source_to_poll.policy.clone(), source_to_poll.configured.clone());
+        let reading = poll_source(source_to_poll, Arc::downgrade(registry), sender);
         let task = registry.state().timers.spawn_own(reading);
-        self.by_policy().insert(policy, Following { configured, status, task });
+        self.by_policy().insert(policy, SourcePoller { configured, status, task });
     }
 
     /// The config file was read again: ends what it no longer names, and begins what it names now. Those that a program
     /// brought stay.
     pub(crate) fn replace(&self, configured: &[PolicySource], registry: &Arc<Registry>) {
         let ended: Vec<Name> = {
-            let mut followed = self.by_policy();
-            let stays = |following: &Following| match &following.configured {
+            let mut polled_sources = self.by_policy();
+            let stays = |poller: &SourcePoller| match &poller.configured {
                 Some(known) => configured.contains(known),
                 None => true,
             };
-            let ended = followed.iter().filter(|(_, following)| !stays(following));
+            let ended = polled_sources.iter().filter(|(_, poller)| !stays(poller));
             let ended: Vec<Name> = ended.map(|(policy, _)| policy.clone()).collect();
-            followed.retain(|_, following| stays(following));
+            polled_sources.retain(|_, poller| stays(poller));
             ended
         };
         ended.iter().for_each(|policy| registry.set_sourced(policy, &[]));
         for source in configured {
             if !self.by_policy().contains_key(&source.policy) {
-                self.begin(Wanted::configured(source), registry);
+                self.begin(SourceToPoll::configured(source), registry);
             }
         }
     }
 
     fn statuses(&self) -> Vec<watch::Receiver<SourceStatus>> {
-        self.by_policy().values().map(|following| following.status.clone()).collect()
+        self.by_policy().values().map(|poller| poller.status.clone()).collect()
     }
 
-    fn by_policy(&self) -> MutexGuard<'_, BTreeMap<Name, Following>> {
+    fn by_policy(&self) -> MutexGuard<'_, BTreeMap<Name, SourcePoller>> {
         self.by_policy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,19 +78,19 @@ impl Followed {
 impl Limiter {
     /// How the sources of limits have been doing, by policy.
     pub fn sources(&self) -> Vec<SourceStatus> {
-        self.followed().statuses().iter().map(|status| status.borrow().clone()).collect()
+        self.polled_sources().statuses().iter().map(|status| status.borrow().clone()).collect()
     }
 
     /// Follows these sources from now on, instead of those that a config named before: for programs that read their config
     /// again by themselves. Those that a program brought stay.
     pub fn replace_sources(&self, sources: &[PolicySource]) {
-        self.followed().replace(sources, self.registry());
+        self.polled_sources().replace(sources, self.registry());
     }
 
-    /// Waits until every source has been tried once, so that what it says is in force. A source that fails is no error
-    /// here: it is warned of, and [`Limiter::sources`] tells.
+    /// Waits until every source has been tried once and its amounts are in force. A source that fails is not an error here:
+    /// it is logged, and [`Limiter::sources`] reports it.
     pub fn sources_read(&self) -> Pending<(), SetLimitError> {
-        let statuses = self.followed().statuses();
+        let statuses = self.polled_sources().statuses();
         self.pending(async move {
             for mut status in statuses {
                 // One that has ended will not be read.

@@ -1,9 +1,9 @@
--- What can be done with counters, each verb as in tollway-core. Nobody stands in line here, and there are no slots.
+-- The actions on counters, as in tollway-core. There is no queue here, and there are no slots.
 
-local verbs = {}
+local actions = {}
 
 -- A meter: its counter, whose it is, what it allows, what is taken from it, and what a settle makes of that.
-local COUNTER, PARTY, LIMIT, AMOUNT, CHARGE, ACTUAL = 1, 2, 3, 4, 5, 6
+local COUNTER, CHARGE, LIMIT, ALLOWED, AMOUNT, ACTUAL = 1, 2, 3, 4, 5, 6
 
 -- What every limit shows now: used, resets_at, as_of of each. A window that begins now has its whole period left, as the
 -- key's TTL says, and not also what the key lives on in its last millisecond.
@@ -28,9 +28,9 @@ local function search(meters)
   local at, denying = now, nil
   for _, meter in ipairs(meters) do
     local counter = counters[meter[COUNTER]]
-    -- A key without an end gets one also when it denies: else it would for ever.
+    -- A key without expiry gets one also on a denial; otherwise it would deny for ever.
     counter.asked = true
-    if meter[CHARGE] > 0 and counter.count + meter[CHARGE] > meter[AMOUNT] and ends(counter) > at then
+    if meter[AMOUNT] > 0 and counter.count + meter[AMOUNT] > meter[ALLOWED] and ends(counter) > at then
       at, denying = ends(counter), meter
     end
   end
@@ -39,23 +39,23 @@ end
 
 local function decide(operation)
   for _, meter in ipairs(operation.meters) do
-    if meter[CHARGE] > meter[AMOUNT] then return { "refused", "above_limit", meter[PARTY], meter[LIMIT] } end
+    if meter[AMOUNT] > meter[ALLOWED] then return { "refused", "above_limit", meter[CHARGE], meter[LIMIT] } end
   end
   local at, denying = search(operation.meters)
-  if denying then return { "denied", now, at, denying[PARTY], denying[LIMIT], readings(operation) } end
+  if denying then return { "denied", now, at, denying[CHARGE], denying[LIMIT], readings(operation) } end
   local good_until = MAX
   for _, meter in ipairs(operation.meters) do
-    if meter[CHARGE] > 0 then
+    if meter[AMOUNT] > 0 then
       local counter = counters[meter[COUNTER]]
-      debit(counter, meter[CHARGE])
+      debit(counter, meter[AMOUNT])
       good_until = min(good_until, ends(counter))
     end
   end
   return { "granted", operation.permit, now, now, now, good_until, false, false, 0, readings(operation) }
 end
 
--- Counted once, if the caller gave it an id; and remembered so, unless it is only foreseen.
-local function take_once(operation, foreseen)
+-- Counts once if the caller gave it an id, which is remembered unless this is a preview.
+local function take_once(operation, previewed)
   local id = operation.call
   if not id then return decide(operation) end
   local known = call_of(id)
@@ -66,17 +66,17 @@ local function take_once(operation, foreseen)
   end
   if not has_room_for_call() then return { "refused", "too_many_ids" } end
   local decision = decide(operation)
-  if decision[1] == "granted" and not foreseen then
+  if decision[1] == "granted" and not previewed then
     remember_call(id, operation.asked, operation.permit, decision[6])
   end
   return decision
 end
 
-function verbs.take(operation)
+function actions.take(operation)
   return take_once(operation, false)
 end
 
-function verbs.preview(operation)
+function actions.preview(operation)
   local before = unpack_text(pack(counters))
   local decision = take_once(operation, true)
   counters = before
@@ -84,7 +84,7 @@ function verbs.preview(operation)
 end
 
 -- Free while the permit is good; too late, it takes again, once however often it is repeated.
-function verbs.begin(operation)
+function actions.begin(operation)
   if now < operation.booking.at then return { "early", operation.booking.at - now } end
   if now < operation.booking.good_until then return { "now" } end
   local decision = take_once(operation, false)
@@ -95,8 +95,8 @@ end
 local function correct(operation)
   local booking, whole_of_it = operation.booking, true
   for _, meter in ipairs(operation.meters) do
-    if meter[ACTUAL] ~= meter[CHARGE] then
-      local here = settle(counters[meter[COUNTER]], booking.at, meter[CHARGE], meter[ACTUAL])
+    if meter[ACTUAL] ~= meter[AMOUNT] then
+      local here = settle(counters[meter[COUNTER]], booking.at, meter[AMOUNT], meter[ACTUAL])
       whole_of_it = whole_of_it and here
     end
   end
@@ -111,31 +111,31 @@ local function known_refund(operation)
   return remember_refund(operation.booking, longest)
 end
 
-function verbs.settle(operation)
+function actions.settle(operation)
   local known = known_refund(operation)
   return known and { "settled", known } or correct(operation)
 end
 
-function verbs.give_back(operation)
+function actions.give_back(operation)
   local known = known_refund(operation)
   if known then return { "settled", known } end
   forget_call(operation.booking.permit)
   return correct(operation)
 end
 
-function verbs.done()
+function actions.done()
   return { "done", false }
 end
 
-function verbs.renew()
+function actions.renew()
   return { "renewed", true }
 end
 
-function verbs.peek(operation)
+function actions.peek(operation)
   return { "peeked", read_all(operation) }
 end
 
-function verbs.reset(operation)
+function actions.reset(operation)
   for _, meter in ipairs(operation.meters) do clear(counters[meter[COUNTER]]) end
   return { "reset" }
 end

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tollway_core::{Name, Policy, Span, Timestamp};
 
-use super::read::Reading;
-use super::{SOURCE_EVERY_MIN, SourceError, Wanted};
+use super::reading::SourceReading;
+use super::{SOURCE_EVERY_MIN, SourceError, SourceToPoll};
 use crate::registry::Registry;
 
 /// A source that has not answered by then has failed, this time.
@@ -25,26 +25,26 @@ const JITTER_PART: u64 = 5;
 pub struct SourceStatus {
     /// The policy whose limits it is read for.
     pub policy: Name,
-    /// How people call the source.
+    /// The source's name for people.
     pub title: String,
     /// How often it is read.
     pub every: Span,
-    /// When it was last read, by the limiter's clock; nothing if it never was.
+    /// When it was last read, by the limiter's clock; none before the first success.
     pub read_at: Option<Timestamp>,
-    /// What was last read for each limit. Limits that are not among them have the config's amount.
+    /// The last amount read for each limit. Other limits have the config's amount.
     pub amounts: Vec<(Name, u64)>,
-    /// What is wrong with it since it was last tried, if something is.
+    /// The problem of the last attempt, if it had one.
     pub problem: Option<String>,
     /// How often it was tried.
     pub tries: u64,
 }
 
 impl SourceStatus {
-    pub(super) fn new(wanted: &Wanted) -> Self {
+    pub(super) fn new(source_to_poll: &SourceToPoll) -> Self {
         Self {
-            policy: wanted.policy.clone(),
-            title: wanted.source.title(),
-            every: wanted.every,
+            policy: source_to_poll.policy.clone(),
+            title: source_to_poll.source.title(),
+            every: source_to_poll.every,
             read_at: None,
             amounts: Vec::new(),
             problem: None,
@@ -53,7 +53,7 @@ impl SourceStatus {
     }
 
     /// Takes in a reading. Whatever it did not give stays as it was.
-    fn note(&mut self, reading: Reading, policy: &Policy, now: Timestamp) {
+    fn note(&mut self, reading: SourceReading, policy: &Policy, now: Timestamp) {
         self.tries = self.tries.saturating_add(1);
         if !reading.amounts.is_empty() {
             self.read_at = Some(now);
@@ -65,19 +65,19 @@ impl SourceStatus {
         self.amounts.sort();
         if self.problem != reading.problem {
             self.problem = reading.problem;
-            self.tell();
+            self.log_change();
         }
     }
 
     /// Once for each change, not once for each reading.
-    fn tell(&self) {
+    fn log_change(&self) {
         let (policy, source) = (&self.policy, &self.title);
         match &self.problem {
             Some(problem) if self.amounts.is_empty() => {
                 tracing::warn!(%policy, %source, %problem, "a limit source cannot be used; the config's amounts are in force");
             }
             Some(problem) => {
-                tracing::warn!(%policy, %source, %problem, "a limit source cannot be used; what was last read stays in force");
+                tracing::warn!(%policy, %source, %problem, "a limit source cannot be used; the last amounts read stay in force");
             }
             None => tracing::info!(%policy, %source, "a limit source can be read again"),
         }
@@ -85,38 +85,42 @@ impl SourceStatus {
 }
 
 /// Reads it until the limiter is gone, or the policy.
-pub(super) async fn follow(wanted: Wanted, registry: Weak<Registry>, status: watch::Sender<SourceStatus>) {
-    while read(&wanted, &registry, &status).await.is_some() {
+pub(super) async fn poll_source(
+    source_to_poll: SourceToPoll,
+    registry: Weak<Registry>,
+    status: watch::Sender<SourceStatus>,
+) {
+    while read(&source_to_poll, &registry, &status).await.is_some() {
         let failed = status.borrow().problem.is_some();
-        tokio::time::sleep(pause(wanted.every, failed).into()).await;
+        tokio::time::sleep(pause(source_to_poll.every, failed).into()).await;
     }
 }
 
-/// Reads it once. Nothing if there is nobody left to read it for; who is, is not kept waiting by it.
+/// Reads it once, without blocking takes. None if the limiter or the policy is gone.
 async fn read(
-    wanted: &Wanted,
+    source_to_poll: &SourceToPoll,
     registry: &Weak<Registry>,
     status: &watch::Sender<SourceStatus>,
 ) -> Option<()> {
-    let policy = given(registry, &wanted.policy)?;
+    let policy = policy_as_given(registry, &source_to_poll.policy)?;
     let names: Vec<Name> = policy.limits().iter().map(|limit| limit.name().clone()).collect();
-    let read = tokio::time::timeout(READ_DEADLINE, wanted.source.read(&names)).await;
+    let read = tokio::time::timeout(READ_DEADLINE, source_to_poll.source.read(&names)).await;
     let read = read.unwrap_or_else(|_| Err(SourceError(format!("no answer within {READ_DEADLINE:?}"))));
     let registry = registry.upgrade()?;
-    let reading = Reading::of(policy.limits(), read);
+    let reading = SourceReading::of(policy.limits(), read);
     let mut after = status.borrow().clone();
     after.note(reading, &policy, registry.state().clock.now());
-    // In force before anybody is told.
-    registry.set_sourced(&wanted.policy, &after.amounts);
+    // In force before the status reports it.
+    registry.set_sourced(&source_to_poll.policy, &after.amounts);
     status.send_replace(after);
     Some(())
 }
 
-fn given(registry: &Weak<Registry>, policy: &Name) -> Option<Arc<Policy>> {
+fn policy_as_given(registry: &Weak<Registry>, policy: &Name) -> Option<Arc<Policy>> {
     registry.upgrade()?.given(policy)
 }
 
-/// How long until it is read again: never longer than was said.
+/// The pause before the next read, at most `every`.
 fn pause(every: Span, failed: bool) -> Span {
     let longest = if failed {
         Span::from_micros(every.as_micros() / READS_AFTER_FAILURE).max(SOURCE_EVERY_MIN)
@@ -132,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pause_is_never_longer_than_was_said() {
+    fn the_pause_never_exceeds_the_configured_interval() {
         let every = Span::from_secs(300);
         for _ in 0..1_000 {
             let calm = pause(every, false);

@@ -1,18 +1,18 @@
--- Equal takes of one line that came together: most of what a hot subject is asked. They are granted in one step, as one
--- take of all they cost, if all of them can be had now; that leaves the line as one after the other would.
+-- Equal takes of one account in one call, the common case of a hot subject. They are granted in one step, as one take of
+-- their total cost, if all fit now; the account ends up the same as after single takes.
 --
--- Answers {"together", granted_at, now, at, good_until, over} for all of them, or {"apart", outcomes} with the outcome of
+-- Returns {"together", granted_at, now, at, good_until, over} for all of them, or {"apart", outcomes} with the outcome of
 -- each; those after the first that was not granted are not in it, for theirs are the same: nothing has changed.
 
-parts.together = function()
-  local together = {}
+parts.equal_takes = function()
+  local equal_takes = {}
 
   -- What all of them cost; nothing if that is more than can be counted.
-  local function charges_of_all(charges, count)
+  local function total_amounts(amounts, count)
     local all = {}
-    for i, charge in ipairs(charges) do
-      if charge * count > MAX then return nil end
-      all[i] = charge * count
+    for i, amount in ipairs(amounts) do
+      if amount * count > MAX then return nil end
+      all[i] = amount * count
     end
     return all
   end
@@ -28,11 +28,11 @@ parts.together = function()
     return { "apart", outcomes }, changed
   end
 
-  function together.apply(operation, own, now)
-    local party, permits, changed = operation.parties[1], operation.permits, false
-    local charges = charges_of_all(party.charges, #permits)
-    if charges then
-      local all = { verb = "take", permit = permits[1], max_wait = 0, parties = { { policy = party.policy, charges = charges } } }
+  function equal_takes.apply(operation, own, now)
+    local charge, permits, changed = operation.parties[1], operation.permits, false
+    local amounts = total_amounts(charge.charges, #permits)
+    if amounts then
+      local all = { verb = "take", permit = permits[1], max_wait = 0, parties = { { policy = charge.policy, charges = amounts } } }
       local outcome
       outcome, changed = engine.apply.apply(all, own, now)
       if outcome[1] == "granted" then
@@ -41,5 +41,5 @@ parts.together = function()
     end
     return one_by_one(operation, own, now, changed)
   end
-  return together
+  return equal_takes
 end

@@ -14,7 +14,7 @@ use crate::script;
 use crate::windows::Times;
 
 /// A call on its way.
-pub(crate) struct Try {
+pub(crate) struct SentCall {
     pub(crate) call: Arc<Call>,
     /// Whose calendar windows go with it.
     times: Times,
@@ -23,14 +23,14 @@ pub(crate) struct Try {
     pub(crate) result: Option<Result<Outcomes, StoreError>>,
 }
 
-impl Try {
+impl SentCall {
     pub(crate) fn new(call: Arc<Call>, now: Timestamp) -> Self {
         let times = Times::of(&call.operations, now);
         Self { call, times, by_text: false, result: None }
     }
 
     /// Takes in what came back: a result, or what to send with it the next time.
-    fn hear(&mut self, answer: RedisResult<Value>) {
+    fn read_answer(&mut self, answer: RedisResult<Value>) {
         if error_code(&answer) == Some("NOSCRIPT") {
             self.by_text = true;
             return;
@@ -51,30 +51,30 @@ impl Try {
 }
 
 /// Calls that are one command. The script holds up everybody else, so together they are no longer than one call may be.
-pub(crate) struct Bundle<'t>(Vec<&'t mut Try>);
+pub(crate) struct CallBatch<'t>(Vec<&'t mut SentCall>);
 
-impl<'t> Bundle<'t> {
+impl<'t> CallBatch<'t> {
     /// Calls that have no result yet, bundled; on a Cluster each goes by itself, to the node that has its slot.
-    pub(crate) fn all(tries: &'t mut [Try], apart: bool) -> Vec<Self> {
-        let mut bundles: Vec<(usize, Self)> = Vec::new();
-        for one in tries.iter_mut().filter(|one| one.result.is_none()) {
-            let count = one.call.operations.len();
-            match bundles.last_mut() {
-                Some((sum, bundle)) if !apart && *sum + count <= OPERATIONS_PER_CALL_MAX => {
+    pub(crate) fn all(sent_calls: &'t mut [SentCall], apart: bool) -> Vec<Self> {
+        let mut batches: Vec<(usize, Self)> = Vec::new();
+        for sent in sent_calls.iter_mut().filter(|sent| sent.result.is_none()) {
+            let count = sent.call.operations.len();
+            match batches.last_mut() {
+                Some((sum, batch)) if !apart && *sum + count <= OPERATIONS_PER_CALL_MAX => {
                     *sum += count;
-                    bundle.0.push(one);
+                    batch.0.push(sent);
                 }
-                _ => bundles.push((count, Self(vec![one]))),
+                _ => batches.push((count, Self(vec![sent]))),
             }
         }
-        bundles.into_iter().map(|(_, bundle)| bundle).collect()
+        batches.into_iter().map(|(_, batch)| batch).collect()
     }
 
     pub(crate) fn command(&self, requests: &Requests, now: Option<Timestamp>) -> Cmd {
-        let calls: Vec<&Call> = self.0.iter().map(|one| &*one.call).collect();
-        let times = self.0.iter().map(|one| &one.times).fold(Times::default(), Times::and);
+        let calls: Vec<&Call> = self.0.iter().map(|sent| &*sent.call).collect();
+        let times = self.0.iter().map(|sent| &sent.times).fold(Times::default(), Times::and);
         let request = requests.of(&calls, &times, now);
-        let by_text = self.0.iter().any(|one| one.by_text);
+        let by_text = self.0.iter().any(|sent| sent.by_text);
         let mut command = redis::cmd(if by_text { "EVAL" } else { "EVALSHA" });
         command.arg(if by_text { script::TEXT } else { &**script::HASH });
         command.arg(request.keys.len()).arg(request.keys).arg(request.packed);
@@ -82,12 +82,12 @@ impl<'t> Bundle<'t> {
     }
 
     /// Tells each call what came back for it.
-    pub(crate) fn hear(self, answer: RedisResult<Value>) {
+    pub(crate) fn read_answer(self, answer: RedisResult<Value>) {
         match answer {
             Ok(Value::Array(answers)) if answers.len() == self.0.len() => {
-                self.0.into_iter().zip(answers).for_each(|(one, answer)| one.hear(Ok(answer)));
+                self.0.into_iter().zip(answers).for_each(|(sent, answer)| sent.read_answer(Ok(answer)));
             }
-            answer => self.0.into_iter().for_each(|one| one.hear(answer.clone())),
+            answer => self.0.into_iter().for_each(|sent| sent.read_answer(answer.clone())),
         }
     }
 }
