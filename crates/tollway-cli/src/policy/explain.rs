@@ -52,9 +52,9 @@ fn window(calendar: &Calendar, now: Timestamp) -> String {
         Calendar::Every(period) => {
             format!("{}; the next window starts at {}", each_period(*period), moment(next, now))
         }
-        Calendar::Day(zone) => format!("day in {}", in_zone(zone, next, now)),
-        Calendar::Week(zone) => format!("week (from Monday) in {}", in_zone(zone, next, now)),
-        Calendar::Month(zone) => format!("month in {}", in_zone(zone, next, now)),
+        Calendar::Day(zone) => format!("day {}", in_zone(zone, next, now)),
+        Calendar::Week(zone) => format!("week from Monday {}", in_zone(zone, next, now)),
+        Calendar::Month(zone) => format!("month {}", in_zone(zone, next, now)),
     }
 }
 
@@ -63,9 +63,9 @@ fn in_zone(zone: &Zone, next: Timestamp, now: Timestamp) -> String {
     let here = moment(next, now);
     match zone_time(zone, next) {
         Some(there) if there != here => {
-            format!("{zone}; the next window starts at {there} there, {here} here")
+            format!("({zone}); the next window starts at {there} there, {here} here")
         }
-        _ => format!("{zone}; the next window starts at {here}"),
+        _ => format!("({zone}); the next window starts at {here}"),
     }
 }
 
@@ -231,13 +231,9 @@ mod tests {
     #[test]
     fn days_weeks_and_months_name_the_time_in_their_zone() {
         for (text, start, next) in [
-            ("25 / day in America/Los_Angeles", "day in America/Los_Angeles", "Sun 2026-11-15 00:00:00"),
-            (
-                "25 / week in Asia/Kathmandu",
-                "week (from Monday) in Asia/Kathmandu",
-                "Mon 2026-11-16 00:00:00",
-            ),
-            ("25 / month", "month in UTC", "Tue 2026-12-01 00:00:00"),
+            ("25 / day in America/Los_Angeles", "day (America/Los_Angeles)", "Sun 2026-11-15 00:00:00"),
+            ("25 / week in Asia/Kathmandu", "week from Monday (Asia/Kathmandu)", "Mon 2026-11-16 00:00:00"),
+            ("25 / month", "month (UTC)", "Tue 2026-12-01 00:00:00"),
         ] {
             let explained = explained(text);
             let beginning = format!("at most 25 requests in each {start}; the next window starts at {next}");

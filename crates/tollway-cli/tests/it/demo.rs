@@ -106,7 +106,7 @@ fn four_processes_share_a_limit_and_one_is_killed() {
     assert!(is_empty(home.path()), "the folder of the store is left");
 }
 
-/// Not on a terminal: what happens, line by line, beside the answer; nothing that only a terminal understands.
+/// Without a terminal, events are lines without escape sequences.
 #[test]
 fn without_a_terminal_the_demo_prints_lines() {
     let home = Home::new();
@@ -121,7 +121,7 @@ fn without_a_terminal_the_demo_prints_lines() {
         "Its callers: 4 workers, each a process; they share the limit through a file.",
     ];
     assert_eq!(said(|line| !line.starts_with("  ") && !line.is_empty()), opening);
-    let events = ["  worker 3 killed while working", "  worker 5 is started in place of worker 3"];
+    let events = ["  worker 3 killed while working", "  worker 5 started to replace worker 3"];
     assert_eq!(said(|line| line.starts_with("  worker")), events);
     let minutes = said(|line| line.contains(" refused"));
     let names: Vec<&str> = minutes.iter().map(|line| line.split(['█', '░']).next().unwrap().trim()).collect();
@@ -179,7 +179,7 @@ fn workers_end_when_the_demo_is_killed() {
     wait_for("no worker is left", || workers_of(&home) == 0);
 }
 
-/// A worker that ends by itself is a failure, said with its number, and not a demo that goes on with fewer.
+/// The demo fails if a worker exits, instead of going on with fewer.
 #[test]
 fn exited_worker_fails_the_demo() {
     let home = Home::new();
@@ -283,8 +283,7 @@ impl Drop for Terminal<'_> {
     }
 }
 
-/// On a terminal a panel is drawn over itself, below the lines of what happened, with colours and without. Ctrl-C takes
-/// it away and brings the report.
+/// On a terminal a panel is redrawn below the events, with and without colours. Ctrl-C replaces it with the report.
 #[test]
 fn terminal_shows_a_panel_until_interrupted() {
     for color in ["auto", "never"] {
@@ -293,7 +292,7 @@ fn terminal_shows_a_panel_until_interrupted() {
         let terminal = Terminal::run(&home, "30", &demo.join(" "));
         let panel = terminal.wait_for(&["  killed\n", "  new\n", " s left\n"]);
         let rows_with = |text: &str| panel.lines().filter(|row| row.starts_with(text)).count();
-        for (text, rows) in [("  start ", 1), ("  worker 3 is killed", 1), ("  worker 5 is started", 1)] {
+        for (text, rows) in [("  start ", 1), ("  worker 3 killed", 1), ("  worker 5 started", 1)] {
             assert_eq!(rows_with(text), rows, "{text} {panel}");
         }
         for worker in 1..=5 {
@@ -308,7 +307,7 @@ fn terminal_shows_a_panel_until_interrupted() {
     }
 }
 
-/// A terminal that is too low for the panel gets lines.
+/// A terminal too small for the panel gets lines.
 #[test]
 fn small_terminal_gets_lines() {
     let home = Home::new();

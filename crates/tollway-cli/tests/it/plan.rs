@@ -278,7 +278,7 @@ fn small_backlog_names_its_slowest_limit() {
     let (_, said) = text(&[&limits[..], &["--items", "20"]].concat());
     assert!(
         said.contains(
-            "requests_per_minute alone takes longest for this backlog; in the long run requests_per_day does"
+            "requests_per_minute alone takes longest for this backlog; in the long run it is requests_per_day"
         ),
         "{said}"
     );
@@ -363,7 +363,7 @@ fn huge_backlogs_do_not_overflow() {
 fn invalid_arguments_are_reported() {
     let minute = "200 requests / minute";
     for (arguments, expected) in [
-        (vec!["--limit", minute, "--items", "0"], "no items take no time"),
+        (vec!["--limit", minute, "--items", "0"], "write 1 or more"),
         (
             vec!["--limit", minute, "--items", "-5"],
             "invalid value '-5' for '--items <N>': not a whole number",
@@ -371,9 +371,9 @@ fn invalid_arguments_are_reported() {
         (vec!["--limit", minute, "--items", "many"], "not a whole number"),
         (vec!["--limit", minute, "--items", "1.5M"], "not a whole number"),
         (vec!["--limit", minute, "--items", "99999999999999999999"], "more than the largest number"),
-        (vec!["--limit", minute, "--calls", "0"], "an item that makes no calls"),
+        (vec!["--limit", minute, "--calls", "0"], "an item without calls"),
         (vec!["--limit", minute, "--calls", "-1"], "not a whole number"),
-        (vec!["--limit", minute, "--calls", "2G"], "more than the 1000000000 calls"),
+        (vec!["--limit", minute, "--calls", "2G"], "more than the maximum of 1000000000 calls"),
         (vec!["--limit", minute, "--cost", "tokens"], "write it like tokens=3750"),
         (vec!["--limit", minute, "--cost", "=5"], "the unit is missing"),
         (vec!["--limit", minute, "--cost", "requests=-5"], "not a whole number"),
@@ -384,22 +384,22 @@ fn invalid_arguments_are_reported() {
         (vec!["--limit", minute, "--cost", "requests=201"], "a call of 201 requests can never be granted"),
         (vec!["--limit", "3 / second paced", "--cost", "requests=2"], "grants at most 1 at once"),
         (vec!["--limit", minute, "--cost", "requests=0"], "nothing limits them"),
-        (vec!["--limit", "250k tokens / minute"], "say what one call takes, as in --cost tokens=100"),
-        (vec!["--limit", "10 concurrent"], "say how long a call takes"),
+        (vec!["--limit", "250k tokens / minute"], "give the cost of a call, e.g. --cost tokens=100"),
+        (vec!["--limit", "10 concurrent"], "give the duration of a call"),
         (
             vec!["--limit", minute, "--what-if", "10 pages / minute", "--cost", "requests=1"],
             "no limit counts",
         ),
         (vec!["--limit", minute, "--latency", "0s"], "shorter than 1ms"),
-        (vec!["--limit", minute, "--latency=-1s"], "not a length of time"),
-        (vec!["--limit", minute, "--latency", "soon"], "not a length of time"),
+        (vec!["--limit", minute, "--latency=-1s"], "not a duration"),
+        (vec!["--limit", minute, "--latency", "soon"], "not a duration"),
         (vec!["--limit", minute, "--latency", "367d"], "longer than 366d"),
         (vec!["--limit", minute, "--start", "tomorrow"], "write it like 2026-11-15T08:00:00+01:00"),
-        (vec!["--limit", minute, "--start", "2026-11-15"], "not a time with its offset"),
+        (vec!["--limit", minute, "--start", "2026-11-15"], "not a time with an offset"),
         (vec!["--limit", minute, "--start", "1969-12-31T00:00:00Z"], "before 1970"),
-        (vec!["--limit", minute, "--start", "2300-01-01T00:00:00Z"], "after the year 2255"),
-        (vec!["--limit", minute, "--items", "5", "--retention", "0d"], "kept for no time"),
-        (vec!["--limit", minute, "--items", "5", "--retention", "long"], "not a length of time"),
+        (vec!["--limit", minute, "--start", "2300-01-01T00:00:00Z"], "after 2255"),
+        (vec!["--limit", minute, "--items", "5", "--retention", "0d"], "write a retention above zero"),
+        (vec!["--limit", minute, "--items", "5", "--retention", "long"], "not a duration"),
         (vec!["--limit", minute, "--retention", "7d"], "--items <N>"),
         (vec!["--limit", minute, "--policy", "adobe"], "cannot be used with '--policy <NAME>'"),
         (vec!["--limit", minute, "--limit", "9 / minute"], "two limits named requests_per_minute"),

@@ -140,7 +140,7 @@ fn changed_store_resets_every_limit() {
     let home = Home::with_config("[policies.a]\nlimits = ['9 / second']");
     home.write("old.toml", "[store]\nurl = 'memory:'\n[policies.a]\nlimits = ['8 / second']");
     let (_, answer, _) = home.run(&["policy", "check", "--against", "old.toml", "--quiet"]);
-    let expected = "compared with old.toml\n  the store changed: memory: -> none named\n  \
+    let expected = "compared with old.toml\n  the store changed: memory: -> none\n  \
                     a.requests_per_second  resets: the store changed\n\nvalid, no warnings\n";
     assert_eq!(answer, expected);
 }

@@ -49,15 +49,15 @@ fn finds_counters_without_ttl() {
         (redis.command(&["DBSIZE"]), redis.command(&["TTL", "abc_PER_MINUTE"])),
         (keys, "-1".to_owned())
     );
-    // The fix is a command that works as it stands.
+    // The fix is a command that runs unchanged.
     let fix = told(&home, &[], "keys-without-ttl", "fix");
     let command = fix.split_once("redis-cli").unwrap().1;
     let command = format!("redis-cli -p {}{command}", redis.port());
     let done = std::process::Command::new("sh").args(["-c", &command]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "3", "{command}");
-    // A name that nobody can see is shown escaped, and not put into a command.
+    // A key with control characters is escaped, and left out of the command.
     let what = told(&home, &[], "keys-without-ttl", "what");
-    assert_eq!(what, "1 counter in Redis never ends (TTL -1): \\u{1b}[2J_PER_WEEK");
+    assert_eq!(what, "1 counter in Redis has no TTL: \\u{1b}[2J_PER_WEEK");
     assert!(told(&home, &[], "keys-without-ttl", "fix").contains("their names need a program"));
     redis.command(&["DEL", "\u{1b}[2J_PER_WEEK"]);
     assert_eq!(codes(&home, &[]), Vec::<String>::new());
