@@ -42,7 +42,7 @@ fn configured(name: &str, context: &Context) -> Result<Arc<Policy>, Failure> {
     let config = context.config()?;
     let known = || config.policies().iter().map(|policy| policy.name().as_str());
     config.policy(name).cloned().ok_or_else(|| {
-        let failure = Failure::new(Exit::CONFIG, format!("unknown policy {name:?}"));
+        let failure = Failure::new(Exit::CONFIG, format!("there is no policy {name:?}"));
         match (nearest(name, known()), known().next()) {
             (Some(near), _) => failure.advise(format!("did you mean {near:?}?")),
             (None, Some(_)) => {

@@ -69,7 +69,7 @@ fn configured(name: &str, context: &Context) -> Result<Policy, Failure> {
         return Ok(Policy::clone(policy));
     }
     let names: Vec<&str> = config.policies().iter().map(|policy| policy.name().as_str()).collect();
-    let failure = Failure::new(Exit::CONFIG, format!("unknown policy {name:?}"));
+    let failure = Failure::new(Exit::CONFIG, format!("there is no policy {name:?}"));
     Err(match (nearest(name, names.iter().copied()), names.as_slice()) {
         (Some(near), _) => failure.advise(format!("did you mean {near:?}?")),
         (None, []) => {

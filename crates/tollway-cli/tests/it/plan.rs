@@ -303,7 +303,10 @@ fn plans_a_policy_of_the_config() {
 
     let (exit, _, said) = run(&["--policy", "adoby"]);
     assert_eq!(exit, 78);
-    assert!(said.contains("unknown policy \"adoby\"") && said.contains("did you mean \"adobe\"?"), "{said}");
+    assert!(
+        said.contains("there is no policy \"adoby\"") && said.contains("did you mean \"adobe\"?"),
+        "{said}"
+    );
     let (exit, _, said) = run(&["--policy", "zzz"]);
     assert_eq!(exit, 78);
     assert!(said.contains("the config has adobe, trial"), "{said}");

@@ -268,7 +268,7 @@ fn fields_can_be_named() {
         &home,
         &["own.jsonl", "--policy", "api"],
         65,
-        &["no field that is known as a time", "--time FIELD, out of n, when, who"],
+        &["no known time field", "--time FIELD; the fields are n, when, who"],
     );
 }
 
@@ -413,7 +413,7 @@ fn unreadable_lines_are_skipped_with_a_warning() {
         &home,
         &["bad.jsonl", "--policy", "api", "--max-bad", "7"],
         65,
-        &["more than 7 lines of bad.jsonl cannot be read"],
+        &["more than 7 lines of bad.jsonl are unreadable"],
     );
     assert_eq!(home.run(&["simulate", "bad.jsonl", "--policy", "api", "--quiet"]).2, "");
 }
@@ -473,7 +473,7 @@ fn unknown_policy_fails() {
         &home,
         &["traffic.jsonl", "--policy", "apo"],
         78,
-        &["unknown policy \"apo\"", "did you mean \"api\"?"],
+        &["there is no policy \"apo\"", "did you mean \"api\"?"],
     );
     fails(&home, &["traffic.jsonl", "--policy", "something"], 78, &["the config has api, gemini, shadow"]);
     let bare = Home::new();
@@ -498,12 +498,12 @@ fn invalid_arguments_fail() {
     fails(&home, &["traffic.jsonl", "--limit", "3 / fortnight"], 2, &["fortnight"]);
     fails(&home, &api(&["--what-if", "many"]), 2, &["--what-if"]);
     fails(&home, &api(&["--max-wait", "long"]), 2, &["is not a length of time"]);
-    fails(&home, &api(&["--max-wait", "2d"]), 2, &["--max-wait 2d is more than the 1d"]);
+    fails(&home, &api(&["--max-wait", "2d"]), 2, &["--max-wait 2d exceeds the maximum of 1d"]);
     fails(
         &home,
         &api(&["--what-if", "3 / minute sliding", "--max-wait", "1s"]),
         2,
-        &["books nobody ahead", "leave --max-wait out"],
+        &["books nobody ahead", "omit --max-wait"],
     );
     fails(&home, &api(&["--format", "xml"]), 2, &["jsonl, csv, clf"]);
     fails(&home, &api(&["--max-bad=-1"]), 2, &["--max-bad"]);
@@ -518,7 +518,7 @@ fn invalid_arguments_fail() {
         &["no field \"token\"", "did you mean \"tokens\"?"],
     );
     let what_ifs = ["--what-if", "4 / minute"].repeat(5);
-    fails(&home, &api(&what_ifs), 2, &["room for 4 what-ifs, not 5"]);
+    fails(&home, &api(&what_ifs), 2, &["at most 4 --what-if are allowed, not 5"]);
     let (exit, _, errors) =
         home.run(&["simulate", "traffic.jsonl", "--policy", "api", "--svg", "no/such/folder.svg"]);
     assert_eq!(exit, 1);

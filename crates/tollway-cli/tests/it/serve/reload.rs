@@ -31,7 +31,7 @@ fn changed_config_is_applied() {
         serving.until("two", 200);
         assert_eq!(serving.take("one"), 404);
         home.write("tollway.toml", "[policies.three]\nlimits = [\"nonsense\"]");
-        serving.until_logged("the old one stays in force");
+        serving.until_logged("keeping the previous config");
         assert_eq!([serving.take("two"), serving.take("three")], [200, 404]);
         home.write("tollway.toml", config("one"));
         serving.until("one", 200);
@@ -57,13 +57,13 @@ fn keys_that_need_a_restart_are_logged() {
             "listen = '127.0.0.1:2'\nresp = 'unix:resp.sock'\nworkers = 2\ngrace = '3s'\nheaders = []",
         ),
     );
-    serving.until_logged("is in force, all but that");
+    serving.until_logged("reloaded, except keys that need a restart");
     assert_eq!([serving.take("one"), serving.take("two")], [404, 200]);
     let (_, log) = serving.stop();
     let waiting: Vec<&str> = log.lines().filter(|line| line.contains("restart the server")).collect();
     assert_eq!(waiting.len(), 3, "{log}");
     for (line, key) in waiting.iter().zip(["resp", "workers", "grace"]) {
-        assert!(line.contains(&format!("`{key}` of [server] has changed: it needs a restart")), "{line}");
+        assert!(line.contains(&format!("`{key}` of [server] has changed; restart the server")), "{line}");
     }
 }
 
@@ -90,7 +90,7 @@ fn config_is_applied_as_a_whole_or_not_at_all() {
     let before = seen();
     assert_eq!(before, ([200, 404], [true, false], 200));
     home.write("tollway.toml", config("two", "x-two", "new.token"));
-    serving.until_logged("the old one stays in force");
+    serving.until_logged("keeping the previous config");
     assert_eq!(seen(), before);
     let metrics =
         serving.ask("administration", "GET /metrics", "authorization: Bearer 0123456789abcdef-old\r\n", "");
@@ -165,7 +165,7 @@ fn sighup_without_a_config_is_ignored() {
     let home = Home::new();
     let serving = Serving::start(&home, &["--listen", "127.0.0.1:0"]);
     serving.signal("-HUP");
-    serving.until_logged("there is no config file");
+    serving.until_logged("no config file to reload");
     assert_eq!(serving.take("example"), 200);
     assert_eq!(serving.stop().0, Some(0));
 }
