@@ -13,7 +13,7 @@ use crate::wait::TakeOptions;
 /// The subject, and limits that replace the config's.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SubjectArguments {
-    /// The subject to charge [default: one that all callers without a subject share]
+    /// The subject [default: one shared by all callers without a subject]
     #[arg(long, short, value_name = "NAME")]
     pub(crate) subject: Option<String>,
     /// A limit that replaces the config's, e.g. "200 requests / minute"; repeatable

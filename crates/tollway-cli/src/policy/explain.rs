@@ -46,9 +46,7 @@ fn window(calendar: &Calendar, now: Timestamp) -> String {
     let next = calendar.window_at(now).1;
     match calendar {
         // Too short for a useful start time.
-        Calendar::Every(period) if *period < Span::from_secs(1) => {
-            format!("{}", each_period(*period))
-        }
+        Calendar::Every(period) if *period < Span::from_secs(1) => each_period(*period),
         Calendar::Every(period) => {
             format!("{}; the next window starts at {}", each_period(*period), moment(next, now))
         }

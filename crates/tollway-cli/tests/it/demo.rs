@@ -185,6 +185,8 @@ fn exited_worker_fails_the_demo() {
     let home = Home::new();
     let child = long_demo(&home, &[]);
     let store = fs::read_dir(home.path()).unwrap().next().unwrap().unwrap().path().join("state");
+    // A worker that is still creating the store would replace the damaged file.
+    wait_for("a store", || fs::metadata(&store).is_ok_and(|file| file.len() > 0));
     fs::write(&store, "this is no store\n").unwrap();
     let output = child.wait_with_output().unwrap();
     let (answer, rest) = texts(&output);
