@@ -185,9 +185,8 @@ fn exited_worker_fails_the_demo() {
     let home = Home::new();
     let child = long_demo(&home, &[]);
     let store = fs::read_dir(home.path()).unwrap().next().unwrap().unwrap().path().join("state");
-    // A worker that is still creating the store would replace the damaged file.
-    wait_for("a store", || fs::metadata(&store).is_ok_and(|file| file.len() > 0));
-    fs::write(&store, "this is no store\n").unwrap();
+    // Repeated, because a worker that is writing the store replaces the damaged file.
+    wait_for("a worker exits", || workers_of(&home) < 4 || fs::write(&store, "this is no store\n").is_err());
     let output = child.wait_with_output().unwrap();
     let (answer, rest) = texts(&output);
     assert_eq!((output.status.code(), answer.as_str()), (Some(1), ""), "{rest}");
