@@ -1,13 +1,13 @@
-# What ./test builds and how. Sourced by ./test and by scripts that use its build, so that nothing is built twice: another
-# choice of packages, features or wrapper would be another build.
+# Packages, features and compiler wrapper of ./test. Scripts that reuse its build source this file: any other choice would
+# rebuild everything.
 # shellcheck shell=bash
 
-# All is built once here: what would make a second build quicker takes gigabytes.
+# Incremental files take gigabytes, and this builds once.
 export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}"
-# Clippy as the compiler of our crates, so that one build lints and generates code. `cargo clippy` besides `cargo test` would
-# build every dependency twice, once to check it and once to link it. CLIPPY_ARGS is what `cargo clippy -- -D warnings` sets.
+# Clippy as the compiler of the workspace, so that one build lints and generates code. A separate `cargo clippy` would build
+# every dependency twice. CLIPPY_ARGS is what `cargo clippy -- -D warnings` sets.
 export RUSTC_WORKSPACE_WRAPPER=clippy-driver
 export CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 ours=(--workspace --exclude tollway-bench)
-# Stores that are features are tested too, and TLS.
+# Optional stores and TLS are tested, too.
 stores=(--features tollway/redis-tls,tollway/postgres-tls,tollway/dynamodb,tollway/aws,tollway-cli/redis-tls,tollway-cli/postgres-tls,tollway-cli/dynamodb,tollway-cli/aws,tollway-cli/tls,tollway-server/tls,tollway-tower/consumers)

@@ -1,17 +1,17 @@
-//! Whether those who are measured decide at all: a server that answers with errors, or always yes, is quick.
+//! Checks that the measured servers decide: one that always fails or always grants would be fast.
 
 use anyhow::{Context, Result, ensure};
 
-/// The two limits that every server has, in terms that each can be told in its own words.
+/// The two limits of every server, independent of their syntax.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Limit {
-    /// Grants whatever a run asks. It refills so slowly that a key stays in use between two visits.
+    /// Grants every request of a run. Refills so slowly that a key stays in use between two visits.
     Plenty,
     /// Grants two a day.
     Two,
 }
 
-/// As those are told who hear the limit with every request.
+/// The limit for servers that receive it with every request.
 pub(super) struct Bucket {
     pub(super) burst: i32,
     pub(super) amount: i32,
@@ -19,7 +19,7 @@ pub(super) struct Bucket {
 }
 
 impl Limit {
-    /// As those know it who have it in their config.
+    /// The name for servers with limits in a config.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Plenty => "plenty",
@@ -35,7 +35,7 @@ impl Limit {
     }
 }
 
-/// Takes one unit for a key, and says whether it was granted.
+/// Takes one unit for a key. Returns whether it was granted.
 type Take<'a> = Box<dyn FnMut(Limit, &str) -> Result<bool> + 'a>;
 
 /// A client of one server.
@@ -45,12 +45,12 @@ pub(super) struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    /// `take` takes one unit for a key and says whether it was granted.
+    /// `take` takes one unit for a key and returns whether it was granted.
     pub(super) fn new(who: &'static str, take: impl FnMut(Limit, &str) -> Result<bool> + 'a) -> Self {
         Self { who, take: Box::new(take) }
     }
 
-    /// Before the load: the third of two is denied. Protocols of one server share its meters, so each has a key of its own.
+    /// Before the load: the third of two is denied. Each protocol uses its own key, because they share meters.
     pub(super) fn before(&mut self, protocol: &str) -> Result<()> {
         for granted in [true, true, false] {
             self.expect(Limit::Two, &format!("checked:{protocol}"), granted)?;
@@ -58,7 +58,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// After the load: a key that it asked for has still plenty.
+    /// After the load: its keys still have units left.
     pub(super) fn after(&mut self, key: &str) -> Result<()> {
         self.expect(Limit::Plenty, key, true)
     }

@@ -1,4 +1,4 @@
-//! Ours and its rivals under the same load, round after round in turn.
+//! Runs Tollway and its rivals under the same load, in alternating rounds.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use super::load::Load;
 use crate::processor::{threads_of, time_of};
 use crate::report::Report;
 
-/// How much is measured.
+/// The size of a measurement.
 #[derive(Clone, Copy)]
 pub(super) struct Effort {
     pub(super) rounds: usize,
-    /// How long each is asked before it is measured.
+    /// The warm-up.
     pub(super) warm_up: Duration,
     pub(super) round: Duration,
 }
 
-/// Someone who takes part.
+/// A participant.
 pub(super) struct Part {
     pub(super) name: &'static str,
     pub(super) pid: u32,
     pub(super) load: Box<dyn Load>,
-    /// Ours should cost at most so much of its processor time.
+    /// Tollway's target, relative to its processor time.
     pub(super) wanted: Option<f64>,
 }
 
-/// The first is ours; it is shown beside each of the others. What ours reached.
+/// The first participant is Tollway; rows compare it with each of the others. Returns Tollway's result.
 pub(super) fn contest(case: &str, parts: &[Part], effort: Effort, report: &mut Report) -> Result<Figures> {
     for part in parts {
         part.load.run(effort.warm_up).with_context(|| format!("{case}, {}", part.name))?;
@@ -35,7 +35,7 @@ pub(super) fn contest(case: &str, parts: &[Part], effort: Effort, report: &mut R
     let mut figures = vec![Vec::new(); parts.len()];
     for round in 1..=effort.rounds {
         let mut order: Vec<_> = parts.iter().zip(&mut figures).collect();
-        // There and back, so that nobody always comes after the same one.
+        // In alternating order, so that none always follows the same one.
         if round % 2 == 0 {
             order.reverse();
         }

@@ -1,4 +1,4 @@
-//! What a request costs, as it is shown.
+//! The figures of a request.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use crate::rounds::median;
 #[derive(Clone, Copy)]
 pub(super) struct Figures {
     pub(super) per_second: f64,
-    /// Of the server, for a request.
+    /// Of the server, per request.
     pub(super) cpu_micros: f64,
     pub(super) slow_micros: f64,
-    /// How many cores the server had busy.
+    /// Cores that the server kept busy.
     pub(super) cores: f64,
-    /// How many threads shared its work evenly: processor time of all of them by that of the busiest.
+    /// Effective threads: processor time of all threads divided by that of the busiest.
     pub(super) threads: f64,
 }
 
-/// The server's work is on two cores if its busiest thread has no more than two thirds of it.
+/// Work counts as spread over two cores if the busiest thread has at most two thirds of it.
 const WANTED_THREADS: f64 = 1.5;
 
 impl Figures {
@@ -34,7 +34,7 @@ impl Figures {
         }
     }
 
-    /// Of each figure the one in the middle: a round in which something else ran does not count.
+    /// The median of each figure, which ignores disturbed rounds.
     pub(super) fn median(rounds: &[Self]) -> Self {
         let of = |figure: fn(&Self) -> f64| median(rounds.iter().map(figure));
         Self {
@@ -46,7 +46,7 @@ impl Figures {
         }
     }
 
-    /// Ours beside a rival's, which ours should cost at most so much of.
+    /// Rows that compare Tollway with a rival, with a target for processor time.
     pub(super) fn compare(
         &self,
         theirs: &Self,
@@ -67,7 +67,7 @@ impl Figures {
     }
 }
 
-/// How many threads shared the work between two looks at them, in ticks by thread.
+/// Effective threads between two samples of ticks per thread.
 pub(super) fn threads_at_work(before: &HashMap<u32, u64>, after: &HashMap<u32, u64>) -> f64 {
     let worked = |(thread, ticks): (&u32, &u64)| ticks - before.get(thread).copied().unwrap_or(0).min(*ticks);
     let each: Vec<u64> = after.iter().map(worked).collect();

@@ -22,10 +22,10 @@ use super::http::url;
 use super::load::h2load::Calls;
 use crate::report::Report;
 
-/// Ours at most this much of either rival's processor time.
+/// Target: Tollway's processor time, relative to either rival's.
 const WANTED_OF_RIVALS: f64 = 0.75;
 
-/// Clients, and how many calls each has on their way: as many proxies with one connection each, and as few with many.
+/// Clients and calls in flight per client: many proxies with few calls, and few with many.
 const SHAPES: [(usize, usize); 2] = [(50, 1), (8, 16)];
 
 const ENVOY: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
@@ -91,7 +91,7 @@ fn ask_throttlecrab(runtime: &Runtime, port: u16, limit: Limit, key: &str) -> Re
     })
 }
 
-/// What throttlecrab is asked, by its own description of the service.
+/// throttlecrab's request, from its service definition.
 #[derive(Clone, PartialEq, Message)]
 struct ThrottleRequest {
     #[prost(string, tag = "1")]
@@ -113,7 +113,7 @@ impl ThrottleRequest {
     }
 }
 
-/// What it answers, as far as it matters here.
+/// The used fields of its response.
 #[derive(Clone, PartialEq, Message)]
 struct ThrottleResponse {
     #[prost(bool, tag = "1")]

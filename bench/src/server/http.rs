@@ -14,14 +14,14 @@ use super::figures::Figures;
 use super::load::wrk::Posts;
 use crate::report::Report;
 
-/// Ours at most this much of throttlecrab's processor time.
+/// Target: Tollway's processor time, relative to throttlecrab's.
 const WANTED_OF_THROTTLECRAB: f64 = 0.9;
 
 /// The key of a request, as wrk fills it in.
 const KEY: &str = "user:%08d";
 const ONE_OF_THE_KEYS: &str = "user:00000007";
 
-/// What ours reached.
+/// Returns Tollway's result.
 pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut Report) -> Result<Figures> {
     let (ours, theirs) = (&entrants.ours, &entrants.throttlecrab);
     let mut judges = [
@@ -67,7 +67,7 @@ fn their_body(limit: Limit, key: &str) -> String {
     format!(r#"{{"key":"{key}","max_burst":{burst},"count_per_period":{amount},"period":{period_seconds}}}"#)
 }
 
-/// What the answer to one request says under this name.
+/// A field of the response to one request.
 fn granted(port: u16, path: &str, body: &str, name: &str) -> Result<bool> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     let head = "host: bench\r\nconnection: close\r\ncontent-type: application/json\r\n";

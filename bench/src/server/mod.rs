@@ -1,7 +1,7 @@
-//! Group server: what a decision costs with the protocol around it, ours beside other servers.
+//! Group server: the cost of a decision including its protocol, compared with other servers.
 //!
-//! Every server is a process of its own ([`entrants`]). [`load`] makes the same requests of each in turn, [`contest`] reads
-//! the processor time of whoever is asked, and [`http`], [`grpc`] and [`resp`] say who takes part and what is asked.
+//! Every server is a separate process ([`entrants`]). [`load`] sends the same requests to each in turn, [`contest`] reads the
+//! server's processor time, and [`http`], [`grpc`] and [`resp`] define participants and requests.
 
 mod check;
 mod contest;
@@ -28,11 +28,11 @@ pub(crate) const GROUP: &str = "server";
 
 const RIVALS: &[&str] = &["limitador", "tonic", "throttlecrab"];
 
-/// How many keys are asked for, where the program that makes the load can.
+/// Number of keys, if the load generator supports several.
 const KEYS: u32 = 100_000;
 
 pub(crate) fn measure(quick: bool) -> Result<Report> {
-    // Many short rounds rather than a few long ones: what else runs on a machine comes and goes by the second.
+    // Many short rounds instead of a few long ones: other load comes and goes within seconds.
     let (rounds, warm_up_ms, round_ms) = if quick { (3, 100, 350) } else { (15, 1_000, 1_000) };
     let effort =
         Effort { rounds, warm_up: Duration::from_millis(warm_up_ms), round: Duration::from_millis(round_ms) };

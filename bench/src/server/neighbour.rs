@@ -1,4 +1,4 @@
-//! A noisy neighbour: what somebody waits who asks now and then, alone and while somebody else asks without pause.
+//! A noisy neighbour: latency of an occasional client, alone and beside a client that floods the server.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use super::load::h2load::Calls;
 use crate::report::{Better, Report, Row, Wanted};
 use crate::rounds::median;
 
-/// The quiet one waits at most so many times as long.
+/// Target: the quiet client's slowdown.
 const WANTED_OF_ALONE: f64 = 2.0;
 
 const QUIET_CLIENTS: usize = 4;
 const QUIET_PER_SECOND: u64 = 100;
 const FLOOD_CLIENTS: usize = 16;
 
-/// The flood flows by then.
+/// Time for the flood to start.
 const HEAD_START: Duration = Duration::from_millis(200);
 
-/// The flood comes at half of `capacity`, the requests a second that ours has reached.
+/// The flood runs at half of `capacity`, Tollway's measured requests a second.
 pub(super) fn measure(entrants: &Entrants, capacity: f64, effort: Effort, report: &mut Report) -> Result<()> {
     let calls = |subject, clients, per_second| {
         let body = our_body(Limit::Plenty, subject);
@@ -63,7 +63,7 @@ pub(super) fn measure(entrants: &Entrants, capacity: f64, effort: Effort, report
     Ok(())
 }
 
-/// What the quiet one waits, and how many requests a second the flood was.
+/// The quiet client's latency, and the flood's requests a second.
 fn beside_flood(quiet: &Calls, flood: &Calls, lasts: Duration) -> Result<(Duration, f64)> {
     std::thread::scope(|scope| {
         let flood = scope.spawn(|| flood.run(lasts + 2 * HEAD_START));

@@ -10,12 +10,12 @@ use super::entrants::Entrants;
 use super::load::redis_benchmark::{Commands, KEY};
 use crate::report::Report;
 
-/// Ours at most this much of throttlecrab's processor time, one command at a time.
+/// Target: Tollway's processor time, relative to throttlecrab's, without pipelining.
 const WANTED_OF_THROTTLECRAB: f64 = 0.8;
-/// Ours at most this much of what Redis takes to add one, many commands at a time.
+/// Target: Tollway's processor time, relative to an INCR of Redis, with pipelining.
 const WANTED_OF_INCR: f64 = 2.5;
 
-/// How many commands go out together: with one, what the system takes to send and receive them is nearly all there is.
+/// Commands per batch: with one, system calls dominate the cost.
 const PIPELINED: [usize; 2] = [1, 16];
 
 const ONE_OF_THE_KEYS: &str = "user:000000000007";
@@ -47,7 +47,7 @@ pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut Report) 
     judges.iter_mut().try_for_each(|judge| judge.after(ONE_OF_THE_KEYS))
 }
 
-/// A burst comes on top of the one request that is always possible.
+/// The burst is in addition to one request.
 fn our_words(limit: Limit, key: &str) -> String {
     let Bucket { burst, amount, period_seconds } = limit.bucket();
     format!("CL.THROTTLE {key} {} {amount} {period_seconds}", burst - 1)
@@ -58,7 +58,7 @@ fn their_words(limit: Limit, key: &str) -> String {
     format!("THROTTLE {key} {burst} {amount} {period_seconds}")
 }
 
-/// The first of the numbers that answer: whether it was limited says ours, whether it was allowed says throttlecrab.
+/// The first number of the response: Tollway returns whether it was limited, throttlecrab whether it was allowed.
 fn ask(port: u16, words: &str) -> Result<i64> {
     let mut connection = Client::open(("127.0.0.1", port))?.get_connection()?;
     let mut words = words.split(' ');
@@ -70,7 +70,7 @@ fn ask(port: u16, words: &str) -> Result<i64> {
     numbers.first().copied().context("an answer without numbers")
 }
 
-/// One fact of a section of `INFO`.
+/// One field of a section of `INFO`.
 pub(super) fn fact_of<T: std::str::FromStr>(info: &str, fact: &str) -> Option<T> {
     info.lines().find_map(|line| line.strip_prefix(fact)?.strip_prefix(':')?.trim().parse().ok())
 }

@@ -13,35 +13,35 @@ use super::periods::Period;
 use crate::keys::Keys;
 use crate::stopwatch::{Lap, Stopwatch};
 
-/// A caller lets the others go on after so many takes, as one does that has other work, too. Without this a store that
-/// never makes it wait would have two callers, one for each thread, and not all of them.
+/// A caller yields after this many takes. Without this, a store that never blocks would serve only two callers, one per
+/// thread.
 const TAKES_IN_A_ROW: u64 = 32;
 
-/// Of so many takes the time of one is measured: reading the clock twice costs as much as half a take in memory.
+/// One in this many takes is timed: reading the clock twice costs as much as half a take in memory.
 const TIMED_ONE_OF: u64 = 7;
 
-/// Someone who decides takes.
+/// A limiter under test.
 pub(super) trait Entrant: Sized {
     type Caller: Caller;
 
-    /// Ready to take: connected, with all that a take does not pay for.
+    /// Connects and prepares everything that is not part of a take.
     fn start(stage: &Stage) -> impl Future<Output = Result<Self>>;
 
-    /// What the caller of this number takes with.
+    /// The caller with this number.
     fn caller(&self, number: usize) -> Self::Caller;
 
-    /// Whether the subject's meters show what it has taken, where somebody can tell.
+    /// Checks that the subject's meters show its takes, if the limiter can tell.
     fn check(&self, _subject: &str, _takes: u64) -> impl Future<Output = Result<()>> {
         async { Ok(()) }
     }
 }
 
 pub(super) trait Caller: Send + 'static {
-    /// Takes one from each limit of the subject; whether it was granted.
+    /// Takes one unit from each limit of the subject. Returns whether it was granted.
     fn take(&mut self, subject: &str) -> impl Future<Output = Result<bool>> + Send;
 }
 
-/// What is the same for all entrants.
+/// Settings shared by all entrants.
 pub(super) struct Stage {
     pub(super) url: String,
     pub(super) periods: &'static [Period],
@@ -49,24 +49,24 @@ pub(super) struct Stage {
     pub(super) keys: Keys,
 }
 
-/// What callers did.
+/// The result of a run.
 pub(super) struct Ran {
     pub(super) takes: u64,
     pub(super) wall: Duration,
-    /// Of this process, all threads.
+    /// Of all threads of this process.
     pub(super) cpu: Duration,
-    /// How long some of the takes took, the shortest first.
+    /// Sampled latencies, sorted.
     pub(super) latencies: Vec<Duration>,
 }
 
-/// Lets all callers take for this long. A take that fails or is denied ends the run.
+/// Runs all callers for this long. A failed or denied take ends the run.
 pub(super) fn run<E: Entrant>(entrant: &E, stage: &Stage, runtime: &Runtime, lasts: Duration) -> Result<Ran> {
     let over = Arc::new(AtomicBool::new(false));
     let stopwatch = Stopwatch::of_process();
     let tasks: Vec<_> = (0..stage.callers)
         .map(|number| {
             let (caller, keys, over) = (entrant.caller(number), stage.keys.clone(), Arc::clone(&over));
-            // Spread over the order: callers meet by chance, not key after key.
+            // Each caller starts elsewhere in the order, so that they meet by chance.
             let from = number * keys.order.len() / stage.callers;
             runtime.spawn(async move { take_until(&over, caller, &keys, from).await })
         })

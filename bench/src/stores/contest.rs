@@ -1,4 +1,4 @@
-//! Ours and its rivals, round after round in turn.
+//! Runs Tollway and its rivals in alternating rounds.
 
 use anyhow::{Context, Result};
 
@@ -9,13 +9,13 @@ use crate::report::{Report, Wanted};
 
 type Play = fn(&dyn Server, &Stage, &[&str], Effort) -> Result<Figures>;
 
-/// Someone who takes part.
+/// A participant.
 pub(super) struct Part {
     name: &'static str,
-    /// Which commands it sends. Those that a script calls are not sent.
+    /// The commands that it sends, without those inside scripts.
     sends: &'static [&'static str],
     play: Play,
-    /// What ours should reach against it.
+    /// Tollway's target against it.
     wanted: Targets,
 }
 
@@ -24,20 +24,20 @@ impl Part {
         Self { name, sends, play, wanted: Targets::default() }
     }
 
-    /// Ours should make at least this much of its decisions a second.
+    /// Sets a target relative to its decisions a second.
     pub(super) fn per_second(mut self, ratio: f64) -> Self {
         self.wanted.per_second = Some(Wanted::Ratio(ratio));
         self
     }
 
-    /// Ours should send at most so many commands for a decision, whatever it sends.
+    /// Sets a target for Tollway's commands per decision.
     pub(super) fn commands(mut self, most: f64) -> Self {
         self.wanted.commands = Some(Wanted::Ours(most));
         self
     }
 }
 
-/// The first is ours; it is shown beside each of the others.
+/// The first participant is Tollway; rows compare it with each of the others.
 pub(super) fn contest(
     server: &dyn Server,
     stage: &Stage,

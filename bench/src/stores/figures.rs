@@ -1,4 +1,4 @@
-//! What a decision costs, as it is shown.
+//! The figures of a decision.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::callers::Ran;
 use crate::report::{Better, Report, Row, Wanted};
 use crate::rounds::median;
 
-/// Each per decision, but for the first.
+/// All per decision, except the first.
 #[derive(Clone, Copy)]
 pub(super) struct Figures {
     pub(super) per_second: f64,
@@ -16,11 +16,11 @@ pub(super) struct Figures {
     pub(super) server_micros: f64,
     pub(super) middle_micros: f64,
     pub(super) slow_micros: f64,
-    /// Nothing where the server does not count them.
+    /// `None` if the server does not count them.
     pub(super) commands: Option<f64>,
 }
 
-/// What ours should reach against a rival.
+/// The target against a rival.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Targets {
     pub(super) per_second: Option<Wanted>,
@@ -43,7 +43,7 @@ impl Figures {
         }
     }
 
-    /// Of each figure the one in the middle: a round in which something else ran does not count.
+    /// The median of each figure, which ignores disturbed rounds.
     pub(super) fn median(rounds: &[Self]) -> Self {
         let of = |figure: fn(&Self) -> f64| median(rounds.iter().map(figure));
         Self {
@@ -56,7 +56,7 @@ impl Figures {
         }
     }
 
-    /// Ours beside a rival's.
+    /// Rows that compare Tollway with a rival.
     pub(super) fn compare(
         &self,
         theirs: &Self,

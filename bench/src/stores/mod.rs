@@ -1,7 +1,7 @@
-//! Groups redis, postgres and aws: limits in a store that every process shares, taken from by many callers at once.
+//! Groups redis, postgres and aws: many concurrent callers on limits in a shared store.
 //!
-//! All who are measured implement [`Entrant`](callers::Entrant). Each round starts one anew on an empty store and a
-//! runtime of its own, so that nothing of the one before it still runs.
+//! All participants implement [`Entrant`](callers::Entrant). Each round starts with an empty store and a new runtime, so that
+//! nothing of the previous one still runs.
 
 mod callers;
 mod contest;

@@ -1,4 +1,4 @@
-//! Ours: one policy, a handle for each caller; every take asks the store, or spends what was leased, or stays in memory.
+//! Tollway: one policy, a handle per caller; takes ask the store, use a lease, or stay in memory.
 
 use anyhow::{Result, ensure};
 use tollway::core::{Lease, WhenStoreFails};
@@ -9,16 +9,16 @@ use super::periods::{PLENTY, Period};
 
 const POLICY: &str = "bench";
 
-/// A machine that others use too may stop for a while: that is slow, and no error.
+/// A generous timeout: a shared machine may stall.
 const PATIENCE: &str = "deadline=10s";
 
-/// Every take asks the store, together with those who take at the same time.
+/// Every take asks the store, batched with concurrent ones.
 pub(super) struct Plain(Limiter);
 
-/// Units are taken ahead from the store.
+/// Takes use leases.
 pub(super) struct Leased(Limiter);
 
-/// No store but memory.
+/// The memory store only.
 pub(super) struct Memory(Limiter);
 
 impl Entrant for Plain {
@@ -81,7 +81,7 @@ impl Caller for PolicyHandle {
     }
 }
 
-/// A limiter with a store; leased, units are taken ahead from it.
+/// A limiter with a store, with or without leases.
 pub(super) fn limiter(stage: &Stage, lease: Lease) -> Result<Limiter> {
     let join = if stage.url.contains('?') { '&' } else { '?' };
     let url = format!("{}{join}{PATIENCE}", stage.url);
@@ -91,7 +91,7 @@ pub(super) fn limiter(stage: &Stage, lease: Lease) -> Result<Limiter> {
 fn builder(stage: &Stage, lease: Lease) -> Result<LimiterBuilder> {
     let limits: Vec<String> = stage.periods.iter().map(in_words).collect();
     let policy = Policy::new(POLICY, limits.iter().map(String::as_str))?;
-    // A grant that nobody counted would be no decision.
+    // A grant without the store would not be a decision.
     let policy = policy.with_lease(lease).with_when_store_fails(WhenStoreFails::Closed);
     Ok(Limiter::builder().with_policy(policy)?)
 }
@@ -104,7 +104,7 @@ pub(super) fn handle(limiter: &Limiter) -> PolicyHandle {
     limiter.policy(POLICY).expect("it was just built")
 }
 
-/// What the longest window has counted: the shorter ones may have ended meanwhile.
+/// The count of the longest window: shorter ones may have ended.
 pub(super) async fn used(limiter: &Limiter, subject: &str) -> Result<u64> {
     let usage = limiter.usage(POLICY).subject(subject).await?;
     Ok(usage.limits.last().map_or(0, |limit| limit.used))

@@ -1,4 +1,4 @@
-//! The limits of a subject: windows that begin with their first call, high enough to grant whatever a run takes.
+//! The limits of a subject: windows from the first call, high enough to grant every take of a run.
 
 /// More than a run takes from one subject.
 pub(super) const PLENTY: u64 = 1_000_000_000;
@@ -13,7 +13,7 @@ pub(super) struct Period {
     pub(super) seconds: u64,
 }
 
-/// Those that an API usually has. A month is 30 days.
+/// The usual limits of an API. A month is 30 days.
 pub(super) const SIX: [Period; 6] = [
     Period { name: "second", seconds: 1 },
     Period { name: "minute", seconds: 60 },
@@ -23,11 +23,11 @@ pub(super) const SIX: [Period; 6] = [
     Period { name: "month", seconds: 30 * DAY_SECONDS },
 ];
 
-/// A day only.
+/// One daily limit.
 pub(super) const ONE: [Period; 1] = [Period { name: "day", seconds: DAY_SECONDS }];
 
 impl Period {
-    /// Where a counter of this period is kept, by those who have one for each.
+    /// The key of this period's counter, for entrants with one key per period.
     pub(super) fn counter_of(&self, subject: &str) -> String {
         format!("{subject}:{}", self.name)
     }

@@ -1,4 +1,4 @@
-//! One round: an entrant, started anew, for a moment to get going and then for the time that counts.
+//! One round: starts an entrant, warms it up and measures it.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use crate::processor;
 
 const WORKER_THREADS: usize = 2;
 
-/// How much is measured.
+/// The size of a measurement.
 #[derive(Clone, Copy)]
 pub(super) struct Effort {
     pub(super) rounds: usize,
-    /// How long an entrant takes before it is measured.
+    /// The warm-up.
     pub(super) warm_up: Duration,
     pub(super) round: Duration,
 }
 
-/// The server that keeps the limits, and how often it was asked.
+/// The server with the limits, and its command counts.
 pub(super) trait Server {
     fn pid(&self) -> u32;
-    /// Forgets all that was counted.
+    /// Deletes all counters.
     fn empty(&self);
-    /// Counts commands from here on.
+    /// Starts counting commands.
     fn count_commands(&self);
-    /// How often clients sent one of these commands since, if it knows.
+    /// How often clients have sent one of these commands since, if known.
     fn commands(&self, names: &[&str]) -> Option<u64>;
 }
 
@@ -50,7 +50,7 @@ pub(super) fn play<E: Entrant>(
     if let [only] = &*stage.keys.keys {
         runtime.block_on(entrant.check(only, before.takes + ran.takes)).context("what was counted")?;
     }
-    // So that none of its tasks still runs when the next one is measured.
+    // Ends all of its tasks before the next measurement.
     drop(entrant);
     runtime.shutdown_timeout(Duration::from_secs(1));
     Ok(Figures::of(&ran, server_time, commands))

@@ -1,4 +1,4 @@
-//! The command line: what is the same for every subcommand, and which there are.
+//! The command line: global options and the list of subcommands.
 
 use std::path::PathBuf;
 
@@ -10,24 +10,24 @@ use crate::{
     why,
 };
 
-/// Exit codes, as `--help` and the man page tell them.
+/// Exit codes, for `--help` and the man page.
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done; of take: granted
-  1    failed for a reason that is none of the following; of doctor: it has found something
-  2    wrong arguments
-  65   wrong data in an input file
-  69   the store cannot be used
-  75   denied: the limit allows it later (run: see --or-exit)
-  78   wrong or missing configuration
-  126, 127   run: the command cannot be run, is not found
-  run otherwise ends as its command ended; 128 + N if signal N killed it.";
+  0    success; take: granted
+  1    any other failure; doctor: problems found
+  2    invalid arguments
+  65   invalid data in an input file
+  69   store unavailable
+  75   denied; retry later (run: see --or-exit)
+  78   invalid or missing configuration
+  126, 127   run: command not executable, not found
+  Otherwise run exits with its command's code, or 128 + N if signal N killed it.";
 
-/// Rate limits that are never exceeded, in a shell.
+/// Exact rate limits for shells, scripts and services.
 ///
-/// Limits are written as people say them ("200 requests / minute") in a config file, ./tollway.toml unless named
-/// otherwise. What is used is kept in a store that all processes share: for the commands here, a file in your state
-/// folder unless the config or --store names another.
+/// Limits are plain text ("200 requests / minute") in a config file, by default ./tollway.toml. Usage is counted in a
+/// store that all processes share: by default a file in your state folder, or the store that the config or --store
+/// names.
 #[derive(Debug, Parser)]
 #[command(name = "tollway", version, after_help = EXIT_CODES, max_term_width = 110)]
 pub(crate) struct Cli {
@@ -37,28 +37,28 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What every subcommand understands.
+/// Options of every subcommand.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Everywhere")]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// The config file [default: $TOLLWAY_CONFIG, else ./tollway.toml]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Where meters live, as in file:/var/lib/tollway/state [default: the config's, else a file in your state folder]
+    /// The store, e.g. file:/var/lib/tollway/state [default: the config's, else a file in your state folder]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
-    /// Answer in JSON, one object on standard output
+    /// Print the result as one JSON object on standard output
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say only what was asked for and what went wrong
+    /// Print only the result and errors
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
-    /// Colours: on a terminal unless $NO_COLOR is set, always, or never
+    /// When to use colours: auto (on a terminal, unless $NO_COLOR is set), always or never
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
     pub(crate) color: Color,
 }
 
-/// When to colour.
+/// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
     Auto,

@@ -1,4 +1,4 @@
-//! `tollway completions`: what a shell needs to complete our arguments.
+//! `tollway completions`: shell completion scripts.
 
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -7,12 +7,12 @@ use crate::cli::Cli;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 
-/// Print completions for your shell
+/// Print a completion script for your shell
 ///
 /// For bash, put this into ~/.bashrc:  source <(tollway completions bash)
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The shell that reads them
+    /// The shell
     shell: Shell,
 }
 

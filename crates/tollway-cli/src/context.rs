@@ -1,4 +1,4 @@
-//! What a command stands on: its config, its store, the time, and where it speaks.
+//! The context of a command: config, store, time and output.
 
 use std::env;
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ use crate::cli::Global;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
-/// Every section that a config file can have: the command checks all of them, whichever of them it needs.
+/// All sections of a config file: every command checks all of them.
 pub(crate) type WholeConfig = tollway_server::ConfigWithServer;
 
-/// What a command stands on.
+/// The context of a command.
 pub(crate) struct Context {
     global: Global,
     output: Output,
@@ -27,26 +27,26 @@ impl Context {
         Self { global, output }
     }
 
-    /// Where it speaks.
+    /// Its output.
     pub(crate) fn output(&self) -> &Output {
         &self.output
     }
 
-    /// The time.
+    /// The current time.
     pub(crate) fn now(&self) -> Timestamp {
         WallClock.now()
     }
 
-    /// Where the config file is; an error if there is none.
+    /// The path of the config file; an error if there is none.
     pub(crate) fn config_path(&self) -> Result<PathBuf, Failure> {
         Config::find_path(self.global.config.as_deref()).map_err(|error| {
             let begin = error.is_not_found() && !self.config_is_named();
             let failure = Failure::from(error);
-            if begin { failure.advise(how_to_begin("")) } else { failure }
+            if begin { failure.advise(config_advice("")) } else { failure }
         })
     }
 
-    /// Where the config file is; nothing where nobody named one and there is none.
+    /// The path of the config file; `None` if none is given and the default does not exist.
     pub(crate) fn config_path_if_any(&self) -> Result<Option<PathBuf>, Failure> {
         match Config::find_path(self.global.config.as_deref()) {
             Err(error) if error.is_not_found() && !self.config_is_named() => Ok(None),
@@ -54,16 +54,16 @@ impl Context {
         }
     }
 
-    /// The store that the command line names.
+    /// The store given with `--store`.
     pub(crate) fn named_store(&self) -> Option<&StoreUrl> {
         self.global.store.as_ref()
     }
 
-    /// The config, for who could also bring limits along.
-    pub(crate) fn config_unless_brought(&self) -> Result<Config, Failure> {
-        let or = ", or bring the limit along: --limit \"200 requests / minute\"";
+    /// The config, for a command that also accepts `--limit`.
+    pub(crate) fn config_or_limits(&self) -> Result<Config, Failure> {
+        let or = ", or give the limit: --limit \"200 requests / minute\"";
         self.config().map_err(|failure| match failure.advice() {
-            Some(_) => failure.advise(how_to_begin(or)),
+            Some(_) => failure.advise(config_advice(or)),
             None => failure,
         })
     }
@@ -73,12 +73,12 @@ impl Context {
         self.global.config.is_some() || variable
     }
 
-    /// What the config says of limits, after all of its sections were checked; an error if there is none.
+    /// The limits of the config, after checking all sections; an error if there is no config.
     pub(crate) fn config(&self) -> Result<Config, Failure> {
         Ok(WholeConfig::load(self.config_path()?)?.into_limits())
     }
 
-    /// The config; an empty one where nobody named a file and there is none, for who brings limits along.
+    /// The config; empty if none is given and the default does not exist, for commands with `--limit`.
     pub(crate) fn config_if_any(&self) -> Result<Config, Failure> {
         match WholeConfig::find(self.global.config.as_deref()) {
             Err(error) if error.is_not_found() && !self.config_is_named() => Ok(Config::default()),
@@ -86,13 +86,13 @@ impl Context {
         }
     }
 
-    /// A limiter over the store that commands share, with the config's policies.
+    /// A limiter on the commands' store with the config's policies.
     pub(crate) fn limiter(&self, config: &Config) -> Result<Limiter, Failure> {
         let builder = Limiter::builder().sources(config.sources());
         self.limiter_of(builder, config, config.policies().iter().cloned())
     }
 
-    /// The same, with one policy that the caller brought along: what is set in the store is not meant for it.
+    /// A limiter with one policy from `--limit`, which limits set in the store do not override.
     pub(crate) fn limiter_with(&self, config: &Config, policy: Policy) -> Result<Limiter, Failure> {
         self.limiter_of(Limiter::builder().fixed_limits(), config, [Arc::new(policy)])
     }
@@ -110,22 +110,22 @@ impl Context {
         Ok(builder.build())
     }
 
-    /// The store: the one named, else the config's, else a file in the user's state folder.
+    /// The store: from `--store`, else the config's, else a file in the user's state folder.
     pub(crate) fn store(&self, config: &Config) -> Result<StoreUrl, Failure> {
         match self.global.store.as_ref().or(config.store()) {
             Some(store) if store.kind().shared_by == SharedBy::Process => Err(Failure::new(
                 Exit::CONFIG,
-                "the store is memory:, which ends with this command, so nothing would be limited",
+                "the store memory: ends with this command, so nothing would be limited",
             )
-            .advise("leave the store out for a file in your state folder, or name one: --store file:PATH")),
+            .advise("omit the store to use a file in your state folder, or name one: --store file:PATH")),
             Some(store) => Ok(store.clone()),
             None => state_file().map(StoreUrl::File),
         }
     }
 }
 
-/// A command lives for one take, so it has no local meters that could keep it to a share of the limit: where the policy
-/// says `local`, the take fails instead.
+/// A command lives for one take, so it has no local meters for a share of the limit: under `local` the take fails
+/// instead.
 fn strict(policy: &Policy) -> Policy {
     match policy.when_store_fails() {
         WhenStoreFails::Local => policy.clone().with_when_store_fails(WhenStoreFails::Closed),
@@ -138,15 +138,12 @@ fn state_file() -> Result<PathBuf, Failure> {
     let folder = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || folder("HOME").map(|home| home.join(".local/state"));
     let states = folder("XDG_STATE_HOME").or_else(home).ok_or_else(|| {
-        Failure::new(
-            Exit::STORE,
-            "there is no folder to keep meters in: neither $XDG_STATE_HOME nor $HOME is set",
-        )
-        .advise("name a file: --store file:PATH")
+        Failure::new(Exit::STORE, "no folder for the store: neither $XDG_STATE_HOME nor $HOME is set")
+            .advise("name a file: --store file:PATH")
     })?;
     Ok(states.join("tollway").join("state"))
 }
 
-fn how_to_begin(or: &str) -> String {
+fn config_advice(or: &str) -> String {
     format!("put `[policies.adobe]` and `limits = [\"200 requests / minute\"]` into {CONFIG_FILE}{or}")
 }

@@ -1,4 +1,4 @@
-//! How a command ends: its exit code, and what it says when it ends badly.
+//! Exit codes, and the error that ends a command.
 
 use std::fmt::Display;
 use std::io;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use tollway::{BuildError, ConfigError, TakeError};
 
-/// An exit code. Those of our own are told in `--help`.
+/// An exit code. `--help` lists Tollway's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exit(u8);
 
@@ -21,7 +21,7 @@ impl Exit {
     pub(crate) const CANNOT_RUN: Self = Self(126);
     pub(crate) const NOT_FOUND: Self = Self(127);
 
-    /// The code of a command that was run, or one that the caller chose.
+    /// The code of a child process, or one given with `--or-exit`.
     pub(crate) const fn new(code: u8) -> Self {
         Self(code)
     }
@@ -37,7 +37,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command did not do what it was asked: what is wrong, what to do about it, and how to end.
+/// The error that ends a command: message, advice and exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
@@ -50,14 +50,14 @@ impl Failure {
         Self { exit, message: message.to_string(), advice: None }
     }
 
-    /// With what to do about it: a sentence for the user, without its full stop.
+    /// Adds advice: a sentence for the user, without a full stop.
     #[must_use]
     pub(crate) fn advise(mut self, advice: impl Display) -> Self {
         self.advice = Some(advice.to_string());
         self
     }
 
-    /// Something was asked for that cannot be.
+    /// Invalid arguments.
     pub(crate) fn usage(message: impl Display) -> Self {
         Self::new(Exit::USAGE, message)
     }
@@ -105,9 +105,9 @@ impl From<TakeError> for Failure {
     }
 }
 
-/// Writing the answer failed.
+/// Writing the result failed.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Self::new(Exit::FAILED, format!("cannot write the answer: {error}"))
+        Self::new(Exit::FAILED, format!("cannot write the result: {error}"))
     }
 }

@@ -1,4 +1,4 @@
-//! `tollway limit`: limits as data, read and changed while they are in use.
+//! `tollway limit`: reads and changes limits at runtime.
 
 use serde_json::{Value, json};
 use tollway::source::Origin;
@@ -10,10 +10,10 @@ use crate::origin;
 use crate::output::{FAINT, GOOD, STRONG};
 use crate::usage::follow;
 
-/// Read and change limits while they are in use
+/// Show and change limits at runtime
 ///
-/// A limit that is set is kept in the store and beats the policy's source and the config file. Everyone who shares the
-/// store follows within two seconds, without a restart. Only amount and burst can be set; what is used stays used.
+/// `set` keeps the limit in the store. It overrides the policy's source and the config file. All processes that share the
+/// store apply it within two seconds, without a restart. Only amount and burst can be set; usage is kept.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tollway limit get
@@ -27,19 +27,19 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Show the limits in force, and where they come from
+    /// Show the current limits and their origin
     Get {
         /// A policy, or POLICY.LIMIT [default: all of the config]
         name: Option<String>,
     },
-    /// Set a limit for everyone who shares the store
+    /// Set a limit for all processes that share the store
     Set {
         /// POLICY.LIMIT, as `tollway limit get` lists them
         name: String,
-        /// Its amount, or the whole limit with another amount or burst
+        /// The new amount, or the whole limit with a new amount or burst
         to: String,
     },
-    /// Put the config file's limit in force again
+    /// Return to the limit in the config file
     Clear {
         /// POLICY.LIMIT
         name: String,
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
     Ok(Exit::DONE)
 }
 
-/// Policies and limits may have dots in their names: what the config knows decides where one ends.
+/// Names of policies and limits may contain dots, so the split follows the names in the config.
 fn split<'a>(name: &'a str, config: &Config) -> Result<(&'a str, &'a str), Failure> {
     let splits = || name.match_indices('.').map(|(at, _)| (&name[..at], &name[at + 1..]));
     let known = |(policy, limit): &(&str, &str)| {
@@ -75,7 +75,7 @@ fn split<'a>(name: &'a str, config: &Config) -> Result<(&'a str, &'a str), Failu
     let policy_known = |(policy, _): &(&str, &str)| config.policy(policy).is_some();
     splits().find(known).or_else(|| splits().find(policy_known)).or_else(|| splits().next()).ok_or_else(
         || {
-            Failure::usage(format!("{name:?} names no limit"))
+            Failure::usage(format!("{name:?} is not a limit"))
                 .advise("write it as POLICY.LIMIT; `tollway limit get` lists them")
         },
     )
@@ -94,7 +94,7 @@ fn not_set(error: SetLimitError) -> Failure {
     }
 }
 
-/// One limit, as it is in force and as the config has it.
+/// One limit: its current value and the one in the config.
 struct Row<'a> {
     policy: &'a Policy,
     configured: &'a Limit,

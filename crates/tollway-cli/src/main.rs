@@ -1,18 +1,18 @@
-//! The command `tollway`: limits in a shell, and plans before anything runs.
+//! The command `tollway`: rate limits in a shell, forecasts and diagnosis.
 //!
-//! One file per subcommand, each with its arguments and a `run`. What they share: `cli` is the command line, `context`
-//! finds the config and opens the store, `output` writes for people and for programs, `words` says numbers and times,
-//! `failure` is how a command ends badly.
+//! One file per subcommand, each with its arguments and a `run`. Shared by all: `cli` is the command line, `context`
+//! finds the config and opens the store, `output` writes text and JSON, `humanize` formats numbers and times, `failure` holds
+//! exit codes and error messages.
 
 #![forbid(unsafe_code)]
 
-mod asked;
 mod cli;
 mod completions;
 mod context;
 mod demo;
 mod doctor;
 mod failure;
+mod humanize;
 mod limit;
 mod man;
 mod meters;
@@ -26,10 +26,10 @@ mod run;
 mod serve;
 mod simulate;
 mod take;
-mod turn;
+mod take_arguments;
 mod usage;
+mod wait;
 mod why;
-mod words;
 
 use std::process::ExitCode;
 
@@ -43,7 +43,7 @@ use output::Output;
 fn main() -> ExitCode {
     let Cli { global, command } = Cli::parse();
     let output = Output::new(global.json, global.quiet, global.color);
-    // A server logs more than that, as it is told.
+    // `serve` sets up its own log level.
     if !matches!(command, Command::Serve(_)) {
         report_warnings(global.quiet);
     }
@@ -77,7 +77,7 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, Failure> {
     }
 }
 
-/// What the library warns of goes to standard error; nothing else of it does.
+/// Sends the library's warnings to standard error.
 fn report_warnings(quiet: bool) {
     let level = if quiet { tracing::Level::ERROR } else { tracing::Level::WARN };
     tracing_subscriber::fmt()

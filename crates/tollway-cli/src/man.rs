@@ -1,4 +1,4 @@
-//! `tollway man`: the manual, written from the same words as `--help`.
+//! `tollway man`: manual pages, generated from the `--help` texts.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::cli::Cli;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 
-/// Print the manual page, or write one page for each command
+/// Print the manual page, or write one page per command
 ///
 /// To read it now:  tollway man | man -l -
 #[derive(Debug, clap::Args)]

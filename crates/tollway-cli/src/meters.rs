@@ -1,4 +1,4 @@
-//! Meters as a command shows them: a bar for people, an object for programs.
+//! Meters in the output: a bar in text, an object in JSON.
 
 use anstyle::Style;
 use serde::Serialize;
@@ -6,29 +6,29 @@ use tollway::core::Reading;
 use tollway::source::Origin;
 use tollway::{Limit, LimitUsage, Policy, Timestamp, Usage};
 
+use crate::humanize;
 use crate::origin;
 use crate::output::{BAD, FAINT, GOOD, WARN};
-use crate::words;
 
 const BAR_CELLS: u64 = 20;
 
-/// One meter, as JSON has it.
+/// One meter, as it appears in JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct Meter {
     name: String,
     unit: String,
     /// The amount per period.
     amount: u64,
-    /// The most that fits at once.
+    /// The largest amount available at once.
     capacity: u64,
     used: u64,
     remaining: u64,
-    /// When it is whole again.
+    /// When nothing is used any more.
     reset_at: String,
     reset_ms: u64,
-    /// What the figures are as of: later than now where others have booked ahead.
+    /// The time of the figures: in the future if other takes are booked ahead.
     as_of: String,
-    /// Where the amount comes from, if somebody looked.
+    /// The origin of the amount, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
     #[serde(skip)]
@@ -75,7 +75,7 @@ impl Meter {
         Self::of_readings(policy.limits(), &readings, now)
     }
 
-    /// With where its amount comes from.
+    /// Adds the origin of its amount.
     pub(crate) fn with_origin(mut self, origin: impl FnOnce(&str) -> Origin) -> Self {
         let origin = origin(&self.name);
         self.from = Some(origin::word(&origin));
@@ -83,37 +83,38 @@ impl Meter {
         self
     }
 
-    /// Where its amount comes from, for people, if that is not the config.
+    /// The origin of its amount as text, unless it is the config.
     pub(crate) fn origin_words(&self, now: Timestamp) -> Option<String> {
         let origin = self.origin.as_ref().filter(|origin| **origin != Origin::Config)?;
-        Some(format!("{}: {} {}", self.name, words::count(self.amount), origin::words(origin, now)))
+        Some(format!("{}: {} {}", self.name, humanize::count(self.amount), origin::words(origin, now)))
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Up to when others have booked, if they have.
+    /// Up to when other takes are booked, if any are.
     pub(crate) fn booked_until(&self, now: Timestamp) -> Option<Timestamp> {
-        // A store's clock may be a little ahead of ours without anybody having booked.
+        // The store's clock may be slightly ahead of this machine's.
         (self.read_at.since(now) > tollway::Span::from_millis(50)).then_some(self.read_at)
     }
 
-    /// A line for people; `width` is that of the longest name beside it.
+    /// A line of text; `width` is that of the longest name in the list.
     pub(crate) fn line(&self, width: usize, now: Timestamp) -> String {
         let style = self.style();
         let filled = cells(self.used, self.capacity);
         let bar: String = (0..BAR_CELLS).map(|cell| if cell < filled { '█' } else { '░' }).collect();
-        let used = format!("{} of {}", words::count(self.used), words::counted(self.capacity, &self.unit));
-        let again = match self.used {
+        let used =
+            format!("{} of {}", humanize::count(self.used), humanize::counted(self.capacity, &self.unit));
+        let reset = match self.used {
             0 => "unused".to_owned(),
             _ => format!(
-                "whole again in {} ({})",
-                words::span(self.resets_at.since(now)),
-                words::moment(self.resets_at, now)
+                "resets in {} ({})",
+                humanize::span(self.resets_at.since(now)),
+                humanize::moment(self.resets_at, now)
             ),
         };
-        format!("{:width$}  {style}{bar}{style:#}  {used}  {FAINT}{again}{FAINT:#}", self.name)
+        format!("{:width$}  {style}{bar}{style:#}  {used}  {FAINT}{reset}{FAINT:#}", self.name)
     }
 
     fn style(&self) -> Style {
@@ -127,7 +128,7 @@ impl Meter {
     }
 }
 
-/// How many cells of the bar are filled: none only if nothing is used, all only if nothing is left.
+/// How many cells of the bar are filled: zero only if nothing is used, all only if nothing is left.
 fn cells(used: u64, capacity: u64) -> u64 {
     if used >= capacity {
         return BAR_CELLS;
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_empty_or_full_only_if_the_meter_is() {
+    fn bar_is_empty_or_full_only_if_the_meter_is() {
         let filled = [(0, 200), (1, 200), (100, 200), (199, 200), (200, 200), (300, 200), (0, 1)];
         assert_eq!(filled.map(|(used, capacity)| cells(used, capacity)), [0, 1, 10, 19, 20, 20, 0]);
         assert_eq!(cells(u64::MAX - 1, u64::MAX), 19);

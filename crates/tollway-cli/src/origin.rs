@@ -1,11 +1,11 @@
-//! Where a limit's amount comes from, as a command says it.
+//! The origin of a limit's amount, as text and for JSON.
 
 use tollway::Timestamp;
 use tollway::source::Origin;
 
-use crate::words;
+use crate::humanize;
 
-/// For programs: `config`, `store`, or the source.
+/// For JSON: `config`, `store`, or the source.
 pub(crate) fn word(origin: &Origin) -> String {
     match origin {
         Origin::Config => "config".to_owned(),
@@ -14,14 +14,14 @@ pub(crate) fn word(origin: &Origin) -> String {
     }
 }
 
-/// For people.
+/// As text.
 pub(crate) fn words(origin: &Origin, now: Timestamp) -> String {
     match origin {
         Origin::Config => "from the config".to_owned(),
         Origin::Source { title, read_at } => {
-            format!("from {title}, read at {}", words::moment(*read_at, now))
+            format!("from {title}, read at {}", humanize::moment(*read_at, now))
         }
-        Origin::Store { set_at } => format!("set at {}", words::moment(*set_at, now)),
+        Origin::Store { set_at } => format!("set at {}", humanize::moment(*set_at, now)),
     }
 }
 

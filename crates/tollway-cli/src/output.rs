@@ -1,4 +1,4 @@
-//! What a command says: the answer on standard output, for people or for programs; everything else on standard error.
+//! Output of a command: the result on standard output, as text or JSON; everything else on standard error.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
@@ -12,25 +12,25 @@ use serde_json::json;
 use crate::cli::Color;
 use crate::failure::Failure;
 
-/// What stands out.
+/// Emphasis.
 pub(crate) const STRONG: Style = Style::new().bold();
-/// What matters less.
+/// Secondary text.
 pub(crate) const FAINT: Style = Style::new().dimmed();
-/// All is well.
+/// Success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// Worth a look.
+/// Warnings.
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
-/// Wrong, or denied.
+/// Errors and denials.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 
-/// Where a command speaks.
+/// The output streams of a command.
 pub(crate) struct Output {
     json: bool,
     quiet: bool,
     color: ColorChoice,
     answer: RefCell<BufWriter<AutoStream<io::Stdout>>>,
-    /// Whoever read the answer has seen enough (`| head`): that is no failure, and the rest need not be written.
-    unread: Cell<bool>,
+    /// The reader closed the pipe (`| head`): no failure, and the rest is not written.
+    pipe_closed: Cell<bool>,
 }
 
 impl Output {
@@ -41,41 +41,41 @@ impl Output {
             Color::Never => ColorChoice::Never,
         };
         let answer = RefCell::new(BufWriter::new(AutoStream::new(io::stdout(), color)));
-        Self { json, quiet, color, answer, unread: Cell::new(false) }
+        Self { json, quiet, color, answer, pipe_closed: Cell::new(false) }
     }
 
-    /// Whether a program reads the answer.
+    /// Whether the result is printed as JSON.
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Whether only the answer is wanted.
+    /// Whether only the result is printed.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Whether somebody watches: then progress may be drawn on standard error.
+    /// Whether progress may be drawn: standard error is a terminal.
     pub(crate) fn is_watched(&self) -> bool {
         !self.quiet && !self.json && io::stderr().is_terminal()
     }
 
-    /// A line of the answer, for people. Styles in it are taken out where they do not belong.
+    /// A line of the result as text. Styles are removed where colours are off.
     pub(crate) fn line(&self, text: impl Display) -> Result<(), Failure> {
         self.write(|answer| writeln!(answer, "{text}"))
     }
 
-    /// Bytes of the answer, as they are.
+    /// Raw bytes of the result.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
         self.write(|answer| answer.write_all(bytes))
     }
 
-    /// The answer, for programs: one line.
+    /// The result as JSON on one line.
     pub(crate) fn json(&self, answer: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(answer).map_err(io::Error::from)?;
         self.line(text)
     }
 
-    /// Sends what was said so far on its way: before something that takes long, and in the end.
+    /// Flushes standard output: before a long operation, and at the end.
     pub(crate) fn flush(&self) -> Result<(), Failure> {
         self.write(Write::flush)
     }
@@ -84,48 +84,48 @@ impl Output {
         &self,
         write: impl FnOnce(&mut BufWriter<AutoStream<io::Stdout>>) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        if self.unread.get() {
+        if self.pipe_closed.get() {
             return Ok(());
         }
         match write(&mut self.answer.borrow_mut()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.unread.set(true);
+                self.pipe_closed.set(true);
                 Ok(())
             }
             written => Ok(written?),
         }
     }
 
-    /// Something worth knowing beside the answer; not said to programs or when only the answer is wanted.
+    /// A remark on standard error; left out with `--json` and `--quiet`.
     pub(crate) fn note(&self, text: impl Display) {
         if !self.quiet && !self.json {
-            self.say(text);
+            self.write_stderr(text);
         }
     }
 
-    /// Something that may be wrong.
+    /// A warning on standard error; left out with `--quiet`.
     pub(crate) fn warning(&self, text: impl Display) {
         if !self.quiet {
-            self.say(format_args!("{WARN}warning:{WARN:#} {text}"));
+            self.write_stderr(format_args!("{WARN}warning:{WARN:#} {text}"));
         }
     }
 
-    /// Why there is no answer.
+    /// The error that ended the command.
     pub(crate) fn failure(&self, failure: &Failure) {
         let (message, advice) = (failure.message(), failure.advice());
         if self.json {
             let exit = failure.exit().code();
-            self.say(json!({ "error": { "message": message, "advice": advice, "exit": exit } }));
+            self.write_stderr(json!({ "error": { "message": message, "advice": advice, "exit": exit } }));
             return;
         }
-        self.say(format_args!("{BAD}error:{BAD:#} {message}"));
+        self.write_stderr(format_args!("{BAD}error:{BAD:#} {message}"));
         if let Some(advice) = advice {
-            self.say(format_args!("  {FAINT}try:{FAINT:#} {advice}"));
+            self.write_stderr(format_args!("  {FAINT}try:{FAINT:#} {advice}"));
         }
     }
 
-    /// Nobody may be listening on standard error; that must not end the command.
-    fn say(&self, text: impl Display) {
+    /// A closed standard error must not end the command.
+    fn write_stderr(&self, text: impl Display) {
         let _ = writeln!(AutoStream::new(io::stderr(), self.color), "{text}");
     }
 }

@@ -1,17 +1,17 @@
-//! `tollway reset`: meters made new.
+//! `tollway reset`: resets usage to zero.
 
 use serde_json::json;
 
-use crate::asked::Whose;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::GOOD;
+use crate::take_arguments::SubjectArguments;
 use crate::usage::policy_in_force;
 
-/// Make a policy's meters new, for one subject
+/// Reset a policy's usage for one subject
 ///
-/// What was used is forgotten, and places that were booked ahead no longer count. Whoever holds a permit from before
-/// keeps it. Use it when a vendor has raised or refilled your quota, or after a mistake.
+/// Sets usage to zero and drops takes that are booked ahead. Permits granted before the reset stay valid. Use it when a
+/// vendor has raised or refilled your quota, or after a mistake.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tollway reset adobe
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     /// The policy
     policy: String,
     #[command(flatten)]
-    whose: Whose,
+    whose: SubjectArguments,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
         output.json(&json!({ "reset": true, "policy": arguments.policy, "subject": subject }))?;
     } else if !output.is_quiet() {
         let whose = subject.map(|subject| format!(" for {subject}")).unwrap_or_default();
-        output.line(format_args!("{GOOD}the meters of {} are new{GOOD:#}{whose}", arguments.policy))?;
+        output.line(format_args!("{GOOD}usage of {} reset{GOOD:#}{whose}", arguments.policy))?;
     }
     Ok(Exit::DONE)
 }

@@ -1,36 +1,36 @@
-//! `tollway usage`: what is used of every limit.
+//! `tollway usage`: the usage of every limit.
 
 use std::sync::Arc;
 
 use serde_json::json;
 use tollway::{Limiter, Policy, SetLimitError, TakeError};
 
-use crate::asked::Whose;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::humanize;
 use crate::meters::Meter;
 use crate::output::{FAINT, STRONG};
-use crate::words;
+use crate::take_arguments::SubjectArguments;
 
-/// Show what is used of every limit, and when it is free again
+/// Show the usage of every limit, and when it resets
 ///
-/// Looks at the store without taking anything. Where others have booked places ahead, the figures are those at the last
-/// place booked, because that is where the next one in line comes.
+/// Reads the store and takes nothing. If other takes are booked ahead, the figures are those after the last booking,
+/// where a new take would queue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tollway usage                      every policy of the config
   tollway usage gemini -s team-a     one policy, for one subject
   tollway usage adobe --json | jq '.policies[0].limits[0].remaining'")]
 pub(crate) struct Arguments {
-    /// The policy [default: all of the config]
+    /// The policy [default: every policy in the config]
     policy: Option<String>,
     #[command(flatten)]
-    whose: Whose,
+    whose: SubjectArguments,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    if arguments.policy.is_none() && arguments.whose.brought_limits() {
-        return Err(Failure::usage("limits are brought along for a policy, and none is named"));
+    if arguments.policy.is_none() && arguments.whose.has_limits() {
+        return Err(Failure::usage("--limit needs a policy"));
     }
     let limiter = arguments.whose.limiter(arguments.policy.as_deref().unwrap_or_default(), context)?;
     follow(&limiter, context);
@@ -66,7 +66,7 @@ pub(crate) fn meters_of(
     Ok(meters.map(|meter| meter.with_origin(|limit| limiter.origin(name, limit))).collect())
 }
 
-/// The policy of this name, as it is in force.
+/// The policy of this name, with its current limits.
 pub(crate) fn policy_in_force(limiter: &Limiter, name: &str) -> Result<Arc<Policy>, Failure> {
     limiter.policy(name).map(|handle| handle.policy()).map_err(|error| {
         let guessed = matches!(&error, TakeError::UnknownPolicy { meant: Some(_), .. });
@@ -75,24 +75,24 @@ pub(crate) fn policy_in_force(limiter: &Limiter, name: &str) -> Result<Arc<Polic
         if guessed || names.is_empty() {
             failure
         } else {
-            failure.advise(format_args!("there is {}", names.join(", ")))
+            failure.advise(format_args!("the policies are {}", names.join(", ")))
         }
     })
 }
 
-/// Limits that were set in the store or are read from a source beat the config's; a store that cannot say is told about by
-/// what is asked next.
+/// Applies the limits that are set in the store or read from a source. If the store fails, the next operation reports
+/// it.
 pub(crate) fn follow(limiter: &Limiter, context: &Context) {
     warn_of(limiter.follow_settings().now(), context);
     warn_of(limiter.sources_read().now(), context);
 }
 
-/// A limit that was brought along has no setting to follow.
+/// Limits given with `--limit` cannot be set in the store: that is no reason to warn.
 pub(crate) fn warn_of(followed: Result<(), SetLimitError>, context: &Context) {
     if let Err(error) =
         followed.or_else(|error| if matches!(error, SetLimitError::NotKept) { Ok(()) } else { Err(error) })
     {
-        context.output().warning(format_args!("the limits that are set could not be read: {error}"));
+        context.output().warning(format_args!("cannot read the limits set in the store: {error}"));
     }
 }
 
@@ -111,9 +111,8 @@ fn show(name: &str, meters: &[Meter], arguments: &Arguments, context: &Context) 
         output.line(format_args!("  {FAINT}{from}{FAINT:#}"))?;
     }
     if let Some(until) = meters.iter().find_map(|meter| meter.booked_until(now)) {
-        let (until, wait) = (words::moment(until, now), words::span(until.since(now)));
-        output
-            .line(format_args!("  {FAINT}as of {until}: places are booked for the next {wait}{FAINT:#}"))?;
+        let (until, wait) = (humanize::moment(until, now), humanize::span(until.since(now)));
+        output.line(format_args!("  {FAINT}as of {until}: takes are booked for the next {wait}{FAINT:#}"))?;
     }
     Ok(())
 }

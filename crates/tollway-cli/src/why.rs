@@ -1,22 +1,22 @@
-//! `tollway why`: why a take is denied, and when it will not be.
+//! `tollway why`: explains why a take is denied, and when to retry.
 
 use serde_json::json;
 use tollway::core::{Algorithm, Reading};
 use tollway::{Denied, Limit, Limiter};
 
-use crate::asked::{HowMuch, Whose};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::humanize;
 use crate::meters::Meter;
 use crate::output::{BAD, FAINT, GOOD, STRONG};
-use crate::turn::Turn;
+use crate::take_arguments::{CostArguments, SubjectArguments};
 use crate::usage::{follow, meters_of, policy_in_force};
-use crate::words;
+use crate::wait::TakeOptions;
 
-/// Explain why a take is denied, and when it will not be
+/// Explain why a take is denied, and when to retry
 ///
-/// Asks the store what a take would be answered now, without taking: which limit says no, how much of it is used, when
-/// it is free, and which amount would have been enough. Exits 0 if it would be granted and 75 if it would be denied.
+/// Checks a take without charging it: which limit denies it, how much of that limit is used, when it would be granted,
+/// and which amount would be enough. Exits 0 if it would be granted and 75 if it would be denied.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tollway why adobe
@@ -25,54 +25,56 @@ pub(crate) struct Arguments {
     /// The policy
     policy: String,
     #[command(flatten)]
-    whose: Whose,
+    whose: SubjectArguments,
     #[command(flatten)]
-    how_much: HowMuch,
+    how_much: CostArguments,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     arguments.how_much.check()?;
     let limiter = arguments.whose.limiter(&arguments.policy, context)?;
     follow(&limiter, context);
-    let turn = Turn {
+    let options = TakeOptions {
         policy: &arguments.policy,
         subject: arguments.whose.subject.as_deref(),
         costs: &arguments.how_much.costs,
         max_wait: None,
         id: None,
     };
-    match turn.preview(&limiter)? {
+    match options.preview(&limiter)? {
         None => {
-            say_granted(&limiter, &turn, context)?;
+            say_granted(&limiter, &options, context)?;
             Ok(Exit::DONE)
         }
         Some(denied) => {
-            say_denied(&turn, &denied, arguments.whose.brought_limits(), context)?;
+            say_denied(&options, &denied, arguments.whose.has_limits(), context)?;
             Ok(Exit::DENIED)
         }
     }
 }
 
-fn say_granted(limiter: &Limiter, turn: &Turn<'_>, context: &Context) -> Result<(), Failure> {
-    let policy = policy_in_force(limiter, turn.policy)?;
-    let meters = meters_of(limiter, &policy, turn.subject, context)?;
+fn say_granted(limiter: &Limiter, options: &TakeOptions<'_>, context: &Context) -> Result<(), Failure> {
+    let policy = policy_in_force(limiter, options.policy)?;
+    let meters = meters_of(limiter, &policy, options.subject, context)?;
     let (output, now) = (context.output(), context.now());
     if output.is_json() {
         return output.json(&json!({
-            "would_grant": true, "policy": turn.policy, "subject": turn.subject, "limits": meters,
+            "would_grant": true, "policy": options.policy, "subject": options.subject, "limits": meters,
         }));
     }
     if policy.shadow() {
-        output
-            .line(format_args!("{GOOD}a shadow never denies{GOOD:#}: policy {} only watches", turn.policy))?;
+        output.line(format_args!(
+            "{GOOD}would be granted{GOOD:#}: policy {} is a shadow and never denies",
+            options.policy
+        ))?;
     } else {
-        output.line(format_args!("{GOOD}nothing stands in the way{GOOD:#}: it would be granted now"))?;
+        output.line(format_args!("{GOOD}would be granted now{GOOD:#}"))?;
     }
     let width = meters.iter().map(|meter| meter.name().len()).max().unwrap_or(0);
     meters.iter().try_for_each(|meter| output.line(format_args!("  {}", meter.line(width, now))))
 }
 
-/// A limit that has no room for its charge.
+/// A limit without room for its charge.
 struct Lack<'a> {
     limit: &'a Limit,
     reading: &'a Reading,
@@ -80,12 +82,12 @@ struct Lack<'a> {
 }
 
 impl Lack<'_> {
-    /// The capacity with which it would have fitted.
+    /// The smallest capacity that would be enough.
     fn enough(&self) -> u64 {
         self.reading.used.saturating_add(self.charge)
     }
 
-    /// What to set the limit to for that, as `tollway limit set` reads it; nothing where no amount would help.
+    /// The limit with that capacity, as `tollway limit set` reads it; `None` if no amount would help.
     fn remedy(&self) -> Option<String> {
         let enough = self.enough();
         match self.limit.algorithm() {
@@ -106,9 +108,9 @@ impl Lack<'_> {
     }
 }
 
-fn lacking<'a>(turn: &Turn<'_>, denied: &'a Denied) -> Vec<Lack<'a>> {
+fn lacking<'a>(options: &TakeOptions<'_>, denied: &'a Denied) -> Vec<Lack<'a>> {
     let policy = denied.policy();
-    let costs = turn.costs.iter().map(|cost| (cost.unit.as_str(), cost.amount));
+    let costs = options.costs.iter().map(|cost| (cost.unit.as_str(), cost.amount));
     let Ok(cost) = policy.cost(costs) else { return Vec::new() };
     let charges: Vec<u64> = policy.amounts(&cost).map(|(_, charge)| charge).collect();
     let limits = policy.limits().iter().zip(denied.decision().readings_of(0)).zip(charges);
@@ -116,16 +118,21 @@ fn lacking<'a>(turn: &Turn<'_>, denied: &'a Denied) -> Vec<Lack<'a>> {
     limits.map(lack).filter(|lack| lack.charge > lack.reading.remaining).collect()
 }
 
-fn say_denied(turn: &Turn<'_>, denied: &Denied, brought: bool, context: &Context) -> Result<(), Failure> {
+fn say_denied(
+    options: &TakeOptions<'_>,
+    denied: &Denied,
+    brought: bool,
+    context: &Context,
+) -> Result<(), Failure> {
     let (output, now) = (context.output(), context.now());
-    let lacks = lacking(turn, denied);
+    let lacks = lacking(options, denied);
     let booked_until = denied.decision().readings_of(0).iter().map(|reading| reading.as_of).max();
     let booked_until = booked_until.filter(|until| until.since(now) > tollway::Span::from_millis(50));
     if output.is_json() {
         return output.json(&json!({
             "would_grant": false,
-            "policy": turn.policy,
-            "subject": turn.subject,
+            "policy": options.policy,
+            "subject": options.subject,
             "limit": denied.limit().map(|limit| limit.name().as_str()),
             "retry_after_ms": denied.retry_after().as_micros().div_ceil(1_000),
             "retry_at": denied.retry_at().to_string(),
@@ -138,45 +145,48 @@ fn say_denied(turn: &Turn<'_>, denied: &Denied, brought: bool, context: &Context
         }));
     }
     let by = denied.limit().map(ToString::to_string).unwrap_or_default();
-    output.line(format_args!("{BAD}denied{BAD:#} by {STRONG}{by}{STRONG:#} of policy {}", turn.policy))?;
-    output.line(format_args!("  {}", whom(turn)))?;
+    output.line(format_args!("{BAD}denied{BAD:#} by {STRONG}{by}{STRONG:#} of policy {}", options.policy))?;
+    output.line(format_args!("  {}", whom(options)))?;
     if let Some(until) = booked_until {
-        let (at, wait) = (words::moment(until, now), words::span(until.since(now)));
-        output.line(format_args!(
-            "  others stand in line: places are booked for the next {wait}, until {at}"
-        ))?;
+        let (at, wait) = (humanize::moment(until, now), humanize::span(until.since(now)));
+        output.line(format_args!("  queue: other takes are booked for the next {wait}, until {at}"))?;
     }
-    // While others stand in line, no amount would have been enough for somebody who comes now; and a limit that was
-    // brought along is not in the store to be set.
+    // Behind a queue no amount would be enough, and a limit given with `--limit` cannot be set in the store.
     let remedies = booked_until.is_none() && !brought;
-    lacks.iter().try_for_each(|lack| say_lack(lack, turn, remedies, context))?;
-    let (wait, at) = (words::duration(denied.retry_after()), words::moment(denied.retry_at(), now));
-    output.line(format_args!("  free in {STRONG}{wait}{STRONG:#}, at {at}, unless units come back before"))
+    lacks.iter().try_for_each(|lack| say_lack(lack, options, remedies, context))?;
+    let (wait, at) = (humanize::duration(denied.retry_after()), humanize::moment(denied.retry_at(), now));
+    output
+        .line(format_args!("  retry in {STRONG}{wait}{STRONG:#}, at {at}, or earlier if units are refunded"))
 }
 
-fn whom(turn: &Turn<'_>) -> String {
-    match turn.subject {
-        Some(subject) => format!("counted for {subject} alone"),
-        None => "counted for all who name no subject together".to_owned(),
+fn whom(options: &TakeOptions<'_>) -> String {
+    match options.subject {
+        Some(subject) => format!("subject {subject}"),
+        None => "shared by all callers without a subject".to_owned(),
     }
 }
 
-fn say_lack(lack: &Lack<'_>, turn: &Turn<'_>, remedies: bool, context: &Context) -> Result<(), Failure> {
+fn say_lack(
+    lack: &Lack<'_>,
+    options: &TakeOptions<'_>,
+    remedies: bool,
+    context: &Context,
+) -> Result<(), Failure> {
     let Lack { limit, reading, charge } = lack;
     let name = limit.name();
-    let used = words::count(reading.used);
+    let used = humanize::count(reading.used);
     let slots = limit.has_slots();
-    let of = words::counted(reading.capacity, if slots { "slots" } else { limit.unit().as_str() });
+    let of = humanize::counted(reading.capacity, if slots { "slots" } else { limit.unit().as_str() });
     let output = context.output();
     output.line(format_args!(
-        "  {name}: {used} of {of} used, {} left, {} asked",
-        words::count(reading.remaining),
-        words::count(*charge)
+        "  {name}: {used} of {of} used, {} left, {} requested",
+        humanize::count(reading.remaining),
+        humanize::count(*charge)
     ))?;
     let Some(remedy) = lack.remedy().filter(|_| remedies) else { return Ok(()) };
     output.line(format_args!(
-        "    {FAINT}{} would have been enough: tollway limit set {}.{name} {remedy}{FAINT:#}",
-        words::count(lack.enough()),
-        turn.policy
+        "    {FAINT}{} would be enough: tollway limit set {}.{name} {remedy}{FAINT:#}",
+        humanize::count(lack.enough()),
+        options.policy
     ))
 }

@@ -1,6 +1,6 @@
 //! The API of a bank, with limits for each consumer and for anonymous callers: `cargo run -p bank-api`
 //!
-//! `people` are its consumers and their records, `show` the calls that show every header and message.
+//! `people` lists its consumers and their records, `show` example calls for every header and message.
 
 mod people;
 mod show;
@@ -19,10 +19,10 @@ use tollway_consumers::{ANONYMOUS_POLICY, ConfigWithConsumers, Gate, Who, open_r
 use tollway_tower::ConsumersLayer;
 use tollway_tower::address::AddressRules;
 
-/// Beside this example, wherever it is started.
+/// Relative to this example, whatever the working directory.
 const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tollway.toml");
 
-/// Where it listens, unless its only argument says otherwise.
+/// The default listen address; the first argument overrides it.
 const LISTEN: &str = "127.0.0.1:3000";
 
 #[tokio::main]
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The layer that limits all of it: consumers by their records, everybody else by address.
+/// The layer that limits consumers by their records and other callers by address.
 async fn limits(config: &ConfigWithConsumers) -> Result<ConsumersLayer, Box<dyn Error>> {
     let consumers = config.consumers().ok_or("the config has no section [consumers]")?;
     let records = open_records(&consumers.records.expose())?;
@@ -54,7 +54,7 @@ async fn limits(config: &ConfigWithConsumers) -> Result<ConsumersLayer, Box<dyn 
     ))
 }
 
-/// Who is at the other end of the connection, as axum keeps it.
+/// The peer address of the connection, from axum.
 fn peer(request: &Parts) -> Option<IpAddr> {
     request.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip())
 }

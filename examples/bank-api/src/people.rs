@@ -1,13 +1,13 @@
-//! The bank's consumers, and what each may do.
+//! The bank's consumers and their limits.
 
 use std::error::Error;
 
 use tollway_consumers::{Amounts, ConsumerId, Draft, Records, Scope, Validity, read_date};
 
-/// Who has which record, and what for: calls in a second, a minute, an hour, a day, a week and a month; -1 is any number.
+/// Records: consumer, scope, and calls per second, minute, hour, day, week and month; -1 is unlimited.
 const RECORDS: [(&str, &str, [i64; 6]); 9] = [
     ("anna", "all", [-1, 100, 1_000, -1, -1, 200_000]),
-    // Two records count together: 100 + 50.
+    // Two records add up: 100 + 50.
     ("carla", "accounts", [-1, 100, -1, -1, -1, -1]),
     ("carla", "payments", [-1, 50, -1, -1, -1, -1]),
     // One each to show every message.
@@ -19,10 +19,10 @@ const RECORDS: [(&str, &str, [i64; 6]); 9] = [
     ("month", "all", [-1, -1, -1, -1, -1, 1]),
 ];
 
-/// Who may not call at all.
+/// The blocked consumer.
 const BLOCKED: &str = "bert";
 
-/// Makes the records. Elsewhere people do this with the management API of `tollway serve`.
+/// Creates the records. In production, use the management API of `tollway serve`.
 pub(crate) async fn fill(records: &dyn Records) -> Result<(), Box<dyn Error>> {
     let validity = Validity::new(read_date("2020-01-01T00:00:00Z")?, read_date("2099-12-31T23:59:59Z")?)?;
     for (consumer, api, amounts) in RECORDS {

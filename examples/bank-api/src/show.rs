@@ -1,15 +1,15 @@
-//! The calls that show every header and message, and what each is answered. A test makes all of them.
+//! Example calls for every header and message, with their responses. A test runs all of them.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
 
-/// A call: what it shows, what curl is told, and what is in the answer.
+/// A call: title, curl arguments, and expected parts of the response.
 type Shown = (&'static str, &'static str, &'static [&'static str]);
 
-/// In this order: some use up what others have left.
+/// The order matters: some calls use up limits for later ones.
 const CALLS: [Shown; 13] = [
     (
-        "what is left, of the shortest period that is limited",
+        "headers show the shortest limited period",
         "-H 'Authorization: Bearer anna-token' 'URL/accounts?call=[1-3]'",
         &[
             "HTTP/1.1 200",
@@ -20,22 +20,22 @@ const CALLS: [Shown; 13] = [
         ],
     ),
     (
-        "two records count together",
+        "two records add up",
         "-H 'Authorization: Bearer carla-token' URL/accounts",
         &["HTTP/1.1 200", "x-rate-limit-limit: 150", "x-rate-limit-remaining: 149"],
     ),
     (
-        "no record and no default: no limit",
+        "no record and no default: unlimited",
         "-H 'Authorization: Bearer dora-token' URL/accounts",
         &["HTTP/1.1 200"],
     ),
     (
-        "too many in a second",
+        "over the limit per second",
         "-H 'Authorization: Bearer second-token' 'URL/accounts?call=[1-9]'",
         &["HTTP/1.1 429", "We only allow 1 requests per second for this Consumer.", "retry-after: 1"],
     ),
     (
-        "too many in a minute",
+        "over the limit per minute",
         "-H 'Authorization: Bearer minute-token' 'URL/accounts?call=[1-2]'",
         &[
             "HTTP/1.1 429",
@@ -44,48 +44,44 @@ const CALLS: [Shown; 13] = [
         ],
     ),
     (
-        "too many in an hour",
+        "over the limit per hour",
         "-H 'Authorization: Bearer hour-token' 'URL/accounts?call=[1-2]'",
         &["HTTP/1.1 429", "We only allow 1 requests per hour for this Consumer."],
     ),
     (
-        "too many in a day",
+        "over the limit per day",
         "-H 'Authorization: Bearer day-token' 'URL/accounts?call=[1-2]'",
         &["HTTP/1.1 429", "We only allow 1 requests per day for this Consumer."],
     ),
     (
-        "too many in a week",
+        "over the limit per week",
         "-H 'Authorization: Bearer week-token' 'URL/accounts?call=[1-2]'",
         &["HTTP/1.1 429", "We only allow 1 requests per week for this Consumer."],
     ),
     (
-        "too many in a month",
+        "over the limit per month",
         "-H 'Authorization: DirectLogin token=\"month-token\"' 'URL/accounts?call=[1-2]'",
         &["HTTP/1.1 429", "We only allow 1 requests per month for this Consumer."],
     ),
+    ("without credentials: the hourly limit", "URL/branches", &["HTTP/1.1 200", "x-rate-limit-limit: 2"]),
     (
-        "without credentials, what is left of an hour",
-        "URL/branches",
-        &["HTTP/1.1 200", "x-rate-limit-limit: 2"],
-    ),
-    (
-        "too many without credentials",
+        "over the limit without credentials",
         "'URL/branches?call=[2-3]'",
         &["HTTP/1.1 429", "We only allow 2 requests per hour for anonymous access."],
     ),
     (
-        "a consumer that is blocked",
+        "a blocked consumer",
         "-H 'Authorization: Bearer bert-token' URL/accounts",
         &["HTTP/1.1 403", "this consumer is blocked"],
     ),
     (
-        "a token that nobody has",
+        "an unknown token",
         "-H 'Authorization: Bearer guessed' URL/accounts",
         &["HTTP/1.1 401", "www-authenticate: Bearer", "the token in the header authorization is not known"],
     ),
 ];
 
-/// Prints them for a server at this address.
+/// Prints the calls for a server at this address.
 pub(crate) fn print(address: SocketAddr) -> io::Result<()> {
     let url = format!("http://{address}");
     let mut out = io::stdout().lock();

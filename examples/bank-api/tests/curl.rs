@@ -1,10 +1,10 @@
-//! What the example prints is what happens.
+//! Runs every call that the example prints.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// The example, until the test ends.
+/// The running example, stopped when dropped.
 struct Bank(Child);
 
 impl Drop for Bank {
@@ -15,7 +15,7 @@ impl Drop for Bank {
 }
 
 impl Bank {
-    /// Starts it on a free port, and answers with all that it says up to `ready`.
+    /// Starts the example on a free port. Returns its output up to `ready`.
     fn start() -> (Self, Vec<String>) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_bank-api"))
             .arg("127.0.0.1:0")
@@ -28,9 +28,9 @@ impl Bank {
     }
 }
 
-/// C4, C5: every header and message of the document, by the very lines that are printed.
+/// C4, C5: every header and message, by the printed calls.
 #[test]
-fn every_printed_call_is_answered_as_promised() {
+fn every_printed_call_gets_the_printed_response() {
     let (_bank, said) = Bank::start();
     let (mut calls, mut promises, mut answer) = (0, 0, String::new());
     for line in &said {
@@ -52,9 +52,9 @@ fn every_printed_call_is_answered_as_promised() {
     assert_eq!(said.iter().filter(|line| line.contains("requests per ")).count(), 7);
 }
 
-/// What the README shows is what is printed, but for the port.
+/// The README shows the printed calls, except for the port.
 #[test]
-fn the_readme_has_the_same_calls() {
+fn readme_has_the_same_calls() {
     let (_bank, said) = Bank::start();
     let url = said[0].strip_prefix("a bank's API at ").unwrap().split(';').next().unwrap();
     let readme = include_str!("../README.md");

@@ -1,7 +1,7 @@
-//! limitador's library behind Envoy's rate limit service, served by tonic and nothing around it.
+//! limitador's library behind Envoy's rate limit service, served by plain tonic.
 //!
-//! What a request becomes is what limitador's own server makes of it: values by descriptor and name, and an answer with
-//! the code and no headers. Its own server runs on one thread; this one uses all cores.
+//! Handles requests like limitador's own server: values by descriptor and name, a response with the code and no headers.
+//! limitador's server runs on one thread; this one uses all cores.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -41,7 +41,7 @@ impl Limitador {
     }
 }
 
-/// What the process does.
+/// The server process.
 pub(in crate::server) fn serve() -> Result<()> {
     let limiter = RateLimiter::new(COUNTERS_MAX);
     for (domain, amount, seconds) in [("plenty", 1_000_000_000, HOUR_SECONDS), ("two", 2, DAY_SECONDS)] {

@@ -1,4 +1,4 @@
-//! The servers that are measured, each a process of its own.
+//! The measured servers, each a separate process.
 
 mod limitador;
 mod ours;
@@ -14,17 +14,16 @@ use limitador::Limitador;
 use ours::Ours;
 use throttlecrab::Throttlecrab;
 
-/// Those that are this program, started again.
+/// Servers that this program runs itself.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Served {
     Tollway,
     Limitador,
 }
 
-/// Serves until killed. Says its ports on one line first.
+/// Serves until killed. Prints its ports on one line first.
 ///
-/// Warnings are written as `tollway serve` and other servers write them: if nobody listened, libraries would format every
-/// span for a log that nobody has.
+/// Logs warnings like `tollway serve` and other servers: without a subscriber, libraries would format every span for nothing.
 pub(crate) fn serve(who: Served) -> Result<()> {
     tracing_subscriber::fmt()
         .with_max_level(LevelFilter::WARN)
@@ -38,7 +37,7 @@ pub(crate) fn serve(who: Served) -> Result<()> {
     }
 }
 
-/// All of them, running. Whoever is not asked anything does nothing.
+/// All running servers. An idle server uses no processor time.
 pub(super) struct Entrants {
     pub(super) ours: Ours,
     pub(super) limitador: Limitador,

@@ -1,4 +1,4 @@
-//! Ours: the server that `tollway serve` runs, with its defaults, meters in memory and all doors on free ports.
+//! Tollway: the server of `tollway serve` with defaults, the memory store and all listeners on free ports.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use super::process::Process;
 /// A file, because `tollway serve` reads one and watches it.
 const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/server/entrants/ours.toml");
 
-/// Where each protocol is served, in the order in which the process says it.
+/// The listeners, in the order of the printed ports.
 const DOORS: [Door; 3] = [Door::Decisions, Door::Grpc, Door::Resp];
 
 pub(in crate::server) struct Ours {
@@ -33,8 +33,8 @@ impl Ours {
     }
 }
 
-/// What the process does, as the command with `--config`: a limiter of that file which counts what it decides and watches the
-/// file, one thread that accepts and one for each core that decides. Only what it says first is in other words.
+/// Serves like `tollway serve --config`: with metrics, a watched config file, one accepting thread and a worker per core. Only
+/// the startup message differs.
 pub(in crate::server) fn serve() -> Result<()> {
     let config = ConfigWithServer::load(CONFIG)?;
     let limiter = Limiter::builder().metrics().file_blocking(CONFIG)?;

@@ -1,4 +1,4 @@
-//! A server as a process of its own, ended with its value, and with this process if that is killed.
+//! A server process, killed on drop and when this process ends.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpStream};
@@ -10,20 +10,20 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::stopwatch::Lap;
 
-/// How long a server may take to listen, on a machine that is busy.
+/// Timeout for a server to listen, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long to wait before asking again whether it listens.
+/// Interval between connection attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct Process(Child);
 
 impl Process {
-    /// Starts a program. What it prints is not for us, but for complaints.
+    /// Starts a program. Discards its standard output, but not its errors.
     pub(super) fn start(program: &Path, arguments: &[String]) -> Result<Self> {
         Self::start_telling(program, arguments, Stdio::null())
     }
 
-    /// Starts this program to serve, and hears where.
+    /// Starts this program as a server and reads its ports.
     pub(super) fn serve(who: &str) -> Result<(Self, Vec<u16>)> {
         let program = std::env::current_exe().context("this program's own path")?;
         let arguments = ["--serve".to_owned(), who.to_owned()];
@@ -47,7 +47,7 @@ impl Process {
         self.0.id()
     }
 
-    /// Waits until somebody listens on the port.
+    /// Waits until the port accepts connections.
     pub(super) fn wait_for(&mut self, port: u16) -> Result<()> {
         let waited = Lap::start();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {

@@ -1,4 +1,4 @@
-//! throttlecrab's server, the program as its authors publish it, with its defaults and all protocols.
+//! throttlecrab's published server, with its defaults and all protocols.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::process::Process;
 
 const PROGRAM: &str = "throttlecrab-server";
 const VERSION: &str = "0.4.40";
-/// Where to find it, if it is neither in PATH nor where cargo installs.
+/// Its path, if it is neither in PATH nor in cargo's bin folder.
 const PLACE: &str = "THROTTLECRAB_SERVER";
 
 pub(in crate::server) struct Throttlecrab {
@@ -64,7 +64,7 @@ fn find() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Held at the same time, so that they differ.
+/// Bound at the same time, so that the ports differ.
 fn free_ports() -> Result<[u16; 3]> {
     let bind = |()| -> Result<_> { Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?) };
     let listeners = [bind(())?, bind(())?, bind(())?];

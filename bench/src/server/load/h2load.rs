@@ -1,4 +1,4 @@
-//! h2load: HTTP/2 or HTTP/1 from one thread, every request with the same body, as fast as they are answered or at a rate.
+//! h2load: HTTP/2 or HTTP/1 from one thread, every request with the same body, at full speed or at a fixed rate.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 
 use super::{Load, Ran, output_of};
 
-/// The five bytes before a message. An answer that is an error has not even those.
+/// The gRPC frame header. An error response lacks it.
 const FRAME_HEAD_BYTES: u64 = 5;
 
 /// Requests of many clients.
@@ -17,9 +17,9 @@ pub(in crate::server) struct Calls {
     url: String,
     body: NamedTempFile,
     clients: usize,
-    /// How many requests a client has on their way at the same time.
+    /// Requests in flight per client.
     streams: usize,
-    /// Of each client; none is as fast as it can.
+    /// Requests a second per client; `None` is full speed.
     per_second: Option<u64>,
     protocol: Protocol,
     gives_way: bool,
@@ -45,14 +45,14 @@ impl Calls {
         Ok(Self { url, body, clients, streams, per_second, protocol, gives_way: false })
     }
 
-    /// POSTs over HTTP/1, so many a second of each client.
+    /// POSTs over HTTP/1 at this rate per client.
     pub(in crate::server) fn posts(url: String, body: &str, clients: usize, per_second: u64) -> Result<Self> {
         let body = file_of(body.as_bytes())?;
         let (per_second, protocol) = (Some(per_second), Protocol::Http1);
         Ok(Self { url, body, clients, streams: 1, per_second, protocol, gives_way: false })
     }
 
-    /// From a program that gives way to all others, as one on another machine would.
+    /// At the lowest priority, to simulate another machine.
     pub(in crate::server) fn giving_way(self) -> Self {
         Self { gives_way: true, ..self }
     }
@@ -92,7 +92,7 @@ impl Load for Calls {
     }
 }
 
-/// Of what it prints in the end.
+/// Fields of its final report.
 #[derive(Debug, PartialEq)]
 struct Summary {
     done: u64,
@@ -116,7 +116,7 @@ impl Summary {
     }
 }
 
-/// How long 99 of 100 took at most: a line is the time it began, its status, and its microseconds.
+/// The 99th percentile. Each line has start time, status and microseconds.
 fn slow_of(log: &str) -> Result<Duration> {
     let micros = |line: &str| line.split('\t').nth(2)?.parse::<u64>().ok();
     let mut times: Vec<u64> =

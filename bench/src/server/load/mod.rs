@@ -1,4 +1,4 @@
-//! Programs that make load, each as it is known and installed: nobody has to believe a generator of ours.
+//! Well-known load generators, so that results do not depend on one of Tollway's own.
 
 pub(super) mod h2load;
 pub(super) mod redis_benchmark;
@@ -9,22 +9,22 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-/// The same requests again and again, as fast as they are answered.
+/// Sends the same requests at full speed.
 pub(super) trait Load {
-    /// Asks for about this long. A request that was not answered well is an error.
+    /// Sends requests for about this long. A failed request is an error.
     fn run(&self, lasts: Duration) -> Result<Ran>;
 }
 
-/// What a program counted.
+/// The result of a load generator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ran {
     pub(super) requests: u64,
     pub(super) per_second: f64,
-    /// How long 99 of 100 requests took at most.
+    /// The 99th percentile of latency.
     pub(super) slow: Duration,
 }
 
-/// Whether all programs are here, before anything is measured.
+/// Checks that all programs are installed.
 pub(super) fn check_installed() -> Result<()> {
     for (program, package) in [
         ("wrk", "wrk"),
@@ -32,14 +32,14 @@ pub(super) fn check_installed() -> Result<()> {
         ("redis-benchmark", "redis-tools"),
         ("setpriv", "util-linux"),
     ] {
-        // Each ends at once if it is asked for its version, though not each says that it liked it.
+        // Each exits at once when asked for its version, some with an error code.
         let found = Command::new(program).arg("--version").output();
         found.with_context(|| format!("{program} is not installed; on Debian: apt-get install {package}"))?;
     }
     Ok(())
 }
 
-/// What a program printed, if it says that all went well.
+/// The output of a program, if it succeeded.
 fn output_of(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| name.clone())?;

@@ -1,4 +1,4 @@
-//! redis-benchmark: one command for random keys from one thread, with or without pipelining. It ends at the first error.
+//! redis-benchmark: one command for random keys from one thread, with or without pipelining. Stops at the first error.
 
 use std::cell::Cell;
 use std::process::Command;
@@ -10,10 +10,10 @@ use super::{Load, Ran, output_of};
 
 const CONNECTIONS: &str = "50";
 
-/// A run is told as a number of commands. It is never fewer, because the program measures in milliseconds.
+/// The fewest commands of a run: the program measures in milliseconds.
 const COMMANDS_MIN: f64 = 20_000.0;
 
-/// What stands for a random key in a command.
+/// The placeholder for a random key.
 pub(in crate::server) const KEY: &str = "user:__rand_int__";
 
 pub(in crate::server) struct Commands {
@@ -21,7 +21,7 @@ pub(in crate::server) struct Commands {
     keys: u32,
     words: Vec<String>,
     pipelined: usize,
-    /// What it did in a second the last time, to know how many make a round.
+    /// The last rate, to size the next round.
     per_second: Cell<f64>,
 }
 
@@ -45,7 +45,7 @@ impl Load for Commands {
     }
 }
 
-/// A line with names and a line with figures, of which the first is the command. Latencies are in milliseconds.
+/// A header line and a line of figures that starts with the command. Latencies are in milliseconds.
 fn read(said: &str) -> Result<(f64, Duration)> {
     let cells = |line: &str| line.trim_matches('"').split("\",\"").map(str::to_owned).collect::<Vec<_>>();
     let mut lines = said.lines().map(cells).skip_while(|cells| cells[0] != "test");

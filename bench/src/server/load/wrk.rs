@@ -1,4 +1,4 @@
-//! wrk: HTTP/1 from one thread, every request with a body of its own.
+//! wrk: HTTP/1 from one thread, every request with a different body.
 
 use std::process::Command;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::{Load, Ran, output_of};
 
 const CONNECTIONS: &str = "-c64";
 
-/// What wrk runs: a POST for one of as many keys, and in the end one line for us.
+/// The Lua script of wrk: a POST with a random key, and a result line at the end.
 const SCRIPT: &str = r#"
 local headers = { ["content-type"] = "application/json" }
 function request()
@@ -39,7 +39,7 @@ struct Said {
 }
 
 impl Posts {
-    /// `body` holds the place for a key, as in `{"key": "user:%08d"}`.
+    /// `body` has a placeholder for a key, as in `{"key": "user:%08d"}`.
     pub(in crate::server) fn new(url: String, body: &str, keys: u32) -> Result<Self> {
         let text = SCRIPT.replace("BODY", body).replace("KEYS", &keys.to_string());
         let script = NamedTempFile::new()?;
@@ -49,7 +49,7 @@ impl Posts {
 }
 
 impl Load for Posts {
-    /// It knows whole seconds only.
+    /// wrk supports only whole seconds.
     fn run(&self, lasts: Duration) -> Result<Ran> {
         let seconds = lasts.as_secs().max(1);
         let mut command = Command::new("wrk");

@@ -1,4 +1,4 @@
-//! Ours: so many processes, each a limiter of its own; callers are spread over them.
+//! Tollway in several processes, simulated by one limiter each; callers are spread over them.
 
 use anyhow::{Result, ensure};
 use tollway::core::Lease;
@@ -7,10 +7,10 @@ use tollway::{Limiter, PolicyHandle};
 use crate::stores::callers::{Entrant, Stage};
 use crate::stores::ours;
 
-/// Every take asks the store, together with those of its process at the same time.
+/// Every take asks the store, batched with concurrent ones of its process.
 pub(super) struct Crowd<const PROCESSES: usize>(Vec<Limiter>);
 
-/// Each process takes units ahead.
+/// Each process uses leases.
 pub(super) struct LeasedCrowd<const PROCESSES: usize>(Vec<Limiter>);
 
 impl<const PROCESSES: usize> Entrant for Crowd<PROCESSES> {
@@ -51,7 +51,7 @@ impl<const PROCESSES: usize> Entrant for LeasedCrowd<PROCESSES> {
 
 async fn limiters(stage: &Stage, processes: usize, lease: Lease) -> Result<Vec<Limiter>> {
     let limiters = (0..processes).map(|_| ours::limiter(stage, lease)).collect::<Result<Vec<_>>>()?;
-    // The first one makes the table.
+    // The first one creates the table.
     ours::used(&limiters[0], &stage.keys.keys[0]).await?;
     Ok(limiters)
 }

@@ -1,11 +1,11 @@
-//! What a decision costs in DynamoDB, as it is shown.
+//! The figures of a decision in DynamoDB.
 
 use super::round::Counted;
 use crate::report::{Better, Report, Row, Wanted};
 use crate::rounds::median;
 use crate::stores::callers::Ran;
 
-/// Each per decision, but for the first and the last.
+/// All per decision, except the first and the last.
 #[derive(Clone, Copy)]
 pub(super) struct Figures {
     pub(super) per_second: f64,
@@ -16,7 +16,7 @@ pub(super) struct Figures {
     pub(super) failed_percent: f64,
 }
 
-/// What ours should be at most.
+/// Upper targets.
 #[derive(Clone, Copy)]
 pub(super) struct Targets {
     pub(super) slow_micros: Option<f64>,
@@ -41,7 +41,7 @@ impl Figures {
         }
     }
 
-    /// Of each figure the one in the middle.
+    /// The median of each figure.
     pub(super) fn median(rounds: &[Self]) -> Self {
         let of = |figure: fn(&Self) -> f64| median(rounds.iter().map(figure));
         Self {
@@ -54,7 +54,7 @@ impl Figures {
         }
     }
 
-    /// Ours beside a rival's.
+    /// Rows that compare Tollway with a rival.
     pub(super) fn compare(
         &self,
         theirs: &Self,

@@ -1,4 +1,4 @@
-//! Group aws: one hot subject in one DynamoDB, taken from by callers of one process and of sixteen.
+//! Group aws: one hot subject in one DynamoDB, with callers in one process and in sixteen.
 
 mod crowd;
 mod figures;
@@ -22,10 +22,10 @@ use crate::stores::round::Effort;
 
 pub(crate) const GROUP: &str = "aws";
 
-/// G12: of 32 callers, 99 in 100 acquisitions take less than 50 ms.
+/// Target for the 99th percentile of 32 callers: 50 ms.
 const SLOW_MICROS_MAX: f64 = 50_000.0;
 
-/// A hot subject of sixteen processes costs at most so many writes for each take, failed ones counted.
+/// Target for a hot subject with sixteen processes: the most writes per take, including failed ones.
 const WRITES_MAX: f64 = 1.0;
 const WRITES_LEASED_MAX: f64 = 0.1;
 
@@ -48,12 +48,12 @@ pub(crate) fn measure(quick: bool) -> Result<Report> {
     let wanted = |writes| Targets { slow_micros: None, writes };
     let case = "16 callers of each of 16 processes";
     let plays = [play::<Crowd<PROCESSES>>, play::<Naive<PROCESSES>>];
-    // Hundreds who race for one item need seconds to come to an end: once must do if it is to be quick.
+    // Hundreds of callers that race for one item take seconds, so `--quick` runs once.
     let few = Effort { rounds: if quick { 1 } else { rounds }, ..effort };
     let [ours, naive] = in_turn(case, &stage(16 * PROCESSES), few, plays)?;
     ours.compare(&naive, case, NAIVE, wanted(WRITES_MAX), &mut report);
 
-    // So many that read and then write would be at it for minutes: ours is beside ours.
+    // The naive rival would take minutes here, so Tollway is compared with itself.
     let case = "64 callers of each of 16 processes";
     let plays = [play::<Crowd<PROCESSES>>, play::<LeasedCrowd<PROCESSES>>];
     let [plain, leased] = in_turn(case, &stage(64 * PROCESSES), effort, plays)?;
@@ -65,7 +65,7 @@ pub(crate) fn measure(quick: bool) -> Result<Report> {
 
 type Play = fn(&Stage, Effort) -> Result<Figures>;
 
-/// Both, round after round in turn.
+/// Runs both in alternating rounds.
 fn in_turn(case: &str, stage: &Stage, effort: Effort, plays: [Play; 2]) -> Result<[Figures; 2]> {
     let mut rounds = [const { Vec::new() }; 2];
     for round in 1..=effort.rounds {

@@ -1,5 +1,5 @@
-//! As most programs write it: read the counter, compare, write it on condition that it is still the same; if not, again.
-//! A client for each process, no retries of the SDK's own. When a window ends is not even looked at.
+//! The usual implementation: read the counter, compare, write it if unchanged, else retry. One client per process, without
+//! the SDK's retries. It ignores the end of windows.
 
 use anyhow::{Context, Result, bail, ensure};
 use aws_sdk_dynamodb::Client;

@@ -1,4 +1,4 @@
-//! One round: an entrant, started anew on an empty DynamoDB of its own.
+//! One round: an entrant on its own, empty DynamoDB.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::stores::round::Effort;
 
 pub(super) const TABLE: &str = "bench";
 
-/// What the front has counted.
+/// The counts of the proxy.
 pub(super) struct Counted {
     pub(super) reads: u64,
     pub(super) writes: u64,

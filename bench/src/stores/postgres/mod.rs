@@ -1,4 +1,4 @@
-//! Group postgres: one hot subject in one Postgres, taken from by thirty-two callers.
+//! Group postgres: thirty-two callers take from one hot subject in one Postgres.
 
 mod naive;
 mod server;
@@ -21,7 +21,7 @@ pub(crate) const GROUP: &str = "postgres";
 
 const CALLERS: usize = 32;
 
-/// Ours at least this much of the decisions a second that a transaction for each makes.
+/// Target: Tollway's decisions a second, relative to one transaction per take.
 const WANTED_OF_NAIVE: f64 = 3.0;
 
 pub(crate) fn measure(quick: bool) -> Result<Report> {

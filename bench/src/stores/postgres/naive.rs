@@ -1,5 +1,5 @@
-//! As most programs write it: `BEGIN`, `SELECT .. FOR UPDATE`, compare, `UPDATE`, `COMMIT` for each take. A row for each
-//! limit, prepared statements. When a window ends is not even looked at.
+//! The usual implementation: `BEGIN`, `SELECT .. FOR UPDATE`, compare, `UPDATE`, `COMMIT` per take, with one row per limit
+//! and prepared statements. It ignores the end of windows.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use tokio_postgres::{Client, NoTls, Statement};
 use crate::stores::callers::{Caller, Entrant, Stage};
 use crate::stores::periods::PLENTY;
 
-/// Half of each page stays free, so that an update finds room beside the row.
+/// Half of each page stays free, for updates in the same page.
 const TABLE: &str = "CREATE TABLE naive
     (subject text, period text, used bigint, PRIMARY KEY (subject, period)) WITH (fillfactor = 50)";
 const ROW: &str = "INSERT INTO naive VALUES ($1, $2, 0)";
 const SELECT: &str = "SELECT used FROM naive WHERE subject = $1 ORDER BY period FOR UPDATE";
 const UPDATE: &str = "UPDATE naive SET used = used + 1 WHERE subject = $1";
 
-/// With so many connections, which callers share.
+/// Connections shared by all callers.
 pub(super) struct Naive<const CONNECTIONS: usize>(Vec<Arc<Mutex<Session>>>);
 
-/// A connection with its statements.
+/// A connection with prepared statements.
 pub(super) struct Session {
     client: Client,
     select: Statement,

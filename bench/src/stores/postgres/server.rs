@@ -1,4 +1,4 @@
-//! What Postgres tells of itself.
+//! Statistics of Postgres.
 
 use tollway_testkit::servers::PostgresServer;
 
@@ -10,12 +10,12 @@ impl Server for PostgresServer {
         told.lines().next().and_then(|line| line.parse().ok()).expect("Postgres writes down its process")
     }
 
-    /// Whoever is next makes its tables anew.
+    /// The next entrant creates its own tables.
     fn empty(&self) {
         self.query("DROP SCHEMA IF EXISTS tollway CASCADE; DROP TABLE IF EXISTS naive");
     }
 
-    /// Its statistics come late, and from each connection at another time.
+    /// Unknown: statistics arrive late, at different times per connection.
     fn count_commands(&self) {}
 
     fn commands(&self, _names: &[&str]) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! A connection for rivals that are written by hand, of the client that our store has.
+//! A connection for the reimplemented rivals, on the client that Tollway uses.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use redis::{AsyncConnectionConfig, Client};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Commands of all who share it go out together as they come.
+/// A multiplexed connection: concurrent commands share it.
 pub(super) async fn connect(url: &str) -> Result<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(PATIENCE))

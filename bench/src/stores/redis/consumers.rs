@@ -1,4 +1,4 @@
-//! Ours for consumers: where one stands is looked up, and its six limits are taken from in the documented keys.
+//! Tollway's consumers layer: looks up a consumer's limits and takes from its six documented counters.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl Entrant for Consumers {
         let url = format!("{}?layout=consumers&deadline=10s", stage.url);
         let limiter = Limiter::builder().store_at(&url.parse()?)?.build();
         let defaults = [i64::try_from(PLENTY)?; 6];
-        // A grant that nobody counted would be no decision.
+        // A grant without the store would not be a decision.
         let when_store_fails = WhenStoreFails::Closed;
         let config = ConsumersConfig { defaults, when_store_fails, ..ConsumersConfig::default() };
         Ok(Self(Arc::new(Gate::new(limiter, open_records("sqlite::memory:")?, &config)?)))
@@ -35,7 +35,7 @@ impl Entrant for Consumers {
         let consumer = ConsumerId::new(subject)?;
         let limits = self.0.active(&consumer).await?.limits;
         let counters = self.0.counters(&consumer, limits).await?;
-        // That of the longest period: shorter ones may have ended meanwhile.
+        // The longest period: shorter windows may have ended.
         let counted = counters.last().map_or(0, |counter| counter.calls_made);
         ensure!(counted == takes, "{takes} calls were granted and {counted} counted");
         Ok(())
@@ -47,7 +47,7 @@ impl Caller for Client {
         let Standing::Limited(handle) = self.0.standing(&ConsumerId::new(subject)?).await? else {
             bail!("{subject} is not limited");
         };
-        // What is left is told with every answer.
+        // Every response includes the remaining quota.
         let taken = handle.try_take().subject(subject).with_readings().await?;
         Ok(matches!(taken, Taken::Granted(_)))
     }

@@ -1,6 +1,6 @@
 //! Commands one after the other, as a widely used bank API documents its limits: for each period `GET` and compare, then
-//! for each period `TTL` and `INCR`, or `SETEX` if there is no counter. Each caller has a connection of its own, as from a
-//! pool that is large enough.
+//! for each period `TTL` and `INCR`, or `SETEX` if there is no counter. Each caller has its own
+//! connection, as from a large pool.
 
 use anyhow::Result;
 use futures_util::future::try_join_all;
@@ -13,7 +13,7 @@ use crate::stores::periods::{PLENTY, Period};
 
 pub(super) const SENDS: &[&str] = &["get", "ttl", "incr", "setex"];
 
-/// What `TTL` answers for a key that is not there.
+/// The `TTL` of a missing key.
 const NO_KEY: i64 = -2;
 
 pub(super) struct Documented {

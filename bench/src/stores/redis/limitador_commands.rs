@@ -1,6 +1,6 @@
-//! What limitador's store in Redis sends, by its source, written on the client that ours has: a script that reads value and
-//! life of each counter, the comparison here, then for each counter a script that adds to it, all of these in a pipeline.
-//! Its names for counters are longer. As with it, two who compare at the same time may both be granted the last unit.
+//! The commands of limitador's Redis store, reimplemented on the client that Tollway uses: a script reads value and TTL of
+//! each counter, the client compares, then a pipeline runs one incrementing script per counter. limitador's keys are longer.
+//! As in limitador, two concurrent callers can both get the last unit.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::connection::connect;
 use crate::stores::callers::{Caller, Entrant, Stage};
 use crate::stores::periods::{PLENTY, Period};
 
-/// Value and milliseconds of life of every key, one after the other.
+/// Value and TTL in milliseconds of every key, alternating.
 const READ: &str = "
 local found = {}
 for at, key in ipairs(KEYS) do
@@ -21,7 +21,7 @@ for at, key in ipairs(KEYS) do
 end
 return found";
 
-/// Adds to a counter; a new one gets its life, and a place in the list of the limit's counters.
+/// Increments a counter; a new one gets a TTL and joins the set of the limit's counters.
 const ADD: &str = "
 local count = redis.call('INCRBY', KEYS[1], ARGV[2])
 if count == tonumber(ARGV[2]) then

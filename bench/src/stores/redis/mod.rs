@@ -1,4 +1,4 @@
-//! Group redis: six limits of a subject in one Redis, taken from by fifty callers.
+//! Group redis: fifty callers take from six limits per subject in one Redis.
 
 mod connection;
 mod consumers;
@@ -24,27 +24,27 @@ use crate::report::Report;
 pub(crate) const GROUP: &str = "redis";
 
 const CALLERS: usize = 50;
-/// One that all want, and so many that hardly two callers ever want the same.
+/// One hot subject, and so many that callers rarely meet.
 const SUBJECTS: [u32; 2] = [1, 10_000];
-/// Leases pay where a subject is asked for again: as many as this, each wanted thousands of times a second.
+/// Leases help with repeated subjects: this many, each used thousands of times a second.
 const LEASED_SUBJECTS: [u32; 2] = [1, 100];
 
-/// Ours at least this much of limitador's decisions a second.
+/// Target: Tollway's decisions a second, relative to limitador's.
 const WANTED_OF_LIMITADOR: f64 = 3.0;
-/// Leased, at least this much of the memory store's decisions a second: two thirds.
+/// Target with leases: two thirds of the memory store's decisions a second.
 const WANTED_OF_MEMORY: f64 = 0.667;
-/// At most so many commands for a decision, and so many if it is leased.
+/// Target: the most commands per decision, without and with leases.
 const WANTED_COMMANDS: f64 = 1.0;
 const WANTED_COMMANDS_LEASED: f64 = 0.05;
 
-/// Consumers that call at the same time, and how many checks ours makes of those that the documented commands make.
+/// Concurrent consumers, and the target relative to the documented commands.
 const CONSUMERS: u32 = 1_000;
 const WANTED_OF_DOCUMENTED: f64 = 5.0;
 
-/// What sends a script, by its hash or whole.
+/// Commands that run a script, by hash or source.
 const SCRIPT: &[&str] = &["evalsha", "eval"];
 
-/// Every take asks Redis. What is wanted of limitador's figure holds where takes meet and can be combined.
+/// Every take asks Redis. The target holds where concurrent takes can be batched.
 fn asking(subjects: u32) -> Vec<Part> {
     let limitador = Part::new("limitador's commands", SCRIPT, play::<limitador_commands::ByHand>);
     let limitador = if subjects == 1 { limitador.per_second(WANTED_OF_LIMITADOR) } else { limitador };
@@ -56,7 +56,7 @@ fn asking(subjects: u32) -> Vec<Part> {
     ]
 }
 
-/// Most takes do not ask.
+/// With leases, most takes do not ask Redis.
 fn in_process() -> Vec<Part> {
     vec![
         Part::new("tollway leased", SCRIPT, play::<ours::Leased>),
@@ -66,7 +66,7 @@ fn in_process() -> Vec<Part> {
     ]
 }
 
-/// One row for the group server: whether a consumer may call, its six counters in the documented keys.
+/// One row for the group server: a check of one consumer with six documented counters.
 pub(crate) fn measure_consumers(quick: bool, report: &mut Report) -> Result<()> {
     let (rounds, round) = if quick { (3, 400) } else { (9, 1_000) };
     let effort = Effort { rounds, warm_up: Duration::from_millis(200), round: Duration::from_millis(round) };

@@ -1,5 +1,5 @@
-//! The least that counts: a pipeline of `INCR` and `EXPIRE NX` for each limit, without looking at what it answers but for
-//! errors. It is no limiter: what is denied has been counted, too.
+//! The minimum that counts: a pipeline of `INCR` and `EXPIRE NX` per limit that checks only for errors. Not a limiter: it
+//! charges denied takes, too.
 
 use anyhow::Result;
 use redis::aio::MultiplexedConnection;

@@ -1,4 +1,4 @@
-//! What Redis tells of itself.
+//! Statistics of Redis.
 
 use tollway_testkit::servers::RedisServer;
 
@@ -10,7 +10,7 @@ impl Server for RedisServer {
         pid.and_then(|pid| pid.parse().ok()).expect("Redis knows its process")
     }
 
-    /// Its scripts stay.
+    /// Keeps its scripts.
     fn empty(&self) {
         assert_eq!(self.command(&["FLUSHALL"]), "OK");
     }
@@ -25,7 +25,7 @@ impl Server for RedisServer {
     }
 }
 
-/// One fact of a section of `INFO`.
+/// One field of a section of `INFO`.
 pub(super) fn info(server: &RedisServer, section: &str, fact: &str) -> Option<String> {
     let text = server.command(&["INFO", section]);
     text.lines().find_map(|line| Some(line.strip_prefix(fact)?.strip_prefix(':')?.trim().to_owned()))

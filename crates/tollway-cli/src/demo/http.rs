@@ -1,16 +1,16 @@
-//! As much of HTTP/1.1 as the vendor and its callers need: a head of bounded size, and one call for each connection.
+//! Minimal HTTP/1.1 for the demo: a head of bounded size, one request per connection.
 
 use std::io::{self, BufRead, ErrorKind};
 
-/// The longest head that is read, all its lines together.
+/// The longest head that is read.
 const HEAD_BYTES_MAX: u64 = 4_096;
 
-/// Which worker calls.
+/// The number of the calling worker.
 pub(super) const WORKER: &str = "x-worker";
-/// After how many seconds a call is welcome again.
+/// Seconds until a retry may succeed.
 pub(super) const RETRY_AFTER: &str = "retry-after";
 
-/// The first line and the headers of a request or an answer.
+/// The first line and the headers of a request or response.
 #[derive(Debug)]
 pub(super) struct Head {
     first: String,
@@ -46,13 +46,13 @@ impl Head {
     }
 }
 
-/// A line without its end. A head that stops in the middle, or goes on for too long, is none.
+/// Reads a line without its terminator. Fails if the head is truncated or too long.
 fn line(lines: &mut impl BufRead) -> io::Result<String> {
     let mut line = String::new();
     lines.read_line(&mut line)?;
     match line.strip_suffix('\n') {
         Some(text) => Ok(text.strip_suffix('\r').unwrap_or(text).to_owned()),
-        None => Err(io::Error::new(ErrorKind::InvalidData, "the head of the message is cut off or too long")),
+        None => Err(io::Error::new(ErrorKind::InvalidData, "HTTP head truncated or too long")),
     }
 }
 
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_read_and_the_body_left() {
+    fn reads_the_head_and_leaves_the_body() {
         let mut message = &b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 3\r\nX: y\r\n\r\nbody"[..];
         let head = Head::read(&mut message).unwrap();
         assert_eq!(head.word(1), "429");
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_is_cut_off_or_too_long_is_none() {
+    fn truncated_or_long_head_is_an_error() {
         assert!(Head::read(&b"GET / HTTP/1.1\r\nX-Worker: 1\r\n"[..]).is_err());
         assert!(Head::read(&b""[..]).is_err());
         let long = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(1_000));

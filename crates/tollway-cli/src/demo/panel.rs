@@ -1,19 +1,19 @@
-//! What a demo looks like: a line for each minute, one for each event, and a panel of what goes on.
+//! Formats the demo: a line per minute and per event, and a live panel.
 
 use anstyle::Style;
 
-use super::course::Course;
+use super::state::DemoState;
 use super::tally::Count;
+use crate::humanize::counted;
 use crate::output::{BAD, FAINT, GOOD, STRONG, WARN};
-use crate::words::counted;
 
-/// How wide everything is: a row that is drawn over another covers it.
+/// The width of all rows, so that a redrawn row covers the previous one.
 pub(super) const WIDTH: usize = 78;
 const BAR: u64 = 28;
-/// Workers that have a row each; more are summed up in one.
+/// With more workers than this, one row sums them up.
 const WORKERS_SHOWN: usize = 16;
 
-/// A line of text with styles in it, whose width is known.
+/// A styled line of text of known width.
 #[derive(Default)]
 pub(super) struct Row {
     text: String,
@@ -41,21 +41,21 @@ impl Row {
         self.styled(style, &times("█", full)).styled(FAINT, &times("░", BAR - full))
     }
 
-    /// As it is where nothing has to be covered.
+    /// The text without padding.
     pub(super) fn into_text(self) -> String {
         self.text
     }
 
-    /// Filled up with blanks, to cover what was there.
+    /// The text padded to the full width, to cover the previous row.
     pub(super) fn into_wide_text(self) -> String {
         let blanks = " ".repeat(WIDTH.saturating_sub(self.width));
         self.text + &blanks
     }
 }
 
-/// What it is about, before it begins.
-pub(super) fn opening(course: &Course) -> Vec<Row> {
-    let plan = &course.plan;
+/// The introduction.
+pub(super) fn opening(state: &DemoState) -> Vec<Row> {
+    let plan = &state.plan;
     let (limit, minute) = (counted(plan.quota.limit, "requests"), plan.quota.minute);
     let how =
         if plan.with_tollway { "they share the limit through a file" } else { "none of them uses Tollway" };
@@ -67,38 +67,38 @@ pub(super) fn opening(course: &Course) -> Vec<Row> {
     ]
 }
 
-/// A minute that is over.
-pub(super) fn minute(course: &Course, minute: u64) -> Row {
-    let row = minute_row(course, minute);
-    if course.number_of(minute).is_none() { row.styled(FAINT, "  not whole") } else { row }
+/// A completed minute.
+pub(super) fn minute(state: &DemoState, minute: u64) -> Row {
+    let row = minute_row(state, minute);
+    if state.number_of(minute).is_none() { row.styled(FAINT, "  partial") } else { row }
 }
 
-/// Somebody was killed.
+/// A worker was killed.
 pub(super) fn killed(worker: usize) -> Row {
-    Row::new("  ").styled(WARN, &format!("worker {worker} is killed")).plain(" in the middle of its work")
+    Row::new("  ").styled(WARN, &format!("worker {worker} killed")).plain(" while working")
 }
 
-/// Somebody else came.
+/// A worker was replaced.
 pub(super) fn replaced(worker: usize, by: usize) -> Row {
     Row::new("  ")
-        .styled(WARN, &format!("worker {by} is started"))
-        .plain(&format!(" in place of worker {worker}"))
+        .styled(WARN, &format!("worker {by} started"))
+        .plain(&format!(" to replace worker {worker}"))
 }
 
-/// What goes on; always as many rows, so that they can be drawn over each other.
-pub(super) fn panel(course: &Course) -> Vec<Row> {
-    let quota = course.plan.quota;
-    let tenths = quota.left_of_minute(course.now).as_micros() / 100_000;
+/// The live panel; always the same number of rows, so that it can be redrawn in place.
+pub(super) fn panel(state: &DemoState) -> Vec<Row> {
+    let quota = state.plan.quota;
+    let tenths = quota.left_of_minute(state.now).as_micros() / 100_000;
     let left = format!("  {}.{} s left", tenths / 10, tenths % 10);
-    let rows = [minute_row(course, quota.minute_at(course.now)).styled(FAINT, &left), Row::default()];
-    rows.into_iter().chain(workers(course)).collect()
+    let rows = [minute_row(state, quota.minute_at(state.now)).styled(FAINT, &left), Row::default()];
+    rows.into_iter().chain(workers(state)).collect()
 }
 
-fn minute_row(course: &Course, minute: u64) -> Row {
-    let limit = course.plan.quota.limit;
-    let Count { calls, refusals } = course.tally.minute(minute);
+fn minute_row(state: &DemoState, minute: u64) -> Row {
+    let limit = state.plan.quota.limit;
+    let Count { calls, refusals } = state.tally.minute(minute);
     let name =
-        course.number_of(minute).map_or_else(|| "start".to_owned(), |number| format!("minute {number}"));
+        state.number_of(minute).map_or_else(|| "start".to_owned(), |number| format!("minute {number}"));
     let style = if refusals > 0 { BAD } else { GOOD };
     Row::new(&format!("  {name:<9} "))
         .bar(style, calls, limit)
@@ -107,23 +107,23 @@ fn minute_row(course: &Course, minute: u64) -> Row {
         .styled(style, &format!(" {refusals:>3} refused"))
 }
 
-fn workers(course: &Course) -> Vec<Row> {
-    let numbers = 1..=course.plan.workers + 1;
-    let most = numbers.clone().map(|worker| course.tally.calls_of(worker)).max().unwrap_or(0);
-    if course.plan.workers <= WORKERS_SHOWN {
-        return numbers.map(|worker| worker_row(course, worker, most)).collect();
+fn workers(state: &DemoState) -> Vec<Row> {
+    let numbers = 1..=state.plan.workers + 1;
+    let most = numbers.clone().map(|worker| state.tally.calls_of(worker)).max().unwrap_or(0);
+    if state.plan.workers <= WORKERS_SHOWN {
+        return numbers.map(|worker| worker_row(state, worker, most)).collect();
     }
-    let least = (1..=course.plan.workers).map(|worker| course.tally.calls_of(worker)).min().unwrap_or(0);
-    vec![Row::new(&format!("  {} workers made {least} to {most} calls each", course.plan.workers))]
+    let least = (1..=state.plan.workers).map(|worker| state.tally.calls_of(worker)).min().unwrap_or(0);
+    vec![Row::new(&format!("  {} workers made {least} to {most} calls each", state.plan.workers))]
 }
 
-fn worker_row(course: &Course, worker: usize, most: u64) -> Row {
-    let calls = course.tally.calls_of(worker);
-    let (killed, replacement) = match course.killed {
+fn worker_row(state: &DemoState, worker: usize, most: u64) -> Row {
+    let calls = state.tally.calls_of(worker);
+    let (killed, replacement) = match state.killed {
         Some(killed) => (killed.worker == worker, killed.replaced_by == Some(worker)),
         None => (false, false),
     };
-    if worker > course.plan.workers && !replacement {
+    if worker > state.plan.workers && !replacement {
         return Row::default();
     }
     let row = Row::new(&format!("  worker {worker:<2} "))

@@ -1,10 +1,10 @@
-//! What the vendor allows, and its minutes: windows that begin at multiples of the epoch.
+//! The vendor's quota, and its minutes: windows aligned to the Unix epoch.
 
 use std::time::Duration;
 
 use tollway::{Span, Timestamp};
 
-/// So many requests in each of its minutes.
+/// A number of requests per minute.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quota {
     pub(super) limit: u64,
@@ -12,7 +12,7 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    /// Which minute this is, counted from the epoch.
+    /// The number of this minute since the epoch.
     pub(super) fn minute_at(self, at: Timestamp) -> u64 {
         at.as_micros() / self.minute.as_micros()
     }
@@ -30,25 +30,25 @@ impl Quota {
         Span::from_micros(self.minute.as_micros() / 100 * percent)
     }
 
-    /// How close to a minute's ends nothing is granted: a twentieth, the most that is used of an edge.
+    /// The `edge` of the workers' policy: a twentieth of the minute, the maximum.
     pub(super) fn edge(self) -> Span {
         self.percent_of_minute(5)
     }
 
-    /// How long the vendor takes to answer: so long that this many workers could make about twice the calls that it
-    /// allows. Then a minute fills slowly enough to be watched, and there is more to do than may be done.
+    /// The vendor's response time: with it, this many workers could make about twice the allowed calls. So a minute fills
+    /// slowly enough to watch, and demand exceeds the quota.
     pub(super) fn latency(self, workers: usize) -> Duration {
         let workers = u64::try_from(workers).unwrap_or(u64::MAX);
         let twice = Span::from_micros(self.minute.as_micros().saturating_mul(workers) / (self.limit * 2));
         twice.min(self.edge()).into()
     }
 
-    /// The limit as the workers' policy says it.
+    /// The limit of the workers' policy.
     pub(super) fn limit_text(self) -> String {
         format!("{} requests / {}", self.limit, self.minute_text())
     }
 
-    /// The minute's length, as arguments and limits take it.
+    /// The minute's length, for arguments and limits.
     pub(super) fn minute_text(self) -> String {
         format!("{} ms", self.minute.as_micros() / 1_000)
     }

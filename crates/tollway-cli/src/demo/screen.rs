@@ -1,41 +1,41 @@
-//! Where a demo is shown: on a terminal with a panel that moves, elsewhere line by line. All of it on standard error.
+//! Draws the demo on standard error: a live panel on a terminal, lines elsewhere.
 
 use std::env;
 use std::io::{self, Write};
 
 use terminal_size::{Height, Width, terminal_size_of};
 
-use super::course::Course;
 use super::panel::{self, Row, WIDTH};
+use super::state::DemoState;
 use crate::output::Output;
 
-/// Minutes that are shown at once, should the machine's date be set while it runs.
-const NEWS_MAX: usize = 60;
+/// The most minutes printed at once, in case the machine's date changes during the run.
+const MINUTES_AT_ONCE_MAX: usize = 60;
 
-/// Where a demo is shown.
+/// The display of a demo.
 pub(super) struct Screen<'o> {
     output: &'o Output,
-    /// The minute that was shown last.
+    /// The minute printed last.
     minute: u64,
     killed: bool,
     replaced: bool,
-    /// Rows of the panel that are on the terminal.
+    /// Panel rows on the terminal.
     drawn: usize,
 }
 
 impl<'o> Screen<'o> {
-    /// Opens with a few words.
-    pub(super) fn new(output: &'o Output, course: &Course) -> Self {
-        panel::opening(course).into_iter().for_each(|row| output.note(row.into_text()));
-        let minute = course.plan.quota.minute_at(course.now);
+    /// Prints the introduction.
+    pub(super) fn new(output: &'o Output, state: &DemoState) -> Self {
+        panel::opening(state).into_iter().for_each(|row| output.note(row.into_text()));
+        let minute = state.plan.quota.minute_at(state.now);
         Self { output, minute, killed: false, replaced: false, drawn: 0 }
     }
 
-    /// Shows what is new, and the panel where there is room for it.
-    pub(super) fn show(&mut self, course: &Course) {
-        let panel = panel::panel(course);
+    /// Prints new events, and the panel if it fits.
+    pub(super) fn show(&mut self, state: &DemoState) {
+        let panel = panel::panel(state);
         let is_drawn = self.output.is_watched() && fits(panel.len());
-        let news = self.news(course);
+        let news = self.new_events(state);
         self.rewind();
         for row in news {
             self.output.note(if is_drawn { row.into_wide_text() } else { row.into_text() });
@@ -47,7 +47,7 @@ impl<'o> Screen<'o> {
         }
     }
 
-    /// Takes the panel away; what it showed is in the report.
+    /// Erases the panel; the report has its figures.
     pub(super) fn close(&mut self) {
         if self.drawn > 0 {
             self.rewind();
@@ -55,14 +55,14 @@ impl<'o> Screen<'o> {
         }
     }
 
-    /// What has happened since the last time.
-    fn news(&mut self, course: &Course) -> Vec<Row> {
+    /// Events since the last call.
+    fn new_events(&mut self, state: &DemoState) -> Vec<Row> {
         let mut news = Vec::new();
-        let minute = course.plan.quota.minute_at(course.now);
-        let over = (self.minute..minute).take(NEWS_MAX);
-        news.extend(over.map(|minute| panel::minute(course, minute)));
+        let minute = state.plan.quota.minute_at(state.now);
+        let over = (self.minute..minute).take(MINUTES_AT_ONCE_MAX);
+        news.extend(over.map(|minute| panel::minute(state, minute)));
         self.minute = minute;
-        if let Some(killed) = course.killed {
+        if let Some(killed) = state.killed {
             if !self.killed {
                 news.push(panel::killed(killed.worker));
                 self.killed = true;
@@ -75,7 +75,7 @@ impl<'o> Screen<'o> {
         news
     }
 
-    /// Back to the panel's first row, to draw over it. Not by the output: it would take this for a colour.
+    /// Moves to the panel's first row. Bypasses `Output`, which would strip the escape sequence as a colour.
     fn rewind(&mut self) {
         if self.drawn > 0 {
             let _ = write!(io::stderr(), "\x1b[{}F", self.drawn);
@@ -88,7 +88,7 @@ fn erase_below() {
     let _ = write!(io::stderr(), "\x1b[J");
 }
 
-/// Whether the terminal understands and has room for so many rows.
+/// Whether the terminal supports this and has room for that many rows.
 fn fits(rows: usize) -> bool {
     let (width, height) = match terminal_size_of(io::stderr()) {
         Some((Width(width), Height(height))) => (usize::from(width), usize::from(height)),

@@ -1,15 +1,15 @@
-//! What the vendor counted: by minute, and by worker.
+//! The vendor's counts, by minute and by worker.
 
 use std::collections::BTreeMap;
 
 use super::WORKERS_MAX;
 
-/// Minutes that are remembered; a demo has 62 at the most, if nobody sets the machine's date meanwhile.
+/// The most minutes kept; a demo has at most 62 unless the machine's date changes.
 const MINUTES_MAX: usize = 128;
-/// Numbers of workers: as many as there may be, and the one that takes a killed one's place.
+/// The highest worker number: all workers and one replacement.
 pub(super) const NUMBER_MAX: usize = WORKERS_MAX + 1;
 
-/// Calls that arrived in a minute, and how many of them were refused.
+/// Calls in a minute, and how many were refused.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Count {
     pub(super) calls: u64,
@@ -26,7 +26,7 @@ impl Count {
     }
 }
 
-/// What the vendor counted.
+/// The vendor's counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     minutes: BTreeMap<u64, Count>,
@@ -34,7 +34,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Counts a call of this minute; whether it is within the limit.
+    /// Counts a call in this minute. Returns whether it is within the limit.
     pub(super) fn admit(&mut self, minute: u64, worker: usize, limit: u64) -> bool {
         let count = self.minutes.entry(minute).or_default();
         let admitted = count.served() < limit;
@@ -51,7 +51,7 @@ impl Tally {
         self.minutes.get(&minute).copied().unwrap_or_default()
     }
 
-    /// Every minute in which somebody called, in order.
+    /// Every minute with calls, in order.
     pub(super) fn minutes(&self) -> impl Iterator<Item = (u64, Count)> {
         self.minutes.iter().map(|(&minute, &count)| (minute, count))
     }
@@ -60,7 +60,7 @@ impl Tally {
         self.minutes.values().fold(Count::default(), |sum, &count| sum.plus(count))
     }
 
-    /// Calls that this worker made.
+    /// Calls of this worker.
     pub(super) fn calls_of(&self, worker: usize) -> u64 {
         self.workers.get(&worker).copied().unwrap_or_default()
     }

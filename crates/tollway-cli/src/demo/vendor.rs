@@ -1,4 +1,4 @@
-//! Somebody else's API. It knows nothing of Tollway, counts calls as they arrive, and refuses those above its limit.
+//! The vendor's API: independent of Tollway, counts calls on arrival and refuses those above its limit.
 
 use std::io::{self, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -14,22 +14,22 @@ use super::http::{Head, WORKER};
 use super::quota::Quota;
 use super::tally::{NUMBER_MAX, Tally};
 
-/// Calls that are served at the same time: one of each worker, and some that a killed one left behind.
+/// Concurrent connections: one per worker, and leftovers of a killed one.
 const CONNECTIONS_MAX: usize = 2 * NUMBER_MAX;
-/// How long a caller may take to say what it wants, or to take the answer.
+/// Timeout for reading a request and for writing a response.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long to wait where the machine has no room for another connection.
+/// Pause after a failed accept.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(10);
 
-/// The vendor, at work until it is dropped.
+/// The vendor, running until dropped.
 pub(super) struct Vendor {
     address: SocketAddr,
-    desk: Arc<Desk>,
+    state: Arc<VendorState>,
     accepting: Option<JoinHandle<()>>,
 }
 
-/// What all of its threads share.
-struct Desk {
+/// State shared by its threads.
+struct VendorState {
     quota: Quota,
     latency: Duration,
     tally: Mutex<Tally>,
@@ -38,11 +38,11 @@ struct Desk {
 }
 
 impl Vendor {
-    /// Opens on a free port of this machine, which nobody else can reach.
+    /// Listens on a free loopback port.
     pub(super) fn open(quota: Quota, latency: Duration) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let desk = Arc::new(Desk {
+        let state = Arc::new(VendorState {
             quota,
             latency,
             tally: Mutex::default(),
@@ -50,26 +50,26 @@ impl Vendor {
             closed: AtomicBool::new(false),
         });
         let accepting = thread::Builder::new().name("vendor".to_owned()).spawn({
-            let desk = Arc::clone(&desk);
-            move || accept(&listener, &desk)
+            let state = Arc::clone(&state);
+            move || accept(&listener, &state)
         })?;
-        Ok(Self { address, desk, accepting: Some(accepting) })
+        Ok(Self { address, state, accepting: Some(accepting) })
     }
 
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it counted so far.
+    /// Its counts so far.
     pub(super) fn tally(&self) -> Tally {
-        self.desk.tally().clone()
+        self.state.tally().clone()
     }
 }
 
 impl Drop for Vendor {
     fn drop(&mut self) {
-        self.desk.closed.store(true, Ordering::Release);
-        // The thread waits for a caller; this is one.
+        self.state.closed.store(true, Ordering::Release);
+        // Wakes the thread from `accept`.
         if TcpStream::connect(self.address).is_ok()
             && let Some(accepting) = self.accepting.take()
         {
@@ -78,38 +78,38 @@ impl Drop for Vendor {
     }
 }
 
-fn accept(listener: &TcpListener, desk: &Arc<Desk>) {
-    while !desk.closed.load(Ordering::Acquire) {
+fn accept(listener: &TcpListener, state: &Arc<VendorState>) {
+    while !state.closed.load(Ordering::Acquire) {
         let Ok((stream, _)) = listener.accept() else {
             thread::sleep(PAUSE_AFTER_FAILURE);
             continue;
         };
-        if desk.connections.fetch_add(1, Ordering::AcqRel) >= CONNECTIONS_MAX {
-            desk.connections.fetch_sub(1, Ordering::AcqRel);
+        if state.connections.fetch_add(1, Ordering::AcqRel) >= CONNECTIONS_MAX {
+            state.connections.fetch_sub(1, Ordering::AcqRel);
             continue;
         }
         let serving = thread::Builder::new().spawn({
-            let desk = Arc::clone(desk);
+            let state = Arc::clone(state);
             move || {
-                // Who hangs up, or is killed, has done nobody else any harm.
-                let _ = desk.serve(&stream);
-                desk.connections.fetch_sub(1, Ordering::AcqRel);
+                // A failed connection affects no other call.
+                let _ = state.serve(&stream);
+                state.connections.fetch_sub(1, Ordering::AcqRel);
             }
         });
         if serving.is_err() {
-            desk.connections.fetch_sub(1, Ordering::AcqRel);
+            state.connections.fetch_sub(1, Ordering::AcqRel);
         }
     }
 }
 
-impl Desk {
+impl VendorState {
     fn serve(&self, mut stream: &TcpStream) -> io::Result<()> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let head = Head::read(BufReader::new(stream))?;
         let answer = match head.number(WORKER) {
             Some(worker @ 1..=NUMBER_MAX) if head.word(0) == "GET" => self.answer(worker),
-            _ => response("400 Bad Request", "", r#"{"error":"say which worker you are"}"#),
+            _ => response("400 Bad Request", "", r#"{"error":"missing x-worker header"}"#),
         };
         stream.write_all(answer.as_bytes())
     }

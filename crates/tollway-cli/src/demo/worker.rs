@@ -1,4 +1,4 @@
-//! A worker: a process of its own that calls the vendor as fast as it may, until whoever started it is gone.
+//! A worker process: calls the vendor as fast as the limit allows, until its parent ends.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,13 +14,13 @@ use super::http::{Head, RETRY_AFTER, WORKER};
 use super::quota::Quota;
 use crate::failure::{Exit, Failure};
 
-/// How long to wait for the vendor: far longer than it takes.
+/// Timeout for a call to the vendor.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// After so many calls in a row that did not get through, a worker gives up.
+/// The most failed calls in a row before a worker exits.
 const FAILURES_MAX: u32 = 10;
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(200);
 
-/// Works until its standard input ends. With a store it asks Tollway before each call, without one it just calls.
+/// Calls until its standard input closes. With a store it takes a permit before each call.
 pub(super) fn work(
     number: usize,
     vendor: SocketAddr,
@@ -32,9 +32,9 @@ pub(super) fn work(
     let mut failures = 0;
     while failures < FAILURES_MAX {
         if let Some(limiter) = &limiter {
-            // Asks once. If the minute is used up the answer is a place in line with its time, and this sleeps until then.
+            // One request to the store: if the minute is used up, the take is booked ahead and this sleeps until then.
             let mut permit = limiter.take("vendor").wait()?;
-            // The last look before the call goes out: is the permit still good for its minute?
+            // Last check before the call: is the permit still valid for its minute?
             permit.begin_blocking()?;
         }
         match call(vendor, number) {
@@ -62,7 +62,7 @@ fn limiter(state: &Path, quota: Quota) -> Result<Limiter, Failure> {
     Ok(builder.with_policy(policy)?.build())
 }
 
-/// One call; how long the vendor asks to be left alone.
+/// One call. Returns the vendor's `Retry-After`.
 fn call(vendor: SocketAddr, number: usize) -> io::Result<Duration> {
     let mut stream = TcpStream::connect_timeout(&vendor, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -78,7 +78,7 @@ fn call(vendor: SocketAddr, number: usize) -> io::Result<Duration> {
     }
 }
 
-/// Whoever started this process holds the other end. It is closed when that process ends, however it ends.
+/// The parent holds the other end of standard input, so it closes when the parent ends for any reason.
 fn end_with_standard_input() -> Result<(), Failure> {
     let watch = || {
         let mut byte = [0];
@@ -88,5 +88,5 @@ fn end_with_standard_input() -> Result<(), Failure> {
     let started = thread::Builder::new().name("standard input".to_owned()).spawn(watch);
     started
         .map(drop)
-        .map_err(|error| Failure::new(Exit::FAILED, format!("a worker cannot start a thread: {error}")))
+        .map_err(|error| Failure::new(Exit::FAILED, format!("cannot start a thread in a worker: {error}")))
 }

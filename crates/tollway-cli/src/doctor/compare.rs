@@ -1,4 +1,4 @@
-//! Whether another config's processes count in the same store, by the same records.
+//! Checks that another config uses the same store and the same records.
 
 use std::path::Path;
 
@@ -7,34 +7,29 @@ use tollway::config::SharedBy;
 use tollway_consumers::{ConsumersConfig, RecordsUrl};
 
 use super::finding::{Finding, Findings};
-use super::place::{Written, place, real};
+use super::store_url::{FullStoreUrl, canonical, without_credentials};
 use crate::context::WholeConfig;
 
-const WHY: &str = "each process counts for itself: a caller may use its limit once with each of them";
+const WHY: &str = "the processes count separately: a caller can use its limit once with each";
 
 pub(super) async fn look_at(
     config: &WholeConfig,
     store: Option<&StoreUrl>,
-    written: &Written,
+    written: &FullStoreUrl,
     other: &Path,
     findings: &mut Findings,
 ) {
-    findings.looked_at(format!("config {}", other.display()));
+    findings.checked(format!("config {}", other.display()));
     let theirs = match WholeConfig::load(other) {
         Ok(theirs) => theirs,
         Err(error) => {
-            let what = format!("the config to compare with cannot be read: {error}");
-            let fix = "name the config of the other process, as this user may read it";
-            return findings.add(Finding::problem(
-                "config-wrong",
-                what,
-                "nobody can tell where it counts",
-                fix,
-            ));
+            let what = format!("cannot read the other config: {error}");
+            let fix = "give the path of the other config, readable by this user";
+            return findings.add(Finding::problem("config-wrong", what, "its store is unknown", fix));
         }
     };
     let their_store = theirs.limits().store();
-    if let Some(part) = difference(store, written, their_store, &Written::of(their_store)).await {
+    if let Some(part) = difference(store, written, their_store, &FullStoreUrl::of(their_store)).await {
         let [ours, theirs] = [store, their_store].map(|store| store.cloned().unwrap_or_default().to_string());
         findings.add(different(part, &ours, &theirs, &other.display().to_string()));
     }
@@ -43,56 +38,58 @@ pub(super) async fn look_at(
     {
         findings.add(Finding::problem(
             "different-records",
-            format!("the records of consumers are different ones: {} here, {} there", ours.records, theirs.records),
-            "a record that is made with one process is not known to the other, which limits by its own",
-            "name the same `records` in both configs; across machines that is Postgres: postgres://HOST/DATABASE",
+            format!("different consumer records: {} here, {} there", ours.records, theirs.records),
+            "a record created by one process is unknown to the other",
+            "use the same `records` in both configs; across machines, use Postgres: postgres://HOST/DATABASE",
         ));
     }
 }
 
-/// Two stores, and what they differ in.
+/// The finding that two stores differ.
 pub(super) fn different(part: &str, ours: &str, theirs: &str, whose: &str) -> Finding {
     Finding::problem(
         "different-stores",
-        format!("the store is another one: {ours} here, {theirs} for {whose} (another {part})"),
+        format!("different stores: {ours} here, {theirs} for {whose} (different {part})"),
         WHY,
-        "give all of them the same [store] url, with the same database, prefix and layout",
+        "use the same [store] url everywhere, with the same database, prefix and layout",
     )
 }
 
-/// What two stores differ in, if they do. Memory is never shared.
+/// The part in which two stores differ, if they do. Memory is never shared.
 async fn difference(
     ours: Option<&StoreUrl>,
-    written: &Written,
+    written: &FullStoreUrl,
     theirs: Option<&StoreUrl>,
-    their_written: &Written,
+    their_written: &FullStoreUrl,
 ) -> Option<&'static str> {
     let same_kind = |(ours, theirs): &(&StoreUrl, &StoreUrl)| {
         ours.kind() == theirs.kind() && ours.kind().shared_by != SharedBy::Process
     };
     let Some((ours, theirs)) = ours.zip(theirs).filter(same_kind) else { return Some("kind") };
     match (ours, theirs) {
-        (StoreUrl::File(ours), StoreUrl::File(theirs)) => (real(ours) != real(theirs)).then_some("file"),
+        (StoreUrl::File(ours), StoreUrl::File(theirs)) => {
+            (canonical(ours) != canonical(theirs)).then_some("file")
+        }
         (StoreUrl::Redis(_), _) => redis(written, their_written).await,
-        _ => (written.place() != their_written.place()).then_some("place"),
+        _ => (written.without_credentials() != their_written.without_credentials()).then_some("place"),
     }
 }
 
 #[cfg(feature = "redis")]
-async fn redis(ours: &Written, theirs: &Written) -> Option<&'static str> {
+async fn redis(ours: &FullStoreUrl, theirs: &FullStoreUrl) -> Option<&'static str> {
     super::redis::same_store(ours.redis()?, theirs.redis()?).await
 }
 
 #[cfg(not(feature = "redis"))]
-async fn redis(_: &Written, _: &Written) -> Option<&'static str> {
+async fn redis(_: &FullStoreUrl, _: &FullStoreUrl) -> Option<&'static str> {
     None
 }
 
 fn same_records(ours: &ConsumersConfig, theirs: &ConsumersConfig) -> bool {
     match (&ours.records, &theirs.records) {
-        (RecordsUrl::Sqlite(ours), RecordsUrl::Sqlite(theirs)) => real(ours) == real(theirs),
+        (RecordsUrl::Sqlite(ours), RecordsUrl::Sqlite(theirs)) => canonical(ours) == canonical(theirs),
         (RecordsUrl::Postgres(_), RecordsUrl::Postgres(_)) => {
-            place(&ours.records.expose()) == place(&theirs.records.expose())
+            without_credentials(&ours.records.expose()) == without_credentials(&theirs.records.expose())
         }
         _ => false,
     }

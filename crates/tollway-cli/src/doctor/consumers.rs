@@ -1,4 +1,4 @@
-//! Whether consumers are limited: the switch, how requests name their consumer, and the records that limit one or all.
+//! Checks that consumers are limited: the switch, how requests identify their consumer, and the records.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use tollway_consumers::{
 use tollway_server::DescriptorTarget;
 
 use super::finding::{Finding, Findings, NAMED_MAX};
-use super::place::Written;
+use super::store_url::FullStoreUrl;
 use crate::context::WholeConfig;
 
-const MAKE_ONE: &str = "make a record that is valid now: POST \
-     /obp/v6.0.0/management/consumers/ID/consumer/rate-limits; or set the defaults, as in `per_minute = 100` of [consumers]";
+const MAKE_ONE: &str = "create a record that is valid now: POST \
+     /obp/v6.0.0/management/consumers/ID/consumer/rate-limits; or set the defaults, e.g. `per_minute = 100` in [consumers]";
 
-/// How many consumers are looked at before it is said that none of them is limited: a few seconds' worth.
-const LOOKED_AT_MAX: usize = 100_000;
+/// The most consumers that are checked: a few seconds' worth.
+const CHECKED_MAX: usize = 100_000;
 
-const WHY_OFF: &str = "no caller is limited or counted, however many records there are";
+const WHY_OFF: &str = "no caller is limited or counted, whatever the records";
 
-/// Looks at the master switch, and at how requests name their consumer.
+/// Checks the switch, and how requests identify their consumer.
 pub(super) fn look_at(
     config: &WholeConfig,
-    store: &Written,
+    store: &FullStoreUrl,
     consumer: Option<&ConsumerId>,
     findings: &mut Findings,
 ) {
@@ -34,15 +34,15 @@ pub(super) fn look_at(
             "consumers-missing",
             "the config has no section [consumers]",
             WHY_OFF,
-            "add `[consumers]`, `enabled = true` and `header = \"x-consumer-id\"`; `tollway policy import obp` makes it of \
-             the properties of OBP-API",
+            "add `[consumers]`, `enabled = true` and `header = \"x-consumer-id\"`; `tollway policy import obp` creates it \
+             from the properties of OBP-API",
         )),
         None => {}
         Some(consumers) if !consumers.enabled => findings.add(Finding::problem(
             "consumers-off",
-            "[consumers] says `enabled = false`",
+            "[consumers] has `enabled = false`",
             WHY_OFF,
-            "set `enabled = true`; a running server follows within a second",
+            "set `enabled = true`; a running server applies it within a second",
         )),
         Some(consumers) => look_at_callers(config, consumers, findings),
     }
@@ -53,8 +53,8 @@ fn look_at_callers(config: &WholeConfig, consumers: &ConsumersConfig, findings: 
         findings.add(Finding::problem(
             "tokens-unreadable",
             error.to_string(),
-            "a server does not start with it, and one that runs keeps the tokens that it has read",
-            "write a line `CONSUMER SHA-256` for each token: printf %s TOKEN | sha256sum",
+            "a server does not start with it, and a running one keeps its previous tokens",
+            "write one line `CONSUMER SHA-256` per token: printf %s TOKEN | sha256sum",
         ));
     }
     let shown = consumers.who.header.is_some() || consumers.who.tokens.is_some();
@@ -62,8 +62,8 @@ fn look_at_callers(config: &WholeConfig, consumers: &ConsumersConfig, findings: 
         findings.add(Finding::problem(
             "nobody-is-named",
             "[consumers] has neither `header` nor `tokens`, and no descriptor names the policy `consumers`",
-            "no request can show its consumer: all are counted by address, as anonymous callers",
-            "set `header = \"x-consumer-id\"` if what stands in front sets it, or `tokens = { file = \"consumer-tokens\" }`",
+            "requests cannot identify their consumer: all count as anonymous callers, by address",
+            "set `header = \"x-consumer-id\"` if a trusted proxy sets it, or `tokens = { file = \"consumer-tokens\" }`",
         ));
     }
 }
@@ -75,30 +75,30 @@ fn is_named_by_envoy(config: &WholeConfig) -> bool {
     )
 }
 
-/// What limits consumers in this hour.
+/// The limits of consumers in this hour.
 struct InForce {
     records: Arc<dyn Records>,
     defaults: Amounts,
     hour: Hour,
 }
 
-/// Looks at the records: of this consumer, else whether they limit any.
+/// Checks the records of one consumer, or whether any consumer is limited.
 pub(super) async fn look_at_records(
     config: &ConsumersConfig,
     consumer: Option<&ConsumerId>,
     now: Timestamp,
     findings: &mut Findings,
 ) {
-    // Without the switch, records limit no consumer.
+    // Switched off, records limit no consumer.
     let Some(defaults) = Amounts::new(config.defaults).ok().filter(|_| config.enabled) else { return };
-    findings.looked_at(format!("records {}", config.records));
+    findings.checked(format!("records {}", config.records));
     let found = match open(&config.records) {
         Ok(None) => nothing_kept(consumer, &defaults),
         Ok(Some(records)) => {
             let in_force = InForce { records, defaults, hour: Hour::of(now) };
             match consumer {
                 Some(consumer) => in_force.look_at_one(consumer).await,
-                None => in_force.look_at_all(LOOKED_AT_MAX).await,
+                None => in_force.look_at_all(CHECKED_MAX).await,
             }
         }
         Err(error) => Err(error),
@@ -107,14 +107,14 @@ pub(super) async fn look_at_records(
         Ok(found) => findings.findings.extend(found),
         Err(error) => findings.add(Finding::problem(
             "records-unreachable",
-            format!("the records of consumers cannot be read: {error}"),
-            "nobody knows what limits a consumer; while it lasts, `when_store_fails` of [consumers] decides",
-            "see that `records` of [consumers] names the right place, that it is there, and that this user may read it",
+            format!("cannot read the consumer records: {error}"),
+            "the limits of consumers are unknown; meanwhile `when_store_fails` in [consumers] applies",
+            "check that `records` in [consumers] is right, exists, and is readable by this user",
         )),
     }
 }
 
-/// The records, unless there is nothing to open: to look must not make a file.
+/// Opens the records if they exist: a check must not create a file.
 fn open(url: &RecordsUrl) -> Result<Option<Arc<dyn Records>>, RecordsError> {
     let is_there = |path: &Path| path.metadata().is_ok_and(|file| file.len() > 0);
     match url {
@@ -137,8 +137,8 @@ impl InForce {
         let kept = self.records.consumer(consumer).await?;
         let active = Active::of(&kept.records, self.hour, &self.defaults, kept.blocked);
         if active.blocked {
-            let why = "none of its calls is let through, so that nothing is counted";
-            let fix = "PUT /obp/v6.0.0/management/consumers/ID/blocked, if that is not meant";
+            let why = "all of its calls are rejected, so nothing is counted";
+            let fix = "PUT /obp/v6.0.0/management/consumers/ID/blocked, if not intended";
             return Ok(Some(Finding::note(
                 "consumer-blocked",
                 format!("consumer {consumer} is blocked"),
@@ -147,7 +147,7 @@ impl InForce {
             )));
         }
         if !active.considered.is_empty() {
-            let why = "its records of this hour have no positive amount, and -1 and 0 limit nothing";
+            let why = "its records for this hour have no positive amount; -1 and 0 mean unlimited";
             let what = format!("nothing limits consumer {consumer}");
             return Ok(active
                 .limits
@@ -161,35 +161,33 @@ impl InForce {
         let dates: Vec<String> = dates.take(NAMED_MAX).collect();
         let which = match dates.is_empty() {
             true => "it has no record".to_owned(),
-            false => format!(
-                "none of its records is valid in this hour of UTC, {}: {}",
-                self.hour,
-                dates.join(", ")
-            ),
+            false => {
+                format!("none of its records is valid in the UTC hour {}: {}", self.hour, dates.join(", "))
+            }
         };
         Ok(Some(no_record(consumer, active.limits.is_unlimited(), &which)))
     }
 
-    /// Whether a record limits any consumer: reads page by page until one does, up to `most` consumers.
+    /// Checks whether any consumer is limited: page by page, up to `most` consumers.
     async fn look_at_all(&self, most: usize) -> Result<Option<Finding>, RecordsError> {
         if !CallLimits::sum([&self.defaults]).is_unlimited() {
             return Ok(None);
         }
-        let (mut last, mut looked_at) = (None, 0);
-        while looked_at < most {
-            let page = self.records.consumers(last.as_ref(), PAGE_MAX.min(most - looked_at)).await?;
+        let (mut last, mut checked) = (None, 0);
+        while checked < most {
+            let page = self.records.consumers(last.as_ref(), PAGE_MAX.min(most - checked)).await?;
             for consumer in &page {
                 if self.is_limited(consumer).await? {
                     return Ok(None);
                 }
             }
-            looked_at += page.len();
+            checked += page.len();
             last = page.into_iter().next_back();
             if last.is_none() {
                 return Ok(Some(no_records()));
             }
         }
-        Ok(Some(no_records_of(&format!("none of the first {looked_at} consumers"))))
+        Ok(Some(no_records_of(&format!("none of the first {checked} consumers"))))
     }
 
     async fn is_limited(&self, consumer: &ConsumerId) -> Result<bool, RecordsError> {
@@ -202,11 +200,11 @@ impl InForce {
 fn no_record(consumer: &ConsumerId, unlimited: bool, which: &str) -> Finding {
     let what = format!("no record limits consumer {consumer}: {which}");
     if unlimited {
-        let why = "the defaults limit nothing either, so that it may call as often as it likes";
+        let why = "the defaults are unlimited, so it is not limited at all";
         return Finding::problem("no-record", what, why, MAKE_ONE);
     }
-    let why = "the defaults of [consumers] are in force for it";
-    Finding::note("no-record", what, why, "make a record for it, if it is to have limits of its own")
+    let why = "the defaults in [consumers] apply";
+    Finding::note("no-record", what, why, "create a record if it needs its own limits")
 }
 
 fn no_records() -> Finding {
@@ -216,8 +214,8 @@ fn no_records() -> Finding {
 fn no_records_of(whom: &str) -> Finding {
     Finding::problem(
         "no-records",
-        format!("{whom} has a record that limits it now, and the defaults limit nothing"),
-        "every consumer may call as often as it likes; only anonymous callers are limited",
+        format!("{whom} has a limiting record now, and the defaults are unlimited"),
+        "consumers are not limited at all; only anonymous callers are",
         MAKE_ONE,
     )
 }
@@ -239,19 +237,19 @@ mod tests {
         records.create(draft).await.unwrap();
     }
 
-    /// The only one who is limited may stand on the second page, or behind all that are looked at.
+    /// The only limited consumer can be on the second page, or beyond the maximum.
     #[tokio::test]
-    async fn all_consumers_are_looked_at_or_it_is_said_how_many() {
+    async fn all_consumers_are_checked_up_to_the_maximum() {
         let records: Arc<dyn Records> = Arc::new(SqliteRecords::open("sqlite::memory:").unwrap());
         for number in 0..=PAGE_MAX {
             record(&*records, &format!("c{number}"), -1).await;
         }
         let hour = "2026-06-01-12".parse().unwrap();
         let in_force = InForce { records: Arc::clone(&records), defaults: Amounts::NONE, hour };
-        let all = in_force.look_at_all(LOOKED_AT_MAX).await.unwrap().unwrap();
+        let all = in_force.look_at_all(CHECKED_MAX).await.unwrap().unwrap();
         assert!(all.what.starts_with("no consumer has"), "{}", all.what);
         record(&*records, "z", 100).await;
-        assert!(in_force.look_at_all(LOOKED_AT_MAX).await.unwrap().is_none());
+        assert!(in_force.look_at_all(CHECKED_MAX).await.unwrap().is_none());
         let some = in_force.look_at_all(PAGE_MAX + 1).await.unwrap().unwrap();
         assert!(some.what.starts_with("none of the first 1001 consumers has"), "{}", some.what);
     }

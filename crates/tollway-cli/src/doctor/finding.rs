@@ -1,32 +1,32 @@
-//! A finding: what it is, why it matters and what to do about it; and the report of all of them.
+//! Findings: the problem, why it matters and the fix; and their report.
 
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::humanize;
 use crate::output::{BAD, FAINT, GOOD, Output, STRONG, WARN};
-use crate::words;
 
 /// The most names that a finding lists.
 pub(super) const NAMED_MAX: usize = 5;
 
-/// Something that was found.
+/// The result of a check.
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
     pub(super) level: Level,
-    /// The word by which the guide explains it.
+    /// The code that the guide explains.
     pub(super) code: &'static str,
     pub(super) what: String,
     pub(super) why: String,
     pub(super) fix: String,
 }
 
-/// How much it matters.
+/// The severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Level {
     /// Limits are not enforced as intended, or soon will not be.
     Problem,
-    /// Good to know; it may be intended.
+    /// A remark; may be intended.
     Note,
 }
 
@@ -50,7 +50,7 @@ impl Finding {
     }
 }
 
-/// All findings, and the places that were looked at.
+/// All findings, and what was checked.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Findings {
     pub(super) looked_at: Vec<String>,
@@ -62,7 +62,7 @@ impl Findings {
         self.findings.push(finding);
     }
 
-    pub(super) fn looked_at(&mut self, place: String) {
+    pub(super) fn checked(&mut self, place: String) {
         self.looked_at.push(place);
     }
 
@@ -72,21 +72,21 @@ impl Findings {
     }
 }
 
-/// Writes the findings as text, or as one object of JSON.
+/// Writes the findings as text or JSON.
 pub(super) fn write(findings: &Findings, output: &Output) -> Result<(), Failure> {
     if output.is_json() {
         return output.json(findings);
     }
     if !output.is_quiet() {
         for place in &findings.looked_at {
-            output.line(format_args!("{FAINT}looked at {place}{FAINT:#}"))?;
+            output.line(format_args!("{FAINT}checked {place}{FAINT:#}"))?;
         }
     }
     findings.findings.iter().try_for_each(|finding| write_one(finding, output))?;
     match u64::try_from(findings.problems()).unwrap_or(u64::MAX) {
-        0 => output.line(format_args!("{GOOD}nothing found that keeps limits from being enforced{GOOD:#}")),
-        1 => output.line(format_args!("{BAD}1 finding{BAD:#}")),
-        number => output.line(format_args!("{BAD}{}{BAD:#}", words::counted(number, "findings"))),
+        0 => output.line(format_args!("{GOOD}no problems found{GOOD:#}")),
+        1 => output.line(format_args!("{BAD}1 problem{BAD:#}")),
+        number => output.line(format_args!("{BAD}{}{BAD:#}", humanize::counted(number, "problems"))),
     }
 }
 

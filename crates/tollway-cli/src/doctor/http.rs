@@ -1,4 +1,4 @@
-//! As much of HTTP as it takes to ask a server how it is.
+//! Minimal HTTP client for the status of a server.
 
 use std::borrow::Cow;
 use std::io;
@@ -10,18 +10,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use url::Url;
 
-/// How long a server is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout for a request.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The longest answer that is read; those asked for have a few hundred bytes.
-const ANSWER_BYTES_MAX: u64 = 64 << 10;
+/// The longest response that is read; the expected ones have a few hundred bytes.
+const RESPONSE_BYTES_MAX: u64 = 64 << 10;
 
-/// Where a server is administered: `http://HOST:PORT`.
+/// The administration address of a server: `http://HOST:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Server(String);
 
-/// An answer, if it is JSON.
-pub(super) struct Answer {
+/// A JSON response.
+pub(super) struct Response {
     pub(super) status: u16,
     pub(super) body: Value,
 }
@@ -30,13 +30,13 @@ impl FromStr for Server {
     type Err = &'static str;
 
     fn from_str(url: &str) -> Result<Self, &'static str> {
-        const WRITE: &str = "write where the server is administered, as in http://127.0.0.1:9090";
+        const WRITE: &str = "write the administration address, e.g. http://127.0.0.1:9090";
         let text = if url.contains("://") { Cow::Borrowed(url) } else { format!("http://{url}").into() };
         let parsed = Url::parse(&text).map_err(|_| WRITE)?;
         if parsed.scheme() == "https" {
-            return Err("a server with TLS is not asked; compare its config instead: --compare CONFIG");
+            return Err("TLS is not supported here; compare its config instead: --compare CONFIG");
         }
-        // `Url` forgets a port that is the scheme's own, and a server without a port is a slip.
+        // `Url` drops the scheme's default port, but an address without a port is probably a mistake.
         let is_80 = text.trim_end_matches('/').ends_with(":80");
         let port = parsed.port().or_else(|| is_80.then_some(80)).ok_or(WRITE)?;
         let host = parsed.host_str().ok_or(WRITE)?;
@@ -55,28 +55,28 @@ impl std::fmt::Display for Server {
 }
 
 impl Server {
-    pub(super) async fn get(&self, path: &str, token: Option<&str>) -> io::Result<Answer> {
-        match tokio::time::timeout(PATIENCE, self.ask(path, token)).await {
-            Ok(answer) => answer,
+    pub(super) async fn get(&self, path: &str, token: Option<&str>) -> io::Result<Response> {
+        match tokio::time::timeout(TIMEOUT, self.ask(path, token)).await {
+            Ok(response) => response,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         }
     }
 
-    async fn ask(&self, path: &str, token: Option<&str>) -> io::Result<Answer> {
+    async fn ask(&self, path: &str, token: Option<&str>) -> io::Result<Response> {
         let mut stream = TcpStream::connect(&self.0).await?;
         let token = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
-        let question = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{token}\r\n", self.0);
-        stream.write_all(question.as_bytes()).await?;
-        let mut answer = Vec::new();
-        stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await?;
-        read(&String::from_utf8_lossy(&answer)).ok_or_else(|| io::Error::other("it does not answer in HTTP"))
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{token}\r\n", self.0);
+        stream.write_all(request.as_bytes()).await?;
+        let mut response = Vec::new();
+        stream.take(RESPONSE_BYTES_MAX).read_to_end(&mut response).await?;
+        read(&String::from_utf8_lossy(&response)).ok_or_else(|| io::Error::other("the response is not HTTP"))
     }
 }
 
-fn read(answer: &str) -> Option<Answer> {
-    let (head, body) = answer.split_once("\r\n\r\n")?;
+fn read(response: &str) -> Option<Response> {
+    let (head, body) = response.split_once("\r\n\r\n")?;
     let status = head.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()?;
-    Some(Answer { status, body: serde_json::from_str(body).unwrap_or_default() })
+    Some(Response { status, body: serde_json::from_str(body).unwrap_or_default() })
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_a_host_and_a_port() {
+    fn server_address_is_host_and_port() {
         for url in ["http://127.0.0.1:9090", "http://127.0.0.1:9090/", "127.0.0.1:9090"] {
             assert_eq!(url.parse::<Server>().unwrap().to_string(), "http://127.0.0.1:9090");
         }
@@ -107,9 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_a_status_and_json() {
-        let answer = read("HTTP/1.1 200 OK\r\nx: y\r\n\r\n{\"a\": 1}").unwrap();
-        assert_eq!((answer.status, &answer.body["a"]), (200, &1.into()));
+    fn response_is_status_and_json() {
+        let response = read("HTTP/1.1 200 OK\r\nx: y\r\n\r\n{\"a\": 1}").unwrap();
+        assert_eq!((response.status, &response.body["a"]), (200, &1.into()));
         assert!(read("hello").is_none() && read("HTTP/1.1 x\r\n\r\n").is_none());
     }
 }

@@ -1,18 +1,18 @@
-//! `tollway doctor`: finds what keeps limits from being enforced, with its cause and its fix. It changes nothing.
+//! `tollway doctor`: finds problems that keep limits from being enforced, with cause and fix. Read-only.
 //!
-//! One file for each thing that it looks at: `consumers` the switch, the callers and their records, `store` whether it
-//! answers, by which clock, and whether it can write and forget, `redis` its keys and its memory, `compare` another config,
-//! `server` a running server, by `http`. `finding` is what it reports, `place` where a store is.
+//! One file per check: `consumers` (switch, callers and records), `store` (reachability, clock, writes and expiry), `redis`
+//! (keys and memory), `compare` (another config), `server` (a running server, over `http`). `finding` is the result of a
+//! check, `store_url` handles credentials in URLs.
 
 mod compare;
 mod consumers;
 mod finding;
 mod http;
-mod place;
 #[cfg(feature = "redis")]
 mod redis;
 mod server;
 mod store;
+mod store_url;
 
 use std::path::PathBuf;
 
@@ -22,39 +22,38 @@ use tollway_consumers::ConsumerId;
 use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
 use finding::{Finding, Findings};
-use place::Written;
+use store_url::FullStoreUrl;
 
 const EXAMPLES: &str = "\
 Examples:
-  tollway doctor                                    the config here and its store
+  tollway doctor                                    check the local config and its store
   tollway doctor --consumer abc123                  why is this consumer not limited?
-  tollway doctor --compare /srv/other/tollway.toml  do both count in one store?
-  tollway doctor --server http://127.0.0.1:9090     does that server count where this config says?
+  tollway doctor --compare /srv/other/tollway.toml  do both use the same store?
+  tollway doctor --server http://127.0.0.1:9090     does this server use the config's store?
   tollway doctor --json | jq '.findings[].fix'
 
 Exit codes:
-  0    nothing was found; notes do not count
-  1    something was found, also if it is that the config is wrong or the store away
-  2    wrong arguments
+  0    no problems; notes do not count
+  1    problems found, including an invalid config or an unreachable store
+  2    invalid arguments
 
-The page docs/guide/doctor.md explains each finding by the word in brackets.";
+The page docs/guide/doctor.md explains each finding by its code in brackets.";
 
-/// Find what keeps limits from being enforced, and say how to mend it
+/// Find problems that keep limits from being enforced
 ///
-/// Looks whether consumers are limited at all, by which records and in which store; whether the store answers, by which
-/// clock, and whether it can forget; of Redis, for counters that never end and for memory that runs out; for policies that
-/// nobody uses; and whether other processes count in the same store. Nothing is changed. Each finding says what it is, why
-/// it matters and what to do.
+/// Checks whether consumers are limited, and by which records; whether the store answers, its clock and its expiry; Redis
+/// for counters without TTL and for full memory; unused policies; and whether other processes use the same store. Changes
+/// nothing. Each finding names the problem, why it matters and the fix.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// A consumer that should be limited
     #[arg(long, value_name = "ID")]
     consumer: Option<ConsumerId>,
-    /// The config of another process that should count in the same store
+    /// The config of another process that should use the same store
     #[arg(long, value_name = "CONFIG")]
     compare: Option<PathBuf>,
-    /// The administration of a running server that should count in the store of this config
+    /// The administration address of a running server that should use this config's store
     #[arg(long, value_name = "URL")]
     server: Option<http::Server>,
 }
@@ -63,14 +62,16 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
     let mut findings = Findings::default();
     if let Some(config) = config(context, &mut findings) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::new(Exit::FAILED, format!("no runtime: {error}")))?;
+        let runtime = runtime.map_err(|error| {
+            Failure::new(Exit::FAILED, format!("cannot start the async runtime: {error}"))
+        })?;
         runtime.block_on(look(arguments, context, &config, &mut findings));
     }
     finding::write(&findings, context.output())?;
     Ok(if findings.problems() == 0 { Exit::DONE } else { Exit::FAILED })
 }
 
-/// The config, or what is wrong with it.
+/// Loads the config, or adds a finding.
 fn config(context: &Context, findings: &mut Findings) -> Option<WholeConfig> {
     let loaded = context.config_path().and_then(|path| {
         let config = WholeConfig::load(&path)?;
@@ -78,12 +79,12 @@ fn config(context: &Context, findings: &mut Findings) -> Option<WholeConfig> {
     });
     match loaded {
         Ok((path, config)) => {
-            findings.looked_at(format!("config {}", path.display()));
+            findings.checked(format!("config {}", path.display()));
             Some(config)
         }
         Err(failure) => {
-            let why = "without its config, a process refuses to start or keeps to limits that it read before";
-            let fix = failure.advice().unwrap_or("mend what is said there, then ask `tollway policy check`");
+            let why = "without a valid config, a process does not start, or keeps its previous limits";
+            let fix = failure.advice().unwrap_or("fix the error, then run `tollway policy check`");
             findings.add(Finding::problem("config-wrong", failure.message(), why, fix));
             None
         }
@@ -93,7 +94,7 @@ fn config(context: &Context, findings: &mut Findings) -> Option<WholeConfig> {
 async fn look(arguments: &Arguments, context: &Context, config: &WholeConfig, findings: &mut Findings) {
     let now = context.now();
     let store = context.named_store().or(config.limits().store());
-    let written = &Written::of(store);
+    let written = &FullStoreUrl::of(store);
     consumers::look_at(config, written, arguments.consumer.as_ref(), findings);
     if let Some(consumers) = config.consumers() {
         consumers::look_at_records(consumers, arguments.consumer.as_ref(), now, findings).await;
@@ -119,12 +120,12 @@ async fn look(arguments: &Arguments, context: &Context, config: &WholeConfig, fi
     }
 }
 
-/// What only one kind of store can tell.
+/// Checks for one kind of store.
 #[cfg_attr(
     not(all(feature = "redis", feature = "aws")),
     allow(unused_variables, reason = "each kind is a feature")
 )]
-async fn look_into(config: &WholeConfig, store: &StoreUrl, written: &Written, findings: &mut Findings) {
+async fn look_into(config: &WholeConfig, store: &StoreUrl, written: &FullStoreUrl, findings: &mut Findings) {
     #[cfg(feature = "redis")]
     if let Some(url) = written.redis() {
         redis::look_at(config, url, findings).await;

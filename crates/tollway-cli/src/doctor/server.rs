@@ -1,4 +1,4 @@
-//! Whether a running server counts where the config says, and whether its store answers.
+//! Checks that a running server uses the config's store, and that the store answers it.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use tollway_server::Token;
 use super::compare::different;
 use super::finding::{Finding, Findings};
 use super::http::Server;
-use super::place::Written;
+use super::store_url::FullStoreUrl;
 use crate::context::WholeConfig;
 
 const RATE_LIMITING: &str = "/obp/v3.1.0/management/rate-limiting";
@@ -19,18 +19,18 @@ const REDIS: &str = "/health/redis";
 pub(super) async fn look_at(
     config: &WholeConfig,
     store: Option<&StoreUrl>,
-    written: &Written,
+    written: &FullStoreUrl,
     server: &Server,
     findings: &mut Findings,
 ) {
-    findings.looked_at(format!("server {server}"));
+    findings.checked(format!("server {server}"));
     let ours = Place::of(store);
     match Place::ask(server, config).await {
         Err(error) => findings.add(Finding::problem(
             "server-unreachable",
-            format!("the server at {server} does not say where it counts: {error}"),
-            "nobody can tell whether it shares the store",
-            "name where it is administered (`admin` of [server]), and let the config of this command have its token",
+            format!("the server at {server} does not report its store: {error}"),
+            "it is unknown whether it shares the store",
+            "use its administration address (`admin` in [server]), and put its token into this config",
         )),
         Ok(theirs) => {
             if !is_same(&ours, &theirs, written).await {
@@ -39,23 +39,23 @@ pub(super) async fn look_at(
             } else if theirs.ready == Some(false) {
                 findings.add(Finding::problem(
                     "store-unreachable",
-                    format!("the store of the server at {server} does not answer it"),
-                    "nothing is counted there; consumers are let through unless `when_store_fails` says otherwise",
-                    "see that the machine of that server reaches it: redis-cli -h HOST -p PORT ping",
+                    format!("the store of the server at {server} does not answer"),
+                    "nothing is counted there; consumers are not limited unless `when_store_fails` is \"local\" or \"closed\"",
+                    "check on the server's machine: redis-cli -h HOST -p PORT ping",
                 ));
             }
         }
     }
 }
 
-async fn is_same(ours: &Place, theirs: &Place, written: &Written) -> bool {
+async fn is_same(ours: &Place, theirs: &Place, written: &FullStoreUrl) -> bool {
     let said = ours.technology == theirs.technology && ours.redis == theirs.redis;
     said || is_redis_at(written, theirs).await
 }
 
-/// A host has many names.
+/// A host can have several names.
 #[cfg(feature = "redis")]
-async fn is_redis_at(ours: &Written, theirs: &Place) -> bool {
+async fn is_redis_at(ours: &FullStoreUrl, theirs: &Place) -> bool {
     match (ours.redis(), &theirs.redis) {
         (Some(url), Some((host, port))) => super::redis::is_at(url, host, *port).await,
         _ => false,
@@ -63,11 +63,11 @@ async fn is_redis_at(ours: &Written, theirs: &Place) -> bool {
 }
 
 #[cfg(not(feature = "redis"))]
-async fn is_redis_at(_: &Written, _: &Place) -> bool {
+async fn is_redis_at(_: &FullStoreUrl, _: &Place) -> bool {
     false
 }
 
-/// Where somebody counts, as far as a server tells of it.
+/// A store, as far as a server reports it.
 struct Place {
     technology: String,
     redis: Option<(String, u16)>,
@@ -85,7 +85,7 @@ impl Place {
 
     async fn ask(server: &Server, config: &WholeConfig) -> io::Result<Self> {
         let token = token(config);
-        // Where a Redis is, and what it is if it is none, only those with a token are told.
+        // Only requests with a token get the address of Redis.
         let shown = token.as_ref().and_then(|token| token.as_deref().ok());
         let health = server.get(REDIS, shown).await?;
         if let (200, Some(host), Some(port)) =
@@ -119,12 +119,12 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// What the server says, whoever it is: on one line, and nothing that moves the cursor.
+/// The server's message, escaped: one line without control characters.
 fn detail(body: &Value) -> String {
-    body["detail"].as_str().unwrap_or("without a reason").escape_debug().to_string()
+    body["detail"].as_str().unwrap_or("no reason given").escape_debug().to_string()
 }
 
-/// The token that may read, else the one that may write as well.
+/// The read token, else the write token.
 fn token(config: &WholeConfig) -> Option<io::Result<String>> {
     let server = config.server()?;
     let token = server.read_token.as_ref().or(server.write_token.as_ref())?;
@@ -138,7 +138,7 @@ fn token(config: &WholeConfig) -> Option<io::Result<String>> {
     Some(read.map(|token| token.trim().to_owned()))
 }
 
-/// The first host of a URL as it is shown, as a server tells it.
+/// The first host of a URL, as a server reports it.
 fn first_host(url: &str) -> (String, u16) {
     let Some(parts) = StoreUrlParts::read(url) else { return (url.to_owned(), 6_379) };
     let default = if parts.scheme.ends_with("+sentinel") { 26_379 } else { 6_379 };

@@ -77,7 +77,7 @@ fn narrow(number: u128) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-/// A whole number where it is one.
+/// An integer if it is one.
 fn quantity(quantity: Quantity) -> Value {
     let millionths = quantity.millionths();
     match u64::try_from(millionths / Quantity::ONE) {

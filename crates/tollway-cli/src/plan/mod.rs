@@ -1,10 +1,10 @@
-//! `tollway plan`: how long a backlog takes and which limit is the bottleneck, before anything runs.
+//! `tollway plan`: forecasts the duration of a backlog and its bottleneck.
 //!
-//! `read` parses the arguments, `scenarios` makes policies of them, the library `tollway-plan` forecasts, `text` and `json`
-//! write the answer.
+//! `parse` parses the arguments, `scenarios` turns them into policies, the library `tollway-plan` forecasts, `text` and
+//! `json` write the result.
 
 mod json;
-mod read;
+mod parse;
 mod scenarios;
 mod text;
 
@@ -14,71 +14,71 @@ use tollway_plan::{Forecast, Load};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::humanize;
 use crate::output::Output;
-use crate::words;
 
-use read::UnitCost;
+use parse::UnitCost;
 
-/// The most scenarios beside the limits as they are: more columns do not fit a terminal.
+/// The most `--what-if` scenarios: more columns do not fit a terminal.
 const WHAT_IFS_MAX: usize = 3;
 
 const EXAMPLES: &str = "\
 Examples:
-  A million items of two calls each under a vendor's limit, and under the one it may give you:
+  A million items of two calls each, under the current limit and a higher one:
     tollway plan --items 1M --calls 2 --limit \"200 requests / minute\" \\
       --what-if \"250 requests / minute\"
 
-  Several limits in several units, and which of them holds it up:
+  Several limits in several units, and which one is the bottleneck:
     tollway plan --items 20k --limit \"5 requests / minute\" --limit \"250k tokens / minute\" \\
       --cost tokens=3750
 
-  A policy of the config, and how many workers it takes:
+  A policy of the config, and how many workers it needs:
     tollway plan --items 20k --policy adobe --latency 1.5s
 
-Assumed: nothing is used yet, nobody else takes, and calls go out as soon as they are granted.
-Rates are those of the long run, rounded down.";
+Assumes that nothing is used yet, no other caller takes, and calls start when granted.
+Rates are long-run rates, rounded down.";
 
-/// How long a backlog takes, and which limit holds it up
+/// Forecast how long a backlog takes, and its bottleneck
 ///
-/// From what an item takes and what the limits allow: items a minute, an hour and a day, when the last one is done, which
-/// limit is the bottleneck and how much of the others is left over. Nothing is taken and no store is opened.
+/// Computes from the cost of an item and the limits: items per minute, hour and day, the finish time, which limit is the
+/// bottleneck and the slack of the others. Takes nothing and opens no store.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("which limits").required(true).args(["limits", "policy"]))]
 pub(crate) struct Arguments {
-    /// How many items there are: 1000000, 1_000_000 or 1M; left out, only rates are told
-    #[arg(long, value_name = "N", value_parser = read::items, allow_negative_numbers = true)]
+    /// Number of items: 1000000, 1_000_000 or 1M; without it, only rates are shown
+    #[arg(long, value_name = "N", value_parser = parse::items, allow_negative_numbers = true)]
     items: Option<u64>,
-    /// How many calls one item makes
-    #[arg(long, value_name = "N", default_value = "1", value_parser = read::calls, allow_negative_numbers = true)]
+    /// Calls per item
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse::calls, allow_negative_numbers = true)]
     calls: u64,
-    /// A limit, as in "200 requests / minute"; may be repeated
+    /// A limit, e.g. "200 requests / minute"; repeatable
     #[arg(long = "limit", value_name = "LIMIT")]
     limits: Vec<String>,
     /// The limits of this policy in the config, instead of --limit
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
-    /// What one call takes of a unit, as in tokens=3750; may be repeated. One request unless given
-    #[arg(long = "cost", value_name = "UNIT=N", value_parser = read::unit_cost)]
+    /// The cost of one call in a unit, e.g. tokens=3750; repeatable [default: requests=1]
+    #[arg(long = "cost", value_name = "UNIT=N", value_parser = parse::unit_cost)]
     costs: Vec<UnitCost>,
-    /// Another limit in place of the one of its name, or of the only one; each gets a column, at most 3
+    /// Compare with this limit in place of the one with its name, or the only one; repeatable, at most 3
     #[arg(long, value_name = "LIMIT")]
     what_if: Vec<String>,
-    /// How long one call takes, as in 1.5s: tells how many workers are enough
-    #[arg(long, value_name = "TIME", value_parser = read::latency)]
+    /// Duration of one call, e.g. 1.5s; shows how many workers are enough
+    #[arg(long, value_name = "TIME", value_parser = parse::latency)]
     latency: Option<Span>,
-    /// When the first call is made, as in 2026-11-15T08:00:00+01:00 [default: now]
-    #[arg(long, value_name = "TIME", value_parser = read::moment)]
+    /// Start time, e.g. 2026-11-15T08:00:00+01:00 [default: now]
+    #[arg(long, value_name = "TIME", value_parser = parse::moment)]
     start: Option<Timestamp>,
-    /// How long jobs are kept, as in 7d: warns if the backlog takes longer
-    #[arg(long, value_name = "TIME", value_parser = read::retention, requires = "items")]
+    /// How long jobs are kept, e.g. 7d; warns if the backlog takes longer
+    #[arg(long, value_name = "TIME", value_parser = parse::retention, requires = "items")]
     retention: Option<Span>,
 }
 
-/// The forecast of one scenario, and how it is headed.
+/// The forecast of one scenario with its heading.
 struct Column {
     heading: String,
-    /// The limit that is tried, as it was written.
+    /// The limit of `--what-if`, as given.
     what_if: Option<String>,
     forecast: Forecast,
 }
@@ -106,12 +106,10 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
     Ok(Exit::DONE)
 }
 
-/// What to keep in mind when reading the answer.
+/// Assumptions and warnings about the forecast.
 fn remark(columns: &[Column], load: &Load, output: &Output) {
     if load.items.is_some() {
-        output.note(
-            "\nassumed: nothing is used yet, nobody else takes, calls go out as soon as they are granted",
-        );
+        output.note("\nassumes: nothing used yet, no other callers, calls start when granted");
     }
     if let Some(Column { forecast, .. }) = columns.first() {
         remark_on_limits(forecast, output);
@@ -121,8 +119,8 @@ fn remark(columns: &[Column], load: &Load, output: &Output) {
             continue;
         };
         output.warning(format_args!(
-            "{heading}: jobs are kept for {}, but the backlog takes {}; what is not done by then would be lost",
-            words::span(load.retention.unwrap_or_default()),
+            "{heading}: jobs are kept for {}, but the backlog takes {}; unfinished jobs would be lost",
+            humanize::span(load.retention.unwrap_or_default()),
             text::time(finish, load.start),
         ));
     }
@@ -131,19 +129,19 @@ fn remark(columns: &[Column], load: &Load, output: &Output) {
 fn remark_on_limits(forecast: &Forecast, output: &Output) {
     let policy = forecast.scenario.policy();
     if policy.shadow() {
-        output.note(format_args!("policy {} is a shadow, planned as if it were not", policy.name()));
+        output.note(format_args!("policy {} is a shadow, planned as if it were enforced", policy.name()));
     }
     if !forecast.exact {
         output.note(
-            "too many calls to look at several limits together: the time is that of the slowest alone, \
-             and may be about a window of it longer",
+            "too many calls to combine several limits: the time is that of the slowest limit alone and may be \
+             up to one of its windows longer",
         );
     }
     if let (Some(longest), Some(bottleneck)) = (forecast.takes_longest(), forecast.bottleneck())
         && longest != bottleneck
     {
         output.note(format_args!(
-            "{} alone takes longest for this backlog; in the long run {} does",
+            "{} alone takes longest for this backlog; in the long run it is {}",
             longest.name(),
             bottleneck.name()
         ));

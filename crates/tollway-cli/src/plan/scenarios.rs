@@ -9,7 +9,7 @@ use tollway_plan::{Forecast, Load, PlanError, Scenario, replace_limit};
 use super::{Arguments, Column};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::words;
+use crate::humanize;
 
 /// The forecast of the limits as they are, then one for each `--what-if`.
 pub(super) fn forecast(
@@ -64,7 +64,7 @@ fn given(texts: &[String]) -> Result<(String, Policy), Failure> {
     Ok((heading, Policy::of_limits(name, limits).map_err(Failure::usage)?))
 }
 
-/// Points at the word where the text goes wrong.
+/// Parses a limit; an error points at the wrong word.
 fn read_limit(option: &str, text: &str) -> Result<Limit, Failure> {
     text.parse().map_err(|error: tollway::core::LimitTextError| {
         let pointed: Vec<String> = error.pointed().lines().map(|line| format!("  {line}")).collect();
@@ -72,35 +72,35 @@ fn read_limit(option: &str, text: &str) -> Result<Limit, Failure> {
     })
 }
 
-/// Every error of a forecast is one of the arguments: this names the option.
+/// Names the option that caused the error.
 fn failure(error: PlanError) -> Failure {
     let failure = Failure::usage(&error);
     match error {
         PlanError::UnknownUnit { unit, known } => unknown_unit(&unit, &known),
         PlanError::UnitTwice { unit } => {
-            Failure::usage(format!("--cost gives {unit} twice")).advise("give what one call takes of it once")
+            Failure::usage(format!("--cost gives {unit} twice")).advise("give each unit once")
         }
         PlanError::NeverGranted { limit, charge } => {
             let unit = limit.unit().as_str();
             Failure::usage(format!(
                 "a call of {} can never be granted: \"{limit}\" grants at most {} at once",
-                words::counted(charge, unit),
-                words::count(limit.capacity())
+                humanize::counted(charge, unit),
+                humanize::count(limit.capacity())
             ))
-            .advise(format!("split the call, or give it less with --cost {unit}=N"))
+            .advise(format!("split the call, or lower its cost with --cost {unit}=N"))
         }
         PlanError::NoSuchLimit { limit, names } => {
             let names: Vec<&str> = names.iter().map(Name::as_str).collect();
             let text = limit.to_string();
             Failure::usage(format!("--what-if {text:?}: which limit would it replace?")).advise(format!(
-                "put the name of one before it, as in \"{}: {text}\"; the limits are {}",
+                "prefix it with a name, e.g. \"{}: {text}\"; the limits are {}",
                 names.first().unwrap_or(&""),
                 names.join(", ")
             ))
         }
-        PlanError::NeedsLatency { .. } => failure.advise("say how long a call takes, as in --latency 1.5s"),
+        PlanError::NeedsLatency { .. } => failure.advise("give the duration of a call, e.g. --latency 1.5s"),
         PlanError::CostsNothing { limit } => {
-            failure.advise(format!("say what one call takes, as in --cost {}=100", limit.unit()))
+            failure.advise(format!("give the cost of a call, e.g. --cost {}=100", limit.unit()))
         }
         PlanError::Cost(_) | PlanError::Policy(_) => failure,
     }
@@ -114,6 +114,6 @@ fn unknown_unit(unit: &str, known: &[Name]) -> Failure {
             failure.advise(format!("did you mean {near:?}? The limits count {}", units.join(", ")))
         }
         (None, false) => failure.advise(format!("the limits count {}", units.join(", "))),
-        (None, true) => failure.advise("the limits count no units, only calls under way"),
+        (None, true) => failure.advise("the limits count only concurrent calls, no units"),
     }
 }

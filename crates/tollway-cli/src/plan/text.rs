@@ -6,8 +6,8 @@ use tollway_plan::{Finish, Forecast, Load, Quantity, Workers};
 
 use super::Column;
 use crate::failure::Failure;
+use crate::humanize;
 use crate::output::{BAD, FAINT, GOOD, Output, STRONG, WARN};
-use crate::words;
 
 /// A row of the table: its label, and a cell for each scenario.
 type Row = (String, Vec<String>);
@@ -26,12 +26,16 @@ pub(super) fn write(columns: &[Column], load: &Load, output: &Output) -> Result<
 }
 
 fn title(load: &Load) -> String {
-    let each = words::counted(load.calls_per_item, "calls");
+    let each = humanize::counted(load.calls_per_item, "calls");
     match (load.items, load.calls().map(u64::try_from)) {
         (Some(items), Some(Ok(calls))) => {
-            format!("{}, {each} each: {}", words::counted(items, "items"), words::counted(calls, "calls"))
+            format!(
+                "{}, {each} each: {}",
+                humanize::counted(items, "items"),
+                humanize::counted(calls, "calls")
+            )
         }
-        (Some(items), _) => format!("{}, {each} each", words::counted(items, "items")),
+        (Some(items), _) => format!("{}, {each} each", humanize::counted(items, "items")),
         (None, _) => format!("{each} for each item"),
     }
 }
@@ -62,10 +66,10 @@ fn rows(columns: &[Column], load: &Load) -> Vec<Row> {
             Some(false) => "too short".to_owned(),
             None => String::new(),
         };
-        rows.push(row(&format!("kept for {}", words::span(retention)), &verdict));
+        rows.push(row(&format!("kept for {}", humanize::span(retention)), &verdict));
     }
     if let Some(latency) = load.latency {
-        let label = format!("workers at {} a call", words::span(latency));
+        let label = format!("workers at {} a call", humanize::span(latency));
         rows.push(row(&label, &|forecast| forecast.workers.as_ref().map(workers).unwrap_or_default()));
     }
     rows
@@ -132,9 +136,9 @@ fn write_limits(column: &Column, load: &Load, output: &Output) -> Result<(), Fai
 
 fn why_not_counted(limit: &Limit) -> String {
     if limit.has_slots() {
-        return "not counted: say how long a call takes with --latency".to_owned();
+        return "not included: needs --latency".to_owned();
     }
-    format!("not counted: say what a call takes with --cost {}=N", limit.unit())
+    format!("not included: needs --cost {}=N", limit.unit())
 }
 
 /// Rounded to a tenth.
@@ -152,15 +156,15 @@ pub(super) fn time(finish: Finish, start: Timestamp) -> String {
             let tenths = took.as_micros().div_ceil(YEAR / 10);
             format!("{}.{} years", tenths / 10, tenths % 10)
         }
-        Some(took) => words::span(took),
+        Some(took) => humanize::span(took),
         None => format!("more than {} years", Timestamp::MAX.since(start).as_micros() / YEAR),
     }
 }
 
-/// In whole seconds, never earlier than it is.
+/// In whole seconds, rounded up.
 fn moment(finish: Finish) -> String {
     match finish {
-        Finish::At(at) => words::moment_in_full(Timestamp::from_secs(at.as_micros().div_ceil(1_000_000))),
+        Finish::At(at) => humanize::moment_in_full(Timestamp::from_secs(at.as_micros().div_ceil(1_000_000))),
         Finish::Beyond => "after 2255".to_owned(),
     }
 }
@@ -175,17 +179,17 @@ fn workers(workers: &Workers) -> String {
 
 /// A number that may be larger than a `u64`.
 fn wide(number: u128) -> String {
-    u64::try_from(number).map_or_else(|_| number.to_string(), words::count)
+    u64::try_from(number).map_or_else(|_| number.to_string(), humanize::count)
 }
 
-/// Two places, none from a hundred on: `7,500`, `66.66`, `12.5`.
+/// Two decimals, none from a hundred on: `7,500`, `66.66`, `12.5`.
 fn quantity(quantity: Quantity) -> String {
     let millionths = quantity.millionths();
     let (whole, hundredths) = (millionths / Quantity::ONE, millionths % Quantity::ONE / 10_000);
-    let Ok(count) = u64::try_from(whole) else { return format!("over {}", words::count(u64::MAX)) };
+    let Ok(count) = u64::try_from(whole) else { return format!("over {}", humanize::count(u64::MAX)) };
     match (count, hundredths) {
         (0, 0) if millionths > 0 => "less than 0.01".to_owned(),
-        (100.., _) | (_, 0) => words::count(count),
+        (100.., _) | (_, 0) => humanize::count(count),
         (_, tenths) if tenths.is_multiple_of(10) => format!("{count}.{}", tenths / 10),
         _ => format!("{count}.{hundredths:02}"),
     }
@@ -196,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_are_rounded_down_and_never_to_zero() {
+    fn quantities_are_rounded_down_but_not_to_zero() {
         let shown = [0, 8_680, 520_833, 12_500_000, 66_666_666, 333_333_333, 7_500_000_000]
             .map(|millionths| quantity(Quantity::from_millionths(millionths)));
         assert_eq!(shown, ["0", "less than 0.01", "0.52", "12.5", "66.66", "333", "7,500"]);

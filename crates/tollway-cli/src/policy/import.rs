@@ -1,4 +1,4 @@
-//! `tollway policy import`: a config made of the limits that another system keeps in a file.
+//! `tollway policy import`: converts limits of other systems to a config.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read};
@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
-/// Make a config of limits that another system has in a file
+/// Convert limits of another system to a config
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -31,17 +31,17 @@ Examples:
   tollway policy import envoy config/*.yaml > tollway.toml     several domains
 
 Exit codes:
-  0    done; what has no counterpart is told on standard error
-  65   a file is not one of Envoy's rate limit service";
+  0    success; settings without a counterpart are listed on standard error
+  65   not a config file of Envoy's rate limit service";
 
-/// Make a config of files of Envoy's rate limit service (envoyproxy/ratelimit)
+/// Convert files of Envoy's rate limit service (envoyproxy/ratelimit)
 ///
-/// Writes policies and [[server.descriptors]] to standard output, and tells on standard error what has no counterpart here.
-/// The page docs/guide/envoy.md tells how to go on.
+/// Writes policies and [[server.descriptors]] to standard output, and warnings about settings without a counterpart to
+/// standard error. The page docs/guide/envoy.md describes the next steps.
 #[derive(Debug, clap::Args)]
 #[command(after_help = ENVOY_EXAMPLES)]
 struct EnvoyArguments {
-    /// Its files, in YAML: one for each domain
+    /// The YAML files, one per domain
     #[arg(required = true)]
     files: Vec<PathBuf>,
 }
@@ -52,19 +52,19 @@ Examples:
   tollway policy import obp default.props > tollway.toml && tollway doctor
 
 Exit codes:
-  0    done; what has no counterpart is told on standard error
-  65   the file is no file of properties, or a value in it is wrong";
+  0    success; settings without a counterpart are listed on standard error
+  65   not a properties file, or an invalid value";
 
-/// Make a config of the properties of OBP-API that limit its consumers
+/// Convert the rate-limit properties of OBP-API
 ///
 /// Reads use_consumer_limits, cache.redis.*, redis.use.ssl, the truststore and the keystore of Redis,
-/// user_consumer_limit_anonymous_access and rate_limiting_per_*; what is not in the file has the default that it has there.
-/// Other properties are passed over, and named if they are about limits or Redis. The password of Redis stands in what is
-/// written, but is not shown on a terminal.
+/// user_consumer_limit_anonymous_access and rate_limiting_per_*; missing properties get
+/// OBP-API's defaults. Other properties are ignored, with a warning if they concern limits or Redis. The output contains
+/// the Redis password, except on a terminal.
 #[derive(Debug, clap::Args)]
 #[command(after_help = OBP_EXAMPLES)]
 struct ObpArguments {
-    /// Its file, such as default.props
+    /// The properties file, e.g. default.props
     file: PathBuf,
 }
 
@@ -86,13 +86,13 @@ fn import_envoy(paths: &[PathBuf]) -> Result<Imported, Failure> {
 
 fn import_obp(path: &Path, output: &Output) -> Result<Imported, Failure> {
     let (name, bytes) = read(path)?;
-    // A terminal shows the password to others and keeps it in its scrollback.
+    // A terminal would show the password and keep it in its scrollback.
     let shown = !output.is_json() && std::io::stdout().is_terminal();
     let password = if shown { Password::Hide } else { Password::Write };
     obp::import(SourceFile { name: &name, bytes: &bytes }, password).map_err(failure)
 }
 
-/// The name and the content of a file. Of one that is too large, one byte more than the bound: the library refuses it.
+/// The name and content of a file. Reads at most one byte more than the limit; the library then rejects the file.
 fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
     let name = path.display().to_string();
     let mut bytes = Vec::new();
@@ -105,7 +105,7 @@ fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
 
 fn failure(error: ImportError) -> Failure {
     let advice = matches!(error, ImportError::NoConfig(_))
-        .then_some("leave the limits out that it speaks of, and write them by hand");
+        .then_some("remove the limits that the message names, and convert them by hand");
     let failure = Failure::new(Exit::DATA, error);
     match advice {
         Some(advice) => failure.advise(advice),
@@ -113,7 +113,7 @@ fn failure(error: ImportError) -> Failure {
     }
 }
 
-/// The config on standard output, the notes on standard error; or both in one object of JSON.
+/// Writes the config to standard output and notes to standard error, or both as one JSON object.
 fn write(imported: &Imported, output: &Output) -> Result<(), Failure> {
     let Imported { config, notes, hides_password } = imported;
     if output.is_json() {
@@ -123,7 +123,7 @@ fn write(imported: &Imported, output: &Output) -> Result<(), Failure> {
     output.flush()?;
     notes.iter().for_each(|note| output.warning(note));
     if *hides_password {
-        output.warning("the password is not shown on a terminal; write into a file: > tollway.toml");
+        output.warning("the password is not shown on a terminal; redirect to a file: > tollway.toml");
     }
     Ok(())
 }

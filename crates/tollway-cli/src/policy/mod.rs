@@ -1,21 +1,21 @@
-//! `tollway policy`: the config file, checked and explained.
+//! `tollway policy`: checks, explains and imports config files.
 //!
-//! `check` is the command; `answer` is what it says, and `text` says it to people; `sentences` tell what a limit means;
-//! `findings` are what may be wrong with a file that is right; `against` compares it with an older one. `import` makes a
-//! config of another system's files.
+//! `check` is the command, `report` its result and `text` the output; `explain` describes limits in sentences; `findings`
+//! are warnings about a valid file; `compare` compares it with an older one. `import` converts files of other systems.
 
-mod against;
-mod answer;
+mod compare;
+
 mod check;
+mod explain;
 mod findings;
 mod import;
-mod sentences;
+mod report;
 mod text;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 
-/// Check the config file and explain every limit; make one of another system's
+/// Check, explain and import config files
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]

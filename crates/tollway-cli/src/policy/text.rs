@@ -1,49 +1,49 @@
-//! The answer of `policy check` for people: the explanation on standard output, what to look at on standard error.
+//! The report of `policy check` as text: explanations on standard output, warnings on standard error.
 
-use super::answer::{Answer, ApiAnswer, PolicyAnswer};
+use super::report::{ApiReport, PolicyReport, Report};
 use crate::failure::Failure;
+use crate::humanize;
 use crate::output::{FAINT, GOOD, Output, STRONG, WARN};
-use crate::words;
 
-/// Where lines of sentences end.
+/// The line width of explanations.
 const COLUMNS: usize = 110;
 
-/// Writes the answer. Who wants quiet gets the verdict, and the changes if asked for.
-pub(super) fn write(answer: &Answer, output: &Output) -> Result<(), Failure> {
+/// Writes the report. With `--quiet` only the summary, and the changes of `--against`.
+pub(super) fn write(report: &Report, output: &Output) -> Result<(), Failure> {
     if !output.is_quiet() {
-        output.line(format_args!("{STRONG}{}{STRONG:#}: {}", answer.file, contents(answer)))?;
-        output.line(format_args!("store: {}\n", answer.store_explained))?;
-        answer.policies.iter().try_for_each(|policy| write_policy(policy, output))?;
-        answer.apis.iter().try_for_each(|api| write_api(api, output))?;
+        output.line(format_args!("{STRONG}{}{STRONG:#}: {}", report.file, contents(report)))?;
+        output.line(format_args!("store: {}\n", report.store_explained))?;
+        report.policies.iter().try_for_each(|policy| write_policy(policy, output))?;
+        report.apis.iter().try_for_each(|api| write_api(api, output))?;
     }
-    if let Some(changes) = &answer.against {
+    if let Some(changes) = &report.against {
         changes.write(output)?;
     }
-    // Both streams may go to one terminal.
+    // Both streams may go to the same terminal.
     output.flush()?;
-    answer.warnings.iter().chain(&answer.notes).for_each(|finding| finding.say(output));
-    output.line(verdict(answer))
+    report.warnings.iter().chain(&report.notes).for_each(|finding| finding.say(output));
+    output.line(summary(report))
 }
 
-fn contents(answer: &Answer) -> String {
-    let limits = answer.policies.iter().map(|policy| policy.limits.len()).sum();
+fn contents(report: &Report) -> String {
+    let limits = report.policies.iter().map(|policy| policy.limits.len()).sum();
     let mut parts =
-        vec![number(answer.policies.len(), "policy", "policies"), number(limits, "limit", "limits")];
-    if !answer.apis.is_empty() {
-        let apis = number(answer.apis.len(), "api", "apis");
-        parts.push(format!("{apis} (apis are checked and not used by this version yet)"));
+        vec![number(report.policies.len(), "policy", "policies"), number(limits, "limit", "limits")];
+    if !report.apis.is_empty() {
+        let apis = number(report.apis.len(), "api", "apis");
+        parts.push(format!("{apis} (apis are checked, but not used yet)"));
     }
     parts.join(", ")
 }
 
-fn verdict(answer: &Answer) -> String {
-    match answer.warnings.len() {
-        0 => format!("{GOOD}good: no warnings{GOOD:#}"),
-        warnings => format!("{WARN}right, with {}{WARN:#}", number(warnings, "warning", "warnings")),
+fn summary(report: &Report) -> String {
+    match report.warnings.len() {
+        0 => format!("{GOOD}valid, no warnings{GOOD:#}"),
+        warnings => format!("{WARN}valid, with {}{WARN:#}", number(warnings, "warning", "warnings")),
     }
 }
 
-fn write_policy(policy: &PolicyAnswer, output: &Output) -> Result<(), Failure> {
+fn write_policy(policy: &PolicyReport, output: &Output) -> Result<(), Failure> {
     output.line(format_args!("policy {STRONG}{}{STRONG:#}", policy.name))?;
     write_wrapped(output, "  ", &policy.explained)?;
     for limit in &policy.limits {
@@ -54,7 +54,7 @@ fn write_policy(policy: &PolicyAnswer, output: &Output) -> Result<(), Failure> {
     output.line("")
 }
 
-fn write_api(api: &ApiAnswer, output: &Output) -> Result<(), Failure> {
+fn write_api(api: &ApiReport, output: &Output) -> Result<(), Failure> {
     output.line(format_args!("api {STRONG}{}{STRONG:#}  {FAINT}{}{FAINT:#}", api.name, api.base_url))?;
     write_wrapped(output, "  ", &api.explained)?;
     output.line("")
@@ -62,10 +62,10 @@ fn write_api(api: &ApiAnswer, output: &Output) -> Result<(), Failure> {
 
 fn number(number: usize, one: &str, many: &str) -> String {
     let word = if number == 1 { one } else { many };
-    format!("{} {word}", words::count(number.try_into().unwrap_or(u64::MAX)))
+    format!("{} {word}", humanize::count(number.try_into().unwrap_or(u64::MAX)))
 }
 
-/// A sentence over as many lines as it needs.
+/// Writes a sentence, wrapped.
 fn write_wrapped(output: &Output, indent: &str, sentence: &str) -> Result<(), Failure> {
     let mut line = String::new();
     for word in sentence.split(' ') {

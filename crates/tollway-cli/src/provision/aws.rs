@@ -1,26 +1,27 @@
-//! Looks at what is there, and makes what is missing.
+//! Finds existing resources and creates missing ones.
 
 use super::error::ProvisionError;
 use super::parameter::ParameterFound;
 use super::report::{self, State, Step};
-use super::table::{TableFound, TableWanted, Tables};
-use super::wanted::{self, Wanted};
+use super::resources::{self, Resource};
+use super::table::{TableFound, TableSpec, Tables};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 
 pub(super) fn run(apply: bool, context: &Context) -> Result<Exit, Failure> {
     let config = context.config()?;
-    let wanted = wanted::of(&config, context.named_store().or(config.store()));
+    let wanted = resources::of(&config, context.named_store().or(config.store()));
     if wanted.is_empty() {
-        return Err(Failure::new(Exit::CONFIG, "the config needs nothing on AWS").advise(
+        return Err(Failure::new(Exit::CONFIG, "the config needs no AWS resources").advise(
             "name a table, as in `url = \"dynamodb://tollway\"` below [store], or a parameter, as in \
              `source = \"ssm:/pdf-processing/adobe-api-rpm\"` below a policy",
         ));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(Exit::FAILED, format!("no runtime: {error}")))?;
+    let runtime = runtime
+        .map_err(|error| Failure::new(Exit::FAILED, format!("cannot start the async runtime: {error}")))?;
     let mut steps = runtime.block_on(look(&wanted)).map_err(failed)?;
-    // Before anything is made: a config of which a part cannot be made is wrong as a whole.
+    // Before anything is created: if one resource cannot be created, none is.
     if let Some(problem) = steps.iter().find_map(Step::problem) {
         report::say(&steps, &wanted, apply, context)?;
         return Err(failed(problem));
@@ -36,7 +37,7 @@ fn failed(error: ProvisionError) -> Failure {
     Failure::new(Exit::STORE, &error.message).advise(&error.advice)
 }
 
-async fn look(wanted: &[Wanted]) -> Result<Vec<Step>, ProvisionError> {
+async fn look(wanted: &[Resource]) -> Result<Vec<Step>, ProvisionError> {
     let mut steps = Vec::new();
     for wanted in wanted {
         steps.push(look_at(wanted).await?);
@@ -44,44 +45,44 @@ async fn look(wanted: &[Wanted]) -> Result<Vec<Step>, ProvisionError> {
     Ok(steps)
 }
 
-async fn look_at(wanted: &Wanted) -> Result<Step, ProvisionError> {
+async fn look_at(wanted: &Resource) -> Result<Step, ProvisionError> {
     match wanted {
-        Wanted::Table { table, connect, .. } => {
+        Resource::Table { table, connect, .. } => {
             let found = Tables::new(connect).await.look(table).await?;
             let state = match &found {
                 TableFound::Missing => State::Missing,
                 TableFound::Ready => State::Ready,
-                TableFound::WithoutTtl { other: None } => State::Incomplete("old items do not vanish yet"),
-                // Not made: it says why it cannot be.
+                TableFound::WithoutTtl { other: None } => State::Incomplete("TTL is off"),
+                // Creates nothing: returns the reason.
                 found => State::Refused(refusal(connect, table, found).await),
             };
             Ok(Step::table(table, state))
         }
-        Wanted::Parameter { parameter, .. } => Ok(match parameter.look().await? {
+        Resource::Parameter { parameter, .. } => Ok(match parameter.look().await? {
             ParameterFound::Missing => Step::parameter(parameter, State::Missing, None),
             ParameterFound::Ready { value } => Step::parameter(parameter, State::Ready, Some(value)),
         }),
     }
 }
 
-async fn refusal(connect: &tollway_aws::Connect, table: &TableWanted, found: &TableFound) -> ProvisionError {
+async fn refusal(connect: &tollway_aws::Connect, table: &TableSpec, found: &TableFound) -> ProvisionError {
     let refused = Tables::new(connect).await.make(table, found).await;
     refused.err().unwrap_or_else(|| ProvisionError { message: String::new(), advice: String::new() })
 }
 
-async fn make(wanted: &[Wanted], steps: &mut [Step], context: &Context) -> Result<(), ProvisionError> {
+async fn make(wanted: &[Resource], steps: &mut [Step], context: &Context) -> Result<(), ProvisionError> {
     for (wanted, step) in wanted.iter().zip(steps) {
         if step.state == State::Ready {
             continue;
         }
-        context.output().note(format_args!("making {} {}", step.kind, step.name));
+        context.output().note(format_args!("creating {} {}", step.kind, step.name));
         match wanted {
-            Wanted::Table { table, connect, .. } => {
+            Resource::Table { table, connect, .. } => {
                 let tables = Tables::new(connect).await;
                 let found = tables.look(table).await?;
                 tables.make(table, &found).await?;
             }
-            Wanted::Parameter { parameter, .. } => parameter.make(&parameter.look().await?).await?,
+            Resource::Parameter { parameter, .. } => parameter.make(&parameter.look().await?).await?,
         }
         step.state = State::Made;
     }

@@ -1,8 +1,8 @@
-//! Why something on AWS could not be looked at or made.
+//! Errors of reading or creating AWS resources.
 
 use tollway_aws::with_causes;
 
-/// Why something could not be looked at or made.
+/// An error of reading or creating a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProvisionError {
     /// What happened.
@@ -11,7 +11,7 @@ pub(crate) struct ProvisionError {
     pub(crate) advice: String,
 }
 
-/// The answer of AWS, or why there was none, and what to do about it.
+/// The error of AWS, or of reaching it, with advice.
 pub(super) fn failed<E, R>(what: &str, error: &aws_sdk_dynamodb::error::SdkError<E, R>) -> ProvisionError
 where
     E: std::error::Error + aws_sdk_dynamodb::error::ProvideErrorMetadata + 'static,
@@ -20,14 +20,14 @@ where
     use aws_sdk_dynamodb::error::ProvideErrorMetadata;
     let (message, advice) = match error.code() {
         Some(code) => {
-            let said = error.message().unwrap_or("it gives no reason");
+            let said = error.message().unwrap_or("no reason given");
             let denied = code.contains("AccessDenied") || code.contains("NotAuthorized");
             let advice =
                 if denied { "give your role the policy `operator` that --plan prints" } else { "try again" };
             (format!("{what}: {code}: {said}"), advice)
         }
         None => (
-            format!("{what}: AWS could not be asked: {}", with_causes(error)),
+            format!("{what}: cannot reach AWS: {}", with_causes(error)),
             "set AWS_REGION and your credentials, as for every AWS tool",
         ),
     };

@@ -1,7 +1,7 @@
-//! `tollway provision`: shows what a config needs on AWS and what is missing, and makes it.
+//! `tollway provision`: lists the AWS resources that a config needs, and creates missing ones.
 //!
-//! `wanted` reads the config, `aws` runs the command, `table` and `parameter` look for one kind of thing and make it,
-//! `roles` lists the permissions, `report` writes the answer, `error` says why AWS refused.
+//! `resources` reads the config, `aws` runs the command, `table` and `parameter` find and create one kind of resource,
+//! `roles` lists the permissions, `report` writes the result, `error` explains failures of AWS.
 
 #[cfg(feature = "aws")]
 mod aws;
@@ -12,16 +12,16 @@ mod parameter;
 #[cfg(feature = "aws")]
 mod report;
 #[cfg(feature = "aws")]
+mod resources;
+#[cfg(feature = "aws")]
 mod roles;
 #[cfg(feature = "aws")]
 pub(crate) mod table;
-#[cfg(feature = "aws")]
-mod wanted;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 
-/// Make what the config needs in the cloud: tables, parameters, and what roles must be allowed
+/// Create the cloud resources that the config needs
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -33,21 +33,21 @@ enum Place {
     Aws(AwsArguments),
 }
 
-/// On AWS: the store's table in DynamoDB, and the parameters in Systems Manager that policies name as their source
+/// Create DynamoDB tables and Systems Manager parameters, and print IAM policies
 ///
-/// Looks at what is there, and shows what is missing. Nothing is made without --apply, and nothing that is there is changed
-/// but to let old items of a table vanish. Applying twice changes nothing the second time. Region and credentials are found
-/// as every AWS tool finds them.
+/// Lists the store's table and the parameters that policies use as their source, and which of them are missing. Creates
+/// nothing without --apply. Existing resources stay unchanged, except that TTL is turned on for a table. A second --apply
+/// changes nothing. Region and credentials come from the usual AWS settings.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  tollway provision aws                    what is there, what is missing, and the IAM policies
-  tollway provision aws --apply            makes what is missing
+  tollway provision aws                    existing and missing resources, and the IAM policies
+  tollway provision aws --apply            create what is missing
   tollway provision aws --json | jq .iam.worker > worker-policy.json")]
 struct AwsArguments {
-    /// Show what is there and what would be made [this is the default]
+    /// Show existing and missing resources [default]
     #[arg(long, conflicts_with = "apply")]
     plan: bool,
-    /// Make what is missing
+    /// Create what is missing
     #[arg(long)]
     apply: bool,
 }
@@ -64,6 +64,5 @@ fn on_aws(apply: bool, context: &Context) -> Result<Exit, Failure> {
 
 #[cfg(not(feature = "aws"))]
 fn on_aws(_: bool, _: &Context) -> Result<Exit, Failure> {
-    Err(Failure::new(Exit::CONFIG, "this build knows nothing of AWS")
-        .advise("build it with `--features aws`"))
+    Err(Failure::new(Exit::CONFIG, "this build has no AWS support").advise("build it with `--features aws`"))
 }

@@ -1,4 +1,4 @@
-//! A parameter of Systems Manager: there, or made with the amount that the config has.
+//! A Systems Manager parameter: existing, or created with the amount in the config.
 
 use aws_sdk_ssm::types::ParameterType;
 use tollway_aws::{ParameterAddress, ParameterError, Parameters};
@@ -7,29 +7,29 @@ use super::error::{ProvisionError, failed};
 
 /// A parameter that is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ParameterWanted {
-    /// Where.
+pub(crate) struct ParameterSpec {
+    /// Its address.
     pub(crate) address: ParameterAddress,
-    /// What it is made with.
+    /// Its initial value.
     pub(crate) value: String,
-    /// What it is for, as the console shows it.
+    /// Its description in the console.
     pub(crate) description: String,
 }
 
-/// What is there of it.
+/// The state of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ParameterFound {
-    /// Nothing.
+    /// It does not exist.
     Missing,
-    /// A value, which is left as it is.
+    /// It exists; its value stays unchanged.
     Ready {
         /// The value.
         value: String,
     },
 }
 
-impl ParameterWanted {
-    /// What is there of it.
+impl ParameterSpec {
+    /// Looks up its state.
     pub(crate) async fn look(&self) -> Result<ParameterFound, ProvisionError> {
         match Parameters::new(self.address.clone()).only().await {
             Ok(Some(value)) => Ok(ParameterFound::Ready { value }),
@@ -38,7 +38,7 @@ impl ParameterWanted {
         }
     }
 
-    /// Makes it if it is missing. One that was made meanwhile stays as it is.
+    /// Creates it if it is missing. One that was created meanwhile stays unchanged.
     pub(crate) async fn make(&self, found: &ParameterFound) -> Result<(), ProvisionError> {
         if *found != ParameterFound::Missing {
             return Ok(());
@@ -53,7 +53,7 @@ impl ParameterWanted {
                 Ok(())
             }
             Err(error) => {
-                let what = format!("making the parameter {}", self.address.name);
+                let what = format!("creating the parameter {}", self.address.name);
                 Err(failed(&what, &error))
             }
         }

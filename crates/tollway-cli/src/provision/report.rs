@@ -3,59 +3,60 @@
 use serde_json::{Map, Value, json};
 
 use super::error::ProvisionError;
-use super::parameter::ParameterWanted;
+use super::parameter::ParameterSpec;
+use super::resources::Resource;
 use super::roles;
-use super::table::TableWanted;
-use super::wanted::Wanted;
+use super::table::TableSpec;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::{BAD, FAINT, GOOD, STRONG, WARN};
 
-/// One thing that is needed, and how it is with it.
+/// One needed resource and its state.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) kind: &'static str,
     pub(super) name: String,
-    /// What it is or would be like.
+    /// Its key or value.
     details: String,
     pub(super) state: State,
 }
 
-/// How it is with a thing.
+/// The state of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// All of it is there.
+    /// It exists.
     Ready,
-    /// Nothing of it.
+    /// It does not exist.
     Missing,
-    /// A part of it is missing.
+    /// It exists, but something is missing.
     Incomplete(&'static str),
-    /// It is there as something else.
+    /// It exists with another definition and cannot be changed.
     Refused(ProvisionError),
-    /// It was made just now.
+    /// It was created in this run.
     Made,
 }
 
 impl Step {
-    pub(super) fn table(table: &TableWanted, state: State) -> Self {
+    pub(super) fn table(table: &TableSpec, state: State) -> Self {
         let key: Vec<String> = table.key.iter().map(|(name, kind)| format!("{name} ({kind})")).collect();
-        let details = format!("key {}; old items vanish by `ttl`", key.join(", "));
+        let details = format!("key {}; old items expire by `ttl`", key.join(", "));
         Self { kind: "table", name: table.name.clone(), details, state }
     }
 
-    pub(super) fn parameter(parameter: &ParameterWanted, state: State, value: Option<String>) -> Self {
+    pub(super) fn parameter(parameter: &ParameterSpec, state: State, value: Option<String>) -> Self {
         let details = match value {
             Some(value) => format!("value {value}"),
-            None => format!("value {}, as the config has it", parameter.value),
+            None => format!("value {} from the config", parameter.value),
         };
         Self { kind: "parameter", name: parameter.address.name.clone(), details, state }
     }
 
-    /// Why it cannot be made.
+    /// Why it cannot be created.
     pub(super) fn problem(&self) -> Option<ProvisionError> {
         if let State::Refused(error) = &self.state { Some(error.clone()) } else { None }
     }
 
+    /// The state in JSON.
     fn word(&self) -> &'static str {
         match self.state {
             State::Ready => "there",
@@ -68,6 +69,11 @@ impl Step {
 
     fn line(&self) -> String {
         let Self { kind, name, details, .. } = self;
+        let label = match self.state {
+            State::Ready => "exists",
+            State::Made => "created",
+            _ => self.word(),
+        };
         let style = match self.state {
             State::Ready | State::Made => GOOD,
             State::Missing | State::Incomplete(_) => WARN,
@@ -76,7 +82,7 @@ impl Step {
         let why = if let State::Incomplete(why) = self.state { format!(" ({why})") } else { String::new() };
         format!(
             "{style}{:10}{style:#}  {kind} {STRONG}{name}{STRONG:#}{why}  {FAINT}{details}{FAINT:#}",
-            self.word()
+            label
         )
     }
 
@@ -86,10 +92,10 @@ impl Step {
     }
 }
 
-/// Says it all. The policies of IAM are part of the plan only: who applies has seen it.
+/// Writes the report. IAM policies are part of the plan only.
 pub(super) fn say(
     steps: &[Step],
-    wanted: &[Wanted],
+    wanted: &[Resource],
     applied: bool,
     context: &Context,
 ) -> Result<(), Failure> {
@@ -108,11 +114,10 @@ pub(super) fn say(
     for (role, policy) in policies {
         let text = serde_json::to_string_pretty(&policy);
         let text = text.map_err(|error| Failure::new(Exit::FAILED, error))?;
-        output
-            .line(format_args!("\n{FAINT}what the role {role} must be allowed, in IAM:{FAINT:#}\n{text}"))?;
+        output.line(format_args!("\n{FAINT}IAM policy of the role {role}:{FAINT:#}\n{text}"))?;
     }
     if steps.iter().any(|step| step.state != State::Ready) {
-        output.note("nothing was made; `tollway provision aws --apply` makes what is missing");
+        output.note("nothing was created; `tollway provision aws --apply` creates what is missing");
     }
     Ok(())
 }

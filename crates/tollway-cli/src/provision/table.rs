@@ -1,4 +1,4 @@
-//! A table of DynamoDB: its key, and the attribute by which old items expire.
+//! A DynamoDB table: its key and its TTL attribute.
 
 use std::time::Duration;
 
@@ -14,33 +14,33 @@ use super::error::{ProvisionError, failed};
 /// The attribute by which items expire, in every table of Tollway.
 const TTL: &str = "ttl";
 
-/// How often a new table is looked at until it can be used: AWS takes some ten seconds.
-const LOOKS_MAX: u32 = 120;
+/// How often a new table is polled until it is active: AWS takes some ten seconds.
+const POLLS_MAX: u32 = 120;
 
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A table that is needed.
+/// A needed table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TableWanted {
+pub(crate) struct TableSpec {
     /// Its name.
     pub(crate) name: String,
     /// The attributes of its key with their types (`S`, `N`), the partition key first.
     pub(crate) key: Vec<(String, String)>,
 }
 
-/// What is there of it.
+/// The state of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TableFound {
-    /// Nothing.
+    /// It does not exist.
     Missing,
     /// A table with another key, which cannot be changed.
     OtherKey(Vec<(String, String)>),
-    /// The table, but its items do not expire, or by another attribute.
+    /// The table exists, but TTL is off or uses another attribute.
     WithoutTtl {
-        /// The attribute by which they expire now.
+        /// The TTL attribute in use.
         other: Option<String>,
     },
-    /// All of it.
+    /// It exists with TTL.
     Ready,
 }
 
@@ -51,20 +51,20 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Those over this connection.
+    /// Tables that this connection reaches.
     pub(crate) async fn new(to: &Connect) -> Self {
         Self { client: Client::new(&connect(to).await) }
     }
 
-    /// What is there of a table.
-    pub(crate) async fn look(&self, wanted: &TableWanted) -> Result<TableFound, ProvisionError> {
+    /// Looks up the state of a table.
+    pub(crate) async fn look(&self, wanted: &TableSpec) -> Result<TableFound, ProvisionError> {
         let Some(table) = self.describe(&wanted.name).await? else { return Ok(TableFound::Missing) };
         let key = key_of(&table);
         if key != wanted.key {
             return Ok(TableFound::OtherKey(key));
         }
         let ttl = self.client.describe_time_to_live().table_name(&wanted.name).send().await;
-        let ttl = ttl.map_err(|error| failed(&format!("looking at the table {}", wanted.name), &error))?;
+        let ttl = ttl.map_err(|error| failed(&format!("reading the table {}", wanted.name), &error))?;
         let ttl = ttl.time_to_live_description;
         let on = [Some(TimeToLiveStatus::Enabled), Some(TimeToLiveStatus::Enabling)];
         let by = ttl.filter(|ttl| on.contains(&ttl.time_to_live_status)).and_then(|ttl| ttl.attribute_name);
@@ -74,15 +74,15 @@ impl Tables {
         })
     }
 
-    /// Makes what is missing of a table, and waits until it can be used.
-    pub(crate) async fn make(&self, wanted: &TableWanted, found: &TableFound) -> Result<(), ProvisionError> {
+    /// Creates what is missing of a table, and waits until it is active.
+    pub(crate) async fn make(&self, wanted: &TableSpec, found: &TableFound) -> Result<(), ProvisionError> {
         let name = &wanted.name;
         match found {
             TableFound::Ready => Ok(()),
             TableFound::OtherKey(key) => Err(other_key(wanted, key)),
             TableFound::WithoutTtl { other: Some(other) } => Err(ProvisionError {
-                message: format!("the items of the table {name} vanish by `{other}`, not by `{TTL}`"),
-                advice: format!("turn that off, or name another table than {name}"),
+                message: format!("the TTL attribute of the table {name} is `{other}`, not `{TTL}`"),
+                advice: format!("turn its TTL off, or use another table than {name}"),
             }),
             TableFound::WithoutTtl { other: None } => self.turn_ttl_on(name).await,
             TableFound::Missing => {
@@ -101,11 +101,11 @@ impl Tables {
             {
                 Ok(None)
             }
-            Err(error) => Err(failed(&format!("looking at the table {name}"), &error)),
+            Err(error) => Err(failed(&format!("reading the table {name}"), &error)),
         }
     }
 
-    async fn create(&self, wanted: &TableWanted) -> Result<(), ProvisionError> {
+    async fn create(&self, wanted: &TableSpec) -> Result<(), ProvisionError> {
         let mut request = self.client.create_table().table_name(&wanted.name);
         for (index, (attribute, kind)) in wanted.key.iter().enumerate() {
             let place = if index == 0 { KeyType::Hash } else { KeyType::Range };
@@ -119,26 +119,26 @@ impl Tables {
         }
         match request.billing_mode(BillingMode::PayPerRequest).send().await {
             Ok(_) => Ok(()),
-            // Another process made it; whether it has the right key shows next time.
+            // Another process created it; the next run checks its key.
             Err(error)
                 if error.as_service_error().is_some_and(|said| said.is_resource_in_use_exception()) =>
             {
                 Ok(())
             }
-            Err(error) => Err(failed(&format!("making the table {}", wanted.name), &error)),
+            Err(error) => Err(failed(&format!("creating the table {}", wanted.name), &error)),
         }
     }
 
     async fn wait_until_active(&self, name: &str) -> Result<(), ProvisionError> {
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..POLLS_MAX {
             let status = self.describe(name).await?.and_then(|table| table.table_status);
             if status == Some(TableStatus::Active) {
                 return Ok(());
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
-        let message = format!("the table {name} was made, and cannot be used after a minute");
-        Err(ProvisionError { message, advice: "look at it in the console, then try again".to_owned() })
+        let message = format!("the table {name} was created, but is not active after a minute");
+        Err(ProvisionError { message, advice: "check it in the AWS console, then try again".to_owned() })
     }
 
     async fn turn_ttl_on(&self, name: &str) -> Result<(), ProvisionError> {
@@ -147,7 +147,7 @@ impl Tables {
         };
         let request = self.client.update_time_to_live().table_name(name).time_to_live_specification(ttl);
         let turned = request.send().await;
-        turned.map(drop).map_err(|error| failed(&format!("letting old items of {name} vanish"), &error))
+        turned.map(drop).map_err(|error| failed(&format!("turning on TTL of {name}"), &error))
     }
 }
 
@@ -169,13 +169,11 @@ fn key_of(table: &TableDescription) -> Vec<(String, String)> {
         .collect()
 }
 
-fn other_key(wanted: &TableWanted, found: &[(String, String)]) -> ProvisionError {
+fn other_key(wanted: &TableSpec, found: &[(String, String)]) -> ProvisionError {
     let (name, wants, has) = (&wanted.name, show_key(&wanted.key), show_key(found));
     ProvisionError {
-        message: format!(
-            "the table {name} has the key {has}, and {wants} is needed; a key cannot be changed"
-        ),
-        advice: format!("name another table than {name} in the store's URL, or delete it if nobody needs it"),
+        message: format!("the table {name} has the key {has}, but needs {wants}; a key cannot be changed"),
+        advice: format!("use another table in the store's URL, or delete {name} if it is unused"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The command that is run: in our place, or beside us while we hold its slot.
+//! Starts the command: by exec, or as a child process while this one holds its slot.
 
 use std::env;
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use tollway::Permit;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
-/// Where the command is, as a shell would look for it.
+/// Finds the command in `$PATH`, as a shell does.
 pub(super) fn find(program: &OsStr) -> Result<PathBuf, Failure> {
     let named = Path::new(program);
     let found = if named.components().count() > 1 || named.is_absolute() {
@@ -35,22 +35,22 @@ fn can_be_run(path: &Path) -> io::Result<()> {
     if executable { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
-/// Becomes the command. Only comes back if that failed.
-pub(super) fn become_it(mut command: Command) -> Failure {
+/// Replaces this process with the command. Returns only on failure.
+pub(super) fn replace_process(mut command: Command) -> Failure {
     let error = command.exec();
     let program = command.get_program().display();
-    Failure::new(Exit::CANNOT_RUN, format!("{program} cannot be run: {error}"))
+    Failure::new(Exit::CANNOT_RUN, format!("cannot run {program}: {error}"))
 }
 
-/// Runs the command, passes signals on to it, and holds the permit until it ends.
-pub(super) async fn run_beside(command: Command, permit: Permit, output: &Output) -> Result<Exit, Failure> {
+/// Runs the command as a child process, forwards signals to it, and holds the permit until it ends.
+pub(super) async fn run_as_child(command: Command, permit: Permit, output: &Output) -> Result<Exit, Failure> {
     let program = command.get_program().to_owned();
-    // Before the command runs: a signal that comes at once is passed on, too.
+    // Before the command starts, so that an early signal is forwarded, too.
     let mut signals = Signals::new()?;
     let mut child = match tokio::process::Command::from(command).spawn() {
         Ok(child) => child,
         Err(error) => {
-            // Best effort: what cannot go back stays spent.
+            // Best effort: a refund that fails leaves the units charged.
             let _ = permit.give_back().await;
             return Err(failed(&program, &error));
         }
@@ -59,17 +59,17 @@ pub(super) async fn run_beside(command: Command, permit: Permit, output: &Output
     let status = loop {
         tokio::select! {
             status = child.wait() => break status?,
-            received = signals.next() => pass_on(pid, received),
+            received = signals.next() => forward(pid, received),
         }
     };
-    // The slot would free itself when it expires; that is a minute too late for who waits for it.
+    // Without this the slot stays taken until it expires, and queued callers wait for that.
     if let Err(error) = permit.done().await {
-        output.warning(format_args!("the slot is free when it expires, not before: {error}"));
+        output.warning(format_args!("cannot release the slot; it expires later: {error}"));
     }
     Ok(exit_of(status))
 }
 
-/// The signals that a shell or a supervisor sends to a command.
+/// Signals that a shell or a supervisor sends to a command.
 struct Signals {
     hangup: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
@@ -103,11 +103,11 @@ impl Signals {
     }
 }
 
-/// What a terminal sends by its keys, it sends to the whole group: the command has it already, and twice is too much.
-fn pass_on(pid: Option<Pid>, signal: Signal) {
+/// A terminal sends SIGINT and SIGQUIT to the whole process group: the command already has them.
+fn forward(pid: Option<Pid>, signal: Signal) {
     let by_keys = matches!(signal, Signal::INT | Signal::QUIT) && in_foreground();
     if let Some(pid) = pid.filter(|_| !by_keys) {
-        // It may have ended this moment.
+        // The process may have just ended.
         let _ = kill_process(pid, signal);
     }
 }
@@ -116,7 +116,7 @@ fn in_foreground() -> bool {
     rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
-/// As shells have it: 128 + N if signal N killed it.
+/// As in shells: 128 + N if signal N killed it.
 fn exit_of(status: ExitStatus) -> Exit {
     let signal = || status.signal().map(|signal| signal.saturating_add(128));
     let code = status.code().or_else(signal).unwrap_or(1);
@@ -127,8 +127,8 @@ fn failed(program: &OsStr, error: &io::Error) -> Failure {
     let program = program.display();
     match error.kind() {
         io::ErrorKind::NotFound => {
-            Failure::new(Exit::NOT_FOUND, format!("there is no command {program}; nothing was taken"))
+            Failure::new(Exit::NOT_FOUND, format!("command not found: {program}; nothing was taken"))
         }
-        _ => Failure::new(Exit::CANNOT_RUN, format!("{program} cannot be run: {error}; nothing was taken")),
+        _ => Failure::new(Exit::CANNOT_RUN, format!("cannot run {program}: {error}; nothing was taken")),
     }
 }

@@ -1,4 +1,4 @@
-//! `tollway run`: a command that begins once its limits allow it.
+//! `tollway run`: runs a command once its limits allow it.
 
 mod child;
 
@@ -7,18 +7,20 @@ use std::process::Command;
 
 use tollway::Limiter;
 
-use crate::asked::Asked;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::humanize;
 use crate::take::say_denied;
-use crate::turn::{Turn, on_a_runtime, wait_for_turn};
+use crate::take_arguments::TakeArguments;
 use crate::usage::policy_in_force;
+use crate::wait::{TakeOptions, block_on_runtime, wait_for_permit};
 
 /// Run a command once its limits allow it
 ///
-/// Takes from the policy, waits for the turn, and becomes the command: its exit code and its signals are those of
-/// `tollway run`. Under a policy with a concurrency limit it stays beside the command instead and holds the slot until
-/// it ends. The command finds the permit's id in $TOLLWAY_PERMIT and when it began in $TOLLWAY_BEGAN_AT. Any number of `tollway run` on this machine, or on all machines of one shared store, stay within the limit.
+/// Takes from the policy, waits if necessary, then replaces itself with the command (exec), so exit code and signals are
+/// the command's own. Under a concurrency limit it stays as the parent process and holds the slot until the command ends.
+/// $TOLLWAY_PERMIT holds the permit's id and $TOLLWAY_BEGAN_AT the start time. All `tollway run` processes that share a
+/// store stay within the limit together, on one machine or on many.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tollway run -p adobe -- ./convert.sh report.pdf
@@ -30,66 +32,70 @@ pub(crate) struct Arguments {
     #[arg(long, short)]
     policy: String,
     #[command(flatten)]
-    asked: Asked,
-    /// How to exit when it is denied
+    asked: TakeArguments,
+    /// Exit code if denied
     #[arg(long, value_name = "CODE", default_value_t = Exit::DENIED.code())]
     or_exit: u8,
-    /// The command and its arguments, behind --
+    /// The command and its arguments, after --
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    let turn = arguments.asked.turn(&arguments.policy)?;
+    let options = arguments.asked.options(&arguments.policy)?;
     let limiter = arguments.asked.whose.limiter(&arguments.policy, context)?;
     let Some((program, rest)) = arguments.command.split_first() else {
-        return Err(Failure::usage("there is no command to run"));
+        return Err(Failure::usage("no command to run"));
     };
-    // A command that cannot run must not cost anything.
+    // Checked first: a command that cannot run costs nothing.
     child::find(program)?;
     let mut command = Command::new(program);
     command.args(rest);
-    match on_a_runtime(begin(&limiter, &turn, command, context))? {
-        Begun::Over(exit) => Ok(exit),
-        Begun::Denied => Ok(Exit::new(arguments.or_exit)),
-        Begun::Ready(command) => {
+    match block_on_runtime(begin(&limiter, &options, command, context))? {
+        Outcome::Ended(exit) => Ok(exit),
+        Outcome::Denied => Ok(Exit::new(arguments.or_exit)),
+        Outcome::Ready(command) => {
             drop(limiter);
-            Err(child::become_it(command))
+            Err(child::replace_process(command))
         }
     }
 }
 
-/// How far it came.
-enum Begun {
-    /// The command may begin, in our place.
+/// The outcome of the take.
+enum Outcome {
+    /// Granted; the command replaces this process.
     Ready(Command),
-    /// The command ran beside us and has ended.
-    Over(Exit),
-    /// It was denied.
+    /// Granted; the command ran as a child process and has ended.
+    Ended(Exit),
+    /// Denied.
     Denied,
 }
 
 async fn begin(
     limiter: &Limiter,
-    turn: &Turn<'_>,
+    options: &TakeOptions<'_>,
     mut command: Command,
     context: &Context,
-) -> Result<Begun, Failure> {
-    let permit = match wait_for_turn(limiter, turn, context).await? {
+) -> Result<Outcome, Failure> {
+    let permit = match wait_for_permit(limiter, options, context).await? {
         Ok(permit) => permit,
         Err(denied) => {
             if context.output().is_json() {
-                say_denied(turn, &denied, context)?;
+                say_denied(options, &denied, context)?;
             }
-            // Standard output is the command's.
-            context.output().note(&denied);
-            return Ok(Begun::Denied);
+            // On standard error: standard output belongs to the command.
+            let limit = denied.limit().map(ToString::to_string).unwrap_or_default();
+            let wait = humanize::duration(denied.retry_after());
+            context
+                .output()
+                .note(format_args!("denied by {limit} of policy {}; retry in {wait}", options.policy));
+            return Ok(Outcome::Denied);
         }
     };
     command.env("TOLLWAY_PERMIT", permit.id().to_string());
     command.env("TOLLWAY_BEGAN_AT", context.now().to_string());
-    if policy_in_force(limiter, turn.policy)?.holds_slots() {
-        return child::run_beside(command, permit, context.output()).await.map(Begun::Over);
+    if policy_in_force(limiter, options.policy)?.holds_slots() {
+        return child::run_as_child(command, permit, context.output()).await.map(Outcome::Ended);
     }
-    Ok(Begun::Ready(command))
+    Ok(Outcome::Ready(command))
 }

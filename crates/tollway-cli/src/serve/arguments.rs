@@ -1,4 +1,4 @@
-//! What the command line says of a server.
+//! Command-line options of `tollway serve`.
 
 use tollway_server::{ListenAddress, ServerConfig};
 
@@ -6,13 +6,14 @@ use super::log::Level;
 
 /// Serve decisions over HTTP, Envoy's gRPC and the Redis protocol
 ///
-/// Listens on 127.0.0.1:8080 for HTTP unless the config or --listen says otherwise, and elsewhere only if told to. Meters
-/// live in the config's store, or in memory. Without a config file it serves one policy, `example`, to try. Stops on
-/// SIGTERM and SIGINT: says so to balancers for the config's `drain`, which a second signal ends, and ends once running
-/// requests are answered. Reads the config again when it changes, and on SIGHUP also what it names: tokens and
+/// Listens for HTTP on 127.0.0.1:8080 by default; other listeners are off unless configured. Usage is counted in the
+/// config's store, or in memory. Without a config file it serves one policy, `example`.
+///
+/// On SIGTERM or SIGINT it reports "not ready" for the config's `drain` time, then finishes requests in flight and exits;
+/// a second signal ends the drain. It reloads the config when the file changes. SIGHUP also reloads tokens and
 /// certificates.
 ///
-/// An ADDRESS is IP:PORT or unix:PATH. unix:PATH?mode=0660 says who may connect, as chmod does; else the umask does.
+/// An ADDRESS is IP:PORT or unix:PATH. unix:PATH?mode=0660 sets the socket's permissions; otherwise the umask applies.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tollway serve
@@ -20,28 +21,28 @@ use super::log::Level;
   tollway serve --listen 'unix:/run/tollway.sock?mode=0660' --admin 127.0.0.1:9090
   tollway serve --grpc 127.0.0.1:8081 --resp 127.0.0.1:6380")]
 pub(crate) struct Arguments {
-    /// Where to listen for decisions: IP:PORT or unix:PATH [default: the config's, else 127.0.0.1:8080]
+    /// Listen for decisions over HTTP [default: the config's, else 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<ListenAddress>,
-    /// Where to listen for administration [default: the config's, else nowhere]
+    /// Listen for administration [default: the config's, else off]
     #[arg(long, value_name = "ADDRESS")]
     admin: Option<ListenAddress>,
-    /// Where to listen for Envoy, over gRPC [default: the config's, else nowhere]
+    /// Listen for Envoy's gRPC [default: the config's, else off]
     #[arg(long, value_name = "ADDRESS")]
     grpc: Option<ListenAddress>,
-    /// Where to listen for Redis clients, who choose their limits themselves [default: the config's, else nowhere]
+    /// Listen for Redis clients, which send their limits with each command [default: the config's, else off]
     #[arg(long, value_name = "ADDRESS")]
     resp: Option<ListenAddress>,
-    /// How many threads decide [default: the config's, else one for each core]
+    /// Number of worker threads [default: the config's, else one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
     workers: Option<u16>,
-    /// What is logged to standard error, and all that matters more [default: $TOLLWAY_LOG_LEVEL, else info]
+    /// Lowest level to log on standard error [default: $TOLLWAY_LOG_LEVEL, else info]
     #[arg(long, value_name = "LEVEL")]
     pub(super) log_level: Option<Level>,
 }
 
 impl Arguments {
-    /// What is in force: the command line beats the file.
+    /// Applies the options to a config: the command line overrides the file.
     pub(super) fn over(&self, mut config: ServerConfig) -> ServerConfig {
         if let Some(listen) = &self.listen {
             config.listen = listen.clone();

@@ -1,4 +1,4 @@
-//! What the server logs: to standard error, with the time in UTC, down to a level of the operator's choice.
+//! Logs to standard error with UTC times, from a configurable level.
 
 use std::env;
 use std::io::stderr;
@@ -10,38 +10,38 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::failure::{Exit, Failure};
 
-/// Names the level where the command line does not.
+/// The level, if `--log-level` is not given.
 const VARIABLE: &str = "TOLLWAY_LOG_LEVEL";
 
-/// What is logged, and all that matters more.
+/// The lowest level that is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Level {
-    /// What somebody must look after
+    /// Failures that need attention
     Error,
-    /// What may become that
+    /// Conditions that may lead to failures
     Warn,
-    /// Changes: of the config, through the administration
+    /// Changes of config and through administration
     Info,
-    /// What single connections and takes come to, with their subjects
+    /// Single connections and takes, with their subjects
     Debug,
 }
 
-/// Logs from here on. What is asked for beats the variable, and both beat `--quiet`.
-pub(super) fn begin(asked: Option<Level>, quiet: bool) -> Result<(), Failure> {
-    let level = match asked {
+/// Starts logging. `--log-level` overrides the variable, and both override `--quiet`.
+pub(super) fn begin(requested: Option<Level>, quiet: bool) -> Result<(), Failure> {
+    let level = match requested {
         Some(level) => level,
-        None => named()?.unwrap_or(if quiet { Level::Error } else { Level::Info }),
+        None => level_from_environment()?.unwrap_or(if quiet { Level::Error } else { Level::Info }),
     };
     let lines = tracing_subscriber::fmt::layer().with_writer(stderr).with_target(false);
     tracing_subscriber::registry().with(targets(level)).with(lines).init();
     Ok(())
 }
 
-fn named() -> Result<Option<Level>, Failure> {
+fn level_from_environment() -> Result<Option<Level>, Failure> {
     let Some(name) = env::var_os(VARIABLE).filter(|name| !name.is_empty()) else { return Ok(None) };
     let level = name.to_str().and_then(|name| Level::from_str(name, true).ok());
     let wrong = || {
-        Failure::new(Exit::CONFIG, format!("${VARIABLE} is {name:?}, which is no level"))
+        Failure::new(Exit::CONFIG, format!("${VARIABLE} is {name:?}, which is not a log level"))
             .advise("set it to error, warn, info or debug, or unset it")
     };
     level.map(Some).ok_or_else(wrong)
@@ -55,7 +55,7 @@ fn targets(level: Level) -> Targets {
         Level::Debug => LevelFilter::DEBUG,
     };
     let important = ours.min(LevelFilter::WARN);
-    // That layout of a table has a line for every take, by its subject.
+    // This module logs every take with its subject.
     let takes = if level == Level::Debug { ours } else { important };
     Targets::new()
         .with_default(important)

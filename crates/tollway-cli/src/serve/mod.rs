@@ -1,16 +1,16 @@
-//! `tollway serve`: decisions for programs in any language.
+//! `tollway serve`: the server process.
 //!
-//! `arguments` are what the command line says, `setup` finds out what to serve, `follow` takes over changes while it runs,
-//! `stop` listens for signals to end, `descriptors` makes room for connections, `welcome` says where it listens, `log` what
-//! happens meanwhile.
+//! `arguments` is the command line, `setup` combines it with the config file, `reload` applies config changes at runtime,
+//! `shutdown` handles SIGTERM and SIGINT, `file_descriptors` raises the descriptor limit, `startup_message` prints the
+//! addresses, `log` sets up logging.
 
 mod arguments;
-mod descriptors;
-mod follow;
+mod file_descriptors;
 mod log;
+mod reload;
 mod setup;
-mod stop;
-mod welcome;
+mod shutdown;
+mod startup_message;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -21,14 +21,15 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 pub(crate) use arguments::Arguments;
 use setup::Setup;
-use stop::StopSignals;
+use shutdown::StopSignals;
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     log::begin(arguments.log_level, context.output().is_quiet())?;
     let setup = Setup::new(arguments, context)?;
-    descriptors::make_room(setup.config.connections);
+    file_descriptors::raise_limit(setup.config.connections);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(Exit::FAILED, format!("no runtime: {error}")))?;
+    let runtime = runtime
+        .map_err(|error| Failure::new(Exit::FAILED, format!("cannot start the async runtime: {error}")))?;
     runtime.block_on(serve(setup, arguments, context))
 }
 
@@ -39,27 +40,27 @@ async fn serve(setup: Setup, arguments: &Arguments, context: &Context) -> Result
         server = server.with_consumers(open_records(&consumers.records.expose())?, consumers)?;
     }
     let listeners = Listeners::bind(&config).await?;
-    // Before anybody can know that it is there.
+    // Before the addresses are printed, so that no signal is missed.
     let signals = StopSignals::listen()?;
-    let mut asked = signal(SignalKind::hangup()).map_err(no_signals)?;
-    welcome::say(&listeners, &config, &store, policy.as_deref(), context)?;
-    let (tell, told) = oneshot::channel();
+    let mut hangups = signal(SignalKind::hangup()).map_err(no_signals)?;
+    startup_message::print(&listeners, &config, &store, policy.as_deref(), context)?;
+    let (stop, stopped) = oneshot::channel();
     let fixed = |read| needs_restart(&config, &arguments.over(read));
     tokio::select! {
-        served = server.serve(listeners, async { drop(told.await) }) => served?,
-        () = follow::follow(&server, file, fixed, &mut asked) => {}
-        () = signals.obey(&server, tell) => {}
+        served = server.serve(listeners, async { drop(stopped.await) }) => served?,
+        () = reload::follow_changes(&server, file, fixed, &mut hangups) => {}
+        () = signals.handle(&server, stop) => {}
     }
     Ok(Exit::DONE)
 }
 
 fn no_signals(error: std::io::Error) -> Failure {
-    Failure::new(Exit::FAILED, format!("signals cannot be received: {error}"))
+    Failure::new(Exit::FAILED, format!("cannot handle signals: {error}"))
 }
 
 impl From<RecordsError> for Failure {
     fn from(error: RecordsError) -> Self {
-        Self::new(Exit::FAILED, format!("the records of consumers: {error}"))
+        Self::new(Exit::FAILED, format!("consumer records: {error}"))
             .advise("see `records` of [consumers] in the config")
     }
 }

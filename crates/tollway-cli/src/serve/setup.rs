@@ -1,4 +1,4 @@
-//! What is served: by the config file and the command line, or an example where there is neither.
+//! Combines config file and command line, or serves an example policy if there is no config file.
 
 use tollway::{Config, Limiter, StoreUrl};
 use tollway_config::ConfigFile;
@@ -9,19 +9,19 @@ use super::Arguments;
 use crate::context::{Context, WholeConfig};
 use crate::failure::Failure;
 
-/// The policy that is served where there is no config file.
+/// The policy if there is no config file.
 const EXAMPLE_POLICY: &str = "example";
 const EXAMPLE_LIMIT: &str = "5 requests / minute";
 
-/// What is served.
+/// All settings of the server.
 pub(super) struct Setup {
     pub(super) config: ServerConfig,
     pub(super) consumers: Option<ConsumersConfig>,
-    /// The file to follow.
+    /// The file to watch for changes.
     pub(super) file: Option<ConfigFile<WholeConfig>>,
     pub(super) limiter: Limiter,
     pub(super) store: StoreUrl,
-    /// A policy to try.
+    /// A policy for the example command in the startup message.
     pub(super) policy: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl Setup {
         let in_file = file.config();
         let config = in_file.server().cloned().unwrap_or_default();
         let consumers = in_file.consumers().cloned();
-        // Not that of callers without credentials, which is asked for by `/v1/authorize`.
+        // Not the policy of anonymous callers, which only `/v1/authorize` uses.
         let mut policies = in_file.limits().policies().iter().map(|policy| policy.name().as_str());
         let policy = policies.find(|name| *name != ANONYMOUS_POLICY).map(str::to_owned);
         let store = context.named_store().or(in_file.limits().store()).cloned().unwrap_or_default();
@@ -55,15 +55,15 @@ impl Setup {
     }
 }
 
-/// A limiter that leaves it to the command to follow the file, which says more than a limiter knows of.
+/// A limiter that does not watch the file: the command does, because the file has sections that a limiter ignores.
 fn limiter(config: &Config, store: &StoreUrl) -> Result<Limiter, Failure> {
     let policies = config.policies().iter().cloned();
     let builder = policies.into_iter().try_fold(Limiter::builder(), |all, policy| all.with_policy(policy))?;
     let limiter = builder.sources(config.sources()).metrics().store_at(store)?.build();
-    // A store that does not answer must not keep the server from starting; it is asked again in the background.
+    // An unavailable store must not prevent the start; the limiter retries in the background.
     for read in [limiter.follow_settings().now(), limiter.sources_read().now()] {
         if let Err(error) = read {
-            tracing::warn!(%error, "the limits that are set could not be read; the config file's are in force");
+            tracing::warn!(%error, "cannot read the limits set in the store; using the config file's");
         }
     }
     Ok(limiter)

@@ -69,7 +69,7 @@ fn ranking(ranking: &Ranking, what: &str) -> Value {
     })
 }
 
-/// None where nothing was measured.
+/// `None` if nothing was measured.
 fn spread(spread: &Spread) -> Option<Value> {
     let millis = |span: Span| span.as_micros().div_ceil(1_000);
     let percentile = |percent| millis(spread.percentile(percent));
@@ -78,7 +78,7 @@ fn spread(spread: &Spread) -> Option<Value> {
     })
 }
 
-/// To four places, so that it reads well.
+/// Rounded to four decimals.
 fn fraction(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 / whole as f64 * 10_000.0).round() / 10_000.0 }
 }

@@ -1,7 +1,7 @@
-//! `tollway simulate`: a traffic log replayed under a policy.
+//! `tollway simulate`: replays a traffic log under a policy.
 //!
-//! `policies` makes the policies on trial, `simulation` opens the log and runs the replay of the library
-//! `tollway-simulate`, `text`, `json` and `chart` write the summary. No store is opened that other commands use.
+//! `policies` builds the policies to compare, `simulation` opens the log and runs the replay of the library
+//! `tollway-simulate`, `text`, `json` and `chart` write the summary. It does not open the commands' store.
 
 mod chart;
 mod json;
@@ -27,53 +27,52 @@ Examples:
   tollway simulate calls.csv --policy gemini --subject - --cost tokens=total_tokens --max-wait 30s
   zcat access.log.gz | tollway simulate - --policy api --svg chart.svg
 
-A what-if takes the place of the policy's limit of the same name, which is its unit and period unless it \
-has one of its own. If the policy has none of that name, the what-if is the whole policy.
+A what-if replaces the policy's limit of the same name; the default name is made of unit and period. \
+If the policy has no limit of that name, the what-if replaces the whole policy.
 
 Times are RFC 3339 or seconds, milliseconds, microseconds or nanoseconds since 1970.";
 
-/// What a policy would have done to the calls in a log
+/// Replay a traffic log under a policy
 ///
-/// Each line of the log is a take at its own time, decided by the same engine that decides in production. Nothing is
-/// counted in the store. The log is JSON lines, CSV with a line of names, or an access log; what its fields are is
-/// found out from the first lines unless you say it.
+/// Each line of the log is a take at its logged time, decided by the production engine. Nothing is counted in the store.
+/// The log is JSON lines, CSV with a header, or an access log. Fields are detected from the first lines unless given.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The log; - is standard input
+    /// The log file; - is standard input
     #[arg(value_name = "LOG")]
     log: String,
-    /// The policy of the config to try; this, or --limit
+    /// A policy of the config; or use --limit
     #[arg(long, value_name = "NAME", required_unless_present = "limit", conflicts_with = "limit")]
     policy: Option<String>,
-    /// A limit to try without a config, as in "200 requests / minute"; may be repeated
+    /// A limit, e.g. "200 requests / minute", without a config; repeatable
     #[arg(long, value_name = "TEXT")]
     limit: Vec<String>,
-    /// The same with this limit instead, side by side; may be repeated
+    /// Compare with this limit, side by side; repeatable
     #[arg(long, value_name = "TEXT", value_parser = |text: &str| text.parse::<Limit>())]
     what_if: Vec<Limit>,
-    /// Let calls wait so long for their turn, as in 30s [default: they do not wait]
+    /// Maximum wait of a call, e.g. 30s [default: no waiting]
     #[arg(long, value_name = "TIME", value_parser = read_span)]
     max_wait: Option<Span>,
-    /// The format of the log [default: told from its first lines]
+    /// The format of the log [default: detected from its first lines]
     #[arg(long, value_name = "FORMAT")]
     format: Option<FormatArgument>,
-    /// The field of the time
+    /// The time field
     #[arg(long, value_name = "FIELD")]
     time: Option<String>,
-    /// The field of the subject; - if all calls share one
+    /// The subject field; - if all calls share one subject
     #[arg(long, value_name = "FIELD", allow_hyphen_values = true)]
     subject: Option<String>,
-    /// What a call takes of a unit: a field, or a number; may be repeated [default: fields named as units are]
+    /// The cost in a unit, from a field or a number; repeatable [default: fields named like units]
     #[arg(long, value_name = "UNIT=FIELD")]
     cost: Vec<CostSource>,
-    /// Fail if more lines than this cannot be read [default: warn]
+    /// Fail if more lines than this are unreadable [default: only warn]
     #[arg(long, value_name = "LINES")]
     max_bad: Option<u64>,
-    /// Draw a chart into this file, which must not exist yet
+    /// Write a chart to this new file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Let --svg overwrite a file that exists
+    /// Let --svg overwrite an existing file
     #[arg(long, requires = "svg")]
     force: bool,
 }
@@ -83,9 +82,9 @@ pub(crate) struct Arguments {
 enum FormatArgument {
     /// One JSON object per line
     Jsonl,
-    /// Comma-separated values under a line of names
+    /// Comma-separated values with a header line
     Csv,
-    /// The common or combined access log of web servers
+    /// Common or combined access log of web servers
     Clf,
 }
 
@@ -102,22 +101,22 @@ impl From<FormatArgument> for LogFormat {
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let policies = policies::on_trial(arguments, context)?;
     let fields = fields(arguments, &policies)?;
-    // Before the replay, which may take long.
+    // Before the replay, which can take long.
     let chart = arguments.svg.as_deref().map(|path| ChartFile::new(path, arguments.force)).transpose()?;
     let failure = |error| simulation::failure(error, &arguments.log);
     let (input, size) = simulation::open(&arguments.log).map_err(|error| failure(error.into()))?;
     let log = Log::read(input, arguments.format.map(Into::into), fields).map_err(failure)?;
-    say_what_was_assumed(arguments, &log, &policies, context);
+    print_assumptions(arguments, &log, &policies, context);
     let max_wait = arguments.max_wait.unwrap_or(Span::ZERO);
     let replay = Replay::new(policies, log.units(), max_wait).map_err(failure)?;
     Simulation::run(replay, arguments, &log, size, context)?.report(arguments, chart.as_ref(), context)
 }
 
-/// The fields that the arguments name, after a check that a policy counts each unit.
+/// The fields from the arguments. Checks that a policy counts each unit.
 fn fields(arguments: &Arguments, policies: &[TrialPolicy]) -> Result<Fields, Failure> {
     for (index, cost) in arguments.cost.iter().enumerate() {
         if arguments.cost[..index].iter().any(|other| other.unit == cost.unit) {
-            return Err(Failure::usage(format!("--cost says twice what a call takes of {}", cost.unit)));
+            return Err(Failure::usage(format!("--cost gives {} twice", cost.unit)));
         }
         let known = policies.iter().map(|trial| trial.policy.cost([(cost.unit.as_str(), 0)]));
         if let Some(Err(error)) = known.reduce(Result::or) {
@@ -134,12 +133,12 @@ fn fields(arguments: &Arguments, policies: &[TrialPolicy]) -> Result<Fields, Fai
     Ok(Fields { time, subject, costs, units })
 }
 
-/// What the answer depends on and the arguments leave open.
-fn say_what_was_assumed(arguments: &Arguments, log: &Log, policies: &[TrialPolicy], context: &Context) {
+/// Prints assumptions about subject and costs.
+fn print_assumptions(arguments: &Arguments, log: &Log, policies: &[TrialPolicy], context: &Context) {
     if log.subject().is_none() && arguments.subject.is_none() {
         context
             .output()
-            .note("no field is known as a subject, so all calls share one; --subject FIELD names one");
+            .note("no subject field found, so all calls share one subject; set it with --subject FIELD");
     }
     let counts_nothing = |unit: &&str| *unit != REQUESTS && !log.units().iter().any(|known| known == unit);
     let mut units: Vec<&str> =
@@ -148,7 +147,7 @@ fn say_what_was_assumed(arguments: &Arguments, log: &Log, policies: &[TrialPolic
     units.dedup();
     for unit in units.into_iter().filter(counts_nothing) {
         context.output().warning(format_args!(
-            "calls take no {unit}: the log has no such field; --cost {unit}=FIELD names one"
+            "calls cost no {unit}: the log has no such field; set it with --cost {unit}=FIELD"
         ));
     }
 }

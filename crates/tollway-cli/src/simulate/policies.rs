@@ -1,4 +1,4 @@
-//! The policies on trial: that of `--policy` or `--limit`, and one more for each `--what-if`.
+//! The policies to compare: that of `--policy` or `--limit`, and one per `--what-if`.
 
 use tollway::core::{bounds::WAIT_MAX, nearest};
 use tollway::{Policy, Span};
@@ -7,31 +7,29 @@ use tollway_simulate::{SimulateError, TrialPolicy, replace_limit};
 use super::Arguments;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::words;
+use crate::humanize;
 
-/// The name of the policy of `--limit`; it is never shown.
-const BROUGHT_ALONG: &str = "limits";
+/// The name of the policy of `--limit`; never printed.
+const LIMITS_POLICY: &str = "limits";
 
-/// The most what-ifs: more columns are hard to read.
+/// The most `--what-if` options: more columns are hard to read.
 const WHAT_IFS_MAX: usize = 4;
 
-/// The policy as it is, then one for each what-if.
+/// The original policy, then one per what-if.
 pub(super) fn on_trial(arguments: &Arguments, context: &Context) -> Result<Vec<TrialPolicy>, Failure> {
     if arguments.what_if.len() > WHAT_IFS_MAX {
         return Err(Failure::usage(format!(
-            "there is room for {WHAT_IFS_MAX} what-ifs, not {}",
+            "at most {WHAT_IFS_MAX} --what-if are allowed, not {}",
             arguments.what_if.len()
         )));
     }
     let max_wait = arguments.max_wait.unwrap_or(Span::ZERO);
     if max_wait > WAIT_MAX {
-        return Err(Failure::usage(format!(
-            "--max-wait {max_wait} is more than the {WAIT_MAX} that a take may wait"
-        )));
+        return Err(Failure::usage(format!("--max-wait {max_wait} exceeds the maximum of {WAIT_MAX}")));
     }
     let (title, policy) = match &arguments.policy {
         Some(name) => (name.clone(), configured(name, context)?),
-        None => ("as given".to_owned(), brought_along(&arguments.limit, max_wait)?),
+        None => ("as given".to_owned(), from_limits(&arguments.limit, max_wait)?),
     };
     let trial = on_one_trial(title, &policy, context)?;
     warn_of_shorter_waits(&trial.policy, max_wait, context);
@@ -48,8 +46,8 @@ pub(super) fn on_trial(arguments: &Arguments, context: &Context) -> Result<Vec<T
 fn on_one_trial(title: String, policy: &Policy, context: &Context) -> Result<TrialPolicy, Failure> {
     let trial = TrialPolicy::new(title, policy).map_err(failure)?;
     if let Some(slots) = &trial.left_out {
-        let why = "a log does not say how long calls took";
-        context.output().warning(format_args!("{slots} is left out: {why}"));
+        let why = "a log does not contain the duration of calls";
+        context.output().warning(format_args!("{slots} is ignored: {why}"));
     }
     Ok(trial)
 }
@@ -58,7 +56,7 @@ fn failure(error: SimulateError) -> Failure {
     let failure = Failure::usage(&error);
     match error {
         SimulateError::WaitUnderSliding { .. } => {
-            failure.advise("leave --max-wait out to see how long until denied calls would have fitted")
+            failure.advise("omit --max-wait to see after which wait denied calls would fit")
         }
         _ => failure,
     }
@@ -75,23 +73,21 @@ fn configured(name: &str, context: &Context) -> Result<Policy, Failure> {
     Err(match (nearest(name, names.iter().copied()), names.as_slice()) {
         (Some(near), _) => failure.advise(format!("did you mean {near:?}?")),
         (None, []) => {
-            failure.advise("the config has none; bring the limits along: --limit \"200 requests / minute\"")
+            failure.advise("the config has none; give the limits: --limit \"200 requests / minute\"")
         }
         (None, names) => failure.advise(format!("the config has {}", names.join(", "))),
     })
 }
 
-/// The policy of `--limit`, under which a take waits as long as `--max-wait` says.
-fn brought_along(limits: &[String], max_wait: Span) -> Result<Policy, Failure> {
-    let policy = Policy::new(BROUGHT_ALONG, limits.iter().map(String::as_str)).map_err(Failure::usage)?;
+/// The policy of `--limit`, with `--max-wait` as its maximum wait.
+fn from_limits(limits: &[String], max_wait: Span) -> Result<Policy, Failure> {
+    let policy = Policy::new(LIMITS_POLICY, limits.iter().map(String::as_str)).map_err(Failure::usage)?;
     policy.with_max_wait(max_wait).map_err(Failure::usage)
 }
 
 fn warn_of_shorter_waits(policy: &Policy, max_wait: Span, context: &Context) {
     if max_wait > policy.max_wait() {
-        let most = words::span(policy.max_wait());
-        context.output().warning(format_args!(
-            "the policy lets takes wait {most} at the most, so these do not wait longer"
-        ));
+        let most = humanize::span(policy.max_wait());
+        context.output().warning(format_args!("calls wait at most {most}, the policy's max_wait"));
     }
 }

@@ -1,4 +1,4 @@
-//! One simulation from end to end: open the log, replay, report.
+//! Runs a simulation: opens the log, replays it and reports.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -15,10 +15,10 @@ use tollway_simulate::{Log, Replay, SimulateError, Summary, TIME_NAMES, Unreadab
 use super::{Arguments, chart, json, text};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::humanize::{self, counted};
 use crate::output::Output;
-use crate::words::{self, counted};
 
-/// The exit code that shells give a command ended by Ctrl-C.
+/// The exit code of shells for a command ended by Ctrl-C.
 const INTERRUPTED: Exit = Exit::new(128 + SIGINT as u8);
 
 /// How often a second the progress bar is drawn.
@@ -27,13 +27,13 @@ const DRAWN_PER_SECOND: u8 = 8;
 const BAR_OF_FILE: &str = "{wide_bar} {bytes} of {total_bytes}  {msg}  {eta} left";
 const BAR_OF_STREAM: &str = "{spinner} {bytes}  {msg}";
 
-/// A replay that is over, by its end or by Ctrl-C.
+/// A finished or interrupted replay.
 pub(super) struct Simulation {
     summary: Summary,
     interrupted: bool,
 }
 
-/// What the reports show.
+/// The input of the reports.
 pub(super) struct Report<'s> {
     /// The name of the log.
     pub(super) log: &'s str,
@@ -41,17 +41,17 @@ pub(super) struct Report<'s> {
     pub(super) summary: &'s Summary,
 }
 
-/// Where the chart goes.
+/// The file of the chart.
 pub(super) struct ChartFile<'a> {
     path: &'a Path,
     overwrite: bool,
 }
 
 impl<'a> ChartFile<'a> {
-    /// Fails if there is such a file and it must not be overwritten.
+    /// Fails if the file exists and must not be overwritten.
     pub(super) fn new(path: &'a Path, overwrite: bool) -> Result<Self, Failure> {
         if !overwrite && path.symlink_metadata().is_ok() {
-            return Err(exists_already(path));
+            return Err(already_exists(path));
         }
         Ok(Self { path, overwrite })
     }
@@ -60,23 +60,23 @@ impl<'a> ChartFile<'a> {
         let written = if self.overwrite {
             fs::write(self.path, svg)
         } else {
-            // A file that was made meanwhile is left alone, too.
+            // A file created meanwhile is kept, too.
             let file = OpenOptions::new().write(true).create_new(true).open(self.path);
             file.and_then(|mut file| file.write_all(svg.as_bytes()))
         };
         written.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => exists_already(self.path),
+            io::ErrorKind::AlreadyExists => already_exists(self.path),
             _ => Failure::new(Exit::FAILED, format!("cannot write {}: {error}", self.path.display())),
         })
     }
 }
 
-fn exists_already(path: &Path) -> Failure {
-    Failure::new(Exit::FAILED, format!("{} exists already", path.display()))
-        .advise("name another file with --svg, or overwrite it with --force")
+fn already_exists(path: &Path) -> Failure {
+    Failure::new(Exit::FAILED, format!("{} already exists", path.display()))
+        .advise("use another file with --svg, or overwrite it with --force")
 }
 
-/// Opens the log, or standard input if it is called `-`. With its size, if it is a file.
+/// Opens the log, or standard input for `-`. Returns the size of a file.
 pub(super) fn open(path: &str) -> io::Result<(Box<dyn Read + Send>, Option<u64>)> {
     if path == "-" {
         return Ok((Box::new(io::stdin()), None));
@@ -89,21 +89,23 @@ pub(super) fn open(path: &str) -> io::Result<(Box<dyn Read + Send>, Option<u64>)
     Ok((Box::new(file), about.is_file().then_some(about.len())))
 }
 
-/// Names the log, and the options that help.
+/// Adds the log's name and helpful options to an error.
 pub(super) fn failure(error: SimulateError, path: &str) -> Failure {
     let data = |message: String| Failure::new(Exit::DATA, message);
     match error {
-        SimulateError::Empty => data(format!("{path} has no line that can be read")),
+        SimulateError::Empty => data(format!("{path} has no readable line")),
         SimulateError::UnknownFormat => {
-            data(error.to_string()).advise("say what it is, if it is one of them: --format jsonl, csv or clf")
+            data(error.to_string()).advise("set the format: --format jsonl, csv or clf")
         }
         SimulateError::NoTime { known } => {
             let names = TIME_NAMES.join(", ");
-            let failure = data(format!("the log has no field that is known as a time: {names}"));
+            let failure = data(format!("the log has no known time field: {names}"));
             match &*known {
-                [] => failure.advise("name the field of the time: --time FIELD"),
-                known => failure
-                    .advise(format!("name the field of the time, --time FIELD, out of {}", known.join(", "))),
+                [] => failure.advise("set the time field: --time FIELD"),
+                known => failure.advise(format!(
+                    "set the time field with --time FIELD; the fields are {}",
+                    known.join(", ")
+                )),
             }
         }
         SimulateError::NoField { field, known } => {
@@ -114,7 +116,7 @@ pub(super) fn failure(error: SimulateError, path: &str) -> Failure {
             }
         }
         SimulateError::EndlessLine { .. } => {
-            data(format!("{path}: {error}")).advise("name a log of calls: one call on each line")
+            data(format!("{path}: {error}")).advise("use a log with one call per line")
         }
         SimulateError::TooLarge => data(format!("{path}: {error}")).advise("replay a part of it"),
         SimulateError::Read(error) => Failure::new(Exit::FAILED, format!("cannot read {path}: {error}")),
@@ -177,31 +179,32 @@ impl Simulation {
         Ok(if self.interrupted { INTERRUPTED } else { Exit::DONE })
     }
 
-    /// Warns of lines that could not be read; fails if they were too many, or all.
+    /// Warns of unreadable lines; fails if there are too many or nothing else.
     fn check_unreadable(&self, arguments: &Arguments, context: &Context) -> Result<(), Failure> {
         let output = context.output();
         let Summary { skipped, unreadable, traffic, .. } = &self.summary;
         for Unreadable { line, reason } in unreadable {
-            output.warning(format_args!("line {line} is skipped: {reason}"));
+            output.warning(format_args!("line {line} skipped: {reason}"));
         }
         if *skipped > unreadable.len() as u64 {
-            output.warning(format_args!("{} are skipped in all", counted(*skipped, "lines")));
+            output.warning(format_args!("{} skipped in total", counted(*skipped, "lines")));
         }
         if let Some(most) = arguments.max_bad.filter(|most| skipped > most) {
-            let message = format!("more than {} of {} cannot be read", counted(most, "lines"), arguments.log);
-            return Err(Failure::new(Exit::DATA, message)
-                .advise("see what is wrong with them above, or raise --max-bad"));
+            let message = format!("more than {} of {} are unreadable", counted(most, "lines"), arguments.log);
+            return Err(
+                Failure::new(Exit::DATA, message).advise("see the warnings above, or raise --max-bad")
+            );
         }
         if traffic.calls == 0 && self.interrupted {
             return Err(Failure::new(INTERRUPTED, "stopped before the first call"));
         }
         if traffic.calls == 0 {
-            let message = format!("{} has no line that can be read", arguments.log);
+            let message = format!("{} has no readable line", arguments.log);
             let failure = Failure::new(Exit::DATA, message);
             return Err(if *skipped == 0 {
                 failure
             } else {
-                failure.advise("say what it is: --format, --time, --subject, --cost")
+                failure.advise("set --format, --time, --subject or --cost")
             });
         }
         Ok(())
@@ -211,20 +214,22 @@ impl Simulation {
         let (output, traffic) = (context.output(), &self.summary.traffic);
         if self.interrupted {
             output.warning(format_args!(
-                "stopped: this is what the first {} show",
+                "interrupted: results for the first {}",
                 counted(traffic.calls, "calls")
             ));
         }
         if traffic.out_of_order > 0 {
             let calls = counted(traffic.out_of_order, "calls");
-            output.warning(format_args!("out of order: {calls}; for each subject, time only moves forward"));
+            output.warning(format_args!(
+                "{calls} out of order; each is decided at the latest time of its subject"
+            ));
         }
         for trial in &self.summary.trials {
             let shared = trial.shared_accounts();
             if shared > 0 {
                 let takes = counted(shared, "takes");
                 output.warning(format_args!(
-                    "{}: more subjects than meters; {takes} shared one with others",
+                    "{}: too many subjects; {takes} shared an account with others",
                     trial.title
                 ));
             }
@@ -239,7 +244,7 @@ fn bar(size: Option<u64>, output: &Output) -> ProgressBar {
     }
     let bar = ProgressBar::with_draw_target(size, ProgressDrawTarget::stderr_with_hz(DRAWN_PER_SECOND));
     let style = if size.is_some() { BAR_OF_FILE } else { BAR_OF_STREAM };
-    // A wrong template would be our mistake, and no reason to fail.
+    // An invalid template is a bug, but no reason to fail.
     bar.with_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
@@ -248,6 +253,6 @@ fn show(bar: &ProgressBar, bytes: u64, calls: u64) {
         return;
     }
     let per_second = u128::from(calls) * 1_000 / bar.elapsed().as_millis().max(1);
-    bar.set_message(format!("{} lines/s", words::count(u64::try_from(per_second).unwrap_or(u64::MAX))));
+    bar.set_message(format!("{} lines/s", humanize::count(u64::try_from(per_second).unwrap_or(u64::MAX))));
     bar.set_position(bytes);
 }

@@ -1,4 +1,4 @@
-//! The summary as text: one table, a column for each policy on trial.
+//! The summary as text: a table with one column per policy.
 
 use anstyle::Style;
 use tollway::{Subject, Timestamp};
@@ -6,13 +6,13 @@ use tollway_simulate::{LimitCounts, Ranking, Spread, Trial};
 
 use super::simulation::Report;
 use crate::failure::Failure;
+use crate::humanize::{count, counted, moment, moment_in_full, span};
 use crate::output::{BAD, FAINT, GOOD, Output, STRONG};
-use crate::words::{count, counted, moment, moment_in_full, span};
 
 /// How many subjects are listed.
 pub(super) const TOP: usize = 5;
 
-/// A longer subject is cut: it would push the columns off the terminal.
+/// Longer subjects are truncated to keep the table within the terminal.
 const SUBJECT_CHARS_MAX: usize = 40;
 
 /// Writes the whole summary.
@@ -34,14 +34,14 @@ pub(super) fn write(report: &Report<'_>, output: &Output) -> Result<(), Failure>
     output.line(format_args!("from {} to {}", moment_in_full(range.0), moment_in_full(range.1)))?;
     output.line("")?;
     let mut table = Table::default();
-    answers(&mut table, &summary.trials);
+    decisions(&mut table, &summary.trials);
     peaks(&mut table, &summary.trials, range.0);
     subjects(&mut table, report);
     table.write(output)
 }
 
-/// What the policies answered.
-fn answers(table: &mut Table, trials: &[Trial]) {
+/// Granted and denied calls.
+fn decisions(table: &mut Table, trials: &[Trial]) {
     let each = |cell: &dyn Fn(&Trial) -> String| trials.iter().map(cell).collect::<Vec<_>>();
     table.row("", STRONG, each(&|trial| trial.title.clone()));
     let limits = trials.iter().map(|trial| trial.policy.limits().len()).max().unwrap_or(0);
@@ -120,7 +120,7 @@ fn none() -> String {
     "-".to_owned()
 }
 
-/// Who called and who was denied most; of no interest where there is one subject only.
+/// The subjects with most calls and most denials; only if there are several.
 fn subjects(table: &mut Table, report: &Report<'_>) {
     let (traffic, trials) = (&report.summary.traffic, &report.summary.trials);
     if traffic.by_calls.subjects() < 2 {
@@ -150,7 +150,7 @@ fn heading(text: &str, ranking: &Ranking) -> String {
     }
 }
 
-/// A subject as it can be shown on a terminal, whatever is in it.
+/// A subject, escaped for a terminal.
 fn shown(subject: &Subject) -> String {
     let text: String = subject.as_str().chars().flat_map(char::escape_debug).collect();
     match text.chars().count() {
@@ -160,7 +160,7 @@ fn shown(subject: &Subject) -> String {
     }
 }
 
-/// A part in percent: `75.0 %`. Never rounded to 0 or to 100.
+/// A share in percent: `75.0 %`. Never rounded to 0 or 100.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     let tenths =
         if whole == 0 { 0 } else { (u128::from(part) * 2_000 + u128::from(whole)) / (u128::from(whole) * 2) };
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentages_never_claim_all_or_nothing_wrongly() {
+    fn percentages_are_not_rounded_to_0_or_100() {
         assert_eq!(percent(3, 4), "75.0 %");
         assert_eq!(percent(1, 10_000), "<0.1 %");
         assert_eq!(percent(9_999, 10_000), ">99.9 %");

@@ -106,23 +106,22 @@ fn four_processes_share_a_limit_and_one_is_killed() {
     assert!(is_empty(home.path()), "the folder of the store is left");
 }
 
-/// Not on a terminal: what happens, line by line, beside the answer; nothing that only a terminal understands.
+/// Without a terminal, events are lines without escape sequences.
 #[test]
-fn elsewhere_than_on_a_terminal_it_goes_line_by_line() {
+fn without_a_terminal_the_demo_prints_lines() {
     let home = Home::new();
     let output = demo(&home, "2", &[]).output().unwrap();
     let (answer, rest) = texts(&output);
     assert_eq!(output.status.code(), Some(0), "{answer}{rest}");
     assert!(!answer.contains('\x1b') && !rest.contains('\x1b'), "{answer}{rest}");
-    assert!(answer.starts_with("With Tollway: 2 whole minutes of 40 requests\n"), "{answer}");
+    assert!(answer.starts_with("With Tollway: 2 full minutes of 40 requests\n"), "{answer}");
     let said = |what: fn(&&str) -> bool| -> Vec<&str> { rest.lines().filter(what).collect() };
     let opening = [
         "A vendor allows 40 requests a minute; its minute takes 1s here.",
         "Its callers: 4 workers, each a process; they share the limit through a file.",
     ];
     assert_eq!(said(|line| !line.starts_with("  ") && !line.is_empty()), opening);
-    let events =
-        ["  worker 3 is killed in the middle of its work", "  worker 5 is started in place of worker 3"];
+    let events = ["  worker 3 killed while working", "  worker 5 started to replace worker 3"];
     assert_eq!(said(|line| line.starts_with("  worker")), events);
     let minutes = said(|line| line.contains(" refused"));
     let names: Vec<&str> = minutes.iter().map(|line| line.split(['█', '░']).next().unwrap().trim()).collect();
@@ -131,10 +130,10 @@ fn elsewhere_than_on_a_terminal_it_goes_line_by_line() {
 }
 
 #[test]
-fn a_quiet_one_says_the_report_only() {
+fn quiet_demo_prints_only_the_report() {
     let output = demo(&Home::new(), "1", &["--quiet"]).output().unwrap();
     let (answer, rest) = texts(&output);
-    assert!(answer.starts_with("With Tollway: 1 whole minute"), "{answer}");
+    assert!(answer.starts_with("With Tollway: 1 full minute"), "{answer}");
     assert_eq!(rest, "");
 }
 
@@ -153,7 +152,7 @@ fn without_tollway_the_vendor_refuses() {
 
 /// Ctrl-C ends it early: workers end, the folder goes, and what was is reported.
 #[test]
-fn a_demo_that_is_interrupted_still_reports() {
+fn interrupted_demo_still_reports() {
     for signal in ["INT", "TERM", "HUP"] {
         let home = Home::new();
         let child = long_demo(&home, &["--json"]);
@@ -180,33 +179,32 @@ fn workers_end_when_the_demo_is_killed() {
     wait_for("no worker is left", || workers_of(&home) == 0);
 }
 
-/// A worker that ends by itself is a failure, said with its number, and not a demo that goes on with fewer.
+/// The demo fails if a worker exits, instead of going on with fewer.
 #[test]
-fn a_worker_that_ends_is_noticed() {
+fn exited_worker_fails_the_demo() {
     let home = Home::new();
     let child = long_demo(&home, &[]);
     let store = fs::read_dir(home.path()).unwrap().next().unwrap().unwrap().path().join("state");
-    // A worker that is just creating the file would replace what is written here.
-    wait_for("the store", || fs::metadata(&store).is_ok_and(|file| file.len() > 0));
-    fs::write(&store, "this is no store\n").unwrap();
+    // Repeated, because a worker that is writing the store replaces the damaged file.
+    wait_for("a worker exits", || workers_of(&home) < 4 || fs::write(&store, "this is no store\n").is_err());
     let output = child.wait_with_output().unwrap();
     let (answer, rest) = texts(&output);
     assert_eq!((output.status.code(), answer.as_str()), (Some(1), ""), "{rest}");
-    assert!(rest.contains(" ended by itself (exit status: 69)"), "{rest}");
+    assert!(rest.contains(" exited (exit status: 69)"), "{rest}");
     assert!(is_empty(home.path()) && workers_of(&home) == 0);
 }
 
 #[test]
-fn a_machine_without_a_temporary_folder_is_told_what_to_do() {
+fn missing_temporary_folder_is_an_error_with_advice() {
     let home = Home::new();
     let output = demo(&home, "1", &[]).env("TMPDIR", home.path().join("missing")).output().unwrap();
     let (_, rest) = texts(&output);
     assert_eq!(output.status.code(), Some(1));
-    assert!(rest.contains("cannot make a folder for its store") && rest.contains("$TMPDIR"), "{rest}");
+    assert!(rest.contains("cannot create a folder for its store") && rest.contains("$TMPDIR"), "{rest}");
 }
 
 #[test]
-fn wrong_arguments_are_refused_at_once() {
+fn invalid_arguments_are_rejected() {
     let home = Home::new();
     for (arguments, complaint) in [
         (["--workers", "0"], "write a number from 1 to 64"),
@@ -235,7 +233,7 @@ fn wrong_arguments_are_refused_at_once() {
 
 /// `--help` teaches, and says nothing of how workers are started.
 #[test]
-fn help_has_examples_and_hides_the_worker() {
+fn help_has_examples_and_hides_internal_options() {
     let (exit, help, _) = Home::new().run(&["demo", "--help"]);
     assert_eq!(exit, 0);
     assert!(help.contains("Examples:\n  tollway demo  ") && help.contains("--without"), "{help}");
@@ -286,17 +284,16 @@ impl Drop for Terminal<'_> {
     }
 }
 
-/// On a terminal a panel is drawn over itself, below the lines of what happened, with colours and without. Ctrl-C takes
-/// it away and brings the report.
+/// On a terminal a panel is redrawn below the events, with and without colours. Ctrl-C replaces it with the report.
 #[test]
-fn a_terminal_shows_a_panel_until_it_is_interrupted() {
+fn terminal_shows_a_panel_until_interrupted() {
     for color in ["auto", "never"] {
         let home = Home::new();
         let demo = [env!("CARGO_BIN_EXE_tollway"), "demo --limit 40 --workers 4 --minutes 2 --color", color];
         let terminal = Terminal::run(&home, "30", &demo.join(" "));
         let panel = terminal.wait_for(&["  killed\n", "  new\n", " s left\n"]);
         let rows_with = |text: &str| panel.lines().filter(|row| row.starts_with(text)).count();
-        for (text, rows) in [("  start ", 1), ("  worker 3 is killed", 1), ("  worker 5 is started", 1)] {
+        for (text, rows) in [("  start ", 1), ("  worker 3 killed", 1), ("  worker 5 started", 1)] {
             assert_eq!(rows_with(text), rows, "{text} {panel}");
         }
         for worker in 1..=5 {
@@ -311,9 +308,9 @@ fn a_terminal_shows_a_panel_until_it_is_interrupted() {
     }
 }
 
-/// A terminal that is too low for the panel gets lines.
+/// A terminal too small for the panel gets lines.
 #[test]
-fn a_terminal_without_room_gets_lines() {
+fn small_terminal_gets_lines() {
     let home = Home::new();
     let command = format!("{} {} --minutes 1", env!("CARGO_BIN_EXE_tollway"), LITTLE.join(" "));
     let terminal = Terminal::run(&home, "8", &format!("clear; {command} | head -n 1"));

@@ -11,7 +11,7 @@ const SHOP: &str = include_str!("../golden/import_envoy.yaml");
 
 /// B10: every word of a file of Envoy's service becomes a rule, or is said to have no counterpart.
 #[test]
-fn a_file_of_envoys_service_becomes_a_config() {
+fn envoy_file_is_converted_to_a_config() {
     let home = Home::new();
     home.write("shop.yaml", SHOP);
     let (exit, config, beside) = home.run(&["policy", "import", "envoy", "shop.yaml"]);
@@ -27,7 +27,7 @@ fn a_file_of_envoys_service_becomes_a_config() {
 }
 
 #[test]
-fn several_files_are_one_config() {
+fn several_files_become_one_config() {
     let home = Home::new();
     let domain = |name: &str| {
         format!(
@@ -49,7 +49,7 @@ fn several_files_are_one_config() {
 
 /// What is no file of Envoy's service is told with its place, and nothing is written.
 #[test]
-fn another_file_is_refused() {
+fn unknown_file_format_is_rejected() {
     let home = Home::new();
     for (text, words) in [
         ("domain: d\ndescriptors:\n  - key: k\n    colour: red\n", "colour"),
@@ -80,7 +80,7 @@ fn another_file_is_refused() {
 
 /// An endless file is refused after its first megabyte. A named pipe and a device have no length to look at beforehand.
 #[test]
-fn an_endless_file_is_refused() {
+fn oversized_file_is_rejected() {
     let home = Home::new();
     for format in ["envoy", "obp"] {
         let mut import = home.tollway(&["policy", "import", format, "/dev/zero"]);

@@ -17,7 +17,7 @@ fn import(home: &Home, props: &str) -> (i32, String, String) {
 
 /// C6: every property of the document's table has its place, and what has none is named.
 #[test]
-fn a_file_of_properties_becomes_a_config() {
+fn properties_file_is_converted_to_a_config() {
     let home = Home::new();
     let (exit, text, beside) = import(&home, PROPS);
     golden("import_obp.toml", &text);
@@ -36,7 +36,7 @@ fn a_file_of_properties_becomes_a_config() {
 
 /// C6: what is not in the file has the default of the document's table, and an empty file is said to be one.
 #[test]
-fn properties_that_are_missing_have_their_defaults() {
+fn missing_properties_get_defaults() {
     let home = Home::new();
     let (exit, text, beside) = import(&home, "hostname=http://localhost:8080\n");
     assert_eq!(exit, 0, "{beside}");
@@ -51,7 +51,7 @@ fn properties_that_are_missing_have_their_defaults() {
 
 /// C6: the password works as it stands, whatever it is made of.
 #[test]
-fn the_imported_config_opens_a_redis_with_a_password() {
+fn imported_config_connects_to_redis_with_a_password() {
     let password = "p@s:s/w?o#r%d+&\"";
     let redis = RedisServer::start_with(&["--requirepass", password]);
     let home = Home::new();
@@ -70,7 +70,7 @@ fn the_imported_config_opens_a_redis_with_a_password() {
 
 /// C6: TLS, with files that the config tells how to make.
 #[test]
-fn stores_of_java_become_files_that_the_config_tells_how_to_make() {
+fn java_keystores_become_pem_files_with_conversion_commands() {
     let home = Home::new();
     let props = "use_consumer_limits=true\nredis.use.ssl=true\ntruststore.path.redis=/etc/obp/trust store.jks\n\
                  keystore.path.redis=/etc/obp/keystore.jks\nkeystore.password.redis=hidden\n";
@@ -86,7 +86,7 @@ fn stores_of_java_become_files_that_the_config_tells_how_to_make() {
 
 /// C6: a wrong value is told with its line, and nothing is written.
 #[test]
-fn a_wrong_value_is_named_with_its_line() {
+fn invalid_value_is_reported_with_its_line() {
     let home = Home::new();
     for (line, words) in [
         ("use_consumer_limits=yes", "use_consumer_limits is \"yes\": write true or false"),
@@ -112,7 +112,7 @@ fn a_wrong_value_is_named_with_its_line() {
 
 /// What is on a screen is seen by others: there the password is left out, and it is said where it is not.
 #[test]
-fn a_password_is_not_shown_on_a_terminal() {
+fn password_is_hidden_on_a_terminal() {
     let home = Home::new();
     home.write("default.props", "cache.redis.password=s3cret\nuse_consumer_limits=true\n");
     let command = format!("{} policy import obp default.props", env!("CARGO_BIN_EXE_tollway"));

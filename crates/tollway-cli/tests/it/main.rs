@@ -1,9 +1,9 @@
 //! The command as a shell sees it, one module a subject. One program, so that it is linked once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod all_commands;
 mod demo;
 mod doctor;
-mod everywhere;
 mod home;
 mod import;
 mod import_obp;

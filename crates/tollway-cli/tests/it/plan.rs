@@ -46,7 +46,7 @@ fn refused(arguments: &[&str]) -> (i32, String) {
 /// A7: the documents' tables: 200 requests a minute, 2 calls an item: 100 a minute, 6,000 an hour, 144,000 a day, a
 /// million in 6 d 23 h; 250 a minute: 125 and 7,500.
 #[test]
-fn the_tables_of_the_documents_come_out() {
+fn documented_tables_are_reproduced() {
     let (answer, said) = text(&[
         "--items",
         "1M",
@@ -71,7 +71,7 @@ fn the_tables_of_the_documents_come_out() {
 
 /// A7: several limits, the bottleneck, what is left of the others, and workers, for people and for programs.
 #[test]
-fn several_limits_are_told_apart() {
+fn several_limits_are_listed_separately() {
     let arguments = [
         "--items",
         "20k",
@@ -116,7 +116,7 @@ fn the_slowest_limit_is_the_bottleneck() {
 /// A7: limits that hold each other up are looked at together: 5 before midnight, then 5 and 3 of the day's 8, and the
 /// last 7 on the day after that, in its second minute.
 #[test]
-fn several_limits_hold_each_other_up() {
+fn combined_limits_take_longer_than_each_alone() {
     let limits = ["--limit", "5 requests / minute", "--limit", "8 requests / day", "--items"];
     let answer =
         |items| json_from("2026-11-14T23:59:30Z", &[&limits[..], &[items]].concat())["plans"][0].clone();
@@ -133,12 +133,12 @@ fn several_limits_hold_each_other_up() {
     let many = ["--limit", "5k requests / minute", "--limit", "8k requests / day", "--items", "3M"];
     let slowest = plan(&many);
     assert_eq!((&slowest["finish"], &slowest["exact"]), (&"2027-11-24T00:00:00Z".into(), &false.into()));
-    assert!(text(&many).1.contains("the time is that of the slowest alone"));
+    assert!(text(&many).1.contains("the time is that of the slowest limit alone"));
 }
 
 /// A7: a call is granted whole, so 250,000 tokens a minute in a window are 66 calls of 3,750 and not 66.67.
 #[test]
-fn what_is_left_of_a_window_below_one_call_is_no_use() {
+fn window_remainder_smaller_than_a_call_is_unused() {
     let per_minute = |limit| plan(&["--limit", limit, "--cost", "tokens=3750"])["items_per_minute"].clone();
     assert_eq!(per_minute("250k tokens / minute"), 66);
     assert_eq!(per_minute("250k tokens / minute bucket"), 66.666_666);
@@ -146,7 +146,7 @@ fn what_is_left_of_a_window_below_one_call_is_no_use() {
 
 /// A7: when the last call is granted, by hand, for every algorithm.
 #[test]
-fn each_algorithm_is_done_when_it_should_be() {
+fn finish_time_is_right_for_each_algorithm() {
     for (limit, items, expected) in [
         // 200 in this minute, 200 from 05:34 on, the last at 05:35.
         ("200 requests / minute", "200", "2026-11-15T05:33:20Z"),
@@ -174,7 +174,7 @@ fn each_algorithm_is_done_when_it_should_be() {
 
 /// A7: slots are free again after a call's latency, and the last call takes its latency, too.
 #[test]
-fn slots_are_counted_with_a_latency() {
+fn slots_are_included_with_a_latency() {
     let plan = plan(&["--limit", "10 concurrent", "--items", "25", "--latency", "2s"]);
     assert_eq!(plan["items_per_minute"], 300);
     assert_eq!(plan["limits"][0]["last_grant"], "2026-11-15T05:33:24Z");
@@ -246,7 +246,7 @@ fn without_items_there_are_only_rates() {
 
 /// A7: jobs that are kept for less time than the backlog takes are warned of.
 #[test]
-fn a_retention_that_is_too_short_is_warned_of() {
+fn warns_if_retention_is_too_short() {
     let arguments = ["--limit", "100 / hour from first call", "--items", "1k", "--retention"];
     let (_, said) = text(&[&arguments[..], &["8h"]].concat());
     assert!(said.contains("jobs are kept for 8 h, but the backlog takes 9 h"), "{said}");
@@ -271,14 +271,14 @@ fn a_retention_that_is_too_short_is_warned_of() {
 
 /// A7: a small backlog may be held up by another limit than the bottleneck of the long run, and says so.
 #[test]
-fn a_small_backlog_names_what_holds_it_up() {
+fn small_backlog_names_its_slowest_limit() {
     let limits = ["--limit", "5 requests / minute", "--limit", "25 requests / day"];
     let longest = |items: &str| plan(&[&limits[..], &["--items", items]].concat())["takes_longest"].clone();
     assert_eq!((longest("20"), longest("2000")), ("requests_per_minute".into(), "requests_per_day".into()));
     let (_, said) = text(&[&limits[..], &["--items", "20"]].concat());
     assert!(
         said.contains(
-            "requests_per_minute alone takes longest for this backlog; in the long run requests_per_day does"
+            "requests_per_minute alone takes longest for this backlog; in the long run it is requests_per_day"
         ),
         "{said}"
     );
@@ -286,7 +286,7 @@ fn a_small_backlog_names_what_holds_it_up() {
 
 /// B7: the limits of a policy in the config, with its edge.
 #[test]
-fn a_policy_of_the_config_is_planned() {
+fn plans_a_policy_of_the_config() {
     let home = Home::with_config(
         "[policies.adobe]\nlimits = [\"200 requests / minute\"]\nedge = \"250ms\"\n\
          [policies.trial]\nlimits = [\"1 requests / minute\"]\nshadow = true\n",
@@ -315,7 +315,7 @@ fn a_policy_of_the_config_is_planned() {
 
 /// The only file that a plan reads is the config, and that is read within its bound.
 #[test]
-fn an_endless_config_is_refused() {
+fn oversized_config_is_rejected() {
     let home = Home::new();
     let mut plan = home.tollway(&["plan", "--config", "/dev/zero", "--policy", "adobe"]);
     let output = plan.timeout(std::time::Duration::from_secs(10)).output().unwrap();
@@ -335,7 +335,7 @@ fn the_finish_is_in_local_time() {
 
 /// A7: numbers beyond all measure get an answer, at once, under every kind of limit.
 #[test]
-fn absurd_backlogs_get_an_answer() {
+fn huge_backlogs_do_not_overflow() {
     for limit in [
         "1 requests / ms",
         "1 requests / day in Asia/Tokyo",
@@ -363,10 +363,10 @@ fn absurd_backlogs_get_an_answer() {
 
 /// Bad input: what is wrong, in which option, and exit code 2.
 #[test]
-fn wrong_arguments_are_told() {
+fn invalid_arguments_are_reported() {
     let minute = "200 requests / minute";
     for (arguments, expected) in [
-        (vec!["--limit", minute, "--items", "0"], "no items take no time"),
+        (vec!["--limit", minute, "--items", "0"], "write 1 or more"),
         (
             vec!["--limit", minute, "--items", "-5"],
             "invalid value '-5' for '--items <N>': not a whole number",
@@ -374,9 +374,9 @@ fn wrong_arguments_are_told() {
         (vec!["--limit", minute, "--items", "many"], "not a whole number"),
         (vec!["--limit", minute, "--items", "1.5M"], "not a whole number"),
         (vec!["--limit", minute, "--items", "99999999999999999999"], "more than the largest number"),
-        (vec!["--limit", minute, "--calls", "0"], "an item that makes no calls"),
+        (vec!["--limit", minute, "--calls", "0"], "an item without calls"),
         (vec!["--limit", minute, "--calls", "-1"], "not a whole number"),
-        (vec!["--limit", minute, "--calls", "2G"], "more than the 1000000000 calls"),
+        (vec!["--limit", minute, "--calls", "2G"], "more than the maximum of 1000000000 calls"),
         (vec!["--limit", minute, "--cost", "tokens"], "write it like tokens=3750"),
         (vec!["--limit", minute, "--cost", "=5"], "the unit is missing"),
         (vec!["--limit", minute, "--cost", "requests=-5"], "not a whole number"),
@@ -387,22 +387,22 @@ fn wrong_arguments_are_told() {
         (vec!["--limit", minute, "--cost", "requests=201"], "a call of 201 requests can never be granted"),
         (vec!["--limit", "3 / second paced", "--cost", "requests=2"], "grants at most 1 at once"),
         (vec!["--limit", minute, "--cost", "requests=0"], "nothing limits them"),
-        (vec!["--limit", "250k tokens / minute"], "say what one call takes, as in --cost tokens=100"),
-        (vec!["--limit", "10 concurrent"], "say how long a call takes"),
+        (vec!["--limit", "250k tokens / minute"], "give the cost of a call, e.g. --cost tokens=100"),
+        (vec!["--limit", "10 concurrent"], "give the duration of a call"),
         (
             vec!["--limit", minute, "--what-if", "10 pages / minute", "--cost", "requests=1"],
             "no limit counts",
         ),
         (vec!["--limit", minute, "--latency", "0s"], "shorter than 1ms"),
-        (vec!["--limit", minute, "--latency=-1s"], "not a length of time"),
-        (vec!["--limit", minute, "--latency", "soon"], "not a length of time"),
+        (vec!["--limit", minute, "--latency=-1s"], "not a duration"),
+        (vec!["--limit", minute, "--latency", "soon"], "not a duration"),
         (vec!["--limit", minute, "--latency", "367d"], "longer than 366d"),
         (vec!["--limit", minute, "--start", "tomorrow"], "write it like 2026-11-15T08:00:00+01:00"),
-        (vec!["--limit", minute, "--start", "2026-11-15"], "not a time with its offset"),
+        (vec!["--limit", minute, "--start", "2026-11-15"], "not a time with an offset"),
         (vec!["--limit", minute, "--start", "1969-12-31T00:00:00Z"], "before 1970"),
-        (vec!["--limit", minute, "--start", "2300-01-01T00:00:00Z"], "after the year 2255"),
-        (vec!["--limit", minute, "--items", "5", "--retention", "0d"], "kept for no time"),
-        (vec!["--limit", minute, "--items", "5", "--retention", "long"], "not a length of time"),
+        (vec!["--limit", minute, "--start", "2300-01-01T00:00:00Z"], "after 2255"),
+        (vec!["--limit", minute, "--items", "5", "--retention", "0d"], "write a retention above zero"),
+        (vec!["--limit", minute, "--items", "5", "--retention", "long"], "not a duration"),
         (vec!["--limit", minute, "--retention", "7d"], "--items <N>"),
         (vec!["--limit", minute, "--policy", "adobe"], "cannot be used with '--policy <NAME>'"),
         (vec!["--limit", minute, "--limit", "9 / minute"], "two limits named requests_per_minute"),
@@ -420,7 +420,7 @@ fn wrong_arguments_are_told() {
 
 /// B7: a text that is not a limit is pointed at, as in the config.
 #[test]
-fn the_wrong_word_of_a_limit_is_pointed_at() {
+fn error_points_at_the_wrong_word_of_a_limit() {
     let expected = "error: --limit: \"minit\" is not a period; did you mean \"minute\"?\n  200 requests / minit\n                 ^^^^^\n";
     assert_eq!(refused(&["--limit", "200 requests / minit"]), (2, expected.to_owned()));
     let (exit, said) = refused(&["--limit", "200 / minute", "--what-if", "lots"]);
@@ -433,10 +433,10 @@ fn the_wrong_word_of_a_limit_is_pointed_at() {
 
 /// No colour in a pipe, colour where asked for; and `--quiet` says nothing beside the answer.
 #[test]
-fn colours_and_remarks_only_where_they_belong() {
+fn colours_and_remarks_only_in_text_output() {
     let arguments = ["--limit", "200 / minute", "--items", "1M", "--retention", "1h"];
     let (plain, said) = text(&arguments);
-    assert!(!plain.contains('\u{1b}') && said.contains("assumed: nothing is used yet"), "{said}");
+    assert!(!plain.contains('\u{1b}') && said.contains("assumes: nothing used yet"), "{said}");
     let (coloured, _) = text(&[&arguments[..], &["--color", "always"]].concat());
     assert!(coloured.contains('\u{1b}'));
     assert_eq!(text(&[&arguments[..], &["--quiet"]].concat()), (plain, String::new()));
@@ -444,7 +444,7 @@ fn colours_and_remarks_only_where_they_belong() {
 
 /// A7: what the guide shows is what the command says.
 #[test]
-fn the_guide_is_right() {
+fn guide_examples_match_the_output() {
     let guide = include_str!("../../../../docs/guide/plan.md");
     let examples: Vec<&str> =
         guide.split("```console\n$ ").skip(1).map(|rest| rest.split_once("\n```").unwrap().0).collect();

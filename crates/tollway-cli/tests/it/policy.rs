@@ -51,22 +51,22 @@ fn json(home: &Home, arguments: &[&str]) -> (i32, Value) {
 
 /// D3, D6: every kind of limit, policy and api in plain sentences; a good file has no warnings, even if strict.
 #[test]
-fn every_kind_is_explained() {
+fn every_kind_of_limit_is_explained() {
     let home = Home::with_config(EVERY_KIND);
     let (exit, answer, beside) = home.run(&["policy", "check", "--strict"]);
     golden("policy_every_kind.txt", &steady(&answer));
     assert_eq!((exit, beside.as_str()), (0, ""));
     let (exit, answer, beside) = home.run(&["policy", "check", "--quiet"]);
-    assert_eq!((exit, answer.as_str(), beside.as_str()), (0, "good: no warnings\n", ""));
+    assert_eq!((exit, answer.as_str(), beside.as_str()), (0, "valid, no warnings\n", ""));
 }
 
 /// D6: `policy check` warns by the guidance, each warning with what to do.
 #[test]
-fn every_warning_says_what_to_do() {
+fn every_warning_has_advice() {
     let home = Home::with_config(WARNINGS);
     let (exit, answer, beside) = home.run(&["policy", "check"]);
     golden("policy_warnings.txt", &beside);
-    assert!(answer.ends_with("right, with 16 warnings\n"), "{answer}");
+    assert!(answer.ends_with("valid, with 16 warnings\n"), "{answer}");
     assert_eq!(exit, 0);
 }
 
@@ -90,20 +90,17 @@ fn strict_fails_on_warnings_and_not_on_notes() {
     let home = Home::with_config("[policies.a]\nlimits = ['9 / second']\nmax_wait = '10ms'");
     let (exit, answer, beside) = home.run(&["policy", "check", "--strict"]);
     assert_eq!(exit, 1);
-    assert!(answer.ends_with("right, with 1 warning\n"), "{answer}");
-    assert!(beside.contains("error: 1 warning, and --strict takes a warning for an error"), "{beside}");
+    assert!(answer.ends_with("valid, with 1 warning\n"), "{answer}");
+    assert!(beside.contains("error: 1 warning, and --strict is given"), "{beside}");
 
     home.write("tollway.toml", "[policies.a]\nlimits = ['9 / day']");
     let (exit, _, beside) = home.run(&["policy", "check", "--strict"]);
     assert_eq!(exit, 0);
-    assert!(
-        beside.starts_with("note: [policies.a] requests_per_day begins anew at midnight UTC\n"),
-        "{beside}"
-    );
+    assert!(beside.starts_with("note: [policies.a] requests_per_day resets at midnight UTC\n"), "{beside}");
 }
 
 #[test]
-fn programs_get_one_object() {
+fn json_report_is_one_object() {
     let home = Home::with_config(EVERY_KIND);
     let (exit, answer) = json(&home, &["policy", "check", "--json"]);
     assert_eq!((exit, &answer["valid"], &answer["file"]), (0, &Value::Bool(true), &"./tollway.toml".into()));
@@ -125,7 +122,7 @@ fn programs_get_one_object() {
 
 /// Amounts and bursts may change while a meter lives; anything else that is part of its identity starts it anew.
 #[test]
-fn meters_that_start_anew_are_told_from_those_that_keep_counting() {
+fn comparison_shows_which_limits_keep_usage() {
     let home = Home::with_config(NEW);
     home.write("old.toml", OLD);
     let (exit, answer, _) = home.run(&["policy", "check", "--against", "old.toml", "--quiet"]);
@@ -139,17 +136,17 @@ fn meters_that_start_anew_are_told_from_those_that_keep_counting() {
 }
 
 #[test]
-fn in_another_store_every_meter_starts_anew() {
+fn changed_store_resets_every_limit() {
     let home = Home::with_config("[policies.a]\nlimits = ['9 / second']");
     home.write("old.toml", "[store]\nurl = 'memory:'\n[policies.a]\nlimits = ['8 / second']");
     let (_, answer, _) = home.run(&["policy", "check", "--against", "old.toml", "--quiet"]);
-    let expected = "in place of old.toml\n  the store changed: memory: -> none named\n  \
-                    a.requests_per_second  starts anew: the store changed\n\ngood: no warnings\n";
+    let expected = "compared with old.toml\n  the store changed: memory: -> none\n  \
+                    a.requests_per_second  resets: the store changed\n\nvalid, no warnings\n";
     assert_eq!(answer, expected);
 }
 
 #[test]
-fn wrong_files_are_shown_with_line_and_word() {
+fn invalid_file_is_reported_with_line_and_word() {
     let home = Home::with_config("[policies.a]\nlimits = ['9 / minit']\n");
     let wrong = "error: ./tollway.toml:2:16: \"minit\" is not a period; did you mean \"minute\"?\n  \
                  2 | limits = ['9 / minit']\n    |                ^^^^^\n";
@@ -170,7 +167,7 @@ fn wrong_files_are_shown_with_line_and_word() {
 
 /// D3: a factor outside (0, 1] is refused, at its place.
 #[test]
-fn a_wrong_rate_setting_is_refused() {
+fn invalid_rate_setting_is_rejected() {
     let home = Home::new();
     let settings = "{ initial = 2.0, min = 0.3, max = 3.5, increase_step = 0.1, decrease_factor = 1.5 }";
     home.write(
@@ -183,7 +180,7 @@ fn a_wrong_rate_setting_is_refused() {
 }
 
 #[test]
-fn bad_arguments_are_errors() {
+fn invalid_arguments_are_errors() {
     let home = Home::with_config(EVERY_KIND);
     for (arguments, exit, message) in [
         (&["policy"][..], 2, "Usage: tollway policy"),
@@ -206,7 +203,7 @@ fn bad_arguments_are_errors() {
 }
 
 #[test]
-fn an_empty_file_is_right() {
+fn empty_file_is_valid() {
     let home = Home::with_config("");
     let (exit, answer, beside) = home.run(&["policy", "check", "--strict"]);
     assert_eq!((exit, beside.as_str()), (0, ""));
@@ -215,7 +212,7 @@ fn an_empty_file_is_right() {
 
 /// As under `| head`, before the first line was written.
 #[test]
-fn a_reader_who_has_seen_enough_is_no_failure() {
+fn closed_pipe_is_not_a_failure() {
     let home = Home::with_config(EVERY_KIND);
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tollway"));
     let command = command.args(["policy", "check"]).current_dir(home.path()).env("HOME", home.path());

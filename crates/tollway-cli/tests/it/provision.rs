@@ -33,28 +33,28 @@ fn states(report: &str) -> Vec<&str> {
 
 /// A4, A6: the plan makes nothing; applied, all is there; applied again, nothing changes.
 #[test]
-fn a_plan_shows_and_applying_makes_once() {
+fn plan_changes_nothing_and_apply_is_idempotent() {
     let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
     let home = Home::with_config(&config(&tables, parameters, "/provision/adobe-api-rpm"));
     for _ in 0..2 {
         let (exit, plan, said) = home.run(&["provision", "aws", "--plan"]);
         assert_eq!((exit, states(&plan)), (0, vec!["missing", "missing"]), "{plan}{said}");
         assert!(plan.contains("table adobe-api-rate-limit") && plan.contains("key minute_key (S)"), "{plan}");
-        assert!(said.contains("nothing was made"), "{said}");
+        assert!(said.contains("nothing was created"), "{said}");
     }
     let (exit, report, said) = home.run(&["provision", "aws", "--apply"]);
-    assert_eq!((exit, states(&report)), (0, vec!["made", "made"]), "{report}{said}");
-    assert!(said.contains("making table adobe-api-rate-limit"), "{said}");
+    assert_eq!((exit, states(&report)), (0, vec!["created", "created"]), "{report}{said}");
+    assert!(said.contains("creating table adobe-api-rate-limit"), "{said}");
     for arguments in [&["provision", "aws", "--apply"][..], &["provision", "aws"]] {
         let (exit, report, said) = home.run(arguments);
-        assert_eq!((exit, states(&report)), (0, vec!["there", "there"]), "{report}{said}");
+        assert_eq!((exit, states(&report)), (0, vec!["exists", "exists"]), "{report}{said}");
         assert!(report.contains("value 200"), "{report}");
     }
 }
 
 /// The least that each role needs, as IAM reads it.
 #[test]
-fn the_policies_of_roles_are_printed() {
+fn iam_policies_are_printed() {
     let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
     let home = Home::with_config(&config(&tables, parameters, "/provision/roles"));
     let (exit, answer, _) = home.run(&["provision", "aws", "--json"]);
@@ -75,7 +75,7 @@ fn the_policies_of_roles_are_printed() {
 
 /// A table of lines is written whole and together, and the parameters of several limits are read by their path.
 #[test]
-fn the_policies_for_lines_and_several_limits_are_printed() {
+fn iam_policies_for_accounts_and_several_limits_are_printed() {
     let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
     let text = config(&tables, parameters, "/provision/lines");
     let text = text.replace("@?layout=minute&", "@tollway?");
@@ -101,7 +101,7 @@ fn the_policies_for_lines_and_several_limits_are_printed() {
 
 /// A6: a table that somebody made without TTL is told of, and gets it.
 #[test]
-fn a_table_whose_items_do_not_vanish_is_mended() {
+fn apply_turns_on_ttl_of_an_existing_table() {
     let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
     let table = serde_json::json!({ "TableName": "adobe-api-rate-limit" });
     let mut made = table.clone();
@@ -114,18 +114,18 @@ fn a_table_whose_items_do_not_vanish_is_mended() {
     let home = Home::with_config(&config(&tables, parameters, "/provision/mended"));
     let (exit, plan, said) = home.run(&["provision", "aws", "--plan"]);
     assert_eq!((exit, states(&plan)[0]), (0, "incomplete"), "{plan}{said}");
-    assert!(plan.contains("old items do not vanish yet"), "{plan}");
+    assert!(plan.contains("TTL is off"), "{plan}");
     assert_ne!(ttl()["AttributeName"], "ttl", "a plan changes nothing");
     let (exit, report, said) = home.run(&["provision", "aws", "--apply"]);
-    assert_eq!((exit, states(&report)[0]), (0, "made"), "{report}{said}");
+    assert_eq!((exit, states(&report)[0]), (0, "created"), "{report}{said}");
     assert_eq!(ttl()["AttributeName"], "ttl");
     let (_, report, _) = home.run(&["provision", "aws", "--plan"]);
-    assert_eq!(states(&report)[0], "there", "{report}");
+    assert_eq!(states(&report)[0], "exists", "{report}");
 }
 
 /// A table with another key is refused with what to do, and nothing else is made.
 #[test]
-fn a_table_with_another_key_is_refused() {
+fn table_with_another_key_is_rejected() {
     let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
     let text = config(&tables, parameters, "/provision/refused");
     let lines = Home::with_config(&text.replace("?layout=minute&", "adobe-api-rate-limit?"));
@@ -135,14 +135,14 @@ fn a_table_with_another_key_is_refused() {
     for arguments in [&["provision", "aws"][..], &["provision", "aws", "--apply"]] {
         let (exit, report, said) = home.run(arguments);
         assert_eq!((exit, states(&report)), (69, vec!["refused", "missing"]), "{report}{said}");
-        assert!(said.contains("has the key key (S), and minute_key (S) is needed"), "{said}");
-        assert!(said.contains("name another table"), "{said}");
+        assert!(said.contains("has the key key (S), but needs minute_key (S)"), "{said}");
+        assert!(said.contains("use another table"), "{said}");
     }
 }
 
 /// A4: the environment names the table and the parameter where the config does not.
 #[test]
-fn the_environment_names_what_the_config_does_not() {
+fn region_and_endpoint_come_from_the_environment() {
     let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
     let home = Home::with_config(&config(&tables, parameters, ""));
     let named = |table: &str, parameter: &str| {
@@ -156,11 +156,11 @@ fn the_environment_names_what_the_config_does_not() {
 }
 
 #[test]
-fn a_config_that_needs_nothing_says_so() {
+fn config_without_aws_resources_is_an_error() {
     let home = Home::with_config("policies.adobe.limits = ['200 / minute']");
     let (exit, _, said) = home.run(&["provision", "aws"]);
     assert_eq!(exit, 78);
-    assert!(said.contains("the config needs nothing on AWS") && said.contains("dynamodb://"), "{said}");
+    assert!(said.contains("the config needs no AWS resources") && said.contains("dynamodb://"), "{said}");
 }
 
 /// Has boto3 overwrite the parameter, as the documented script does.
@@ -183,7 +183,7 @@ fn put(parameters: &Ministack, name: &str, value: &str) {
 
 /// A3: `limit get` and `usage` say where the amount in force comes from; a take counts by it.
 #[test]
-fn commands_follow_the_parameter_and_say_so() {
+fn commands_use_the_parameter_and_show_its_origin() {
     let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
     let name = "/provision/followed";
     let home = Home::with_config(&config(&tables, parameters, name));

@@ -29,7 +29,7 @@ fn window(moment: &str) -> (String, u32) {
 /// `seq 1000 | xargs -P 50 -n 1 tollway run -p adobe -- ...` keeps a compressed limit exactly: every one runs, and none
 /// of the windows has one too many.
 #[test]
-fn a_thousand_commands_of_fifty_at_a_time_keep_the_limit() {
+fn thousand_commands_with_fifty_in_parallel_keep_the_limit() {
     let home = Home::with_config(CONFIG);
     let script = format!(
         "seq 1000 | xargs -P 50 -n 1 {} run -p adobe -- sh -c 'echo $TOLLWAY_BEGAN_AT'",
@@ -50,7 +50,7 @@ fn a_thousand_commands_of_fifty_at_a_time_keep_the_limit() {
 }
 
 #[test]
-fn the_childs_exit_code_is_ours() {
+fn exit_code_is_the_commands() {
     let home = Home::with_config(CONFIG);
     for policy in ["adobe", "ci"] {
         let run = |script: &str| home.run(&["run", "-p", policy, "--", "sh", "-c", script]);
@@ -67,7 +67,7 @@ fn the_childs_exit_code_is_ours() {
 }
 
 #[test]
-fn a_command_that_cannot_be_found_costs_nothing() {
+fn missing_command_costs_nothing() {
     let home = Home::with_config(CONFIG);
     assert_eq!(home.run(&["run", "-p", "day", "--", "no-such-command"]).0, 127);
     assert_eq!(home.run(&["run", "-p", "day", "--", "./tollway.toml"]).0, 126);
@@ -75,13 +75,13 @@ fn a_command_that_cannot_be_found_costs_nothing() {
 }
 
 #[test]
-fn denied_it_exits_as_asked_and_runs_nothing() {
+fn denied_run_exits_with_or_exit_and_runs_nothing() {
     let home = Home::with_config(CONFIG);
     assert_eq!(home.run(&["run", "-p", "day", "--", "true"]).0, 0);
     let denied = |more: &[&str]| home.run(&[&["run", "-p", "day", "--max-wait", "1s"], more].concat());
     let (exit, stdout, stderr) = denied(&["--", "echo", "ran"]);
     assert_eq!((exit, stdout.as_str()), (75, ""));
-    assert!(stderr.starts_with("denied by 1 requests / day of policy day; free in "), "{stderr}");
+    assert!(stderr.starts_with("denied by 1 requests / day of policy day; retry in "), "{stderr}");
     assert_eq!(denied(&["--or-exit", "3", "-q", "--", "echo", "ran"]), (3, String::new(), String::new()));
     assert!(denied(&["--json", "--", "echo", "ran"]).1.contains("\"granted\":false"));
     for wrong in [&["run", "-p", "day"][..], &["run", "--", "true"], &["run", "-p", "day", "true"]] {
@@ -91,7 +91,7 @@ fn denied_it_exits_as_asked_and_runs_nothing() {
 
 /// A slot is held while the command runs, well beyond its expiry, and is free at once when it ends.
 #[test]
-fn a_slot_is_held_while_the_command_runs() {
+fn slot_is_held_while_the_command_runs() {
     let home = Home::with_config(CONFIG);
     let mut holders: Vec<_> = (0..2).map(|_| beside(&home, "echo up; read line; exit 5")).collect();
     std::thread::sleep(std::time::Duration::from_secs(2));
@@ -104,7 +104,7 @@ fn a_slot_is_held_while_the_command_runs() {
 }
 
 #[test]
-fn signals_reach_the_command() {
+fn signals_are_forwarded_to_the_command() {
     let home = Home::with_config(CONFIG);
     for (policy, signal) in [("ci", "TERM"), ("ci", "INT"), ("ci", "USR1"), ("adobe", "TERM")] {
         let script =
@@ -121,7 +121,7 @@ fn signals_reach_the_command() {
 
 /// Whoever is interrupted in line gives the place back: the next one has it.
 #[test]
-fn an_interrupted_wait_gives_its_place_back() {
+fn interrupted_wait_cancels_its_booking() {
     for (signal, exit) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         interrupted_by(signal, exit);
     }

@@ -86,7 +86,7 @@ fn fails(home: &Home, arguments: &[&str], code: i32, words: &[&str]) {
 
 /// B7: the table, with a what-if beside the policy.
 #[test]
-fn the_answer_for_people() {
+fn text_summary() {
     let arguments = ["simulate", "traffic.jsonl", "--policy", "api", "--what-if", "4 requests / minute"];
     let (exit, answer, errors) = home().run(&arguments);
     assert_eq!((exit, errors.as_str()), (0, ""));
@@ -95,7 +95,7 @@ fn the_answer_for_people() {
 
 /// B7: the same for programs.
 #[test]
-fn the_answer_for_programs() {
+fn json_summary() {
     let answer = answer(&home(), &["traffic.jsonl", "--policy", "api", "--what-if", "4 requests / minute"]);
     golden("simulate.json", &(serde_json::to_string_pretty(&answer).unwrap() + "\n"));
     assert_eq!(counts(&answer), [(6, 2), (7, 1)]);
@@ -122,7 +122,7 @@ fn the_chart() {
 
 /// The page that explains this shows what is really said.
 #[test]
-fn the_guide_is_true() {
+fn guide_examples_match_the_output() {
     let read = |path: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
     let guide = read("../../docs/guide/simulate.md");
     for shown in [jsonl(), read("tests/golden/simulate.txt"), read("tests/golden/simulate_wait.txt")] {
@@ -132,7 +132,7 @@ fn the_guide_is_true() {
 
 /// A file's name may look like markup, and must not be any.
 #[test]
-fn the_chart_shows_text_as_text() {
+fn chart_escapes_text() {
     let home = home();
     home.write("<b>&.jsonl", jsonl());
     answer(&home, &["<b>&.jsonl", "--policy", "api", "--svg", "chart.svg"]);
@@ -142,11 +142,11 @@ fn the_chart_shows_text_as_text() {
 
 /// A chart replaces no file unless `--force` is given. The refusal comes before the replay, which may take long.
 #[test]
-fn a_chart_overwrites_only_with_force() {
+fn chart_overwrites_a_file_only_with_force() {
     let home = home();
     home.write("notes.svg", "my notes");
     let draw = ["traffic.jsonl", "--policy", "api", "--svg", "notes.svg"];
-    fails(&home, &draw, 1, &["notes.svg exists already", "--force"]);
+    fails(&home, &draw, 1, &["notes.svg already exists", "--force"]);
     let notes = || fs::read_to_string(home.path().join("notes.svg")).unwrap();
     assert_eq!(notes(), "my notes");
     answer(&home, &[draw.as_slice(), &["--force"]].concat());
@@ -158,7 +158,7 @@ fn a_chart_overwrites_only_with_force() {
 
 /// A log without line ends is refused after a bounded number of bytes, whether it is a device or a pipe.
 #[test]
-fn an_endless_line_is_refused() {
+fn oversized_line_is_rejected() {
     let home = home();
     let mut simulate = home.tollway(&["simulate", "/dev/zero", "--policy", "api"]);
     let output = simulate.timeout(Duration::from_secs(10)).output().unwrap();
@@ -169,7 +169,7 @@ fn an_endless_line_is_refused() {
 
 /// B7: with waits, :40 and :55 are granted for 12:01:00; with shorter ones, only :55 is.
 #[test]
-fn calls_may_wait_for_their_turn() {
+fn calls_wait_with_max_wait() {
     let home = home();
     let arguments = ["simulate", "traffic.jsonl", "--limit", "3 requests / minute", "--max-wait", "30s"];
     let (exit, text, errors) = home.run(&arguments);
@@ -184,18 +184,18 @@ fn calls_may_wait_for_their_turn() {
 
 /// The policy's own longest wait holds, and is said.
 #[test]
-fn nobody_waits_longer_than_the_policy_allows() {
+fn calls_wait_no_longer_than_the_policy_allows() {
     let home = Home::with_config("[policies.api]\nlimits = [\"3 requests / minute\"]\nmax_wait = \"10s\"\n");
     home.write("traffic.jsonl", jsonl());
     let (exit, answer, errors) =
         home.run(&["simulate", "traffic.jsonl", "--policy", "api", "--max-wait", "30s", "--json"]);
     assert_eq!((exit, counts(&serde_json::from_str(&answer).unwrap())), (0, vec![(7, 1)]));
-    assert!(errors.contains("lets takes wait 10 s at the most"), "{errors}");
+    assert!(errors.contains("calls wait at most 10 s"), "{errors}");
 }
 
 /// B7: the same traffic in every format, known by itself and named.
 #[test]
-fn every_format_gives_the_same_answer() {
+fn every_format_gives_the_same_result() {
     let home = home();
     home.write("traffic.csv", csv());
     home.write("semicolons.csv", format!("\u{feff}{}", csv().replace(',', ";").replace('\n', "\r\n")));
@@ -241,7 +241,7 @@ fn unclosed_quote_costs_one_line() {
     let lines = (0..200).map(|_| "1794744000,a\n").collect::<String>();
     home.write("quote.csv", format!("time,subject\n1794744000,\"a\n{lines}"));
     let (_, text, errors) = home.run(&["simulate", "quote.csv", "--policy", "api", "--json"]);
-    assert!(errors.contains("line 2 is skipped: a quote is not closed"), "{errors}");
+    assert!(errors.contains("line 2 skipped: a quote is not closed"), "{errors}");
     let found: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(counts(&found), [(3, 197)]);
 }
@@ -268,7 +268,7 @@ fn fields_can_be_named() {
         &home,
         &["own.jsonl", "--policy", "api"],
         65,
-        &["no field that is known as a time", "--time FIELD, out of n, when, who"],
+        &["no known time field", "--time FIELD; the fields are n, when, who"],
     );
 }
 
@@ -281,12 +281,12 @@ fn all_calls_can_share_one_subject() {
 
 /// A log without a subject is read as one of one subject, and that is said.
 #[test]
-fn a_log_without_subjects_shares_one() {
+fn log_without_subjects_shares_one() {
     let home = home();
     home.write("bare.jsonl", "{\"ts\":1794744000}\n");
     let (exit, _, errors) = home.run(&["simulate", "bare.jsonl", "--policy", "api"]);
     assert_eq!(exit, 0);
-    assert!(errors.contains("no field is known as a subject, so all calls share one"), "{errors}");
+    assert!(errors.contains("no subject field found, so all calls share one"), "{errors}");
 }
 
 /// Tokens by field, by number, and not at all. team-a: 100, 250, 100 is 450 of 500; :40 and :55 are denied by requests.
@@ -320,14 +320,14 @@ fn costs_are_counted_in_their_units() {
 
     let (_, _, errors) = home.run(&["simulate", "traffic.jsonl", "--limit", "9 bytes / day"]);
     assert!(
-        errors.contains("calls take no bytes: the log has no such field; --cost bytes=FIELD names one"),
+        errors.contains("calls cost no bytes: the log has no such field; set it with --cost bytes=FIELD"),
         "{errors}"
     );
 }
 
 /// A what-if replaces the limit of its name and leaves the others; without one of its name it is the whole policy.
 #[test]
-fn a_what_if_replaces_the_limit_of_its_name() {
+fn what_if_replaces_the_limit_of_its_name() {
     let what_ifs = ["--what-if", "4 requests / minute", "--what-if", "1 requests / hour"];
     let found = answer(&home(), &[&["traffic.jsonl", "--policy", "gemini"], what_ifs.as_slice()].concat());
     let limits = |index: usize| {
@@ -342,24 +342,27 @@ fn a_what_if_replaces_the_limit_of_its_name() {
 
 /// A shadow would stop nobody; what it would have done is the question here.
 #[test]
-fn a_shadow_is_tried_as_if_it_were_enforced() {
+fn shadow_policy_is_simulated_as_enforced() {
     assert_eq!(counts(&answer(&home(), &["traffic.jsonl", "--policy", "shadow"])), [(6, 2)]);
 }
 
 /// Slots are left out, because a log does not say how long calls took.
 #[test]
-fn slots_are_left_out() {
+fn concurrency_limits_are_ignored() {
     let home = home();
     let (exit, _, errors) =
         home.run(&["simulate", "traffic.jsonl", "--limit", "1 concurrent", "--limit", "3 / minute"]);
     assert_eq!(exit, 0);
-    assert!(errors.contains("1 concurrent is left out: a log does not say how long calls took"), "{errors}");
+    assert!(
+        errors.contains("1 concurrent is ignored: a log does not contain the duration of calls"),
+        "{errors}"
+    );
     fails(&home, &["traffic.jsonl", "--limit", "1 concurrent"], 2, &["cannot be simulated"]);
 }
 
 /// Standard input is a log as well.
 #[test]
-fn a_log_can_come_through_a_pipe() {
+fn log_can_come_from_standard_input() {
     let output =
         home().tollway(&["simulate", "-", "--policy", "api", "--json"]).write_stdin(csv()).output().unwrap();
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -368,7 +371,7 @@ fn a_log_can_come_through_a_pipe() {
 
 /// I7: a meter's time only moves forward. A call of 12:00:50 below three of 12:01:10 is judged as of 12:01:10.
 #[test]
-fn calls_out_of_order_are_judged_at_the_latest_time_and_counted() {
+fn out_of_order_calls_use_the_latest_time() {
     let home = home();
     let at = |time| format!("{{\"time\":\"2026-11-15T{time}Z\",\"subject\":\"a\"}}\n");
     home.write("mixed.jsonl", at("12:01:10").repeat(3) + &at("12:00:50"));
@@ -377,12 +380,12 @@ fn calls_out_of_order_are_judged_at_the_latest_time_and_counted() {
     assert_eq!(found["policies"][0]["fits_after_ms"]["max"], 50_000);
     assert_eq!(found["first_at"], "2026-11-15T12:00:50Z");
     let (_, _, errors) = home.run(&["simulate", "mixed.jsonl", "--policy", "api"]);
-    assert!(errors.contains("out of order: 1 call;"), "{errors}");
+    assert!(errors.contains("1 call out of order;"), "{errors}");
 }
 
 /// Every kind of line that is no call is skipped, and the first five are named.
 #[test]
-fn unreadable_lines_are_skipped_and_said() {
+fn unreadable_lines_are_skipped_with_a_warning() {
     let home = home();
     let call = "{\"time\":1794744000,\"subject\":\"a\"}\n";
     let lines: [&[u8]; 10] = [
@@ -410,7 +413,7 @@ fn unreadable_lines_are_skipped_and_said() {
         &home,
         &["bad.jsonl", "--policy", "api", "--max-bad", "7"],
         65,
-        &["more than 7 lines of bad.jsonl cannot be read"],
+        &["more than 7 lines of bad.jsonl are unreadable"],
     );
     assert_eq!(home.run(&["simulate", "bad.jsonl", "--policy", "api", "--quiet"]).2, "");
 }
@@ -422,22 +425,22 @@ fn unreadable_lines_of_other_formats() {
     home.write("bad.csv", "time,subject,tokens\n1794744000,a,1\n1794744000,a\n1794744000,\"a,1\n1794744000,,1\n1794744000,a,-1\n1794744000,a,many\n");
     let errors = home.run(&["simulate", "bad.csv", "--policy", "gemini"]).2;
     for words in [
-        "line 3 is skipped: 2 fields, where the first line has 3",
-        "line 4 is skipped: a quote is not closed",
-        "line 5 is skipped: no field \"subject\"",
-        "line 6 is skipped: \"-1\" is not an amount of tokens",
-        "line 7 is skipped: \"many\" is not an amount of tokens",
+        "line 3 skipped: 2 fields, where the first line has 3",
+        "line 4 skipped: a quote is not closed",
+        "line 5 skipped: no field \"subject\"",
+        "line 6 skipped: \"-1\" is not an amount of tokens",
+        "line 7 skipped: \"many\" is not an amount of tokens",
     ] {
         assert!(errors.contains(words), "{errors}");
     }
     home.write("bad.log", clf() + "not a line\n");
     let errors = home.run(&["simulate", "bad.log", "--policy", "api"]).2;
-    assert!(errors.contains("line 9 is skipped: not a line of an access log"), "{errors}");
+    assert!(errors.contains("line 9 skipped: not a line of an access log"), "{errors}");
 }
 
 /// A log without a call is an error, and not an empty answer.
 #[test]
-fn a_log_that_cannot_be_read_fails() {
+fn unreadable_log_fails() {
     let home = home();
     home.write("empty", "");
     home.write("blank", "\n\n");
@@ -447,15 +450,11 @@ fn a_log_that_cannot_be_read_fails() {
     let policy = ["--policy", "api"];
     let run =
         |log: &str, code, words: &[&str]| fails(&home, &[&[log], policy.as_slice()].concat(), code, words);
-    run("empty", 65, &["empty has no line that can be read"]);
-    run("blank", 65, &["blank has no line that can be read"]);
+    run("empty", 65, &["empty has no readable line"]);
+    run("blank", 65, &["blank has no readable line"]);
     run("words", 65, &["neither JSON lines, nor CSV", "--format"]);
-    run("header.csv", 65, &["header.csv has no line that can be read"]);
-    run(
-        "none.jsonl",
-        65,
-        &["line 1 is skipped: \"noon\" is not a time", "none.jsonl has no line that can be read"],
-    );
+    run("header.csv", 65, &["header.csv has no readable line"]);
+    run("none.jsonl", 65, &["line 1 skipped: \"noon\" is not a time", "none.jsonl has no readable line"]);
     run("missing.log", 1, &["cannot read missing.log", "No such file"]);
     run(".", 1, &["cannot read ."]);
     fails(
@@ -468,7 +467,7 @@ fn a_log_that_cannot_be_read_fails() {
 
 /// What is wrong with the policy or the config.
 #[test]
-fn an_unknown_policy_fails() {
+fn unknown_policy_fails() {
     let home = home();
     fails(
         &home,
@@ -489,7 +488,7 @@ fn an_unknown_policy_fails() {
 
 /// Arguments that cannot be.
 #[test]
-fn wrong_arguments_fail() {
+fn invalid_arguments_fail() {
     let home = home();
     home.write("traffic.csv", csv());
     let api = |more: &[&'static str]| [&["traffic.jsonl", "--policy", "api"], more].concat();
@@ -499,12 +498,12 @@ fn wrong_arguments_fail() {
     fails(&home, &["traffic.jsonl", "--limit", "3 / fortnight"], 2, &["fortnight"]);
     fails(&home, &api(&["--what-if", "many"]), 2, &["--what-if"]);
     fails(&home, &api(&["--max-wait", "long"]), 2, &["is not a length of time"]);
-    fails(&home, &api(&["--max-wait", "2d"]), 2, &["--max-wait 2d is more than the 1d"]);
+    fails(&home, &api(&["--max-wait", "2d"]), 2, &["--max-wait 2d exceeds the maximum of 1d"]);
     fails(
         &home,
         &api(&["--what-if", "3 / minute sliding", "--max-wait", "1s"]),
         2,
-        &["cannot be booked ahead", "leave --max-wait out"],
+        &["cannot be booked ahead", "omit --max-wait"],
     );
     fails(&home, &api(&["--format", "xml"]), 2, &["jsonl, csv, clf"]);
     fails(&home, &api(&["--max-bad=-1"]), 2, &["--max-bad"]);
@@ -519,7 +518,7 @@ fn wrong_arguments_fail() {
         &["no field \"token\"", "did you mean \"tokens\"?"],
     );
     let what_ifs = ["--what-if", "4 / minute"].repeat(5);
-    fails(&home, &api(&what_ifs), 2, &["room for 4 what-ifs, not 5"]);
+    fails(&home, &api(&what_ifs), 2, &["at most 4 --what-if are allowed, not 5"]);
     let (exit, _, errors) =
         home.run(&["simulate", "traffic.jsonl", "--policy", "api", "--svg", "no/such/folder.svg"]);
     assert_eq!(exit, 1);
@@ -529,7 +528,7 @@ fn wrong_arguments_fail() {
 /// More subjects than there are counters: memory is bounded, the frequent one is found, and the answer says that it is not
 /// exact. What the policy decides is.
 #[test]
-fn a_flood_of_subjects_is_counted_in_bounded_memory() {
+fn many_subjects_use_bounded_memory() {
     let home = home();
     let mut log = String::from("time,subject\n");
     for number in 0..30_000 {
@@ -549,7 +548,7 @@ fn a_flood_of_subjects_is_counted_in_bounded_memory() {
 
 /// Nothing is counted in the store that other commands share.
 #[test]
-fn nothing_is_kept() {
+fn simulation_leaves_no_files() {
     let home = home();
     answer(&home, &["traffic.jsonl", "--policy", "api"]);
     let mut names: Vec<_> =

@@ -65,19 +65,18 @@ fn tollway() -> &'static str {
 }
 
 #[test]
-fn who_waits_sees_what_for_and_may_give_up() {
+fn waiting_take_shows_its_limit_and_can_be_interrupted() {
     let home =
         Home::with_config("policies.adobe.limits = ['1 request / day']\npolicies.adobe.max_wait = '1d'");
     assert_eq!(home.run(&["take", "adobe", "-q"]).0, 0);
     let terminal = Terminal::new(&home, &format!("{} take adobe; echo exit $?", tollway()));
-    terminal.until(|screen| screen.contains("waiting for requests_per_day of adobe, free at "));
+    terminal.until(|screen| screen.contains("waiting for requests_per_day of adobe until "));
     terminal.keys("C-c");
-    terminal
-        .until(|screen| screen.contains("the place in line was given back") && screen.contains("exit 130"));
+    terminal.until(|screen| screen.contains("the booking was cancelled") && screen.contains("exit 130"));
 }
 
 #[test]
-fn a_terminal_has_colours_and_no_color_takes_them_away() {
+fn terminal_has_colours_unless_no_color_is_set() {
     let home = Home::with_config("policies.adobe.limits = ['5 / day']");
     home.run(&["take", "adobe", "-q"]);
     let terminal = Terminal::new(&home, &format!("{} usage; echo over", tollway()));

@@ -1,15 +1,15 @@
-//! What came of it, by what the vendor counted: for people and for programs.
+//! The report of a demo, from the vendor's counts.
 
 mod text;
 
 use serde::Serialize;
 
-use super::course::{Course, Killed};
+use super::state::{DemoState, Killed};
 use super::tally::Count;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// What came of it.
+/// The report of a demo.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     with_tollway: bool,
@@ -18,10 +18,10 @@ pub(super) struct Report {
     started_at: String,
     ended_at: String,
     interrupted: bool,
-    /// All calls that arrived, and how many of them were refused.
+    /// All calls that arrived, including refused ones.
     calls: u64,
     refusals: u64,
-    /// The most calls that arrived in any one minute, whole or not.
+    /// The most calls in any one minute, full or not.
     most_calls_in_a_minute: u64,
     whole_minutes: WholeMinutes,
     minutes: Vec<Minute>,
@@ -29,13 +29,13 @@ pub(super) struct Report {
     killed: Option<Loss>,
 }
 
-/// Only a minute that was watched from its begin to its end says how much of the quota was used.
+/// Only full minutes show how much of the quota was used.
 #[derive(Debug, Serialize)]
 struct WholeMinutes {
     count: u64,
     quota: u64,
     used: u64,
-    /// Of 1; nothing if there was no whole minute.
+    /// From 0 to 1; `None` without a full minute.
     share: Option<f64>,
 }
 
@@ -54,22 +54,22 @@ struct Worker {
     calls: u64,
 }
 
-/// What the killed worker took with it.
+/// The loss from the killed worker.
 #[derive(Debug, Serialize)]
 struct Loss {
     worker: usize,
     at: String,
     replaced_by: Option<usize>,
-    /// Calls of the quota that nobody could make, because it held their permit; a worker holds one.
+    /// Calls that were not made because the killed worker held their permit; a worker holds one at most.
     calls_lost_at_most: Option<u64>,
 }
 
 impl Report {
-    pub(super) fn of(course: &Course) -> Self {
-        let plan = &course.plan;
-        let Count { calls, refusals } = course.tally.all();
-        let whole_minutes = WholeMinutes::of(course);
-        let lost = if course.interrupted { 1 } else { whole_minutes.unused().min(1) };
+    pub(super) fn of(state: &DemoState) -> Self {
+        let plan = &state.plan;
+        let Count { calls, refusals } = state.tally.all();
+        let whole_minutes = WholeMinutes::of(state);
+        let lost = if state.interrupted { 1 } else { whole_minutes.unused().min(1) };
         let loss = |killed: Killed| Loss {
             worker: killed.worker,
             at: killed.at.to_string(),
@@ -80,20 +80,20 @@ impl Report {
             with_tollway: plan.with_tollway,
             limit: plan.quota.limit,
             minute_ms: plan.quota.minute.as_micros() / 1_000,
-            started_at: course.started_at.to_string(),
-            ended_at: course.now.to_string(),
-            interrupted: course.interrupted,
+            started_at: state.started_at.to_string(),
+            ended_at: state.now.to_string(),
+            interrupted: state.interrupted,
             calls,
             refusals,
-            most_calls_in_a_minute: course.tally.minutes().map(|(_, count)| count.calls).max().unwrap_or(0),
+            most_calls_in_a_minute: state.tally.minutes().map(|(_, count)| count.calls).max().unwrap_or(0),
             whole_minutes,
-            minutes: minutes(course),
-            workers: workers(course),
-            killed: course.killed.map(loss),
+            minutes: minutes(state),
+            workers: workers(state),
+            killed: state.killed.map(loss),
         }
     }
 
-    /// Whether the limit was kept: by the vendor's count, which is the only one that matters.
+    /// Whether the limit was kept, by the vendor's count.
     pub(super) fn is_good(&self) -> bool {
         self.refusals == 0 && self.most_calls_in_a_minute <= self.limit
     }
@@ -108,13 +108,13 @@ impl Report {
 }
 
 impl WholeMinutes {
-    fn of(course: &Course) -> Self {
+    fn of(state: &DemoState) -> Self {
         let (mut minutes, mut used) = (0, 0);
-        for (_, count) in course.whole_minutes() {
+        for (_, count) in state.full_minutes() {
             minutes += 1;
             used += count.served();
         }
-        let quota = minutes * course.plan.quota.limit;
+        let quota = minutes * state.plan.quota.limit;
         let share = (quota > 0).then(|| used as f64 / quota as f64);
         Self { count: minutes, quota, used, share }
     }
@@ -124,18 +124,18 @@ impl WholeMinutes {
     }
 }
 
-fn minutes(course: &Course) -> Vec<Minute> {
-    let is_whole = |minute| course.whole_minutes().any(|(whole, _)| whole == minute);
+fn minutes(state: &DemoState) -> Vec<Minute> {
+    let is_whole = |minute| state.full_minutes().any(|(whole, _)| whole == minute);
     let minute = |(minute, count): (u64, Count)| Minute {
-        begins_at: course.plan.quota.begin_of(minute).to_string(),
+        begins_at: state.plan.quota.begin_of(minute).to_string(),
         whole: is_whole(minute),
         calls: count.calls,
         refusals: count.refusals,
     };
-    course.tally.minutes().map(minute).collect()
+    state.tally.minutes().map(minute).collect()
 }
 
-fn workers(course: &Course) -> Vec<Worker> {
-    let worker = |(number, &pid)| Worker { number, pid, calls: course.tally.calls_of(number) };
-    (1..).zip(&course.pids).map(worker).collect()
+fn workers(state: &DemoState) -> Vec<Worker> {
+    let worker = |(number, &pid)| Worker { number, pid, calls: state.tally.calls_of(number) };
+    (1..).zip(&state.pids).map(worker).collect()
 }

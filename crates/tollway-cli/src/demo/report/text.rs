@@ -1,4 +1,4 @@
-//! The report for people: what came of it, in a few lines, and what to try next.
+//! The report as text, with commands to try next.
 
 use std::env;
 use std::path::Path;
@@ -6,21 +6,21 @@ use std::path::Path;
 use anstyle::Style;
 
 use super::{Loss, Report, WholeMinutes};
+use crate::humanize::{count, counted};
 use crate::output::{BAD, FAINT, GOOD, STRONG, WARN};
-use crate::words::{count, counted};
 
-/// Said where calls were made outside of them.
+/// Printed if there were calls outside full minutes.
 const WHOLE_MINUTES: &str = "\
-A whole minute was watched from begin to end. Workers start in the middle of
-one: it says nothing about the share of the quota. Refusals count everywhere.";
+Workers start in the middle of a minute. Only full minutes count towards the
+share of the quota; refusals always count.";
 
-/// Said where more of the quota was left than a killed worker can have lost.
+/// Printed if more of the quota is unused than a killed worker can have lost.
 const TOO_SLOW: &str = "\
-The workers did not get to all the calls they might have made: they are too
-few for this limit, or the machine was busy.";
+The workers did not use the whole quota: there are too few for this limit, or
+the machine was busy.";
 
 impl Report {
-    /// What people read.
+    /// The lines of the report.
     pub(in crate::demo) fn lines(&self) -> Vec<String> {
         let mut lines = vec![self.title(), String::new()];
         lines.extend([self.calls_line(), self.refusals_line(), self.most_line(), self.share_line()]);
@@ -39,11 +39,11 @@ impl Report {
     fn title(&self) -> String {
         let early = if self.interrupted { ", ended early" } else { "" };
         let how = if self.with_tollway { "With" } else { "Without" };
-        let minutes = counted(self.whole_minutes.count, "whole minutes");
+        let minutes = counted(self.whole_minutes.count, "full minutes");
         format!("{STRONG}{how} Tollway: {minutes} of {}{early}{STRONG:#}", counted(self.limit, "requests"))
     }
 
-    /// Calls in minutes that were not watched as a whole.
+    /// Calls outside full minutes.
     fn calls_outside(&self) -> u64 {
         self.minutes.iter().filter(|minute| !minute.whole).map(|minute| minute.calls).sum()
     }
@@ -51,7 +51,7 @@ impl Report {
     fn calls_line(&self) -> String {
         let aside = match self.calls_outside() {
             0 => String::new(),
-            calls => format!("{} of them outside of whole minutes", count(calls)),
+            calls => format!("{} outside full minutes", count(calls)),
         };
         line("calls", Style::new(), &count(self.calls), &aside)
     }
@@ -69,24 +69,24 @@ impl Report {
     fn share_line(&self) -> String {
         let WholeMinutes { quota, used, .. } = self.whole_minutes;
         let Some(permille) = (used * 1_000).checked_div(quota) else {
-            return line("share of the quota used", Style::new(), "-", "no whole minute was watched");
+            return line("share of the quota used", Style::new(), "-", "no full minute");
         };
         let percent = match permille % 10 {
             0 => format!("{} %", permille / 10),
             tenth => format!("{}.{tenth} %", permille / 10),
         };
-        let aside = format!("{} of {} calls in whole minutes", count(used), count(quota));
+        let aside = format!("{} of {} calls in full minutes", count(used), count(quota));
         line("share of the quota used", if permille >= 990 { GOOD } else { WARN }, &percent, &aside)
     }
 }
 
 impl Loss {
     fn lines(&self) -> Vec<String> {
-        let replaced = self.replaced_by.map_or_else(String::new, |by| format!("worker {by} took its place"));
+        let replaced = self.replaced_by.map_or_else(String::new, |by| format!("replaced by worker {by}"));
         let killed = line("killed", WARN, &format!("worker {}", self.worker), &replaced);
         let lost = self.calls_lost_at_most.map(|calls| match calls {
-            0 => line("lost with it", GOOD, "nothing", "every call of the quota was made"),
-            _ => line("lost with it", WARN, "1 call", "at most: a permit in its hand stays spent"),
+            0 => line("calls lost with it", GOOD, "0", "the whole quota was used"),
+            _ => line("calls lost with it", WARN, "1 call", "at most: its permit stays charged"),
         });
         std::iter::once(killed).chain(lost).collect()
     }
@@ -104,13 +104,13 @@ fn line(what: &str, style: Style, value: &str, aside: &str) -> String {
 fn next_steps(with_tollway: bool) -> Vec<String> {
     let tollway = program();
     let contrast = match with_tollway {
-        true => ("the same without Tollway: the vendor refuses calls", "demo --without"),
-        false => ("the same with Tollway: the vendor refuses nothing", "demo"),
+        true => ("the same demo without Tollway: the vendor refuses calls", "demo --without"),
+        false => ("the same demo with Tollway: no refusals", "demo"),
     };
     let steps = [
         contrast,
         (
-            "take from a limit in a shell; the third time in a minute waits",
+            "take from a limit in a shell; the third take in a minute waits",
             "take api --limit \"2 requests / minute\"",
         ),
         ("how long a backlog takes", "plan --items 1M --calls 2 --limit \"200 requests / minute\""),
@@ -119,7 +119,7 @@ fn next_steps(with_tollway: bool) -> Vec<String> {
     steps.into_iter().flat_map(step).collect()
 }
 
-/// As it was started, so that what is shown can be typed; by its name alone if that is long.
+/// The command as it was started, so that the examples can be typed; only its name if the path is long.
 fn program() -> String {
     let started_as = env::args().next().unwrap_or_default();
     let is_short = !started_as.is_empty() && started_as.len() <= 24 && Path::new(&started_as).is_relative();

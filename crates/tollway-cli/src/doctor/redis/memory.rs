@@ -1,4 +1,4 @@
-//! What a server says of its memory and its disk.
+//! Checks memory and persistence of a server.
 
 use tollway::Limit;
 use tollway::core::{Algorithm, Calendar, Span};
@@ -6,12 +6,12 @@ use tollway::core::{Algorithm, Calendar, Span};
 use super::servers::Server;
 use crate::context::WholeConfig;
 use crate::doctor::finding::{Finding, Findings};
-use crate::words;
+use crate::humanize;
 
-/// From this share of its memory on, in percent, a server is as good as full: it may be within the hour.
+/// From this memory usage on, in percent, a server counts as full.
 const FULL_PERCENT: u64 = 95;
 
-/// What `INFO` says.
+/// The output of `INFO`.
 struct Info(String);
 
 impl Info {
@@ -36,28 +36,27 @@ pub(super) async fn look_at(config: &WholeConfig, server: &mut Server, findings:
     let Some(info) = Info::ask(server).await else { return };
     findings.findings.extend(eviction(&info));
     findings.findings.extend(full(&info));
-    if counts_for_days(config) && info.text("aof_enabled") == Some("0") {
+    if has_long_limits(config) && info.text("aof_enabled") == Some("0") {
         let saves: Result<Vec<String>, _> = server.ask(&["CONFIG", "GET", "save"]).await;
-        // A server that does not tell may save.
+        // A server that refuses CONFIG GET may still save.
         if saves.is_ok_and(|saves| saves.get(1).is_some_and(String::is_empty)) {
             findings.add(not_on_disk());
         }
     }
 }
 
-/// A key that is evicted is a meter that begins anew.
+/// An evicted key resets its meter.
 fn eviction(info: &Info) -> Option<Finding> {
     let policy = info.text("maxmemory_policy").filter(|policy| *policy != "noeviction")?;
     let what = format!("Redis may evict counters: its maxmemory-policy is {policy}");
-    let fix = "redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf; caches belong into another Redis";
+    let fix = "redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf; use another Redis for caches";
     Some(match info.number("maxmemory") {
         Some(0) => {
-            let why = "there is no maxmemory yet, so that it does not; with one, limits would be forgotten";
+            let why = "maxmemory is not set, so nothing is evicted yet; with it, usage would be lost";
             Finding::note("evicts", what, why, fix)
         }
         _ => {
-            let why =
-                "a counter that is evicted to make room begins anew, and its caller may use the limit twice";
+            let why = "an evicted counter restarts at zero, so its caller can use the limit twice";
             Finding::problem("evicts", what, why, fix)
         }
     })
@@ -68,23 +67,23 @@ fn full(info: &Info) -> Option<Finding> {
     let used = info.number("used_memory")?;
     let share = used.saturating_mul(100).checked_div(most)?;
     (share >= FULL_PERCENT).then(|| {
-        let (used, most) = (words::count(used), words::count(most));
+        let (used, most) = (humanize::count(used), humanize::count(most));
         Finding::problem(
             "memory-full",
             format!("Redis is full: it uses {used} of {most} bytes"),
-            "it refuses to count what is new, or evicts what it has counted",
-            "redis-cli CONFIG SET maxmemory with more, and the same in redis.conf; look for what grows: redis-cli --bigkeys, \
+            "it rejects new counters or evicts existing ones",
+            "raise maxmemory (redis-cli CONFIG SET maxmemory, and redis.conf); find what grows: redis-cli --bigkeys, \
              and keys without TTL",
         )
     })
 }
 
-fn counts_for_days(config: &WholeConfig) -> bool {
+fn has_long_limits(config: &WholeConfig) -> bool {
     let policies = config.limits().policies().iter().flat_map(|policy| policy.limits());
     config.consumers().is_some_and(|consumers| consumers.enabled) || policies.into_iter().any(is_long)
 }
 
-/// Whether a limit counts for a day or longer.
+/// Whether a limit's period is a day or longer.
 fn is_long(limit: &Limit) -> bool {
     match limit.algorithm() {
         Algorithm::Window(Calendar::Every(period))
@@ -100,8 +99,8 @@ fn is_long(limit: &Limit) -> bool {
 fn not_on_disk() -> Finding {
     Finding::note(
         "not-on-disk",
-        "Redis keeps nothing on disk, and there are limits of days",
-        "when it restarts, all that was used of a day, a week or a month is forgotten and can be used again",
+        "Redis has no persistence, and some limits last a day or longer",
+        "after a restart, usage of the day, week or month is lost and callers can use the limit again",
         "redis-cli CONFIG SET appendonly yes, and the same in redis.conf",
     )
 }
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_server_with_a_bound_evicts_or_is_full() {
+    fn eviction_is_a_problem_only_with_maxmemory() {
         let level = |text: &str| eviction(&info(text)).map(|finding| finding.level);
         use crate::doctor::finding::Level::{Note, Problem};
         assert_eq!(level("maxmemory:0\nmaxmemory_policy:noeviction\n"), None);

@@ -1,7 +1,7 @@
-//! What only Redis shows: keys that never expire, memory that runs out or evicts, persistence, policies without accounts.
+//! Checks of Redis: keys without TTL, memory and eviction, persistence, policies without accounts.
 //!
-//! `servers` connects to the servers behind a URL and compares two URLs, `keys` looks for counters without an expiry,
-//! `memory` reads what servers report of themselves.
+//! `servers` connects to the servers behind a URL and compares two URLs, `keys` finds counters without TTL, `memory` reads
+//! INFO.
 
 mod keys;
 mod memory;
@@ -18,7 +18,7 @@ use keys::{Counters, Seen};
 use servers::Url;
 pub(super) use servers::{is_at, same_store};
 
-/// Looks at every server behind the URL. A command that a server refuses yields no finding.
+/// Checks every server behind the URL. A command that a server refuses yields no finding.
 pub(super) async fn look_at(config: &WholeConfig, url: &str, findings: &mut Findings) {
     let Some(url) = Url::read(url) else { return };
     let mut seen = Seen::new(config);
@@ -26,25 +26,25 @@ pub(super) async fn look_at(config: &WholeConfig, url: &str, findings: &mut Find
     for mut server in servers::connect(&url).await {
         memory::look_at(config, &mut server, findings).await;
         for counters in &counters {
-            let looked = seen.look_through(&mut server, counters).await;
+            let looked = seen.scan(&mut server, counters).await;
             seen.whole &= looked.is_ok();
         }
     }
-    findings.findings.extend(seen.endless());
+    findings.findings.extend(seen.without_ttl());
     if !seen.whole {
-        findings.add(cut_off(&seen));
+        findings.add(incomplete_scan(&seen));
     } else if !url.has_consumers_layout() {
-        // The keys of consumers have no policy in them.
+        // Consumer keys do not contain a policy.
         findings.findings.extend(unused_policies(config, &seen.policies));
     }
 }
 
-fn cut_off(seen: &Seen<'_>) -> Finding {
+fn incomplete_scan(seen: &Seen<'_>) -> Finding {
     Finding::note(
         "keys-not-all-seen",
-        format!("only {} keys of Redis could be looked at", seen.looked_at),
-        "what the others are is not known",
-        "let the user of the store's URL use SCAN and PTTL; of more keys than that, look at a part with `redis-cli --scan`",
+        format!("only {} keys in Redis could be checked", seen.checked),
+        "the others are unknown",
+        "allow the store's user SCAN and PTTL; with more keys than that, check a part with `redis-cli --scan`",
     )
 }
 
@@ -61,10 +61,10 @@ fn unused_policies(config: &WholeConfig, with_meters: &HashSet<String>) -> Optio
     let more = if unused.len() > NAMED_MAX { ", ..." } else { "" };
     Some(Finding::note(
         "unused-policy",
-        format!("nobody uses these policies now: {listed}{more}"),
-        "nothing in the config names them and the store has no meter of theirs; whoever should take under them may use \
-         another name, or another store",
-        "compare the names with those in the programs and commands that take, or remove the policies",
+        format!("unused policies: {listed}{more}"),
+        "the config does not refer to them and the store has no usage for them; callers may use another name or another \
+         store",
+        "compare the names with those that your programs use, or remove the policies",
     ))
 }
 

@@ -1,5 +1,5 @@
-//! The servers behind a URL: one, the nodes of a Cluster that it names, or the master that Sentinels know. Whether two URLs
-//! lead to the same servers.
+//! Connects to the servers behind a URL: one server, the listed nodes of a Cluster, or the master from Sentinels. Compares
+//! two URLs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult};
 use tollway::core::StoreUrlParts;
 
-/// How long a server is waited for, to connect and for each answer: it is asked by a person.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout for connecting and for each response.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How a server calls itself: drawn anew with each start.
+/// The INFO field with a server's random id, new at each start.
 const RUN_ID: &str = "run_id:";
 
-/// What a URL says. It was checked before.
+/// A parsed store URL, already validated.
 #[derive(Clone)]
 pub(super) struct Url {
     pub(super) kind: Kind,
@@ -47,7 +47,7 @@ impl Url {
             }
             _ => (Kind::One, path, 6_379),
         };
-        // A library reads the options, with all that may be encoded in them.
+        // Parses the options with percent-decoding.
         let options = redis::parse_redis_url(&format!("redis://h?{query}"))?;
         let options: Vec<(String, String)> =
             options.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
@@ -92,7 +92,7 @@ fn with_port(host: &str, port: u16) -> String {
     if behind.contains(':') { host } else { format!("{host}:{port}") }
 }
 
-/// A server that answers.
+/// A connected server.
 pub(super) struct Server {
     connection: MultiplexedConnection,
 }
@@ -111,7 +111,7 @@ impl Server {
     }
 }
 
-/// Those that can be reached; that the store answers at all was found out before.
+/// Connects to all reachable servers. An earlier check covers an unreachable store.
 pub(super) async fn connect(url: &Url) -> Vec<Server> {
     let hosts = match &url.kind {
         Kind::One | Kind::Cluster => url.hosts.clone(),
@@ -126,10 +126,10 @@ pub(super) async fn connect(url: &Url) -> Vec<Server> {
     servers
 }
 
-/// The first Sentinel that knows it is believed.
+/// Uses the reply of the first Sentinel that knows the master.
 async fn master_of(url: &Url, master: &str) -> Option<String> {
     for host in &url.hosts {
-        // Sentinels have one database, and a user of their own or none.
+        // Sentinels have one database and do not share the store's user.
         let Ok(connection) = open(url, host, "", "0").await else { continue };
         let question = ["SENTINEL", "get-master-addr-by-name", master];
         let known: RedisResult<Vec<String>> = Server { connection }.ask(&question).await;
@@ -142,8 +142,8 @@ async fn master_of(url: &Url, master: &str) -> Option<String> {
 
 async fn open(url: &Url, host: &str, user: &str, database: &str) -> RedisResult<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(PATIENCE))
-        .set_response_timeout(Some(PATIENCE));
+        .set_connection_timeout(Some(TIMEOUT))
+        .set_response_timeout(Some(TIMEOUT));
     client(url, url.of_host(host, user, database))?
         .get_multiplexed_async_connection_with_config(&config)
         .await
@@ -168,7 +168,7 @@ fn client(_: &Url, at: String) -> RedisResult<Client> {
     Client::open(at)
 }
 
-/// How two stores differ, if they do.
+/// The part in which two stores differ, if they do.
 pub(in crate::doctor) async fn same_store(ours: &str, theirs: &str) -> Option<&'static str> {
     let (Some(ours), Some(theirs)) = (Url::read(ours), Url::read(theirs)) else { return Some("server") };
     if (ours.kind == Kind::Cluster) != (theirs.kind == Kind::Cluster) {
@@ -183,7 +183,7 @@ pub(in crate::doctor) async fn same_store(ours: &str, theirs: &str) -> Option<&'
     if ours.has_consumers_layout() != theirs.has_consumers_layout() {
         return Some("layout");
     }
-    // In the layout of consumers, only what is remembered beside the counters has a prefix.
+    // In the consumers layout, the prefix applies only to auxiliary keys.
     (ours.prefix != theirs.prefix).then_some("prefix")
 }
 
@@ -199,7 +199,7 @@ async fn same_servers(ours: &Url, theirs: &Url) -> bool {
     {
         return true;
     }
-    // A host has many names; a server has one.
+    // A host can have several names; a run id is unique.
     let (ours, theirs) = (run_ids(ours).await, run_ids(theirs).await);
     !ours.is_disjoint(&theirs)
 }
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_read_as_the_store_reads_it() {
+    fn url_is_parsed_like_the_store_does() {
         let url = Url::read("redis://:p%40ss@Cache:7000/3?prefix=%7Bone%7D:&layout=consumers").unwrap();
         assert_eq!(
             (url.hosts.as_slice(), &*url.database, &*url.prefix),

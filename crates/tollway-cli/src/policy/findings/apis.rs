@@ -1,4 +1,4 @@
-//! Checks an api's rate settings against the tuning guidance, and against the rate that its policy grants.
+//! Checks an api's rate settings against the tuning guide and against its policy.
 
 use tollway::config::{Api, Millionths, RateSettings};
 use tollway::core::{Algorithm, Calendar, REQUESTS};
@@ -13,10 +13,10 @@ const MIN_LEAST: Millionths = Millionths::new(100_000);
 const STEP_GENTLE_MAX: Millionths = Millionths::new(200_000);
 const FACTOR_MAX: Millionths = Millionths::new(900_000);
 const FACTOR_MIN: Millionths = Millionths::new(250_000);
-/// Longer than this to be back after one refusal is slow.
+/// The longest acceptable recovery from one refusal.
 const RECOVERY_SECONDS_MAX: u64 = 60;
 
-/// What the limit is expected to be, and who says so.
+/// The expected limit and its source.
 struct Expected {
     rate: Millionths,
     source: &'static str,
@@ -33,7 +33,7 @@ pub(super) fn look_at(api: &Api, policy: Option<&Policy>) -> Vec<Finding> {
         && granted > documented
     {
         let message =
-            format!("its policy grants {granted} requests a second, above the documented {documented}");
+            format!("the policy grants {granted} requests a second, above the documented {documented}");
         let advice = "lower the policy's limit, or correct `documented`";
         found.push(warn("policy_above_documented", api, "policy", message, advice));
     }
@@ -56,19 +56,19 @@ fn initial(api: &Api, settings: &RateSettings, expected: Option<&Expected>) -> O
         Some(Expected { rate, source }) if initial > *rate => (
             "initial_high",
             format!(
-                "it starts at {initial} a second, above the {source} {rate}: the first calls may be refused"
+                "starts at {initial} a second, above the {source} {rate}: the first calls may be refused"
             ),
             "start a little below the limit".to_owned(),
         ),
         Some(Expected { rate, source }) if part(initial, 4) < *rate => (
             "initial_low",
-            format!("it starts at {initial} a second, less than a quarter of the {source} {rate}"),
-            "start a little below the limit, or it runs slowly until enough calls have succeeded".to_owned(),
+            format!("starts at {initial} a second, less than a quarter of the {source} {rate}"),
+            "start a little below the limit; a lower rate recovers only slowly".to_owned(),
         ),
         None if initial > UNKNOWN_INITIAL_MAX => (
             "initial_unknown",
-            format!("it starts at {initial} a second, and nothing here says what the limit is"),
-            format!("start at 1 to {UNKNOWN_INITIAL_MAX}, or say in `documented` what the vendor says"),
+            format!("starts at {initial} a second, but the limit is unknown"),
+            format!("start at 1 to {UNKNOWN_INITIAL_MAX}, or put the vendor's limit into `documented`"),
         ),
         _ => return None,
     };
@@ -80,50 +80,52 @@ fn bounds(api: &Api, settings: &RateSettings, expected: Option<&Expected>) -> Ve
     let mut found = Vec::new();
     if min < MIN_LEAST {
         let seconds = Millionths::ONE.div_ceil(min.count().max(1));
-        let message = format!("after many refusals it may fall to {min} a second, a call every {seconds} s");
+        let message =
+            format!("after many refusals the rate may fall to {min} a second, one call every {seconds} s");
         found.push(warn(
             "min_low",
             api,
             "rate",
             message,
-            format!("write `min = {MIN_LEAST}`, usually low enough"),
+            format!("set `min = {MIN_LEAST}`, usually low enough"),
         ));
     }
     let Some(Expected { rate, source }) = expected else { return found };
     if min > *rate {
         let message =
-            format!("it never falls below {min} a second, above the {source} {rate}: it is refused for ever");
+            format!("never falls below {min} a second, above the {source} {rate}: refusals never stop");
         found.push(warn("min_high", api, "rate", message, "set `min` well below the limit"));
     }
     if max > part(*rate, 2) {
-        let message = format!("it may rise to {max} a second, more than twice the {source} {rate}");
+        let message = format!("may rise to {max} a second, more than twice the {source} {rate}");
         found.push(warn(
             "max_high",
             api,
             "rate",
             message,
-            "set `max` to the limit, or to twice of it at the most",
+            "set `max` to the limit, at most to twice the limit",
         ));
     }
     found
 }
 
-/// Each success adds the step, and there are as many successes a second as the rate says: a second of them multiplies
-/// the rate by about one plus the step, however fast it is.
+/// Each success adds the step, and a rate of N has N successes a second: in one second the rate grows by about a factor of
+/// one plus the step.
 fn step(api: &Api, settings: &RateSettings) -> Option<Finding> {
     let (step, factor) = (settings.increase_step(), settings.decrease_factor().count());
-    let advice = "write 0.1 to 0.2, which is gentle";
+    let advice = "set it to 0.1 to 0.2";
     if step > STEP_GENTLE_MAX || part(step, 4) > settings.max() {
-        let message = format!("a step of {step} is bold: it overshoots the limit soon after every refusal");
+        let message =
+            format!("a step of {step} is large: the rate exceeds the limit soon after every refusal");
         return Some(warn("step_high", api, "rate", message, advice));
     }
-    // From `max * factor` back to `max`, at the rate in between.
+    // From `max * factor` back to `max`, at the average rate.
     let lost = 2 * Millionths::ONE.saturating_sub(factor) * Millionths::ONE;
     let seconds = lost / (step.count().max(1) * (Millionths::ONE + factor));
     if seconds <= RECOVERY_SECONDS_MAX {
         return None;
     }
-    let message = format!("with a step of {step} it takes about {seconds} s to be back after one refusal");
+    let message = format!("with a step of {step}, recovery from one refusal takes about {seconds} s");
     Some(warn("step_low", api, "rate", message, advice))
 }
 
@@ -131,21 +133,21 @@ fn factor(api: &Api, settings: &RateSettings) -> Option<Finding> {
     let factor = settings.decrease_factor();
     let (code, message) = match factor {
         factor if factor > FACTOR_MAX => {
-            ("factor_high", format!("a refusal leaves {factor} of the rate, so that more refusals follow"))
+            ("factor_high", format!("a refusal multiplies the rate by {factor}, so more refusals follow"))
         }
         factor if factor < FACTOR_MIN => {
-            ("factor_low", format!("a refusal leaves only {factor} of the rate, which is harsh"))
+            ("factor_low", format!("a refusal multiplies the rate by {factor}, a steep drop"))
         }
         _ => return None,
     };
-    Some(warn(code, api, "rate", message, "write `decrease_factor = 0.5`"))
+    Some(warn(code, api, "rate", message, "set `decrease_factor = 0.5`"))
 }
 
 fn part(rate: Millionths, times: u64) -> Millionths {
     Millionths::new(rate.count().saturating_mul(times))
 }
 
-/// What a limit grants in the long run; none of a concurrency limit.
+/// The long-run rate of a limit; `None` for a concurrency limit.
 fn sustained(limit: &Limit) -> Option<Millionths> {
     let period = match limit.algorithm() {
         Algorithm::Window(calendar) => usual_length(calendar),
@@ -158,19 +160,19 @@ fn sustained(limit: &Limit) -> Option<Millionths> {
     Some(per_second(limit.amount(), period))
 }
 
-/// This amount in this time, as a rate a second.
+/// An amount per period, as a rate per second.
 pub(super) fn per_second(amount: u64, period: Span) -> Millionths {
     let total = u128::from(amount) * 1_000_000 * u128::from(Millionths::ONE);
     Millionths::new(u64::try_from(total / u128::from(period.as_micros().max(1))).unwrap_or(u64::MAX))
 }
 
-/// The requests that a policy grants in the long run: those of its tightest limit.
+/// The long-run request rate of a policy: that of its tightest limit.
 fn requests_of(policy: &Policy) -> Option<Millionths> {
     let counts_requests = |limit: &&Limit| limit.unit().as_str() == REQUESTS;
     policy.limits().iter().filter(counts_requests).filter_map(sustained).min()
 }
 
-/// How long a window usually is.
+/// The usual length of a window.
 fn usual_length(calendar: &Calendar) -> Span {
     match calendar {
         Calendar::Every(period) => *period,
@@ -184,7 +186,7 @@ fn usual_length(calendar: &Calendar) -> Span {
 mod tests {
     use super::super::tests::codes;
 
-    /// The settings of the guidance for a limit of 3 a second, but for what is said.
+    /// The recommended settings for a limit of 3 a second, with changes.
     fn of(documented: &str, changed: [(&str, &str); 2]) -> Vec<String> {
         let mut settings = [
             ("initial", "2.0"),
@@ -209,9 +211,9 @@ mod tests {
 
     const NOTHING: [&str; 0] = [];
 
-    /// D6: each piece of the guidance, just kept and just not.
+    /// D6: each recommendation, just met and just missed.
     #[test]
-    fn each_setting_is_held_against_the_guidance() {
+    fn settings_outside_the_guide_are_found() {
         for (key, good, wrong, code) in [
             ("initial", "3", "3.01", "INITIAL_HIGH"),
             ("initial", "0.75", "0.74", "INITIAL_LOW"),
@@ -233,13 +235,13 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_limit_is_begun_slowly() {
-        assert_eq!(of("nobody knows", [("initial", "3"), ("max", "50")]), NOTHING);
-        assert_eq!(of("nobody knows", [("initial", "3.1"), ("max", "50")]), ["INITIAL_UNKNOWN"]);
+    fn unknown_limit_needs_a_low_initial_rate() {
+        assert_eq!(of("unknown", [("initial", "3"), ("max", "50")]), NOTHING);
+        assert_eq!(of("unknown", [("initial", "3.1"), ("max", "50")]), ["INITIAL_UNKNOWN"]);
     }
 
     #[test]
-    fn a_policy_says_what_is_expected_and_is_held_against_what_is_documented() {
+    fn policy_sets_the_expected_rate_and_is_compared_with_the_documented_one() {
         let of = |limit: &str, documented: &str| {
             codes(&format!(
                 "[policies.p]\nlimits = ['{limit}']\n[apis.a]\nbase_url = 'https://a'\npolicy = 'p'\n\

@@ -1,4 +1,4 @@
-//! A rate out of what a vendor says: "about 3 requests a second", "100 rpm", "1,000 calls per 10 minutes".
+//! Reads a rate from a vendor's text: "about 3 requests a second", "100 rpm", "1,000 calls per 10 minutes".
 
 use tollway::Span;
 use tollway::config::Millionths;
@@ -43,16 +43,16 @@ const CALLS: [&str; 11] = [
     "hits",
 ];
 
-/// Numbers of more digits are no rates.
+/// Longer numbers are not rates.
 const DIGITS_MAX: usize = 12;
 
-/// The slowest rate of calls that the text names, if it names one.
+/// The slowest call rate in the text, if any.
 pub(super) fn rate(text: &str) -> Option<Millionths> {
     let words = words(text);
     (0..words.len()).filter_map(|start| rate_at(words.get(start..)?)).min()
 }
 
-/// `NUMBER [requests] (a | per | / | each | every) [NUMBER] PERIOD`, or `NUMBER rps`, at the beginning of these words.
+/// `NUMBER [requests] (a | per | / | each | every) [NUMBER] PERIOD`, or `NUMBER rps`, at the start of the words.
 fn rate_at(words: &[String]) -> Option<Millionths> {
     let (first, mut rest) = words.split_first()?;
     let amount = number(first)?;
@@ -77,13 +77,13 @@ fn rate_at(words: &[String]) -> Option<Millionths> {
     scaled(amount, periods, *period)
 }
 
-/// Never 0: a rate too slow to be told is none.
+/// Never 0: a rate too slow to represent is `None`.
 fn scaled(amount: Millionths, periods: u64, period: Span) -> Option<Millionths> {
     let rate = per_second(amount.count(), period.times(periods)).count() / Millionths::ONE;
     (rate > 0).then(|| Millionths::new(rate))
 }
 
-/// Words, numbers and slashes, in small letters. A number keeps its point; the commas of its thousands are left out.
+/// Words, numbers and slashes, in lower case. A number keeps its decimal point and loses its commas.
 fn words(text: &str) -> Vec<String> {
     let spaced = text.to_lowercase().replace('/', " / ");
     let trimmed = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric() && c != '/').to_owned();
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_found_as_people_write_them() {
+    fn finds_rates_in_vendor_texts() {
         for (text, expected) in [
             ("about 3 requests a second per integration", "3"),
             ("Approx. 3 requests/second on average.", "3"),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rate_of_calls_is_none() {
+    fn other_texts_have_no_rate() {
         for text in [
             "",
             "unknown",

@@ -12,25 +12,25 @@ use tollway::Config;
 
 use crate::output::{FAINT, Output};
 
-/// Something to look at.
+/// A warning or a note.
 #[derive(Debug, Serialize)]
 pub(crate) struct Finding {
     #[serde(skip)]
     pub(crate) level: Level,
-    /// The word by which the guide explains it.
+    /// The code that the guide explains.
     code: &'static str,
-    /// The part of the config that it is about, as in `policies.adobe`.
+    /// The part of the config, e.g. `policies.adobe`.
     place: String,
     message: String,
     advice: String,
 }
 
-/// How much it matters.
+/// The severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// Good to know; it may be intended.
+    /// A remark; may be intended.
     Note,
-    /// Most probably not intended.
+    /// Probably not intended.
     Warning,
 }
 
@@ -79,7 +79,7 @@ impl Finding {
 mod tests {
     use super::*;
 
-    /// The codes that a config gives, warnings in capitals.
+    /// The codes of a config's findings, warnings in capitals.
     pub(super) fn codes(text: &str) -> Vec<String> {
         let shown = |finding: Finding| match finding.level {
             Level::Warning => finding.code.to_uppercase(),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_file_has_no_findings() {
+    fn tuned_config_has_no_findings() {
         let good = r#"
             [policies.adobe]
             limits = ["200 requests / minute"]

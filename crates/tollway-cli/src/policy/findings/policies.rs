@@ -1,4 +1,4 @@
-//! What to look at in a policy.
+//! Findings about a policy.
 
 use tollway::core::bounds::{EDGE_PART_OF_PERIOD, WAIT_DEFAULT, WAIT_MAX};
 use tollway::core::{Calendar, REQUESTS};
@@ -7,7 +7,7 @@ use tollway::{Limit, Policy, Span};
 use super::Level::{Note, Warning};
 use super::{Finding, redundant};
 
-/// What to look at in a policy; `called` says that an api names it, so that a vendor counts its calls, too.
+/// Checks a policy. `called`: an api names it, so a vendor counts its calls, too.
 pub(super) fn look_at(policy: &Policy, called: bool) -> Vec<Finding> {
     let place = format!("policies.{}", policy.name());
     let mut found: Vec<Finding> = Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn look_at(policy: &Policy, called: bool) -> Vec<Finding> {
     found
 }
 
-/// Windows of the clock, each with its period. Days and longer ones are nobody's to wait for.
+/// Clock-aligned windows with their periods. Without days and longer ones: a take does not wait for those.
 fn clock_windows(policy: &Policy) -> impl Iterator<Item = (&Limit, Span)> {
     policy.limits().iter().filter_map(|limit| match limit.calendar()? {
         Calendar::Every(period) => Some((limit, *period)),
@@ -31,7 +31,7 @@ fn clock_windows(policy: &Policy) -> impl Iterator<Item = (&Limit, Span)> {
     })
 }
 
-/// A wait that ends before the window does. Who chose it is warned; who left it out is told.
+/// A maximum wait shorter than the window: a warning if it is set, a note if it is the default.
 fn short_wait(policy: &Policy, place: &str) -> Option<Finding> {
     let max_wait = policy.max_wait();
     let (limit, period) = clock_windows(policy).min_by_key(|(_, period)| *period)?;
@@ -40,11 +40,11 @@ fn short_wait(policy: &Policy, place: &str) -> Option<Finding> {
     }
     let level = if max_wait == WAIT_DEFAULT { Note } else { Warning };
     let message = format!(
-        "a take waits {max_wait} at the most, but {} begins anew only every {period}: once it is used up, a take may be \
-         denied though the next window would serve it",
+        "max_wait is {max_wait}, but {} resets only every {period}: a take may be denied although the next window has \
+         room",
         limit.name()
     );
-    let advice = format!("write `max_wait = \"{period}\"`, or \"0s\" if nobody shall wait");
+    let advice = format!("set `max_wait = \"{period}\"`, or \"0s\" to never wait");
     Some(Finding::new(level, "short_wait", place, message, advice))
 }
 
@@ -53,8 +53,8 @@ fn idle_edge(policy: &Policy, place: &str) -> Option<Finding> {
     if policy.edge() == Span::ZERO || policy.limits().iter().any(aligned) {
         return None;
     }
-    let message = "`edge` does nothing here: only windows of the clock and the calendar have edges";
-    Some(Finding::new(Warning, "idle_edge", place, message, "leave it out"))
+    let message = "`edge` has no effect: it only applies to clock and calendar windows";
+    Some(Finding::new(Warning, "idle_edge", place, message, "remove it"))
 }
 
 fn missing_edge(policy: &Policy, place: &str, called: bool) -> Option<Finding> {
@@ -63,15 +63,16 @@ fn missing_edge(policy: &Policy, place: &str, called: bool) -> Option<Finding> {
     }
     let window = policy.limits().iter().find(|limit| limit.calendar().is_some())?;
     let message = format!(
-        "{} is counted when a call is granted, but at the vendor when it arrives: one that crosses the end of a window \
-         counts in the next one there",
+        "{} counts a call when it is granted, the vendor when it arrives: a call at the end of a window may count in \
+         the vendor's next one",
         window.name()
     );
-    let advice = "write `edge = \"250ms\"`, which costs no quota; where the vendor's windows begin is unknown, pace instead";
+    let advice =
+        "set `edge = \"250ms\"`, which costs no quota; use a paced limit if the vendor's windows are unknown";
     Some(Finding::new(Note, "no_edge", place, message, advice))
 }
 
-/// The engine uses at most a twentieth of the window.
+/// The engine caps the edge at a twentieth of the window.
 fn capped_edge(policy: &Policy, limit: &Limit, place: &str) -> Option<Finding> {
     let Some(Calendar::Every(period)) = limit.calendar() else { return None };
     let most = Span::from_micros(period.as_micros() / EDGE_PART_OF_PERIOD);
@@ -79,12 +80,13 @@ fn capped_edge(policy: &Policy, limit: &Limit, place: &str) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "the edge of {} is more than a twentieth of {}'s window, so {most} is used: a call that is longer on its way may \
-         count in the next window at the vendor",
+        "the edge of {} exceeds a twentieth of {}'s window and is capped at {most}: a slower call may count in the \
+         vendor's next window",
         policy.edge(),
         limit.name()
     );
-    let advice = format!("pace it, as in \"{limit} paced\"; or, if {most} is enough, write that");
+    let advice =
+        format!("use a paced limit, e.g. \"{limit} paced\"; or set the edge to {most} if that is enough");
     Some(Finding::new(Warning, "capped_edge", place, message, advice))
 }
 
@@ -95,20 +97,19 @@ fn assumed_zone(limit: &Limit, place: &str) -> Option<Finding> {
     if zone.name() != "UTC" {
         return None;
     }
-    let message = format!("{} begins anew at midnight UTC", limit.name());
-    let advice =
-        format!("if the vendor's day begins elsewhere, say where: \"{limit} in America/Los_Angeles\"");
+    let message = format!("{} resets at midnight UTC", limit.name());
+    let advice = format!("if the vendor uses another time zone, add it: \"{limit} in America/Los_Angeles\"");
     Some(Finding::new(Note, "zone_utc", place, message, advice))
 }
 
-/// A paced limit takes one unit at a time; of a unit that calls take many of, that refuses nearly every call.
+/// A paced limit grants one unit at a time, so it refuses nearly every call that costs several.
 fn paced_amounts(limit: &Limit, place: &str) -> Option<Finding> {
     if !limit.is_paced() || limit.unit().as_str() == REQUESTS {
         return None;
     }
     let unit = limit.unit();
     let message = format!("{} is paced, so a take of more than one of its {unit} is refused", limit.name());
-    let advice = "make it a bucket whose burst is the largest call, as in \"... bucket burst 4000\"";
+    let advice = "use a bucket with the largest call as burst, e.g. \"... bucket burst 4000\"";
     Some(Finding::new(Warning, "paced_amounts", place, message, advice))
 }
 
@@ -123,18 +124,18 @@ mod tests {
     const NOTHING: [&str; 0] = [];
 
     #[test]
-    fn a_wait_shorter_than_the_shortest_window_is_warned_of() {
+    fn warns_of_a_wait_shorter_than_the_window() {
         assert_eq!(of("limits = ['200 / minute']\nmax_wait = '59s'"), ["SHORT_WAIT"]);
         assert_eq!(of("limits = ['200 / minute']\nmax_wait = '60s'"), NOTHING);
         assert_eq!(of("limits = ['200 / minute', '2000 / hour']\nmax_wait = '60s'"), NOTHING);
         assert_eq!(of("limits = ['200 / minute']\nmax_wait = '0s'"), NOTHING);
         assert_eq!(of("limits = ['200 / minute']\nmax_wait = '1s'\nshadow = true"), NOTHING);
         assert_eq!(of("limits = ['200 / minute bucket']\nmax_wait = '1s'"), NOTHING);
-        assert_eq!(of("limits = ['200 / hour']"), ["short_wait"], "who left it out is only told");
+        assert_eq!(of("limits = ['200 / hour']"), ["short_wait"], "the default is only a note");
     }
 
     #[test]
-    fn an_edge_that_is_capped_or_idle_is_warned_of() {
+    fn warns_of_a_capped_or_idle_edge() {
         assert_eq!(of("limits = ['9 / second']\nedge = '51ms'"), ["CAPPED_EDGE"]);
         assert_eq!(of("limits = ['9 / second']\nedge = '50ms'"), NOTHING);
         assert_eq!(of("limits = ['9 / second paced']\nedge = '50ms'"), ["IDLE_EDGE"]);
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_a_vendor_counts_wants_an_edge() {
+    fn notes_a_vendor_window_without_an_edge() {
         let api = "[apis.b]\nbase_url = 'https://b'\npolicy = 'a'";
         let of = |settings: &str| of(&format!("{settings}\n{api}"));
         assert_eq!(of("limits = ['9 / second']"), ["no_edge"]);
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_without_a_zone_is_told() {
+    fn notes_a_day_without_a_zone() {
         for period in ["day", "week", "month"] {
             assert_eq!(of(&format!("limits = ['9 / {period}']")), ["zone_utc"]);
             assert_eq!(of(&format!("limits = ['9 / {period} in Asia/Kathmandu']")), NOTHING);
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paced_unit_that_comes_in_thousands_is_warned_of() {
+    fn warns_of_a_paced_limit_on_tokens() {
         assert_eq!(of("limits = ['9 tokens / second paced']"), ["PACED_AMOUNTS"]);
         assert_eq!(of("limits = ['9 tokens / second bucket', '9 / second paced']"), NOTHING);
     }

@@ -1,25 +1,24 @@
-//! Limits that can never bind, because another limit of the same unit never lets so much through.
+//! Finds limits that never bind, because another limit of the same unit is always tighter.
 //!
-//! A limit is only called redundant where that is certain: what the other lets through is rounded up, and where nothing
-//! certain can be said, nothing is.
+//! Reports only certain cases: the other limit's throughput is rounded up.
 
 use tollway::core::{Algorithm, Calendar};
 use tollway::{Limit, Policy, Span};
 
 use super::Finding;
 use super::Level::Warning;
-use crate::words::{count, counted};
+use crate::humanize::{count, counted};
 
 pub(super) fn look_at(policy: &Policy, place: &str) -> Vec<Finding> {
     let limits = policy.limits();
     let mut found = Vec::new();
     let mut redundant: Vec<&Limit> = Vec::new();
     for loose in limits {
-        // Of two that say the same, one stays.
+        // Of two equal limits, only one is redundant.
         let others = limits.iter().filter(|tight| *tight != loose && tight.unit() == loose.unit());
         let mut others = others.filter(|tight| !redundant.contains(tight));
         if let Some((tight, message)) = others.find_map(|tight| Some((tight, never_binds(loose, tight)?))) {
-            let advice = format!("leave it out, or lower it until it says more than {}", tight.name());
+            let advice = format!("remove it, or make it tighter than {}", tight.name());
             found.push(Finding::new(Warning, "redundant_limit", place, message, advice));
             redundant.push(loose);
         }
@@ -27,26 +26,26 @@ pub(super) fn look_at(policy: &Policy, place: &str) -> Vec<Finding> {
     found
 }
 
-/// Why the loose limit can never bind; nothing if it can, or nobody knows.
+/// Why the loose limit never binds; `None` if it may bind.
 fn never_binds(loose: &Limit, tight: &Limit) -> Option<String> {
     let (name, other, unit) = (loose.name(), tight.name(), loose.unit().as_str());
     if let Some(window) = window(loose) {
         let through = u64::try_from(most_within(tight, window)?).ok()?;
         return (through <= loose.amount()).then(|| {
             let (own, through) = (count(loose.amount()), counted(through, unit));
-            format!("{name} ({own}) can never bind: {other} lets at most {through} through in the same time")
+            format!("{name} ({own}) never binds: {other} allows at most {through} in the same time")
         });
     }
     let (bucket, within) = (refill(loose)?, flow(tight)?);
     (within.at_once <= bucket.at_once && within.is_not_faster_than(&bucket))
-        .then(|| format!("{name} can never bind: {other} is never faster and never saves up more"))
+        .then(|| format!("{name} never binds: {other} has no higher rate and no larger burst"))
 }
 
-/// A window that a limit counts in.
+/// The window of a limit.
 #[derive(Clone, Copy)]
 struct Window {
     longest: Span,
-    /// The period, if windows begin at its multiples since the epoch.
+    /// The period, if windows are aligned to the epoch.
     aligned: Option<Span>,
 }
 
@@ -60,7 +59,7 @@ fn window(limit: &Limit) -> Option<Window> {
         }
         Algorithm::Window(calendar) => Some(Window { longest: calendar.longest(), aligned: None }),
         Algorithm::FromFirstCall(period) => Some(Window { longest: *period, aligned: None }),
-        // Weighs two windows, so what one window lets through says little about it.
+        // Weighs two windows, so the throughput of one window proves nothing.
         Algorithm::Sliding(_)
         | Algorithm::Bucket { .. }
         | Algorithm::Paced(_)
@@ -68,7 +67,7 @@ fn window(limit: &Limit) -> Option<Window> {
     }
 }
 
-/// The most that a limit lets through within any one window of the other.
+/// The most that a limit allows within one window of the other.
 fn most_within(tight: &Limit, other: Window) -> Option<u128> {
     if let Some(flow) = flow(tight)
         && refill(tight).is_some()
@@ -77,7 +76,7 @@ fn most_within(tight: &Limit, other: Window) -> Option<u128> {
     }
     let amount = u128::from(tight.amount());
     let own = match tight.algorithm() {
-        // Each of its windows grants no more than its amount.
+        // Each window grants at most its amount.
         Algorithm::Sliding(period) => Window { longest: *period, aligned: Some(*period) },
         Algorithm::Concurrency { .. } => return None,
         Algorithm::Window(_)
@@ -97,13 +96,13 @@ fn most_within(tight: &Limit, other: Window) -> Option<u128> {
     Some(amount * windows_touched(tight, other.longest)?)
 }
 
-/// How many windows of a limit a stretch of time can touch at the most.
+/// The most windows of a limit that a stretch of time can overlap.
 fn windows_touched(limit: &Limit, stretch: Span) -> Option<u128> {
     let shortest = match limit.algorithm() {
         Algorithm::Window(Calendar::Every(period))
         | Algorithm::FromFirstCall(period)
         | Algorithm::Sliding(period) => *period,
-        // Zones can do anything with their days; that none is shorter than half of one is certain enough.
+        // Time zones can shorten a day, but never below 12 hours.
         Algorithm::Window(Calendar::Day(_)) => Span::from_hours(12),
         Algorithm::Window(Calendar::Week(_)) => Span::from_days(6),
         Algorithm::Window(Calendar::Month(_)) => Span::from_days(27),
@@ -112,7 +111,7 @@ fn windows_touched(limit: &Limit, stretch: Span) -> Option<u128> {
     Some(u128::from(stretch.as_micros().div_ceil(shortest.as_micros().max(1))) + 1)
 }
 
-/// What gets through in a stretch of time: so much at once, and so much more per period.
+/// Throughput over time: a burst, plus an amount per period.
 struct Flow {
     at_once: u128,
     amount: u64,
@@ -136,7 +135,7 @@ fn flow(limit: &Limit) -> Option<Flow> {
     let amount = limit.amount();
     match limit.algorithm() {
         Algorithm::Bucket { .. } | Algorithm::Paced(_) => refill(limit),
-        // Around the end of a window both may be used up at once.
+        // Two adjacent windows can be used up at once.
         Algorithm::Window(Calendar::Every(period))
         | Algorithm::FromFirstCall(period)
         | Algorithm::Sliding(period) => {
@@ -162,7 +161,7 @@ fn refill(limit: &Limit) -> Option<Flow> {
 mod tests {
     use super::*;
 
-    /// The names of the limits that can never bind.
+    /// The names of the limits that never bind.
     fn redundant(limits: &[&str]) -> Vec<String> {
         let named: Vec<String> =
             limits.iter().zip('a'..).map(|(limit, name)| format!("{name}: {limit}")).collect();
@@ -174,7 +173,7 @@ mod tests {
     const NONE: [&str; 0] = [];
 
     #[test]
-    fn a_window_that_smaller_ones_never_fill_is_redundant() {
+    fn window_that_shorter_ones_never_fill_is_redundant() {
         assert_eq!(redundant(&["10 / second", "1000 / minute"]), ["b"]);
         assert_eq!(redundant(&["1000 / minute", "10 / second"]), ["a"]);
         assert_eq!(redundant(&["10 / second", "600 / minute"]), ["b"]);
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_do_not_tile_are_rounded_up() {
+    fn unaligned_windows_are_rounded_up() {
         assert_eq!(redundant(&["10 / 7 seconds", "99 / minute"]), NONE);
         assert_eq!(redundant(&["10 / 7 seconds", "100 / minute"]), ["b"]);
         assert_eq!(redundant(&["10 / second from first call", "609 / minute"]), NONE);
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_count_what_they_save_up() {
+    fn buckets_count_their_burst() {
         assert_eq!(redundant(&["60 / minute bucket burst 5", "64 / minute"]), NONE);
         assert_eq!(redundant(&["60 / minute bucket burst 5", "65 / minute"]), ["b"]);
         assert_eq!(redundant(&["1 / second paced", "60 / minute"]), NONE);
@@ -209,15 +208,15 @@ mod tests {
     }
 
     #[test]
-    fn other_units_and_slots_say_nothing() {
+    fn other_units_and_slots_are_not_compared() {
         assert_eq!(redundant(&["10 / second", "1000 tokens / minute"]), NONE);
         assert_eq!(redundant(&["10 concurrent", "1000 / minute"]), NONE);
         assert_eq!(redundant(&["10 / second", "1000 / minute sliding"]), NONE);
     }
 
-    /// A cost is one number per unit, so limits of one unit see the same takes; of equal ones the first is reported.
+    /// Of two equal limits, the first is reported.
     #[test]
-    fn of_two_equal_limits_one_stays() {
+    fn one_of_two_equal_limits_is_redundant() {
         assert_eq!(redundant(&["10 / second", "10 / second"]), ["a"]);
     }
 }

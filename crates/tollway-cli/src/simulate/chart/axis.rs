@@ -1,9 +1,9 @@
-//! Where ticks stand, and what they say.
+//! Positions and labels of ticks.
 
 use jiff::tz::TimeZone;
 use tollway::{Span, Timestamp};
 
-/// How many ticks there are at most.
+/// The most ticks.
 const TICKS_MAX: u64 = 8;
 
 const MILLI: u64 = 1_000;
@@ -12,7 +12,7 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// How far apart ticks of time may stand, in microseconds.
+/// Intervals of time ticks, in microseconds.
 const TIME_STEPS: [u64; 26] = [
     MILLI,
     5 * MILLI,
@@ -45,14 +45,14 @@ const TIME_STEPS: [u64; 26] = [
 /// Round numbers from 0 to at least `most`, at most six of them.
 pub(super) fn amounts(most: u64) -> Vec<u64> {
     let most = most.max(1);
-    // 1, 2, 5, 10, 20, 50 and so on: the first of which five are enough.
+    // The smallest of 1, 2, 5, 10, 20, 50, ... for at most five steps.
     let tens = (0..=18).map(|power| 10u64.pow(power));
     let steps = tens.flat_map(|ten| [ten, ten.saturating_mul(2), ten.saturating_mul(5)]);
     let step = steps.into_iter().find(|step| step.saturating_mul(5) >= most).unwrap_or(most);
     (0..=most.div_ceil(step)).map(|index| index * step).collect()
 }
 
-/// Moments that are round in local time, and what they say.
+/// Round times in the local zone, with labels.
 pub(super) fn moments(from: Timestamp, to: Timestamp) -> Vec<(Timestamp, String)> {
     let length = to.since(from).as_micros().max(1);
     let last = TIME_STEPS[TIME_STEPS.len() - 1];
@@ -65,16 +65,16 @@ pub(super) fn moments(from: Timestamp, to: Timestamp) -> Vec<(Timestamp, String)
         step if step < 90 * DAY => "%b %-d",
         _ => "%b %Y",
     };
-    // Ticks of hours and days shall be round on the reader's clock, not on Greenwich's.
+    // Ticks are round in local time, not in UTC.
     let offset = offset_at(from).rem_euclid(i64::try_from(step).unwrap_or(i64::MAX)).unsigned_abs();
     let first = (from.as_micros() + offset).div_ceil(step) * step;
     let ticks =
         (first.saturating_sub(offset)..=to.as_micros()).step_by(usize::try_from(step).unwrap_or(usize::MAX));
     let ticks = ticks.map(Timestamp::from_micros).filter(|at| *at >= from);
-    ticks.take(2 * TICKS_MAX as usize).map(|at| (at, said(at, format))).collect()
+    ticks.take(2 * TICKS_MAX as usize).map(|at| (at, label(at, format))).collect()
 }
 
-/// From one moment to another, for the tip of a bar.
+/// A time range, for the tooltip of a bar.
 pub(super) fn stretch(from: Timestamp, width: Span) -> String {
     let format = match width.as_micros() {
         width if width < SECOND => "%H:%M:%S%.3f",
@@ -82,10 +82,10 @@ pub(super) fn stretch(from: Timestamp, width: Span) -> String {
         width if width < DAY => "%a %b %-d %H:%M",
         _ => "%a %Y-%m-%d",
     };
-    format!("{} to {}", said(from, format), said(from.plus(width), format))
+    format!("{} to {}", label(from, format), label(from.plus(width), format))
 }
 
-fn said(at: Timestamp, format: &str) -> String {
+fn label(at: Timestamp, format: &str) -> String {
     local(at).map_or_else(String::new, |local| local.strftime(format).to_string())
 }
 
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_round_and_few() {
+    fn amount_ticks_are_round_and_few() {
         assert_eq!(amounts(0), [0, 1]);
         assert_eq!(amounts(4), [0, 1, 2, 3, 4]);
         assert_eq!(amounts(11), [0, 5, 10, 15]);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_few_and_lie_within() {
+    fn time_ticks_are_few_and_within_the_range() {
         for length in [1, 1_000, 70_000_000, 3_600_000_000, 86_400_000_000, 40 * DAY, 9_000 * DAY] {
             let from = Timestamp::from_micros(1_763_208_000_123_456);
             let to = from.plus(Span::from_micros(length));

@@ -1,5 +1,5 @@
-//! The chart: granted and denied calls over time, one panel for each policy on trial. One SVG file without scripts or
-//! fonts, which follows the reader's light or dark theme.
+//! The chart: granted and denied calls over time, one panel per policy. One SVG file without scripts or fonts that
+//! follows the light or dark theme.
 
 mod axis;
 mod panel;
@@ -11,22 +11,22 @@ use tollway::{Span, Timestamp};
 use tollway_simulate::{Timeline, Trial};
 
 use super::simulation::Report;
-use crate::words::{counted, moment_in_full};
+use crate::humanize::{counted, moment_in_full};
 use panel::{PANEL_HEIGHT, Panel};
 
 const WIDTH: f64 = 960.0;
 const HEAD_HEIGHT: f64 = 76.0;
 
-/// How many bars a panel has room for.
+/// The most bars in a panel.
 const BARS_MAX: u64 = 200;
 
-/// How many it has room for however few calls there are.
+/// The fewest bars, if there are few calls.
 const BARS_MIN: u64 = 24;
 
-/// With fewer bars than this, they are not made as wide as a limit's period: that would hide the course of things.
+/// With fewer bars than this, bars are narrower than a limit's period, to show the course over time.
 const BARS_WORTH_SEEING: u64 = 5;
 
-/// A limit so many times above the tallest bar is not drawn: the bars would lie flat.
+/// A limit this many times above the tallest bar is not drawn: the bars would be flat.
 const LINE_HEIGHT_MAX: f64 = 4.0;
 
 const STYLE: &str = "\
@@ -98,7 +98,7 @@ fn panels(trials: &[Trial], alone: bool, calls: u64) -> Vec<Panel> {
     let tallest =
         timelines.iter().flat_map(Timeline::bars).map(|bar| bar.granted + bar.denied).max().unwrap_or(1);
     let width = timelines.first().map_or(Span::ZERO, Timeline::width);
-    // A bar that is shorter than the period may rightly be higher than the limit's share of it.
+    // A bar narrower than the period may exceed the limit's share of it.
     let drawn = |line: &Line| line.period <= width && line.per_bar(width) <= tallest as f64 * LINE_HEIGHT_MAX;
     let lines: Vec<Vec<Line>> =
         lines.into_iter().map(|lines| lines.into_iter().filter(drawn).collect()).collect();
@@ -108,7 +108,7 @@ fn panels(trials: &[Trial], alone: bool, calls: u64) -> Vec<Panel> {
     parts.map(|((trial, timeline), lines)| Panel::new(trial, timeline, lines, amounts.clone())).collect()
 }
 
-/// The timelines in bars of one width, as wide as the shortest limit's period if that leaves enough to see.
+/// All timelines with one bar width: the shortest limit's period, if that leaves enough bars.
 fn side_by_side(trials: &[Trial], period: Option<Span>, most: usize) -> Vec<Timeline> {
     let timelines = || trials.iter().map(|trial| &trial.counts.timeline);
     let ends = timelines().filter(|timeline| timeline.bars().len() > 0).flat_map(|timeline| {
@@ -133,13 +133,13 @@ struct Line {
 }
 
 impl Line {
-    /// What it grants in the time of one bar.
+    /// The amount granted within one bar.
     fn per_bar(&self, width: Span) -> f64 {
         self.amount as f64 * width.as_micros() as f64 / self.period.as_micros().max(1) as f64
     }
 }
 
-/// Of limits of requests, and where each call is one: then the height of bars is what they limit.
+/// Lines for limits on requests, if each call costs one: only then they share a scale with the bars.
 fn lines(trial: &Trial) -> Vec<Line> {
     if trial.carries_request_amounts() {
         return Vec::new();
@@ -152,7 +152,7 @@ fn lines(trial: &Trial) -> Vec<Line> {
         .collect()
 }
 
-/// Text that means itself in XML, whatever is in it. What XML has no place for is left out.
+/// Escapes text for XML. Characters that XML forbids are removed.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_means_itself() {
+    fn text_is_escaped_for_xml() {
         assert_eq!(escaped("<a href=\"x\">&\u{1b}\n</a>"), "&lt;a href=&quot;x&quot;&gt;&amp; &lt;/a&gt;");
     }
 }

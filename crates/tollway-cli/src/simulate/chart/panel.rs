@@ -1,4 +1,4 @@
-//! One panel: bars, axes, and the limits that are rates over time.
+//! One panel: bars, axes and lines of limits.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use tollway::Span;
 use tollway_simulate::{Bar, Timeline, Trial};
 
 use super::{Line, WIDTH, axis, escaped};
+use crate::humanize::{count, span};
 use crate::simulate::text::percent;
-use crate::words::{count, span};
 
-/// With its name above and its axis below.
+/// Includes the name above and the axis below.
 pub(super) const PANEL_HEIGHT: f64 = 290.0;
 
 const LEFT: f64 = 80.0;
@@ -17,7 +17,7 @@ const RIGHT: f64 = WIDTH - 24.0;
 const TOP: f64 = 36.0;
 const BOTTOM: f64 = 236.0;
 
-/// A name is cut before it runs into what stands at the right.
+/// Longer names are truncated, to not overlap the label at the right.
 const NAME_CHARS_MAX: usize = 72;
 
 pub(super) struct Panel {
@@ -28,7 +28,7 @@ pub(super) struct Panel {
 }
 
 impl Panel {
-    /// `amounts` are the ticks of the upright axis, the same for all panels.
+    /// `amounts` are the ticks of the vertical axis, the same for all panels.
     pub(super) fn new(trial: &Trial, timeline: Timeline, lines: Vec<Line>, amounts: Vec<u64>) -> Self {
         let calls = trial.counts.granted + trial.counts.denied;
         let limits: Vec<String> = trial.policy.limits().iter().map(ToString::to_string).collect();
@@ -43,7 +43,7 @@ impl Panel {
         Self { name, timeline, lines, amounts }
     }
 
-    /// Draws it this far down.
+    /// Draws the panel at this vertical offset.
     pub(super) fn draw(&self, svg: &mut String, down: f64) {
         let _ = writeln!(svg, "<g transform=\"translate(0 {down})\">");
         let _ = writeln!(svg, "<text class=\"name\" x=\"24\" y=\"16\">{}</text>", escaped(&self.name));
@@ -71,7 +71,7 @@ impl Panel {
             writeln!(svg, "<text x=\"{RIGHT}\" y=\"{:.1}\" text-anchor=\"end\">{unit}</text>", TOP - 20.0);
     }
 
-    /// Granted below, denied above; what they mean appears when pointed at.
+    /// Granted below, denied above, with tooltips.
     fn draw_bars(&self, svg: &mut String) {
         let width = (RIGHT - LEFT) / self.timeline.bars().len().max(1) as f64;
         let gap = if width > 3.0 { 1.0 } else { 0.0 };
@@ -136,7 +136,7 @@ impl Panel {
     }
 }
 
-/// A length of time behind `per`.
+/// A duration after `per`.
 fn one_of(width: Span) -> String {
     let words = [(1, "second"), (60, "minute"), (3_600, "hour"), (86_400, "day"), (7 * 86_400, "week")];
     let word = words.into_iter().find(|(seconds, _)| Span::from_secs(*seconds) == width);

@@ -23,7 +23,7 @@ fn record(home: &Home, consumer: &str, from: &str, to: &str, per_minute: i64) {
 
 /// The first of the document's common issues: is it switched on?
 #[test]
-fn the_switch_is_off_or_missing() {
+fn finds_consumers_switched_off_or_missing() {
     let store = format!("{}?layout=consumers", RedisServer::shared().url());
     let home = Home::with_config(&format!("[store]\nurl = \"{store}\"\n"));
     assert_eq!(codes(&home, &[]), ["consumers-missing"]);
@@ -39,7 +39,7 @@ fn the_switch_is_off_or_missing() {
 
 /// The same: are there active records, for anybody or for this one?
 #[test]
-fn nobody_has_a_record() {
+fn finds_that_no_consumer_has_a_record() {
     let store = format!("{}?layout=consumers", RedisServer::shared().url());
     let home = Home::with_config(&config(&store, ""));
     assert_eq!(codes(&home, &[]), ["no-records", "(not-on-disk)"]);
@@ -61,7 +61,7 @@ fn nobody_has_a_record() {
 }
 
 #[test]
-fn a_consumer_is_blocked() {
+fn notes_a_blocked_consumer() {
     let home = Home::with_config(&config("memory:", "per_minute = 5"));
     record(&home, "abc", "2021-01-01T00:00:00Z", "2099-01-01T00:00:00Z", 100);
     let url = format!("sqlite:{}", home.path().join("tollway.db").display());
@@ -77,7 +77,7 @@ fn a_consumer_is_blocked() {
 }
 
 #[test]
-fn no_request_can_show_who_calls() {
+fn finds_that_requests_cannot_identify_a_consumer() {
     let home = Home::with_config("[consumers]\nper_minute = 5\n[store]\nurl = \"memory:\"\n");
     assert_eq!(codes(&home, &[]), ["nobody-is-named", "(store-in-memory)"]);
     let tokens = "[consumers]\nper_minute = 5\ntokens = { file = \"tokens\" }\n[store]\nurl = \"memory:\"\n";
@@ -88,7 +88,7 @@ fn no_request_can_show_who_calls() {
 }
 
 #[test]
-fn records_cannot_be_read() {
+fn finds_unreadable_records() {
     let home = Home::with_config(&config("memory:", "per_minute = 5"));
     home.write("tollway.db", "this is no database, and long enough to be taken for one that is broken");
     assert_eq!(codes(&home, &[]), ["records-unreachable", "(store-in-memory)"]);

@@ -8,7 +8,7 @@ use super::codes;
 use crate::home::Home;
 
 #[test]
-fn items_that_never_vanish() {
+fn finds_a_table_without_ttl() {
     let tables = DynamoServer::start();
     let endpoint = format!("http://{}", tables.addr());
     let home = Home::with_config(&format!(

@@ -4,13 +4,13 @@
 mod consumers;
 #[cfg(feature = "aws")]
 mod dynamodb;
-mod elsewhere;
+mod other_processes;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod redis;
 #[cfg(feature = "redis-tls")]
 mod redis_tls;
-mod told;
+mod report;
 
 use crate::home::Home;
 use serde_json::Value;

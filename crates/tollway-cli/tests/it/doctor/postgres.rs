@@ -6,7 +6,7 @@ use super::{codes, config};
 use crate::home::Home;
 
 #[test]
-fn postgres_is_away() {
+fn finds_unreachable_postgres() {
     let postgres = PostgresServer::start();
     let url = postgres.url();
     let home = Home::with_config(&config(&url, &format!("records = \"{url}\"\nper_minute = 100")));

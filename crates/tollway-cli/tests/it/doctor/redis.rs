@@ -11,7 +11,7 @@ fn home_at(redis: &RedisServer) -> Home {
 
 /// The first of the document's common issues: is Redis reachable?
 #[test]
-fn the_store_is_away() {
+fn finds_an_unreachable_store() {
     let redis = RedisServer::start_with(&["--requirepass", "secret", "--save", "60 1"]);
     let home = home_at(&redis);
     assert_eq!(codes(&home, &[]), Vec::<String>::new());
@@ -30,7 +30,7 @@ fn the_store_is_away() {
 
 /// The third and the fourth: counters that do not reset, and memory that grows with them. Nothing is changed.
 #[test]
-fn counters_that_never_end() {
+fn finds_counters_without_ttl() {
     let redis = RedisServer::start_with(&["--save", "60 1"]);
     let home = home_at(&redis);
     redis.command(&["SET", "abc_PER_MINUTE", "42"]);
@@ -43,35 +43,35 @@ fn counters_that_never_end() {
     let keys = redis.command(&["DBSIZE"]);
     assert_eq!(codes(&home, &[]), ["keys-without-ttl"]);
     let what = told(&home, &[], "keys-without-ttl", "what");
-    assert!(what.starts_with("4 counters in Redis never end (TTL -1): "), "{what}");
+    assert!(what.starts_with("4 counters in Redis have no TTL: "), "{what}");
     assert!(!what.contains("session_PER_USER") && !what.contains("PER_HOUR"), "{what}");
     assert_eq!(
         (redis.command(&["DBSIZE"]), redis.command(&["TTL", "abc_PER_MINUTE"])),
         (keys, "-1".to_owned())
     );
-    // The fix is a command that works as it stands.
+    // The fix is a command that runs unchanged.
     let fix = told(&home, &[], "keys-without-ttl", "fix");
     let command = fix.split_once("redis-cli").unwrap().1;
     let command = format!("redis-cli -p {}{command}", redis.port());
     let done = std::process::Command::new("sh").args(["-c", &command]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "3", "{command}");
-    // A name that nobody can see is shown escaped, and not put into a command.
+    // A key with control characters is escaped, and left out of the command.
     let what = told(&home, &[], "keys-without-ttl", "what");
-    assert_eq!(what, "1 counter in Redis never ends (TTL -1): \\u{1b}[2J_PER_WEEK");
-    assert!(told(&home, &[], "keys-without-ttl", "fix").contains("a program that can write their names"));
+    assert_eq!(what, "1 counter in Redis has no TTL: \\u{1b}[2J_PER_WEEK");
+    assert!(told(&home, &[], "keys-without-ttl", "fix").contains("their names need a program"));
     redis.command(&["DEL", "\u{1b}[2J_PER_WEEK"]);
     assert_eq!(codes(&home, &[]), Vec::<String>::new());
 }
 
 /// The same of keys under a prefix, behind a password, with more than are named.
 #[test]
-fn keys_of_our_own_that_never_end() {
+fn finds_tollway_keys_without_ttl() {
     let redis = RedisServer::start_with(&["--save", "60 1", "--requirepass", "secret"]);
     let url = format!("{}/3?prefix=%7Bone%7D*:", redis.url());
     let home = Home::with_config(&format!("[store]\nurl = \"{url}\"\n"));
     assert_eq!(codes(&home, &[]), Vec::<String>::new());
     let (exit, ..) = home.run(&["take", "api", "--limit", "2 requests / minute", "--subject", "anna"]);
-    assert_eq!((exit, codes(&home, &[])), (0, Vec::new()), "those that are counted have an end");
+    assert_eq!((exit, codes(&home, &[])), (0, Vec::new()), "expiring counters are fine");
     let script = "redis.call('SELECT', 3) for i = 1, 2500 do redis.call('SET', '{one}*:1:{s:' .. i .. '}:api', 'x') end";
     redis.command(&["EVAL", script, "0"]);
     let what = told(&home, &[], "keys-without-ttl", "what");
@@ -82,7 +82,7 @@ fn keys_of_our_own_that_never_end() {
 
 /// The fourth of the document's common issues, and design: memory that is full or that forgets.
 #[test]
-fn memory_that_evicts_or_is_full() {
+fn finds_eviction_and_full_memory() {
     let redis = RedisServer::start_with(&["--save", "60 1"]);
     let home = home_at(&redis);
     let set = |name: &str, value: &str| assert_eq!(redis.command(&["CONFIG", "SET", name, value]), "OK");
@@ -101,7 +101,7 @@ fn memory_that_evicts_or_is_full() {
 }
 
 #[test]
-fn days_that_are_on_no_disk() {
+fn finds_missing_persistence_for_long_limits() {
     let redis = RedisServer::start();
     let url = redis.url();
     let home = Home::new();
@@ -120,7 +120,7 @@ fn days_that_are_on_no_disk() {
 
 /// A policy is used if something names it, or if it has a meter.
 #[test]
-fn a_policy_that_nobody_uses() {
+fn notes_an_unused_policy() {
     let redis = RedisServer::start();
     let home = Home::with_config(&format!(
         "[store]\nurl = \"{}\"\n[policies.used]\nlimits = [\"5 / minute\"]\n[policies.odd]\nlimits = [\"5 / minute\"]\n",
@@ -135,7 +135,7 @@ fn a_policy_that_nobody_uses() {
 
 /// A user who may not look through keys is told that nobody has.
 #[test]
-fn a_user_who_may_not_scan() {
+fn notes_an_incomplete_scan() {
     let redis = RedisServer::start();
     let allowed = ["ACL", "SETUSER", "limited", "on", ">x", "~*", "+@all", "-scan"];
     assert_eq!(redis.command(&allowed), "OK");

@@ -10,7 +10,7 @@ use super::codes;
 use crate::home::Home;
 
 #[test]
-fn keys_are_looked_at_over_tls() {
+fn checks_keys_over_tls() {
     let home = Home::new();
     let file = certificates(home.path());
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -31,7 +31,7 @@ fn change_and_take(serving: &Serving) {
 
 /// T23: an administrative change is logged with its time; takes, subjects and tokens are not.
 #[test]
-fn changes_are_logged_with_their_time() {
+fn changes_are_logged_with_times() {
     let home = Home::new();
     let serving = start(&home, &[], &[]);
     change_and_take(&serving);
@@ -49,7 +49,7 @@ fn changes_are_logged_with_their_time() {
 
 /// The command line beats the variable.
 #[test]
-fn the_level_is_chosen() {
+fn log_level_is_configurable() {
     let home = Home::new();
     let warn = [("TOLLWAY_LOG_LEVEL", "warn")];
     for (arguments, variables, logs) in [

@@ -19,7 +19,7 @@ use serving::{LONG, Serving};
 
 /// Without a config there is something to try, and the command to try it with is shown.
 #[test]
-fn without_a_config_it_serves_an_example() {
+fn serves_an_example_policy_without_a_config() {
     let home = Home::new();
     let serving = Serving::start(&home, &["--listen", "127.0.0.1:0"]);
     let address = serving.address("decisions");
@@ -33,7 +33,7 @@ fn without_a_config_it_serves_an_example() {
 
 /// Every address that the config asks for is named, each with a command to try, and the commands work as they stand.
 #[test]
-fn every_address_is_named_with_a_command_to_try() {
+fn startup_message_lists_addresses_and_commands() {
     let home = Home::new();
     home.write("resp.token", "0123456789abcdef");
     let doors =
@@ -63,7 +63,7 @@ fn run_in_shell(home: &Home, command: &str) -> String {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named_with_what_to_do() {
+fn port_in_use_is_an_error_with_advice() {
     let home = Home::new();
     let first = Serving::start(&home, &["--listen", "127.0.0.1:0"]);
     let address = first.address("decisions");
@@ -76,7 +76,7 @@ fn a_port_that_is_taken_is_named_with_what_to_do() {
 
 /// The command line opens every door that the config can.
 #[test]
-fn every_door_can_be_asked_for_on_the_command_line() {
+fn every_listener_has_an_option() {
     let home = Home::new();
     let mut serving = Serving::start(
         &home,
@@ -102,7 +102,7 @@ fn every_door_can_be_asked_for_on_the_command_line() {
 
 /// A file that is no socket is not ours to replace.
 #[test]
-fn a_file_in_the_place_of_a_socket_is_left_alone() {
+fn regular_file_at_the_socket_path_is_not_replaced() {
     let home = Home::new();
     home.write("precious", "x");
     for (address, code, words) in [
@@ -118,7 +118,7 @@ fn a_file_in_the_place_of_a_socket_is_left_alone() {
 }
 
 #[test]
-fn what_cannot_be_served_is_said_before_it_listens() {
+fn invalid_settings_fail_before_listening() {
     let home = Home::new();
     for (config, word, code) in [
         ("[server]\nlissten = '127.0.0.1:0'", "did you mean \"listen\"?", 78),

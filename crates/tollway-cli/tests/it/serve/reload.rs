@@ -18,7 +18,7 @@ fn names_a_consumer(serving: &Serving, header: &str) -> bool {
 
 /// A3: a changed file is followed while the server runs, by itself; also one that follows a wrong one.
 #[test]
-fn a_changed_file_is_followed() {
+fn changed_config_is_applied() {
     let home = Home::new();
     let config = |policy: &str| {
         format!("[policies.{policy}]\nlimits = [\"1000 / hour\"]\n[server]\nlisten = \"127.0.0.1:0\"")
@@ -31,19 +31,19 @@ fn a_changed_file_is_followed() {
         serving.until("two", 200);
         assert_eq!(serving.take("one"), 404);
         home.write("tollway.toml", "[policies.three]\nlimits = [\"nonsense\"]");
-        serving.until_logged("the old one stays in force");
+        serving.until_logged("keeping the previous config");
         assert_eq!([serving.take("two"), serving.take("three")], [200, 404]);
         home.write("tollway.toml", config("one"));
         serving.until("one", 200);
         let (code, log) = serving.stop();
         assert_eq!(code, Some(0), "{log}");
-        assert_eq!(log.matches("the config file was read again and is in force").count(), 2, "{log}");
+        assert_eq!(log.matches("config file reloaded").count(), 2, "{log}");
     }
 }
 
 /// What only a restart takes over is named and said to wait; the rest is in force. What the command line says has not changed.
 #[test]
-fn what_needs_a_restart_is_named() {
+fn keys_that_need_a_restart_are_logged() {
     let home = Home::new();
     let config = |policy: &str, server: &str| {
         format!("[policies.{policy}]\nlimits = ['1000 / hour']\n[server]\n{server}")
@@ -57,20 +57,20 @@ fn what_needs_a_restart_is_named() {
             "listen = '127.0.0.1:2'\nresp = 'unix:resp.sock'\nworkers = 2\ngrace = '3s'\nheaders = []",
         ),
     );
-    serving.until_logged("is in force, all but that");
+    serving.until_logged("reloaded, except keys that need a restart");
     assert_eq!([serving.take("one"), serving.take("two")], [404, 200]);
     let (_, log) = serving.stop();
-    let waiting: Vec<&str> = log.lines().filter(|line| line.contains("needs a restart")).collect();
+    let waiting: Vec<&str> = log.lines().filter(|line| line.contains("restart the server")).collect();
     assert_eq!(waiting.len(), 3, "{log}");
     for (line, key) in waiting.iter().zip(["resp", "workers", "grace"]) {
-        assert!(line.contains(&format!("`{key}` of [server] has changed: it needs a restart")), "{line}");
+        assert!(line.contains(&format!("`{key}` of [server] has changed; restart the server")), "{line}");
     }
 }
 
 /// T25: policies, consumers and `[server]` are taken over together or not at all. What is wrong here is not seen in the
 /// file itself: it names a token that is not there.
 #[test]
-fn a_file_is_taken_over_whole_or_not_at_all() {
+fn config_is_applied_as_a_whole_or_not_at_all() {
     let home = Home::new();
     home.write("old.token", "0123456789abcdef-old");
     let config = |policy: &str, header: &str, token: &str| {
@@ -90,7 +90,7 @@ fn a_file_is_taken_over_whole_or_not_at_all() {
     let before = seen();
     assert_eq!(before, ([200, 404], [true, false], 200));
     home.write("tollway.toml", config("two", "x-two", "new.token"));
-    serving.until_logged("the old one stays in force");
+    serving.until_logged("keeping the previous config");
     assert_eq!(seen(), before);
     let metrics =
         serving.ask("administration", "GET /metrics", "authorization: Bearer 0123456789abcdef-old\r\n", "");
@@ -104,7 +104,7 @@ fn a_file_is_taken_over_whole_or_not_at_all() {
 
 /// What the file names is read again on SIGHUP. The file itself does not change, so that its watch has nothing to see.
 #[test]
-fn a_token_is_read_again_on_sighup() {
+fn sighup_reloads_tokens() {
     let home = Home::new();
     home.write("token", "0123456789abcdef-old");
     home.write(
@@ -124,7 +124,7 @@ fn a_token_is_read_again_on_sighup() {
 /// A renewed certificate is taken over on SIGHUP, and not before.
 #[cfg(feature = "tls")]
 #[test]
-fn a_certificate_is_read_again_on_sighup() {
+fn sighup_reloads_certificates() {
     use std::process::Command;
 
     let home = Home::new();
@@ -161,11 +161,11 @@ fn a_certificate_is_read_again_on_sighup() {
 
 /// SIGHUP ends a process that does not listen to it.
 #[test]
-fn without_a_file_sighup_is_survived() {
+fn sighup_without_a_config_is_ignored() {
     let home = Home::new();
     let serving = Serving::start(&home, &["--listen", "127.0.0.1:0"]);
     serving.signal("-HUP");
-    serving.until_logged("there is no config file");
+    serving.until_logged("no config file to reload");
     assert_eq!(serving.take("example"), 200);
     assert_eq!(serving.stop().0, Some(0));
 }

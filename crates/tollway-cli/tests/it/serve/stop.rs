@@ -5,7 +5,7 @@ use crate::home::Home;
 
 /// In the drain it says that it stops and decides for new connections; the second signal need not wait for its end.
 #[test]
-fn a_drain_is_seen_and_a_second_signal_ends_it() {
+fn drain_is_visible_and_a_second_signal_ends_it() {
     let home = Home::with_config(
         "[policies.one]\nlimits = ['9 / hour']\n\
          [server]\nlisten = '127.0.0.1:0'\nadmin = '127.0.0.1:0'\ndrain = '10m'",
@@ -22,7 +22,7 @@ fn a_drain_is_seen_and_a_second_signal_ends_it() {
 /// Units that it had taken ahead go back before it ends: the store has used what was granted.
 #[cfg(feature = "redis")]
 #[test]
-fn a_stop_gives_back_what_was_leased() {
+fn shutdown_returns_leased_units() {
     use std::cell::Cell;
 
     let redis = tollway_testkit::servers::RedisServer::start();

@@ -1,4 +1,4 @@
-//! What happens to meters when one config replaces another: which keep counting, and which start anew.
+//! Compares two configs: which limits keep their usage, and which are reset.
 
 use std::path::Path;
 
@@ -7,30 +7,30 @@ use tollway::core::{Algorithm, Calendar};
 use tollway::{Config, Limit, Policy};
 
 use crate::failure::Failure;
+use crate::humanize::{count, span};
 use crate::output::{BAD, FAINT, GOOD, Output, STRONG, WARN};
-use crate::words::{count, span};
 
-/// What becomes of every meter.
+/// The changes of all limits.
 #[derive(Serialize)]
 pub(super) struct Changes {
     file: String,
-    /// Another store knows nothing of what was used.
+    /// Set if the store changed: usage is not carried over.
     store_changed: Option<String>,
     limits: Vec<Change>,
 }
 
-/// What becomes of the meters of one limit.
+/// The change of one limit.
 #[derive(Serialize)]
 struct Change {
     address: String,
-    verdict: Verdict,
-    /// What changed, if anything did that can be named.
+    verdict: Effect,
+    /// What changed, if anything.
     what: Option<String>,
 }
 
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Verdict {
+enum Effect {
     Unchanged,
     KeepsCounting,
     StartsAnew,
@@ -38,7 +38,7 @@ enum Verdict {
     Gone,
 }
 
-/// What becomes of the meters of `old` under `new`. Policies are in the order of their names, limits as written.
+/// Compares `old` with `new`. Policies are sorted by name, limits as in the file.
 pub(super) fn compare(path: &Path, old: &Config, new: &Config) -> Changes {
     let mut limits = Vec::new();
     let mut policies: Vec<&Policy> = new.policies().iter().map(AsRef::as_ref).collect();
@@ -65,7 +65,7 @@ pub(super) fn compare(path: &Path, old: &Config, new: &Config) -> Changes {
 }
 
 fn store_change(old: &Config, new: &Config) -> Option<String> {
-    let name = |config: &Config| config.store().map_or_else(|| "none named".to_owned(), ToString::to_string);
+    let name = |config: &Config| config.store().map_or_else(|| "none".to_owned(), ToString::to_string);
     (old.store() != new.store()).then(|| format!("{} -> {}", name(old), name(new)))
 }
 
@@ -78,18 +78,18 @@ fn compare_limits(policy: &Policy, old: &[Limit], new: &[Limit]) -> Vec<Change> 
     let mut changes = Vec::new();
     for limit in new {
         let Some(before) = predecessor(limit, &gone, new) else {
-            changes.push(change(limit, Verdict::New, None));
+            changes.push(change(limit, Effect::New, None));
             continue;
         };
         gone.retain(|other| *other != before);
         let (verdict, what) = judge(before, limit);
         changes.push(change(limit, verdict, what));
     }
-    changes.extend(gone.into_iter().map(|limit| change(limit, Verdict::Gone, None)));
+    changes.extend(gone.into_iter().map(|limit| change(limit, Effect::Gone, None)));
     changes
 }
 
-/// The limit of that name, else one that was only renamed.
+/// The limit of the same name, else one that was only renamed.
 fn predecessor<'a>(limit: &Limit, old: &[&'a Limit], new: &[Limit]) -> Option<&'a Limit> {
     let named = |name| old.iter().copied().find(|before| before.name() == name);
     let kept = |before: &Limit| new.iter().any(|limit| limit.name() == before.name());
@@ -99,17 +99,17 @@ fn predecessor<'a>(limit: &Limit, old: &[&'a Limit], new: &[Limit]) -> Option<&'
     named(limit.name()).or_else(|| old.iter().copied().find(renamed))
 }
 
-fn judge(before: &Limit, after: &Limit) -> (Verdict, Option<String>) {
+fn judge(before: &Limit, after: &Limit) -> (Effect, Option<String>) {
     if before == after {
-        return (Verdict::Unchanged, None);
+        return (Effect::Unchanged, None);
     }
     if before.identity() == after.identity() {
-        return (Verdict::KeepsCounting, Some(amounts(before, after)));
+        return (Effect::KeepsCounting, Some(amounts(before, after)));
     }
-    (Verdict::StartsAnew, Some(what_makes_it_another(before, after)))
+    (Effect::StartsAnew, Some(what_makes_it_another(before, after)))
 }
 
-/// What may change while a meter lives.
+/// Changes that keep the usage.
 fn amounts(before: &Limit, after: &Limit) -> String {
     let mut parts = Vec::new();
     if before.amount() != after.amount() {
@@ -173,7 +173,7 @@ fn period(algorithm: &Algorithm) -> Option<tollway::Span> {
 
 impl Changes {
     pub(super) fn write(&self, output: &Output) -> Result<(), Failure> {
-        output.line(format_args!("in place of {STRONG}{}{STRONG:#}", self.file))?;
+        output.line(format_args!("compared with {STRONG}{}{STRONG:#}", self.file))?;
         if let Some(change) = &self.store_changed {
             output.line(format_args!("  {WARN}the store changed{WARN:#}: {change}"))?;
         }
@@ -187,8 +187,8 @@ impl Changes {
 
 impl Change {
     fn in_another_store(&mut self) {
-        if matches!(self.verdict, Verdict::Unchanged | Verdict::KeepsCounting) {
-            self.verdict = Verdict::StartsAnew;
+        if matches!(self.verdict, Effect::Unchanged | Effect::KeepsCounting) {
+            self.verdict = Effect::StartsAnew;
             self.what = Some("the store changed".to_owned());
         }
     }
@@ -196,11 +196,11 @@ impl Change {
     fn words(&self) -> String {
         let what = self.what.as_deref().unwrap_or_default();
         match self.verdict {
-            Verdict::Unchanged => format!("{FAINT}unchanged{FAINT:#}"),
-            Verdict::KeepsCounting => format!("{what}, {GOOD}keeps counting{GOOD:#}"),
-            Verdict::StartsAnew => format!("{WARN}starts anew{WARN:#}: {what}"),
-            Verdict::New => format!("{GOOD}new{GOOD:#} {what}").trim_end().to_owned(),
-            Verdict::Gone => format!("{BAD}gone{BAD:#} {what}").trim_end().to_owned(),
+            Effect::Unchanged => format!("{FAINT}unchanged{FAINT:#}"),
+            Effect::KeepsCounting => format!("{what}, {GOOD}keeps usage{GOOD:#}"),
+            Effect::StartsAnew => format!("{WARN}resets{WARN:#}: {what}"),
+            Effect::New => format!("{GOOD}new{GOOD:#} {what}").trim_end().to_owned(),
+            Effect::Gone => format!("{BAD}removed{BAD:#} {what}").trim_end().to_owned(),
         }
     }
 }

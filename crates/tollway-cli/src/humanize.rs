@@ -1,11 +1,11 @@
-//! Numbers and times as people say them.
+//! Formats numbers, durations and times for people.
 
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use tollway::{Span, Timestamp};
 
-/// A number with its thousands apart: `1,000,000`.
+/// A number with thousands separators: `1,000,000`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -18,7 +18,7 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// A number and what it counts: `1 request`, `2 requests`. Units are written in the plural in limits.
+/// A number and its unit: `1 request`, `2 requests`. `unit` is plural, as in limits.
 pub(crate) fn counted(number: u64, unit: &str) -> String {
     match unit.strip_suffix('s') {
         Some(one) if number == 1 => format!("1 {one}"),
@@ -26,7 +26,7 @@ pub(crate) fn counted(number: u64, unit: &str) -> String {
     }
 }
 
-/// A length of time, never shorter than it is: `250 ms`, `15.7 s`, `2 min 5 s`, `18 h 25 min`, `6 d 23 h`.
+/// A duration, rounded up: `250 ms`, `15.7 s`, `2 min 5 s`, `18 h 25 min`, `6 d 23 h`.
 pub(crate) fn span(span: Span) -> String {
     let millis = span.as_micros().div_ceil(1_000);
     let seconds = millis.div_ceil(1_000);
@@ -44,7 +44,7 @@ pub(crate) fn span(span: Span) -> String {
     }
 }
 
-/// The same, of the standard library's time.
+/// [`span`] of a standard library duration.
 pub(crate) fn duration(time: Duration) -> String {
     span(time.into())
 }
@@ -56,7 +56,7 @@ fn two((large, large_unit): (u64, &str), (small, small_unit): (u64, &str)) -> St
     }
 }
 
-/// A moment in local time: `14:05:00` today, else `Tue 2026-11-17 14:05:00`; with the zone where that is asked for.
+/// A time in the local zone: `14:05:00` today, else `Tue 2026-11-17 14:05:00`.
 pub(crate) fn moment(at: Timestamp, now: Timestamp) -> String {
     let (Some(then), Some(today)) = (local(at), local(now)) else { return "never".to_owned() };
     if then.date() == today.date() {
@@ -66,7 +66,7 @@ pub(crate) fn moment(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// A moment in local time with its zone: `Tue 2026-11-17 14:05:00 CET`.
+/// A time in the local zone, with the zone: `Tue 2026-11-17 14:05:00 CET`.
 pub(crate) fn moment_in_full(at: Timestamp) -> String {
     local(at).map_or_else(|| "never".to_owned(), |then| then.strftime("%a %Y-%m-%d %H:%M:%S %Z").to_string())
 }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_their_thousands_apart() {
+    fn numbers_have_thousands_separators() {
         assert_eq!(
             [0, 999, 1_000, 12_345, 1_000_000].map(count),
             ["0", "999", "1,000", "12,345", "1,000,000"]
@@ -91,10 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn times_read_as_people_say_them() {
-        let said =
+    fn durations_are_rounded_up() {
+        let texts =
             [1, 250_000, 1_000_000, 15_606_836, 60_000_000, 125_000_001, 66_276_561_354, 604_800_000_000]
                 .map(|micros| span(Span::from_micros(micros)));
-        assert_eq!(said, ["1 ms", "250 ms", "1 s", "15.7 s", "1 min", "2 min 6 s", "18 h 25 min", "7 d"]);
+        assert_eq!(texts, ["1 ms", "250 ms", "1 s", "15.7 s", "1 min", "2 min 6 s", "18 h 25 min", "7 d"]);
     }
 }

@@ -4,10 +4,10 @@ use tollway::core::bounds::{AMOUNT_MAX, PERIOD_MAX, PERIOD_MIN};
 use tollway::core::read_span;
 use tollway::{Span, Timestamp};
 
-/// The most calls that one item may make, so that no product of it overflows.
+/// The most calls per item, so that no product overflows.
 const CALLS_MAX: u64 = 1_000_000_000;
 
-/// What one call takes of a unit: `tokens=3750`.
+/// The cost of one call in a unit: `tokens=3750`.
 #[derive(Clone, Debug)]
 pub(super) struct UnitCost {
     pub(super) unit: String,
@@ -30,20 +30,20 @@ fn number(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| format!("more than the largest number, {}", u64::MAX))
 }
 
-/// How many items there are.
+/// The number of items.
 pub(super) fn items(text: &str) -> Result<u64, String> {
     match number(text)? {
-        0 => Err("no items take no time; leave --items out to see the rates alone".to_owned()),
+        0 => Err("write 1 or more; omit --items to see only rates".to_owned()),
         items => Ok(items),
     }
 }
 
-/// How many calls one item makes.
+/// Calls per item.
 pub(super) fn calls(text: &str) -> Result<u64, String> {
     match number(text)? {
-        0 => Err("an item that makes no calls is not limited; write 1 or more".to_owned()),
+        0 => Err("write 1 or more: an item without calls is not limited".to_owned()),
         calls @ 1..=CALLS_MAX => Ok(calls),
-        _ => Err(format!("more than the {CALLS_MAX} calls that one item may make")),
+        _ => Err(format!("more than the maximum of {CALLS_MAX} calls per item")),
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) fn unit_cost(text: &str) -> Result<UnitCost, String> {
     Ok(UnitCost { unit, amount })
 }
 
-/// How long one call takes: `250ms`, `1.5s`. As long as a slot may live, which is what it may hold.
+/// The duration of one call: `250ms`, `1.5s`. At most the lifetime of a slot.
 pub(super) fn latency(text: &str) -> Result<Span, String> {
     match span(text)? {
         latency if latency < PERIOD_MIN => {
@@ -73,17 +73,17 @@ pub(super) fn latency(text: &str) -> Result<Span, String> {
     }
 }
 
-/// How long a job is kept: `7d`.
+/// The retention of jobs: `7d`.
 pub(super) fn retention(text: &str) -> Result<Span, String> {
     match span(text)? {
-        Span::ZERO => Err("jobs that are kept for no time are never done".to_owned()),
+        Span::ZERO => Err("write a retention above zero".to_owned()),
         retention => Ok(retention),
     }
 }
 
 /// A duration as limits write it, or with a decimal point.
 fn span(text: &str) -> Result<Span, String> {
-    let wrong = || "not a length of time; write it like 250ms, 1.5s, 10m, 2h or 7d".to_owned();
+    let wrong = || "not a duration; write it like 250ms, 1.5s, 10m, 2h or 7d".to_owned();
     let text = text.trim();
     let Some((whole, rest)) = text.split_once('.') else { return read_span(text).map_err(|_| wrong()) };
     let places = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -100,10 +100,10 @@ fn span(text: &str) -> Result<Span, String> {
 /// A time in RFC 3339.
 pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
     let moment: jiff::Timestamp =
-        text.parse().map_err(|_| "not a time with its offset; write it like 2026-11-15T08:00:00+01:00")?;
+        text.parse().map_err(|_| "not a time with an offset; write it like 2026-11-15T08:00:00+01:00")?;
     let micros = u64::try_from(moment.as_microsecond()).map_err(|_| "before 1970")?;
     match Timestamp::from_micros(micros) {
-        Timestamp::MAX => Err("after the year 2255, where Tollway's time ends".to_owned()),
+        Timestamp::MAX => Err("after 2255, the latest time that Tollway supports".to_owned()),
         moment => Ok(moment),
     }
 }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_underscores_and_suffixes() {
+    fn numbers_may_have_underscores_and_suffixes() {
         for (text, expected) in [("7", 7), ("1_000_000", 1_000_000), ("250k", 250_000), ("1M", 1_000_000)] {
             assert_eq!(items(text), Ok(expected));
         }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn times_may_have_a_decimal_point() {
+    fn durations_may_have_a_decimal_point() {
         assert_eq!(latency("1.5s"), Ok(Span::from_millis(1_500)));
         assert_eq!(latency("0.25 s"), Ok(Span::from_millis(250)));
         assert_eq!(latency("2m"), Ok(Span::from_mins(2)));

@@ -12,7 +12,7 @@ use crate::home::Home;
 const LIMITED: &str = "per_minute = 100";
 
 #[test]
-fn two_configs_count_in_different_stores() {
+fn finds_configs_with_different_stores() {
     let [redis, other] = [(); 2].map(|()| RedisServer::start_with(&["--save", "60 1"]));
     let home = Home::with_config(&config(&format!("{}?layout=consumers", redis.url()), LIMITED));
     let compared = |url: &str| {
@@ -20,15 +20,17 @@ fn two_configs_count_in_different_stores() {
         codes(&home, &["--compare", "other.toml"])
     };
     assert_eq!(compared(&format!("{}?layout=consumers", other.url())), ["different-stores"]);
-    assert!(told(&home, &["--compare", "other.toml"], "different-stores", "what").contains("another server"));
+    assert!(
+        told(&home, &["--compare", "other.toml"], "different-stores", "what").contains("different server")
+    );
     for (behind, part) in
         [("/1?layout=consumers", "database"), ("", "layout"), ("?layout=consumers&prefix=x:", "prefix")]
     {
         assert_eq!(compared(&format!("{}{behind}", redis.url())), ["different-stores"], "{part}");
         let what = told(&home, &["--compare", "other.toml"], "different-stores", "what");
-        assert!(what.contains(&format!("another {part}")), "{what}");
+        assert!(what.contains(&format!("different {part}")), "{what}");
     }
-    // The same server under another name is the same.
+    // A second host name of the same server.
     let renamed = redis.url().replace("127.0.0.1", "localhost");
     assert_eq!(compared(&format!("{renamed}/0?layout=consumers&deadline=1s")), Vec::<String>::new());
     assert_eq!(compared("memory:"), ["different-stores"]);
@@ -37,7 +39,7 @@ fn two_configs_count_in_different_stores() {
 }
 
 #[test]
-fn two_configs_have_different_files_and_records() {
+fn finds_configs_with_different_files_and_records() {
     let home = Home::with_config(&config("file:state", LIMITED));
     std::fs::create_dir(home.path().join("there")).unwrap();
     home.write("there/tollway.toml", config("file:state", LIMITED));
@@ -52,7 +54,7 @@ fn two_configs_have_different_files_and_records() {
 
 /// Sentinels lead to the server that others name themselves, and it is looked into.
 #[test]
-fn the_master_of_sentinels_is_the_same_server() {
+fn sentinel_url_equals_the_url_of_its_master() {
     let sentinel = RedisSentinel::start();
     let hosts: Vec<String> = sentinel.sentinels().iter().map(|server| server.addr().to_string()).collect();
     let url = format!("redis+sentinel://{}/{}", hosts.join(","), RedisSentinel::NAME);
@@ -67,14 +69,14 @@ fn the_master_of_sentinels_is_the_same_server() {
 
 /// The nodes of a Cluster are looked into, each at its own keys.
 #[test]
-fn the_nodes_of_a_cluster_are_looked_into() {
+fn checks_every_node_of_a_cluster() {
     let cluster = RedisCluster::start(3);
     let hosts: Vec<String> = cluster.nodes().iter().map(|node| node.addr().to_string()).collect();
     let home = Home::with_config(&format!("[store]\nurl = \"redis+cluster://{}\"\n", hosts.join(",")));
     assert_eq!(codes(&home, &[]), Vec::<String>::new());
     let keys: Vec<String> = (0..20).map(|subject| format!("tollway:1:{{s:{subject}}}:api")).collect();
     keys.iter().for_each(|key| drop(cluster.node_of(key).command(&["SET", key, "x"])));
-    assert!(told(&home, &[], "keys-without-ttl", "what").starts_with("20 counters in Redis never end"));
+    assert!(told(&home, &[], "keys-without-ttl", "what").starts_with("20 counters in Redis have no TTL"));
     keys.iter().for_each(|key| drop(cluster.node_of(key).command(&["DEL", key])));
     assert_eq!(codes(&home, &[]), Vec::<String>::new());
 }
@@ -117,7 +119,7 @@ impl Drop for Served {
 }
 
 #[test]
-fn a_running_server_counts_elsewhere() {
+fn finds_a_server_with_another_store() {
     let [redis, other] = [(); 2].map(|()| RedisServer::start_with(&["--save", "60 1"]));
     let at = |redis: &RedisServer| config(&format!("{}?layout=consumers", redis.url()), LIMITED);
     let home = Home::with_config(&at(&redis));
@@ -144,7 +146,7 @@ fn a_running_server_counts_elsewhere() {
 
 /// What a server tells only those with a token is asked for with the config's.
 #[test]
-fn a_server_is_asked_with_the_token_of_the_config() {
+fn server_is_queried_with_the_token_of_the_config() {
     let tokens = "[server.tokens]\nread = \"env:TOLLWAY_TEST_TOKEN\"";
     let home = Home::with_config(&config("file:state", &format!("{LIMITED}\n{tokens}")));
     let served = Served::start(&home, "tollway.toml");

@@ -1,4 +1,4 @@
-//! Waiting for one's turn in a shell: a place in line that an interrupted command gives back.
+//! Queues a take in a shell. An interrupted command cancels its booking.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tokio::signal::unix::{SignalKind, signal};
 use tollway::{Denied, Limiter, Permit, Span, Take, TakeError};
 
-use crate::asked::CostArgument;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::humanize;
+use crate::take_arguments::CostArgument;
 use crate::usage::warn_of;
-use crate::words;
 
-/// What is asked for.
+/// The options of one take.
 #[derive(Clone, Copy)]
-pub(crate) struct Turn<'a> {
+pub(crate) struct TakeOptions<'a> {
     pub(crate) policy: &'a str,
     pub(crate) subject: Option<&'a str>,
     pub(crate) costs: &'a [CostArgument],
@@ -22,7 +22,7 @@ pub(crate) struct Turn<'a> {
     pub(crate) id: Option<&'a str>,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> TakeOptions<'a> {
     fn put<Mode>(&self, mut take: Take<'a, Mode>) -> Take<'a, Mode> {
         take = take.subject(self.subject.unwrap_or_default()).with_readings();
         for cost in self.costs {
@@ -34,7 +34,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The same, as a question that takes nothing.
+    /// Checks the take without charging it.
     pub(crate) fn preview(&self, limiter: &'a Limiter) -> Result<Option<Denied>, Failure> {
         Ok(self.put(limiter.try_take(self.policy)).preview_now()?)
     }
@@ -50,23 +50,23 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// A permit that has begun, or why there is none. An interrupted wait gives its place back and is a failure.
-pub(crate) async fn wait_for_turn(
+/// Waits for a permit that has begun, or a denial. An interrupted wait cancels its booking and fails.
+pub(crate) async fn wait_for_permit(
     limiter: &Limiter,
-    turn: &Turn<'_>,
+    options: &TakeOptions<'_>,
     context: &Context,
 ) -> Result<Result<Permit, Denied>, Failure> {
     warn_of(limiter.follow_settings().await, context);
     warn_of(limiter.sources_read().await, context);
-    let progress = watched_wait(limiter, turn, context).await?;
+    let progress = show_wait(limiter, options, context).await?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
     let permit = tokio::select! {
-        permit = turn.permit(limiter) => permit,
-        _ = interrupt.recv() => return Err(interrupted(limiter, turn, 130).await),
-        _ = terminate.recv() => return Err(interrupted(limiter, turn, 143).await),
-        _ = hangup.recv() => return Err(interrupted(limiter, turn, 129).await),
+        permit = options.permit(limiter) => permit,
+        _ = interrupt.recv() => return Err(interrupted(limiter, options, 130).await),
+        _ = terminate.recv() => return Err(interrupted(limiter, options, 143).await),
+        _ = hangup.recv() => return Err(interrupted(limiter, options, 129).await),
     };
     if let Some(progress) = progress {
         progress.finish_and_clear();
@@ -76,7 +76,7 @@ pub(crate) async fn wait_for_turn(
             if permit.degraded() {
                 context
                     .output()
-                    .warning("the store did not answer; it was granted without, as the policy says");
+                    .warning("the store did not answer; granted without it, as the policy allows");
             }
             Ok(Ok(permit))
         }
@@ -86,36 +86,38 @@ pub(crate) async fn wait_for_turn(
 }
 
 /// Runs a future with timers, signals and child processes.
-pub(crate) fn on_a_runtime<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub(crate) fn block_on_runtime<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
 }
 
-/// Somebody who watches sees what the wait is for. Asking costs a round trip, so only then.
-async fn watched_wait(
+/// Shows on a terminal which limit the take waits for. Only there, because the check costs a round trip.
+async fn show_wait(
     limiter: &Limiter,
-    turn: &Turn<'_>,
+    options: &TakeOptions<'_>,
     context: &Context,
 ) -> Result<Option<ProgressBar>, Failure> {
     if !context.output().is_watched() {
         return Ok(None);
     }
-    let Some(denied) = turn.put(limiter.try_take(turn.policy)).preview().await? else { return Ok(None) };
+    let Some(denied) = options.put(limiter.try_take(options.policy)).preview().await? else {
+        return Ok(None);
+    };
     let limit = denied.limit().map(|limit| limit.name().to_string()).unwrap_or_default();
-    let free = words::moment(denied.retry_at(), context.now());
+    let free = humanize::moment(denied.retry_at(), context.now());
     let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed}");
     let progress =
         ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-    progress.set_message(format!("waiting for {limit} of {}, free at {free}", turn.policy));
+    progress.set_message(format!("waiting for {limit} of {} until {free}", options.policy));
     progress.enable_steady_tick(Duration::from_millis(120));
     Ok(Some(progress))
 }
 
-/// The place in line was given back when its future was dropped; whatever is asked next comes after that.
-async fn interrupted(limiter: &Limiter, turn: &Turn<'_>, exit: u8) -> Failure {
-    let _ = limiter.usage(turn.policy).subject(turn.subject.unwrap_or_default()).await;
-    let place = match turn.id {
-        None => "the place in line was given back",
-        Some(_) => "the place in line is kept for the id",
+/// Dropping the future cancelled the booking. A read of the usage waits until the store has done that.
+async fn interrupted(limiter: &Limiter, options: &TakeOptions<'_>, exit: u8) -> Failure {
+    let _ = limiter.usage(options.policy).subject(options.subject.unwrap_or_default()).await;
+    let booking = match options.id {
+        None => "the booking was cancelled",
+        Some(_) => "the booking is kept for the id",
     };
-    Failure::new(Exit::new(exit), format_args!("interrupted while waiting; {place}"))
+    Failure::new(Exit::new(exit), format_args!("interrupted while waiting; {booking}"))
 }

@@ -1,13 +1,13 @@
-//! What a limit, a policy and an api mean, in plain sentences.
+//! Explains limits, policies and apis in sentences.
 
 use jiff::tz::TimeZone;
 use tollway::config::{Api, ApiRate, RateSettings, SharedBy};
 use tollway::core::{Algorithm, Calendar, LocalShare, WhenStoreFails, Zone};
 use tollway::{Limit, Policy, Span, StoreUrl, Timestamp};
 
-use crate::words::{count, counted, moment, span};
+use crate::humanize::{count, counted, moment, span};
 
-/// What a limit allows, and when it begins anew.
+/// What a limit allows, and when it resets.
 pub(super) fn limit(limit: &Limit, now: Timestamp) -> String {
     let unit = limit.unit().as_str();
     let at_most = format!("at most {}", counted(limit.amount(), unit));
@@ -17,11 +17,11 @@ pub(super) fn limit(limit: &Limit, now: Timestamp) -> String {
             format!("{at_most} in {} that starts with the first call", one_period(*period))
         }
         Algorithm::Sliding(period) => format!(
-            "{at_most} in {} that slides along; what the one of the clock before used still counts in part",
+            "{at_most} in a sliding window of {}; the previous window counts in proportion to its overlap",
             one_period(*period)
         ),
         Algorithm::Bucket { period, burst } => format!(
-            "refills {}, at most {} saved up; empty, it is full again after {}",
+            "refills {} up to {}; full again {} after it was empty",
             refill(limit.amount(), unit, *period),
             count(*burst),
             span(limit.refill_time())
@@ -29,7 +29,7 @@ pub(super) fn limit(limit: &Limit, now: Timestamp) -> String {
         Algorithm::Paced(period) => paced(limit.amount(), unit, *period),
         Algorithm::Concurrency { expires } => {
             format!(
-                "at most {} at once; a slot is freed after {} unless renewed",
+                "at most {} at once; a slot expires after {} unless renewed",
                 count(limit.amount()),
                 span(*expires)
             )
@@ -37,7 +37,7 @@ pub(super) fn limit(limit: &Limit, now: Timestamp) -> String {
     }
 }
 
-/// When an aligned window ends and the next one starts; other limits have no such time.
+/// When the next window starts; only aligned windows have such a time.
 pub(super) fn next_reset(limit: &Limit, now: Timestamp) -> Option<Timestamp> {
     limit.calendar().map(|calendar| calendar.window_at(now).1)
 }
@@ -45,25 +45,25 @@ pub(super) fn next_reset(limit: &Limit, now: Timestamp) -> Option<Timestamp> {
 fn window(calendar: &Calendar, now: Timestamp) -> String {
     let next = calendar.window_at(now).1;
     match calendar {
-        // One that is over before the line is read.
-        Calendar::Every(period) if *period < Span::from_secs(1) => {
-            format!("{} of the clock", each_period(*period))
-        }
+        // Too short for a useful start time.
+        Calendar::Every(period) if *period < Span::from_secs(1) => each_period(*period),
         Calendar::Every(period) => {
-            format!("{} of the clock; the next one starts at {}", each_period(*period), moment(next, now))
+            format!("{}; the next window starts at {}", each_period(*period), moment(next, now))
         }
-        Calendar::Day(zone) => format!("day of {}", in_zone(zone, next, now)),
-        Calendar::Week(zone) => format!("week (from Monday) of {}", in_zone(zone, next, now)),
-        Calendar::Month(zone) => format!("month of {}", in_zone(zone, next, now)),
+        Calendar::Day(zone) => format!("day {}", in_zone(zone, next, now)),
+        Calendar::Week(zone) => format!("week from Monday {}", in_zone(zone, next, now)),
+        Calendar::Month(zone) => format!("month {}", in_zone(zone, next, now)),
     }
 }
 
-/// The zone's own time, and the time here where that is another.
+/// The time in the zone, and the local time if it differs.
 fn in_zone(zone: &Zone, next: Timestamp, now: Timestamp) -> String {
     let here = moment(next, now);
     match zone_time(zone, next) {
-        Some(there) if there != here => format!("{zone}; the next one starts at {there} there, {here} here"),
-        _ => format!("{zone}; the next one starts at {here}"),
+        Some(there) if there != here => {
+            format!("({zone}); the next window starts at {there} there, {here} here")
+        }
+        _ => format!("({zone}); the next window starts at {here}"),
     }
 }
 
@@ -73,7 +73,7 @@ fn zone_time(zone: &Zone, at: Timestamp) -> Option<String> {
     Some(instant.to_zoned(zone).strftime("%a %Y-%m-%d %H:%M:%S").to_string())
 }
 
-/// `4,166.7 tokens a second`; what is slower than that by the time of one: `one request every 12 s`.
+/// `4,166.7 tokens a second`; below one per second `one request every 12 s`.
 fn refill(amount: u64, unit: &str, period: Span) -> String {
     let micros = u128::from(period.as_micros().max(1));
     let tenths = (u128::from(amount) * 10_000_000 + micros / 2) / micros;
@@ -88,7 +88,7 @@ fn refill(amount: u64, unit: &str, period: Span) -> String {
 }
 
 fn paced(amount: u64, unit: &str, period: Span) -> String {
-    // Finer than what a time is told in.
+    // Intervals too short to print.
     if period.as_micros() / amount.max(1) < 10_000 {
         return format!("{}, evenly spaced", refill(amount, unit, period));
     }
@@ -100,7 +100,7 @@ fn one_every(amount: u64, unit: &str, period: Span) -> String {
     format!("one {} every {}", unit.strip_suffix('s').unwrap_or(unit), span(apart))
 }
 
-/// `minute`, `5 minutes`: behind "each".
+/// `minute`, `5 minutes`: after "each".
 fn each_period(period: Span) -> String {
     let (number, word) = period_parts(period);
     if number == 1 { word.to_owned() } else { format!("{} {word}s", count(number)) }
@@ -132,7 +132,7 @@ fn period_parts(period: Span) -> (u64, &'static str) {
 pub(super) fn policy(policy: &Policy) -> String {
     let mut parts = Vec::new();
     if policy.shadow() {
-        parts.push("a shadow: judged and reported, it stops nobody".to_owned());
+        parts.push("shadow: evaluated and reported, never denies".to_owned());
     }
     parts.push(match policy.max_wait() {
         Span::ZERO => "a take never waits".to_owned(),
@@ -142,50 +142,50 @@ pub(super) fn policy(policy: &Policy) -> String {
         WhenStoreFails::Local => {
             let share = policy.local_share();
             if share == LocalShare::default() {
-                "while the store fails, each process keeps to a tenth of every limit".to_owned()
+                "if the store fails, each process enforces a tenth of every limit".to_owned()
             } else {
-                format!("while the store fails, each process keeps to {share} of every limit")
+                format!("if the store fails, each process enforces {share} of every limit")
             }
         }
-        WhenStoreFails::Open => "while the store fails, every take is granted".to_owned(),
-        WhenStoreFails::Closed => "while the store fails, every take fails".to_owned(),
+        WhenStoreFails::Open => "if the store fails, every take is granted".to_owned(),
+        WhenStoreFails::Closed => "if the store fails, every take fails".to_owned(),
     });
     if policy.edge() > Span::ZERO {
-        parts.push(format!("windows grant nothing in their first and last {}", span(policy.edge())));
+        parts.push(format!("no grants in the first and last {} of a window", span(policy.edge())));
     }
     parts.join("; ")
 }
 
-/// Where meters live.
+/// The store.
 pub(super) fn store(store: Option<&StoreUrl>) -> String {
     let Some(url) = store else {
-        return "none is named: commands use a file in your state folder, programs their memory".to_owned();
+        return "not set: commands use a file in your state folder, programs use memory".to_owned();
     };
     match url.kind().shared_by {
         SharedBy::Process => {
-            format!("{url} in each program; commands need one that outlives them, as --store file:PATH")
+            format!("{url}, separate in each process; commands need a lasting store, e.g. --store file:PATH")
         }
         SharedBy::Machine => format!("{url}, shared by the processes of this machine"),
-        SharedBy::Network => format!("{url}, shared by all machines that reach it"),
+        SharedBy::Network => format!("{url}, shared by all machines"),
     }
 }
 
-/// What is known of an api.
+/// The settings of an api.
 pub(super) fn api(api: &Api) -> String {
     let mut parts = Vec::new();
     match api.rate() {
         Some(ApiRate::By(settings)) => parts.push(rate(&settings)),
-        Some(ApiRate::Auto) => parts.push("finds its rate by itself".to_owned()),
+        Some(ApiRate::Auto) => parts.push("adapts its rate automatically".to_owned()),
         None => {}
     }
-    parts.extend(api.policy().map(|policy| format!("counted under policy {policy}")));
+    parts.extend(api.policy().map(|policy| format!("charged to policy {policy}")));
     parts.extend(api.documented().map(|text| format!("documented: {text}")));
     parts.join("; ")
 }
 
 fn rate(rate: &RateSettings) -> String {
     format!(
-        "starts at {} calls a second and stays within {} and {}; a success adds {}, a refusal leaves {} of it",
+        "starts at {} calls a second, from {} to {}; a success adds {}, a refusal multiplies by {}",
         rate.initial(),
         rate.min(),
         rate.max(),
@@ -201,61 +201,51 @@ mod tests {
     /// Sunday 2026-11-15, 05:33:20 UTC.
     const NOW: Timestamp = Timestamp::from_secs(1_794_720_800);
 
-    fn said(text: &str) -> String {
+    fn explained(text: &str) -> String {
         limit(&text.parse().unwrap(), NOW)
     }
 
-    /// The time here depends on the machine; the moment that is told does not.
+    /// The local time, which depends on the machine's zone.
     fn here(seconds: u64) -> String {
         moment(Timestamp::from_secs(seconds), NOW)
     }
 
     #[test]
-    fn windows_tell_when_the_next_one_starts() {
+    fn windows_name_the_next_start() {
         assert_eq!(
-            said("200 requests / minute"),
-            format!(
-                "at most 200 requests in each minute of the clock; the next one starts at {}",
-                here(1_794_720_840)
-            )
+            explained("200 requests / minute"),
+            format!("at most 200 requests in each minute; the next window starts at {}", here(1_794_720_840))
         );
         assert_eq!(
-            said("1 request / 5 minutes"),
-            format!(
-                "at most 1 request in each 5 minutes of the clock; the next one starts at {}",
-                here(1_794_720_900)
-            )
+            explained("1 request / 5 minutes"),
+            format!("at most 1 request in each 5 minutes; the next window starts at {}", here(1_794_720_900))
         );
-        assert_eq!(said("10 / 250 ms"), "at most 10 requests in each 250 milliseconds of the clock");
+        assert_eq!(explained("10 / 250 ms"), "at most 10 requests in each 250 milliseconds");
         assert_eq!(next_reset(&"9 / hour".parse().unwrap(), NOW), Some(Timestamp::from_secs(1_794_722_400)));
         assert_eq!(next_reset(&"9 / hour sliding".parse().unwrap(), NOW), None);
     }
 
     /// Half past five in London is still yesterday evening in Los Angeles.
     #[test]
-    fn days_weeks_and_months_tell_the_time_of_their_zone_too() {
+    fn days_weeks_and_months_name_the_time_in_their_zone() {
         for (text, start, next) in [
-            ("25 / day in America/Los_Angeles", "day of America/Los_Angeles", "Sun 2026-11-15 00:00:00"),
-            (
-                "25 / week in Asia/Kathmandu",
-                "week (from Monday) of Asia/Kathmandu",
-                "Mon 2026-11-16 00:00:00",
-            ),
-            ("25 / month", "month of UTC", "Tue 2026-12-01 00:00:00"),
+            ("25 / day in America/Los_Angeles", "day (America/Los_Angeles)", "Sun 2026-11-15 00:00:00"),
+            ("25 / week in Asia/Kathmandu", "week from Monday (Asia/Kathmandu)", "Mon 2026-11-16 00:00:00"),
+            ("25 / month", "month (UTC)", "Tue 2026-12-01 00:00:00"),
         ] {
-            let said = said(text);
-            let beginning = format!("at most 25 requests in each {start}; the next one starts at {next}");
-            assert!(said.starts_with(&beginning), "{said}");
+            let explained = explained(text);
+            let beginning = format!("at most 25 requests in each {start}; the next window starts at {next}");
+            assert!(explained.starts_with(&beginning), "{explained}");
         }
         let there = "Sun 2026-11-15 00:00:00";
         let here = here(1_794_729_600);
         let both = format!("{there} there, {here} here");
         let expected = if here == there { here } else { both };
-        assert!(said("25 / day in America/Los_Angeles").ends_with(&expected));
+        assert!(explained("25 / day in America/Los_Angeles").ends_with(&expected));
     }
 
     #[test]
-    fn other_limits_tell_what_they_promise() {
+    fn other_limits_are_explained() {
         for (text, sentence) in [
             (
                 "1000 / hour from first call",
@@ -263,26 +253,26 @@ mod tests {
             ),
             (
                 "100 / minute sliding",
-                "at most 100 requests in a minute that slides along; what the one of the clock before used still counts \
-                 in part",
+                "at most 100 requests in a sliding window of a minute; the previous window counts in proportion to its \
+                 overlap",
             ),
             (
                 "250k tokens / minute bucket burst 500k",
-                "refills 4,166.7 tokens a second, at most 500,000 saved up; empty, it is full again after 2 min",
+                "refills 4,166.7 tokens a second up to 500,000; full again 2 min after it was empty",
             ),
             (
                 "5 / minute bucket",
-                "refills one request every 12 s, at most 5 saved up; empty, it is full again after 1 min",
+                "refills one request every 12 s up to 5; full again 1 min after it was empty",
             ),
             (
                 "60 / minute bucket burst 5",
-                "refills 1 request a second, at most 5 saved up; empty, it is full again after 5 s",
+                "refills 1 request a second up to 5; full again 5 s after it was empty",
             ),
             ("3 / second paced", "one request every 334 ms, never two at once"),
             ("5000 / second paced", "5,000 requests a second, evenly spaced"),
-            ("50 concurrent", "at most 50 at once; a slot is freed after 1 min unless renewed"),
+            ("50 concurrent", "at most 50 at once; a slot expires after 1 min unless renewed"),
         ] {
-            assert_eq!(said(text), sentence);
+            assert_eq!(explained(text), sentence);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Signals to end: the first tells the server to stop, another that nobody need be waited for.
+//! Shutdown signals: the first starts the drain, a second ends it.
 
 use std::task::Poll;
 
@@ -9,17 +9,17 @@ use tollway_server::Server;
 use super::no_signals;
 use crate::failure::Failure;
 
-/// SIGTERM and SIGINT, heard from now on.
+/// Handlers for SIGTERM and SIGINT.
 pub(super) struct StopSignals([Signal; 2]);
 
 impl StopSignals {
     pub(super) fn listen() -> Result<Self, Failure> {
-        let hear = |kind| signal(kind).map_err(no_signals);
-        Ok(Self([hear(SignalKind::terminate())?, hear(SignalKind::interrupt())?]))
+        let handler = |kind| signal(kind).map_err(no_signals);
+        Ok(Self([handler(SignalKind::terminate())?, handler(SignalKind::interrupt())?]))
     }
 
-    /// Does what they say. Never ends.
-    pub(super) async fn obey(mut self, server: &Server, stop: oneshot::Sender<()>) {
+    /// Handles signals. Never returns.
+    pub(super) async fn handle(mut self, server: &Server, stop: oneshot::Sender<()>) {
         self.next().await;
         let _ = stop.send(());
         loop {
@@ -30,8 +30,8 @@ impl StopSignals {
 
     async fn next(&mut self) {
         std::future::poll_fn(|context| {
-            let come = self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
-            if come { Poll::Ready(()) } else { Poll::Pending }
+            let received = self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+            if received { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }

@@ -4,7 +4,7 @@ use super::codes;
 use crate::home::{Home, golden};
 
 #[test]
-fn a_wrong_or_missing_config_is_a_finding() {
+fn invalid_or_missing_config_is_a_finding() {
     let home = Home::new();
     assert_eq!(codes(&home, &[]), ["config-wrong"]);
     home.write("tollway.toml", "[policies.a]\nlimits = [\"5 requests / fortnight\"]\n");
@@ -14,7 +14,7 @@ fn a_wrong_or_missing_config_is_a_finding() {
 }
 
 #[test]
-fn the_file_of_a_store_cannot_be_written() {
+fn finds_a_store_file_without_write_permission() {
     let home = Home::with_config("[store]\nurl = \"file:states/tollway\"\n");
     assert_eq!(codes(&home, &[]), Vec::<String>::new());
     assert!(!home.path().join("states").exists(), "to look makes nothing");
@@ -27,17 +27,17 @@ fn the_file_of_a_store_cannot_be_written() {
 
 /// What, why and what to do, each on a line of its own.
 #[test]
-fn findings_are_told_to_people() {
+fn findings_as_text() {
     let home = Home::with_config("[store]\nurl = \"memory:\"\n\n[consumers]\nenabled = false\n");
     let (exit, text, beside) = home.run(&["doctor"]);
     assert_eq!((exit, beside.as_str()), (1, ""));
     golden("doctor.txt", &text);
     let (exit, text, _) = home.run(&["doctor", "--quiet", "--store", "file:state"]);
-    assert!(exit == 1 && !text.contains("looked at"), "{text}");
+    assert!(exit == 1 && !text.contains("checked "), "{text}");
 }
 
 #[test]
-fn wrong_arguments_are_told() {
+fn invalid_arguments_are_reported() {
     let home = Home::with_config("");
     for arguments in
         [["--consumer", "a b"], ["--consumer", "a_PER_DAY"], ["--server", "https://h:1"], ["--server", "h"]]

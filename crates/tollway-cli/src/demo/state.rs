@@ -1,11 +1,11 @@
-//! The course of a demo: what is meant to happen, and what has happened so far.
+//! The state of a demo: its settings, and the events so far.
 
 use tollway::{Span, Timestamp};
 
 use super::quota::Quota;
 use super::tally::{Count, Tally};
 
-/// What is meant to happen.
+/// The settings of a demo.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) quota: Quota,
@@ -14,7 +14,7 @@ pub(super) struct Plan {
     pub(super) with_tollway: bool,
 }
 
-/// A worker that was killed, and the one that took its place.
+/// A killed worker and its replacement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Killed {
     pub(super) worker: usize,
@@ -22,9 +22,9 @@ pub(super) struct Killed {
     pub(super) replaced_by: Option<usize>,
 }
 
-/// What has happened so far.
+/// The state of a demo.
 #[derive(Clone, Debug)]
-pub(super) struct Course {
+pub(super) struct DemoState {
     pub(super) plan: Plan,
     pub(super) started_at: Timestamp,
     pub(super) now: Timestamp,
@@ -35,7 +35,7 @@ pub(super) struct Course {
     pub(super) tally: Tally,
 }
 
-impl Course {
+impl DemoState {
     pub(super) fn new(plan: Plan, started_at: Timestamp) -> Self {
         Self {
             plan,
@@ -48,12 +48,12 @@ impl Course {
         }
     }
 
-    /// The first minute that is watched as a whole; workers start in the one before.
+    /// The first full minute; workers start in the one before.
     pub(super) fn first_minute(&self) -> u64 {
         self.plan.quota.minute_at(self.started_at) + 1
     }
 
-    /// What people call a minute: those that are whole are counted from 1.
+    /// The displayed number of a minute: full minutes count from 1.
     pub(super) fn number_of(&self, minute: u64) -> Option<u64> {
         let number = (minute + 1).checked_sub(self.first_minute())?;
         (1..=self.plan.minutes).contains(&number).then_some(number)
@@ -63,13 +63,13 @@ impl Course {
         self.plan.quota.begin_of(self.first_minute() + self.plan.minutes)
     }
 
-    /// In the middle of the run, and while the minute fills.
+    /// In the middle of the run, while a minute is in progress.
     pub(super) fn kills_at(&self) -> Timestamp {
         let middle = self.first_minute() + (self.plan.minutes - 1) / 2;
         self.plan.quota.begin_of(middle).plus(self.part_of_minute(25))
     }
 
-    /// Late enough to see that one is missing.
+    /// Late enough to see the missing worker.
     pub(super) fn replaces_at(&self) -> Timestamp {
         self.kills_at().plus(self.part_of_minute(15))
     }
@@ -78,8 +78,8 @@ impl Course {
         self.plan.quota.percent_of_minute(percent)
     }
 
-    /// The minutes that were watched as a whole and are over, with what was counted in them.
-    pub(super) fn whole_minutes(&self) -> impl Iterator<Item = (u64, Count)> {
+    /// The completed full minutes, with their counts.
+    pub(super) fn full_minutes(&self) -> impl Iterator<Item = (u64, Count)> {
         let over = self.plan.quota.minute_at(self.now).min(self.first_minute() + self.plan.minutes);
         (self.first_minute()..over).map(|minute| (minute, self.tally.minute(minute)))
     }

@@ -1,4 +1,4 @@
-//! The worker processes, as seen by who started them: none outlives the demo.
+//! Starts and stops the worker processes. None outlives the demo.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,10 +15,10 @@ const POLLS: u32 = 100;
 const BETWEEN_POLLS: Duration = Duration::from_millis(10);
 
 /// The worker processes.
-pub(super) struct Crew {
+pub(super) struct WorkerProcesses {
     program: PathBuf,
-    /// What every worker is told; its number comes last.
-    orders: Vec<OsString>,
+    /// The arguments of every worker; its number comes last.
+    arguments: Vec<OsString>,
     workers: Vec<Worker>,
 }
 
@@ -27,45 +27,43 @@ struct Worker {
     killed: bool,
 }
 
-impl Crew {
-    /// Nobody yet.
-    pub(super) fn new(orders: Vec<OsString>) -> io::Result<Self> {
-        Ok(Self { program: std::env::current_exe()?, orders, workers: Vec::new() })
+impl WorkerProcesses {
+    /// No workers yet.
+    pub(super) fn new(arguments: Vec<OsString>) -> io::Result<Self> {
+        Ok(Self { program: std::env::current_exe()?, arguments, workers: Vec::new() })
     }
 
-    /// Starts one more worker; its number.
-    pub(super) fn hire(&mut self) -> Result<usize, Failure> {
+    /// Starts another worker and returns its number.
+    pub(super) fn start(&mut self) -> Result<usize, Failure> {
         let number = self.workers.len() + 1;
         let mut command = Command::new(&self.program);
-        command.args(&self.orders).arg("--as-worker").arg(number.to_string());
-        // It ends when its standard input does, and Ctrl-C is for us alone: we end the workers, then report.
+        command.args(&self.arguments).arg("--as-worker").arg(number.to_string());
+        // A worker ends when its standard input closes. Its own process group keeps Ctrl-C from it.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
         let process = command.spawn().map_err(|error| {
-            Failure::new(Exit::FAILED, format!("worker {number} cannot be started: {error}"))
-                .advise("start fewer of them: --workers 4")
+            Failure::new(Exit::FAILED, format!("cannot start worker {number}: {error}"))
+                .advise("start fewer workers: --workers 4")
         })?;
         self.workers.push(Worker { process, killed: false });
         Ok(number)
     }
 
-    /// Kills a worker, as a crash would: it cannot do anything about it (SIGKILL).
+    /// Kills a worker with SIGKILL, like a crash.
     pub(super) fn kill(&mut self, number: usize) -> Result<(), Failure> {
         let Some(worker) = self.workers.get_mut(number - 1) else { return Ok(()) };
         worker.killed = true;
         let killed = worker.process.kill().and_then(|()| worker.process.wait());
         killed
             .map(drop)
-            .map_err(|error| Failure::new(Exit::FAILED, format!("worker {number} cannot be killed: {error}")))
+            .map_err(|error| Failure::new(Exit::FAILED, format!("cannot kill worker {number}: {error}")))
     }
 
-    /// An error if a worker ended by itself.
+    /// Fails if a worker has exited.
     pub(super) fn check(&mut self) -> Result<(), Failure> {
         for (index, worker) in self.workers.iter_mut().enumerate().filter(|(_, worker)| !worker.killed) {
             if let Ok(Some(status)) = worker.process.try_wait() {
-                let what = format!("worker {} ended by itself ({status})", index + 1);
-                return Err(
-                    Failure::new(Exit::FAILED, what).advise("read above what it said, then start again")
-                );
+                let what = format!("worker {} exited ({status})", index + 1);
+                return Err(Failure::new(Exit::FAILED, what).advise("read its message above, then try again"));
             }
         }
         Ok(())
@@ -87,7 +85,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for WorkerProcesses {
     fn drop(&mut self) {
         self.end();
     }

@@ -1,4 +1,4 @@
-//! What `policy check` answers, as data: programs get it as it is, people in the words of `text`.
+//! The result of `policy check`: serialized as JSON, or written as text by `text`.
 
 use std::path::Path;
 
@@ -7,20 +7,20 @@ use tollway::config::{Api, ApiRate, Millionths, RateSettings};
 use tollway::core::{Algorithm, Calendar, WhenStoreFails};
 use tollway::{Config, Limit, Policy, Span, Timestamp};
 
-use super::against::Changes;
+use super::compare::Changes;
+use super::explain;
 use super::findings::{Finding, Level};
-use super::sentences;
 
-/// What is said of a config.
+/// The report on a config.
 #[derive(Serialize)]
-pub(super) struct Answer {
+pub(super) struct Report {
     pub(super) file: String,
     valid: bool,
     store: Option<String>,
     #[serde(skip)]
     pub(super) store_explained: String,
-    pub(super) policies: Vec<PolicyAnswer>,
-    pub(super) apis: Vec<ApiAnswer>,
+    pub(super) policies: Vec<PolicyReport>,
+    pub(super) apis: Vec<ApiReport>,
     pub(super) warnings: Vec<Finding>,
     pub(super) notes: Vec<Finding>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub(super) struct Answer {
 }
 
 #[derive(Serialize)]
-pub(super) struct PolicyAnswer {
+pub(super) struct PolicyReport {
     pub(super) name: String,
     pub(super) explained: String,
     max_wait_ms: u64,
@@ -36,12 +36,12 @@ pub(super) struct PolicyAnswer {
     local_share: String,
     edge_ms: u64,
     shadow: bool,
-    pub(super) limits: Vec<LimitAnswer>,
+    pub(super) limits: Vec<LimitReport>,
 }
 
 #[derive(Serialize)]
-pub(super) struct LimitAnswer {
-    /// As `tollway limit set` wants it.
+pub(super) struct LimitReport {
+    /// POLICY.LIMIT, as in `tollway limit set`.
     pub(super) address: String,
     name: String,
     pub(super) limit: String,
@@ -57,23 +57,23 @@ pub(super) struct LimitAnswer {
 }
 
 #[derive(Serialize)]
-pub(super) struct ApiAnswer {
+pub(super) struct ApiReport {
     pub(super) name: String,
     pub(super) explained: String,
     pub(super) base_url: String,
     policy: Option<String>,
-    rate: Option<RateAnswer>,
+    rate: Option<RateReport>,
     documented: Option<String>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum RateAnswer {
+enum RateReport {
     Auto(&'static str),
     By { initial: f64, min: f64, max: f64, increase_step: f64, decrease_factor: f64 },
 }
 
-impl Answer {
+impl Report {
     pub(super) fn new(
         path: &Path,
         config: &Config,
@@ -86,9 +86,9 @@ impl Answer {
             file: path.display().to_string(),
             valid: true,
             store: config.store().map(ToString::to_string),
-            store_explained: sentences::store(config.store()),
-            policies: config.policies().iter().map(|policy| PolicyAnswer::new(policy, now)).collect(),
-            apis: config.apis().iter().map(ApiAnswer::new).collect(),
+            store_explained: explain::store(config.store()),
+            policies: config.policies().iter().map(|policy| PolicyReport::new(policy, now)).collect(),
+            apis: config.apis().iter().map(ApiReport::new).collect(),
             warnings,
             notes,
             against,
@@ -96,12 +96,12 @@ impl Answer {
     }
 }
 
-impl PolicyAnswer {
+impl PolicyReport {
     fn new(policy: &Policy, now: Timestamp) -> Self {
-        let limit = |limit| LimitAnswer::new(policy, limit, now);
+        let limit = |limit| LimitReport::new(policy, limit, now);
         Self {
             name: policy.name().to_string(),
-            explained: sentences::policy(policy),
+            explained: explain::policy(policy),
             max_wait_ms: millis(policy.max_wait()),
             local_share: policy.local_share().to_string(),
             when_store_fails: match policy.when_store_fails() {
@@ -116,7 +116,7 @@ impl PolicyAnswer {
     }
 }
 
-impl LimitAnswer {
+impl LimitReport {
     fn new(policy: &Policy, limit: &Limit, now: Timestamp) -> Self {
         let (algorithm, burst, zone) = match limit.algorithm() {
             Algorithm::Window(Calendar::Every(_)) => ("window", None, None),
@@ -133,31 +133,31 @@ impl LimitAnswer {
             address: format!("{}.{}", policy.name(), limit.name()),
             name: limit.name().to_string(),
             limit: limit.to_string(),
-            explained: sentences::limit(limit, now),
+            explained: explain::limit(limit, now),
             unit: limit.unit().to_string(),
             amount: limit.amount(),
             algorithm,
             burst,
             zone,
-            next_reset: sentences::next_reset(limit, now).map(|at| at.to_string()),
+            next_reset: explain::next_reset(limit, now).map(|at| at.to_string()),
         }
     }
 }
 
-impl ApiAnswer {
+impl ApiReport {
     fn new(api: &Api) -> Self {
         Self {
             name: api.name().to_string(),
-            explained: sentences::api(api),
+            explained: explain::api(api),
             base_url: api.base_url().to_owned(),
             policy: api.policy().map(ToString::to_string),
-            rate: api.rate().map(RateAnswer::new),
+            rate: api.rate().map(RateReport::new),
             documented: api.documented().map(ToOwned::to_owned),
         }
     }
 }
 
-impl RateAnswer {
+impl RateReport {
     fn new(rate: ApiRate) -> Self {
         match rate {
             ApiRate::Auto => Self::Auto("auto"),
@@ -166,7 +166,7 @@ impl RateAnswer {
     }
 
     fn by(settings: &RateSettings) -> Self {
-        // As they stood in the file: a double keeps far more than six decimals.
+        // Exactly as in the file: a double keeps more than six decimals.
         let shown = |setting: Millionths| setting.count() as f64 / Millionths::ONE as f64;
         Self::By {
             initial: shown(settings.initial()),

@@ -1,21 +1,21 @@
-//! What a config needs on AWS.
+//! The AWS resources that a config needs.
 
 use tollway::source::PolicySource;
 use tollway::{Config, Policy, StoreUrl};
 use tollway_aws::Connect;
 use tollway_dynamodb::minute::Layout;
 
-use super::parameter::ParameterWanted;
-use super::table::TableWanted;
+use super::parameter::ParameterSpec;
+use super::table::TableSpec;
 
-/// The key of a table of lines.
-const KEY_OF_LINES: (&str, &str) = ("key", "S");
+/// The key of a table of accounts.
+const ACCOUNT_KEY: (&str, &str) = ("key", "S");
 
-/// Something that is needed, and how it is used: that decides what roles must be allowed.
+/// A needed resource and its use, which decides the permissions of roles.
 #[derive(Debug)]
-pub(super) enum Wanted {
-    Table { table: TableWanted, connect: Connect, layout: Option<Layout> },
-    Parameter { parameter: ParameterWanted, use_: Use },
+pub(super) enum Resource {
+    Table { table: TableSpec, connect: Connect, layout: Option<Layout> },
+    Parameter { parameter: ParameterSpec, use_: Use },
 }
 
 /// How a parameter is read.
@@ -27,10 +27,10 @@ pub(super) enum Use {
     Below(String),
 }
 
-/// All that a config needs, the store's first.
-pub(super) fn of(config: &Config, store: Option<&StoreUrl>) -> Vec<Wanted> {
-    let table = store.and_then(StoreUrl::dynamodb).map(|options| Wanted::Table {
-        table: TableWanted { name: options.table().to_owned(), key: key(options.layout()) },
+/// All resources of a config, the store's first.
+pub(super) fn of(config: &Config, store: Option<&StoreUrl>) -> Vec<Resource> {
+    let table = store.and_then(StoreUrl::dynamodb).map(|options| Resource::Table {
+        table: TableSpec { name: options.table().to_owned(), key: key(options.layout()) },
         connect: options.connect().clone(),
         layout: options.layout(),
     });
@@ -39,12 +39,12 @@ pub(super) fn of(config: &Config, store: Option<&StoreUrl>) -> Vec<Wanted> {
 }
 
 fn key(layout: Option<Layout>) -> Vec<(String, String)> {
-    let key = layout.map_or(&[KEY_OF_LINES][..], Layout::key);
+    let key = layout.map_or(&[ACCOUNT_KEY][..], Layout::key);
     key.iter().map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned())).collect()
 }
 
-/// One for the only limit of a policy, or one for each of several.
-fn parameters(config: &Config, source: &PolicySource) -> Vec<Wanted> {
+/// One parameter per limit of the policy.
+fn parameters(config: &Config, source: &PolicySource) -> Vec<Resource> {
     let Some(policy) = config.policy(source.policy().as_str()) else { return Vec::new() };
     let address = source.url().parameter();
     let each = policy.limits().iter().map(|limit| {
@@ -52,12 +52,12 @@ fn parameters(config: &Config, source: &PolicySource) -> Vec<Wanted> {
             [_] => (address.name.clone(), Use::Alone),
             _ => (address.below(limit.name().as_str()), Use::Below(address.name.clone())),
         };
-        let parameter = ParameterWanted {
+        let parameter = ParameterSpec {
             address: tollway_aws::ParameterAddress { name, connect: address.connect.clone() },
             value: limit.amount().to_string(),
             description: description(policy, limit),
         };
-        Wanted::Parameter { parameter, use_ }
+        Resource::Parameter { parameter, use_ }
     });
     each.collect()
 }

@@ -1,4 +1,4 @@
-//! Where it listens, and what to try.
+//! The startup message: addresses, store, and commands to try.
 
 use std::net::Ipv4Addr;
 
@@ -10,15 +10,15 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{FAINT, STRONG};
 
-/// The doors in the order in which they are named, with their names for people and for programs.
-const DOORS: [(Door, &str, &str); 4] = [
+/// The listeners in output order, with their names in text and in JSON.
+const LISTENERS: [(Door, &str, &str); 4] = [
     (Door::Decisions, "decisions", "listen"),
     (Door::Grpc, "gRPC", "grpc"),
     (Door::Resp, "Redis protocol", "resp"),
     (Door::Administration, "administration", "admin"),
 ];
 
-pub(super) fn say(
+pub(super) fn print(
     listeners: &Listeners,
     config: &ServerConfig,
     store: &StoreUrl,
@@ -27,23 +27,25 @@ pub(super) fn say(
 ) -> Result<(), Failure> {
     let output = context.output();
     let addresses = listeners.addresses();
-    let at = |door: Door| addresses.iter().find(|(known, _)| *known == door).map(|(_, address)| address);
+    let at =
+        |listener: Door| addresses.iter().find(|(known, _)| *known == listener).map(|(_, address)| address);
     if output.is_json() {
-        let mut said = json!({ "store": store.to_string() });
-        for (door, _, key) in DOORS {
-            said[key] = at(door).map(ToString::to_string).into();
+        let mut message = json!({ "store": store.to_string() });
+        for (listener, _, key) in LISTENERS {
+            message[key] = at(listener).map(ToString::to_string).into();
         }
-        output.json(&said)?;
+        output.json(&message)?;
     } else if !output.is_quiet() {
         let tls = config.tls.is_some();
-        for (door, name, _) in DOORS {
-            if let Some(address) = at(door) {
-                let place = place(door, address, tls);
-                output.line(format_args!("{name:14} {STRONG}{place}{STRONG:#}"))?;
+        for (listener, name, _) in LISTENERS {
+            if let Some(address) = at(listener) {
+                let url = url(listener, address, tls);
+                output.line(format_args!("{name:14} {STRONG}{url}{STRONG:#}"))?;
             }
         }
         output.line(format_args!("{:14} {FAINT}{store}{FAINT:#}", "store"))?;
-        let tries = DOORS.iter().filter_map(|(door, ..)| to_try(*door, at(*door)?, config, policy));
+        let tries =
+            LISTENERS.iter().filter_map(|(listener, ..)| example(*listener, at(*listener)?, config, policy));
         for (index, command) in tries.enumerate() {
             output.line(format_args!("{:14} {command}", if index == 0 { "try" } else { "" }))?;
         }
@@ -51,8 +53,8 @@ pub(super) fn say(
     output.flush()
 }
 
-fn place(door: Door, address: &ListenAddress, tls: bool) -> String {
-    let scheme = match (door, tls) {
+fn url(listener: Door, address: &ListenAddress, tls: bool) -> String {
+    let scheme = match (listener, tls) {
         (Door::Resp, false) => "redis",
         (Door::Resp, true) => "rediss",
         (_, false) => "http",
@@ -64,46 +66,46 @@ fn place(door: Door, address: &ListenAddress, tls: bool) -> String {
     }
 }
 
-/// A command that takes one request through this door.
-fn to_try(
-    door: Door,
+/// A command that sends one request to this listener.
+fn example(
+    listener: Door,
     address: &ListenAddress,
     config: &ServerConfig,
     policy: Option<&str>,
 ) -> Option<String> {
     let tls = config.tls.is_some();
-    match door {
+    match listener {
         Door::Decisions => policy.map(|policy| curl(address, tls, policy)),
-        Door::Grpc => Some(ask_health(address, tls)),
+        Door::Grpc => Some(grpc_health(address, tls)),
         Door::Resp => Some(redis_cli(address, config)),
         Door::Administration => None,
     }
 }
 
 fn curl(address: &ListenAddress, tls: bool, policy: &str) -> String {
-    let question = format!("-d '{{\"policy\": \"{policy}\", \"subject\": \"me\"}}'");
+    let body = format!("-d '{{\"policy\": \"{policy}\", \"subject\": \"me\"}}'");
     match address {
         ListenAddress::Unix { path, .. } => {
-            format!("curl --unix-socket {} {question} http://localhost/v1/take", path.display())
+            format!("curl --unix-socket {} {body} http://localhost/v1/take", path.display())
         }
         ListenAddress::Tcp(_) => {
             let insecure = if tls { "-k " } else { "" };
-            format!("curl {insecure}{question} {}/v1/take", place(Door::Decisions, address, tls))
+            format!("curl {insecure}{body} {}/v1/take", url(Door::Decisions, address, tls))
         }
     }
 }
 
-/// Asks the health service with an empty message, since everybody has curl: a question of Envoy's is not written by hand.
-fn ask_health(address: &ListenAddress, tls: bool) -> String {
+/// Calls the health service with an empty message: an Envoy request is too long to write by hand.
+fn grpc_health(address: &ListenAddress, tls: bool) -> String {
     let (options, url) = match (address, tls) {
         (ListenAddress::Unix { path, .. }, _) => (
             format!("--http2-prior-knowledge --unix-socket {}", path.display()),
             "http://localhost".to_owned(),
         ),
         (ListenAddress::Tcp(_), false) => {
-            ("--http2-prior-knowledge".to_owned(), place(Door::Grpc, address, tls))
+            ("--http2-prior-knowledge".to_owned(), url(Door::Grpc, address, tls))
         }
-        (ListenAddress::Tcp(_), true) => ("-k --http2".to_owned(), place(Door::Grpc, address, tls)),
+        (ListenAddress::Tcp(_), true) => ("-k --http2".to_owned(), url(Door::Grpc, address, tls)),
     };
     format!(
         "printf '\\0\\0\\0\\0\\0' | curl -s {options} -H content-type:application/grpc --data-binary @- \

@@ -1,4 +1,4 @@
-//! What `take`, `run`, `usage` and `why` have in common: which policy, for whom, how much.
+//! Arguments shared by `take`, `run`, `usage`, `why` and `reset`: subject, limits, costs, wait and id.
 
 use std::str::FromStr;
 
@@ -8,54 +8,54 @@ use tollway::{Limit, Limiter, Name, Policy, Span};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::turn::Turn;
+use crate::wait::TakeOptions;
 
-/// For whom, and limits that need no config file.
+/// The subject, and limits that replace the config's.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Whose {
-    /// For whom it counts; without it, all who name none share one meter
+pub(crate) struct SubjectArguments {
+    /// The subject [default: one shared by all callers without a subject]
     #[arg(long, short, value_name = "NAME")]
     pub(crate) subject: Option<String>,
-    /// A limit of the policy, as in "200 requests / minute", instead of the config's; may be given several times
+    /// A limit that replaces the config's, e.g. "200 requests / minute"; repeatable
     #[arg(long = "limit", value_name = "LIMIT")]
     limits: Vec<Limit>,
 }
 
-impl Whose {
-    /// Whether limits were brought along.
-    pub(crate) fn brought_limits(&self) -> bool {
+impl SubjectArguments {
+    /// Whether `--limit` was given.
+    pub(crate) fn has_limits(&self) -> bool {
         !self.limits.is_empty()
     }
 }
 
-/// How much.
+/// The costs of a take.
 #[derive(Debug, clap::Args)]
-pub(crate) struct HowMuch {
-    /// How much of a unit it takes, as in tokens=3750; may be given several times [default: requests=1]
+pub(crate) struct CostArguments {
+    /// The cost in a unit, e.g. tokens=3750; repeatable [default: requests=1]
     #[arg(long = "cost", value_name = "UNIT=AMOUNT")]
     pub(crate) costs: Vec<CostArgument>,
 }
 
-/// All that a take may say: what `take` and `run` share.
+/// All options of a take: shared by `take` and `run`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Asked {
+pub(crate) struct TakeArguments {
     #[command(flatten)]
-    pub(crate) whose: Whose,
+    pub(crate) whose: SubjectArguments,
     #[command(flatten)]
-    pub(crate) how_much: HowMuch,
-    /// The longest wait, as in 30s; 0: now or not at all [default: what the policy allows]
+    pub(crate) how_much: CostArguments,
+    /// Maximum wait, e.g. 30s; 0 never waits [default: the policy's max_wait]
     #[arg(long, value_name = "TIME", value_parser = read_wait)]
     max_wait: Option<Span>,
-    /// An id of yours: the same take repeated with it within ten minutes counts once
+    /// An id of your choice: a retry with the same id within ten minutes is charged once
     #[arg(long)]
     id: Option<String>,
 }
 
-impl Asked {
+impl TakeArguments {
     /// The take under this policy.
-    pub(crate) fn turn<'a>(&'a self, policy: &'a str) -> Result<Turn<'a>, Failure> {
+    pub(crate) fn options<'a>(&'a self, policy: &'a str) -> Result<TakeOptions<'a>, Failure> {
         self.how_much.check()?;
-        Ok(Turn {
+        Ok(TakeOptions {
             policy,
             subject: self.whose.subject.as_deref(),
             costs: &self.how_much.costs,
@@ -72,13 +72,13 @@ pub(crate) struct CostArgument {
     pub(crate) amount: u64,
 }
 
-impl HowMuch {
-    /// An error if a unit stands twice: nobody can know which was meant.
+impl CostArguments {
+    /// Rejects a unit that is given twice: either could be meant.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let mut units: Vec<&str> = self.costs.iter().map(|cost| cost.unit.as_str()).collect();
         units.sort_unstable();
         match units.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(Failure::usage(format!("--cost names {} twice", pair[0]))),
+            Some(pair) => Err(Failure::usage(format!("--cost gives {} twice", pair[0]))),
             None => Ok(()),
         }
     }
@@ -99,19 +99,18 @@ impl FromStr for CostArgument {
 pub(crate) fn read_wait(text: &str) -> Result<Span, String> {
     let wait = if text == "0" { Span::ZERO } else { read_span(text)? };
     if wait > WAIT_MAX {
-        return Err(format!("a wait of {wait} is more than the {WAIT_MAX} allowed"));
+        return Err(format!("a wait of {wait} exceeds the maximum of {WAIT_MAX}"));
     }
     Ok(wait)
 }
 
-impl Whose {
-    /// The limiter that knows this policy: with the limits that were brought along, else with the config's.
+impl SubjectArguments {
+    /// The limiter for this policy: with the limits of `--limit`, else with the config's.
     pub(crate) fn limiter(&self, policy: &str, context: &Context) -> Result<Limiter, Failure> {
         if self.limits.is_empty() {
-            return context.limiter(&context.config_unless_brought()?);
+            return context.limiter(&context.config_or_limits()?);
         }
-        let name =
-            Name::new(policy).map_err(|error| Failure::usage(format!("the policy's name: {error}")))?;
+        let name = Name::new(policy).map_err(|error| Failure::usage(format!("policy name: {error}")))?;
         let brought = Policy::of_limits(name, self.limits.clone());
         let brought = brought.map_err(|error| Failure::new(Exit::USAGE, error))?;
         context.limiter_with(&context.config_if_any()?, brought)

@@ -25,7 +25,7 @@ fn help_lists_every_command_and_the_exit_codes() {
 }
 
 #[test]
-fn completions_and_the_manual_know_every_command() {
+fn completions_and_manual_cover_every_command() {
     let home = Home::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let (exit, script, _) = home.run(&["completions", shell]);
@@ -44,7 +44,7 @@ fn completions_and_the_manual_know_every_command() {
 }
 
 #[test]
-fn an_error_in_json_is_an_object_on_standard_error() {
+fn json_error_is_an_object_on_standard_error() {
     let (exit, stdout, stderr) = Home::new().run(&["usage", "--json"]);
     assert_eq!((exit, stdout.as_str()), (78, ""));
     let error: serde_json::Value = serde_json::from_str(&stderr).unwrap();
@@ -53,7 +53,7 @@ fn an_error_in_json_is_an_object_on_standard_error() {
 }
 
 #[test]
-fn colours_only_where_they_belong() {
+fn colours_only_on_terminals_or_on_request() {
     let home = Home::with_config("policies.adobe.limits = ['9 / minute']");
     let escapes = |arguments: &[&str], variable: &[(&str, &str)]| {
         let mut command = home.tollway(arguments);
@@ -70,7 +70,7 @@ fn colours_only_where_they_belong() {
 
 /// `tollway ... | head` ends quietly.
 #[test]
-fn a_reader_who_has_seen_enough_is_no_failure() {
+fn closed_pipe_is_not_a_failure() {
     let home = Home::new();
     let script =
         format!("{} completions zsh | head -1; echo ${{PIPESTATUS[0]}}", env!("CARGO_BIN_EXE_tollway"));
