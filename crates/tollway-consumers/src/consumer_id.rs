@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::shown::shown;
+use crate::quote::quote;
 
 /// The longest id of a consumer, in bytes: it is part of a key in Redis, and of an index in SQL.
 pub const CONSUMER_BYTES_MAX: usize = 255;
@@ -55,11 +55,11 @@ impl ConsumerId {
             return Err(ConsumerIdError::Invisible(character));
         }
         if text.contains(KEY_WORD) {
-            return Err(ConsumerIdError::KeyWord(shown(text)));
+            return Err(ConsumerIdError::KeyWord(quote(text)));
         }
         let network = text.split('/').next().unwrap_or(text);
         if network.parse::<IpAddr>().is_ok() {
-            return Err(ConsumerIdError::Address(shown(text)));
+            return Err(ConsumerIdError::Address(quote(text)));
         }
         Ok(Self(text.into()))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::request::Parts;
 use tollway_inbound::address::{AddressRules, Peer};
-use tollway_inbound::escapes::replaced;
+use tollway_inbound::escapes::percent_decode;
 
 use crate::problem::Problem;
 
@@ -191,7 +191,7 @@ fn path_segment(index: usize, path: &str) -> Result<Option<String>, Problem> {
         let detail = format!("part number {index} of the path is not UTF-8 text with %-escapes");
         Problem::not_a_subject(detail)
     };
-    segment.map(|segment| replaced(segment).ok_or_else(wrong)).transpose()
+    segment.map(|segment| percent_decode(segment).ok_or_else(wrong)).transpose()
 }
 
 /// Where a request comes from. A server that does not know who is at the other end was put together wrong: no client can

@@ -9,9 +9,7 @@ use tollway::core::{Policy, WhenStoreFails};
 use tollway::metrics::prometheus_text;
 
 use crate::connection::Caller;
-use crate::http::{
-    LimitQuestion, Problem, Query, ResetQuestion, Response, json, metrics_text, no_content, read,
-};
+use crate::http::{LimitBody, Problem, Query, ResetBody, Response, json, metrics_text, no_content, read};
 use crate::worker::Worker;
 
 /// How the server is.
@@ -148,8 +146,7 @@ pub(crate) async fn reset(
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
     let body = read(caller, request).await?;
-    let question: ResetQuestion<'_> =
-        serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
+    let question: ResetBody<'_> = serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
     let subject = question.subject.as_deref().unwrap_or_default();
     worker.shared.limiter.reset(&question.policy).subject(subject).await?;
     tracing::info!(policy = ?question.policy, "meters were made new");
@@ -172,8 +169,7 @@ pub(crate) async fn set_limit(
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
     let body = read(caller, request).await?;
-    let question: LimitQuestion<'_> =
-        serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
+    let question: LimitBody<'_> = serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
     let [policy, limit] = both(parameters)?;
     worker.shared.limiter.set_limit(&policy, &limit, &question.to).await?;
     limit_in_force(worker, policy, limit)

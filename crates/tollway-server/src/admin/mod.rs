@@ -13,7 +13,7 @@ pub(crate) use answers::{
 };
 pub(crate) use consumers::{
     ActiveAnswer, BlockedBody, CallLimitsAnswer, CountersAnswer, Management, RateLimitingAnswer,
-    RecordAnswer, RecordQuestion, RecordsAnswer, manage,
+    RecordAnswer, RecordBody, RecordsAnswer, manage,
 };
 pub(crate) use store::{RedisHealthAnswer, StoreHealth, redis_health};
 pub(crate) use tokens::Tokens;

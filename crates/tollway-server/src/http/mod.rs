@@ -4,7 +4,6 @@
 //! their types, `for_proxy` puts some into headers, `problem` is what goes wrong, `openapi` tells all of it to programs. `take`, `permit` and `authorize`
 //! answer.
 
-mod answer;
 mod authorize;
 mod begun;
 mod body;
@@ -14,7 +13,8 @@ mod openapi;
 mod permit;
 mod problem;
 mod query;
-mod question;
+mod request_bodies;
+mod response_bodies;
 mod room;
 mod route;
 mod take;
@@ -36,7 +36,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub(crate) use body::{Response, json, metrics_text, no_content, read};
 pub(crate) use problem::Problem;
 pub(crate) use query::Query;
-pub(crate) use question::{LimitQuestion, ResetQuestion};
+pub(crate) use request_bodies::{LimitBody, ResetBody};
 pub(crate) use room::BodyRoom;
 pub(crate) use route::{Access, Operation};
 pub(crate) use whole::Body;
@@ -122,7 +122,7 @@ pub(crate) async fn serve(
 
 /// Answers one request. Whatever goes wrong is an answer, too.
 async fn answer(worker: &Rc<Worker>, caller: &Caller, request: Request<Incoming>) -> Response {
-    if grpc::is_asked(caller, request.headers()) {
+    if grpc::is_grpc_call(caller, request.headers()) {
         return grpc::answer(worker, caller, request).await;
     }
     let head_only = request.method() == hyper::Method::HEAD;

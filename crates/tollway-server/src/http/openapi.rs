@@ -11,12 +11,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use tollway_inbound::headers::{TooManyRequests, WOULD_DENY};
 
-use super::answer::{BatchEntry, BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer};
 use super::body::Response;
 use super::problem::Problem;
-use super::question::{
-    LimitQuestion, PermitQuestion, ResetQuestion, SettleQuestion, TakeQuestion, WITHOUT_NUL,
-};
+use super::request_bodies::{LimitBody, PermitBody, ResetBody, SettleBody, TakeBody, WITHOUT_NUL};
+use super::response_bodies::{BatchEntry, BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer};
 use super::route::{Access, Operation, ROUTES, Route};
 use super::whole::Body;
 use crate::admin::{HealthAnswer, LimitsAnswer, PoliciesAnswer, RedisHealthAnswer, UsageAnswer};
@@ -198,20 +196,20 @@ impl Description {
         match operation {
             Operation::Take => take(schemas),
             Operation::Begin => Self::new("Whether a call may go out now.")
-                .asking(schema::<PermitQuestion<'_>>(schemas))
+                .asking(schema::<PermitBody<'_>>(schemas))
                 .answering(200, "It may, or will after a delay.", schema::<BeginAnswer>(schemas))
                 .answering(429, "It came too late, and was denied.", schema::<TakeAnswer<'_>>(schemas)),
             Operation::Settle => Self::new("The call is over and took this much.")
-                .asking(schema::<SettleQuestion<'_>>(schemas))
+                .asking(schema::<SettleBody<'_>>(schemas))
                 .answering(200, "What could be put right.", schema::<SettleAnswer>(schemas)),
             Operation::Return => Self::new("The call was not made: gives its cost back.")
-                .asking(schema::<PermitQuestion<'_>>(schemas))
+                .asking(schema::<PermitBody<'_>>(schemas))
                 .answering(200, "What could be put right.", schema::<SettleAnswer>(schemas)),
             Operation::Done => Self::new("The call is over: frees its slots.")
-                .asking(schema::<PermitQuestion<'_>>(schemas))
+                .asking(schema::<PermitBody<'_>>(schemas))
                 .answering(200, "They are free.", schema::<DoneAnswer>(schemas)),
             Operation::Renew => Self::new("The call goes on: keeps its slots.")
-                .asking(schema::<PermitQuestion<'_>>(schemas))
+                .asking(schema::<PermitBody<'_>>(schemas))
                 .answering(200, "Whether it still had them.", schema::<RenewAnswer>(schemas)),
             Operation::Authorize => {
                 let denied = schema::<TooManyRequests<'_>>(schemas);
@@ -240,10 +238,10 @@ impl Description {
             Operation::Usage => Self { query: &[POLICY, SUBJECT], ..Self::new("What is used of a policy.") }
                 .answering(200, "Every limit.", schema::<UsageAnswer>(schemas)),
             Operation::Reset => Self::new("Makes the meters of a policy and a subject new.")
-                .asking(schema::<ResetQuestion<'_>>(schemas))
+                .asking(schema::<ResetBody<'_>>(schemas))
                 .empty(204, "They are."),
             Operation::SetLimit => Self::new("Sets a limit for all who share the store.")
-                .asking(schema::<LimitQuestion<'_>>(schemas))
+                .asking(schema::<LimitBody<'_>>(schemas))
                 .answering(200, "The limit in force.", schema::<LimitsAnswer>(schemas)),
             Operation::ClearLimit => Self::new("Puts the config file's limit in force again.").answering(
                 200,
@@ -280,7 +278,7 @@ impl Description {
 
 /// One take, or a list of independent ones.
 fn take(schemas: &mut SchemaGenerator) -> Description {
-    let (question, answer) = (schema::<TakeQuestion<'_>>(schemas), schema::<TakeAnswer<'_>>(schemas));
+    let (question, answer) = (schema::<TakeBody<'_>>(schemas), schema::<TakeAnswer<'_>>(schemas));
     let entries = schema::<BatchEntry<'_>>(schemas);
     let questions = json!({ "type": "array", "items": &question, "maxItems": TAKES_PER_BATCH_MAX });
     let about = "Granted; of a list, what came of each.";

@@ -2,16 +2,16 @@
 
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
+use tollway::Denied;
 use tollway::ticket::{Ticket, TicketBegun};
 use tollway_inbound::headers::whole_ms;
 
-use super::answer::{BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer};
 use super::body::{self, Response, json};
 use super::problem::Problem;
-use super::question::{PermitQuestion, SettleQuestion};
+use super::request_bodies::{PermitBody, SettleBody};
+use super::response_bodies::{BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer};
 use super::take::put_headers;
 use crate::connection::Caller;
-use crate::decide::Verdict;
 use crate::worker::Worker;
 
 pub(super) async fn begin(
@@ -26,15 +26,15 @@ pub(super) async fn begin(
         TicketBegun::Again { ticket, delay } => {
             BeginAnswer { delay_ms: whole_ms(delay.into()), permit: worker.shared.seal.close(&ticket) }
         }
-        TicketBegun::Denied(denied) => return Ok(denied_again(Verdict::Denied(denied))),
+        TicketBegun::Denied(denied) => return Ok(denied_again(&denied)),
     };
     Ok(json(StatusCode::OK, &answer))
 }
 
-/// It came too late, and there is no room any more: as a take is denied, without readings.
-fn denied_again(verdict: Verdict) -> Response {
-    let mut response = json(StatusCode::TOO_MANY_REQUESTS, &TakeAnswer::denial(&verdict, &[]));
-    put_headers(&mut response, &[], verdict.now(), verdict.retry_after());
+/// The permit came too late and there is no room any more: denied like a take, without readings.
+fn denied_again(denied: &Denied) -> Response {
+    let mut response = json(StatusCode::TOO_MANY_REQUESTS, &TakeAnswer::denial(denied, &[]));
+    put_headers(&mut response, &[], denied.decision());
     response
 }
 
@@ -43,11 +43,10 @@ pub(super) async fn settle(
     caller: &Caller,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
-    let body = body::read(caller, request).await?;
-    let question: SettleQuestion<'_> =
-        serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
-    let ticket = opened(worker, &question.permit)?;
-    let settled = ticket.settle(&worker.shared.limiter, question.cost.each()).await?;
+    let bytes = body::read(caller, request).await?;
+    let body: SettleBody<'_> = serde_json::from_slice(&bytes).map_err(|error| Problem::bad_json(&error))?;
+    let ticket = opened(worker, &body.permit)?;
+    let settled = ticket.settle(&worker.shared.limiter, body.cost.each()).await?;
     Ok(json(StatusCode::OK, &SettleAnswer::from(settled)))
 }
 
@@ -79,10 +78,9 @@ pub(super) async fn renew(
 }
 
 async fn ticket(worker: &Worker, caller: &Caller, request: Request<Incoming>) -> Result<Ticket, Problem> {
-    let body = body::read(caller, request).await?;
-    let question: PermitQuestion<'_> =
-        serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
-    opened(worker, &question.permit)
+    let bytes = body::read(caller, request).await?;
+    let body: PermitBody<'_> = serde_json::from_slice(&bytes).map_err(|error| Problem::bad_json(&error))?;
+    opened(worker, &body.permit)
 }
 
 fn opened(worker: &Worker, permit: &str) -> Result<Ticket, Problem> {

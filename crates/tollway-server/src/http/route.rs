@@ -1,7 +1,7 @@
 //! Every route, in one table: what is answered where, and who may ask.
 
 use hyper::Method;
-use tollway_inbound::escapes::replaced;
+use tollway_inbound::escapes::percent_decode;
 
 use super::problem::Problem;
 use crate::admin::Management;
@@ -159,7 +159,7 @@ fn matches(form: &str, path: &str) -> Option<Vec<String>> {
     for part in form.split('/') {
         let given = parts.next()?;
         if part.starts_with('{') {
-            parameters.push(replaced(given)?);
+            parameters.push(percent_decode(given)?);
         } else if part != given {
             return None;
         }

@@ -25,7 +25,7 @@ use crate::connection::{self, Arrival};
 use crate::counts::count;
 use crate::grpc::Grpc;
 use crate::http::Http;
-use crate::known::KnownPolicies;
+use crate::known_policies::KnownPolicies;
 use crate::listener::Door;
 use crate::resp::Resp;
 use crate::server::Shared;

@@ -20,7 +20,7 @@ pub(crate) use blocked::BlockedBody;
 pub(crate) use counters::CountersAnswer;
 pub(crate) use info::RateLimitingAnswer;
 pub(crate) use limits::{ActiveAnswer, CallLimitsAnswer};
-pub(crate) use record::{RecordAnswer, RecordQuestion, RecordsAnswer};
+pub(crate) use record::{RecordAnswer, RecordBody, RecordsAnswer};
 
 use crate::connection::Caller;
 use crate::http::{Problem, Response, read};
