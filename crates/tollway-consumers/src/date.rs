@@ -100,7 +100,7 @@ mod tests {
             assert_eq!(read_date(text), Err(DateError::Format(quote(text))), "{text}");
         }
         let fine = "2025-01-01T00:00:00.0001Z";
-        assert_eq!(read_date(fine), Err(DateError::TooFine(shown(fine))));
+        assert_eq!(read_date(fine), Err(DateError::TooFine(quote(fine))));
         for text in ["1969-12-31T23:59:59Z", "2255-06-06T00:00:00Z", "9999-12-31T23:59:59Z"] {
             let error = read_date(text).unwrap_err();
             assert_eq!(error, DateError::OutOfRange(quote(text)));

@@ -11,7 +11,7 @@ use tollway_inbound::Admission;
 
 use crate::ServeError;
 use crate::known_policies::KnownPolicy;
-use crate::server::Shared;
+use crate::server::ServerState;
 
 /// Everything about consumers that a reload can change.
 pub(crate) struct Consumers {
@@ -43,12 +43,12 @@ impl Consumers {
     /// Whether this consumer may call, and under which policy; its id is the subject.
     pub(crate) async fn admission(
         &self,
-        shared: &Shared,
+        state: &ServerState,
         consumer: &ConsumerId,
     ) -> Result<Admission<Rc<KnownPolicy>>, RecordsError> {
         let admission = self.gate.admission(consumer).await?;
         Ok(admission.map(|handle| {
-            let headers = shared.rules().headers_of(CONSUMERS_POLICY);
+            let headers = state.rules().headers_of(CONSUMERS_POLICY);
             Rc::new(KnownPolicy { policy: handle.policy(), handle, headers })
         }))
     }

@@ -11,7 +11,7 @@ use tollway_inbound::CountedCharge;
 use tollway_inbound::headers::HeaderChoice;
 
 use crate::rules::Rules;
-use crate::server::Shared;
+use crate::server::ServerState;
 
 /// A policy that was looked up, with everything an answer under it needs.
 pub(crate) struct KnownPolicy {
@@ -45,14 +45,14 @@ struct LookedUp {
 
 impl KnownPolicies {
     /// The policy of this name, as it is in force now.
-    pub(crate) fn find(&self, shared: &Shared, name: &str) -> Result<Rc<KnownPolicy>, TakeError> {
+    pub(crate) fn find(&self, state: &ServerState, name: &str) -> Result<Rc<KnownPolicy>, TakeError> {
         let mut looked_up = self.0.borrow_mut();
-        looked_up.forget_if_changed(shared);
+        looked_up.forget_if_changed(state);
         if let Some(known) = looked_up.by_name.get(name) {
             return Ok(Rc::clone(known));
         }
-        let handle = shared.limiter.policy(name)?;
-        let (policy, headers) = (handle.policy(), shared.rules().headers_of(name));
+        let handle = state.limiter.policy(name)?;
+        let (policy, headers) = (handle.policy(), state.rules().headers_of(name));
         let known = Rc::new(KnownPolicy { handle, policy, headers });
         looked_up.by_name.insert(name.to_owned(), Rc::clone(&known));
         Ok(known)
@@ -60,8 +60,8 @@ impl KnownPolicies {
 }
 
 impl LookedUp {
-    fn forget_if_changed(&mut self, shared: &Shared) {
-        let (generation, rules) = (shared.limiter.generation(), shared.rules());
+    fn forget_if_changed(&mut self, state: &ServerState) {
+        let (generation, rules) = (state.limiter.generation(), state.rules());
         let same_rules = self.rules.as_ref().is_some_and(|known| Arc::ptr_eq(known, &rules));
         if self.generation != generation || !same_rules {
             self.by_name.clear();

@@ -13,7 +13,7 @@ use crate::{ListenAddress, ServeError, ServerConfig};
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum ListenerKind {
     /// Decisions: for everybody who can reach it.
     Decisions,
     /// Administration: for those with a token.
@@ -26,27 +26,27 @@ pub enum Door {
 
 /// The sockets of a server.
 #[derive(Debug)]
-pub struct Listeners(pub(crate) Vec<(Door, Listener)>);
+pub struct Listeners(pub(crate) Vec<(ListenerKind, Listener)>);
 
 impl Listeners {
     /// Those that the config names. Must be called on a tokio runtime with I/O.
     pub async fn bind(config: &ServerConfig) -> Result<Self, ServeError> {
-        let mut listeners = vec![(Door::Decisions, Listener::bind(&config.listen).await?)];
+        let mut listeners = vec![(ListenerKind::Decisions, Listener::bind(&config.listen).await?)];
         if let Some(admin) = &config.admin {
-            listeners.push((Door::Administration, Listener::bind(admin).await?));
+            listeners.push((ListenerKind::Administration, Listener::bind(admin).await?));
         }
         if let Some(grpc) = &config.grpc {
-            listeners.push((Door::Grpc, Listener::bind(grpc).await?));
+            listeners.push((ListenerKind::Grpc, Listener::bind(grpc).await?));
         }
         if let Some(resp) = &config.resp {
-            listeners.push((Door::Resp, Listener::bind(resp).await?));
+            listeners.push((ListenerKind::Resp, Listener::bind(resp).await?));
         }
         Ok(Self(listeners))
     }
 
     /// Where they listen.
-    pub fn addresses(&self) -> Vec<(Door, ListenAddress)> {
-        self.0.iter().map(|(door, listener)| (*door, listener.address())).collect()
+    pub fn addresses(&self) -> Vec<(ListenerKind, ListenAddress)> {
+        self.0.iter().map(|(kind, listener)| (*kind, listener.address())).collect()
     }
 }
 

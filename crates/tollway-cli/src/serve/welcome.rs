@@ -4,18 +4,18 @@ use std::net::Ipv4Addr;
 
 use serde_json::json;
 use tollway::StoreUrl;
-use tollway_server::{Door, ListenAddress, Listeners, ServerConfig, Token};
+use tollway_server::{ListenAddress, ListenerKind, Listeners, ServerConfig, Token};
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{FAINT, STRONG};
 
 /// The doors in the order in which they are named, with their names for people and for programs.
-const DOORS: [(Door, &str, &str); 4] = [
-    (Door::Decisions, "decisions", "listen"),
-    (Door::Grpc, "gRPC", "grpc"),
-    (Door::Resp, "Redis protocol", "resp"),
-    (Door::Administration, "administration", "admin"),
+const DOORS: [(ListenerKind, &str, &str); 4] = [
+    (ListenerKind::Decisions, "decisions", "listen"),
+    (ListenerKind::Grpc, "gRPC", "grpc"),
+    (ListenerKind::Resp, "Redis protocol", "resp"),
+    (ListenerKind::Administration, "administration", "admin"),
 ];
 
 pub(super) fn say(
@@ -27,7 +27,8 @@ pub(super) fn say(
 ) -> Result<(), Failure> {
     let output = context.output();
     let addresses = listeners.addresses();
-    let at = |door: Door| addresses.iter().find(|(known, _)| *known == door).map(|(_, address)| address);
+    let at =
+        |door: ListenerKind| addresses.iter().find(|(known, _)| *known == door).map(|(_, address)| address);
     if output.is_json() {
         let mut said = json!({ "store": store.to_string() });
         for (door, _, key) in DOORS {
@@ -51,10 +52,10 @@ pub(super) fn say(
     output.flush()
 }
 
-fn place(door: Door, address: &ListenAddress, tls: bool) -> String {
+fn place(door: ListenerKind, address: &ListenAddress, tls: bool) -> String {
     let scheme = match (door, tls) {
-        (Door::Resp, false) => "redis",
-        (Door::Resp, true) => "rediss",
+        (ListenerKind::Resp, false) => "redis",
+        (ListenerKind::Resp, true) => "rediss",
         (_, false) => "http",
         (_, true) => "https",
     };
@@ -66,17 +67,17 @@ fn place(door: Door, address: &ListenAddress, tls: bool) -> String {
 
 /// A command that takes one request through this door.
 fn to_try(
-    door: Door,
+    door: ListenerKind,
     address: &ListenAddress,
     config: &ServerConfig,
     policy: Option<&str>,
 ) -> Option<String> {
     let tls = config.tls.is_some();
     match door {
-        Door::Decisions => policy.map(|policy| curl(address, tls, policy)),
-        Door::Grpc => Some(ask_health(address, tls)),
-        Door::Resp => Some(redis_cli(address, config)),
-        Door::Administration => None,
+        ListenerKind::Decisions => policy.map(|policy| curl(address, tls, policy)),
+        ListenerKind::Grpc => Some(ask_health(address, tls)),
+        ListenerKind::Resp => Some(redis_cli(address, config)),
+        ListenerKind::Administration => None,
     }
 }
 
@@ -88,7 +89,7 @@ fn curl(address: &ListenAddress, tls: bool, policy: &str) -> String {
         }
         ListenAddress::Tcp(_) => {
             let insecure = if tls { "-k " } else { "" };
-            format!("curl {insecure}{question} {}/v1/take", place(Door::Decisions, address, tls))
+            format!("curl {insecure}{question} {}/v1/take", place(ListenerKind::Decisions, address, tls))
         }
     }
 }
@@ -101,9 +102,9 @@ fn ask_health(address: &ListenAddress, tls: bool) -> String {
             "http://localhost".to_owned(),
         ),
         (ListenAddress::Tcp(_), false) => {
-            ("--http2-prior-knowledge".to_owned(), place(Door::Grpc, address, tls))
+            ("--http2-prior-knowledge".to_owned(), place(ListenerKind::Grpc, address, tls))
         }
-        (ListenAddress::Tcp(_), true) => ("-k --http2".to_owned(), place(Door::Grpc, address, tls)),
+        (ListenAddress::Tcp(_), true) => ("-k --http2".to_owned(), place(ListenerKind::Grpc, address, tls)),
     };
     format!(
         "printf '\\0\\0\\0\\0\\0' | curl -s {options} -H content-type:application/grpc --data-binary @- \

@@ -17,7 +17,7 @@ pub(crate) fn may_enter(access: Access, worker: &Worker, headers: &HeaderMap) ->
         Access::Read => Right::Read,
         Access::Write => Right::Write,
     };
-    let rules = worker.shared.rules();
+    let rules = worker.state.rules();
     if rules.tokens.are_none() {
         return if needed == Right::Read { Ok(()) } else { Err(Problem::may_not_write()) };
     }

@@ -71,9 +71,9 @@ struct RedisPlaceAnswer {
 
 /// How the configured Redis is. The status is 200 either way: the server lives, and every policy says what to do.
 pub(crate) async fn redis_health(worker: &Worker, headers: &HeaderMap) -> Result<Response, Problem> {
-    let store = &worker.shared.store;
+    let store = &worker.state.store;
     let Some(place) = &store.redis else { return Err(Problem::no_redis(store.technology)) };
-    let limiter = &worker.shared.limiter;
+    let limiter = &worker.state.limiter;
     // Probes come without a token. They need not know where it is.
     let answer = match may_enter(Access::Read, worker, headers) {
         Ok(()) => {
@@ -81,7 +81,7 @@ pub(crate) async fn redis_health(worker: &Worker, headers: &HeaderMap) -> Result
             RedisHealthAnswer { redis_ready: answers(limiter).await, place: Some(place) }
         }
         Err(_) => {
-            let redis_ready = worker.shared.store_health.answers(limiter).await;
+            let redis_ready = worker.state.store_health.answers(limiter).await;
             RedisHealthAnswer { redis_ready, place: None }
         }
     };

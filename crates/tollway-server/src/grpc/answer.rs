@@ -78,7 +78,7 @@ async fn take(
     let decision = decision_of(&taken);
     let mut statuses = take.limit_statuses(decision, false);
     let mut rest = &mut *statuses;
-    let rules = worker.shared.rules();
+    let rules = worker.state.rules();
     for (charge, (index, count)) in counts.iter().enumerate() {
         let policy = &count.known.policy;
         let limits = policy.limits().len().min(rest.len());

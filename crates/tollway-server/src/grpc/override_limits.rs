@@ -10,7 +10,7 @@ use super::message::{RateLimitOverride, Unit};
 use super::service::{Failure, StatusCode};
 use crate::bounds::ENVOY_CHOSEN_MAX;
 use crate::known_policies::KnownPolicy;
-use crate::server::Shared;
+use crate::server::ServerState;
 
 /// A worker's cache of policies for such limits. The store keeps their usage, so evicting one loses nothing.
 #[derive(Default)]
@@ -18,9 +18,13 @@ pub(super) struct OverrideLimits(RefCell<HashMap<RateLimitOverride, Rc<KnownPoli
 
 impl OverrideLimits {
     /// The policy of a limit that is above 0.
-    pub(super) fn find(&self, shared: &Shared, limit: RateLimitOverride) -> Result<Rc<KnownPolicy>, Failure> {
+    pub(super) fn find(
+        &self,
+        state: &ServerState,
+        limit: RateLimitOverride,
+    ) -> Result<Rc<KnownPolicy>, Failure> {
         let (name, per) = words(limit.unit())?;
-        let headers = shared.rules().headers_of(name);
+        let headers = state.rules().headers_of(name);
         let mut known = self.0.borrow_mut();
         // A reload may have changed the headers.
         if let Some(found) = known.get(&limit).filter(|found| found.headers == headers) {
@@ -33,7 +37,7 @@ impl OverrideLimits {
         let text = format!("{} requests / {per}", limit.requests_per_unit);
         let policy = Policy::new(name, [text.as_str()]);
         let policy = policy.map_err(|error| Failure::new(StatusCode::InvalidArgument, error.to_string()))?;
-        let handle = shared.limiter.bind(policy)?;
+        let handle = state.limiter.bind(policy)?;
         let found = Rc::new(KnownPolicy { policy: handle.policy(), handle, headers });
         known.insert(limit, Rc::clone(&found));
         Ok(found)

@@ -36,7 +36,7 @@ pub(super) struct ResolvedRequest {
 impl ResolvedRequest {
     pub(super) async fn new(worker: &Worker, request: &RateLimitRequest) -> Result<Self, Failure> {
         check(request)?;
-        let rules = worker.shared.rules();
+        let rules = worker.state.rules();
         // Like Envoy's own service: a domain that is not configured is not limited.
         let domain = rules.descriptors.domain(&request.domain);
         let mut resolved = Self { admissions: SmallVec::new(), counts: SmallVec::new(), refusal: None };
@@ -74,7 +74,7 @@ impl ResolvedRequest {
             if limit.requests_per_unit == 0 {
                 return Ok(Admission::Blocked);
             }
-            let known = worker.grpc.override_limits.find(&worker.shared, limit)?;
+            let known = worker.grpc.override_limits.find(&worker.state, limit)?;
             let subject = descriptors::subject_of_descriptor(&request.domain, entries);
             return Ok(self.count(Count::new(known, subject, None, hits)));
         }
@@ -83,12 +83,12 @@ impl ResolvedRequest {
             Some(DescriptorTarget::Blocked) => Admission::Blocked,
             Some(DescriptorTarget::Policy { policy, subject, unit }) => {
                 if let Some(caller_kind) = CallerKind::of(policy)
-                    && let Some(consumers) = worker.shared.consumers()
+                    && let Some(consumers) = worker.state.consumers()
                 {
                     let rule = CallerRule { caller_kind, subject, unit: unit.as_deref() };
                     return Box::pin(self.caller(worker, &consumers, rule, entries, hits)).await;
                 }
-                let known = worker.policies.find(&worker.shared, policy)?;
+                let known = worker.policies.find(&worker.state, policy)?;
                 self.count(Count::new(
                     known,
                     descriptors::subject_of_template(subject, entries),
@@ -183,7 +183,7 @@ impl ResolvedRequest {
         }
         let CallerRule { caller_kind, subject, unit } = rule;
         let count = match caller_kind {
-            CallerKind::Anonymous => match worker.policies.find(&worker.shared, ANONYMOUS_POLICY) {
+            CallerKind::Anonymous => match worker.policies.find(&worker.state, ANONYMOUS_POLICY) {
                 Ok(known) => {
                     let subject = descriptors::subject_of_template(subject, entries);
                     Count::new(known, subject, unit.map(str::to_owned), hits)
@@ -196,7 +196,7 @@ impl ResolvedRequest {
                     Ok(consumer) => consumer,
                     Err(problem) => return Ok(self.refuse(&Problem::not_a_consumer(problem))),
                 };
-                match consumers.admission(&worker.shared, &consumer).await {
+                match consumers.admission(&worker.state, &consumer).await {
                     Ok(Admission::Free) => return Ok(Admission::Free),
                     Ok(Admission::Blocked) => return Ok(self.refuse(&Problem::blocked())),
                     Ok(Admission::Counted(known)) => Count::new(known, consumer.to_string(), None, hits),

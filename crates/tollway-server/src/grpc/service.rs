@@ -16,7 +16,7 @@ use super::answer::should_rate_limit;
 use super::message::{Health, HealthCheckRequest, HealthCheckResponse, RateLimitRequest, frame, unframe};
 use crate::connection::Caller;
 use crate::http::{Body, Problem, Response, read};
-use crate::listener::Door;
+use crate::listener::ListenerKind;
 use crate::worker::Worker;
 
 const CONTENT_TYPE_GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -27,10 +27,10 @@ const HEALTH_SERVICE: &str = "grpc.health.v1.Health";
 
 /// Whether a request is a gRPC call: by its listener, or by its content type.
 pub(crate) fn is_grpc_call(caller: &Caller, headers: &HeaderMap) -> bool {
-    match caller.door {
-        Door::Grpc => true,
-        Door::Decisions => is_grpc(headers),
-        Door::Administration | Door::Resp => false,
+    match caller.listener {
+        ListenerKind::Grpc => true,
+        ListenerKind::Decisions => is_grpc(headers),
+        ListenerKind::Administration | ListenerKind::Resp => false,
     }
 }
 
@@ -106,7 +106,7 @@ fn check_health(worker: &Worker, request: &HealthCheckRequest) -> Result<HealthC
     if !["", RATE_LIMIT_SERVICE, HEALTH_SERVICE].contains(&request.service.as_str()) {
         return Err(Failure::new(StatusCode::NotFound, format!("no service {:?} is here", request.service)));
     }
-    let serving = if worker.shared.is_stopping() { Health::NotServing } else { Health::Serving };
+    let serving = if worker.state.is_stopping() { Health::NotServing } else { Health::Serving };
     Ok(HealthCheckResponse { status: serving.into() })
 }
 

@@ -35,7 +35,7 @@ pub(super) async fn answer(
 ) -> Result<Response, Problem> {
     let query = Query::read(request.uri().query(), &["policy", "deny"])?;
     let denied_with = read_denial(query.get("deny"))?;
-    let consumers = worker.shared.consumers();
+    let consumers = worker.state.consumers();
     let admission = match (query.get("policy"), consumers) {
         (None | Some(CONSUMERS_POLICY), Some(consumers)) => {
             let consumer = consumers.who.calls(|name| Some(request.headers().get(name)?.as_bytes()));
@@ -73,7 +73,7 @@ fn admit_under_policy(
     caller: &Caller,
     headers: &HeaderMap,
 ) -> Result<Admission<CountedRequest>, Problem> {
-    let rules = worker.shared.rules();
+    let rules = worker.state.rules();
     let shown = rules.subject_headers.iter().find_map(|name| Some((name, headers.get(name)?)));
     // The prefix says where the value is from: a client's key can never be taken for an address.
     let (subject, anonymous) = match shown {
@@ -86,7 +86,7 @@ fn admit_under_policy(
         }
     };
     let policy = if anonymous { ANONYMOUS_POLICY } else { policy };
-    let known = worker.policies.find(&worker.shared, policy)?;
+    let known = worker.policies.find(&worker.state, policy)?;
     CountedRequest::admission(known, subject, anonymous)
 }
 
@@ -100,11 +100,11 @@ async fn admit_consumer(
 ) -> Result<Admission<CountedRequest>, Problem> {
     let Some(consumer) = consumer else {
         // Without this policy, requests without credentials are not limited.
-        let known = worker.policies.find(&worker.shared, ANONYMOUS_POLICY).ok();
+        let known = worker.policies.find(&worker.state, ANONYMOUS_POLICY).ok();
         let Some(known) = known.filter(|_| consumers.gate.is_enabled()) else { return Ok(Admission::Free) };
-        return CountedRequest::admission(known, address(&worker.shared.rules(), caller, headers)?, true);
+        return CountedRequest::admission(known, address(&worker.state.rules(), caller, headers)?, true);
     };
-    match consumers.admission(&worker.shared, &consumer).await.map_err(|error| Problem::of_records(&error))? {
+    match consumers.admission(&worker.state, &consumer).await.map_err(|error| Problem::of_records(&error))? {
         Admission::Free => Ok(Admission::Free),
         Admission::Blocked => Ok(Admission::Blocked),
         Admission::Counted(known) => CountedRequest::admission(known, consumer.to_string(), false),

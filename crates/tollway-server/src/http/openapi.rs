@@ -1,4 +1,4 @@
-//! `/openapi.json`: all of a door's routes with their bodies, made of the routes and the types that answer them.
+//! `/openapi.json`: all routes of a listener with their bodies, made of the routes and the types that answer them.
 
 mod consumers;
 
@@ -15,40 +15,40 @@ use super::body::Response;
 use super::problem::Problem;
 use super::request_bodies::{LimitBody, PermitBody, ResetBody, SettleBody, TakeBody, WITHOUT_NUL};
 use super::response_bodies::{BatchEntry, BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer};
+use super::response_body::Body;
 use super::route::{Access, Operation, ROUTES, Route};
-use super::whole::Body;
 use crate::admin::{HealthAnswer, LimitsAnswer, PoliciesAnswer, RedisHealthAnswer, UsageAnswer};
 use crate::bounds::TAKES_PER_BATCH_MAX;
-use crate::listener::Door;
+use crate::listener::ListenerKind;
 
-/// The document of the door that was asked.
-pub(super) fn answer(door: Door) -> Response {
+/// The document of the listener that got the request.
+pub(super) fn answer(kind: ListenerKind) -> Response {
     static DECISIONS: OnceLock<Bytes> = OnceLock::new();
     static ADMINISTRATION: OnceLock<Bytes> = OnceLock::new();
-    let kept = match door {
-        Door::Administration => &ADMINISTRATION,
+    let kept = match kind {
+        ListenerKind::Administration => &ADMINISTRATION,
         _ => &DECISIONS,
     };
-    let bytes = kept.get_or_init(|| Bytes::from(document(door).to_string()));
+    let bytes = kept.get_or_init(|| Bytes::from(document(kind).to_string()));
     let mut response = Response::new(Body::new(bytes.clone()));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-/// The document of a door.
-pub(super) fn document(door: Door) -> Value {
+/// The document of a listener.
+pub(super) fn document(kind: ListenerKind) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
     });
     let mut schemas = settings.into_generator();
     let mut paths = Map::new();
-    for route in ROUTES.iter().filter(|route| route.door == door) {
+    for route in ROUTES.iter().filter(|route| route.listener == kind) {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_lowercase()] = describe(route, &mut schemas);
     }
-    let title = match door {
-        Door::Administration => "Tollway: administration",
+    let title = match kind {
+        ListenerKind::Administration => "Tollway: administration",
         _ => "Tollway: decisions",
     };
     json!({
@@ -299,9 +299,11 @@ mod tests {
     /// The document is kept as a file, so that a change of what callers see is seen by whoever makes it.
     #[test]
     fn the_documents_are_as_they_were_kept() {
-        for (door, name) in [(Door::Decisions, "decisions"), (Door::Administration, "administration")] {
+        for (kind, name) in
+            [(ListenerKind::Decisions, "decisions"), (ListenerKind::Administration, "administration")]
+        {
             let path = format!("{}/tests/golden/openapi_{name}.json", env!("CARGO_MANIFEST_DIR"));
-            let made = format!("{:#}\n", document(door));
+            let made = format!("{:#}\n", document(kind));
             if std::env::var_os("UPDATE_GOLDEN").is_some() {
                 std::fs::write(&path, &made).unwrap();
             }
@@ -312,9 +314,9 @@ mod tests {
 
     #[test]
     fn every_route_is_in_its_document_and_every_reference_leads_somewhere() {
-        for door in [Door::Decisions, Door::Administration] {
-            let document = document(door);
-            for route in ROUTES.iter().filter(|route| route.door == door) {
+        for kind in [ListenerKind::Decisions, ListenerKind::Administration] {
+            let document = document(kind);
+            for route in ROUTES.iter().filter(|route| route.listener == kind) {
                 let described = &document["paths"][route.path][route.method.as_str().to_lowercase()];
                 assert!(described["summary"].is_string(), "{} {}", route.method, route.path);
                 assert_eq!(described.get("security").is_some(), route.access != Access::Open);

@@ -20,11 +20,11 @@ pub(super) async fn begin(
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
     let ticket = ticket(worker, caller, request).await?;
-    let answer = match ticket.begin(&worker.shared.limiter).await? {
+    let answer = match ticket.begin(&worker.state.limiter).await? {
         TicketBegun::Now => BeginAnswer { delay_ms: 0, permit: None },
         TicketBegun::Early(delay) => BeginAnswer { delay_ms: whole_ms(delay.into()), permit: None },
         TicketBegun::Again { ticket, delay } => {
-            BeginAnswer { delay_ms: whole_ms(delay.into()), permit: worker.shared.seal.close(&ticket) }
+            BeginAnswer { delay_ms: whole_ms(delay.into()), permit: worker.state.seal.close(&ticket) }
         }
         TicketBegun::Denied(denied) => return Ok(denied_again(&denied)),
     };
@@ -46,7 +46,7 @@ pub(super) async fn settle(
     let bytes = body::read(caller, request).await?;
     let body: SettleBody<'_> = serde_json::from_slice(&bytes).map_err(|error| Problem::bad_json(&error))?;
     let ticket = opened(worker, &body.permit)?;
-    let settled = ticket.settle(&worker.shared.limiter, body.cost.each()).await?;
+    let settled = ticket.settle(&worker.state.limiter, body.cost.each()).await?;
     Ok(json(StatusCode::OK, &SettleAnswer::from(settled)))
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn give_back(
     caller: &Caller,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
-    let settled = ticket(worker, caller, request).await?.give_back(&worker.shared.limiter).await?;
+    let settled = ticket(worker, caller, request).await?.give_back(&worker.state.limiter).await?;
     Ok(json(StatusCode::OK, &SettleAnswer::from(settled)))
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn done(
     caller: &Caller,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
-    ticket(worker, caller, request).await?.done(&worker.shared.limiter).await?;
+    ticket(worker, caller, request).await?.done(&worker.state.limiter).await?;
     Ok(json(StatusCode::OK, &DoneAnswer { done: true }))
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn renew(
     caller: &Caller,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
-    let renewed = ticket(worker, caller, request).await?.renew(&worker.shared.limiter).await?;
+    let renewed = ticket(worker, caller, request).await?.renew(&worker.state.limiter).await?;
     Ok(json(StatusCode::OK, &RenewAnswer { renewed }))
 }
 
@@ -84,5 +84,5 @@ async fn ticket(worker: &Worker, caller: &Caller, request: Request<Incoming>) ->
 }
 
 fn opened(worker: &Worker, permit: &str) -> Result<Ticket, Problem> {
-    worker.shared.seal.open(permit).map_err(|_| Problem::unknown_permit())
+    worker.state.seal.open(permit).map_err(|_| Problem::unknown_permit())
 }

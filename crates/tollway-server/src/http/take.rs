@@ -101,7 +101,7 @@ pub(super) struct RequestedCharge<'a> {
 impl RequestedTake<'_> {
     /// The policy of each charge.
     fn policies(&self, worker: &Worker) -> Result<SmallVec<[Rc<KnownPolicy>; 1]>, TakeError> {
-        self.charges.iter().map(|charge| worker.policies.find(&worker.shared, charge.policy)).collect()
+        self.charges.iter().map(|charge| worker.policies.find(&worker.state, charge.policy)).collect()
     }
 
     /// The take under the policies of its charges.
@@ -157,7 +157,7 @@ impl<'a> TakeAnswer<'a> {
             limits: limit_answers(statuses, permit.decision()),
             degraded: permit.degraded(),
             would_deny: permit.would_deny(),
-            permit: worker.shared.seal.close(&permit.into_ticket()),
+            permit: worker.state.seal.close(&permit.into_ticket()),
             ..Self::new(true)
         }
     }

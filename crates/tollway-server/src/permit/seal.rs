@@ -56,9 +56,9 @@ impl Seal {
     }
 
     async fn ask(&self, limiter: &Limiter) -> Result<(), SetLimitError> {
-        let shared = limiter.shared_secrets(self.own).await?;
+        let state = limiter.shared_secrets(self.own).await?;
         // Ours stays believed: permits may be about that were sealed with it before the store had an answer.
-        let keys = shared.iter().chain([&self.own]).map(key).collect();
+        let keys = state.iter().chain([&self.own]).map(key).collect();
         self.keys.store(Arc::new(keys));
         Ok(())
     }

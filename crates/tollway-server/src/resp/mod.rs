@@ -27,7 +27,7 @@ use tokio::task::yield_now;
 
 use crate::bounds::RESP_READ_BYTES;
 use crate::connection::Caller;
-use crate::worker::{Rest, Worker};
+use crate::worker::{IdleStrategy, Worker};
 use chosen::ChosenLimits;
 use outbox::Outbox;
 use reply::Reply;
@@ -78,12 +78,12 @@ impl Conversation<'_> {
             let mut outbox = Outbox::default();
             let heard = poll_fn(|context| self.poll_hear(stream, &mut outbox, context)).await?;
             if !outbox.is_empty() {
-                let _busy = caller.pulse.begin(false);
+                let _busy = caller.deadlines.begin(false);
                 outbox.fill_gaps().await;
                 stream.write_all(&outbox.written).await?;
                 // Over TLS it may be encrypted, and not yet sent.
                 stream.flush().await?;
-                Rest::Moment.after_answer();
+                IdleStrategy::BatchingPause.after_answer();
             }
             if let Some(memory) = outbox.into_memory() {
                 self.worker.resp.written.set(memory);

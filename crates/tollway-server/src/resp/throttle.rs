@@ -38,7 +38,7 @@ pub(super) struct Throttled {
 /// Answers the command, at once if the store is in this process.
 pub(super) fn answer(worker: &Worker, arguments: &[&[u8]], outbox: &mut Outbox) {
     let asked = Wanted::read(arguments).and_then(|wanted| {
-        let chosen = worker.resp.chosen.find(&worker.shared.limiter, wanted.choice);
+        let chosen = worker.resp.chosen.find(&worker.state.limiter, wanted.choice);
         Ok((chosen.map_err(|problem| format!("ERR {problem}"))?, wanted))
     });
     let (chosen, Wanted { key, quantity, .. }) = match asked {

@@ -101,7 +101,7 @@ fn a_client_that_reads_late_gets_everything() {
     let server = server();
     let mut client = RedisClient::of(&server);
     let echo = request(&["ECHO", &"x".repeat(10_000)]);
-    let mut half = RedisClient::at(server.tcp(tollway_server::Door::Resp));
+    let mut half = RedisClient::at(server.tcp(tollway_server::ListenerKind::Resp));
     half.end();
     assert_eq!(half.closed(), "");
     std::thread::scope(|scope| {
