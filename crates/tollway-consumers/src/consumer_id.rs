@@ -29,7 +29,7 @@ pub enum ConsumerIdError {
     /// Over the bound.
     #[error("the consumer's id has {0} bytes, more than the {CONSUMER_BYTES_MAX} allowed")]
     TooLong(usize),
-    /// A space, or something that nobody sees.
+    /// A space, or an invisible character.
     #[error("the consumer's id contains {0:?}: use visible characters only")]
     Invisible(char),
     /// Callers without credentials are counted under their addresses.
@@ -37,7 +37,7 @@ pub enum ConsumerIdError {
         "the consumer's id {0} is an address: its counters would be those of anonymous callers from there"
     )]
     Address(String),
-    /// Its counters could be taken for somebody else's.
+    /// Its counters could be taken for another consumer's.
     #[error("the consumer's id {0} contains {KEY_WORD}, which separates ids and periods in keys of counters")]
     KeyWord(String),
 }

@@ -28,7 +28,7 @@ pub struct Draft {
 /// A record that is kept.
 ///
 /// A consumer may have several at the same time, of different scopes; they are added up. A second one of the same scope whose
-/// range overlaps is taken for a mistake and refused: whoever wants another limit changes the one there is.
+/// range overlaps is taken for a mistake and refused: to get another limit, change the existing record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Its id, drawn by us.
@@ -51,7 +51,7 @@ pub struct RecordId(Uuid);
 pub struct RecordIdError(String);
 
 impl RecordId {
-    /// One that nobody has.
+    /// A new one.
     pub(crate) fn draw() -> Self {
         Self(Uuid::new_v4())
     }

@@ -67,7 +67,7 @@ async fn speak(worker: &Rc<Worker>, stream: impl AsyncRead + AsyncWrite + Unpin 
         ListenerKind::Resp => {
             let deadlines = Rc::clone(&caller.deadlines);
             // Pools open connections ahead of their first request.
-            deadlines.rest();
+            deadlines.set_idle();
             watch_task(&deadlines, resp::serve(worker, stream, caller)).await;
         }
         _ => http::serve(worker, stream, caller).await,

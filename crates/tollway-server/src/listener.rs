@@ -1,4 +1,4 @@
-//! Sockets that are listened at: bound by whoever starts the server, so that a test can ask for any free port.
+//! Listening sockets: bound by the caller of the server, so that a test can use any free port.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,13 +14,13 @@ use crate::{ListenAddress, ServeError, ServerConfig};
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenerKind {
-    /// Decisions: for everybody who can reach it.
+    /// Decisions; no token is needed.
     Decisions,
-    /// Administration: for those with a token.
+    /// Administration, with a token.
     Administration,
-    /// Decisions for Envoy, over gRPC and nothing else: for everybody who can reach it.
+    /// Decisions for Envoy, gRPC only; no token is needed.
     Grpc,
-    /// Decisions in the Redis protocol: for everybody who can reach it, or those with a token of its own.
+    /// Decisions in the Redis protocol, optionally with a token of its own.
     Resp,
 }
 
@@ -54,7 +54,7 @@ impl Listeners {
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(TcpListener, SocketAddr),
-    /// The file is removed before the socket is closed: until then nobody else can have it.
+    /// The file is removed before the socket is closed: until then no other process can bind it.
     Unix(SocketFile, UnixListener),
 }
 

@@ -27,7 +27,7 @@ use crate::{
     ConfigWithServer, ListenAddress, ListenerKind, Listeners, ServeError, ServerConfig, store_watch,
 };
 
-/// Decisions of one limiter, for whoever asks over the network.
+/// Serves the decisions of one limiter over the network.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -110,7 +110,7 @@ impl Server {
     /// With another patience for its clients.
     #[must_use]
     pub fn with_patience(mut self, patience: Patience) -> Self {
-        // Nobody else has it before the server serves.
+        // There is no other reference before the server serves.
         if let Some(state) = Arc::get_mut(&mut self.state) {
             state.patience = patience;
         }
@@ -120,7 +120,7 @@ impl Server {
     /// With a limiter that counts in this store: the log and the administration name it, as in `Redis issue: ...`.
     #[must_use]
     pub fn with_store_at(mut self, store: &StoreUrl) -> Self {
-        // Nobody else has it before the server serves.
+        // There is no other reference before the server serves.
         if let Some(state) = Arc::get_mut(&mut self.state) {
             state.store = StoreLabels::of(store);
         }
@@ -152,7 +152,7 @@ impl Server {
         Ok(())
     }
 
-    /// Serves until `shutdown` is ready. From then on it says to those who ask that it stops, and serves as before for
+    /// Serves until `shutdown` is ready. From then on `/ready` returns 503, and it serves as before for
     /// the config's drain; then takes no more connections, lets requests that run come to their end within its grace, and
     /// returns. Administration is served to the last. Must be called on a tokio runtime with I/O and timers, which only
     /// accepts.
@@ -192,7 +192,7 @@ impl Server {
         self.state.stopping.store(true, Ordering::Relaxed);
         let drain = self.config.drain;
         if !drain.is_zero() {
-            tracing::info!("told to stop: decisions are still taken for {drain:?}, while /ready says no");
+            tracing::info!("draining for {drain:?}; /ready returns 503");
             // Hurried or not, it is over.
             let _ = tokio::time::timeout(drain, self.hurried.notified()).await;
         }

@@ -1,4 +1,4 @@
-//! A client's connection as bytes: over TCP or a unix socket, with TLS or without, always under watch.
+//! A client's connection as bytes: over TCP or a unix socket, with TLS or without, always with deadlines.
 
 use std::io;
 use std::pin::Pin;
@@ -47,8 +47,7 @@ macro_rules! either {
     };
 }
 
-/// A socket whose deadlines is taken: it tells when bytes come and go, and is cut off when the client has been waited for too
-/// long.
+/// A socket with deadlines: it reports reads and writes to them, and fails once they cut the connection off.
 pub(crate) struct Watched {
     socket: Socket,
     deadlines: Rc<ConnectionDeadlines>,

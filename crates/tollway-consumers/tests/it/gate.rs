@@ -61,7 +61,7 @@ impl Servers {
 /// C3, C7: a server that has never heard of a consumer goes by the defaults, and removes no counter that they lack: others
 /// enforce it.
 #[test]
-fn whoever_cannot_read_the_records_forgets_no_counter() {
+fn unreadable_records_reset_no_counter() {
     let servers = Servers::new(60);
     soon(servers.records.create(draft("c", 7))).unwrap();
     servers.cut_off.cut_off(true);
@@ -72,7 +72,7 @@ fn whoever_cannot_read_the_records_forgets_no_counter() {
 
 /// C3, C7: neither does one that remembers a time when nothing limited the consumer.
 #[test]
-fn whoever_remembers_that_nothing_was_limited_resets_nothing() {
+fn stale_unlimited_records_reset_no_counter() {
     let servers = Servers::new(-1);
     call(&servers.does_not, "c");
     servers.cut_off.cut_off(true);
@@ -84,7 +84,7 @@ fn whoever_remembers_that_nothing_was_limited_resets_nothing() {
 
 /// C7: what was last known of a consumer stays in force when the config changes while the records are away.
 #[test]
-fn a_changed_config_forgets_nobody() {
+fn a_changed_config_keeps_the_cache() {
     let servers = Servers::new(60);
     soon(servers.records.create(draft("limited", 7))).unwrap();
     soon(servers.records.set_blocked(&consumer("blocked"), true)).unwrap();

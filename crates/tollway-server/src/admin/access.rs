@@ -9,7 +9,7 @@ use crate::worker::Worker;
 
 /// Whether a request may have what it asks for.
 ///
-/// Without any token in the config, everybody who can reach the door may read, which is only this machine, and nobody may
+/// Without any token in the config, clients of this machine may read, which are the only ones that can connect, and none may
 /// write.
 pub(crate) fn may_enter(access: Access, worker: &Worker, headers: &HeaderMap) -> Result<(), Problem> {
     let needed = match access {

@@ -1,4 +1,4 @@
-//! What those who administer are answered.
+//! Answers of the administration.
 
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};

@@ -1,4 +1,4 @@
-//! Administration: behind a door of its own, for those with a token.
+//! Administration: on a listener of its own, with a token.
 
 mod access;
 mod answers;

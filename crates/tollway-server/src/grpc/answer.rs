@@ -195,18 +195,18 @@ impl ResponseDraft {
         now: Timestamp,
         over: bool,
     ) {
-        let Some(told) = self.statuses.get_mut(count) else { return };
-        *told = status(if over { Code::OverLimit } else { Code::Ok });
+        let Some(shown) = self.statuses.get_mut(count) else { return };
+        *shown = status(if over { Code::OverLimit } else { Code::Ok });
         let Some(most) = most else { return };
-        told.current_limit = Some(RateLimit {
+        shown.current_limit = Some(RateLimit {
             requests_per_unit: u32::try_from(most.limit.amount()).unwrap_or(u32::MAX),
             unit: unit(most.limit).into(),
             name: most.limit.name().as_str().to_owned(),
         });
-        told.limit_remaining = u32::try_from(most.reading.remaining).unwrap_or(u32::MAX);
+        shown.limit_remaining = u32::try_from(most.reading.remaining).unwrap_or(u32::MAX);
         // Rounded up, so that a client that waits this long does not come back too early.
         let seconds = most.reading.resets_at.since(now).as_micros().div_ceil(1_000_000);
-        told.duration_until_reset = Some(Duration { seconds: i64::try_from(seconds).unwrap_or(i64::MAX) });
+        shown.duration_until_reset = Some(Duration { seconds: i64::try_from(seconds).unwrap_or(i64::MAX) });
     }
 
     /// Adds the headers that the config chooses, for the client.

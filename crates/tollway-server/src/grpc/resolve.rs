@@ -41,27 +41,27 @@ impl ResolvedRequest {
         let domain = rules.descriptors.domain(&request.domain);
         let mut resolved = Self { admissions: SmallVec::new(), counts: SmallVec::new(), refusal: None };
         for descriptor in &request.descriptors {
-            let place = match domain {
+            let admission = match domain {
                 None => Admission::Free,
-                Some(domain) => resolved.place(worker, request, domain, descriptor).await?,
+                Some(domain) => resolved.admit(worker, request, domain, descriptor).await?,
             };
-            resolved.admissions.push(place);
+            resolved.admissions.push(admission);
         }
-        for place in &mut resolved.admissions {
+        for admission in &mut resolved.admissions {
             // A cost that can never be granted is over its limit, not an error: a proxy may let a failed call through.
-            if let Admission::Counted(index) = place
+            if let Admission::Counted(index) = admission
                 && resolved
                     .counts
                     .get(*index)
                     .is_some_and(|count| !count.is_shadow() && count.is_above_limit())
             {
-                *place = Admission::Blocked;
+                *admission = Admission::Blocked;
             }
         }
         Ok(resolved)
     }
 
-    async fn place(
+    async fn admit(
         &mut self,
         worker: &Worker,
         request: &RateLimitRequest,
@@ -86,15 +86,11 @@ impl ResolvedRequest {
                     && let Some(consumers) = worker.state.consumers()
                 {
                     let rule = CallerRule { caller_kind, subject, unit: unit.as_deref() };
-                    return Box::pin(self.caller(worker, &consumers, rule, entries, hits)).await;
+                    return Box::pin(self.admit_caller(worker, &consumers, rule, entries, hits)).await;
                 }
                 let known = worker.policies.find(&worker.state, policy)?;
-                self.count(Count::new(
-                    known,
-                    descriptors::subject_of_template(subject, entries),
-                    unit.clone(),
-                    hits,
-                ))
+                let subject = descriptors::subject_of_template(subject, entries);
+                self.count(Count::new(known, subject, unit.clone(), hits))
             }
         })
     }
@@ -111,7 +107,7 @@ impl ResolvedRequest {
 
     /// Whether a descriptor is blocked.
     pub(super) fn is_blocked(&self) -> bool {
-        self.admissions.iter().any(|place| matches!(place, Admission::Blocked))
+        self.admissions.iter().any(|admission| matches!(admission, Admission::Blocked))
     }
 }
 
@@ -170,7 +166,7 @@ pub(super) struct CallerRule<'r> {
 
 impl ResolvedRequest {
     /// The admission of a descriptor of a caller.
-    pub(super) async fn caller(
+    pub(super) async fn admit_caller(
         &mut self,
         worker: &Worker,
         consumers: &Consumers,

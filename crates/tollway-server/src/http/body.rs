@@ -63,7 +63,7 @@ async fn collect(mut body: Incoming, memory: &BodyMemory) -> Result<Bytes, Probl
 async fn next_piece(body: &mut Incoming) -> Result<Option<Bytes>, Problem> {
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Problem::bad_request("the body ended before it was whole"))?;
-        // What is no data is behind it, and nobody's business.
+        // Frames without data are trailers, which are ignored.
         if let Ok(data) = frame.into_data() {
             return Ok(Some(data));
         }

@@ -52,7 +52,7 @@ use crate::worker::{IdleStrategy, Worker};
 use new_streams::NewStreams;
 use route::{Found, find};
 
-/// For answers that nobody between here and the caller may keep and give again.
+/// For answers that must not be cached.
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// How connections are served.

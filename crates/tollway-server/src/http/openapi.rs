@@ -71,7 +71,7 @@ fn describe(route: &Route, schemas: &mut SchemaGenerator) -> Value {
     let mut responses: Map<String, Value> = answers.into_iter().map(|answer| answer.described()).collect();
     responses.insert("default".to_owned(), content("It was not done.", "application/problem+json", &problem));
     if route.operation == Operation::Authorize {
-        // A token that nobody was given, and a consumer that is blocked.
+        // An unknown token, and a blocked consumer.
         for status in ["401", "403"] {
             responses[status]["content"]["application/problem+json"] = json!({ "schema": &problem });
         }
@@ -296,7 +296,7 @@ fn schema<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Value {
 mod tests {
     use super::*;
 
-    /// The document is kept as a file, so that a change of what callers see is seen by whoever makes it.
+    /// The document is kept as a file, so that every change of the API shows in a diff.
     #[test]
     fn the_documents_are_as_they_were_kept() {
         for (kind, name) in

@@ -98,7 +98,7 @@ impl<'a> LimitAnswer<'a> {
 #[serde(untagged)]
 pub(crate) enum BatchEntry<'a> {
     /// It was decided.
-    Decided(Box<TakeAnswer<'a>>),
+    Answer(Box<TakeAnswer<'a>>),
     /// It was not.
     Problem(Problem),
 }

@@ -34,7 +34,7 @@ pub(crate) enum Operation {
 /// What a caller must show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Nothing: whoever can reach it may ask.
+    /// No token is needed.
     Open,
     /// A token that may read.
     Read,
@@ -131,7 +131,7 @@ pub(crate) struct Found {
 
 /// The route of a request.
 pub(crate) fn find(kind: ListenerKind, method: &Method, path: &str) -> Result<Found, Problem> {
-    // Whoever asks for the head only gets that of the answer.
+    // HEAD is answered like GET, without the body.
     let method = if method == Method::HEAD { &Method::GET } else { method };
     let here = || ROUTES.iter().filter(|route| route.listener == kind);
     let mut allowed = Vec::new();

@@ -81,7 +81,7 @@ async fn answer_entry(worker: &Worker, body: &TakeBody<'_>) -> Result<Vec<u8>, P
 }
 
 fn entry_json(answer: TakeAnswer<'_>) -> Vec<u8> {
-    serde_json::to_vec(&BatchEntry::Decided(Box::new(answer))).unwrap_or_default()
+    serde_json::to_vec(&BatchEntry::Answer(Box::new(answer))).unwrap_or_default()
 }
 
 /// A take as its body requests it, before its policies are looked up.

@@ -1,4 +1,4 @@
-//! The Redis protocol: `CL.THROTTLE` for whoever has a Redis client and nothing else.
+//! The Redis protocol: `CL.THROTTLE` for programs that have only a Redis client.
 //!
 //! Everything that has arrived is answered in one write, and a store on the network is asked for all of it together.
 //! `request` and `inline` read, `command` knows every command, `throttle` is the one that matters, `chosen` finds the
@@ -34,7 +34,7 @@ use reply::Reply;
 use request::{Parsed, parse};
 use session::Session;
 
-/// What the connections of a worker share. Memory to read and to write is lent to whoever is being answered, so that
+/// What the connections of a worker share. Memory to read and to write is lent to the connection that is being answered, so that
 /// thousands of clients with nothing to ask hold none.
 pub(crate) struct Resp {
     chosen: ChosenLimits,

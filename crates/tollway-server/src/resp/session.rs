@@ -53,8 +53,8 @@ impl Session {
         self.authenticated || self.open
     }
 
-    /// Shows a token; whether it is right. Where none is needed, any is, as with Redis. A wrong one takes nothing back from
-    /// whoever was right before.
+    /// Shows a token; whether it is right. Where none is needed, any is, as with Redis. A wrong one does not
+    /// end an authenticated session.
     pub(super) fn show_token(&mut self, worker: &Worker, user: &[u8], token: &[u8]) -> bool {
         let known = || worker.state.rules().resp_tokens.right_of(token).is_some();
         let right = user == b"default" && (self.open || known());

@@ -1,4 +1,4 @@
-//! The deadlines of a connection: what its client is waited for, and until when.
+//! The deadlines of a connection: what the server waits for, and until when.
 //!
 //! Nothing here sets a timer. The worker looks at all connections a few times a second and cuts off those that are overdue, so
 //! that a request pays for its bounds with a few stores to memory.
@@ -20,30 +20,30 @@ impl CoarseClock {
     }
 }
 
-/// Nothing is waited for.
+/// No deadline.
 const NEVER: Duration = Duration::MAX;
 
 /// The deadlines of one connection.
 pub(crate) struct ConnectionDeadlines {
     clock: Rc<CoarseClock>,
     patience: Patience,
-    /// Until when the client must have said what it wants.
+    /// Until when the client must have sent a request.
     due: Cell<Duration>,
     /// Until when it must have read something of its answers.
     write_due: Cell<Duration>,
     /// Requests that are being answered.
     requests: Cell<usize>,
-    /// Whether nothing has come since the last request.
+    /// Whether no bytes have arrived since the last request.
     idle: Cell<bool>,
     /// Whether it speaks HTTP/2, where bytes need not be a request.
     streams: Cell<bool>,
     over: Cell<bool>,
-    /// Whether it has asked for something lately.
+    /// Whether it sent a request since the last check.
     asked: Cell<bool>,
     task: RefCell<Option<Waker>>,
 }
 
-/// A request being answered: meanwhile, the client is not waited for.
+/// A request being answered; meanwhile no read deadline applies.
 pub(crate) struct Busy(Rc<ConnectionDeadlines>);
 
 impl ConnectionDeadlines {
@@ -63,7 +63,7 @@ impl ConnectionDeadlines {
         }
     }
 
-    /// Bytes have come. After a pause on HTTP/1 they are the beginning of a request, which must come to an end.
+    /// Bytes have arrived. On an idle HTTP/1 connection they begin a request, which must be complete in time.
     pub(crate) fn received(&self) {
         if self.idle.get() && !self.streams.get() {
             self.idle.set(false);
@@ -84,12 +84,12 @@ impl ConnectionDeadlines {
         let requests = self.requests.get().saturating_sub(1);
         self.requests.set(requests);
         if requests == 0 {
-            self.rest();
+            self.set_idle();
         }
     }
 
-    /// Nothing is asked for now, and nothing need be for long.
-    pub(crate) fn rest(&self) {
+    /// The connection is idle from now on.
+    pub(crate) fn set_idle(&self) {
         self.idle.set(true);
         self.due.set(self.within(self.patience.idle));
     }
@@ -115,18 +115,17 @@ impl ConnectionDeadlines {
         self.clock.0.get().saturating_add(patience)
     }
 
-    /// Whether the connection is to be given up.
+    /// Whether the connection is cut off.
     pub(crate) fn is_over(&self) -> bool {
         self.over.get()
     }
 
-    /// Whether it has asked for something since this was last called.
+    /// Whether it sent a request since the last call.
     pub(crate) fn has_asked(&self) -> bool {
         self.asked.take()
     }
 
-    /// Looks whether the client is overdue, and cuts it off then. Whether this was the moment, and for being slow: who has
-    /// nothing to ask is not.
+    /// Cuts the connection off if it is overdue. True if this call did, and the client was slow rather than idle.
     pub(crate) fn look(&self) -> bool {
         let now = self.clock.0.get();
         let (late, does_not_read) = (now > self.due.get(), now > self.write_due.get());
@@ -146,7 +145,7 @@ impl ConnectionDeadlines {
         }
     }
 
-    /// Lets the task see that something has changed.
+    /// Wakes the task.
     pub(crate) fn wake(&self) {
         if let Some(task) = &*self.task.borrow() {
             task.wake_by_ref();
@@ -226,11 +225,11 @@ mod tests {
     #[test]
     fn one_that_rests_from_the_beginning_has_time_until_it_begins() {
         let (clock, silent) = deadlines();
-        silent.rest();
+        silent.set_idle();
         assert_eq!(cut_off_at(&clock, &silent), 75);
 
         let (clock, begun) = deadlines();
-        begun.rest();
+        begun.set_idle();
         clock.set(60 * SECOND);
         begun.received();
         assert_eq!(cut_off_at(&clock, &begun), 70);
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_does_not_read_is_cut_off_even_while_answered() {
+    fn a_client_that_does_not_read_is_cut_off_even_while_answered() {
         let (clock, deadlines) = deadlines();
         let _busy = deadlines.begin(false);
         deadlines.write_blocked();

@@ -48,7 +48,7 @@ impl SqliteRecords {
         Ok(Self { writer, reader, changes })
     }
 
-    /// Changes something, and tells all who watch before whoever asked.
+    /// Makes a change, and notifies watchers before it answers the caller.
     fn write<T: Send + 'static>(
         &self,
         change: impl FnOnce(&mut Connection) -> Result<T, RecordsError> + Send + 'static,
