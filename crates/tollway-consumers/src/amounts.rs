@@ -7,7 +7,7 @@ use serde_json::Value;
 use tollway_core::Period;
 use tollway_core::bounds::AMOUNT_MAX as LIMIT_AMOUNT_MAX;
 
-use crate::shown::shown;
+use crate::quote::quote;
 
 /// The largest amount of a record, and where sums of them saturate: the largest that a limit can have.
 pub const AMOUNT_MAX: i64 = LIMIT_AMOUNT_MAX.cast_signed();
@@ -79,10 +79,10 @@ impl Default for Amounts {
 pub fn read_amount(text: &str) -> Result<i64, AmountProblem> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(AmountProblem::NotANumber(shown(text)));
+        return Err(AmountProblem::NotANumber(quote(text)));
     }
     // Nothing but digits: it is a number, and at most too large for any.
-    let amount = text.parse().map_err(|_| AmountProblem::TooLarge(shown(text)))?;
+    let amount = text.parse().map_err(|_| AmountProblem::TooLarge(quote(text)))?;
     check(amount)?;
     Ok(amount)
 }
@@ -129,7 +129,7 @@ impl TryFrom<AmountTexts> for Amounts {
             let read = match text {
                 Value::Null => Err(AmountProblem::Missing),
                 Value::String(text) => read_amount(text),
-                other => Err(AmountProblem::NotANumber(shown(&other.to_string()))),
+                other => Err(AmountProblem::NotANumber(quote(&other.to_string()))),
             };
             *amount = read.map_err(|problem| AmountError { period, problem })?;
         }

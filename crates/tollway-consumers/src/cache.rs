@@ -48,13 +48,13 @@ type Shard = HashMap<ConsumerId, Entry, foldhash::fast::RandomState>;
 struct Entry {
     /// What was read last, and in which generation; none if it was under other defaults.
     known: Option<(Option<u64>, Arc<Active>)>,
-    /// A read that is under way: whoever needs the same waits for it.
+    /// A read in flight: other callers for the same consumer wait for it.
     reading: Option<(u64, Hour, Read)>,
 }
 
 type ReadResult = Result<Arc<Active>, RecordsError>;
 
-/// Any of those who wait drives it on, so it does not matter who gives up.
+/// Every waiting caller polls it, so it goes on when one of them is cancelled.
 type Read = Shared<Pin<Box<dyn Future<Output = ReadResult> + Send>>>;
 
 impl ActiveCache {
@@ -114,7 +114,7 @@ enum Found {
 
 impl Inner {
     fn look_up(self: &Arc<Self>, consumer: &ConsumerId, hour: Hour, generation: Generation) -> Found {
-        // While changes are not followed, also a read under way may be older than a change: everybody reads anew.
+        // While changes are not followed, a read in flight may be older than a change, too: every caller reads anew.
         if !generation.followed {
             return Found::Reading(self.read(consumer, hour, generation.number));
         }
@@ -184,7 +184,7 @@ impl Inner {
             Some(error) if error.fault == RecordsFault::Busy => {
                 let mut overloaded = self.overloaded.lock().unwrap_or_else(PoisonError::into_inner);
                 if overloaded.replace(hour) != Some(hour) {
-                    tracing::warn!(%error, "more consumers are asked for than can be looked up; somebody may be making them up");
+                    tracing::warn!(%error, "more consumers are requested than can be looked up; this may be an attack");
                 }
             }
             Some(error) if !self.failing.swap(true, Ordering::Relaxed) => {
@@ -256,7 +256,7 @@ mod tests {
         shard
     }
 
-    /// C3: names that somebody makes up displace nobody of whom something is kept, in this hour or the one before.
+    /// C3: made-up names evict no consumer that has records, in this hour or the one before.
     #[test]
     fn a_full_cache_forgets_strangers_first_then_old_hours_and_then_anything() {
         const MANY: usize = PER_SHARD_MAX - 30;

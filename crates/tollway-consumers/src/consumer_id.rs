@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::shown::shown;
+use crate::quote::quote;
 
 /// The longest id of a consumer, in bytes: it is part of a key in Redis, and of an index in SQL.
 pub const CONSUMER_BYTES_MAX: usize = 255;
@@ -29,7 +29,7 @@ pub enum ConsumerIdError {
     /// Over the bound.
     #[error("the consumer's id has {0} bytes, more than the {CONSUMER_BYTES_MAX} allowed")]
     TooLong(usize),
-    /// A space, or something that nobody sees.
+    /// A space, or an invisible character.
     #[error("the consumer's id contains {0:?}: use visible characters only")]
     Invisible(char),
     /// Callers without credentials are counted under their addresses.
@@ -37,7 +37,7 @@ pub enum ConsumerIdError {
         "the consumer's id {0} is an address: its counters would be those of anonymous callers from there"
     )]
     Address(String),
-    /// Its counters could be taken for somebody else's.
+    /// Its counters could be taken for another consumer's.
     #[error("the consumer's id {0} contains {KEY_WORD}, which separates ids and periods in keys of counters")]
     KeyWord(String),
 }
@@ -55,11 +55,11 @@ impl ConsumerId {
             return Err(ConsumerIdError::Invisible(character));
         }
         if text.contains(KEY_WORD) {
-            return Err(ConsumerIdError::KeyWord(shown(text)));
+            return Err(ConsumerIdError::KeyWord(quote(text)));
         }
         let network = text.split('/').next().unwrap_or(text);
         if network.parse::<IpAddr>().is_ok() {
-            return Err(ConsumerIdError::Address(shown(text)));
+            return Err(ConsumerIdError::Address(quote(text)));
         }
         Ok(Self(text.into()))
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use jiff::fmt::temporal::{DateTimePrinter, Pieces};
 use tollway_core::Timestamp;
 
-use crate::shown::shown;
+use crate::quote::quote;
 
 /// The longest that is looked at: nanoseconds, which are refused by their name, and an offset.
 const DATE_BYTES_MAX: usize = "2025-01-01T00:00:00.000000000+00:00".len();
@@ -34,7 +34,7 @@ pub enum DateError {
 
 /// Reads a date with a time and a zone (`Z` or an offset).
 pub fn read_date(text: &str) -> Result<Timestamp, DateError> {
-    let wrong = || DateError::Format(shown(text));
+    let wrong = || DateError::Format(quote(text));
     // Also keeps names of zones out, which may follow in brackets.
     if text.len() > DATE_BYTES_MAX || text.contains('[') {
         return Err(wrong());
@@ -42,15 +42,15 @@ pub fn read_date(text: &str) -> Result<Timestamp, DateError> {
     // The year first: a date far away is a date all the same.
     let year = Pieces::parse(text).map_err(|_| wrong())?.date().year();
     if !YEARS.contains(&year) {
-        return Err(DateError::OutOfRange(shown(text)));
+        return Err(DateError::OutOfRange(quote(text)));
     }
     let moment = jiff::Timestamp::from_str(text).map_err(|_| wrong())?;
     if moment.subsec_nanosecond() % 1_000_000 != 0 {
-        return Err(DateError::TooFine(shown(text)));
+        return Err(DateError::TooFine(quote(text)));
     }
     let millis = u64::try_from(moment.as_millisecond()).unwrap_or(u64::MAX);
     let date = Timestamp::from_millis(millis);
-    if date > LAST { Err(DateError::OutOfRange(shown(text))) } else { Ok(date) }
+    if date > LAST { Err(DateError::OutOfRange(quote(text))) } else { Ok(date) }
 }
 
 /// Writes a date: in seconds, or in milliseconds where seconds do not hold it.
@@ -97,13 +97,13 @@ mod tests {
             "1735689600",
             "2025-01-01T00:00:00+01:00[Europe/Berlin]",
         ] {
-            assert_eq!(read_date(text), Err(DateError::Format(shown(text))), "{text}");
+            assert_eq!(read_date(text), Err(DateError::Format(quote(text))), "{text}");
         }
         let fine = "2025-01-01T00:00:00.0001Z";
-        assert_eq!(read_date(fine), Err(DateError::TooFine(shown(fine))));
+        assert_eq!(read_date(fine), Err(DateError::TooFine(quote(fine))));
         for text in ["1969-12-31T23:59:59Z", "2255-06-06T00:00:00Z", "9999-12-31T23:59:59Z"] {
             let error = read_date(text).unwrap_err();
-            assert_eq!(error, DateError::OutOfRange(shown(text)));
+            assert_eq!(error, DateError::OutOfRange(quote(text)));
             assert!(error.to_string().contains("to 2255-06-05T23:47:34.740Z"), "{error}");
         }
     }

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use tollway_core::{Span, Timestamp};
 
-use crate::shown::shown;
+use crate::quote::quote;
 
 const HOUR: u64 = Span::from_hours(1).as_micros();
 
@@ -55,7 +55,7 @@ impl FromStr for Hour {
     type Err = HourError;
 
     fn from_str(text: &str) -> Result<Self, HourError> {
-        let [year, month, day, hour] = fields(text).ok_or_else(|| HourError::Format(shown(text)))?;
+        let [year, month, day, hour] = fields(text).ok_or_else(|| HourError::Format(quote(text)))?;
         let none = |_| HourError::NoSuchHour(text.to_owned());
         let small = |number: i16| i8::try_from(number).unwrap_or(i8::MAX);
         let date = Date::new(year, small(month), small(day)).map_err(none)?;
@@ -126,7 +126,7 @@ mod tests {
             "2025/12/31/13",
             "２０２５-12-31-13",
         ] {
-            assert_eq!(text.parse::<Hour>(), Err(HourError::Format(shown(text))), "{text}");
+            assert_eq!(text.parse::<Hour>(), Err(HourError::Format(quote(text))), "{text}");
         }
         for text in ["2025-02-29-00", "2025-13-01-00", "2025-00-01-00", "2025-01-32-00", "2025-12-31-24"] {
             assert_eq!(text.parse::<Hour>(), Err(HourError::NoSuchHour(text.to_owned())), "{text}");

@@ -26,10 +26,10 @@ mod consumer_id;
 mod date;
 mod gate;
 mod hour;
+mod quote;
 mod record;
 mod records;
 mod scope;
-mod shown;
 mod validity;
 mod who;
 
@@ -42,7 +42,7 @@ pub use config::{
 };
 pub use consumer_id::{CONSUMER_BYTES_MAX, ConsumerId, ConsumerIdError};
 pub use date::{DateError, read_date, write_date};
-pub use gate::{Counter, Gate, GateError, Standing};
+pub use gate::{Counter, Gate, GateError};
 pub use hour::{Hour, HourError};
 pub use record::{Draft, Record, RecordId, RecordIdError};
 #[cfg(feature = "postgres")]
@@ -52,5 +52,6 @@ pub use records::{
     RecordsFault, SqliteRecords, open_records,
 };
 pub use scope::{SCOPE_BYTES_MAX, Scope, ScopeError, ScopeProblem};
+pub use tollway_inbound::Admission;
 pub use validity::{Reversed, Validity};
 pub use who::{TokensError, Who, WhoError, count_tokens, token_line};

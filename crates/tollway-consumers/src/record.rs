@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use crate::amounts::Amounts;
 use crate::consumer_id::ConsumerId;
+use crate::quote::quote;
 use crate::scope::Scope;
-use crate::shown::shown;
 use crate::validity::Validity;
 
 /// What a record is to be. Each part was checked when it was made, so every draft can become a record.
@@ -28,7 +28,7 @@ pub struct Draft {
 /// A record that is kept.
 ///
 /// A consumer may have several at the same time, of different scopes; they are added up. A second one of the same scope whose
-/// range overlaps is taken for a mistake and refused: whoever wants another limit changes the one there is.
+/// range overlaps is taken for a mistake and refused: to get another limit, change the existing record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Its id, drawn by us.
@@ -51,7 +51,7 @@ pub struct RecordId(Uuid);
 pub struct RecordIdError(String);
 
 impl RecordId {
-    /// One that nobody has.
+    /// A new one.
     pub(crate) fn draw() -> Self {
         Self(Uuid::new_v4())
     }
@@ -61,7 +61,7 @@ impl FromStr for RecordId {
     type Err = RecordIdError;
 
     fn from_str(text: &str) -> Result<Self, RecordIdError> {
-        let wrong = || RecordIdError(shown(text));
+        let wrong = || RecordIdError(quote(text));
         let id = Self(Uuid::try_parse(text).map_err(|_| wrong())?);
         // One way to write an id, so that texts can be compared.
         if id.to_string() == text { Ok(id) } else { Err(wrong()) }
@@ -90,7 +90,7 @@ mod tests {
         let upper = RecordId::draw().to_string().to_uppercase().replace(|c: char| c.is_ascii_digit(), "A");
         let simple = RecordId::draw().to_string().replace('-', "");
         for text in ["", "7", "../x", upper.as_str(), simple.as_str()] {
-            assert_eq!(text.parse::<RecordId>(), Err(RecordIdError(shown(text))));
+            assert_eq!(text.parse::<RecordId>(), Err(RecordIdError(quote(text))));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a record was made for: an API, a version of it, a bank.
 
-use crate::shown::shown;
+use crate::quote::quote;
 
 /// The longest text of a scope, in bytes: names and ids are shorter.
 pub const SCOPE_BYTES_MAX: usize = 255;
@@ -77,7 +77,7 @@ fn check(text: &str) -> Result<(), ScopeProblem> {
     } else if text.len() > SCOPE_BYTES_MAX {
         Err(ScopeProblem::TooLong(text.len()))
     } else if text.chars().any(char::is_control) {
-        Err(ScopeProblem::Control(shown(text)))
+        Err(ScopeProblem::Control(quote(text)))
     } else {
         Ok(())
     }

@@ -24,7 +24,7 @@ struct Tokens {
     consumers: HashMap<[u8; 32], ConsumerId>,
 }
 
-/// Why nobody can tell which consumer calls, although something was shown. Its caller's fault.
+/// Why the credential of a request names no consumer. A caller error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WhoError {
     /// A header with something else than text in it.
@@ -38,7 +38,7 @@ pub enum WhoError {
         /// What is wrong with it.
         error: ConsumerIdError,
     },
-    /// A token that nobody was given.
+    /// An unknown token.
     #[error("the token in the header {0} is not known")]
     UnknownToken(String),
 }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_names_a_consumer_or_nobody() {
+    fn a_header_names_a_consumer_or_the_request_is_anonymous() {
         let who = who(None).1.unwrap();
         assert_eq!(called(&who, "x-consumer-id", b"abc"), Ok(Some("abc".to_owned())));
         assert_eq!(called(&who, "authorization", b"Bearer x"), Ok(None), "it is not looked at");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_stands_for_its_consumer_and_a_wrong_one_for_nobody() {
+    fn a_token_names_its_consumer_and_an_unknown_one_is_an_error() {
         let line = token_line(&ConsumerId::new("abc").unwrap(), "s3cret");
         let (_folder, who) = who(Some(&format!("# tokens\n\n{line}\n")));
         let who = who.unwrap();

@@ -1,4 +1,4 @@
-//! %-escapes: replaced where text comes in, written where a header could not hold it.
+//! Percent-decoding where text comes in, percent-encoding where a header could not hold it.
 
 use std::borrow::Cow;
 
@@ -7,17 +7,17 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 /// What a header cannot hold as it is, beside bytes beyond ASCII, and `%` itself.
 const IN_HEADERS: &AsciiSet = &CONTROLS.add(b'%');
 
-/// The text that is meant; nothing if an escape is wrong or the result is not text. Whatever is written in two ways is the
-/// same afterwards, so it must be done once, and before anything is compared.
+/// The decoded text; `None` if an escape is wrong or the result is not UTF-8. Two spellings of one text are equal afterwards,
+/// so decode once, and before any comparison.
 ///
 /// ```
-/// use tollway_inbound::escapes::replaced;
+/// use tollway_inbound::escapes::percent_decode;
 ///
-/// assert_eq!(replaced("%61nn%C3%A4").as_deref(), Some("annä"));
-/// assert_eq!(replaced("100%"), None);
+/// assert_eq!(percent_decode("%61nn%C3%A4").as_deref(), Some("annä"));
+/// assert_eq!(percent_decode("100%"), None);
 /// ```
-pub fn replaced(text: &str) -> Option<String> {
-    // The decoder leaves a wrong escape as it stands. Then two texts would mean the same, and `%` could pass a check twice.
+pub fn percent_decode(text: &str) -> Option<String> {
+    // The decoder leaves a wrong escape as it is, so that two inputs would decode to the same text.
     let is_escape = |after: &str| matches!(after.as_bytes(), [high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit());
     if !text.split('%').skip(1).all(is_escape) {
         return None;
@@ -39,16 +39,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_are_replaced_once_and_wrong_ones_refused() {
+    fn escapes_are_decoded_once_and_wrong_ones_refused() {
         for (written, meant) in [("a%2Fb%c3%a4", "a/bä"), ("%2561", "%61"), ("a+b", "a+b"), ("", "")] {
-            assert_eq!(replaced(written).as_deref(), Some(meant));
+            assert_eq!(percent_decode(written).as_deref(), Some(meant));
         }
         for text in ["plain, 100 %\r\n\u{fc}\u{1b}[31m", "a b~", ""] {
-            assert_eq!(replaced(&escaped(text)).as_deref(), Some(text));
+            assert_eq!(percent_decode(&escaped(text)).as_deref(), Some(text));
         }
         assert_eq!(escaped("plain, 100 %\r\n\u{fc}\u{1b}[31m"), "plain, 100 %25%0D%0A%C3%BC%1B[31m");
         for wrong in ["%", "%2", "%zz", "%ff", "%+1", "%%41", "%4%31", "%é1"] {
-            assert_eq!(replaced(wrong), None, "{wrong}");
+            assert_eq!(percent_decode(wrong), None, "{wrong}");
         }
     }
 }

@@ -1,5 +1,4 @@
-//! What goes wrong, as `application/problem+json` (RFC 9457). What may happen in several places is told here, so that it is
-//! the same problem in all of them.
+//! Errors as `application/problem+json` (RFC 9457). Problems that several places report are made here, in the same words.
 
 use serde::Serialize;
 use tollway_core::{Fault, Retry, StoreError};
@@ -39,12 +38,12 @@ impl ProblemDetails {
         Self::new(422, "urn:tollway:bad-cost", "not a cost", detail)
     }
 
-    /// No wait would make it fit.
+    /// The cost can never be granted.
     pub fn refused(detail: impl Into<String>) -> Self {
         Self::new(422, "urn:tollway:refused", "this can never be granted", detail)
     }
 
-    /// A store that did not decide, or would not.
+    /// An error of the store.
     pub fn of_store(error: &StoreError) -> Self {
         let detail = error.to_string();
         if error.fault == Fault::Caller {
@@ -59,33 +58,33 @@ impl ProblemDetails {
         Self { retry, ..Self::new(503, "urn:tollway:store-unavailable", title, detail) }
     }
 
-    /// Nobody's fault but the server's.
+    /// An internal error of the server.
     pub fn failed(detail: impl Into<String>) -> Self {
         Self::new(500, "urn:tollway:failed", "the server failed", detail)
     }
 
-    /// Nobody can tell whom the request counts for.
+    /// The request names no subject to count it for.
     pub fn unknown_client(detail: impl Into<String>) -> Self {
         Self::new(400, "urn:tollway:unknown-client", "the client is not known", detail)
     }
 
-    /// What was shown is not the id of a consumer.
+    /// The credential is not the id of a consumer.
     pub fn unknown_consumer(detail: impl Into<String>) -> Self {
         Self::new(400, "urn:tollway:unknown-consumer", "the consumer is not known", detail)
     }
 
-    /// The same of a token that nobody was given.
+    /// The same for an unknown token.
     pub fn unknown_token(detail: impl Into<String>) -> Self {
         Self { status: 401, ..Self::unknown_consumer(detail) }
     }
 
-    /// A consumer that is not let through.
+    /// A blocked consumer.
     pub fn blocked() -> Self {
         let detail = "this consumer is blocked, whatever its limits; ask those who run the API";
         Self::new(403, "urn:tollway:blocked", "this consumer is blocked", detail)
     }
 
-    /// Nobody can tell what the limits of a consumer are.
+    /// The limits of a consumer cannot be read.
     pub fn records_unavailable(detail: impl Into<String>) -> Self {
         let title = "the records of consumers cannot be reached";
         Self::new(503, "urn:tollway:records-unavailable", title, detail)

@@ -1,4 +1,4 @@
-//! The accept loop: lets connections in and hands them to workers. Nothing that goes wrong with one of them ends it.
+//! The accept loop: accepts connections and hands them to workers. An error of one connection does not end it.
 
 use std::io;
 use std::sync::Arc;
@@ -8,34 +8,33 @@ use tollway_inbound::address::Peer;
 
 use crate::bounds::ACCEPT_PAUSE;
 use crate::connection::Arrival;
+use crate::connection_limits::{ConnectionLimits, ConnectionSlot, Room};
 use crate::counts::count;
-use crate::listener::{Door, Listener};
-use crate::places::{Place, Places, Room};
-use crate::server::Shared;
+use crate::listener::{Listener, ListenerKind};
+use crate::server::ServerState;
 use crate::socket::Accepted;
-use crate::worker::Crew;
+use crate::worker::Workers;
 
-/// What the accept loops for decisions share, and what that of administration has for itself: places that nobody else can
-/// take, and who serves.
-pub(crate) struct Entrance {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) places: Arc<Places>,
-    pub(crate) crew: Crew,
+/// What the accept loops of some listeners share: their connection limits and their workers. Administration has its own.
+pub(crate) struct Acceptor {
+    pub(crate) state: Arc<ServerState>,
+    pub(crate) limits: Arc<ConnectionLimits>,
+    pub(crate) workers: Workers,
 }
 
-/// Lets connections in until `stop` says otherwise. The socket is closed then.
+/// Accepts connections until `stop` is set; then closes the socket.
 pub(crate) async fn accept(
     listener: Listener,
-    door: Door,
-    entrance: Arc<Entrance>,
+    kind: ListenerKind,
+    acceptor: Arc<Acceptor>,
     mut stop: watch::Receiver<bool>,
 ) {
     let stopped = async move { drop(stop.wait_for(|stopped| *stopped).await) };
     let let_in = async {
         loop {
             match listener.accept().await {
-                Ok((socket, peer)) => entrance.let_in(socket, peer, door).await,
-                Err(error) => rest_after(&error).await,
+                Ok((socket, peer)) => acceptor.let_in(socket, peer, kind).await,
+                Err(error) => pause_after(&error).await,
             }
         }
     };
@@ -46,49 +45,49 @@ pub(crate) async fn accept(
     }
 }
 
-impl Entrance {
-    /// Waits for room: those who come after wait in the kernel meanwhile.
-    async fn let_in(&self, socket: Accepted, peer: Peer, door: Door) {
-        let counts = &self.shared.counts;
-        let room = match self.places.room_at_once() {
+impl Acceptor {
+    /// Waits for room; later connections wait in the kernel's backlog meanwhile.
+    async fn let_in(&self, socket: Accepted, peer: Peer, kind: ListenerKind) {
+        let counts = &self.state.counts;
+        let room = match self.limits.room_at_once() {
             Some(room) => room,
             None => {
-                count(&counts.at(door).waited);
-                let Some(room) = self.places.room().await else { return };
+                count(&counts.at(kind).waited);
+                let Some(room) = self.limits.room().await else { return };
                 room
             }
         };
-        match self.place(room, peer) {
-            Some(place) => {
+        match self.slot(room, peer) {
+            Some(slot) => {
                 let arrive = |load| Arrival {
                     socket,
                     peer,
-                    door,
-                    _place: place,
-                    _open: counts.open(door),
+                    listener: kind,
+                    _slot: slot,
+                    _open: counts.open(kind),
                     _load: load,
                 };
-                self.crew.hand_over(arrive).await;
+                self.workers.hand_over(arrive).await;
             }
             None => {
-                count(&counts.at(door).turned_away);
-                tracing::debug!(?peer, "a client has as many connections as one may have");
+                count(&counts.at(kind).turned_away);
+                tracing::debug!(?peer, "a client has its maximum of connections");
             }
         }
     }
 
-    fn place(&self, room: Room, peer: Peer) -> Option<Place> {
-        let proxy = self.shared.rules().address.names(peer);
-        if proxy { Some(Places::take_for_proxy(room)) } else { self.places.take(room, peer) }
+    fn slot(&self, room: Room, peer: Peer) -> Option<ConnectionSlot> {
+        let proxy = self.state.rules().address.names(peer);
+        if proxy { Some(ConnectionLimits::take_for_proxy(room)) } else { self.limits.take(room, peer) }
     }
 }
 
-/// A connection that was given up while it waited is its client's affair. Anything else is the machine's, most likely
-/// that it has no descriptors left: asking again at once would only keep a processor busy.
-async fn rest_after(error: &io::Error) {
+/// A client that gives up while it waits is no error. Anything else is the machine's, most likely that no descriptors are
+/// left: trying again at once would only burn a core.
+async fn pause_after(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     if !matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
-        tracing::warn!(%error, "a connection cannot be accepted; resting a moment");
+        tracing::warn!(%error, "cannot accept a connection; pausing");
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::Door;
+use crate::ListenerKind;
 
 /// The longest request body, in bytes: a batch of a hundred takes with long subjects fits several times.
 pub const BODY_BYTES_MAX: usize = 64 * 1_024;
@@ -26,8 +26,8 @@ pub const UNITS_PER_COST_MAX: usize = tollway::core::bounds::LIMITS_PER_POLICY_M
 
 /// How long the server waits for its clients.
 ///
-/// A connection that keeps it waiting longer is closed. None of these is reached by a client that means well, and
-/// together they are the longest time for which one that does not can hold a connection without asking for anything.
+/// A connection that keeps it waiting longer is closed. A well-behaved client reaches none of these; together they bound how
+/// long another can hold a connection without a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
     /// From the first byte of a request, or from the connection, until its head is complete; with TLS, the handshake
@@ -44,23 +44,23 @@ pub struct Patience {
 impl Default for Patience {
     fn default() -> Self {
         let [head, body, write] = [10; 3].map(Duration::from_secs);
-        // Longer than the sixty seconds for which proxies keep connections: who closes first should be the client.
+        // Longer than the sixty seconds for which proxies keep connections: the client should close first.
         Self { head, body, write, idle: Duration::from_secs(75) }
     }
 }
 
 impl Patience {
-    /// The patience with those who come through this door.
-    pub(crate) fn at(self, door: Door) -> Self {
-        match door {
-            Door::Resp => Self { idle: self.idle.saturating_mul(RESP_IDLE_TIMES), ..self },
+    /// The timeouts of connections to this listener.
+    pub(crate) fn at(self, kind: ListenerKind) -> Self {
+        match kind {
+            ListenerKind::Resp => Self { idle: self.idle.saturating_mul(RESP_IDLE_TIMES), ..self },
             _ => self,
         }
     }
 }
 
-/// Connections for administration at the same time. They have places of their own: whoever takes all others must not keep
-/// `/health` from being asked, nor those away who could do something about it.
+/// Connections for administration at the same time. They have a limit of their own, so that a flood of other connections
+/// cannot keep `/health` and operators out.
 pub const ADMINISTRATION_CONNECTIONS_MAX: usize = 256;
 
 /// How many of them one client address may have: half, so that no single one can take them all.
@@ -70,7 +70,7 @@ pub(crate) const ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX: usize = 128;
 /// twice as long as a store is waited for.
 pub(crate) const ADMINISTRATION_GRACE: Duration = Duration::from_secs(1);
 
-/// How often a worker looks whether its clients try its patience, so that a request need not set a timer.
+/// How often a worker checks the deadlines of its connections, so that a request need not set a timer.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Connections that wait to be taken over by one worker: it only has to wake up for them.
@@ -79,7 +79,7 @@ pub(crate) const INBOX_MAX: usize = 1_024;
 /// Connections that wait to be accepted, by the kernel's count: a burst of this size is not turned away.
 pub(crate) const BACKLOG: u32 = 1_024;
 
-/// How long the accept loop rests when the machine has no descriptors left, instead of asking again at once.
+/// How long the accept loop pauses when the machine has no descriptors left, instead of trying again at once.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Requests at the same time on one HTTP/2 connection: enough for a proxy's busiest, little enough to hold in memory.

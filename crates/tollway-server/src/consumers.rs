@@ -1,31 +1,22 @@
-//! Consumers: who they are, and what they may.
+//! Consumers: which one calls, and what it may do.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use tollway::Limiter;
 use tollway_consumers::{
-    CONSUMERS_POLICY, ConsumerId, ConsumersConfig, Gate, GateError, Records, RecordsError, Standing, Who,
+    CONSUMERS_POLICY, ConsumerId, ConsumersConfig, Gate, GateError, Records, RecordsError, Who,
 };
+use tollway_inbound::Admission;
 
 use crate::ServeError;
-use crate::known::Known;
-use crate::server::Shared;
+use crate::known_policies::KnownPolicy;
+use crate::server::ServerState;
 
 /// Everything about consumers that a reload can change.
 pub(crate) struct Consumers {
     pub(crate) gate: Gate,
     pub(crate) who: Who,
-}
-
-/// What a call of a consumer comes to.
-pub(crate) enum Call {
-    /// It is let through, and nothing is counted.
-    Free,
-    /// It is refused, whatever its limits.
-    Blocked,
-    /// It is counted under this policy, with the consumer's id as the subject.
-    Counted(Rc<Known>),
 }
 
 impl Consumers {
@@ -49,15 +40,16 @@ impl Consumers {
         Ok(Self { gate, who })
     }
 
-    /// What a call of this consumer comes to.
-    pub(crate) async fn call(&self, shared: &Shared, consumer: &ConsumerId) -> Result<Call, RecordsError> {
-        Ok(match self.gate.standing(consumer).await? {
-            Standing::Unlimited => Call::Free,
-            Standing::Blocked => Call::Blocked,
-            Standing::Limited(handle) => {
-                let headers = shared.rules().headers_of(CONSUMERS_POLICY);
-                Call::Counted(Rc::new(Known { policy: handle.policy(), handle, headers }))
-            }
-        })
+    /// Whether this consumer may call, and under which policy; its id is the subject.
+    pub(crate) async fn admission(
+        &self,
+        state: &ServerState,
+        consumer: &ConsumerId,
+    ) -> Result<Admission<Rc<KnownPolicy>>, RecordsError> {
+        let admission = self.gate.admission(consumer).await?;
+        Ok(admission.map(|handle| {
+            let headers = state.rules().headers_of(CONSUMERS_POLICY);
+            Rc::new(KnownPolicy { policy: handle.policy(), handle, headers })
+        }))
     }
 }

@@ -1,36 +1,36 @@
-//! What the server counts of its connections, by the door they came through.
+//! What the server counts of its connections, by listener.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollway::metrics::{Figure, Metric, Sample};
 
-use crate::Door;
+use crate::ListenerKind;
 use crate::metrics::{CONNECTIONS_CUT_OFF, CONNECTIONS_OPEN, CONNECTIONS_TURNED_AWAY, CONNECTIONS_WAITED};
 
-/// The counts of every door.
+/// The counts of every listener.
 #[derive(Default)]
 pub(crate) struct Counts {
-    decisions: DoorCounts,
-    administration: DoorCounts,
-    grpc: DoorCounts,
-    resp: DoorCounts,
+    decisions: ListenerCounts,
+    administration: ListenerCounts,
+    grpc: ListenerCounts,
+    resp: ListenerCounts,
 }
 
-/// What is counted at one door.
+/// The counts of one listener.
 #[derive(Default)]
-pub(crate) struct DoorCounts {
+pub(crate) struct ListenerCounts {
     open: AtomicU64,
     pub(crate) waited: AtomicU64,
     pub(crate) turned_away: AtomicU64,
     pub(crate) cut_off: AtomicU64,
 }
 
-/// Which of a door's counts a metric tells.
-type Told = (&'static Metric, fn(&DoorCounts) -> &AtomicU64);
+/// A metric and the count it shows.
+type MetricCount = (&'static Metric, fn(&ListenerCounts) -> &AtomicU64);
 
 /// A connection that counts as open until it is dropped.
-pub(crate) struct Open(Arc<Counts>, Door);
+pub(crate) struct Open(Arc<Counts>, ListenerKind);
 
 impl Drop for Open {
     fn drop(&mut self) {
@@ -39,38 +39,38 @@ impl Drop for Open {
 }
 
 impl Counts {
-    pub(crate) fn at(&self, door: Door) -> &DoorCounts {
-        match door {
-            Door::Decisions => &self.decisions,
-            Door::Administration => &self.administration,
-            Door::Grpc => &self.grpc,
-            Door::Resp => &self.resp,
+    pub(crate) fn at(&self, kind: ListenerKind) -> &ListenerCounts {
+        match kind {
+            ListenerKind::Decisions => &self.decisions,
+            ListenerKind::Administration => &self.administration,
+            ListenerKind::Grpc => &self.grpc,
+            ListenerKind::Resp => &self.resp,
         }
     }
 
-    pub(crate) fn open(self: &Arc<Self>, door: Door) -> Open {
-        self.at(door).open.fetch_add(1, Ordering::Relaxed);
-        Open(Arc::clone(self), door)
+    pub(crate) fn open(self: &Arc<Self>, kind: ListenerKind) -> Open {
+        self.at(kind).open.fetch_add(1, Ordering::Relaxed);
+        Open(Arc::clone(self), kind)
     }
 
-    /// What they are now. Every door has its series, whether it is open or not.
+    /// What they are now. Every listener has its series, whether it is open or not.
     pub(crate) fn samples(&self) -> impl Iterator<Item = Sample> {
-        let doors = [
+        let kinds = [
             ("decisions", &self.decisions),
             ("grpc", &self.grpc),
             ("resp", &self.resp),
             ("administration", &self.administration),
         ];
-        let figures: [Told; 4] = [
+        let figures: [MetricCount; 4] = [
             (&CONNECTIONS_OPEN, |counts| &counts.open),
             (&CONNECTIONS_WAITED, |counts| &counts.waited),
             (&CONNECTIONS_TURNED_AWAY, |counts| &counts.turned_away),
             (&CONNECTIONS_CUT_OFF, |counts| &counts.cut_off),
         ];
         figures.into_iter().flat_map(move |(metric, count)| {
-            doors.map(|(door, counts)| {
+            kinds.map(|(kind, counts)| {
                 let figure = Figure::Number(count(counts).load(Ordering::Relaxed));
-                Sample { metric, labels: vec![door.to_owned()], figure }
+                Sample { metric, labels: vec![kind.to_owned()], figure }
             })
         })
     }

@@ -11,7 +11,7 @@ pub enum ServeError {
     /// What `[consumers]` says cannot be.
     #[error("[consumers]: {0}")]
     Consumers(String),
-    /// Somebody else has the address.
+    /// Another process listens at the address.
     #[error(
         "{0} is taken: another process listens there; end it, or listen elsewhere (`listen`, `admin`, `grpc` and `resp` of [server] say where)"
     )]
@@ -24,7 +24,7 @@ pub enum ServeError {
         /// Why not.
         error: io::Error,
     },
-    /// Administration would be open to everybody.
+    /// Administration would be open to other machines without a token.
     #[error(
         "the administration would listen at {0}, where others can reach it, without a token; name one ([server.tokens]), or let it listen on 127.0.0.1 or a unix socket"
     )]

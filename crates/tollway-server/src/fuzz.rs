@@ -1,4 +1,4 @@
-//! The parsers of what strangers send, for the fuzz targets and nobody else. Each answers in plain values, so that the types
+//! The parsers of untrusted input, for the fuzz targets only. Each answers in plain values, so that the types
 //! behind them stay the server's own.
 
 pub use crate::admin::consumers::fuzz::record;

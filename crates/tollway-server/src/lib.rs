@@ -2,33 +2,32 @@
 //!
 //! [`Server::serve`] takes its sockets from its caller and serves until it is told to stop. Where to look:
 //!
-//! - the way in: `listener` binds, `socket_file` on unix sockets, `doors` opens and closes, `accept` lets in, `places`
-//!   says how many and `counts` how many there were, `worker` is a thread that serves, `connection` one client's time with it, `socket` its bytes
-//! - the answer: `http` and `resp` read and write, `decide` is the one way from every protocol to the limiter, `known` what a
-//!   worker has looked up, `permit` what callers hold
-//! - beside it: `admin` for those with a token, `consumers` for callers with limits of their own, `rules` for what a reload can change, `fixed` for what it
-//!   cannot, `config` for what the file says, `metrics` for what is counted, `bounds` for every bound
+//! - connections: `listener` binds, `socket_file` on unix sockets, `open_listeners` opens and closes, `accept` accepts,
+//!   `connection_limits` bounds and `counts` counts them, `worker` is a thread that serves, `connection` one client's, `socket`
+//!   its bytes
+//! - answers: `http`, `grpc` and `resp` read and write, `known_policies` caches lookups of a worker, `permit` signs permits
+//! - the rest: `admin` for operators, `consumers` for callers with their own limits, `rules` is what a reload changes and
+//!   `needs_restart` what it cannot, `config` the file, `metrics` the metrics, `bounds` every bound
 
 mod accept;
 mod admin;
 mod bounds;
 mod config;
 mod connection;
+mod connection_limits;
 mod consumers;
 mod counts;
-mod decide;
-mod doors;
 mod error;
-mod fixed;
 #[doc(hidden)]
 pub mod fuzz;
 mod grpc;
 mod http;
-mod known;
+mod known_policies;
 mod listener;
 mod metrics;
+mod needs_restart;
+mod open_listeners;
 mod permit;
-mod places;
 mod resp;
 mod rules;
 mod server;
@@ -50,7 +49,7 @@ pub use config::{
     SubjectTemplate, TlsFiles, Token, ValuePattern,
 };
 pub use error::ServeError;
-pub use fixed::needs_restart;
-pub use listener::{Door, Listeners};
+pub use listener::{ListenerKind, Listeners};
 pub use metrics::SERVER_METRICS;
+pub use needs_restart::needs_restart;
 pub use server::Server;

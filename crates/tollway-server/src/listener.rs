@@ -1,4 +1,4 @@
-//! Sockets that are listened at: bound by whoever starts the server, so that a test can ask for any free port.
+//! Listening sockets: bound by the caller of the server, so that a test can use any free port.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,40 +13,40 @@ use crate::{ListenAddress, ServeError, ServerConfig};
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
-    /// Decisions: for everybody who can reach it.
+pub enum ListenerKind {
+    /// Decisions; no token is needed.
     Decisions,
-    /// Administration: for those with a token.
+    /// Administration, with a token.
     Administration,
-    /// Decisions for Envoy, over gRPC and nothing else: for everybody who can reach it.
+    /// Decisions for Envoy, gRPC only; no token is needed.
     Grpc,
-    /// Decisions in the Redis protocol: for everybody who can reach it, or those with a token of its own.
+    /// Decisions in the Redis protocol, optionally with a token of its own.
     Resp,
 }
 
 /// The sockets of a server.
 #[derive(Debug)]
-pub struct Listeners(pub(crate) Vec<(Door, Listener)>);
+pub struct Listeners(pub(crate) Vec<(ListenerKind, Listener)>);
 
 impl Listeners {
     /// Those that the config names. Must be called on a tokio runtime with I/O.
     pub async fn bind(config: &ServerConfig) -> Result<Self, ServeError> {
-        let mut listeners = vec![(Door::Decisions, Listener::bind(&config.listen).await?)];
+        let mut listeners = vec![(ListenerKind::Decisions, Listener::bind(&config.listen).await?)];
         if let Some(admin) = &config.admin {
-            listeners.push((Door::Administration, Listener::bind(admin).await?));
+            listeners.push((ListenerKind::Administration, Listener::bind(admin).await?));
         }
         if let Some(grpc) = &config.grpc {
-            listeners.push((Door::Grpc, Listener::bind(grpc).await?));
+            listeners.push((ListenerKind::Grpc, Listener::bind(grpc).await?));
         }
         if let Some(resp) = &config.resp {
-            listeners.push((Door::Resp, Listener::bind(resp).await?));
+            listeners.push((ListenerKind::Resp, Listener::bind(resp).await?));
         }
         Ok(Self(listeners))
     }
 
     /// Where they listen.
-    pub fn addresses(&self) -> Vec<(Door, ListenAddress)> {
-        self.0.iter().map(|(door, listener)| (*door, listener.address())).collect()
+    pub fn addresses(&self) -> Vec<(ListenerKind, ListenAddress)> {
+        self.0.iter().map(|(kind, listener)| (*kind, listener.address())).collect()
     }
 }
 
@@ -54,7 +54,7 @@ impl Listeners {
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(TcpListener, SocketAddr),
-    /// The file is removed before the socket is closed: until then nobody else can have it.
+    /// The file is removed before the socket is closed: until then no other process can bind it.
     Unix(SocketFile, UnixListener),
 }
 

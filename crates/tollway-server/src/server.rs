@@ -8,24 +8,26 @@ use tokio::sync::Notify;
 use tollway::{Limiter, StoreUrl};
 use tollway_consumers::{ConsumersConfig, Records};
 
-use crate::accept::Entrance;
+use crate::accept::Acceptor;
 use crate::admin::StoreHealth;
 use crate::bounds::{
     ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX, ADMINISTRATION_GRACE,
     Patience,
 };
+use crate::connection_limits::ConnectionLimits;
 use crate::consumers::Consumers;
 use crate::counts::Counts;
-use crate::doors::Doors;
 use crate::listener::Listener;
+use crate::open_listeners::OpenListeners;
 use crate::permit::Seal;
-use crate::places::Places;
 use crate::rules::Rules;
 use crate::store_labels::StoreLabels;
-use crate::worker::Crew;
-use crate::{ConfigWithServer, Door, ListenAddress, Listeners, ServeError, ServerConfig, store_watch};
+use crate::worker::Workers;
+use crate::{
+    ConfigWithServer, ListenAddress, ListenerKind, Listeners, ServeError, ServerConfig, store_watch,
+};
 
-/// Decisions of one limiter, for whoever asks over the network.
+/// Serves the decisions of one limiter over the network.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -39,13 +41,13 @@ use crate::{ConfigWithServer, Door, ListenAddress, Listeners, ServeError, Server
 /// # Ok(()) }
 /// ```
 pub struct Server {
-    shared: Arc<Shared>,
+    state: Arc<ServerState>,
     config: ServerConfig,
     hurried: Notify,
 }
 
 /// What all workers share.
-pub(crate) struct Shared {
+pub(crate) struct ServerState {
     pub(crate) limiter: Limiter,
     pub(crate) seal: Seal,
     pub(crate) store: StoreLabels,
@@ -57,7 +59,7 @@ pub(crate) struct Shared {
     stopping: AtomicBool,
 }
 
-impl Shared {
+impl ServerState {
     pub(crate) fn rules(&self) -> Guard<Arc<Rules>> {
         self.rules.load()
     }
@@ -80,7 +82,7 @@ impl Server {
         config.admin.iter().try_for_each(|admin| check_administration(admin, &rules))?;
         let rules = ArcSwap::from_pointee(rules);
         let seal = Seal::new(&limiter).await?;
-        let shared = Shared {
+        let state = ServerState {
             limiter,
             seal,
             store: StoreLabels::of(&StoreUrl::default()),
@@ -91,7 +93,7 @@ impl Server {
             consumers: ArcSwapOption::empty(),
             stopping: AtomicBool::new(false),
         };
-        Ok(Self { shared: Arc::new(shared), config: config.clone(), hurried: Notify::new() })
+        Ok(Self { state: Arc::new(state), config: config.clone(), hurried: Notify::new() })
     }
 
     /// With consumers, by these records. Reads the tokens that the config names.
@@ -100,17 +102,17 @@ impl Server {
         records: Arc<dyn Records>,
         config: &ConsumersConfig,
     ) -> Result<Self, ServeError> {
-        let consumers = Consumers::new(&self.shared.limiter, &records, config)?;
-        self.shared.consumers.store(Some(Arc::new(consumers)));
+        let consumers = Consumers::new(&self.state.limiter, &records, config)?;
+        self.state.consumers.store(Some(Arc::new(consumers)));
         Ok(self)
     }
 
     /// With another patience for its clients.
     #[must_use]
     pub fn with_patience(mut self, patience: Patience) -> Self {
-        // Nobody else has it before the server serves.
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.patience = patience;
+        // There is no other reference before the server serves.
+        if let Some(state) = Arc::get_mut(&mut self.state) {
+            state.patience = patience;
         }
         self
     }
@@ -118,16 +120,16 @@ impl Server {
     /// With a limiter that counts in this store: the log and the administration name it, as in `Redis issue: ...`.
     #[must_use]
     pub fn with_store_at(mut self, store: &StoreUrl) -> Self {
-        // Nobody else has it before the server serves.
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.store = StoreLabels::of(store);
+        // There is no other reference before the server serves.
+        if let Some(state) = Arc::get_mut(&mut self.state) {
+            state.store = StoreLabels::of(store);
         }
         self
     }
 
     /// The limiter.
     pub fn limiter(&self) -> &Limiter {
-        &self.shared.limiter
+        &self.state.limiter
     }
 
     /// Takes over a changed config: policies, how it answers, and consumers. All of it, or nothing where anything is
@@ -137,20 +139,20 @@ impl Server {
         let default = ServerConfig::default();
         let rules = Rules::new(config.server().unwrap_or(&default))?;
         self.config.admin.iter().try_for_each(|admin| check_administration(admin, &rules))?;
-        let consumers = match (&*self.shared.consumers.load(), config.consumers()) {
+        let consumers = match (&*self.state.consumers.load(), config.consumers()) {
             (Some(known), Some(config)) => Some(known.under(config)?),
             _ => None,
         };
         // Nothing can fail from here on.
-        self.shared.limiter.replace_config(config.limits());
-        self.shared.rules.store(Arc::new(rules));
+        self.state.limiter.replace_config(config.limits());
+        self.state.rules.store(Arc::new(rules));
         if let Some(consumers) = consumers {
-            self.shared.consumers.store(Some(Arc::new(consumers)));
+            self.state.consumers.store(Some(Arc::new(consumers)));
         }
         Ok(())
     }
 
-    /// Serves until `shutdown` is ready. From then on it says to those who ask that it stops, and serves as before for
+    /// Serves until `shutdown` is ready. From then on `/ready` returns 503, and it serves as before for
     /// the config's drain; then takes no more connections, lets requests that run come to their end within its grace, and
     /// returns. Administration is served to the last. Must be called on a tokio runtime with I/O and timers, which only
     /// accepts.
@@ -160,9 +162,9 @@ impl Server {
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
         let (administration, decisions): (Vec<_>, Vec<_>) =
-            listeners.0.into_iter().partition(|(door, _)| *door == Door::Administration);
+            listeners.0.into_iter().partition(|(kind, _)| *kind == ListenerKind::Administration);
         for (_, listener) in &administration {
-            check_administration(&listener.address(), &self.shared.rules())?;
+            check_administration(&listener.address(), &self.state.rules())?;
         }
         let decisions = self.open_for_decisions(decisions)?;
         let administration = self.open_for_administration(administration)?;
@@ -174,8 +176,8 @@ impl Server {
         };
         tokio::select! {
             () = served => {}
-            () = store_watch::report(&self.shared.limiter, self.shared.store.in_log) => {}
-            () = self.shared.seal.settle(&self.shared.limiter) => {}
+            () = store_watch::report(&self.state.limiter, self.state.store.in_log) => {}
+            () = self.state.seal.settle(&self.state.limiter) => {}
         }
         Ok(())
     }
@@ -187,30 +189,39 @@ impl Server {
 
     /// Goes on as before, but says that it stops, so that balancers notice before anything is refused.
     async fn drain(&self) {
-        self.shared.stopping.store(true, Ordering::Relaxed);
+        self.state.stopping.store(true, Ordering::Relaxed);
         let drain = self.config.drain;
         if !drain.is_zero() {
-            tracing::info!("told to stop: decisions are still taken for {drain:?}, while /ready says no");
+            tracing::info!("draining for {drain:?}; /ready returns 503");
             // Hurried or not, it is over.
             let _ = tokio::time::timeout(drain, self.hurried.notified()).await;
         }
     }
 
-    fn open_for_decisions(&self, listeners: Vec<(Door, Listener)>) -> Result<Doors, ServeError> {
-        let shared = Arc::clone(&self.shared);
-        let places = Arc::new(Places::new(self.config.connections, self.config.connections_per_address));
-        let crew = Crew::start(&shared, "tollway", self.workers(), self.config.grace)?;
-        Ok(Doors::open(listeners, Entrance { shared, places, crew }))
+    fn open_for_decisions(
+        &self,
+        listeners: Vec<(ListenerKind, Listener)>,
+    ) -> Result<OpenListeners, ServeError> {
+        let state = Arc::clone(&self.state);
+        let limits =
+            Arc::new(ConnectionLimits::new(self.config.connections, self.config.connections_per_address));
+        let workers = Workers::start(&state, "tollway", self.workers(), self.config.grace)?;
+        Ok(OpenListeners::open(listeners, Acceptor { state, limits, workers }))
     }
 
     /// With a worker of its own, which is there until the others have ended, and which nothing of theirs holds up.
-    fn open_for_administration(&self, listeners: Vec<(Door, Listener)>) -> Result<Doors, ServeError> {
-        let shared = Arc::clone(&self.shared);
-        let places =
-            Arc::new(Places::new(ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX));
+    fn open_for_administration(
+        &self,
+        listeners: Vec<(ListenerKind, Listener)>,
+    ) -> Result<OpenListeners, ServeError> {
+        let state = Arc::clone(&self.state);
+        let limits = Arc::new(ConnectionLimits::new(
+            ADMINISTRATION_CONNECTIONS_MAX,
+            ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX,
+        ));
         let grace = self.config.grace.min(ADMINISTRATION_GRACE);
-        let crew = Crew::start(&shared, "tollway-admin", listeners.len().min(1), grace)?;
-        Ok(Doors::open(listeners, Entrance { shared, places, crew }))
+        let workers = Workers::start(&state, "tollway-admin", listeners.len().min(1), grace)?;
+        Ok(OpenListeners::open(listeners, Acceptor { state, limits, workers }))
     }
 
     fn workers(&self) -> usize {

@@ -1,4 +1,4 @@
-//! A client's connection as bytes: over TCP or a unix socket, with TLS or without, always under watch.
+//! A client's connection as bytes: over TCP or a unix socket, with TLS or without, always with deadlines.
 
 use std::io;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::worker::Pulse;
+use crate::worker::ConnectionDeadlines;
 
 /// A connection on its way from the accept loop to a worker.
 pub(crate) enum Accepted {
@@ -47,26 +47,25 @@ macro_rules! either {
     };
 }
 
-/// A socket whose pulse is taken: it tells when bytes come and go, and is cut off when the client has been waited for too
-/// long.
+/// A socket with deadlines: it reports reads and writes to them, and fails once they cut the connection off.
 pub(crate) struct Watched {
     socket: Socket,
-    pulse: Rc<Pulse>,
+    deadlines: Rc<ConnectionDeadlines>,
 }
 
 impl Watched {
-    pub(crate) fn new(socket: Socket, pulse: Rc<Pulse>) -> Self {
-        Self { socket, pulse }
+    pub(crate) fn new(socket: Socket, deadlines: Rc<ConnectionDeadlines>) -> Self {
+        Self { socket, deadlines }
     }
 
     fn cut_off(&self) -> io::Result<()> {
-        if self.pulse.is_over() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
+        if self.deadlines.is_over() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
     }
 
     fn note_write(&self, written: &Poll<io::Result<usize>>) {
         match written {
-            Poll::Pending => self.pulse.write_blocked(),
-            Poll::Ready(_) => self.pulse.wrote(),
+            Poll::Pending => self.deadlines.write_blocked(),
+            Poll::Ready(_) => self.deadlines.wrote(),
         }
     }
 }
@@ -81,7 +80,7 @@ impl AsyncRead for Watched {
         let before = buffer.filled().len();
         let read = either!(&mut self.socket, stream => Pin::new(stream).poll_read(context, buffer));
         if buffer.filled().len() > before {
-            self.pulse.received();
+            self.deadlines.received();
         }
         read
     }

@@ -9,11 +9,11 @@ use tokio::net::{UnixListener, UnixSocket, UnixStream};
 
 use crate::bounds::BACKLOG;
 
-/// The file of a socket that is listened at. Removes it in the end, so that nobody takes it for one that still is.
+/// The file of a socket that is listened at. Removes it in the end, so that no client takes it for a live one.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Device and inode, by which it is told from a file that somebody else has put there since. While the socket is
+    /// Device and inode, by which it is told from a file that another process has put there since. While the socket is
     /// open, no other file can have them.
     identity: (u64, u64),
 }
@@ -53,7 +53,7 @@ pub(crate) async fn bind_unix(path: &Path, mode: Option<u32>) -> io::Result<(Soc
     Ok((file, socket.listen(BACKLOG)?))
 }
 
-/// A socket that nobody listens at any more is left over from a server that was killed. Anything else is somebody's: the
+/// A socket without a listener is left over from a server that was killed. Anything else is in use: the
 /// system refuses a connection to any file with the same words.
 async fn remove_left_over(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {

@@ -22,7 +22,7 @@ use sha2::Sha256;
 use tokio::sync::oneshot;
 use tollway::Limiter;
 use tollway::core::Timestamp;
-use tollway_server::{ConfigWithServer, Door, ListenAddress, Listeners, Server};
+use tollway_server::{ConfigWithServer, ListenAddress, ListenerKind, Listeners, Server};
 use tollway_testkit::ManualClock;
 use tollway_testkit::golden::{compare, hex};
 
@@ -84,7 +84,7 @@ impl Running {
             Some((_, ListenAddress::Tcp(address))) => *address,
             other => panic!("{other:?}"),
         };
-        let (decisions, admin) = (address(Door::Decisions), address(Door::Administration));
+        let (decisions, admin) = (address(ListenerKind::Decisions), address(ListenerKind::Administration));
         Self { decisions, admin, stop: Some(stop), thread: Some(thread) }
     }
 

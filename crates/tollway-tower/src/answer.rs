@@ -1,4 +1,4 @@
-//! What a request that is not passed on is answered: as HTTP, or to those who speak it as gRPC.
+//! The answer to a request that is not passed on: as HTTP, or as gRPC for gRPC clients.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -6,11 +6,11 @@ use http::request::Parts;
 use http::{Response, StatusCode};
 use serde::Serialize;
 use tollway::Denied;
+use tollway_inbound::InboundTake;
 use tollway_inbound::escapes::escaped;
-use tollway_inbound::headers::{TooManyRequests, most_telling};
+use tollway_inbound::headers::TooManyRequests;
 
 use crate::body::LimitedBody;
-use crate::decide::Decided;
 use crate::headers;
 use crate::problem::Problem;
 
@@ -26,11 +26,14 @@ const UNAUTHENTICATED: u16 = 16;
 const RETRY_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
 /// The answer to a request that was denied.
-pub(crate) fn denied<B>(request: &Parts, denial: &Denied, decided: &Decided) -> Response<LimitedBody<B>> {
-    let shown = decided.shown(false);
-    let limit = most_telling(&shown).map(|shown| shown.limit).or(denial.limit());
-    let retry_after = denial.retry_after().into();
-    let told = TooManyRequests::new(denial.policy(), limit, decided.anonymous, retry_after);
+pub(crate) fn denied<B>(
+    request: &Parts,
+    denial: &Denied,
+    take: &InboundTake<'_>,
+    anonymous: bool,
+) -> Response<LimitedBody<B>> {
+    let statuses = take.limit_statuses(denial.decision(), false);
+    let told = TooManyRequests::of_denial(denial.policy(), &statuses, denial, anonymous);
     let mut response = if is_grpc(request) {
         let mut response = grpc(RESOURCE_EXHAUSTED, &told.message);
         response.headers_mut().insert(RETRY_PUSHBACK, HeaderValue::from(told.retry_after_ms));
@@ -38,7 +41,7 @@ pub(crate) fn denied<B>(request: &Parts, denial: &Denied, decided: &Decided) -> 
     } else {
         json(StatusCode::TOO_MANY_REQUESTS, "application/json", &told)
     };
-    headers::put(decided, &mut response);
+    headers::put(take, denial.decision(), &mut response);
     response
 }
 

@@ -7,15 +7,16 @@ use std::sync::Arc;
 use http::request::Parts;
 use smallvec::SmallVec;
 use tollway::PolicyHandle;
-use tollway_consumers::{ConsumerId, Gate, RecordsError, Standing, Who, WhoError};
+use tollway_consumers::{ConsumerId, Gate, RecordsError, Who, WhoError};
+use tollway_inbound::Admission;
 use tollway_inbound::address::AddressRules;
 use tollway_inbound::headers::HeaderChoice;
 use tollway_inbound::problem::ProblemDetails;
 use tower_layer::Layer;
 
 use crate::RateLimit;
-use crate::call::{Call, Counted, Rules};
 use crate::problem::Problem;
+use crate::rules::{CountedRequest, Rules};
 use crate::subject::{ReadPeer, client_address};
 
 /// Limits each consumer by its records before its requests reach a service.
@@ -44,9 +45,8 @@ use crate::subject::{ReadPeer, client_address};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A consumer whose limit is reached is answered with 429 and the limit that said no, one that is blocked with 403. Who
-/// shows a token that nobody was given is answered with 401, what cannot be a consumer with 400. Who shows nothing is
-/// anonymous. While the store or the records do not answer, `when_store_fails` of `[consumers]` decides.
+/// A consumer whose limit is reached gets 429 and the limit that denied, a blocked one 403. An unknown token gets 401, a
+/// malformed consumer id 400. A request without credentials is anonymous. While the store or the records do not answer, `when_store_fails` of `[consumers]` decides.
 #[derive(Clone)]
 pub struct ConsumersLayer {
     rules: ConsumerRules,
@@ -57,12 +57,12 @@ pub struct ConsumersLayer {
 pub(crate) struct ConsumerRules {
     gate: Arc<Gate>,
     who: Arc<Who>,
-    /// None: nothing limits those who show nothing.
+    /// None: requests without credentials are not limited.
     anonymous: Option<Anonymous>,
     headers: HeaderChoice,
 }
 
-/// How those are limited who show nothing.
+/// How requests without credentials are limited.
 #[derive(Clone)]
 struct Anonymous {
     handle: PolicyHandle,
@@ -77,8 +77,8 @@ impl ConsumersLayer {
         Self { rules: ConsumerRules { gate, who, anonymous: None, headers: HeaderChoice::ALL } }
     }
 
-    /// Limits those who show nothing by their address. The rules say whose forwarding headers are believed, and `peer` who
-    /// is at the other end of the connection, as in [`SubjectFrom::address`](crate::SubjectFrom::address).
+    /// Limits requests without credentials by their address. The rules say which forwarding headers are trusted, `peer` returns
+    /// the address at the other end of the connection, as in [`SubjectFrom::address`](crate::SubjectFrom::address).
     #[must_use]
     pub fn anonymous(
         mut self,
@@ -107,35 +107,40 @@ impl<S> Layer<S> for ConsumersLayer {
 }
 
 impl ConsumerRules {
-    pub(crate) async fn call(&self, request: &Parts) -> Result<Call<'_>, Problem> {
+    pub(crate) async fn admission(&self, request: &Parts) -> Result<Admission<CountedRequest<'_>>, Problem> {
         let shown = self.who.calls(|name| Some(request.headers.get(name)?.as_bytes()));
         match shown.map_err(|error| unknown_consumer(&error))? {
-            Some(consumer) => self.call_of(&consumer).await,
-            None => self.anonymous_call(request),
+            Some(consumer) => self.consumer_admission(&consumer).await,
+            None => self.anonymous_admission(request),
         }
     }
 
-    async fn call_of(&self, consumer: &ConsumerId) -> Result<Call<'_>, Problem> {
-        match self.gate.standing(consumer).await.map_err(|error| no_records(&error))? {
-            Standing::Unlimited => Ok(Call::Free),
-            Standing::Blocked => Err(Problem(ProblemDetails::blocked())),
-            Standing::Limited(handle) => Ok(self.counted(Cow::Owned(handle), consumer.to_string(), false)),
-        }
+    async fn consumer_admission(
+        &self,
+        consumer: &ConsumerId,
+    ) -> Result<Admission<CountedRequest<'_>>, Problem> {
+        let admission = self.gate.admission(consumer).await.map_err(|error| no_records(&error))?;
+        Ok(admission.map(|handle| self.counted(Cow::Owned(handle), consumer.to_string(), false)))
     }
 
-    fn anonymous_call(&self, request: &Parts) -> Result<Call<'_>, Problem> {
-        let Some(Anonymous { handle, rules, peer }) = &self.anonymous else { return Ok(Call::Free) };
+    fn anonymous_admission(&self, request: &Parts) -> Result<Admission<CountedRequest<'_>>, Problem> {
+        let Some(Anonymous { handle, rules, peer }) = &self.anonymous else { return Ok(Admission::Free) };
         if !self.gate.is_enabled() {
-            return Ok(Call::Free);
+            return Ok(Admission::Free);
         }
-        // The address and nothing else, as in the keys of systems that did this before.
+        // The address alone is the subject, as in the stored keys of earlier systems.
         let address = client_address(rules, peer(request), request)?;
-        Ok(self.counted(Cow::Borrowed(handle), address, true))
+        Ok(Admission::Counted(self.counted(Cow::Borrowed(handle), address, true)))
     }
 
-    fn counted<'r>(&'r self, handle: Cow<'r, PolicyHandle>, subject: String, anonymous: bool) -> Call<'r> {
-        let (costs, headers) = (SmallVec::new(), self.headers);
-        Call::Counted(Counted { handle, subject, costs, headers, anonymous })
+    fn counted<'r>(
+        &'r self,
+        handle: Cow<'r, PolicyHandle>,
+        subject: String,
+        anonymous: bool,
+    ) -> CountedRequest<'r> {
+        let (amounts, headers) = (SmallVec::new(), self.headers);
+        CountedRequest { handle, subject, amounts, headers, anonymous }
     }
 }
 

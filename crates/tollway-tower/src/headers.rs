@@ -1,24 +1,24 @@
-//! Headers that tell what is left, beside those that a service or a layer further in has put there.
+//! Headers that show what is left, beside those of the service or of a layer further in.
 
 use http::header::{HeaderName, HeaderValue};
 use http::{Response, StatusCode};
-use tollway_inbound::headers::{self, Rank, Shown, most_telling};
+use tollway::core::Decision;
+use tollway_inbound::InboundTake;
+use tollway_inbound::headers::{self, LimitStatus, Rank, most_restrictive};
 
-use crate::decide::Decided;
-
-/// Goes with an answer: how much the limit tells whose figures stand in `X-Rate-Limit-*`.
+/// An extension of the answer: the rank of the limit that `X-Rate-Limit-*` shows.
 #[derive(Clone, Copy)]
-struct Told(Rank);
+struct ShownRank(Rank);
 
-/// Puts the headers of a decision on an answer. Lists are added to; what can be told of one limit only is left alone where
-/// the one that it is told of tells more.
-pub(crate) fn put<B>(decided: &Decided, response: &mut Response<B>) {
+/// Puts the headers of a decision on an answer. Lists are added to; `X-Rate-Limit-*`, which show one limit, stay if theirs is
+/// more restrictive.
+pub(crate) fn put<B>(take: &InboundTake<'_>, decision: &Decision, response: &mut Response<B>) {
     let among_others = response.headers().contains_key("ratelimit-policy");
-    let shown = decided.shown(among_others);
-    let most = most_telling(shown.iter().filter(|one| one.choice.x_rate_limit)).map(Shown::rank);
-    let most = most.filter(|most| tells_more(*most, response));
+    let statuses = take.limit_statuses(decision, among_others);
+    let most = most_restrictive(statuses.iter().filter(|status| status.choice.x_rate_limit));
+    let most = most.map(LimitStatus::rank).filter(|most| is_more_restrictive(*most, response));
     let map = response.headers_mut();
-    headers::write(&shown, decided.now(), decided.retry_after(), |name, value| {
+    headers::write(&statuses, decision, |name, value| {
         let value = match value {
             headers::HeaderValue::Number(number) => Ok(HeaderValue::from(number)),
             headers::HeaderValue::Text(text) => HeaderValue::try_from(text),
@@ -31,15 +31,15 @@ pub(crate) fn put<B>(decided: &Decided, response: &mut Response<B>) {
         }
     });
     if let Some(most) = most {
-        response.extensions_mut().insert(Told(most));
+        response.extensions_mut().insert(ShownRank(most));
     }
 }
 
-/// Whether a limit tells more than the one that an answer tells of already, if any. A service that says no by itself knows
-/// better than we do which limit that was.
-fn tells_more<B>(rank: Rank, response: &Response<B>) -> bool {
+/// Whether a limit is more restrictive than the one that the answer shows already, if any. A 429 of the service itself keeps
+/// its own.
+fn is_more_restrictive<B>(rank: Rank, response: &Response<B>) -> bool {
     match response.extensions().get() {
-        Some(Told(known)) => rank < *known,
+        Some(ShownRank(known)) => rank < *known,
         None => {
             response.status() != StatusCode::TOO_MANY_REQUESTS
                 || !response.headers().contains_key("x-rate-limit-limit")

@@ -1,4 +1,4 @@
-//! The layer: what it limits, for whom, and what it tells.
+//! The layer: what it limits, for which subject, and which headers it writes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use tollway::PolicyHandle;
 use tollway_inbound::headers::HeaderChoice;
 use tower_layer::Layer;
 
-use crate::call::{Counted, Rules};
 use crate::problem::Problem;
+use crate::rules::{CountedRequest, Rules};
 use crate::{RateLimit, SubjectFrom};
 
 /// Limits requests before they reach a service.
@@ -37,7 +37,7 @@ pub struct RateLimitLayer {
 #[derive(Clone)]
 pub(crate) struct PolicyRules {
     handle: PolicyHandle,
-    /// None: everybody shares the policy's one subject.
+    /// None: all requests share the policy's one subject.
     subject: Option<SubjectFrom>,
     costs: Vec<(String, Arc<ReadCost>)>,
     headers: HeaderChoice,
@@ -94,10 +94,10 @@ impl<S> Layer<S> for RateLimitLayer {
 }
 
 impl PolicyRules {
-    pub(crate) fn call(&self, request: &Parts) -> Result<Counted<'_>, Problem> {
+    pub(crate) fn counted(&self, request: &Parts) -> Result<CountedRequest<'_>, Problem> {
         let subject = self.subject.as_ref().map_or(Ok(String::new()), |from| from.find(request))?;
-        let costs = self.costs.iter().map(|(unit, read)| (unit.as_str(), read(request))).collect();
+        let amounts = self.costs.iter().map(|(unit, read)| (unit.as_str(), read(request))).collect();
         let (handle, headers) = (Cow::Borrowed(&self.handle), self.headers);
-        Ok(Counted { handle, subject, costs, headers, anonymous: false })
+        Ok(CountedRequest { handle, subject, amounts, headers, anonymous: false })
     }
 }

@@ -1,7 +1,7 @@
 //! Rate limits for servers made of `tower` services: axum, hyper, tonic.
 //!
-//! [`RateLimitLayer`] limits requests by a policy, [`SubjectFrom`] says whom each is counted for. Answers say what is left
-//! in the headers that `tollway serve` writes, and a request that is denied gets 429 with the time to come back. With the
+//! [`RateLimitLayer`] limits requests by a policy, [`SubjectFrom`] finds the subject of each. Answers show what is left in
+//! the headers that `tollway serve` writes, and a denied request gets 429 with the time to come back. With the
 //! feature `consumers`, `ConsumersLayer` limits each caller by records of its own.
 //!
 //! ```
@@ -16,13 +16,12 @@
 
 mod answer;
 mod body;
-mod call;
 #[cfg(feature = "consumers")]
 mod consumers;
-mod decide;
 mod headers;
 mod layer;
 mod problem;
+mod rules;
 mod service;
 mod subject;
 

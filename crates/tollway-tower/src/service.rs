@@ -8,13 +8,15 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
+use tollway_inbound::Admission;
+use tollway_inbound::problem::ProblemDetails;
 use tower_service::Service;
 
 use crate::answer::{denied, failed};
 use crate::body::LimitedBody;
-use crate::call::Rules;
-use crate::decide::{Verdict, decide};
 use crate::headers;
+use crate::problem::Problem;
+use crate::rules::Rules;
 
 /// A service behind a limit; made by a layer of this crate.
 #[derive(Clone)]
@@ -61,20 +63,25 @@ where
     S: Service<Request<Asked>, Response = Response<Answered>>,
 {
     let (head, body) = request.into_parts();
-    let decided = match decide(&rules, &head).await {
-        Ok(decided) => decided,
+    let counted = match rules.admission(&head).await {
+        Ok(Admission::Counted(counted)) => counted,
+        Ok(Admission::Free) => {
+            let response = inner.call(Request::from_parts(head, body)).await?;
+            return Ok(response.map(|body| LimitedBody::served(body, None)));
+        }
+        Ok(Admission::Blocked) => return Ok(failed(&head, &Problem(ProblemDetails::blocked()))),
         Err(problem) => return Ok(failed(&head, &problem)),
     };
-    let Some(decided) = decided else {
-        let response = inner.call(Request::from_parts(head, body)).await?;
-        return Ok(response.map(|body| LimitedBody::served(body, None)));
+    let policy = counted.handle.policy();
+    let take = counted.take(&policy);
+    let permit = match take.decide().await {
+        Ok(Ok(permit)) => permit,
+        Ok(Err(denial)) => return Ok(denied(&head, &denial, &take, counted.anonymous)),
+        Err(error) => return Ok(failed(&head, &Problem::from(error))),
     };
-    if let Verdict::Denied(denial) = &decided.verdict {
-        return Ok(denied(&head, denial, &decided));
-    }
     let mut response = inner.call(Request::from_parts(head, body)).await?;
-    headers::put(&decided, &mut response);
-    // A slot is held until the answer has gone out.
-    let slot = decided.slot();
+    headers::put(&take, permit.decision(), &mut response);
+    // A slot is held until the answer has gone out; units stay spent whatever becomes of the permit.
+    let slot = policy.holds_slots().then_some(permit);
     Ok(response.map(|body| LimitedBody::served(body, slot)))
 }

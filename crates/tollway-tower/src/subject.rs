@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use http::request::Parts;
 use tollway_inbound::address::{AddressRules, Peer};
-use tollway_inbound::escapes::replaced;
+use tollway_inbound::escapes::percent_decode;
 
 use crate::problem::Problem;
 
 /// Where the subject of a request is found.
 ///
-/// Subjects of different origins never meet: a key that somebody shows cannot be another's address. Those of headers and
+/// Subjects of different origins never meet: a client's key cannot be another client's address. Those of headers and
 /// addresses are the same that `tollway serve` counts for, so both may share a store.
 ///
 /// Text that differs is another subject, unless [`normalised`](Self::normalised) says what is the same.
@@ -55,7 +55,7 @@ impl SubjectFrom {
     }
 
     /// A part of the path, the first being 0: of `/tenants/anna/orders`, `anna` is 1. Its %-escapes are replaced, as by
-    /// those who route by it: `/tenants/%61nna` is `anna`, too. A request with wrong ones, or with what is no UTF-8 behind
+    /// routers: `/tenants/%61nna` is `anna`, too. A request with wrong ones, or with what is no UTF-8 behind
     /// them, is answered with 400.
     pub fn path_segment(index: usize) -> Self {
         Self::of(Place::PathSegment(index))
@@ -99,7 +99,7 @@ impl SubjectFrom {
         Self::of(Place::Address(rules, Arc::new(peer)))
     }
 
-    /// The same for everybody: what is left where nothing else was found.
+    /// One subject for all requests: the last resort where nothing else was found.
     pub fn fixed(subject: &str) -> Self {
         Self::of(Place::Fixed(subject.to_owned()))
     }
@@ -184,14 +184,14 @@ fn header(name: &str, request: &Parts) -> Result<Option<String>, Problem> {
     }
 }
 
-/// An empty part is none. Wrong escapes are nobody's: what they are taken for differs from one server to the next.
+/// An empty part is none. Wrong escapes are an error: servers differ in how they read them.
 fn path_segment(index: usize, path: &str) -> Result<Option<String>, Problem> {
     let segment = path.split('/').skip(1).nth(index).filter(|segment| !segment.is_empty());
     let wrong = || {
         let detail = format!("part number {index} of the path is not UTF-8 text with %-escapes");
         Problem::not_a_subject(detail)
     };
-    segment.map(|segment| replaced(segment).ok_or_else(wrong)).transpose()
+    segment.map(|segment| percent_decode(segment).ok_or_else(wrong)).transpose()
 }
 
 /// Where a request comes from. A server that does not know who is at the other end was put together wrong: no client can
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(found(&address, request).as_deref(), Ok("address:203.0.113.7"));
     }
 
-    /// T18: what is the same to those who route by it is the same here, and what is nothing to them is nobody.
+    /// T18: paths that are the same to a router are the same subject here.
     #[test]
     fn a_part_of_the_path_is_one_subject_however_it_is_written() {
         let tenant = SubjectFrom::path_segment(1);
@@ -271,7 +271,7 @@ mod tests {
         {
             assert_eq!(found(&tenant, get(path)).as_deref(), Ok("path:anna"), "{path}");
         }
-        // Once is enough: the second time it would be somebody else.
+        // Decoded once: a second time would make it another subject.
         assert_eq!(found(&tenant, get("/tenants/%2561nna")).as_deref(), Ok("path:%61nna"));
         assert_eq!(found(&tenant, get("/tenants/a%2Fb")).as_deref(), Ok("path:a/b"));
         let or_all = tenant.or(SubjectFrom::fixed("all"));

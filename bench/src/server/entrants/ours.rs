@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, Result};
 use tollway::Limiter;
-use tollway_server::{ConfigWithServer, Door, ListenAddress, Listeners, Server};
+use tollway_server::{ConfigWithServer, ListenAddress, ListenerKind, Listeners, Server};
 
 use super::process::Process;
 
@@ -12,7 +12,7 @@ use super::process::Process;
 const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/server/entrants/ours.toml");
 
 /// The listeners, in the order of the printed ports.
-const DOORS: [Door; 3] = [Door::Decisions, Door::Grpc, Door::Resp];
+const LISTENERS: [ListenerKind; 3] = [ListenerKind::Decisions, ListenerKind::Grpc, ListenerKind::Resp];
 
 pub(in crate::server) struct Ours {
     process: Process,
@@ -49,12 +49,12 @@ pub(in crate::server) fn serve() -> Result<()> {
     })
 }
 
-/// In the order of [`DOORS`].
+/// In the order of [`LISTENERS`].
 fn ports_of(listeners: &Listeners) -> Option<Vec<String>> {
-    DOORS.iter().map(|door| Some(port_of(listeners, *door)?.to_string())).collect()
+    LISTENERS.iter().map(|door| Some(port_of(listeners, *door)?.to_string())).collect()
 }
 
-fn port_of(listeners: &Listeners, door: Door) -> Option<u16> {
+fn port_of(listeners: &Listeners, door: ListenerKind) -> Option<u16> {
     listeners.addresses().into_iter().find_map(|(one, address)| match address {
         ListenAddress::Tcp(address) if one == door => Some(SocketAddr::port(&address)),
         _ => None,

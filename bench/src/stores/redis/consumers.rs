@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail, ensure};
 use tollway::core::WhenStoreFails;
 use tollway::{Limiter, Taken};
-use tollway_consumers::{ConsumerId, ConsumersConfig, Gate, Standing, open_records};
+use tollway_consumers::{Admission, ConsumerId, ConsumersConfig, Gate, open_records};
 
 use crate::stores::callers::{Caller, Entrant, Stage};
 use crate::stores::periods::PLENTY;
@@ -44,7 +44,7 @@ impl Entrant for Consumers {
 
 impl Caller for Client {
     async fn take(&mut self, subject: &str) -> Result<bool> {
-        let Standing::Limited(handle) = self.0.standing(&ConsumerId::new(subject)?).await? else {
+        let Admission::Counted(handle) = self.0.admission(&ConsumerId::new(subject)?).await? else {
             bail!("{subject} is not limited");
         };
         // Every response includes the remaining quota.

@@ -4,18 +4,18 @@ use std::net::Ipv4Addr;
 
 use serde_json::json;
 use tollway::StoreUrl;
-use tollway_server::{Door, ListenAddress, Listeners, ServerConfig, Token};
+use tollway_server::{ListenAddress, ListenerKind, Listeners, ServerConfig, Token};
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{FAINT, STRONG};
 
 /// The listeners in output order, with their names in text and in JSON.
-const LISTENERS: [(Door, &str, &str); 4] = [
-    (Door::Decisions, "decisions", "listen"),
-    (Door::Grpc, "gRPC", "grpc"),
-    (Door::Resp, "Redis protocol", "resp"),
-    (Door::Administration, "administration", "admin"),
+const LISTENERS: [(ListenerKind, &str, &str); 4] = [
+    (ListenerKind::Decisions, "decisions", "listen"),
+    (ListenerKind::Grpc, "gRPC", "grpc"),
+    (ListenerKind::Resp, "Redis protocol", "resp"),
+    (ListenerKind::Administration, "administration", "admin"),
 ];
 
 pub(super) fn print(
@@ -27,8 +27,9 @@ pub(super) fn print(
 ) -> Result<(), Failure> {
     let output = context.output();
     let addresses = listeners.addresses();
-    let at =
-        |listener: Door| addresses.iter().find(|(known, _)| *known == listener).map(|(_, address)| address);
+    let at = |listener: ListenerKind| {
+        addresses.iter().find(|(known, _)| *known == listener).map(|(_, address)| address)
+    };
     if output.is_json() {
         let mut message = json!({ "store": store.to_string() });
         for (listener, _, key) in LISTENERS {
@@ -53,10 +54,10 @@ pub(super) fn print(
     output.flush()
 }
 
-fn url(listener: Door, address: &ListenAddress, tls: bool) -> String {
+fn url(listener: ListenerKind, address: &ListenAddress, tls: bool) -> String {
     let scheme = match (listener, tls) {
-        (Door::Resp, false) => "redis",
-        (Door::Resp, true) => "rediss",
+        (ListenerKind::Resp, false) => "redis",
+        (ListenerKind::Resp, true) => "rediss",
         (_, false) => "http",
         (_, true) => "https",
     };
@@ -68,17 +69,17 @@ fn url(listener: Door, address: &ListenAddress, tls: bool) -> String {
 
 /// A command that sends one request to this listener.
 fn example(
-    listener: Door,
+    listener: ListenerKind,
     address: &ListenAddress,
     config: &ServerConfig,
     policy: Option<&str>,
 ) -> Option<String> {
     let tls = config.tls.is_some();
     match listener {
-        Door::Decisions => policy.map(|policy| curl(address, tls, policy)),
-        Door::Grpc => Some(grpc_health(address, tls)),
-        Door::Resp => Some(redis_cli(address, config)),
-        Door::Administration => None,
+        ListenerKind::Decisions => policy.map(|policy| curl(address, tls, policy)),
+        ListenerKind::Grpc => Some(grpc_health(address, tls)),
+        ListenerKind::Resp => Some(redis_cli(address, config)),
+        ListenerKind::Administration => None,
     }
 }
 
@@ -90,7 +91,7 @@ fn curl(address: &ListenAddress, tls: bool, policy: &str) -> String {
         }
         ListenAddress::Tcp(_) => {
             let insecure = if tls { "-k " } else { "" };
-            format!("curl {insecure}{body} {}/v1/take", url(Door::Decisions, address, tls))
+            format!("curl {insecure}{body} {}/v1/take", url(ListenerKind::Decisions, address, tls))
         }
     }
 }
@@ -103,9 +104,9 @@ fn grpc_health(address: &ListenAddress, tls: bool) -> String {
             "http://localhost".to_owned(),
         ),
         (ListenAddress::Tcp(_), false) => {
-            ("--http2-prior-knowledge".to_owned(), url(Door::Grpc, address, tls))
+            ("--http2-prior-knowledge".to_owned(), url(ListenerKind::Grpc, address, tls))
         }
-        (ListenAddress::Tcp(_), true) => ("-k --http2".to_owned(), url(Door::Grpc, address, tls)),
+        (ListenAddress::Tcp(_), true) => ("-k --http2".to_owned(), url(ListenerKind::Grpc, address, tls)),
     };
     format!(
         "printf '\\0\\0\\0\\0\\0' | curl -s {options} -H content-type:application/grpc --data-binary @- \

@@ -17,7 +17,7 @@ use tollway_core::{Period, Policy, WhenStoreFails};
 pub use records::RecordsUrl;
 pub use who::{ConsumerTokens, WhoCalls};
 
-/// The policy of those who come without credentials, counted by address.
+/// The policy of requests without credentials, counted by address.
 pub const ANONYMOUS_POLICY: &str = "anonymous";
 
 /// The policy of consumers: made of their records, so that a config cannot have it.
@@ -32,7 +32,7 @@ const DEFAULTS: [&str; 6] = ["per_second", "per_minute", "per_hour", "per_day", 
 /// What `[consumers]` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsumersConfig {
-    /// The master switch. Off: nobody is limited or counted, and records can still be managed.
+    /// The master switch. Off: no consumer is limited or counted, and records can still be managed.
     pub enabled: bool,
     /// Where the records are.
     pub records: RecordsUrl,

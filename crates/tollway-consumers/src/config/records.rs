@@ -32,7 +32,7 @@ impl Default for RecordsUrl {
 }
 
 impl RecordsUrl {
-    /// The whole URL, for whoever connects. It may hold a password; [`Display`](fmt::Display) does not show it.
+    /// The whole URL, to connect with. It may hold a password; [`Display`](fmt::Display) does not show it.
     pub fn expose(&self) -> String {
         match self {
             Self::Postgres(url) => url.expose().to_owned(),

@@ -1,16 +1,18 @@
-//! What stands between a consumer and its takes: whether it may call at all, and under which limits.
+//! Admits consumers: whether one may call at all, and under which limits.
 //!
-//! `policies` makes policies of limits, `swept` remembers whose counters are gone because nothing limits them any more.
+//! `policies` makes policies of limits, `counters` reads and resets usage, `reset_once` remembers which consumers without
+//! limits had their counters reset.
 
 mod counters;
 mod policies;
-mod swept;
+mod reset_once;
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 use tollway::core::WhenStoreFails;
 use tollway::{BindError, Limiter, PolicyHandle};
+use tollway_inbound::Admission;
 
 pub use counters::Counter;
 
@@ -19,27 +21,16 @@ use crate::{
     Records, RecordsError, RecordsFault,
 };
 use policies::Policies;
-use swept::Swept;
+use reset_once::ResetOnce;
 
-/// Whether a consumer may call, and under which limits.
-#[derive(Clone)]
-pub enum Standing {
-    /// It may, and nothing is counted.
-    Unlimited,
-    /// It may not.
-    Blocked,
-    /// It may as far as a take under this policy is granted. The subject is the consumer's id.
-    Limited(PolicyHandle),
-}
-
-/// Knows where consumers stand.
+/// Admits consumers by their records.
 pub struct Gate {
     limiter: Limiter,
     records: Arc<dyn Records>,
     changes: watch::Receiver<Generation>,
     active: ActiveCache,
     policies: Policies,
-    swept: Swept,
+    reset_once: ResetOnce,
     defaults: Amounts,
     when_store_fails: WhenStoreFails,
     enabled: bool,
@@ -68,7 +59,7 @@ impl Gate {
         Self::with(limiter, records, active, config)
     }
 
-    /// The gate that follows this one when the config has changed: it knows of every consumer what this one does.
+    /// A gate for a changed config that keeps this one's cache.
     pub fn under(&self, config: &ConsumersConfig) -> Result<Self, GateError> {
         let active = self.active.under(Amounts::new(config.defaults)?);
         Self::with(self.limiter.clone(), Arc::clone(&self.records), active, config)
@@ -82,13 +73,13 @@ impl Gate {
     ) -> Result<Self, GateError> {
         let defaults = Amounts::new(config.defaults)?;
         let policies = Policies::new(config.when_store_fails);
-        // Whoever watches sees all six periods from the first moment, and not each with its first denial.
+        // Metrics show all six periods from the start, and not each with its first denial.
         policies.find(&limiter, counters::every_period(), true)?;
         Ok(Self {
             changes: records.changes(),
             active,
             policies,
-            swept: Swept::default(),
+            reset_once: ResetOnce::default(),
             when_store_fails: config.when_store_fails,
             enabled: config.enabled,
             limiter,
@@ -97,12 +88,12 @@ impl Gate {
         })
     }
 
-    /// The records that it goes by.
+    /// Its records.
     pub fn records(&self) -> &Arc<dyn Records> {
         &self.records
     }
 
-    /// Whether anybody is limited at all: the master switch.
+    /// Whether consumers are limited at all: the master switch.
     pub fn is_enabled(&self) -> bool {
         self.enabled
     }
@@ -112,60 +103,61 @@ impl Gate {
         self.active.active(consumer, self.limiter.clock().now()).await
     }
 
-    /// What is in force for a consumer in an hour, this one or any other. Read, not remembered.
+    /// What is in force for a consumer in any hour. Reads the records, not the cache.
     pub async fn active_in(&self, consumer: &ConsumerId, hour: Hour) -> Result<Active, RecordsError> {
         let kept = self.records.consumer(consumer).await?;
         Ok(Active::of(&kept.records, hour, &self.defaults, kept.blocked))
     }
 
-    /// Where a consumer stands. While nobody can tell, what the config says for a store that fails decides: with `open` it
-    /// is unlimited, with `local` the defaults are in force, and with `closed` this is an error.
+    /// What a consumer may do now; the subject of a take under the policy is the consumer's id. While the records cannot be
+    /// read, `when_store_fails` of the config decides: with `open` nothing is counted, with `local` the defaults are in force,
+    /// and with `closed` this is an error.
     ///
-    /// When more consumers are asked for than can be looked up, that is nobody's failure but perhaps somebody's intention:
-    /// then the defaults are in force with `open`, too, and where they limit nothing this is an error.
-    pub async fn standing(&self, consumer: &ConsumerId) -> Result<Standing, RecordsError> {
+    /// More consumers than can be looked up at once may be an attack: then the defaults are in force with `open`, too, and
+    /// where they limit nothing this is an error.
+    pub async fn admission(&self, consumer: &ConsumerId) -> Result<Admission<PolicyHandle>, RecordsError> {
         if !self.enabled {
-            return Ok(Standing::Unlimited);
+            return Ok(Admission::Free);
         }
-        // Before the records are looked at: what is swept by it is never older than what was known then.
+        // Read before the records: a reset must never go by records older than this generation.
         let generation = self.changes.borrow().number;
         match self.active(consumer).await {
-            Ok(active) if active.blocked => Ok(Standing::Blocked),
+            Ok(active) if active.blocked => Ok(Admission::Blocked),
             Ok(active) if active.limits.is_unlimited() => {
                 if active.current {
-                    self.sweep(consumer, active.hour, generation).await;
+                    self.reset_unlimited(consumer, active.hour, generation).await;
                 }
-                Ok(Standing::Unlimited)
+                Ok(Admission::Free)
             }
             Ok(active) => self.limited(active.limits, active.current),
             Err(error) => self.without_records(error),
         }
     }
 
-    fn without_records(&self, error: RecordsError) -> Result<Standing, RecordsError> {
+    fn without_records(&self, error: RecordsError) -> Result<Admission<PolicyHandle>, RecordsError> {
         let (busy, defaults) = (error.fault == RecordsFault::Busy, CallLimits::sum([&self.defaults]));
         match self.when_store_fails {
             WhenStoreFails::Closed => Err(error),
             // A flood of names must not turn limits off.
             _ if busy && defaults.is_unlimited() => Err(error),
-            WhenStoreFails::Open if !busy => Ok(Standing::Unlimited),
+            WhenStoreFails::Open if !busy => Ok(Admission::Free),
             WhenStoreFails::Open | WhenStoreFails::Local => self.limited(defaults, false),
         }
     }
 
-    /// Who does not know what the records say now forgets no counter: others may go by them.
-    fn limited(&self, limits: CallLimits, current: bool) -> Result<Standing, RecordsError> {
+    /// With records that may be stale no counter is forgotten: other servers may go by the new ones.
+    fn limited(&self, limits: CallLimits, current: bool) -> Result<Admission<PolicyHandle>, RecordsError> {
         let policy = self.policies.find(&self.limiter, limits, current);
         let policy = policy.map_err(|error| RecordsError::no_policy(&error))?;
-        Ok(policy.map_or(Standing::Unlimited, Standing::Limited))
+        Ok(policy.map_or(Admission::Free, Admission::Counted))
     }
 
-    /// With the last limit of a consumer goes its last counter (C3). Those of single periods go with its takes.
-    async fn sweep(&self, consumer: &ConsumerId, hour: Hour, generation: u64) {
-        if self.swept.is_first(consumer, hour, generation)
+    /// A consumer without limits keeps no counters. Counters of single periods are removed by its takes.
+    async fn reset_unlimited(&self, consumer: &ConsumerId, hour: Hour, generation: u64) {
+        if self.reset_once.is_first(consumer, hour, generation)
             && let Err(error) = self.reset(consumer).await
         {
-            tracing::debug!(%error, "the counters of a consumer without limits stay until they end by themselves");
+            tracing::debug!(%error, "cannot reset the counters of a consumer without limits; they stay until they expire");
         }
     }
 }

@@ -23,7 +23,7 @@ impl Policies {
     }
 
     /// The policy of these limits; none if nothing is limited. Under one that `forgets`, a period that has no limit any more
-    /// loses its counter: only for those who are sure of it.
+    /// loses its counter: only for callers with current records.
     pub(super) fn find(
         &self,
         limiter: &Limiter,

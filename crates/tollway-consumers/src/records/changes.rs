@@ -14,7 +14,7 @@ impl Changes {
         Self(watch::Sender::new(Generation { number: 0, followed }))
     }
 
-    /// Somebody has changed something.
+    /// A record was changed.
     pub(crate) fn moved(&self) {
         self.0.send_modify(|generation| generation.number += 1);
     }

@@ -36,12 +36,12 @@ pub enum RecordsFault {
 }
 
 impl RecordsError {
-    /// Whether whoever asked is at fault.
+    /// Whether the caller is at fault.
     pub fn is_callers(&self) -> bool {
         matches!(self.fault, RecordsFault::NotFound | RecordsFault::Conflict | RecordsFault::TooMany)
     }
 
-    /// Somebody has given the limiter a policy under the name of the consumers' own, since the gate was made.
+    /// The limiter got another policy under the name of the consumers' own after the gate was made.
     pub(crate) fn no_policy(error: &BindError) -> Self {
         Self { fault: RecordsFault::Storage, retry: Retry::Useless, message: error.to_string() }
     }
@@ -70,7 +70,7 @@ impl RecordsError {
         Self { fault: RecordsFault::Busy, retry: Retry::Safe, message }
     }
 
-    /// Whoever was to answer has ended.
+    /// The thread or task that was to answer has ended.
     pub(crate) fn closed() -> Self {
         let message = "what keeps the records was closed before it answered".to_owned();
         Self { fault: RecordsFault::Storage, retry: Retry::Unclear, message }

@@ -1,4 +1,4 @@
-//! Where records are kept, and what whoever keeps them owes.
+//! Where records are kept, and the duties of an implementation.
 
 mod changes;
 mod error;
@@ -73,7 +73,7 @@ pub type RecordsAnswer<T> = Pin<Box<dyn Future<Output = Result<T, RecordsError>>
 /// Several processes may keep records in the same place. [`changes`](Self::changes) moves whenever one of them has
 /// changed anything: before the answer for changes made here, and as soon as it can be known for those of others.
 pub trait Records: Send + Sync {
-    /// All that is kept of a consumer; nothing, if nobody ever heard of it.
+    /// All that is kept of a consumer; empty if it is unknown.
     fn consumer(&self, consumer: &ConsumerId) -> RecordsAnswer<Consumer>;
 
     /// Consumers of which something is kept, in the order of their bytes, after this one and at most so many

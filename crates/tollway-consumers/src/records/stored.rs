@@ -1,4 +1,4 @@
-//! A record as databases keep it, and back: what comes out is checked as if somebody had just sent it.
+//! A record as databases keep it, and back: values read back are checked like those of a request.
 
 use std::fmt::Display;
 

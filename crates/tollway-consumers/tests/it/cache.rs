@@ -54,7 +54,7 @@ fn many_who_miss_at_once_ask_once() {
 }
 
 #[test]
-fn whoever_gives_up_leaves_the_read_to_the_others() {
+fn a_cancelled_caller_leaves_the_read_to_the_others() {
     let (records, cache) = cached();
     let name = consumer("c");
     let mut first = Box::pin(cache.active(&name, at("12:00:00")));
@@ -121,7 +121,7 @@ fn without_the_records_the_last_known_is_used_and_nothing_is_made_up() {
 }
 
 #[test]
-fn while_changes_are_not_followed_everybody_asks() {
+fn the_cache_is_off_while_changes_are_not_followed() {
     let generation = |number, followed| Generation { number, followed };
     let changes = watch::Sender::new(generation(1, true));
     let records = Counted::new(Some(changes.clone()));

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use crate::support::{consumer, draft, soon};
 use futures_util::FutureExt;
 use rusqlite::Connection;
-use tollway::Limiter;
 use tollway::core::WhenStoreFails;
+use tollway::{Limiter, PolicyHandle};
 use tollway_consumers::{
-    ConsumersConfig, Gate, Records, RecordsError, RecordsFault, SqliteRecords, Standing, read_date,
+    Admission, ConsumersConfig, Gate, Records, RecordsError, RecordsFault, SqliteRecords, read_date,
 };
 use tollway_testkit::ManualClock;
 
@@ -35,19 +35,19 @@ impl Flooded {
         let config = ConsumersConfig { defaults, when_store_fails, ..ConsumersConfig::default() };
         let limiter = Limiter::builder().clock(clock).build();
         let gate = Gate::new(limiter, records, &config).unwrap();
-        assert_eq!(names(soon(gate.standing(&consumer("c")))), ["per_minute", "per_month"]);
+        assert_eq!(names(soon(gate.admission(&consumer("c")))), ["per_minute", "per_month"]);
         let holder = Connection::open(&path).unwrap();
         holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
         Self { gate, _folder: folder, _holder: holder }
     }
 
     /// So many that nobody ever heard of, and what the last of them is told at once.
-    fn flood(&self) -> Result<Standing, RecordsError> {
+    fn flood(&self) -> Result<Admission<PolicyHandle>, RecordsError> {
         let strangers: Vec<_> = (0..FLOOD).map(|number| consumer(&format!("invented-{number}"))).collect();
         let mut waiting: Vec<Pin<Box<dyn Future<Output = _>>>> = Vec::new();
         let mut last = None;
         for stranger in &strangers {
-            let mut asked = Box::pin(self.gate.standing(stranger));
+            let mut asked = Box::pin(self.gate.admission(stranger));
             last = (&mut asked).now_or_never();
             waiting.push(asked);
         }
@@ -56,13 +56,13 @@ impl Flooded {
 }
 
 /// What limits it.
-fn names(standing: Result<Standing, RecordsError>) -> Vec<String> {
-    match standing.unwrap() {
-        Standing::Limited(handle) => {
+fn names(admission: Result<Admission<PolicyHandle>, RecordsError>) -> Vec<String> {
+    match admission.unwrap() {
+        Admission::Counted(handle) => {
             handle.policy().limits().iter().map(|limit| limit.name().to_string()).collect()
         }
-        Standing::Unlimited => panic!("it is unlimited"),
-        Standing::Blocked => panic!("it is blocked"),
+        Admission::Free => panic!("it is unlimited"),
+        Admission::Blocked => panic!("it is blocked"),
     }
 }
 
@@ -73,7 +73,7 @@ fn a_flood_of_invented_consumers_leaves_the_defaults_in_force() {
     for mode in [WhenStoreFails::Open, WhenStoreFails::Local] {
         let flooded = Flooded::new(5, mode);
         assert_eq!(names(flooded.flood()), ["per_hour"], "{mode:?}");
-        let known = flooded.gate.standing(&consumer("c")).now_or_never().unwrap();
+        let known = flooded.gate.admission(&consumer("c")).now_or_never().unwrap();
         assert_eq!(names(known), ["per_minute", "per_month"], "{mode:?}");
     }
 }

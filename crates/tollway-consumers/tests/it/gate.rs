@@ -8,7 +8,7 @@ use crate::support::counted::Counted;
 use crate::support::{consumer, draft, soon};
 use tollway::Limiter;
 use tollway::core::{Period, WhenStoreFails};
-use tollway_consumers::{ConsumersConfig, Gate, GateError, Records, SqliteRecords, Standing, read_date};
+use tollway_consumers::{Admission, ConsumersConfig, Gate, GateError, Records, SqliteRecords, read_date};
 use tollway_testkit::ManualClock;
 
 fn limiter() -> Limiter {
@@ -22,12 +22,12 @@ fn config(per_minute: i64) -> ConsumersConfig {
 }
 
 fn call(gate: &Gate, name: &str) {
-    match soon(gate.standing(&consumer(name))).unwrap() {
-        Standing::Limited(handle) => {
+    match soon(gate.admission(&consumer(name))).unwrap() {
+        Admission::Counted(handle) => {
             assert!(handle.try_take().subject(name).now().unwrap().is_granted());
         }
-        Standing::Unlimited => {}
-        Standing::Blocked => panic!("{name} is blocked"),
+        Admission::Free => {}
+        Admission::Blocked => panic!("{name} is blocked"),
     }
 }
 
@@ -61,7 +61,7 @@ impl Servers {
 /// C3, C7: a server that has never heard of a consumer goes by the defaults, and removes no counter that they lack: others
 /// enforce it.
 #[test]
-fn whoever_cannot_read_the_records_forgets_no_counter() {
+fn unreadable_records_reset_no_counter() {
     let servers = Servers::new(60);
     soon(servers.records.create(draft("c", 7))).unwrap();
     servers.cut_off.cut_off(true);
@@ -72,7 +72,7 @@ fn whoever_cannot_read_the_records_forgets_no_counter() {
 
 /// C3, C7: neither does one that remembers a time when nothing limited the consumer.
 #[test]
-fn whoever_remembers_that_nothing_was_limited_resets_nothing() {
+fn stale_unlimited_records_reset_no_counter() {
     let servers = Servers::new(-1);
     call(&servers.does_not, "c");
     servers.cut_off.cut_off(true);
@@ -84,22 +84,22 @@ fn whoever_remembers_that_nothing_was_limited_resets_nothing() {
 
 /// C7: what was last known of a consumer stays in force when the config changes while the records are away.
 #[test]
-fn a_changed_config_forgets_nobody() {
+fn a_changed_config_keeps_the_cache() {
     let servers = Servers::new(60);
     soon(servers.records.create(draft("limited", 7))).unwrap();
     soon(servers.records.set_blocked(&consumer("blocked"), true)).unwrap();
     for name in ["limited", "blocked"] {
-        drop(soon(servers.does_not.standing(&consumer(name))));
+        drop(soon(servers.does_not.admission(&consumer(name))));
     }
     servers.cut_off.cut_off(true);
     for per_minute in [60, 50] {
         let open = ConsumersConfig { when_store_fails: WhenStoreFails::Open, ..config(per_minute) };
         let gate = servers.does_not.under(&open).unwrap();
-        let standing = |name: &str| soon(gate.standing(&consumer(name))).unwrap();
-        assert!(matches!(standing("blocked"), Standing::Blocked), "{per_minute}");
-        let Standing::Limited(handle) = standing("limited") else { panic!("{per_minute}") };
+        let admission = |name: &str| soon(gate.admission(&consumer(name))).unwrap();
+        assert!(matches!(admission("blocked"), Admission::Blocked), "{per_minute}");
+        let Admission::Counted(handle) = admission("limited") else { panic!("{per_minute}") };
         assert_eq!(handle.policy().limits()[0].amount(), 7, "{per_minute}");
-        assert!(matches!(standing("stranger"), Standing::Unlimited), "{per_minute}");
+        assert!(matches!(admission("stranger"), Admission::Free), "{per_minute}");
     }
     servers.cut_off.cut_off(false);
     let gate = servers.does_not.under(&config(50)).unwrap();

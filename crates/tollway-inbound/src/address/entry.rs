@@ -25,7 +25,7 @@ fn read_v4_with_port(entry: &str) -> Option<IpAddr> {
     is_port(port).then_some(address.into())
 }
 
-/// A zone names an interface of whoever wrote it, and says nothing here.
+/// A zone names an interface of the machine that wrote it, and means nothing here.
 fn read_v6(entry: &str) -> Option<IpAddr> {
     let address = entry.split_once('%').map_or(entry, |(address, _zone)| address);
     address.parse::<Ipv6Addr>().ok().map(IpAddr::V6)

@@ -1,6 +1,6 @@
 //! The client's address: who is at the other end, or whom a trusted proxy says it speaks for.
 //!
-//! A forwarding header is text that anybody can write. Nobody is believed unless the configuration names them, and then
+//! A forwarding header is text that anybody can write. No header is trusted unless the configuration names its proxy, and then
 //! entries count from the right, where the nearest proxy has added its own: what stands left of the first stranger was
 //! written by that stranger.
 //!
@@ -38,7 +38,7 @@ pub const IPV6_PREFIX_DEFAULT: u8 = 64;
 /// Who is at the other end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// Somebody on a network.
+    /// A client on a network.
     Address(IpAddr),
     /// A process on this machine, which has no address.
     Unix,
@@ -47,7 +47,7 @@ pub enum Peer {
 /// Whose forwarding headers are believed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Nobody's.
+    /// None.
     #[default]
     Nobody,
     /// Those of the last so many proxies, whatever their addresses: every request passes through all of them.
@@ -56,7 +56,7 @@ pub enum Trust {
     Networks {
         /// The addresses.
         networks: Vec<Network>,
-        /// Also whoever speaks through a unix socket.
+        /// Also clients of a unix socket.
         unix: bool,
     },
 }
@@ -122,8 +122,8 @@ impl AddressRules {
         }
     }
 
-    /// Whether somebody at the other end is named as a proxy, who speaks for many clients. A number of hops names nobody:
-    /// whoever reaches the server past the proxies looks like the last of them.
+    /// Whether the peer is configured as a proxy, which speaks for many clients. A number of hops names no proxy: a client that
+    /// reaches the server past the proxies looks like the last of them.
     pub fn names(&self, peer: Peer) -> bool {
         match (&self.trust, peer) {
             (Trust::Nobody | Trust::Hops(_), _) => false,

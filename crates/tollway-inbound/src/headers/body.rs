@@ -1,11 +1,12 @@
 //! The body of a 429.
 
 use serde::Serialize;
+use tollway::Denied;
 use tollway_core::{Limit, Policy, Span};
 
-use super::{too_many_requests, whole_ms};
+use super::{LimitStatus, most_restrictive, too_many_requests, whole_ms};
 
-/// What somebody is told who is not let through.
+/// What a client is told whose request is denied.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TooManyRequests<'a> {
@@ -23,6 +24,17 @@ pub struct TooManyRequests<'a> {
 }
 
 impl<'a> TooManyRequests<'a> {
+    /// The denial of a take under this policy: the message names the most restrictive of its limits.
+    pub fn of_denial(
+        policy: &'a Policy,
+        statuses: &[LimitStatus<'a>],
+        denied: &'a Denied,
+        anonymous: bool,
+    ) -> Self {
+        let limit = most_restrictive(statuses).map(|status| status.limit).or(denied.limit());
+        Self::new(policy, limit, anonymous, denied.decision().wait())
+    }
+
     /// Under this policy, because of this limit, until so much time has passed.
     pub fn new(policy: &'a Policy, limit: Option<&'a Limit>, anonymous: bool, retry_after: Span) -> Self {
         Self {

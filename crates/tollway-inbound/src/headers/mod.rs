@@ -1,16 +1,17 @@
-//! Headers that tell a caller what is left: `X-Rate-Limit-*`, the IETF's `RateLimit` and `RateLimit-Policy`, `Retry-After`;
+//! Headers that show a caller what is left: `X-Rate-Limit-*`, the IETF's `RateLimit` and `RateLimit-Policy`, `Retry-After`;
 //! and the body of a denial.
 //!
 //! ```
-//! use tollway_core::{Limit, Reading, Timestamp};
-//! use tollway_inbound::headers::{HeaderChoice, Shown, write};
+//! use tollway_core::{Decision, Limit, PermitId, Reading, Timestamp};
+//! use tollway_inbound::headers::{HeaderChoice, LimitStatus, write};
 //!
 //! let limit: Limit = "1000 requests / hour".parse()?;
 //! let at = Timestamp::from_secs;
 //! let reading = Reading { capacity: 1_000, used: 268, remaining: 732, resets_at: at(3_600), as_of: at(753) };
-//! let shown = [Shown { policy: None, limit: &limit, reading, refuses: false, choice: HeaderChoice::ALL }];
+//! let statuses = [LimitStatus { policy: None, limit: &limit, reading, refuses: false, choice: HeaderChoice::ALL }];
+//! let decision = Decision::granted_now(PermitId(1), at(753));
 //! let mut lines = Vec::new();
-//! write(&shown, at(753), None, |name, value| lines.push(format!("{name}: {value}")));
+//! write(&statuses, &decision, |name, value| lines.push(format!("{name}: {value}")));
 //! assert_eq!(lines, [
 //!     "x-rate-limit-limit: 1000",
 //!     "x-rate-limit-remaining: 732",
@@ -22,20 +23,20 @@
 //! ```
 
 mod body;
+mod limit_status;
 mod message;
-mod shown;
 mod structured;
 
 use std::fmt;
 
-use tollway_core::{Span, Timestamp};
+use tollway_core::{Decision, Span};
 
 pub use body::TooManyRequests;
+pub use limit_status::{LimitStatus, PolicyView, Rank, most_restrictive};
 pub use message::too_many_requests;
-pub use shown::{Denial, Judged, Rank, Shown, most_telling};
 
-/// Names the policies, with commas between them, that only watch and would have denied a request that was granted. Not for
-/// whoever sent the request: for what stands behind the limit, or asks about it.
+/// Names the shadow policies, with commas between them, that would have denied a granted request. For the service behind the
+/// limit, not for the client.
 pub const WOULD_DENY: &str = "x-tollway-would-deny";
 
 /// Which headers an answer has besides `Retry-After`.
@@ -73,31 +74,32 @@ impl fmt::Display for HeaderValue {
     }
 }
 
-/// Hands every header of a decision to `put`, by its name in lower case. `now` is when it was decided, by the clock of the
-/// readings; a denial says when to come back.
+/// Hands every header of a decision to `put`, by its name in lower case. A denial says when to come back.
 pub fn write(
-    shown: &[Shown<'_>],
-    now: Timestamp,
-    retry_after: Option<Span>,
+    statuses: &[LimitStatus<'_>],
+    decision: &Decision,
     mut put: impl FnMut(&'static str, HeaderValue),
 ) {
-    if let Some(one) = most_telling(shown.iter().filter(|one| one.choice.x_rate_limit)) {
-        put("x-rate-limit-limit", HeaderValue::Number(one.reading.capacity));
-        put("x-rate-limit-remaining", HeaderValue::Number(one.reading.remaining));
-        put("x-rate-limit-reset", HeaderValue::Number(whole_seconds(one.reading.resets_at.since(now))));
+    let now = decision.now;
+    let retry_after = decision.denial().map(|_| decision.wait());
+    if let Some(status) = most_restrictive(statuses.iter().filter(|status| status.choice.x_rate_limit)) {
+        let reading = &status.reading;
+        put("x-rate-limit-limit", HeaderValue::Number(reading.capacity));
+        put("x-rate-limit-remaining", HeaderValue::Number(reading.remaining));
+        put("x-rate-limit-reset", HeaderValue::Number(whole_seconds(reading.resets_at.since(now))));
     }
-    let structured = || shown.iter().filter(|one| one.choice.ratelimit);
+    let structured = || statuses.iter().filter(|status| status.choice.ratelimit);
     if structured().next().is_some() {
         put("ratelimit-policy", HeaderValue::Text(structured::policies(structured())));
         put("ratelimit", HeaderValue::Text(structured::limits(structured(), now, retry_after)));
     }
     if let Some(retry_after) = retry_after {
-        // Never 0, which would be an invitation to come back at once.
+        // Never 0: a client would retry at once.
         put("retry-after", HeaderValue::Number(whole_seconds(retry_after).max(1)));
     }
 }
 
-/// Rounded up: whoever waits that long has waited enough.
+/// Rounded up, so that a client that waits this long does not come back too early.
 fn whole_seconds(span: Span) -> u64 {
     span.as_micros().div_ceil(1_000_000)
 }

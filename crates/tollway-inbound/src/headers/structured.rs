@@ -5,7 +5,7 @@ use std::fmt::Write;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use tollway_core::{Span, Timestamp};
 
-use super::{Shown, whole_seconds};
+use super::{LimitStatus, whole_seconds};
 
 /// What is escaped in a string of a structured field, beside bytes beyond ASCII.
 const IN_STRINGS: &AsciiSet = &CONTROLS.add(b'%').add(b'"').add(b'\\');
@@ -14,50 +14,50 @@ const IN_STRINGS: &AsciiSet = &CONTROLS.add(b'%').add(b'"').add(b'\\');
 const INTEGER_MAX: u64 = 999_999_999_999_999;
 
 /// What each limit allows: quota, unit and window.
-pub(super) fn policies<'a>(shown: impl Iterator<Item = &'a Shown<'a>>) -> String {
-    list(shown, |one, text| {
-        let _ = write!(text, ";q={}", one.limit.amount().min(INTEGER_MAX));
-        if one.limit.has_slots() {
+pub(super) fn policies<'a>(statuses: impl Iterator<Item = &'a LimitStatus<'a>>) -> String {
+    list(statuses, |status, text| {
+        let _ = write!(text, ";q={}", status.limit.amount().min(INTEGER_MAX));
+        if status.limit.has_slots() {
             text.push_str(";qu=\"concurrent-requests\"");
-        } else if one.limit.unit().as_str() != "requests" {
+        } else if status.limit.unit().as_str() != "requests" {
             text.push_str(";qu=");
-            string(one.limit.unit().as_str(), text);
+            string(status.limit.unit().as_str(), text);
         }
         // A window of less than a second cannot be said.
-        if let Some(period) = one.limit.period().filter(|period| *period >= Span::from_secs(1)) {
+        if let Some(period) = status.limit.period().filter(|period| *period >= Span::from_secs(1)) {
             let _ = write!(text, ";w={}", whole_seconds(period));
         }
     })
 }
 
-/// What is left of each limit, and for how long. A limit that refuses is said to last until the caller should come back.
+/// What is left of each limit, and for how long. A limit that refuses lasts until the caller should come back.
 pub(super) fn limits<'a>(
-    shown: impl Iterator<Item = &'a Shown<'a>>,
+    statuses: impl Iterator<Item = &'a LimitStatus<'a>>,
     now: Timestamp,
     retry_after: Option<Span>,
 ) -> String {
-    list(shown, |one, text| {
-        let resets_in = one.reading.resets_at.since(now);
-        let lasts = retry_after.filter(|_| one.refuses).unwrap_or(resets_in);
-        let remaining = one.reading.remaining.min(INTEGER_MAX);
+    list(statuses, |status, text| {
+        let resets_in = status.reading.resets_at.since(now);
+        let lasts = retry_after.filter(|_| status.refuses).unwrap_or(resets_in);
+        let remaining = status.reading.remaining.min(INTEGER_MAX);
         let _ = write!(text, ";r={remaining};t={}", whole_seconds(lasts).min(INTEGER_MAX));
     })
 }
 
 fn list<'a>(
-    shown: impl Iterator<Item = &'a Shown<'a>>,
-    parameters: impl Fn(&Shown<'a>, &mut String),
+    statuses: impl Iterator<Item = &'a LimitStatus<'a>>,
+    parameters: impl Fn(&LimitStatus<'a>, &mut String),
 ) -> String {
     let mut text = String::with_capacity(64);
-    for one in shown {
+    for status in statuses {
         if !text.is_empty() {
             text.push_str(", ");
         }
-        match one.policy {
-            None => string(one.limit.name().as_str(), &mut text),
-            Some(policy) => string(&format!("{policy}.{}", one.limit.name()), &mut text),
+        match status.policy {
+            None => string(status.limit.name().as_str(), &mut text),
+            Some(policy) => string(&format!("{policy}.{}", status.limit.name()), &mut text),
         }
-        parameters(one, &mut text);
+        parameters(status, &mut text);
     }
     text
 }

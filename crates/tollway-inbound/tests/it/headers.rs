@@ -1,8 +1,8 @@
 //! Headers of decisions, to the letter.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
 
-use tollway_core::{Limit, Name, Reading, Span, Timestamp};
-use tollway_inbound::headers::{HeaderChoice, Shown, write};
+use tollway_core::{Decision, Denial, Limit, Name, PermitId, Reading, Span, TakeOutcome, Timestamp};
+use tollway_inbound::headers::{HeaderChoice, LimitStatus, write};
 
 const NOW: Timestamp = Timestamp::from_secs(1_000_000);
 const ONLY_X: HeaderChoice = HeaderChoice { x_rate_limit: true, ratelimit: false };
@@ -25,20 +25,27 @@ fn lines(
     policy: Option<&Name>,
     retry_after_ms: Option<u64>,
 ) -> Vec<String> {
-    let shown: Vec<Shown<'_>> = cases
+    let shown: Vec<LimitStatus<'_>> = cases
         .iter()
         .map(|case| {
             let capacity = case.limit.capacity();
             let used = capacity.saturating_sub(case.remaining);
             let resets_at = NOW.plus(case.resets_in);
             let reading = Reading { capacity, used, remaining: case.remaining, resets_at, as_of: NOW };
-            Shown { policy, limit: &case.limit, reading, refuses: case.refuses, choice }
+            LimitStatus { policy, limit: &case.limit, reading, refuses: case.refuses, choice }
         })
         .collect();
     let mut lines = Vec::new();
     let put =
         |name: &str, value: tollway_inbound::headers::HeaderValue| lines.push(format!("{name}: {value}"));
-    write(&shown, NOW, retry_after_ms.map(Span::from_millis), put);
+    let decision = match retry_after_ms {
+        None => Decision::granted_now(PermitId(1), NOW),
+        Some(ms) => {
+            let denial = Denial { retry_at: NOW.plus(Span::from_millis(ms)), charge: 0, limit: 0 };
+            Decision::new(NOW, TakeOutcome::Denied(denial))
+        }
+    };
+    write(&shown, &decision, put);
     lines
 }
 

@@ -9,7 +9,7 @@ use crate::worker::Worker;
 
 /// Whether a request may have what it asks for.
 ///
-/// Without any token in the config, everybody who can reach the door may read, which is only this machine, and nobody may
+/// Without any token in the config, clients of this machine may read, which are the only ones that can connect, and none may
 /// write.
 pub(crate) fn may_enter(access: Access, worker: &Worker, headers: &HeaderMap) -> Result<(), Problem> {
     let needed = match access {
@@ -17,7 +17,7 @@ pub(crate) fn may_enter(access: Access, worker: &Worker, headers: &HeaderMap) ->
         Access::Read => Right::Read,
         Access::Write => Right::Write,
     };
-    let rules = worker.shared.rules();
+    let rules = worker.state.rules();
     if rules.tokens.are_none() {
         return if needed == Right::Read { Ok(()) } else { Err(Problem::may_not_write()) };
     }

@@ -1,4 +1,4 @@
-//! What those who administer are answered.
+//! Answers of the administration.
 
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
@@ -9,9 +9,7 @@ use tollway::core::{Policy, WhenStoreFails};
 use tollway::metrics::prometheus_text;
 
 use crate::connection::Caller;
-use crate::http::{
-    LimitQuestion, Problem, Query, ResetQuestion, Response, json, metrics_text, no_content, read,
-};
+use crate::http::{LimitBody, Problem, Query, ResetBody, Response, json, metrics_text, no_content, read};
 use crate::worker::Worker;
 
 /// How the server is.
@@ -31,9 +29,9 @@ pub(crate) fn health() -> Response {
 
 /// Whether it should be sent requests. A store that fails is no reason not to: every policy says what to do then.
 pub(crate) fn ready(worker: &Worker) -> Response {
-    let store = worker.shared.limiter.store_status();
+    let store = worker.state.limiter.store_status();
     let degraded_decisions = Some(store.degraded_decisions);
-    let (code, status) = match (worker.shared.is_stopping(), store.degraded_since) {
+    let (code, status) = match (worker.state.is_stopping(), store.degraded_since) {
         (true, _) => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
         (false, Some(_)) => (StatusCode::OK, "degraded"),
         (false, None) => (StatusCode::OK, "ok"),
@@ -43,8 +41,8 @@ pub(crate) fn ready(worker: &Worker) -> Response {
 
 /// What the limiter has counted, and the server of its connections.
 pub(crate) async fn metrics(worker: &Worker) -> Response {
-    let mut samples = worker.shared.limiter.samples().await;
-    samples.extend(worker.shared.counts.samples());
+    let mut samples = worker.state.limiter.samples().await;
+    samples.extend(worker.state.counts.samples());
     metrics_text(prometheus_text(&samples))
 }
 
@@ -93,7 +91,7 @@ impl PolicyAnswer {
 }
 
 pub(crate) fn policies(worker: &Worker) -> Response {
-    let policies = worker.shared.limiter.policies();
+    let policies = worker.state.limiter.policies();
     let policies = policies.iter().map(|policy| PolicyAnswer::new(policy)).collect();
     json(StatusCode::OK, &PoliciesAnswer { policies })
 }
@@ -137,7 +135,7 @@ impl UsedAnswer {
 pub(crate) async fn usage(worker: &Worker, request: &Request<Incoming>) -> Result<Response, Problem> {
     let query = Query::read(request.uri().query(), &["policy", "subject"])?;
     let (policy, subject) = (query.required("policy")?, query.get("subject").unwrap_or_default());
-    let usage = worker.shared.limiter.usage(policy).subject(subject).await?;
+    let usage = worker.state.limiter.usage(policy).subject(subject).await?;
     let limits = usage.limits.iter().map(UsedAnswer::new).collect();
     Ok(json(StatusCode::OK, &UsageAnswer { policy: policy.to_owned(), subject: subject.to_owned(), limits }))
 }
@@ -148,10 +146,9 @@ pub(crate) async fn reset(
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
     let body = read(caller, request).await?;
-    let question: ResetQuestion<'_> =
-        serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
+    let question: ResetBody<'_> = serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
     let subject = question.subject.as_deref().unwrap_or_default();
-    worker.shared.limiter.reset(&question.policy).subject(subject).await?;
+    worker.state.limiter.reset(&question.policy).subject(subject).await?;
     tracing::info!(policy = ?question.policy, "meters were made new");
     Ok(no_content(StatusCode::NO_CONTENT))
 }
@@ -172,16 +169,15 @@ pub(crate) async fn set_limit(
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
     let body = read(caller, request).await?;
-    let question: LimitQuestion<'_> =
-        serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
+    let question: LimitBody<'_> = serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
     let [policy, limit] = both(parameters)?;
-    worker.shared.limiter.set_limit(&policy, &limit, &question.to).await?;
+    worker.state.limiter.set_limit(&policy, &limit, &question.to).await?;
     limit_in_force(worker, policy, limit)
 }
 
 pub(crate) async fn clear_limit(worker: &Worker, parameters: Vec<String>) -> Result<Response, Problem> {
     let [policy, limit] = both(parameters)?;
-    worker.shared.limiter.clear_limit(&policy, &limit).await?;
+    worker.state.limiter.clear_limit(&policy, &limit).await?;
     limit_in_force(worker, policy, limit)
 }
 
@@ -190,7 +186,7 @@ fn both(parameters: Vec<String>) -> Result<[String; 2], Problem> {
 }
 
 fn limit_in_force(worker: &Worker, policy: String, name: String) -> Result<Response, Problem> {
-    let known = worker.shared.limiter.policy(&policy)?.policy();
+    let known = worker.state.limiter.policy(&policy)?.policy();
     let limit = known.limits().iter().find(|limit| limit.name().as_str() == name);
     let limit = limit.map(ToString::to_string).unwrap_or_default();
     tracing::info!(policy = ?policy, limit = ?limit, "a limit was set");

@@ -1,4 +1,4 @@
-//! Administration: behind a door of its own, for those with a token.
+//! Administration: on a listener of its own, with a token.
 
 mod access;
 mod answers;
@@ -13,7 +13,7 @@ pub(crate) use answers::{
 };
 pub(crate) use consumers::{
     ActiveAnswer, BlockedBody, CallLimitsAnswer, CountersAnswer, Management, RateLimitingAnswer,
-    RecordAnswer, RecordQuestion, RecordsAnswer, manage,
+    RecordAnswer, RecordBody, RecordsAnswer, manage,
 };
 pub(crate) use store::{RedisHealthAnswer, StoreHealth, redis_health};
 pub(crate) use tokens::Tokens;

@@ -1,4 +1,4 @@
-//! Whether the store answers: asked now, but of those who show nothing only once a second.
+//! Whether the store answers: asked now, but only once a second for requests without a token.
 
 use hyper::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
@@ -27,7 +27,7 @@ pub(super) async fn answers(limiter: &Limiter) -> bool {
     }
 }
 
-/// How long it is remembered whether the store answers: everybody may ask, and that must not be a way to it.
+/// How long it is remembered whether the store answers: the endpoint is open, and must not become a way to load the store.
 const REMEMBERED_FOR: Span = Span::from_secs(1);
 
 /// What the store was last found to do, and when.
@@ -35,7 +35,7 @@ const REMEMBERED_FOR: Span = Span::from_secs(1);
 pub(crate) struct StoreHealth(Mutex<Option<(Timestamp, bool)>>);
 
 impl StoreHealth {
-    /// Whether the store answers, or did a moment ago. Whoever comes while it is asked waits for that.
+    /// Whether the store answers, or did a moment ago. Concurrent requests share one check.
     async fn answers(&self, limiter: &Limiter) -> bool {
         let mut found = self.0.lock().await;
         let now = limiter.clock().now();
@@ -57,7 +57,7 @@ impl StoreHealth {
 pub(crate) struct RedisHealthAnswer {
     /// Whether it answers; without a token, whether it did a second ago.
     redis_ready: bool,
-    /// Where it is, for those who may read.
+    /// Its address, for requests with a read token.
     #[serde(flatten)]
     place: Option<RedisPlaceAnswer>,
 }
@@ -71,9 +71,9 @@ struct RedisPlaceAnswer {
 
 /// How the configured Redis is. The status is 200 either way: the server lives, and every policy says what to do.
 pub(crate) async fn redis_health(worker: &Worker, headers: &HeaderMap) -> Result<Response, Problem> {
-    let store = &worker.shared.store;
+    let store = &worker.state.store;
     let Some(place) = &store.redis else { return Err(Problem::no_redis(store.technology)) };
-    let limiter = &worker.shared.limiter;
+    let limiter = &worker.state.limiter;
     // Probes come without a token. They need not know where it is.
     let answer = match may_enter(Access::Read, worker, headers) {
         Ok(()) => {
@@ -81,7 +81,7 @@ pub(crate) async fn redis_health(worker: &Worker, headers: &HeaderMap) -> Result
             RedisHealthAnswer { redis_ready: answers(limiter).await, place: Some(place) }
         }
         Err(_) => {
-            let redis_ready = worker.shared.store_health.answers(limiter).await;
+            let redis_ready = worker.state.store_health.answers(limiter).await;
             RedisHealthAnswer { redis_ready, place: None }
         }
     };

@@ -85,7 +85,7 @@ fn read_mode(choice: &str) -> Result<u32, String> {
     })
 }
 
-/// Enough of what somebody wrote to know it again.
+/// The beginning of a wrong value, for the message.
 fn beginning(text: &str) -> String {
     text.chars().take(80).collect()
 }

@@ -49,7 +49,7 @@ pub const CONNECTIONS_PER_ADDRESS_DEFAULT: usize = 1_000;
 /// How long requests may take to end once the server is told to stop, unless the file says otherwise.
 pub const GRACE_DEFAULT: Duration = Duration::from_secs(10);
 
-/// The longest grace, and the longest drain: whoever runs the server kills it sooner.
+/// The longest grace, and the longest drain: process managers kill the server sooner.
 const STOP_MAX: Span = Span::from_mins(10);
 
 /// What `[server]` says.
@@ -90,7 +90,7 @@ pub struct ServerConfig {
     pub read_token: Option<Token>,
     /// Where the token is that may read and write.
     pub write_token: Option<Token>,
-    /// Where the token is that may ask in the Redis protocol; none: everybody may.
+    /// Where the token is that may ask in the Redis protocol; none: no token is needed.
     pub resp_token: Option<Token>,
     /// The certificate for TLS on all addresses.
     pub tls: Option<TlsFiles>,

@@ -3,15 +3,16 @@
 use bytes::Bytes;
 use prost::Message;
 
-use super::message::RateLimitRequest;
-use super::{asked, frame, subject};
+use super::descriptors::subject_of_descriptor;
+use super::message::{RateLimitRequest, frame, unframe};
+use super::resolve;
 
 /// Reads the body of a call that asks for descriptors: the question written again, and whom each descriptor counts for.
 pub fn envoy_question(body: &[u8]) -> Result<(Vec<u8>, Vec<String>), String> {
-    let message = frame::open(Bytes::copy_from_slice(body)).map_err(|failure| format!("{failure:?}"))?;
+    let message = unframe(Bytes::copy_from_slice(body)).map_err(|failure| format!("{failure:?}"))?;
     let question = RateLimitRequest::decode(message).map_err(|error| error.to_string())?;
-    asked::check(&question).map_err(|failure| format!("{failure:?}"))?;
+    resolve::check(&question).map_err(|failure| format!("{failure:?}"))?;
     let descriptors = question.descriptors.iter();
-    let subjects = descriptors.map(|one| subject::of_descriptor(&question.domain, &one.entries)).collect();
-    Ok((frame::close(&question).to_vec(), subjects))
+    let subjects = descriptors.map(|one| subject_of_descriptor(&question.domain, &one.entries)).collect();
+    Ok((frame(&question).to_vec(), subjects))
 }

@@ -1,14 +1,17 @@
-//! The messages of `envoy.service.ratelimit.v3` and `grpc.health.v1`, with the fields that are used here.
+//! The messages of `envoy.service.ratelimit.v3` and `grpc.health.v1` with the fields that are used here, and the five bytes
+//! before a message: whether it is compressed, and its length.
 //!
-//! Texts of a request are read as bytes: a header that is not UTF-8 must not make a call fail, since a proxy that lets
-//! traffic through when its question fails would then let that client through for ever.
+//! Text fields of a request are bytes: a header that is not UTF-8 must not make a call fail, since a proxy that fails open
+//! would then never limit that client.
 
 use std::collections::HashMap;
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
 
-/// A question: are these over their limits?
+use super::service::{Failure, StatusCode};
+
+/// Are these descriptors over their limits?
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct RateLimitRequest {
     #[prost(bytes = "bytes", tag = "1")]
@@ -78,13 +81,13 @@ pub(super) struct RateLimitResponse {
     /// One for each descriptor, in their order.
     #[prost(message, repeated, tag = "2")]
     pub(super) statuses: Vec<DescriptorStatus>,
-    /// For whoever sent the request that the proxy holds.
+    /// For the client whose request the proxy holds.
     #[prost(message, repeated, tag = "3")]
     pub(super) response_headers_to_add: Vec<HeaderValue>,
-    /// For whomever the proxy sends it on to.
+    /// For the service that the proxy forwards to.
     #[prost(message, repeated, tag = "4")]
     pub(super) request_headers_to_add: Vec<HeaderValue>,
-    /// What the proxy answers in place of the service, if the request is not let through.
+    /// The body that the proxy answers in place of the service if the request is denied.
     #[prost(bytes = "bytes", tag = "5")]
     pub(super) raw_body: Bytes,
     /// For the proxy's own log and filters.
@@ -160,4 +163,35 @@ pub(super) enum Health {
     Unknown = 0,
     Serving = 1,
     NotServing = 2,
+}
+
+const PREFIX_BYTES: usize = 5;
+
+/// The one message of a body, without its prefix.
+pub(super) fn unframe(mut body: Bytes) -> Result<Bytes, Failure> {
+    let bad = |message: &str| Failure::new(StatusCode::InvalidArgument, message);
+    let prefix = body.split_to(PREFIX_BYTES.min(body.len()));
+    let [compressed, length @ ..] =
+        <[u8; PREFIX_BYTES]>::try_from(&*prefix).map_err(|_| bad("there is no message"))?;
+    match compressed {
+        0 => {}
+        // Messages are a few hundred bytes: compression gains nothing.
+        1 => return Err(Failure::new(StatusCode::Unimplemented, "compressed messages are not understood")),
+        _ => return Err(bad("the message does not begin as one does in gRPC")),
+    }
+    let announced = u32::from_be_bytes(length);
+    if usize::try_from(announced) != Ok(body.len()) {
+        return Err(bad("the body is not one message of the length that it announces"));
+    }
+    Ok(body)
+}
+
+/// A body with one message.
+pub(super) fn frame(message: &impl Message) -> Bytes {
+    let length = message.encoded_len();
+    let mut body = BytesMut::with_capacity(PREFIX_BYTES.saturating_add(length));
+    body.put_u8(0);
+    body.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
+    message.encode_raw(&mut body);
+    body.freeze()
 }

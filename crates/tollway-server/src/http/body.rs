@@ -12,9 +12,9 @@ use hyper::{Request, StatusCode};
 use serde::Serialize;
 use tokio::time::timeout;
 
+use super::body_memory::{BodyMemory, PartialBody};
 use super::problem::Problem;
-use super::room::{BodyRoom, Held};
-use super::whole::Body;
+use super::response_body::Body;
 use crate::bounds::BODY_BYTES_MAX;
 use crate::connection::Caller;
 
@@ -34,11 +34,11 @@ pub(crate) async fn read(caller: &Caller, request: Request<Incoming>) -> Result<
     if announced > BODY_BYTES_MAX {
         return Err(Problem::body_too_large());
     }
-    let mut whole = pin!(collect(body, &caller.room));
+    let mut whole = pin!(collect(body, &caller.body_memory));
     // Most bodies come with their heads, and then no timer is needed.
     match poll_fn(|context| Poll::Ready(whole.as_mut().poll(context))).await {
         Poll::Ready(collected) => collected,
-        Poll::Pending => match timeout(caller.pulse.body_time(), whole).await {
+        Poll::Pending => match timeout(caller.deadlines.body_time(), whole).await {
             Ok(collected) => collected,
             Err(_) => Err(Problem::body_too_slow()),
         },
@@ -46,13 +46,13 @@ pub(crate) async fn read(caller: &Caller, request: Request<Incoming>) -> Result<
 }
 
 /// Most bodies are one piece, which is taken as it is.
-async fn collect(mut body: Incoming, room: &BodyRoom) -> Result<Bytes, Problem> {
+async fn collect(mut body: Incoming, memory: &BodyMemory) -> Result<Bytes, Problem> {
     let mut piece = next_piece(&mut body).await?;
     if body.is_end_stream() {
         let whole = piece.unwrap_or_default();
         return if whole.len() > BODY_BYTES_MAX { Err(Problem::body_too_large()) } else { Ok(whole) };
     }
-    let mut held = Held::new(room);
+    let mut held = PartialBody::new(memory);
     while let Some(more) = piece {
         held.push(&more)?;
         piece = next_piece(&mut body).await?;
@@ -63,7 +63,7 @@ async fn collect(mut body: Incoming, room: &BodyRoom) -> Result<Bytes, Problem> 
 async fn next_piece(body: &mut Incoming) -> Result<Option<Bytes>, Problem> {
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Problem::bad_request("the body ended before it was whole"))?;
-        // What is no data is behind it, and nobody's business.
+        // Frames without data are trailers, which are ignored.
         if let Ok(data) = frame.into_data() {
             return Ok(Some(data));
         }

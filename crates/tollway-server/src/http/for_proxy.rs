@@ -60,7 +60,7 @@ mod tests {
     use crate::http::json;
 
     #[test]
-    fn a_refusal_is_told_in_headers_where_nobody_reads_its_body() {
+    fn a_refusal_for_nginx_is_in_headers_too() {
         let refusal = || json(StatusCode::TOO_MANY_REQUESTS, &"größe \u{1f600}\u{7f}");
         let plain = refused_with(StatusCode::TOO_MANY_REQUESTS, refusal());
         assert_eq!((plain.status(), plain.headers().get(BODY)), (StatusCode::TOO_MANY_REQUESTS, None));

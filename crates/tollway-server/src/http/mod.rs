@@ -1,24 +1,24 @@
 //! HTTP: requests in, answers out, on HTTP/1 and HTTP/2 alike.
 //!
-//! `route` knows every path, `body` reads what comes and writes what goes, `question` and `answer` are the bodies with
-//! their types, `for_proxy` puts some into headers, `problem` is what goes wrong, `openapi` tells all of it to programs. `take`, `permit` and `authorize`
-//! answer.
+//! `route` is the table of all paths, `body` reads and writes bodies, `request_bodies` and `response_bodies` are their types,
+//! `body_memory` bounds incomplete ones, `for_proxy` puts a refusal into headers, `problem` is an error, `openapi` describes
+//! everything. `take`, `permit` and `authorize` answer. `new_streams` answers HTTP/2 streams together.
 
-mod answer;
 mod authorize;
-mod begun;
 mod body;
+mod body_memory;
 mod for_proxy;
 pub(crate) mod fuzz;
+mod new_streams;
 mod openapi;
 mod permit;
 mod problem;
 mod query;
-mod question;
-mod room;
+mod request_bodies;
+mod response_bodies;
+mod response_body;
 mod route;
 mod take;
-mod whole;
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -34,12 +34,12 @@ use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub(crate) use body::{Response, json, metrics_text, no_content, read};
+pub(crate) use body_memory::BodyMemory;
 pub(crate) use problem::Problem;
 pub(crate) use query::Query;
-pub(crate) use question::{LimitQuestion, ResetQuestion};
-pub(crate) use room::BodyRoom;
+pub(crate) use request_bodies::{LimitBody, ResetBody};
+pub(crate) use response_body::Body;
 pub(crate) use route::{Access, Operation};
-pub(crate) use whole::Body;
 
 use crate::admin;
 use crate::bounds::{
@@ -48,23 +48,23 @@ use crate::bounds::{
 };
 use crate::connection::Caller;
 use crate::grpc;
-use crate::worker::{Rest, Worker};
-use begun::Begun;
+use crate::worker::{IdleStrategy, Worker};
+use new_streams::NewStreams;
 use route::{Found, find};
 
-/// For answers that nobody between here and the caller may keep and give again.
+/// For answers that must not be cached.
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// How connections are served.
 pub(crate) struct Http {
-    builder: auto::Builder<Begun>,
-    begun: Begun,
+    builder: auto::Builder<NewStreams>,
+    new_streams: NewStreams,
 }
 
 impl Http {
     pub(crate) fn new() -> Self {
-        let begun = Begun::default();
-        let mut http = auto::Builder::new(begun.clone());
+        let new_streams = NewStreams::default();
+        let mut http = auto::Builder::new(new_streams.clone());
         // The worker's watch bounds the time of heads, for less than hyper's timer for each of them. Answers are short:
         // to write head and body as one piece costs less than to write two pieces at once.
         http.http1().max_buf_size(HEAD_BYTES_MAX).header_read_timeout(None).writev(false);
@@ -79,7 +79,7 @@ impl Http {
             .max_send_buf_size(SEND_BUFFER_MAX)
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_INTERVAL);
-        Self { builder: http, begun }
+        Self { builder: http, new_streams }
     }
 }
 
@@ -89,28 +89,28 @@ pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     caller: Caller,
 ) {
-    let pulse = Rc::clone(&caller.pulse);
+    let deadlines = Rc::clone(&caller.deadlines);
     let service = service_fn(|request: Request<Incoming>| {
         let (worker, caller) = (Rc::clone(worker), caller.clone());
         async move {
             let multiplexed = request.version() == Version::HTTP_2;
-            let _busy = caller.pulse.begin(multiplexed);
+            let _busy = caller.deadlines.begin(multiplexed);
             let response = answer(&worker, &caller, request).await;
-            if multiplexed { Rest::GiveWay } else { Rest::Moment }.after_answer();
+            if multiplexed { IdleStrategy::Yield } else { IdleStrategy::BatchingPause }.after_answer();
             Ok::<_, Infallible>(response)
         }
     });
     let mut connection = pin!(worker.http.builder.serve_connection(TokioIo::new(stream), service));
     let mut told_to_end = false;
     let served = poll_fn(|context| {
-        pulse.served_by(context.waker());
+        deadlines.served_by(context.waker());
         if worker.is_stopping() && !told_to_end {
             told_to_end = true;
             connection.as_mut().graceful_shutdown();
         }
         loop {
             let polled = connection.as_mut().poll(context);
-            if !worker.http.begun.answer() || polled.is_ready() {
+            if !worker.http.new_streams.answer() || polled.is_ready() {
                 return polled;
             }
         }
@@ -122,11 +122,11 @@ pub(crate) async fn serve(
 
 /// Answers one request. Whatever goes wrong is an answer, too.
 async fn answer(worker: &Rc<Worker>, caller: &Caller, request: Request<Incoming>) -> Response {
-    if grpc::is_asked(caller, request.headers()) {
+    if grpc::is_grpc_call(caller, request.headers()) {
         return grpc::answer(worker, caller, request).await;
     }
     let head_only = request.method() == hyper::Method::HEAD;
-    let found = match find(caller.door, request.method(), request.uri().path()) {
+    let found = match find(caller.listener, request.method(), request.uri().path()) {
         Ok(found) => found,
         Err(problem) => return problem.into_response(),
     };
@@ -162,7 +162,7 @@ async fn operate(
         Operation::Done => Box::pin(permit::done(worker, caller, request)).await,
         Operation::Return => Box::pin(permit::give_back(worker, caller, request)).await,
         Operation::Renew => Box::pin(permit::renew(worker, caller, request)).await,
-        Operation::OpenApi => Ok(openapi::answer(caller.door)),
+        Operation::OpenApi => Ok(openapi::answer(caller.listener)),
         Operation::Health => Ok(admin::health()),
         Operation::Ready => Ok(admin::ready(worker)),
         Operation::Metrics => Ok(Box::pin(admin::metrics(worker)).await),

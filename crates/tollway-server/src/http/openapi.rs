@@ -1,4 +1,4 @@
-//! `/openapi.json`: all of a door's routes with their bodies, made of the routes and the types that answer them.
+//! `/openapi.json`: all routes of a listener with their bodies, made of the routes and the types that answer them.
 
 mod consumers;
 
@@ -11,46 +11,44 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use tollway_inbound::headers::{TooManyRequests, WOULD_DENY};
 
-use super::answer::{BatchEntry, BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer};
 use super::body::Response;
 use super::problem::Problem;
-use super::question::{
-    LimitQuestion, PermitQuestion, ResetQuestion, SettleQuestion, TakeQuestion, WITHOUT_NUL,
-};
+use super::request_bodies::{LimitBody, PermitBody, ResetBody, SettleBody, TakeBody, WITHOUT_NUL};
+use super::response_bodies::{BatchEntry, BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer};
+use super::response_body::Body;
 use super::route::{Access, Operation, ROUTES, Route};
-use super::whole::Body;
 use crate::admin::{HealthAnswer, LimitsAnswer, PoliciesAnswer, RedisHealthAnswer, UsageAnswer};
 use crate::bounds::TAKES_PER_BATCH_MAX;
-use crate::listener::Door;
+use crate::listener::ListenerKind;
 
-/// The document of the door that was asked.
-pub(super) fn answer(door: Door) -> Response {
+/// The document of the listener that got the request.
+pub(super) fn answer(kind: ListenerKind) -> Response {
     static DECISIONS: OnceLock<Bytes> = OnceLock::new();
     static ADMINISTRATION: OnceLock<Bytes> = OnceLock::new();
-    let kept = match door {
-        Door::Administration => &ADMINISTRATION,
+    let kept = match kind {
+        ListenerKind::Administration => &ADMINISTRATION,
         _ => &DECISIONS,
     };
-    let bytes = kept.get_or_init(|| Bytes::from(document(door).to_string()));
+    let bytes = kept.get_or_init(|| Bytes::from(document(kind).to_string()));
     let mut response = Response::new(Body::new(bytes.clone()));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-/// The document of a door.
-pub(super) fn document(door: Door) -> Value {
+/// The document of a listener.
+pub(super) fn document(kind: ListenerKind) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
     });
     let mut schemas = settings.into_generator();
     let mut paths = Map::new();
-    for route in ROUTES.iter().filter(|route| route.door == door) {
+    for route in ROUTES.iter().filter(|route| route.listener == kind) {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_lowercase()] = describe(route, &mut schemas);
     }
-    let title = match door {
-        Door::Administration => "Tollway: administration",
+    let title = match kind {
+        ListenerKind::Administration => "Tollway: administration",
         _ => "Tollway: decisions",
     };
     json!({
@@ -73,7 +71,7 @@ fn describe(route: &Route, schemas: &mut SchemaGenerator) -> Value {
     let mut responses: Map<String, Value> = answers.into_iter().map(|answer| answer.described()).collect();
     responses.insert("default".to_owned(), content("It was not done.", "application/problem+json", &problem));
     if route.operation == Operation::Authorize {
-        // A token that nobody was given, and a consumer that is blocked.
+        // An unknown token, and a blocked consumer.
         for status in ["401", "403"] {
             responses[status]["content"]["application/problem+json"] = json!({ "schema": &problem });
         }
@@ -198,20 +196,20 @@ impl Description {
         match operation {
             Operation::Take => take(schemas),
             Operation::Begin => Self::new("Whether a call may go out now.")
-                .asking(schema::<PermitQuestion<'_>>(schemas))
+                .asking(schema::<PermitBody<'_>>(schemas))
                 .answering(200, "It may, or will after a delay.", schema::<BeginAnswer>(schemas))
                 .answering(429, "It came too late, and was denied.", schema::<TakeAnswer<'_>>(schemas)),
             Operation::Settle => Self::new("The call is over and took this much.")
-                .asking(schema::<SettleQuestion<'_>>(schemas))
+                .asking(schema::<SettleBody<'_>>(schemas))
                 .answering(200, "What could be put right.", schema::<SettleAnswer>(schemas)),
             Operation::Return => Self::new("The call was not made: gives its cost back.")
-                .asking(schema::<PermitQuestion<'_>>(schemas))
+                .asking(schema::<PermitBody<'_>>(schemas))
                 .answering(200, "What could be put right.", schema::<SettleAnswer>(schemas)),
             Operation::Done => Self::new("The call is over: frees its slots.")
-                .asking(schema::<PermitQuestion<'_>>(schemas))
+                .asking(schema::<PermitBody<'_>>(schemas))
                 .answering(200, "They are free.", schema::<DoneAnswer>(schemas)),
             Operation::Renew => Self::new("The call goes on: keeps its slots.")
-                .asking(schema::<PermitQuestion<'_>>(schemas))
+                .asking(schema::<PermitBody<'_>>(schemas))
                 .answering(200, "Whether it still had them.", schema::<RenewAnswer>(schemas)),
             Operation::Authorize => {
                 let denied = schema::<TooManyRequests<'_>>(schemas);
@@ -240,10 +238,10 @@ impl Description {
             Operation::Usage => Self { query: &[POLICY, SUBJECT], ..Self::new("What is used of a policy.") }
                 .answering(200, "Every limit.", schema::<UsageAnswer>(schemas)),
             Operation::Reset => Self::new("Makes the meters of a policy and a subject new.")
-                .asking(schema::<ResetQuestion<'_>>(schemas))
+                .asking(schema::<ResetBody<'_>>(schemas))
                 .empty(204, "They are."),
             Operation::SetLimit => Self::new("Sets a limit for all who share the store.")
-                .asking(schema::<LimitQuestion<'_>>(schemas))
+                .asking(schema::<LimitBody<'_>>(schemas))
                 .answering(200, "The limit in force.", schema::<LimitsAnswer>(schemas)),
             Operation::ClearLimit => Self::new("Puts the config file's limit in force again.").answering(
                 200,
@@ -280,7 +278,7 @@ impl Description {
 
 /// One take, or a list of independent ones.
 fn take(schemas: &mut SchemaGenerator) -> Description {
-    let (question, answer) = (schema::<TakeQuestion<'_>>(schemas), schema::<TakeAnswer<'_>>(schemas));
+    let (question, answer) = (schema::<TakeBody<'_>>(schemas), schema::<TakeAnswer<'_>>(schemas));
     let entries = schema::<BatchEntry<'_>>(schemas);
     let questions = json!({ "type": "array", "items": &question, "maxItems": TAKES_PER_BATCH_MAX });
     let about = "Granted; of a list, what came of each.";
@@ -298,12 +296,14 @@ fn schema<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Value {
 mod tests {
     use super::*;
 
-    /// The document is kept as a file, so that a change of what callers see is seen by whoever makes it.
+    /// The document is kept as a file, so that every change of the API shows in a diff.
     #[test]
     fn the_documents_are_as_they_were_kept() {
-        for (door, name) in [(Door::Decisions, "decisions"), (Door::Administration, "administration")] {
+        for (kind, name) in
+            [(ListenerKind::Decisions, "decisions"), (ListenerKind::Administration, "administration")]
+        {
             let path = format!("{}/tests/golden/openapi_{name}.json", env!("CARGO_MANIFEST_DIR"));
-            let made = format!("{:#}\n", document(door));
+            let made = format!("{:#}\n", document(kind));
             if std::env::var_os("UPDATE_GOLDEN").is_some() {
                 std::fs::write(&path, &made).unwrap();
             }
@@ -314,9 +314,9 @@ mod tests {
 
     #[test]
     fn every_route_is_in_its_document_and_every_reference_leads_somewhere() {
-        for door in [Door::Decisions, Door::Administration] {
-            let document = document(door);
-            for route in ROUTES.iter().filter(|route| route.door == door) {
+        for kind in [ListenerKind::Decisions, ListenerKind::Administration] {
+            let document = document(kind);
+            for route in ROUTES.iter().filter(|route| route.listener == kind) {
                 let described = &document["paths"][route.path][route.method.as_str().to_lowercase()];
                 assert!(described["summary"].is_string(), "{} {}", route.method, route.path);
                 assert_eq!(described.get("security").is_some(), route.access != Access::Open);

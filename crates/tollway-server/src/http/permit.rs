@@ -2,16 +2,16 @@
 
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
+use tollway::Denied;
 use tollway::ticket::{Ticket, TicketBegun};
 use tollway_inbound::headers::whole_ms;
 
-use super::answer::{BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer};
 use super::body::{self, Response, json};
 use super::problem::Problem;
-use super::question::{PermitQuestion, SettleQuestion};
+use super::request_bodies::{PermitBody, SettleBody};
+use super::response_bodies::{BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer};
 use super::take::put_headers;
 use crate::connection::Caller;
-use crate::decide::Verdict;
 use crate::worker::Worker;
 
 pub(super) async fn begin(
@@ -20,21 +20,21 @@ pub(super) async fn begin(
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
     let ticket = ticket(worker, caller, request).await?;
-    let answer = match ticket.begin(&worker.shared.limiter).await? {
+    let answer = match ticket.begin(&worker.state.limiter).await? {
         TicketBegun::Now => BeginAnswer { delay_ms: 0, permit: None },
         TicketBegun::Early(delay) => BeginAnswer { delay_ms: whole_ms(delay.into()), permit: None },
         TicketBegun::Again { ticket, delay } => {
-            BeginAnswer { delay_ms: whole_ms(delay.into()), permit: worker.shared.seal.close(&ticket) }
+            BeginAnswer { delay_ms: whole_ms(delay.into()), permit: worker.state.seal.close(&ticket) }
         }
-        TicketBegun::Denied(denied) => return Ok(denied_again(Verdict::Denied(denied))),
+        TicketBegun::Denied(denied) => return Ok(denied_again(&denied)),
     };
     Ok(json(StatusCode::OK, &answer))
 }
 
-/// It came too late, and there is no room any more: as a take is denied, without readings.
-fn denied_again(verdict: Verdict) -> Response {
-    let mut response = json(StatusCode::TOO_MANY_REQUESTS, &TakeAnswer::denial(&verdict, &[]));
-    put_headers(&mut response, &[], verdict.now(), verdict.retry_after());
+/// The permit came too late and there is no room any more: denied like a take, without readings.
+fn denied_again(denied: &Denied) -> Response {
+    let mut response = json(StatusCode::TOO_MANY_REQUESTS, &TakeAnswer::denial(denied, &[]));
+    put_headers(&mut response, &[], denied.decision());
     response
 }
 
@@ -43,11 +43,10 @@ pub(super) async fn settle(
     caller: &Caller,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
-    let body = body::read(caller, request).await?;
-    let question: SettleQuestion<'_> =
-        serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
-    let ticket = opened(worker, &question.permit)?;
-    let settled = ticket.settle(&worker.shared.limiter, question.cost.each()).await?;
+    let bytes = body::read(caller, request).await?;
+    let body: SettleBody<'_> = serde_json::from_slice(&bytes).map_err(|error| Problem::bad_json(&error))?;
+    let ticket = opened(worker, &body.permit)?;
+    let settled = ticket.settle(&worker.state.limiter, body.cost.each()).await?;
     Ok(json(StatusCode::OK, &SettleAnswer::from(settled)))
 }
 
@@ -56,7 +55,7 @@ pub(super) async fn give_back(
     caller: &Caller,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
-    let settled = ticket(worker, caller, request).await?.give_back(&worker.shared.limiter).await?;
+    let settled = ticket(worker, caller, request).await?.give_back(&worker.state.limiter).await?;
     Ok(json(StatusCode::OK, &SettleAnswer::from(settled)))
 }
 
@@ -65,7 +64,7 @@ pub(super) async fn done(
     caller: &Caller,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
-    ticket(worker, caller, request).await?.done(&worker.shared.limiter).await?;
+    ticket(worker, caller, request).await?.done(&worker.state.limiter).await?;
     Ok(json(StatusCode::OK, &DoneAnswer { done: true }))
 }
 
@@ -74,17 +73,16 @@ pub(super) async fn renew(
     caller: &Caller,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
-    let renewed = ticket(worker, caller, request).await?.renew(&worker.shared.limiter).await?;
+    let renewed = ticket(worker, caller, request).await?.renew(&worker.state.limiter).await?;
     Ok(json(StatusCode::OK, &RenewAnswer { renewed }))
 }
 
 async fn ticket(worker: &Worker, caller: &Caller, request: Request<Incoming>) -> Result<Ticket, Problem> {
-    let body = body::read(caller, request).await?;
-    let question: PermitQuestion<'_> =
-        serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
-    opened(worker, &question.permit)
+    let bytes = body::read(caller, request).await?;
+    let body: PermitBody<'_> = serde_json::from_slice(&bytes).map_err(|error| Problem::bad_json(&error))?;
+    opened(worker, &body.permit)
 }
 
 fn opened(worker: &Worker, permit: &str) -> Result<Ticket, Problem> {
-    worker.shared.seal.open(permit).map_err(|_| Problem::unknown_permit())
+    worker.state.seal.open(permit).map_err(|_| Problem::unknown_permit())
 }

@@ -1,6 +1,6 @@
 //! The part of a URL behind the question mark.
 
-use tollway_inbound::escapes::replaced;
+use tollway_inbound::escapes::percent_decode;
 
 use super::problem::Problem;
 
@@ -15,7 +15,8 @@ impl Query {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let not_text = || Problem::bad_request("the query is not UTF-8 text with %-escapes");
             let spaced = |text: &str| text.replace('+', " ");
-            let (name, value) = replaced(&spaced(name)).zip(replaced(&spaced(value))).ok_or_else(not_text)?;
+            let (name, value) =
+                percent_decode(&spaced(name)).zip(percent_decode(&spaced(value))).ok_or_else(not_text)?;
             if !known.contains(&name.as_str()) {
                 let message =
                     format!("{:?} is not a parameter here; there are {}", shortened(&name), known.join(", "));

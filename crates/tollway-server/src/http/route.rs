@@ -1,11 +1,11 @@
 //! Every route, in one table: what is answered where, and who may ask.
 
 use hyper::Method;
-use tollway_inbound::escapes::replaced;
+use tollway_inbound::escapes::percent_decode;
 
 use super::problem::Problem;
 use crate::admin::Management;
-use crate::listener::Door;
+use crate::listener::ListenerKind;
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(crate) enum Operation {
 /// What a caller must show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Nothing: whoever can reach it may ask.
+    /// No token is needed.
     Open,
     /// A token that may read.
     Read,
@@ -45,7 +45,7 @@ pub(crate) enum Access {
 /// One route.
 #[derive(Debug)]
 pub(crate) struct Route {
-    pub(crate) door: Door,
+    pub(crate) listener: ListenerKind,
     pub(crate) method: Method,
     /// Parts in braces are parameters.
     pub(crate) path: &'static str,
@@ -61,11 +61,11 @@ impl Route {
 }
 
 const fn decision(method: Method, path: &'static str, operation: Operation) -> Route {
-    Route { door: Door::Decisions, method, path, operation, access: Access::Open }
+    Route { listener: ListenerKind::Decisions, method, path, operation, access: Access::Open }
 }
 
 const fn administration(method: Method, path: &'static str, operation: Operation, access: Access) -> Route {
-    Route { door: Door::Administration, method, path, operation, access }
+    Route { listener: ListenerKind::Administration, method, path, operation, access }
 }
 
 /// Of one consumer.
@@ -130,10 +130,10 @@ pub(crate) struct Found {
 }
 
 /// The route of a request.
-pub(crate) fn find(door: Door, method: &Method, path: &str) -> Result<Found, Problem> {
-    // Whoever asks for the head only gets that of the answer.
+pub(crate) fn find(kind: ListenerKind, method: &Method, path: &str) -> Result<Found, Problem> {
+    // HEAD is answered like GET, without the body.
     let method = if method == Method::HEAD { &Method::GET } else { method };
-    let here = || ROUTES.iter().filter(|route| route.door == door);
+    let here = || ROUTES.iter().filter(|route| route.listener == kind);
     let mut allowed = Vec::new();
     for route in here() {
         let Some(parameters) = matches(route.path, path) else { continue };
@@ -159,7 +159,7 @@ fn matches(form: &str, path: &str) -> Option<Vec<String>> {
     for part in form.split('/') {
         let given = parts.next()?;
         if part.starts_with('{') {
-            parameters.push(replaced(given)?);
+            parameters.push(percent_decode(given)?);
         } else if part != given {
             return None;
         }
@@ -180,7 +180,7 @@ mod tests {
                 word => word.to_owned(),
             };
             let path = route.path.split('/').map(given).collect::<Vec<_>>().join("/");
-            let found = find(route.door, &route.method, &path).ok().unwrap();
+            let found = find(route.listener, &route.method, &path).ok().unwrap();
             assert!(std::ptr::eq(found.route, route), "{} {}", route.method, route.path);
             let parameters = route.path.matches('{').count();
             assert_eq!(found.parameters, ["a/b", "c"][..parameters]);
@@ -194,7 +194,7 @@ mod tests {
             ("/v1/authorize", Method::DELETE, "GET, POST"),
             ("/v1/take", Method::HEAD, "POST"),
         ] {
-            let problem = find(Door::Decisions, &method, path).err().unwrap();
+            let problem = find(ListenerKind::Decisions, &method, path).err().unwrap();
             assert_eq!(problem.allow(), Some(allowed), "{method} {path}");
         }
     }
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn nothing_of_the_administration_is_behind_the_other_door() {
         for path in ["/health", "/v1/policies", "/v1/usage", "/v1/reset", "/v1/policies/a/limits/b"] {
-            let problem = find(Door::Decisions, &Method::GET, path).err().unwrap();
+            let problem = find(ListenerKind::Decisions, &Method::GET, path).err().unwrap();
             assert_eq!(problem.status(), 404, "{path}");
         }
     }

@@ -1,20 +1,25 @@
 //! `POST /v1/take`: one take, several at once, or one under several policies.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, StatusCode};
-use tollway_inbound::headers::{self, Shown, whole_ms};
+use smallvec::SmallVec;
+use tollway::core::Decision;
+use tollway::{Denied, Permit, TakeError};
+use tollway_inbound::headers::{self, LimitStatus, whole_ms};
+use tollway_inbound::{InboundTake, decision_of};
 
-use super::answer::{BatchEntry, LimitAnswer, TakeAnswer};
 use super::body::{self, Response, json, json_list};
 use super::problem::Problem;
-use super::question::{Amounts, PartyQuestion, TakeQuestion};
+use super::request_bodies::{Amounts, ChargeBody, TakeBody};
+use super::response_bodies::{BatchEntry, LimitAnswer, TakeAnswer};
 use crate::bounds::TAKES_PER_BATCH_MAX;
 use crate::connection::Caller;
-use crate::decide::{Decided, Party, Question, Verdict, decide};
+use crate::known_policies::KnownPolicy;
 use crate::worker::Worker;
 
 pub(super) async fn answer(
@@ -28,58 +33,96 @@ pub(super) async fn answer(
 }
 
 async fn answer_one(worker: &Worker, body: &[u8]) -> Result<Response, Problem> {
-    let question: TakeQuestion<'_> =
-        serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;
-    let Decided { parties, verdict } = decide(worker, question.understood()?).await?;
-    let shown = parties.shown(&verdict);
-    let (now, retry_after) = (verdict.now(), verdict.retry_after());
-    let status = if retry_after.is_none() { StatusCode::OK } else { StatusCode::TOO_MANY_REQUESTS };
-    let mut response = match &verdict {
-        Verdict::Denied(_) => json(status, &TakeAnswer::denial(&verdict, &shown)),
-        Verdict::Granted(_) => json(status, &TakeAnswer::grant(worker, verdict, &shown)),
+    let body: TakeBody<'_> = serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;
+    let requested = body.requested()?;
+    let policies = requested.policies(worker)?;
+    let take = requested.under(&policies);
+    let taken = take.decide().await?;
+    let decision = decision_of(&taken);
+    let statuses = take.limit_statuses(decision, false);
+    // The permit becomes a ticket below; the headers need only the time and the outcome.
+    let decision = Decision::new(decision.now, decision.outcome);
+    let mut response = match taken {
+        Ok(permit) => json(StatusCode::OK, &TakeAnswer::grant(worker, permit, &statuses)),
+        Err(denied) => json(StatusCode::TOO_MANY_REQUESTS, &TakeAnswer::denial(&denied, &statuses)),
     };
-    put_headers(&mut response, &shown, now, retry_after);
+    put_headers(&mut response, &statuses, &decision);
     Ok(response)
 }
 
-/// Independent takes: each is decided by itself, and whatever goes wrong with one is its own answer.
+/// Independent takes: each is decided by itself, and a problem with one is that one's answer.
 async fn answer_batch(worker: &Worker, body: &[u8]) -> Result<Response, Problem> {
-    let questions: Vec<TakeQuestion<'_>> =
-        serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;
-    if questions.len() > TAKES_PER_BATCH_MAX {
-        return Err(Problem::too_many_takes(questions.len()));
+    let takes: Vec<TakeBody<'_>> = serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;
+    if takes.len() > TAKES_PER_BATCH_MAX {
+        return Err(Problem::too_many_takes(takes.len()));
     }
-    // At the same time, so that a store on the network is asked for them together.
-    let entries = join_all(questions.iter().map(async |question| entry(worker, question).await)).await;
+    // Concurrently, so that a store on the network gets them in one batch.
+    let entries = join_all(takes.iter().map(async |take| entry(worker, take).await)).await;
     Ok(json_list(&entries))
 }
 
-/// One answer of several, in JSON.
-async fn entry(worker: &Worker, question: &TakeQuestion<'_>) -> Vec<u8> {
-    let decided = async { Ok::<_, Problem>(decide(worker, question.understood()?).await?) };
-    let entry = match decided.await {
-        Err(problem) => serde_json::to_vec(&BatchEntry::Problem(problem)),
-        Ok(Decided { parties, verdict }) => {
-            let shown = parties.shown(&verdict);
-            let answer = match &verdict {
-                Verdict::Denied(_) => TakeAnswer::denial(&verdict, &shown),
-                Verdict::Granted(_) => TakeAnswer::grant(worker, verdict, &shown),
-            };
-            serde_json::to_vec(&BatchEntry::Decided(Box::new(answer)))
-        }
-    };
-    entry.unwrap_or_default()
+/// One answer of a batch, in JSON.
+async fn entry(worker: &Worker, body: &TakeBody<'_>) -> Vec<u8> {
+    let answered = answer_entry(worker, body).await;
+    answered.unwrap_or_else(|problem| serde_json::to_vec(&BatchEntry::Problem(problem)).unwrap_or_default())
 }
 
-impl TakeQuestion<'_> {
-    /// The question, if it is one.
-    pub(super) fn understood(&self) -> Result<Question<'_>, Problem> {
-        let parties = match (&self.policy, &self.all) {
+async fn answer_entry(worker: &Worker, body: &TakeBody<'_>) -> Result<Vec<u8>, Problem> {
+    let requested = body.requested()?;
+    let policies = requested.policies(worker)?;
+    let take = requested.under(&policies);
+    let taken = take.decide().await?;
+    let statuses = take.limit_statuses(decision_of(&taken), false);
+    let entry = match taken {
+        Ok(permit) => entry_json(TakeAnswer::grant(worker, permit, &statuses)),
+        Err(denied) => entry_json(TakeAnswer::denial(&denied, &statuses)),
+    };
+    Ok(entry)
+}
+
+fn entry_json(answer: TakeAnswer<'_>) -> Vec<u8> {
+    serde_json::to_vec(&BatchEntry::Answer(Box::new(answer))).unwrap_or_default()
+}
+
+/// A take as its body requests it, before its policies are looked up.
+pub(super) struct RequestedTake<'a> {
+    pub(super) charges: SmallVec<[RequestedCharge<'a>; 1]>,
+    pub(super) wait: Option<Duration>,
+    pub(super) id: Option<&'a str>,
+}
+
+/// What a body requests of one policy.
+pub(super) struct RequestedCharge<'a> {
+    pub(super) policy: &'a str,
+    pub(super) subject: &'a str,
+    pub(super) amounts: SmallVec<[(&'a str, u64); 2]>,
+}
+
+impl RequestedTake<'_> {
+    /// The policy of each charge.
+    fn policies(&self, worker: &Worker) -> Result<SmallVec<[Rc<KnownPolicy>; 1]>, TakeError> {
+        self.charges.iter().map(|charge| worker.policies.find(&worker.state, charge.policy)).collect()
+    }
+
+    /// The take under the policies of its charges.
+    fn under<'a>(&'a self, policies: &'a [Rc<KnownPolicy>]) -> InboundTake<'a> {
+        let charge = |(requested, known): (&'a RequestedCharge<'_>, &'a Rc<KnownPolicy>)| {
+            known.charge(requested.subject, requested.amounts.iter().copied().collect())
+        };
+        let charges = self.charges.iter().zip(policies).map(charge).collect();
+        InboundTake { charges, wait: self.wait, id: self.id }
+    }
+}
+
+impl TakeBody<'_> {
+    /// The take, if the body names either one policy or several.
+    pub(super) fn requested(&self) -> Result<RequestedTake<'_>, Problem> {
+        let charges = match (&self.policy, &self.all) {
             (Some(policy), None) => {
-                std::iter::once(party(policy, self.subject.as_deref(), self.cost.as_ref())).collect()
+                std::iter::once(charge(policy, self.subject.as_deref(), self.cost.as_ref())).collect()
             }
             (None, Some(all)) if self.subject.is_none() && self.cost.is_none() => {
-                all.iter().map(PartyQuestion::understood).collect()
+                all.iter().map(ChargeBody::requested).collect()
             }
             _ => {
                 let message =
@@ -88,58 +131,57 @@ impl TakeQuestion<'_> {
             }
         };
         let wait = self.wait_ms.filter(|wait| *wait > 0).map(Duration::from_millis);
-        Ok(Question { parties, wait, id: self.id.as_deref() })
+        Ok(RequestedTake { charges, wait, id: self.id.as_deref() })
     }
 }
 
-impl PartyQuestion<'_> {
-    fn understood(&self) -> Party<'_> {
-        party(&self.policy, self.subject.as_deref(), self.cost.as_ref())
+impl ChargeBody<'_> {
+    fn requested(&self) -> RequestedCharge<'_> {
+        charge(&self.policy, self.subject.as_deref(), self.cost.as_ref())
     }
 }
 
-fn party<'a>(policy: &'a str, subject: Option<&'a str>, cost: Option<&'a Amounts<'_>>) -> Party<'a> {
-    let cost = cost.into_iter().flat_map(Amounts::each).collect();
-    Party { policy, subject: subject.unwrap_or_default(), cost }
+fn charge<'a>(
+    policy: &'a str,
+    subject: Option<&'a str>,
+    cost: Option<&'a Amounts<'_>>,
+) -> RequestedCharge<'a> {
+    let amounts = cost.into_iter().flat_map(Amounts::each).collect();
+    RequestedCharge { policy, subject: subject.unwrap_or_default(), amounts }
 }
 
 impl<'a> TakeAnswer<'a> {
-    fn grant(worker: &Worker, verdict: Verdict, shown: &[Shown<'a>]) -> Self {
-        let now = verdict.now();
-        let Verdict::Granted(permit) = verdict else { return Self::new(false) };
+    fn grant(worker: &Worker, permit: Permit, statuses: &[LimitStatus<'a>]) -> Self {
         Self {
             delay_ms: Some(whole_ms(permit.delay().into())),
-            limits: shown.iter().map(|shown| LimitAnswer::new(shown, now)).collect(),
+            limits: limit_answers(statuses, permit.decision()),
             degraded: permit.degraded(),
             would_deny: permit.would_deny(),
-            permit: worker.shared.seal.close(&permit.into_ticket()),
+            permit: worker.state.seal.close(&permit.into_ticket()),
             ..Self::new(true)
         }
     }
 
-    pub(super) fn denial(verdict: &'a Verdict, shown: &[Shown<'a>]) -> Self {
-        let now = verdict.now();
-        let Verdict::Denied(denied) = verdict else { return Self::new(true) };
+    pub(super) fn denial(denied: &'a Denied, statuses: &[LimitStatus<'a>]) -> Self {
         Self {
-            retry_after_ms: Some(whole_ms(denied.retry_after().into())),
+            retry_after_ms: Some(whole_ms(denied.decision().wait())),
             policy: Some(denied.policy().name().as_str()),
             limit: denied.limit().map(|limit| limit.name().as_str()),
-            limits: shown.iter().map(|shown| LimitAnswer::new(shown, now)).collect(),
+            limits: limit_answers(statuses, denied.decision()),
             degraded: denied.degraded(),
             ..Self::new(false)
         }
     }
 }
 
-/// The headers that tell what is left.
-pub(super) fn put_headers(
-    response: &mut Response,
-    shown: &[Shown<'_>],
-    now: tollway::Timestamp,
-    retry_after: Option<tollway::Span>,
-) {
+fn limit_answers<'a>(statuses: &[LimitStatus<'a>], decision: &Decision) -> SmallVec<[LimitAnswer<'a>; 4]> {
+    statuses.iter().map(|status| LimitAnswer::new(status, decision.now)).collect()
+}
+
+/// Adds the headers that show what is left.
+pub(super) fn put_headers(response: &mut Response, statuses: &[LimitStatus<'_>], decision: &Decision) {
     let headers = response.headers_mut();
-    headers::write(shown, now, retry_after, |name, value| {
+    headers::write(statuses, decision, |name, value| {
         let value = match value {
             headers::HeaderValue::Number(number) => Ok(HeaderValue::from(number)),
             headers::HeaderValue::Text(text) => HeaderValue::try_from(text),

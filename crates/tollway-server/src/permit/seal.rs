@@ -15,7 +15,7 @@ use super::token;
 use crate::ServeError;
 use crate::bounds::SECRET_RETRY_INTERVAL;
 
-/// How much of the HMAC is kept: 128 bits, which nobody guesses over a network.
+/// How much of the HMAC is kept: 128 bits, which cannot be guessed over a network.
 const TAG_BYTES: usize = 16;
 
 /// Seals permits and opens them.
@@ -56,9 +56,9 @@ impl Seal {
     }
 
     async fn ask(&self, limiter: &Limiter) -> Result<(), SetLimitError> {
-        let shared = limiter.shared_secrets(self.own).await?;
+        let state = limiter.shared_secrets(self.own).await?;
         // Ours stays believed: permits may be about that were sealed with it before the store had an answer.
-        let keys = shared.iter().chain([&self.own]).map(key).collect();
+        let keys = state.iter().chain([&self.own]).map(key).collect();
         self.keys.store(Arc::new(keys));
         Ok(())
     }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_permit_is_known_to_all_who_share_the_store_and_to_nobody_else() {
+    async fn a_permit_is_valid_only_on_servers_that_share_the_store() {
         let limiter = || Limiter::builder().policy("api", ["9 / minute"]).unwrap().build();
         let (ours, others) = (limiter(), limiter());
         let ticket = ticket(&ours).await;

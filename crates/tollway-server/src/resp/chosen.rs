@@ -29,7 +29,7 @@ pub(super) struct Choice {
     pub(super) period_seconds: u64,
 }
 
-/// A limit that somebody has chosen.
+/// A limit that a caller has chosen.
 pub(super) struct Chosen {
     pub(super) handle: PolicyHandle,
     pub(super) size: u64,
@@ -48,7 +48,7 @@ impl ChosenLimits {
         if let Some(chosen) = known.get(&choice) {
             return Ok(Rc::clone(chosen));
         }
-        // Callers choose a few limits and keep to them. If somebody does not, whoever does is found again soon.
+        // Callers use a few limits; after a flood of others those are soon cached again.
         if known.len() >= RESP_CHOSEN_MAX {
             known.clear();
         }

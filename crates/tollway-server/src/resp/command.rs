@@ -112,7 +112,7 @@ fn select(arguments: &[&[u8]], out: &mut Vec<u8>) {
     }
 }
 
-/// What libraries say of themselves is taken note of by nobody, and is no reason to fail.
+/// What client libraries say about themselves is ignored.
 fn client(session: &Session, arguments: &[&[u8]], out: &mut Vec<u8>) {
     let [_, subcommand, rest @ ..] = arguments else { return wrong_number("client", out) };
     let is = |name: &str| subcommand.eq_ignore_ascii_case(name.as_bytes());

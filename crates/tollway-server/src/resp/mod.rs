@@ -1,4 +1,4 @@
-//! The Redis protocol: `CL.THROTTLE` for whoever has a Redis client and nothing else.
+//! The Redis protocol: `CL.THROTTLE` for programs that have only a Redis client.
 //!
 //! Everything that has arrived is answered in one write, and a store on the network is asked for all of it together.
 //! `request` and `inline` read, `command` knows every command, `throttle` is the one that matters, `chosen` finds the
@@ -27,14 +27,14 @@ use tokio::task::yield_now;
 
 use crate::bounds::RESP_READ_BYTES;
 use crate::connection::Caller;
-use crate::worker::{Rest, Worker};
+use crate::worker::{IdleStrategy, Worker};
 use chosen::ChosenLimits;
 use outbox::Outbox;
 use reply::Reply;
 use request::{Parsed, parse};
 use session::Session;
 
-/// What the connections of a worker share. Memory to read and to write is lent to whoever is being answered, so that
+/// What the connections of a worker share. Memory to read and to write is lent to the connection that is being answered, so that
 /// thousands of clients with nothing to ask hold none.
 pub(crate) struct Resp {
     chosen: ChosenLimits,
@@ -78,12 +78,12 @@ impl Conversation<'_> {
             let mut outbox = Outbox::default();
             let heard = poll_fn(|context| self.poll_hear(stream, &mut outbox, context)).await?;
             if !outbox.is_empty() {
-                let _busy = caller.pulse.begin(false);
+                let _busy = caller.deadlines.begin(false);
                 outbox.fill_gaps().await;
                 stream.write_all(&outbox.written).await?;
                 // Over TLS it may be encrypted, and not yet sent.
                 stream.flush().await?;
-                Rest::Moment.after_answer();
+                IdleStrategy::BatchingPause.after_answer();
             }
             if let Some(memory) = outbox.into_memory() {
                 self.worker.resp.written.set(memory);

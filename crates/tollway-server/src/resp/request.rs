@@ -1,5 +1,5 @@
 //! Requests, as they lie in what was read: arguments are slices of it, and a request that is not all there is left for
-//! later. Whoever does not speak the protocol is told so in Redis's own words.
+//! later. Protocol errors have Redis's own words.
 
 use smallvec::SmallVec;
 
@@ -23,7 +23,7 @@ pub(super) enum Parsed<'a> {
     Incomplete,
 }
 
-/// What is wrong with what a client sends. It is told, and the connection closed: nobody knows where the next request
+/// What is wrong with what a client sends. It is told, and the connection closed: it is not known where the next request
 /// would begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ProtocolError {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     proptest! {
-        /// T19: bytes that no client would send never panic, and nobody claims more of them than there are.
+        /// T19: bytes that no client would send never panic, and no parse takes more bytes than there are.
         #[test]
         fn any_bytes_are_read_within_what_is_there(input in vec(any::<u8>(), 0..512), authenticated: bool) {
             let mut unquoted = Vec::new();

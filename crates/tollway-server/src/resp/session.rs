@@ -39,7 +39,7 @@ impl Session {
 
     /// Takes over what a reload may have changed.
     pub(super) fn follow(&mut self, worker: &Worker) {
-        self.open = worker.shared.rules().resp_tokens.are_none();
+        self.open = worker.state.rules().resp_tokens.are_none();
     }
 
     /// Whether no token is needed.
@@ -53,10 +53,10 @@ impl Session {
         self.authenticated || self.open
     }
 
-    /// Shows a token; whether it is right. Where none is needed, any is, as with Redis. A wrong one takes nothing back from
-    /// whoever was right before.
+    /// Shows a token; whether it is right. Where none is needed, any is, as with Redis. A wrong one does not
+    /// end an authenticated session.
     pub(super) fn show_token(&mut self, worker: &Worker, user: &[u8], token: &[u8]) -> bool {
-        let known = || worker.shared.rules().resp_tokens.right_of(token).is_some();
+        let known = || worker.state.rules().resp_tokens.right_of(token).is_some();
         let right = user == b"default" && (self.open || known());
         self.authenticated |= right && !self.open;
         right

@@ -38,7 +38,7 @@ pub(super) struct Throttled {
 /// Answers the command, at once if the store is in this process.
 pub(super) fn answer(worker: &Worker, arguments: &[&[u8]], outbox: &mut Outbox) {
     let asked = Wanted::read(arguments).and_then(|wanted| {
-        let chosen = worker.resp.chosen.find(&worker.shared.limiter, wanted.choice);
+        let chosen = worker.resp.chosen.find(&worker.state.limiter, wanted.choice);
         Ok((chosen.map_err(|problem| format!("ERR {problem}"))?, wanted))
     });
     let (chosen, Wanted { key, quantity, .. }) = match asked {
@@ -116,7 +116,7 @@ fn number(text: &[u8]) -> Option<i64> {
 }
 
 impl Chosen {
-    /// The short way for what nearly everybody asks: one of it, of a bucket in this process.
+    /// The fast path: a quantity of one, of a bucket in this process.
     fn ask_now(&self, key: &str, quantity: u64) -> Option<Throttled> {
         if quantity != 1 {
             return None;
@@ -153,11 +153,11 @@ impl Throttled {
     }
 
     fn new(chosen: &Chosen, quantity: u64, denied: Option<Span>, reading: Option<&Reading>) -> Self {
-        // Without the store nobody knows what is left: then it is said to be nothing, for as long as that could last.
+        // Without the store there is no reading: report nothing left, for as long as that could last.
         let unknown = || (0, chosen.refill, None);
         let seen = |reading: &Reading| {
             let reset_after = reading.resets_at.since(reading.as_of);
-            // A bucket that holds less than was taken from a larger one denies even those who take nothing.
+            // A bucket that holds less than was taken from a larger one denies even a quantity of zero.
             let overdrawn =
                 (quantity == 0 && reading.used > reading.capacity).then(|| minus(reset_after, chosen.refill));
             (reading.remaining, reset_after, overdrawn)
@@ -238,7 +238,7 @@ mod tests {
             let taken = chosen.ask("foo", quantity).now().unwrap();
             let mut out = Vec::new();
             Throttled::of(&chosen, quantity, &taken).write(&mut out);
-            // The short way takes one more, so it is asked of another key, which is brought to the same place.
+            // The fast path takes one more, so it is asked of another key, which is brought to the same place.
             let again = chosen.ask_now("bar", quantity).unwrap_or_else(|| {
                 Throttled::of(&chosen, quantity, &chosen.ask("bar", quantity).now().unwrap())
             });

@@ -3,9 +3,9 @@
 //! Workers share the limiter and nothing that a decision writes to besides. There are as many as cores, and each
 //! connection stays where it was handed to, so no request pays for being moved. Administration has one of its own.
 
-mod crew;
-mod pulse;
-mod rest;
+mod connection_deadlines;
+mod idle_strategy;
+mod workers;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -16,33 +16,33 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-pub(crate) use crew::{Crew, Load};
-pub(crate) use pulse::Pulse;
-pub(crate) use rest::Rest;
+pub(crate) use connection_deadlines::ConnectionDeadlines;
+pub(crate) use idle_strategy::IdleStrategy;
+pub(crate) use workers::{Load, Workers};
 
 use crate::bounds::LOOK_INTERVAL;
 use crate::connection::{self, Arrival};
 use crate::counts::count;
 use crate::grpc::Grpc;
 use crate::http::Http;
-use crate::known::KnownPolicies;
-use crate::listener::Door;
+use crate::known_policies::KnownPolicies;
+use crate::listener::ListenerKind;
 use crate::resp::Resp;
-use crate::server::Shared;
-use pulse::CoarseClock;
+use crate::server::ServerState;
+use connection_deadlines::CoarseClock;
 
 /// What a worker has at hand.
 pub(crate) struct Worker {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) state: Arc<ServerState>,
     pub(crate) policies: KnownPolicies,
     pub(crate) http: Http,
     pub(crate) grpc: Grpc,
     pub(crate) resp: Resp,
-    /// Bytes of bodies that are not whole yet.
+    /// Bytes of incomplete bodies.
     pub(crate) unread: Rc<Cell<usize>>,
     clock: Rc<CoarseClock>,
-    /// No more than the server has places for.
-    pulses: RefCell<HashMap<u64, (Door, Rc<Pulse>)>>,
+    /// Bounded by the server's connection limits.
+    connections: RefCell<HashMap<u64, (ListenerKind, Rc<ConnectionDeadlines>)>>,
     next: Cell<u64>,
     stopping: Cell<bool>,
     emptied: Notify,
@@ -52,30 +52,30 @@ pub(crate) struct Worker {
 pub(crate) struct Watch {
     worker: Rc<Worker>,
     number: u64,
-    pub(crate) pulse: Rc<Pulse>,
+    pub(crate) deadlines: Rc<ConnectionDeadlines>,
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let mut pulses = self.worker.pulses.borrow_mut();
-        pulses.remove(&self.number);
-        if pulses.is_empty() {
+        let mut connections = self.worker.connections.borrow_mut();
+        connections.remove(&self.number);
+        if connections.is_empty() {
             self.worker.emptied.notify_one();
         }
     }
 }
 
 impl Worker {
-    fn new(shared: Arc<Shared>) -> Self {
+    fn new(state: Arc<ServerState>) -> Self {
         Self {
-            shared,
+            state,
             policies: KnownPolicies::default(),
             http: Http::new(),
             grpc: Grpc::default(),
             resp: Resp::new(),
             unread: Rc::default(),
             clock: Rc::default(),
-            pulses: RefCell::default(),
+            connections: RefCell::default(),
             next: Cell::new(0),
             stopping: Cell::new(false),
             emptied: Notify::new(),
@@ -87,35 +87,36 @@ impl Worker {
         self.stopping.get()
     }
 
-    /// Begins to watch a connection that came through this door.
-    pub(crate) fn watch(self: &Rc<Self>, door: Door) -> Watch {
+    /// Registers a connection to this listener.
+    pub(crate) fn watch(self: &Rc<Self>, kind: ListenerKind) -> Watch {
         let number = self.next.get();
         self.next.set(number.wrapping_add(1));
-        let pulse = Rc::new(Pulse::new(Rc::clone(&self.clock), self.shared.patience.at(door)));
-        self.pulses.borrow_mut().insert(number, (door, Rc::clone(&pulse)));
-        Watch { worker: Rc::clone(self), number, pulse }
+        let deadlines =
+            Rc::new(ConnectionDeadlines::new(Rc::clone(&self.clock), self.state.patience.at(kind)));
+        self.connections.borrow_mut().insert(number, (kind, Rc::clone(&deadlines)));
+        Watch { worker: Rc::clone(self), number, deadlines }
     }
 
     fn wake_all(&self) {
-        self.pulses.borrow().values().for_each(|(_, pulse)| pulse.wake());
+        self.connections.borrow().values().for_each(|(_, deadlines)| deadlines.wake());
     }
 
-    /// Cuts off whoever is overdue, and counts who has asked since the last look.
+    /// Cuts off connections that are overdue, and counts those that sent a request since the last check.
     fn look_at_all(&self) {
         let mut asking = 0_u32;
-        for (door, pulse) in self.pulses.borrow().values() {
-            asking = asking.saturating_add(u32::from(pulse.has_asked()));
-            if pulse.look() {
-                count(&self.shared.counts.at(*door).cut_off);
+        for (kind, deadlines) in self.connections.borrow().values() {
+            asking = asking.saturating_add(u32::from(deadlines.has_asked()));
+            if deadlines.look() {
+                count(&self.state.counts.at(*kind).cut_off);
             }
         }
-        Rest::expect(asking);
+        IdleStrategy::expect(asking);
     }
 }
 
-/// Serves what comes in until nobody is left who could send more; then lets those who are served finish, within `grace`.
-async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Arrival>, grace: Duration) {
-    let worker = Rc::new(Worker::new(shared));
+/// Serves connections until the acceptors are gone; then lets running requests finish within `grace`.
+async fn run(state: Arc<ServerState>, mut inbox: mpsc::Receiver<Arrival>, grace: Duration) {
+    let worker = Rc::new(Worker::new(state));
     let looking = tokio::task::spawn_local(look_after(Rc::clone(&worker)));
     while let Some(arrival) = inbox.recv().await {
         tokio::task::spawn_local(connection::serve(Rc::clone(&worker), arrival));
@@ -123,18 +124,18 @@ async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Arrival>, grace: Dur
     worker.stopping.set(true);
     worker.wake_all();
     let all_gone = async {
-        while !worker.pulses.borrow().is_empty() {
+        while !worker.connections.borrow().is_empty() {
             worker.emptied.notified().await;
         }
     };
     if timeout(grace, all_gone).await.is_err() {
-        let left = worker.pulses.borrow().len();
-        tracing::warn!(connections = left, "requests were cut off: they took longer than the grace period");
+        let left = worker.connections.borrow().len();
+        tracing::warn!(connections = left, "requests took longer than the grace period and were cut off");
     }
     looking.abort();
 }
 
-/// Sees to it that no client is waited for too long.
+/// Enforces the deadlines of all connections.
 async fn look_after(worker: Rc<Worker>) {
     let begun = Instant::now();
     let mut ticks = interval(LOOK_INTERVAL);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle, sleep};
 use std::time::Duration;
 
-use tollway_server::{BODY_BYTES_MAX, Door};
+use tollway_server::{BODY_BYTES_MAX, ListenerKind};
 use tollway_testkit::Random;
 
 use crate::client::Client;
@@ -89,7 +89,7 @@ impl Abuser<'_> {
     }
 
     /// A connection from this abuser's address.
-    fn connect(&self, door: Door) -> io::Result<TcpStream> {
+    fn connect(&self, door: ListenerKind) -> io::Result<TcpStream> {
         let stream = self.server.connect(self.address, door)?;
         let patience = Some(Duration::from_secs(15));
         stream.set_read_timeout(patience)?;
@@ -97,7 +97,7 @@ impl Abuser<'_> {
         Ok(stream)
     }
 
-    fn connections(&self, door: Door, count: usize) -> Vec<TcpStream> {
+    fn connections(&self, door: ListenerKind, count: usize) -> Vec<TcpStream> {
         (0..count).filter_map(|_| self.connect(door).ok()).collect()
     }
 
@@ -118,7 +118,7 @@ impl Abuser<'_> {
 }
 
 fn slow_heads(abuser: &mut Abuser<'_>) -> io::Result<()> {
-    let mut streams = abuser.connections(Door::Decisions, HELD);
+    let mut streams = abuser.connections(ListenerKind::Decisions, HELD);
     for stream in &mut streams {
         stream.write_all(b"POST /v1/take HTTP/1.1\r\nhost: x\r\n")?;
     }
@@ -128,12 +128,12 @@ fn slow_heads(abuser: &mut Abuser<'_>) -> io::Result<()> {
 
 /// Nothing, or only the beginning of something, through every door.
 fn silent_connections(abuser: &mut Abuser<'_>) -> io::Result<()> {
-    let beginnings: [(Door, &[u8]); 5] = [
-        (Door::Decisions, b""),
-        (Door::Decisions, b"PRI * HTTP/2.0\r\n"),
-        (Door::Grpc, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-        (Door::Resp, b""),
-        (Door::Resp, b"*2\r\n$1000\r\nhalf"),
+    let beginnings: [(ListenerKind, &[u8]); 5] = [
+        (ListenerKind::Decisions, b""),
+        (ListenerKind::Decisions, b"PRI * HTTP/2.0\r\n"),
+        (ListenerKind::Grpc, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        (ListenerKind::Resp, b""),
+        (ListenerKind::Resp, b"*2\r\n$1000\r\nhalf"),
     ];
     let mut streams = Vec::new();
     for (door, beginning) in beginnings.iter().cycle().take(HELD) {
@@ -150,7 +150,7 @@ fn oversized_bodies(abuser: &mut Abuser<'_>) -> io::Result<()> {
     let chunk = [format!("{:x}\r\n", spaces.len()).as_bytes(), &spaces, b"\r\n"].concat();
     for (announced, part) in [("content-length: 1000000000", &spaces), ("transfer-encoding: chunked", &chunk)]
     {
-        let mut stream = abuser.connect(Door::Decisions)?;
+        let mut stream = abuser.connect(ListenerKind::Decisions)?;
         stream.write_all(format!("POST /v1/take HTTP/1.1\r\nhost: x\r\n{announced}\r\n\r\n").as_bytes())?;
         while stream.write_all(part).is_ok() && !abuser.is_over() {}
     }
@@ -186,7 +186,7 @@ fn http2_floods(abuser: &mut Abuser<'_>) -> io::Result<()> {
         |n| vec![frame(HEADERS, END_HEADERS, stream(n), POST)],
     ];
     let round = *abuser.random.pick(&rounds);
-    let door = *abuser.random.pick(&[Door::Decisions, Door::Grpc]);
+    let door = *abuser.random.pick(&[ListenerKind::Decisions, ListenerKind::Grpc]);
     let raw = Raw::over(abuser.connect(door)?)?;
     let over = abuser.over;
     // An unknown frame of too many bytes ends whatever the server would still put up with when it is over.
@@ -201,20 +201,20 @@ fn resp_garbage(abuser: &mut Abuser<'_>) -> io::Result<()> {
     let pieces =
         ["*", "$", "\r\n", "-", "1", "9999999999", "\"", "PING", "CL.THROTTLE", " ", "\0", "\u{fffd}"];
     for _ in 0..HELD {
-        let mut stream = abuser.connect(Door::Resp)?;
+        let mut stream = abuser.connect(ListenerKind::Resp)?;
         let length = abuser.random.between(1, 2_000);
         let garbage: String = (0..length).map(|_| *abuser.random.pick(&pieces)).collect();
         stream.write_all(garbage.as_bytes())?;
     }
     // Questions without end whose answers nobody reads.
-    let mut deaf = abuser.connect(Door::Resp)?;
+    let mut deaf = abuser.connect(ListenerKind::Resp)?;
     let questions = request(&["ECHO", &"x".repeat(1_000)]).repeat(FLOOD);
     while deaf.write_all(&questions).is_ok() && !abuser.is_over() {}
     Ok(())
 }
 
 fn too_many_connections(abuser: &mut Abuser<'_>) -> io::Result<()> {
-    let door = *abuser.random.pick(&[Door::Decisions, Door::Grpc, Door::Resp]);
+    let door = *abuser.random.pick(&[ListenerKind::Decisions, ListenerKind::Grpc, ListenerKind::Resp]);
     let held = abuser.connections(door, OVER_THE_BOUND);
     abuser.trickle(held, b"");
     Ok(())
@@ -222,7 +222,7 @@ fn too_many_connections(abuser: &mut Abuser<'_>) -> io::Result<()> {
 
 /// Subjects that nobody has seen before and nobody will see again, each as long as may be.
 fn new_subjects(abuser: &mut Abuser<'_>) -> io::Result<()> {
-    let mut client = Client::over(abuser.connect(Door::Decisions)?);
+    let mut client = Client::over(abuser.connect(ListenerKind::Decisions)?);
     for _ in 0..FLOOD {
         let take = |_| format!("{{\"policy\": \"api\", \"subject\": \"{:0>500}\"}}", abuser.next_number());
         let takes: Vec<String> = (0..100).map(take).collect();
@@ -235,7 +235,7 @@ fn new_subjects(abuser: &mut Abuser<'_>) -> io::Result<()> {
 }
 
 fn new_keys_and_limits(abuser: &mut Abuser<'_>) -> io::Result<()> {
-    let mut stream = abuser.connect(Door::Resp)?;
+    let mut stream = abuser.connect(ListenerKind::Resp)?;
     let mut reading = stream.try_clone()?;
     for _ in 0..FLOOD {
         let number = abuser.next_number().to_string();
@@ -261,7 +261,7 @@ fn aborted_requests(abuser: &mut Abuser<'_>) -> io::Result<()> {
     let whole = format!("POST /v1/take HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     for _ in 0..HELD {
         let cut = abuser.random.index(whole.len() + 1);
-        abuser.connect(Door::Decisions)?.write_all(&whole.as_bytes()[..cut])?;
+        abuser.connect(ListenerKind::Decisions)?.write_all(&whole.as_bytes()[..cut])?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use tollway_server::Door;
+use tollway_server::ListenerKind;
 
 use crate::client::Client;
 use crate::redis_client::RedisClient;
@@ -38,8 +38,8 @@ impl fmt::Display for Answered {
 pub(crate) fn ask_until(server: &Running, over: &AtomicBool) -> Answered {
     let mut answered = Answered::default();
     while !over.load(Ordering::Relaxed) {
-        let mut http = Client::over_tcp(server.connect(ADDRESS, Door::Decisions).unwrap());
-        let mut redis = RedisClient::over(server.connect(ADDRESS, Door::Resp).unwrap());
+        let mut http = Client::over_tcp(server.connect(ADDRESS, ListenerKind::Decisions).unwrap());
+        let mut redis = RedisClient::over(server.connect(ADDRESS, ListenerKind::Resp).unwrap());
         for _ in 0..ROUNDS_PER_CONNECTION {
             answered.ask(|| assert_eq!(http.take(r#"{"policy": "api", "subject": "polite"}"#).status, 200));
             answered.ask(|| assert_eq!(redis.throttle(&["polite", "999999999", "1", "60"])[0], 0));

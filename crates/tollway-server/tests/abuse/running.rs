@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use tollway_server::Door;
+use tollway_server::ListenerKind;
 
 /// Long enough for anything that should happen at all.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
@@ -48,19 +48,19 @@ impl Running {
         Self { process, addresses: serde_json::from_str(&said).unwrap(), _folder: folder }
     }
 
-    pub(crate) fn tcp(&self, door: Door) -> SocketAddr {
+    pub(crate) fn tcp(&self, door: ListenerKind) -> SocketAddr {
         let key = match door {
-            Door::Decisions => "listen",
-            Door::Grpc => "grpc",
-            Door::Resp => "resp",
-            Door::Administration => "admin",
+            ListenerKind::Decisions => "listen",
+            ListenerKind::Grpc => "grpc",
+            ListenerKind::Resp => "resp",
+            ListenerKind::Administration => "admin",
         };
         self.addresses[key].as_str().unwrap().parse().unwrap()
     }
 
     /// A connection from this address. One that is bound to none gets no port that is still taken on another, and a quick
     /// crowd leaves more closed connections behind than there are ports.
-    pub(crate) fn connect(&self, from: Ipv4Addr, door: Door) -> io::Result<TcpStream> {
+    pub(crate) fn connect(&self, from: Ipv4Addr, door: ListenerKind) -> io::Result<TcpStream> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let stream = runtime.block_on(async {
             let socket = tokio::net::TcpSocket::new_v4()?;

@@ -25,7 +25,7 @@ use client::{Answer, Client};
 use proxy::Envoy;
 use running::{Running, Setup};
 use service::Service;
-use tollway_server::Door;
+use tollway_server::ListenerKind;
 
 /// The example's config with other limits, so that no window ends while a test runs.
 fn tollway(changes: &[(&str, &str)]) -> Running {
@@ -47,7 +47,7 @@ fn get(client: &mut Client, path: &str, headers: &str) -> Answer {
 fn a_limit_holds_exactly_behind_envoy() {
     let tollway = tollway(&[(PER_ADDRESS, "50 requests / hour from first call")]);
     let service = Service::start();
-    let envoy = Envoy::start(tollway.tcp(Door::Grpc), service.address(), &[]);
+    let envoy = Envoy::start(tollway.tcp(ListenerKind::Grpc), service.address(), &[]);
     let first = get(&mut envoy.client(), "/", "");
     assert_eq!(first.status, 200);
     assert_eq!(first.header("x-ratelimit-limit"), Some("50, 50;w=3600;name=\"requests_per_hour\""));
@@ -76,7 +76,7 @@ fn a_denial_uses_up_nothing() {
     let hour = "requests / hour from first call";
     let tollway = tollway(&[(PER_ADDRESS, &format!("10 {hour}")), (LOGIN, &format!("3 {hour}"))]);
     let service = Service::start();
-    let envoy = Envoy::start(tollway.tcp(Door::Grpc), service.address(), &[]);
+    let envoy = Envoy::start(tollway.tcp(ListenerKind::Grpc), service.address(), &[]);
     let mut client = envoy.client();
     let logins: Vec<u16> = (0..9).map(|_| get(&mut client, "/login?again", "").status).collect();
     assert_eq!(logins, [[200; 3].as_slice(), &[429; 6]].concat());
@@ -89,7 +89,7 @@ fn a_denial_uses_up_nothing() {
 fn a_shadow_is_told_to_the_service_and_the_log() {
     let tollway = tollway(&[(TRIAL, "2 requests / hour from first call")]);
     let service = Service::start();
-    let envoy = Envoy::start(tollway.tcp(Door::Grpc), service.address(), &[]);
+    let envoy = Envoy::start(tollway.tcp(ListenerKind::Grpc), service.address(), &[]);
     let mut client = envoy.client();
     let answers: Vec<Answer> = (0..4).map(|_| get(&mut client, "/", "x-user: ann\r\n")).collect();
     let told: Vec<&str> = answers.iter().map(|answer| answer.body.as_str()).collect();
@@ -112,7 +112,7 @@ fn a_shadow_is_told_to_the_service_and_the_log() {
 fn a_descriptor_counts_as_many_hits_as_its_route_says() {
     let tollway = tollway(&[(PER_ADDRESS, "25 requests / hour from first call")]);
     let service = Service::start();
-    let envoy = Envoy::start(tollway.tcp(Door::Grpc), service.address(), &[]);
+    let envoy = Envoy::start(tollway.tcp(ListenerKind::Grpc), service.address(), &[]);
     let mut client = envoy.client();
     let exports: Vec<u16> = (0..3).map(|_| get(&mut client, "/export", "").status).collect();
     assert_eq!(exports, [200, 200, 429]);
@@ -126,7 +126,7 @@ fn a_limit_that_envoy_names_is_in_force() {
     let tollway = tollway(&[(PER_ADDRESS, "2 requests / hour from first call")]);
     let service = Service::start();
     let changes = [("requests_per_unit: 10", "requests_per_unit: 3")];
-    let envoy = Envoy::start(tollway.tcp(Door::Grpc), service.address(), &changes);
+    let envoy = Envoy::start(tollway.tcp(ListenerKind::Grpc), service.address(), &changes);
     let mut client = envoy.client();
     let first = get(&mut client, "/beta", "");
     let limit = first.header("x-ratelimit-limit");
@@ -142,7 +142,7 @@ fn a_header_that_is_not_text_counts() {
     let limit = "2 requests / hour from first call";
     let tollway = tollway(&[(TRIAL, limit), ("shadow = true", "")]);
     let service = Service::start();
-    let envoy = Envoy::start(tollway.tcp(Door::Grpc), service.address(), &[]);
+    let envoy = Envoy::start(tollway.tcp(ListenerKind::Grpc), service.address(), &[]);
     let mut client = envoy.client();
     let statuses: Vec<u16> = (0..4)
         .map(|_| {
@@ -186,7 +186,7 @@ fn a_consumer_is_told_why_behind_envoy() {
         ("header_name: x-user, descriptor_key: user }", ACTIONS),
         ("failure_mode_deny: true", "failure_mode_deny: false"),
     ];
-    let envoy = Envoy::start(tollway.tcp(Door::Grpc), service.address(), &changes);
+    let envoy = Envoy::start(tollway.tcp(ListenerKind::Grpc), service.address(), &changes);
     let mut client = envoy.client();
     for remaining in ["1", "0"] {
         let granted = get(&mut client, "/", "x-user: abc\r\n");
@@ -216,7 +216,7 @@ fn without_tollway_envoy_does_what_it_is_told() {
         let tollway = tollway(&[]);
         let service = Service::start();
         let changes = [("failure_mode_deny: true", choice)];
-        let envoy = Envoy::start(tollway.tcp(Door::Grpc), service.address(), &changes);
+        let envoy = Envoy::start(tollway.tcp(ListenerKind::Grpc), service.address(), &changes);
         assert_eq!(get(&mut envoy.client(), "/", "").status, 200);
         drop(tollway);
         assert_eq!(get(&mut envoy.client(), "/", "").status, status, "{choice}");

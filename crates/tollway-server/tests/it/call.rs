@@ -10,7 +10,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
-use tollway_server::Door;
+use tollway_server::ListenerKind;
 
 use crate::messages::{RateLimitRequest, RateLimitResponse};
 use crate::running::{LONG, Running};
@@ -105,7 +105,7 @@ impl Reply {
 impl Running {
     /// A connection where all decisions are asked for.
     pub(crate) fn envoy(&self) -> Connection {
-        Connection::to(self.tcp(Door::Decisions))
+        Connection::to(self.tcp(ListenerKind::Decisions))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
-use tollway_server::Door;
+use tollway_server::ListenerKind;
 
 use crate::running::{LONG, Running};
 
@@ -14,7 +14,7 @@ pub(crate) struct RedisClient {
 
 impl RedisClient {
     pub(crate) fn of(server: &Running) -> Self {
-        Self::at(server.tcp(Door::Resp))
+        Self::at(server.tcp(ListenerKind::Resp))
     }
 
     pub(crate) fn at(address: SocketAddr) -> Self {

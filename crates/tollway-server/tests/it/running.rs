@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tollway::{Limiter, StoreUrl};
 use tollway_consumers::{ConsumersConfig, Records, open_records};
 use tollway_server::{
-    ConfigWithServer, Door, ListenAddress, Listeners, Patience, ServeError, Server, ServerConfig,
+    ConfigWithServer, ListenAddress, ListenerKind, Listeners, Patience, ServeError, Server, ServerConfig,
 };
 
 use crate::client::Client;
@@ -22,7 +22,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(30);
 /// A running server.
 pub(crate) struct Running {
     pub(crate) server: Arc<Server>,
-    addresses: Vec<(Door, ListenAddress)>,
+    addresses: Vec<(ListenerKind, ListenAddress)>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<Result<(), ServeError>>>,
 }
@@ -105,11 +105,11 @@ impl Running {
         Setup::of(text).start()
     }
 
-    fn address(&self, door: Door) -> &ListenAddress {
+    fn address(&self, door: ListenerKind) -> &ListenAddress {
         &self.addresses.iter().find(|(known, _)| *known == door).unwrap().1
     }
 
-    pub(crate) fn tcp(&self, door: Door) -> SocketAddr {
+    pub(crate) fn tcp(&self, door: ListenerKind) -> SocketAddr {
         match self.address(door) {
             ListenAddress::Tcp(address) => *address,
             ListenAddress::Unix { path, .. } => panic!("{} is no TCP address", path.display()),
@@ -118,12 +118,12 @@ impl Running {
 
     /// A connection for decisions.
     pub(crate) fn client(&self) -> Client {
-        Client::tcp(self.tcp(Door::Decisions))
+        Client::tcp(self.tcp(ListenerKind::Decisions))
     }
 
     /// A connection for administration.
     pub(crate) fn admin(&self) -> Client {
-        Client::tcp(self.tcp(Door::Administration))
+        Client::tcp(self.tcp(ListenerKind::Administration))
     }
 
     /// Tells it to stop, without waiting.

@@ -190,7 +190,7 @@ async fn grpc_callers_are_told_in_their_own_words() {
 
 /// C6: the master switch.
 #[tokio::test]
-async fn without_the_switch_nobody_is_counted() {
+async fn switched_off_requests_are_not_counted() {
     let api = Api::new("memory:", "enabled = false\nper_hour = 1\nanonymous_per_hour = 1");
     for header in [ABC, ABC, ("test-peer", "192.0.2.1"), ("test-peer", "192.0.2.1")] {
         assert_eq!(api.ask(header).await.left(), (200, None, None));

@@ -88,7 +88,7 @@ async fn headers_are_as_chosen() {
 
 /// B9: what a shadow shows is nobody's limit.
 #[tokio::test]
-async fn a_shadow_stops_nobody_and_is_in_no_header() {
+async fn a_shadow_denies_nothing_and_is_in_no_header() {
     let shadow = Policy::new("api", ["1 / hour from first call"]).unwrap().with_shadow(true);
     let limiter = Limiter::builder().with_policy(shadow).unwrap().build();
     let layer = RateLimitLayer::new(limiter.policy("api").unwrap());
@@ -115,7 +115,7 @@ async fn a_slot_is_free_when_the_body_has_ended() {
 }
 
 #[tokio::test]
-async fn a_slot_is_free_when_the_service_failed_or_nobody_waits_for_it() {
+async fn a_slot_is_free_when_the_service_failed_or_the_client_left() {
     let layer = layer(&["1 concurrent"]);
     let fails = layer.layer(service_fn(async |_: Request<()>| Err::<Response<Body>, _>("it failed")));
     assert_eq!(fails.oneshot(get("/")).await.err(), Some("it failed"));

@@ -14,7 +14,7 @@ fn drain_is_visible_and_a_second_signal_ends_it() {
     let ready = || status(&serving.ask("administration", "GET /ready", "", ""));
     assert_eq!(ready(), 200);
     serving.signal("-TERM");
-    serving.until_logged("told to stop");
+    serving.until_logged("draining");
     assert_eq!((ready(), serving.take("one")), (503, 200));
     assert_eq!(serving.stop().0, Some(0));
 }

@@ -20,7 +20,7 @@ const ASK_EVERY: Duration = Duration::from_secs(1);
 /// How long after a failed attempt the next is made. Each process makes one at a time.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
-/// How long somebody waits for the first attempt to connect.
+/// How long a caller waits for the first attempt to connect.
 const FIRST_WITHIN: Duration = Duration::from_secs(5);
 
 /// Where to get the session of now.
@@ -31,7 +31,7 @@ enum State {
     /// The first attempt is not over.
     New,
     Up(Arc<Session>),
-    /// Nobody waits for the next attempt: on the way to a decision a quick error is better.
+    /// Callers do not wait for the next attempt: before a decision a quick error is better.
     Down(RecordsError),
 }
 
@@ -75,7 +75,7 @@ async fn connected(place: &Place, changes: &Changes, state: &watch::Sender<State
     changes.set_followed(true);
     state.send_replace(State::Up(Arc::clone(&session)));
     until_lost(&session, driver).await;
-    // First this: whoever reads from now on must not keep it.
+    // First this: reads from now on must not be cached.
     changes.set_followed(false);
     tracing::warn!("the connection to the records is lost; nothing cached is trusted until it is back");
     let message = "the connection to the records is lost".to_owned();

@@ -6,7 +6,7 @@
 //!
 //! The URL is Postgres's own (`postgres://user:password@host/database`), with two parameters of ours: `schema`
 //! (`tollway` unless given; made if it is not there) and `sslrootcert`, a file with the certificates to trust where
-//! `sslmode=require`. A pooler between must keep sessions apart, or nobody can listen.
+//! `sslmode=require`. A pooler between must keep sessions apart, or `LISTEN` does not work.
 
 mod error;
 mod link;
@@ -48,7 +48,7 @@ pub struct PostgresRecords {
 }
 
 impl PostgresRecords {
-    /// Records at this URL. It connects in the background: whoever asks before waits for the first attempt.
+    /// Records at this URL. It connects in the background: earlier callers wait for the first attempt.
     pub fn connect(url: &str) -> Result<Self, RecordsError> {
         let place: Place = url.parse()?;
         let changes = Changes::new(false);
@@ -72,7 +72,7 @@ impl PostgresRecords {
                     Ok(session) => question(session).await,
                     Err(error) => Err(error),
                 };
-                // Whoever has left need not know.
+                // A caller that has gone needs no answer.
                 let _ = answer.send(result);
             })
         });
@@ -83,7 +83,7 @@ impl PostgresRecords {
         })
     }
 
-    /// Changes something, and tells all who watch here before whoever asked.
+    /// Makes a change, and notifies watchers before it answers the caller.
     fn write<T: Send + 'static, A: Future<Output = Result<T, RecordsError>> + Send + 'static>(
         &self,
         change: impl FnOnce(Arc<Session>) -> A + Send + 'static,

@@ -1,4 +1,4 @@
-//! The tables, made and brought up to date by whoever comes first.
+//! The tables, created and migrated by the first process that opens them.
 //!
 //! They may stand in the schema of a store, beside its tables; their version is their own.
 

@@ -52,7 +52,7 @@ pub(super) fn open_memory() -> Result<Connection, RecordsError> {
 
 fn set_up(connection: &mut Connection) -> Result<(), RecordsError> {
     connection.busy_timeout(WRITE_WITHIN).map_err(|error| storage(&error))?;
-    // Somebody may have set the file to WAL; all who open it afterwards would follow.
+    // Another program may have set the file to WAL, which later connections inherit.
     let journal: String = connection
         .query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))
         .map_err(|error| storage(&error))?;

@@ -9,7 +9,7 @@
 //! older ones: an earlier Tollway, or a tool of the machine. The old journal does not have the error. Records are written
 //! by people and read from a cache, so the speed of a log is not missed.
 
-mod desk;
+mod connection_thread;
 mod error;
 mod file;
 mod schema;
@@ -18,7 +18,7 @@ mod table;
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use self::desk::{Desk, Others};
+use self::connection_thread::{ConnectionThread, ForeignChanges};
 use super::changes::Changes;
 use super::{Consumer, Generation, Records, RecordsAnswer, RecordsError};
 use crate::consumer_id::ConsumerId;
@@ -26,8 +26,8 @@ use crate::record::{Draft, Record, RecordId};
 
 /// Records in SQLite.
 pub struct SqliteRecords {
-    writer: Desk,
-    reader: Desk,
+    writer: ConnectionThread,
+    reader: ConnectionThread,
     changes: Changes,
 }
 
@@ -37,17 +37,18 @@ impl SqliteRecords {
         let changes = Changes::new(true);
         let place = url.strip_prefix("sqlite:").unwrap_or(url);
         if place == ":memory:" {
-            let desk = Desk::start("tollway-records", file::open_memory()?, None)?;
-            return Ok(Self { writer: desk.clone(), reader: desk, changes });
+            let thread = ConnectionThread::start("tollway-records", file::open_memory()?, None)?;
+            return Ok(Self { writer: thread.clone(), reader: thread, changes });
         }
-        let writer = Desk::start("tollway-records-write", file::open(place, file::WRITE_WITHIN)?, None)?;
+        let writer =
+            ConnectionThread::start("tollway-records-write", file::open(place, file::WRITE_WITHIN)?, None)?;
         let connection = file::open(place, file::READ_WITHIN)?;
-        let others = Others::new(changes.clone(), &connection)?;
-        let reader = Desk::start("tollway-records-read", connection, Some(others))?;
+        let others = ForeignChanges::new(changes.clone(), &connection)?;
+        let reader = ConnectionThread::start("tollway-records-read", connection, Some(others))?;
         Ok(Self { writer, reader, changes })
     }
 
-    /// Changes something, and tells all who watch before whoever asked.
+    /// Makes a change, and notifies watchers before it answers the caller.
     fn write<T: Send + 'static>(
         &self,
         change: impl FnOnce(&mut Connection) -> Result<T, RecordsError> + Send + 'static,

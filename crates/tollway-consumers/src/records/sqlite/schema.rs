@@ -1,4 +1,4 @@
-//! The tables, made and brought up to date by whoever comes first.
+//! The tables, created and migrated by the first process that opens them.
 
 use rusqlite::{Connection, TransactionBehavior};
 use tollway_core::Retry;

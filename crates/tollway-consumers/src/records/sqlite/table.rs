@@ -146,7 +146,7 @@ pub(super) fn set_blocked(
     Ok(())
 }
 
-/// Asks for the right to write at once: whoever reads first and writes then may find that somebody was quicker.
+/// Takes the write lock at once: a transaction that reads first may find that another one has written since.
 fn begin(connection: &mut Connection) -> Result<Transaction<'_>, RecordsError> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|error| storage(&error))
 }

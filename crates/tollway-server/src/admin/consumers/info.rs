@@ -23,8 +23,8 @@ pub(crate) struct RateLimitingAnswer {
 }
 
 pub(super) async fn answer(worker: &Worker, gate: &Gate) -> Response {
-    let (enabled, service_available) = (gate.is_enabled(), store::answers(&worker.shared.limiter).await);
-    let technology = worker.shared.store.technology;
+    let (enabled, service_available) = (gate.is_enabled(), store::answers(&worker.state.limiter).await);
+    let technology = worker.state.store.technology;
     let currently_active = enabled && service_available;
     json(StatusCode::OK, &RateLimitingAnswer { enabled, technology, service_available, currently_active })
 }

@@ -20,7 +20,7 @@ pub(crate) use blocked::BlockedBody;
 pub(crate) use counters::CountersAnswer;
 pub(crate) use info::RateLimitingAnswer;
 pub(crate) use limits::{ActiveAnswer, CallLimitsAnswer};
-pub(crate) use record::{RecordAnswer, RecordQuestion, RecordsAnswer};
+pub(crate) use record::{RecordAnswer, RecordBody, RecordsAnswer};
 
 use crate::connection::Caller;
 use crate::http::{Problem, Response, read};
@@ -51,7 +51,7 @@ pub(crate) async fn manage(
     parameters: Vec<String>,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
-    let consumers = worker.shared.consumers().ok_or_else(Problem::no_consumers)?;
+    let consumers = worker.state.consumers().ok_or_else(Problem::no_consumers)?;
     let gate = &consumers.gate;
     let [consumer, of_it] = [0, 1].map(|place| parameters.get(place).map_or("", String::as_str));
     let consumer = ConsumerId::new(consumer).map_err(|error| Problem::bad_request(error.to_string()));

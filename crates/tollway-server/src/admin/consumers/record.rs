@@ -15,7 +15,7 @@ use crate::http::Problem;
 #[derive(Deserialize, JsonSchema)]
 #[serde(expecting = "a record as an object")]
 #[schemars(deny_unknown_fields)]
-pub(crate) struct RecordQuestion {
+pub(crate) struct RecordBody {
     /// Its first moment, in UTC or with an offset, in seconds or milliseconds.
     #[schemars(extend("format" = "date-time"))]
     from_date: String,
@@ -41,7 +41,7 @@ pub(crate) struct RecordQuestion {
     unknown: Map<String, Value>,
 }
 
-impl RecordQuestion {
+impl RecordBody {
     /// Reads and checks all of it before anything is done.
     pub(super) fn draft(body: &[u8], consumer: ConsumerId) -> Result<Draft, Problem> {
         let question: Self = serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;

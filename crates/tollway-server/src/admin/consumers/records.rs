@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 use tollway_consumers::{ConsumerId, Gate, RecordId};
 
-use super::record::{RecordAnswer, RecordQuestion, RecordsAnswer};
+use super::record::{RecordAnswer, RecordBody, RecordsAnswer};
 use crate::http::{Problem, Response, json, no_content};
 
 pub(super) async fn list(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
@@ -13,7 +13,7 @@ pub(super) async fn list(gate: &Gate, consumer: &ConsumerId) -> Result<Response,
 }
 
 pub(super) async fn create(gate: &Gate, consumer: ConsumerId, body: &[u8]) -> Result<Response, Problem> {
-    let draft = RecordQuestion::draft(body, consumer)?;
+    let draft = RecordBody::draft(body, consumer)?;
     let record = gate.records().create(draft).await?;
     tracing::info!(record = %record.id, "a record of a consumer was made");
     Ok(json(StatusCode::CREATED, &RecordAnswer::of(&record)))
@@ -25,7 +25,7 @@ pub(super) async fn change(
     id: RecordId,
     body: &[u8],
 ) -> Result<Response, Problem> {
-    let draft = RecordQuestion::draft(body, consumer)?;
+    let draft = RecordBody::draft(body, consumer)?;
     let record = gate.records().change(id, draft).await?;
     tracing::info!(record = %record.id, "a record of a consumer was changed");
     Ok(json(StatusCode::OK, &RecordAnswer::of(&record)))

@@ -88,7 +88,7 @@ pub(super) struct SixCounters {
 #[derive(Serialize, JsonSchema)]
 struct CounterAnswer {
     calls_made: u64,
-    /// Rounded up: whoever waits that long has waited enough.
+    /// Rounded up, so that a client that waits this long does not come back too early.
     reset_in_seconds: u64,
 }
 

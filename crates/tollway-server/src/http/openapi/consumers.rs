@@ -5,7 +5,7 @@ use schemars::SchemaGenerator;
 use super::{Description, schema};
 use crate::admin::{
     ActiveAnswer, BlockedBody, CallLimitsAnswer, CountersAnswer, Management, RateLimitingAnswer,
-    RecordAnswer, RecordQuestion, RecordsAnswer,
+    RecordAnswer, RecordBody, RecordsAnswer,
 };
 
 pub(super) fn describe(what: Management, schemas: &mut SchemaGenerator) -> Description {
@@ -20,10 +20,10 @@ pub(super) fn describe(what: Management, schemas: &mut SchemaGenerator) -> Descr
             schema::<RecordsAnswer>(schemas),
         ),
         Management::CreateRecord => Description::new("Makes a record for a consumer.")
-            .asking(schema::<RecordQuestion>(schemas))
+            .asking(schema::<RecordBody>(schemas))
             .answering(201, "The record.", schema::<RecordAnswer>(schemas)),
         Management::ChangeRecord => Description::new("Makes a record say something else.")
-            .asking(schema::<RecordQuestion>(schemas))
+            .asking(schema::<RecordBody>(schemas))
             .answering(200, "The record.", schema::<RecordAnswer>(schemas)),
         Management::DeleteRecord => Description::new("Removes a record.").empty(204, "It is gone."),
         Management::ActiveNow => Description::new("The limits of a consumer in this hour.").answering(

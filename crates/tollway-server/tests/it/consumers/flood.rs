@@ -49,7 +49,7 @@ impl Drop for Flood {
 /// C7, T19: whoever makes up more names than can be looked up is refused. Over HTTP that is a 503; Envoy, which might let
 /// through what fails, is told that the limit is reached.
 #[test]
-fn a_flood_of_names_lets_nobody_through_that_is_not_known() {
+fn a_flood_of_names_lets_no_unknown_consumer_through() {
     let records: Arc<dyn Records> = Arc::new(SqliteRecords::open("sqlite::memory:").unwrap());
     let server = Setup { records: Some(Arc::clone(&records)), ..Setup::of(CONFIG) }.start();
     let (mut envoy, mut client) = (server.envoy(), server.client());

@@ -39,7 +39,7 @@ fn redis_is_told_of_without_its_password() {
 /// C8: without a token, probes are told whether it answers and not where it is, and however many ask, Redis is asked now and
 /// then.
 #[test]
-fn whoever_has_no_token_is_told_little_and_seldom() {
+fn without_a_token_health_says_little_and_is_cached() {
     let mut bank = Bank::at(Place::redis(), "", "");
     let full = bank.manage("GET", "/health/redis", "").json();
     let expected = json!({"redis_ready": true, "url": "127.0.0.1", "port": bank.redis().port()});

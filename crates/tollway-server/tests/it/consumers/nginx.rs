@@ -1,7 +1,7 @@
 //! Consumers behind a real nginx, with the configuration of `examples/nginx/consumers.conf`.
 
 use serde_json::json;
-use tollway_server::Door;
+use tollway_server::ListenerKind;
 
 use super::bank::{CONSUMERS, WRITE};
 use crate::client::{Answer, Client};
@@ -47,7 +47,7 @@ fn set_blocked(admin: &mut Client, blocked: bool) {
 fn nginx_passes_on_why_a_consumer_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let tollway = tollway(&folder);
-    let nginx = Nginx::start(EXAMPLE, tollway.tcp(Door::Decisions));
+    let nginx = Nginx::start(EXAMPLE, tollway.tcp(ListenerKind::Decisions));
     let (mut client, mut admin) = (nginx.client(), tollway.admin());
     let granted = client.get("/", TOKEN);
     assert_eq!(
@@ -79,7 +79,7 @@ fn nginx_passes_on_why_a_consumer_is_refused() {
 fn callers_without_a_token_count_by_address_behind_nginx() {
     let folder = tempfile::tempdir().unwrap();
     let tollway = tollway(&folder);
-    let nginx = Nginx::start(EXAMPLE, tollway.tcp(Door::Decisions));
+    let nginx = Nginx::start(EXAMPLE, tollway.tcp(ListenerKind::Decisions));
     let mut client = nginx.client();
     assert_eq!(client.get("/", "").status, 200);
     let refused = client.get("/", "x-forwarded-for: 203.0.113.7\r\n");

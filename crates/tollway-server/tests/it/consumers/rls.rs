@@ -181,7 +181,7 @@ fn anonymous_callers_are_limited_by_address() {
 
 /// C6: the master switch, and `-1` for anonymous callers, mean the same to Envoy as over HTTP.
 #[test]
-fn switched_off_or_unlimited_everybody_is_let_through() {
+fn switched_off_or_unlimited_consumers_are_not_limited() {
     let [named, at] = anonymous("192.0.2.7");
     let mut off = Bank::at(Place::memory(), "enabled = false\nanonymous_per_hour = 1", DESCRIPTORS);
     off.record("c", only(Period::Hour, 1));

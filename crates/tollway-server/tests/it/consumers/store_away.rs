@@ -19,7 +19,7 @@ fn bank(consumers: &str, log: &Log) -> Bank {
 
 /// C7: without Redis the API stays up, the log says so, and limits are back with Redis.
 #[test]
-fn without_redis_everybody_is_let_through_until_it_is_back() {
+fn without_redis_consumers_are_let_through_until_it_is_back() {
     let log = Log::default();
     let mut bank = bank("", &log);
     bank.redis().kill();

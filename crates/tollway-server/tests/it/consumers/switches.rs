@@ -26,7 +26,7 @@ fn a_blocked_consumer_is_refused_and_not_counted() {
 
 /// C6: with the master switch off nobody is limited or counted, and records can be managed all the same.
 #[test]
-fn switched_off_nobody_is_limited() {
+fn switched_off_consumers_are_not_limited() {
     for mut bank in banks("enabled = false\nanonymous_per_hour = 1") {
         bank.record("c", only(Period::Hour, 1));
         for _ in 0..3 {

@@ -1,7 +1,7 @@
 //! Where it is answered, and what else is asked there.
 
 use prost::Message;
-use tollway_server::Door;
+use tollway_server::ListenerKind;
 
 use crate::call::{Connection, SHOULD_RATE_LIMIT, framed};
 use crate::client::Client;
@@ -22,7 +22,7 @@ const CONFIG: &str = r#"
 #[test]
 fn both_listeners_for_decisions_answer() {
     let server = Running::of(CONFIG);
-    for door in [Door::Decisions, Door::Grpc] {
+    for door in [ListenerKind::Decisions, ListenerKind::Grpc] {
         let mut envoy = Connection::to(server.tcp(door));
         assert_eq!(envoy.ask(&question([descriptor(&["k=v"])])).overall_code, OK, "{door:?}");
         let body = framed(&question([descriptor(&["k=v"])]).encode_to_vec());
@@ -42,21 +42,24 @@ fn both_listeners_for_decisions_answer() {
 fn other_listeners_do_not() {
     let server = Running::of(CONFIG);
     let body = framed(&question([descriptor(&["k=v"])]).encode_to_vec());
-    let reply =
-        Connection::to(server.tcp(Door::Administration)).send(SHOULD_RATE_LIMIT, "application/grpc", body);
+    let reply = Connection::to(server.tcp(ListenerKind::Administration)).send(
+        SHOULD_RATE_LIMIT,
+        "application/grpc",
+        body,
+    );
     assert_eq!((reply.http_status, reply.status), (404, None));
 }
 
 #[test]
 fn the_listener_for_envoy_understands_nothing_else() {
     let server = Running::of(CONFIG);
-    let mut envoy = Connection::to(server.tcp(Door::Grpc));
+    let mut envoy = Connection::to(server.tcp(ListenerKind::Grpc));
     let body = framed(&question([descriptor(&["k=v"])]).encode_to_vec());
     for content_type in ["application/grpc-web", "application/json", "application/grpc+json"] {
         let reply = envoy.send(SHOULD_RATE_LIMIT, content_type, body.clone());
         assert_eq!((reply.http_status, reply.status), (415, None), "{content_type}");
     }
-    let mut client = Client::tcp(server.tcp(Door::Grpc));
+    let mut client = Client::tcp(server.tcp(ListenerKind::Grpc));
     assert_eq!(client.take(r#"{"policy":"p"}"#).status, 415);
     let over_http_1 = client.ask("POST", SHOULD_RATE_LIMIT, "content-type: application/grpc\r\n", "");
     assert_eq!(over_http_1.status, 415);

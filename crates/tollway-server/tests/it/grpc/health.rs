@@ -1,6 +1,6 @@
 //! The health service, which Envoy and Kubernetes ask.
 
-use tollway_server::Door;
+use tollway_server::ListenerKind;
 
 use crate::call::{Connection, framed};
 use crate::running::{LONG, Running, Setup};
@@ -10,7 +10,7 @@ const CHECK: &str = "/grpc.health.v1.Health/Check";
 #[test]
 fn it_serves_and_says_which_services() {
     let server = Running::of("[policies.p]\nlimits = [\"1 / day\"]\n[server]\ngrpc = \"127.0.0.1:0\"");
-    let mut envoy = Connection::to(server.tcp(Door::Grpc));
+    let mut envoy = Connection::to(server.tcp(ListenerKind::Grpc));
     let mut check = |service: &str| {
         let length = u8::try_from(service.len()).unwrap();
         let message =
@@ -33,7 +33,7 @@ fn in_a_drain_it_serves_and_says_that_it_stops() {
     setup.config.drain = LONG;
     let mut server = setup.start();
     let health = |server: &Running| {
-        let mut fresh = Connection::to(server.tcp(Door::Grpc));
+        let mut fresh = Connection::to(server.tcp(ListenerKind::Grpc));
         fresh.send(CHECK, "application/grpc", framed(b"")).body
     };
     assert_eq!(&health(&server)[..], b"\0\0\0\0\x02\x08\x01");

@@ -82,7 +82,7 @@ fn a_store_that_is_gone_is_no_reason_to_hang() {
 /// T21: a client that sends and never reads is not read from either, so what is kept for it stays small; then it is cut
 /// off, and others have not noticed.
 #[test]
-fn whoever_does_not_read_is_stopped_and_then_closed() {
+fn a_client_that_does_not_read_is_stopped_and_then_closed() {
     let mut setup = setup("");
     setup.patience.write = std::time::Duration::from_millis(300);
     let server = setup.start();
@@ -101,7 +101,7 @@ fn a_client_that_reads_late_gets_everything() {
     let server = server();
     let mut client = RedisClient::of(&server);
     let echo = request(&["ECHO", &"x".repeat(10_000)]);
-    let mut half = RedisClient::at(server.tcp(tollway_server::Door::Resp));
+    let mut half = RedisClient::at(server.tcp(tollway_server::ListenerKind::Resp));
     half.end();
     assert_eq!(half.closed(), "");
     std::thread::scope(|scope| {

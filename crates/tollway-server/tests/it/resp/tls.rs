@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use tollway_server::Door;
+use tollway_server::ListenerKind;
 
 use super::setup;
 use super::tools::redis_cli;
@@ -50,7 +50,7 @@ fn clients_that_read_late_get_everything_over_tls() {
     setup.config.tls = Some(files.clone());
     let server = setup.start();
     let ask = |requests| {
-        let mut client = over_tls(server.tcp(Door::Resp), &files);
+        let mut client = over_tls(server.tcp(ListenerKind::Resp), &files);
         client.write_all("INFO\r\n".repeat(requests).as_bytes()).unwrap();
         (requests, client)
     };

@@ -2,19 +2,19 @@
 
 use std::process::{Command, Output};
 
-use tollway_server::Door;
+use tollway_server::ListenerKind;
 
 use crate::running::Running;
 
 /// What redis-cli prints.
 pub(crate) fn redis_cli(server: &Running, arguments: &[&str]) -> String {
-    let port = server.tcp(Door::Resp).port().to_string();
+    let port = server.tcp(ListenerKind::Resp).port().to_string();
     run("redis-cli", &[&["-p", &port], arguments].concat())
 }
 
 /// What redis-benchmark prints.
 pub(crate) fn redis_benchmark(server: &Running, arguments: &[&str]) -> String {
-    let port = server.tcp(Door::Resp).port().to_string();
+    let port = server.tcp(ListenerKind::Resp).port().to_string();
     run("redis-benchmark", &[&["-p", &port], arguments].concat())
 }
 

@@ -18,7 +18,7 @@ fn ask(client: &mut Client, query: &str, headers: &str) -> u16 {
 
 /// B10, T17: without trust, everybody behind one connection is one client, whatever headers they send.
 #[test]
-fn a_header_that_nobody_trusts_changes_nothing() {
+fn an_untrusted_header_changes_nothing() {
     let server = Running::of(BY_ADDRESS);
     let mut client = server.client();
     let forged =
@@ -49,7 +49,7 @@ fn clients_behind_a_trusted_proxy_are_told_apart() {
 
 /// T17: a client writes what it likes into the line that its proxy adds to, and is still whom the proxy has seen.
 #[test]
-fn what_is_no_text_hides_nobody() {
+fn a_header_that_is_not_text_hides_no_client() {
     const QUOTE: &[u8] = b"for=\"6.6.6.6, for=203.0.113.7";
     for (header, seen) in [("x-forwarded-for", &b"\xff, 203.0.113.7"[..]), ("forwarded", QUOTE)] {
         for trust in ["trusted_hops = 1", "trusted_networks = [\"127.0.0.0/8\"]"] {

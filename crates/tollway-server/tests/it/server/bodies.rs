@@ -12,7 +12,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tollway_server::Door;
+use tollway_server::ListenerKind;
 
 use crate::running::Setup;
 
@@ -55,7 +55,7 @@ fn bodies_that_never_end_have_so_much_room() {
     let server = Setup::of(POLICIES).start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let stream = TcpStream::connect(server.tcp(Door::Decisions)).await.unwrap();
+        let stream = TcpStream::connect(server.tcp(ListenerKind::Decisions)).await.unwrap();
         let (client, connection) =
             http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
         let connection = tokio::spawn(connection);

@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use tollway_server::{Door, Patience};
+use tollway_server::{ListenerKind, Patience};
 
 use crate::http2::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, GET, HEADERS, PING, POST, RST_STREAM, Raw, SETTINGS,
@@ -24,7 +24,7 @@ fn server() -> Running {
 fn is_survived(flood: impl FnOnce(Raw) + Send) {
     let server = server();
     std::thread::scope(|scope| {
-        let raw = Raw::over(TcpStream::connect(server.tcp(Door::Decisions)).unwrap()).unwrap();
+        let raw = Raw::over(TcpStream::connect(server.tcp(ListenerKind::Decisions)).unwrap()).unwrap();
         let flooding = scope.spawn(move || flood(raw));
         let mut served = 0;
         while !flooding.is_finished() || served == 0 {

@@ -2,7 +2,7 @@
 
 use std::net::TcpStream;
 
-use tollway_server::{ConfigWithServer, Door};
+use tollway_server::{ConfigWithServer, ListenerKind};
 
 use crate::running::{LONG, Running, Setup};
 
@@ -12,7 +12,7 @@ const POLICIES: &str = "[policies.api]\nlimits = [\"100 requests / hour\"]";
 #[test]
 fn a_stop_lets_requests_finish() {
     let mut server = Running::of(POLICIES);
-    let address = server.tcp(Door::Decisions);
+    let address = server.tcp(ListenerKind::Decisions);
     let mut idle = server.client();
     assert_eq!(idle.take(r#"{"policy":"api"}"#).status, 200);
     let mut running = server.client();
@@ -63,7 +63,7 @@ fn a_drain_is_seen_before_anything_is_refused() {
     assert_eq!((ready.status, &ready.json()["status"]), (503, &"stopping".into()));
     assert_eq!(server.admin().get("/health", "").status, 200);
     assert_eq!(server.client().take(r#"{"policy":"api"}"#).status, 200);
-    let address = server.tcp(Door::Decisions);
+    let address = server.tcp(ListenerKind::Decisions);
     server.server.end_drain();
     server.ended().unwrap();
     assert!(TcpStream::connect(address).is_err());
@@ -73,7 +73,8 @@ fn a_drain_is_seen_before_anything_is_refused() {
 #[test]
 fn administration_is_reached_until_the_last_decision_has_ended() {
     let mut server = Running::of(POLICIES);
-    let [address, administration] = [Door::Decisions, Door::Administration].map(|door| server.tcp(door));
+    let [address, administration] =
+        [ListenerKind::Decisions, ListenerKind::Administration].map(|door| server.tcp(door));
     let mut running = server.client();
     let head = "POST /v1/take HTTP/1.1\r\nhost: test\r\ncontent-length: 16\r\nexpect: 100-continue\r\n\r\n";
     running.write(head).unwrap();

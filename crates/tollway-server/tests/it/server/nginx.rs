@@ -1,6 +1,6 @@
 //! Real nginx in front, with the configuration of `examples/nginx/nginx.conf`.
 
-use tollway_server::Door;
+use tollway_server::ListenerKind;
 
 use crate::nginx_process::Nginx;
 use crate::running::{Running, Setup};
@@ -17,7 +17,7 @@ fn tollway(limit: &str) -> Running {
 #[test]
 fn a_limit_holds_exactly_behind_nginx() {
     let tollway = tollway("50 requests / hour from first call");
-    let nginx = Nginx::start(EXAMPLE, tollway.tcp(Door::Decisions));
+    let nginx = Nginx::start(EXAMPLE, tollway.tcp(ListenerKind::Decisions));
     let counts: Vec<(usize, usize)> = std::thread::scope(|scope| {
         let ask = |thread: usize| {
             let mut client = nginx.client();
@@ -43,7 +43,7 @@ fn a_limit_holds_exactly_behind_nginx() {
 #[test]
 fn nginx_passes_on_what_was_said() {
     let tollway = tollway("2 requests / hour from first call");
-    let nginx = Nginx::start(EXAMPLE, tollway.tcp(Door::Decisions));
+    let nginx = Nginx::start(EXAMPLE, tollway.tcp(ListenerKind::Decisions));
     let mut client = nginx.client();
     let granted = client.get("/", "");
     assert_eq!((granted.status, granted.body.as_str()), (200, "hello\n"));

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use tollway_server::{Door, ListenAddress, ServeError};
+use tollway_server::{ListenAddress, ListenerKind, ServeError};
 
 use crate::client::Client;
 use crate::running::Setup;
@@ -109,7 +109,10 @@ fn a_client_behind_a_unix_socket_is_known_by_its_proxy_only() {
 fn an_address_that_is_taken_is_named() {
     let first = Setup::of(POLICIES).start();
     let mut second = Setup::of(POLICIES);
-    second.config.listen = ListenAddress::Tcp(first.tcp(Door::Decisions));
+    second.config.listen = ListenAddress::Tcp(first.tcp(ListenerKind::Decisions));
     let error = second.try_start().err().unwrap().to_string();
-    assert!(error.contains(&first.tcp(Door::Decisions).to_string()) && error.contains("is taken"), "{error}");
+    assert!(
+        error.contains(&first.tcp(ListenerKind::Decisions).to_string()) && error.contains("is taken"),
+        "{error}"
+    );
 }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use tollway_server::{Door, Patience, ServeError, TlsFiles};
+use tollway_server::{ListenerKind, Patience, ServeError, TlsFiles};
 
 use crate::certificate::{certificate, over_tls};
 use crate::client::Client;
@@ -11,7 +11,7 @@ use crate::running::{Running, Setup};
 
 const POLICIES: &str = "[policies.api]\nlimits = [\"100 / hour\"]";
 
-fn client(server: &Running, door: Door, files: &TlsFiles) -> Client {
+fn client(server: &Running, door: ListenerKind, files: &TlsFiles) -> Client {
     Client::over(over_tls(server.tcp(door), files))
 }
 
@@ -26,8 +26,8 @@ fn both_doors_speak_tls() {
     let mut plain = server.client();
     plain.write("GET / HTTP/1.1\r\nhost: test\r\n\r\n").unwrap();
     assert!(!plain.closed().contains("HTTP/"));
-    assert_eq!(client(&server, Door::Decisions, &files).take(r#"{"policy":"api"}"#).status, 200);
-    assert_eq!(client(&server, Door::Administration, &files).get("/health", "").status, 200);
+    assert_eq!(client(&server, ListenerKind::Decisions, &files).take(r#"{"policy":"api"}"#).status, 200);
+    assert_eq!(client(&server, ListenerKind::Administration, &files).get("/health", "").status, 200);
 }
 
 /// T21: a handshake that never ends is cut off like any head.
@@ -39,10 +39,10 @@ fn a_handshake_that_never_ends_is_cut_off() {
     setup.config.tls = Some(files.clone());
     setup.patience = Patience { head: std::time::Duration::from_millis(500), ..Patience::default() };
     let server = setup.start();
-    let mut slow = TcpStream::connect(server.tcp(Door::Decisions)).unwrap();
+    let mut slow = TcpStream::connect(server.tcp(ListenerKind::Decisions)).unwrap();
     slow.write_all(&[22, 3, 1]).unwrap();
     assert_eq!(slow.read(&mut [0; 1]).unwrap_or(0), 0);
-    assert_eq!(client(&server, Door::Decisions, &files).take(r#"{"policy":"api"}"#).status, 200);
+    assert_eq!(client(&server, ListenerKind::Decisions, &files).take(r#"{"policy":"api"}"#).status, 200);
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(super) const WITHOUT_NUL: &str = r"^[^\u0000]*$";
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = either_policy_or_all()))]
-pub(crate) struct TakeQuestion<'a> {
+pub(crate) struct TakeBody<'a> {
     /// The policy.
     #[serde(borrow)]
     pub(crate) policy: Option<Cow<'a, str>>,
@@ -32,7 +32,7 @@ pub(crate) struct TakeQuestion<'a> {
     /// Several policies or subjects, granted together or not at all. Such a take is never granted for later.
     #[serde(borrow)]
     #[schemars(length(min = 1, max = CHARGES_PER_TAKE_MAX))]
-    pub(crate) all: Option<Vec<PartyQuestion<'a>>>,
+    pub(crate) all: Option<Vec<ChargeBody<'a>>>,
     /// How long the caller would wait, in milliseconds: the take may be granted for a time up to then. The answer comes at
     /// once; the caller waits for `delay_ms` by itself. Left out or 0: now or not at all.
     #[serde(default)]
@@ -55,7 +55,7 @@ fn either_policy_or_all() -> serde_json::Value {
 /// One policy of a take of several.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PartyQuestion<'a> {
+pub(crate) struct ChargeBody<'a> {
     /// The policy.
     #[serde(borrow)]
     pub(crate) policy: Cow<'a, str>,
@@ -71,7 +71,7 @@ pub(crate) struct PartyQuestion<'a> {
 /// Something about a permit.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PermitQuestion<'a> {
+pub(crate) struct PermitBody<'a> {
     /// The permit, as it was given.
     #[serde(borrow)]
     pub(crate) permit: Cow<'a, str>,
@@ -80,7 +80,7 @@ pub(crate) struct PermitQuestion<'a> {
 /// What a call really took.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SettleQuestion<'a> {
+pub(crate) struct SettleBody<'a> {
     /// The permit, as it was given.
     #[serde(borrow)]
     pub(crate) permit: Cow<'a, str>,
@@ -92,7 +92,7 @@ pub(crate) struct SettleQuestion<'a> {
 /// Whose meters are to be new.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ResetQuestion<'a> {
+pub(crate) struct ResetBody<'a> {
     /// The policy.
     #[serde(borrow)]
     pub(crate) policy: Cow<'a, str>,
@@ -105,7 +105,7 @@ pub(crate) struct ResetQuestion<'a> {
 /// What a limit is to be.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct LimitQuestion<'a> {
+pub(crate) struct LimitBody<'a> {
     /// The limit as it should be, as in `250 requests / minute`, or only its amount.
     #[serde(borrow)]
     pub(crate) to: Cow<'a, str>,

@@ -1,6 +1,6 @@
-//! The pulse of a connection: what its client is waited for, and until when.
+//! The deadlines of a connection: what the server waits for, and until when.
 //!
-//! Nothing here sets a timer. The worker looks at all pulses a few times a second and cuts off those that are overdue, so
+//! Nothing here sets a timer. The worker looks at all connections a few times a second and cuts off those that are overdue, so
 //! that a request pays for its bounds with a few stores to memory.
 
 use std::cell::{Cell, RefCell};
@@ -20,33 +20,33 @@ impl CoarseClock {
     }
 }
 
-/// Nothing is waited for.
+/// No deadline.
 const NEVER: Duration = Duration::MAX;
 
-/// The pulse of one connection.
-pub(crate) struct Pulse {
+/// The deadlines of one connection.
+pub(crate) struct ConnectionDeadlines {
     clock: Rc<CoarseClock>,
     patience: Patience,
-    /// Until when the client must have said what it wants.
+    /// Until when the client must have sent a request.
     due: Cell<Duration>,
     /// Until when it must have read something of its answers.
     write_due: Cell<Duration>,
     /// Requests that are being answered.
     requests: Cell<usize>,
-    /// Whether nothing has come since the last request.
+    /// Whether no bytes have arrived since the last request.
     idle: Cell<bool>,
     /// Whether it speaks HTTP/2, where bytes need not be a request.
     streams: Cell<bool>,
     over: Cell<bool>,
-    /// Whether it has asked for something lately.
+    /// Whether it sent a request since the last check.
     asked: Cell<bool>,
     task: RefCell<Option<Waker>>,
 }
 
-/// A request being answered: meanwhile, the client is not waited for.
-pub(crate) struct Busy(Rc<Pulse>);
+/// A request being answered; meanwhile no read deadline applies.
+pub(crate) struct Busy(Rc<ConnectionDeadlines>);
 
-impl Pulse {
+impl ConnectionDeadlines {
     pub(crate) fn new(clock: Rc<CoarseClock>, patience: Patience) -> Self {
         let due = Cell::new(clock.0.get().saturating_add(patience.head));
         Self {
@@ -63,7 +63,7 @@ impl Pulse {
         }
     }
 
-    /// Bytes have come. After a pause on HTTP/1 they are the beginning of a request, which must come to an end.
+    /// Bytes have arrived. On an idle HTTP/1 connection they begin a request, which must be complete in time.
     pub(crate) fn received(&self) {
         if self.idle.get() && !self.streams.get() {
             self.idle.set(false);
@@ -84,12 +84,12 @@ impl Pulse {
         let requests = self.requests.get().saturating_sub(1);
         self.requests.set(requests);
         if requests == 0 {
-            self.rest();
+            self.set_idle();
         }
     }
 
-    /// Nothing is asked for now, and nothing need be for long.
-    pub(crate) fn rest(&self) {
+    /// The connection is idle from now on.
+    pub(crate) fn set_idle(&self) {
         self.idle.set(true);
         self.due.set(self.within(self.patience.idle));
     }
@@ -115,18 +115,17 @@ impl Pulse {
         self.clock.0.get().saturating_add(patience)
     }
 
-    /// Whether the connection is to be given up.
+    /// Whether the connection is cut off.
     pub(crate) fn is_over(&self) -> bool {
         self.over.get()
     }
 
-    /// Whether it has asked for something since this was last called.
+    /// Whether it sent a request since the last call.
     pub(crate) fn has_asked(&self) -> bool {
         self.asked.take()
     }
 
-    /// Looks whether the client is overdue, and cuts it off then. Whether this was the moment, and for being slow: who has
-    /// nothing to ask is not.
+    /// Cuts the connection off if it is overdue. True if this call did, and the client was slow rather than idle.
     pub(crate) fn look(&self) -> bool {
         let now = self.clock.0.get();
         let (late, does_not_read) = (now > self.due.get(), now > self.write_due.get());
@@ -146,7 +145,7 @@ impl Pulse {
         }
     }
 
-    /// Lets the task see that something has changed.
+    /// Wakes the task.
     pub(crate) fn wake(&self) {
         if let Some(task) = &*self.task.borrow() {
             task.wake_by_ref();
@@ -166,45 +165,45 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn pulse() -> (Rc<CoarseClock>, Rc<Pulse>) {
+    fn deadlines() -> (Rc<CoarseClock>, Rc<ConnectionDeadlines>) {
         let clock = Rc::new(CoarseClock::default());
         let patience =
             Patience { head: 10 * SECOND, idle: 75 * SECOND, body: 10 * SECOND, write: 5 * SECOND };
-        (Rc::clone(&clock), Rc::new(Pulse::new(clock, patience)))
+        (Rc::clone(&clock), Rc::new(ConnectionDeadlines::new(clock, patience)))
     }
 
     /// When it is cut off if nothing more happens, in seconds.
-    fn cut_off_at(clock: &CoarseClock, pulse: &Pulse) -> u64 {
+    fn cut_off_at(clock: &CoarseClock, deadlines: &ConnectionDeadlines) -> u64 {
         let from = clock.0.get().as_secs();
         let found = (from..from + 1_000).find(|second| {
             clock.set(Duration::from_secs(*second) + SECOND / 2);
-            pulse.look();
-            pulse.is_over()
+            deadlines.look();
+            deadlines.is_over()
         });
         found.expect("it is cut off")
     }
 
     #[test]
     fn a_connection_without_a_request_has_the_time_of_a_head() {
-        let (clock, pulse) = pulse();
-        pulse.received();
-        assert_eq!(cut_off_at(&clock, &pulse), 10);
-        let (clock, slow) = self::pulse();
+        let (clock, deadlines) = deadlines();
+        deadlines.received();
+        assert_eq!(cut_off_at(&clock, &deadlines), 10);
+        let (clock, slow) = self::deadlines();
         clock.set(11 * SECOND);
         assert_eq!([slow.look(), slow.look()], [true, false], "it counts once");
     }
 
     #[test]
     fn between_requests_it_may_be_idle_but_a_head_must_come_to_an_end() {
-        let (clock, idle) = pulse();
+        let (clock, idle) = deadlines();
         drop(idle.begin(false));
         clock.set(80 * SECOND);
         assert!(!idle.look() && idle.is_over(), "it was not slow");
-        let (clock, idle) = self::pulse();
+        let (clock, idle) = self::deadlines();
         drop(idle.begin(false));
         assert_eq!(cut_off_at(&clock, &idle), 75);
 
-        let (clock, begun) = pulse();
+        let (clock, begun) = deadlines();
         drop(begun.begin(false));
         clock.set(30 * SECOND);
         begun.received();
@@ -215,22 +214,22 @@ mod tests {
 
     #[test]
     fn that_it_has_asked_is_told_once() {
-        let (_, pulse) = pulse();
-        pulse.received();
-        assert!(!pulse.has_asked(), "nothing is whole yet");
-        drop(pulse.begin(false));
-        assert_eq!([pulse.has_asked(), pulse.has_asked()], [true, false]);
+        let (_, deadlines) = deadlines();
+        deadlines.received();
+        assert!(!deadlines.has_asked(), "nothing is whole yet");
+        drop(deadlines.begin(false));
+        assert_eq!([deadlines.has_asked(), deadlines.has_asked()], [true, false]);
     }
 
     /// A connection of a pool may be silent from the beginning, but not halfway through a request.
     #[test]
     fn one_that_rests_from_the_beginning_has_time_until_it_begins() {
-        let (clock, silent) = pulse();
-        silent.rest();
+        let (clock, silent) = deadlines();
+        silent.set_idle();
         assert_eq!(cut_off_at(&clock, &silent), 75);
 
-        let (clock, begun) = pulse();
-        begun.rest();
+        let (clock, begun) = deadlines();
+        begun.set_idle();
         clock.set(60 * SECOND);
         begun.received();
         assert_eq!(cut_off_at(&clock, &begun), 70);
@@ -238,37 +237,37 @@ mod tests {
 
     #[test]
     fn on_http_2_bytes_are_no_excuse_and_no_request() {
-        let (clock, pulse) = pulse();
-        drop(pulse.begin(true));
+        let (clock, deadlines) = deadlines();
+        drop(deadlines.begin(true));
         clock.set(60 * SECOND);
-        pulse.received();
-        assert_eq!(cut_off_at(&clock, &pulse), 75);
+        deadlines.received();
+        assert_eq!(cut_off_at(&clock, &deadlines), 75);
     }
 
     #[test]
     fn while_requests_are_answered_the_client_is_not_waited_for() {
-        let (clock, pulse) = pulse();
-        let (one, other) = (pulse.begin(true), pulse.begin(true));
+        let (clock, deadlines) = deadlines();
+        let (one, other) = (deadlines.begin(true), deadlines.begin(true));
         clock.set(500 * SECOND);
-        pulse.look();
+        deadlines.look();
         drop(one);
         clock.set(900 * SECOND);
-        pulse.look();
-        assert!(!pulse.is_over());
+        deadlines.look();
+        assert!(!deadlines.is_over());
         drop(other);
-        assert_eq!(cut_off_at(&clock, &pulse), 975);
+        assert_eq!(cut_off_at(&clock, &deadlines), 975);
     }
 
     #[test]
-    fn whoever_does_not_read_is_cut_off_even_while_answered() {
-        let (clock, pulse) = pulse();
-        let _busy = pulse.begin(false);
-        pulse.write_blocked();
+    fn a_client_that_does_not_read_is_cut_off_even_while_answered() {
+        let (clock, deadlines) = deadlines();
+        let _busy = deadlines.begin(false);
+        deadlines.write_blocked();
         clock.set(4 * SECOND);
-        pulse.write_blocked();
-        assert_eq!(cut_off_at(&clock, &pulse), 5);
+        deadlines.write_blocked();
+        assert_eq!(cut_off_at(&clock, &deadlines), 5);
 
-        let (clock, reading) = self::pulse();
+        let (clock, reading) = self::deadlines();
         let _busy = reading.begin(false);
         reading.write_blocked();
         reading.wrote();

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use smallvec::SmallVec;
 use tollway::{Settled, Span, Timestamp};
-use tollway_inbound::headers::{Shown, whole_ms};
+use tollway_inbound::headers::{LimitStatus, whole_ms};
 
 use super::problem::Problem;
 
@@ -77,8 +77,8 @@ pub(crate) struct LimitAnswer<'a> {
 }
 
 impl<'a> LimitAnswer<'a> {
-    pub(crate) fn new(shown: &Shown<'a>, now: Timestamp) -> Self {
-        let Shown { policy, limit, reading, .. } = *shown;
+    pub(crate) fn new(status: &LimitStatus<'a>, now: Timestamp) -> Self {
+        let LimitStatus { policy, limit, reading, .. } = *status;
         let ahead = reading.as_of.since(now);
         let holds_slots = limit.has_slots();
         Self {
@@ -98,7 +98,7 @@ impl<'a> LimitAnswer<'a> {
 #[serde(untagged)]
 pub(crate) enum BatchEntry<'a> {
     /// It was decided.
-    Decided(Box<TakeAnswer<'a>>),
+    Answer(Box<TakeAnswer<'a>>),
     /// It was not.
     Problem(Problem),
 }

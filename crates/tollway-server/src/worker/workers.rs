@@ -1,4 +1,4 @@
-//! The workers together: new connections go to whoever has the fewest.
+//! The worker threads: a new connection goes to the one with the fewest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,14 +8,14 @@ use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Rest, run};
+use super::{IdleStrategy, run};
 use crate::ServeError;
 use crate::bounds::INBOX_MAX;
 use crate::connection::Arrival;
-use crate::server::Shared;
+use crate::server::ServerState;
 
-/// Workers that serve the same doors.
-pub(crate) struct Crew(Vec<Member>);
+/// Workers that serve the same listeners.
+pub(crate) struct Workers(Vec<Member>);
 
 struct Member {
     inbox: mpsc::Sender<Arrival>,
@@ -24,7 +24,7 @@ struct Member {
     ended: oneshot::Receiver<()>,
 }
 
-/// Counts a connection as its worker's until it is dropped.
+/// One connection of a worker's load, until it is dropped.
 pub(crate) struct Load(Arc<AtomicUsize>);
 
 impl Drop for Load {
@@ -33,21 +33,20 @@ impl Drop for Load {
     }
 }
 
-impl Crew {
-    /// So many, whose threads have this name and a number, and who give those they serve this grace in the end.
+impl Workers {
+    /// Starts so many threads with this name and a number; `grace` bounds running requests at the end.
     pub(crate) fn start(
-        shared: &Arc<Shared>,
+        state: &Arc<ServerState>,
         name: &str,
         workers: usize,
         grace: Duration,
     ) -> Result<Self, ServeError> {
         let members =
-            (0..workers).map(|number| start_one(format!("{name}-{number}"), Arc::clone(shared), grace));
+            (0..workers).map(|number| start_one(format!("{name}-{number}"), Arc::clone(state), grace));
         members.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Hands a connection to the worker with the fewest. If that one's inbox is full, waits: the kernel keeps those who
-    /// come after.
+    /// Hands a connection to the worker with the fewest. If its inbox is full, waits; later connections wait in the kernel.
     pub(crate) async fn hand_over(&self, arrive: impl FnOnce(Load) -> Arrival) {
         let least = self.0.iter().min_by_key(|member| member.load.load(Ordering::Relaxed));
         let Some(member) = least else { return };
@@ -58,7 +57,7 @@ impl Crew {
         }
     }
 
-    /// No more connections will come: waits until every worker has served what it has.
+    /// Waits until every worker has served its connections. No more may come.
     pub(crate) async fn end(self) {
         let (threads, ended): (Vec<_>, Vec<_>) =
             self.0.into_iter().map(|member| (member.thread, member.ended)).unzip();
@@ -72,20 +71,23 @@ impl Crew {
     }
 }
 
-fn start_one(name: String, shared: Arc<Shared>, grace: Duration) -> Result<Member, ServeError> {
+fn start_one(name: String, state: Arc<ServerState>, grace: Duration) -> Result<Member, ServeError> {
     let machine = |error: std::io::Error| ServeError::Machine(error.to_string());
     let (inbox, receiver) = mpsc::channel(INBOX_MAX);
     let (tell_started, started) = std::sync::mpsc::sync_channel(1);
     let (tell_ended, ended) = oneshot::channel();
     let work = move || {
         let mut builder = Builder::new_current_thread();
-        let runtime =
-            builder.enable_io().enable_time().on_thread_park(Rest::take).build_local(LocalOptions::default());
+        let runtime = builder
+            .enable_io()
+            .enable_time()
+            .on_thread_park(IdleStrategy::take)
+            .build_local(LocalOptions::default());
         match runtime {
             Ok(runtime) => {
                 let _ = tell_started.send(Ok(()));
-                runtime.block_on(run(shared, receiver, grace));
-                // What is still running now was given its time.
+                runtime.block_on(run(state, receiver, grace));
+                // What still runs has exceeded its grace.
                 drop(runtime);
                 let _ = tell_ended.send(());
             }

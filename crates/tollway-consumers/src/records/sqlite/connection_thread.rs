@@ -1,4 +1,4 @@
-//! A thread with a connection: questions wait in a queue, and are answered one after the other.
+//! A thread that owns a SQLite connection and runs jobs from a queue, one after the other.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
@@ -11,32 +11,31 @@ use super::error::storage;
 use crate::records::changes::Changes;
 use crate::records::{RecordsAnswer, RecordsError, RecordsFault};
 
-/// How many questions may wait. A thousand are answered within a second; one more is an error, never a block.
-const WAITING_MAX: usize = 1_024;
+/// How many jobs may be queued: a thousand run within a second. One more is an error, never a block.
+const QUEUED_JOBS_MAX: usize = 1_024;
 
-/// How soon a change by another process is seen. To look is to lock the file, read a counter from its first page, which
-/// the system has in memory, and let go: some tens of microseconds. So fifty looks a second take a few thousandths of
-/// a core at most, and nobody looks while nobody watches.
+/// How soon a change by another process is seen. A look locks the file and reads a counter from its cached first page, some
+/// tens of microseconds: fifty looks a second cost a few thousandths of a core. Without watchers there are no looks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-type Question = Box<dyn FnOnce(&mut Connection) + Send>;
+type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// Where a thread is asked. It ends with the last clone, when all is answered.
+/// A handle to the thread, which ends after the last clone is dropped and its queue is empty.
 #[derive(Clone)]
-pub(super) struct Desk {
-    queue: SyncSender<Question>,
+pub(super) struct ConnectionThread {
+    queue: SyncSender<Job>,
 }
 
-impl Desk {
-    /// Starts a thread. If others may change the same file, it watches for that.
+impl ConnectionThread {
+    /// Starts the thread. With `foreign`, it watches for changes that other processes make to the file.
     pub(super) fn start(
         name: &str,
         connection: Connection,
-        others: Option<Others>,
+        foreign: Option<ForeignChanges>,
     ) -> Result<Self, RecordsError> {
-        let (queue, questions) = sync_channel(WAITING_MAX);
+        let (queue, jobs) = sync_channel(QUEUED_JOBS_MAX);
         let thread = std::thread::Builder::new().name(name.to_owned());
-        let started = thread.spawn(move || serve(connection, &questions, others));
+        let started = thread.spawn(move || serve(connection, &jobs, foreign));
         started.map_err(|error| {
             let message = format!("no thread for records: {error}");
             RecordsError { fault: RecordsFault::Storage, retry: Retry::Safe, message }
@@ -44,51 +43,51 @@ impl Desk {
         Ok(Self { queue })
     }
 
-    /// Has a question answered.
+    /// Queues a job.
     pub(super) fn ask<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&mut Connection) -> Result<T, RecordsError> + Send + 'static,
+        job: impl FnOnce(&mut Connection) -> Result<T, RecordsError> + Send + 'static,
     ) -> RecordsAnswer<T> {
         let (answer, answered) = oneshot::channel();
-        // Whoever has left need not know.
-        let question: Question = Box::new(move |connection| drop(answer.send(question(connection))));
-        let asked = self.queue.try_send(question).map_err(|_| RecordsError::busy(WAITING_MAX));
+        // A caller that has gone needs no answer.
+        let job: Job = Box::new(move |connection| drop(answer.send(job(connection))));
+        let asked = self.queue.try_send(job).map_err(|_| RecordsError::busy(QUEUED_JOBS_MAX));
         Box::pin(async move {
             asked?;
             answered.await.unwrap_or_else(|_| Err(RecordsError::closed()))
         })
     }
 
-    /// Has the thread look whether somebody watches now. With a full queue it is awake anyway.
+    /// Wakes the thread, so that it notices new watchers. With a full queue it is awake anyway.
     pub(super) fn wake(&self) {
         let _ = self.queue.try_send(Box::new(|_| ()));
     }
 }
 
-fn serve(mut connection: Connection, questions: &Receiver<Question>, mut others: Option<Others>) {
+fn serve(mut connection: Connection, jobs: &Receiver<Job>, mut foreign: Option<ForeignChanges>) {
     loop {
-        let question = match &others {
-            Some(others) if others.changes.is_watched() => questions.recv_timeout(LOOK_EVERY),
-            _ => questions.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        let job = match &foreign {
+            Some(foreign) if foreign.changes.is_watched() => jobs.recv_timeout(LOOK_EVERY),
+            _ => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
-        match question {
-            Ok(question) => question(&mut connection),
+        match job {
+            Ok(job) => job(&mut connection),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        if let Some(others) = &mut others {
-            others.look(&connection);
+        if let Some(foreign) = &mut foreign {
+            foreign.look(&connection);
         }
     }
 }
 
-/// Sees what other connections and processes change.
-pub(super) struct Others {
+/// Notices what other connections and processes change.
+pub(super) struct ForeignChanges {
     changes: Changes,
     seen: i64,
 }
 
-impl Others {
+impl ForeignChanges {
     pub(super) fn new(changes: Changes, connection: &Connection) -> Result<Self, RecordsError> {
         let seen = data_version(connection).map_err(|error| storage(&error))?;
         Ok(Self { changes, seen })
@@ -105,7 +104,7 @@ impl Others {
                 self.seen = version;
             }
             Err(error) if self.changes.is_followed() => {
-                tracing::warn!(%error, "changes of records by others cannot be seen; nothing cached is used meanwhile");
+                tracing::warn!(%error, "cannot see changes of records by other processes; the cache is off until it can");
                 self.changes.set_followed(false);
             }
             Err(_) => {}
@@ -113,7 +112,7 @@ impl Others {
     }
 }
 
-/// A number that is another one whenever anybody else has committed to the file.
+/// A number that changes whenever another connection commits to the file.
 fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
 }

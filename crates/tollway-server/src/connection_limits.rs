@@ -1,4 +1,4 @@
-//! Places for connections: so many in all, and so many for one client.
+//! Connection limits: so many in all, and so many for one client.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,24 +6,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tollway_inbound::address::{IPV6_PREFIX_DEFAULT, Network, Peer};
 
-/// The places of some doors of a server.
-pub(crate) struct Places {
+/// The connection limits of some listeners of a server.
+pub(crate) struct ConnectionLimits {
     room: Arc<Semaphore>,
-    /// Connections of each client: an IPv4 address or a network of IPv6. No more entries than places.
+    /// Connections of each client: an IPv4 address or a network of IPv6. No more entries than connections.
     taken: Mutex<HashMap<Network, usize>>,
     most_for_one: usize,
 }
 
-/// Room for one more connection, whosever it will be.
+/// Room for one more connection of any client.
 pub(crate) type Room = OwnedSemaphorePermit;
 
-/// A place that is taken; dropping it leaves it.
-pub(crate) struct Place {
+/// The slot of an open connection; dropping it frees the slot.
+pub(crate) struct ConnectionSlot {
     _room: Room,
-    client: Option<(Arc<Places>, Network)>,
+    client: Option<(Arc<ConnectionLimits>, Network)>,
 }
 
-impl Places {
+impl ConnectionLimits {
     pub(crate) fn new(in_all: usize, most_for_one: usize) -> Self {
         let room = Arc::new(Semaphore::new(in_all.min(Semaphore::MAX_PERMITS)));
         Self { room, taken: Mutex::default(), most_for_one }
@@ -34,14 +34,14 @@ impl Places {
         Arc::clone(&self.room).try_acquire_owned().ok()
     }
 
-    /// Waits until there is room. Nobody is turned away for want of it: they wait in the kernel until others have gone.
+    /// Waits until there is room. Connections beyond the limit are not refused: they wait in the kernel's backlog.
     pub(crate) async fn room(&self) -> Option<Room> {
         Arc::clone(&self.room).acquire_owned().await.ok()
     }
 
-    /// Takes a place for a client; nothing if it has as many as one may have.
-    pub(crate) fn take(self: &Arc<Self>, room: Room, peer: Peer) -> Option<Place> {
-        let Peer::Address(address) = peer else { return Some(Place { _room: room, client: None }) };
+    /// Takes a slot for a client; `None` if it has its maximum.
+    pub(crate) fn take(self: &Arc<Self>, room: Room, peer: Peer) -> Option<ConnectionSlot> {
+        let Peer::Address(address) = peer else { return Some(ConnectionSlot { _room: room, client: None }) };
         let client = Network::around(address, if address.is_ipv4() { 32 } else { IPV6_PREFIX_DEFAULT });
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let count = taken.entry(client).or_default();
@@ -49,19 +49,19 @@ impl Places {
             return None;
         }
         *count += 1;
-        Some(Place { _room: room, client: Some((Arc::clone(self), client)) })
+        Some(ConnectionSlot { _room: room, client: Some((Arc::clone(self), client)) })
     }
 
-    /// Takes a place for a proxy, which speaks for many.
-    pub(crate) fn take_for_proxy(room: Room) -> Place {
-        Place { _room: room, client: None }
+    /// Takes a slot for a proxy, which has no limit of its own.
+    pub(crate) fn take_for_proxy(room: Room) -> ConnectionSlot {
+        ConnectionSlot { _room: room, client: None }
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let Some((places, client)) = &self.client else { return };
-        let mut taken = places.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((limits, client)) = &self.client else { return };
+        let mut taken = limits.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = taken.get_mut(client) {
             *count -= 1;
             if *count == 0 {
@@ -76,8 +76,8 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_client_has_no_more_than_its_share_and_leaves_no_trace() {
-        let places = Arc::new(Places::new(10, 2));
+    async fn one_client_has_its_maximum_and_closed_connections_leave_no_entry() {
+        let limits = Arc::new(ConnectionLimits::new(10, 2));
         let peer = |address: &str| Peer::Address(address.parse().unwrap());
         let mut held = Vec::new();
         for (address, fits) in [
@@ -91,14 +91,14 @@ mod tests {
             ("2001:db8::3", false),
             ("2001:db8:0:1::3", true),
         ] {
-            let place = places.take(places.room().await.unwrap(), peer(address));
-            assert_eq!(place.is_some(), fits, "{address}");
-            held.extend(place);
+            let slot = limits.take(limits.room().await.unwrap(), peer(address));
+            assert_eq!(slot.is_some(), fits, "{address}");
+            held.extend(slot);
         }
-        let unix = places.take(places.room().await.unwrap(), Peer::Unix);
+        let unix = limits.take(limits.room().await.unwrap(), Peer::Unix);
         assert!(unix.is_some());
         drop((held, unix));
-        assert!(places.taken.lock().unwrap().is_empty());
-        assert_eq!(places.room.available_permits(), 10);
+        assert!(limits.taken.lock().unwrap().is_empty());
+        assert_eq!(limits.room.available_permits(), 10);
     }
 }

@@ -1,4 +1,4 @@
-//! The body of an answer: all of it is there when it is sent, and what comes behind it.
+//! The body of an answer, complete before it is sent, and its trailers.
 
 use std::convert::Infallible;
 use std::pin::Pin;

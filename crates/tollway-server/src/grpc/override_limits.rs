@@ -1,4 +1,4 @@
-//! Limits that a proxy brings with its descriptors: made once, and found again by what was chosen.
+//! Limits that a proxy sends with its descriptors, in place of a policy's: made once and cached.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -7,40 +7,44 @@ use std::rc::Rc;
 use tollway::Policy;
 
 use super::message::{RateLimitOverride, Unit};
-use super::status::{Code, Failure};
+use super::service::{Failure, StatusCode};
 use crate::bounds::ENVOY_CHOSEN_MAX;
-use crate::known::Known;
-use crate::server::Shared;
+use crate::known_policies::KnownPolicy;
+use crate::server::ServerState;
 
-/// The limits that a worker was asked for. Their meters are the store's, so nothing is lost with one that is forgotten.
+/// A worker's cache of policies for such limits. The store keeps their usage, so evicting one loses nothing.
 #[derive(Default)]
-pub(super) struct ChosenLimits(RefCell<HashMap<RateLimitOverride, Rc<Known>>>);
+pub(super) struct OverrideLimits(RefCell<HashMap<RateLimitOverride, Rc<KnownPolicy>>>);
 
-impl ChosenLimits {
+impl OverrideLimits {
     /// The policy of a limit that is above 0.
-    pub(super) fn find(&self, shared: &Shared, limit: RateLimitOverride) -> Result<Rc<Known>, Failure> {
+    pub(super) fn find(
+        &self,
+        state: &ServerState,
+        limit: RateLimitOverride,
+    ) -> Result<Rc<KnownPolicy>, Failure> {
         let (name, per) = words(limit.unit())?;
-        let headers = shared.rules().headers_of(name);
+        let headers = state.rules().headers_of(name);
         let mut known = self.0.borrow_mut();
         // A reload may have changed the headers.
         if let Some(found) = known.get(&limit).filter(|found| found.headers == headers) {
             return Ok(Rc::clone(found));
         }
-        // Routes choose a few limits and keep to them. If somebody does not, whoever does is found again soon.
+        // Routes use a few limits; after a flood of others those are soon cached again.
         if known.len() >= ENVOY_CHOSEN_MAX {
             known.clear();
         }
         let text = format!("{} requests / {per}", limit.requests_per_unit);
         let policy = Policy::new(name, [text.as_str()]);
-        let policy = policy.map_err(|error| Failure::new(Code::InvalidArgument, error.to_string()))?;
-        let handle = shared.limiter.bind(policy)?;
-        let found = Rc::new(Known { policy: handle.policy(), handle, headers });
+        let policy = policy.map_err(|error| Failure::new(StatusCode::InvalidArgument, error.to_string()))?;
+        let handle = state.limiter.bind(policy)?;
+        let found = Rc::new(KnownPolicy { policy: handle.policy(), handle, headers });
         known.insert(limit, Rc::clone(&found));
         Ok(found)
     }
 }
 
-/// The policy's name, and its period. One name for all amounts of a unit: what is used stays used when only that changes.
+/// The policy's name and its period. One name for all amounts of a unit, so that usage survives a changed amount.
 fn words(unit: Unit) -> Result<(&'static str, &'static str), Failure> {
     Ok(match unit {
         Unit::Second => ("envoy.per_second", "second"),
@@ -49,11 +53,11 @@ fn words(unit: Unit) -> Result<(&'static str, &'static str), Failure> {
         Unit::Day => ("envoy.per_day", "day"),
         Unit::Week => ("envoy.per_week", "week"),
         Unit::Month => ("envoy.per_month", "month"),
-        // 365 days; longer windows of the calendar than a month there are none.
+        // 365 days: there is no calendar window longer than a month.
         Unit::Year => ("envoy.per_year", "8760 hours"),
         Unit::Unknown => {
             return Err(Failure::new(
-                Code::InvalidArgument,
+                StatusCode::InvalidArgument,
                 "the limit of a descriptor has no unit that is known",
             ));
         }

@@ -1,6 +1,6 @@
-//! Streams of HTTP/2 that have just begun: most are answered at once, all that came together in one go.
+//! New HTTP/2 streams: most are answered at once, all that arrived together in one pass.
 //!
-//! hyper would have each be a task of its own, which wakes its connection to have its answer sent.
+//! hyper would spawn a task for each, which then wakes its connection to send the answer.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,15 +15,15 @@ type Stream = Pin<Box<dyn Future<Output = ()>>>;
 /// The streams that the connection which is being served has just begun. There are at most
 /// [`STREAMS_MAX`](crate::bounds::STREAMS_MAX) of them.
 #[derive(Clone, Default)]
-pub(super) struct Begun(Rc<RefCell<VecDeque<Stream>>>);
+pub(super) struct NewStreams(Rc<RefCell<VecDeque<Stream>>>);
 
-impl<F: Future<Output = ()> + 'static> Executor<F> for Begun {
+impl<F: Future<Output = ()> + 'static> Executor<F> for NewStreams {
     fn execute(&self, stream: F) {
         self.0.borrow_mut().push_back(Box::pin(stream));
     }
 }
 
-impl Begun {
+impl NewStreams {
     /// Answers them, or lets those that must wait go on as tasks. Says whether there were any: then the connection has
     /// something to send.
     pub(super) fn answer(&self) -> bool {
