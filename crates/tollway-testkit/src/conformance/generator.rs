@@ -167,7 +167,7 @@ impl Generator {
         if choice < 82 && self.random.percent(70) {
             self.permits.remove(index);
         }
-        Operation { charges: charges, action }
+        Operation { charges, action }
     }
 
     fn terms(&mut self, call: Option<CallId>) -> Terms {
