@@ -31,11 +31,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
 
-    /// Do nothing but the takes of one case, for whoever counts from outside.
+    /// Run only the takes of one case, for an external counter.
     #[arg(long, hide = true, num_args = 2, value_names = ["NAME", "TAKES"])]
     count_case: Option<Vec<String>>,
 
-    /// Do nothing but serve until killed, for whoever measures from outside.
+    /// Only serve until killed, for an external measurement.
     #[arg(long, hide = true, value_name = "WHO")]
     pub(crate) serve: Option<Served>,
 }

@@ -1,7 +1,7 @@
 //! Tollway and its rivals, measured in one run on the same work.
 //!
 //! A group is a table of rows; a row is one case, ours beside one rival. [`engine`] measures the decision in process,
-//! [`stores`] that of many callers who share a store, [`server`] that of a server with its protocol, [`rivals`] holds what
+//! [`stores`] that of many callers that share a store, [`server`] that of a server with its protocol, [`rivals`] holds what
 //! each library in process needs to do the same work, [`report`] prints.
 #![allow(
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
 //! Instructions and allocations per take, counted from outside by valgrind.
 //!
-//! Counting allocations in this program would need an allocator that counts, and that would slow down whoever allocates
+//! Counting allocations in this program would need an allocator that counts, and that would slow down libraries that allocate
 //! in the rounds that are timed. Two runs of a case differ by a known number of takes and by nothing else.
 
 use anyhow::{Context, Result, ensure};

@@ -1,4 +1,4 @@
-//! `tollway demo`, as somebody sees it who has just got the command.
+//! `tollway demo` from the outside.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::fs;
@@ -137,7 +137,7 @@ fn quiet_demo_prints_only_the_report() {
     assert_eq!(rest, "");
 }
 
-/// The contrast: the same workers are refused when nobody keeps them.
+/// Without Tollway, the vendor refuses calls of the same workers.
 #[test]
 fn without_tollway_the_vendor_refuses() {
     let home = Home::new();
@@ -240,7 +240,7 @@ fn help_has_examples_and_hides_internal_options() {
     assert!(!help.contains("as-worker") && !help.contains("--vendor") && !help.contains("--state"), "{help}");
 }
 
-/// A terminal of its own, for who has `tmux`; a test that needs one fails without it.
+/// A terminal in `tmux`; tests fail if it is not installed.
 struct Terminal<'h> {
     home: &'h Home,
 }

@@ -99,7 +99,7 @@ fn iam_policies_for_accounts_and_several_limits_are_printed() {
     assert_eq!(answer["steps"].as_array().unwrap().len(), 3, "a table and two parameters");
 }
 
-/// A6: a table that somebody made without TTL is told of, and gets it.
+/// A6: an existing table without TTL is reported, and gets TTL.
 #[test]
 fn apply_turns_on_ttl_of_an_existing_table() {
     let (tables, parameters) = (DynamoServer::start(), Ministack::shared());

@@ -340,7 +340,7 @@ fn what_if_replaces_the_limit_of_its_name() {
     assert_eq!(counts(&found)[2], (2, 6), "one each");
 }
 
-/// A shadow would stop nobody; what it would have done is the question here.
+/// A shadow never denies; the simulation shows what it would deny.
 #[test]
 fn shadow_policy_is_simulated_as_enforced() {
     assert_eq!(counts(&answer(&home(), &["traffic.jsonl", "--policy", "shadow"])), [(6, 2)]);

@@ -1,4 +1,4 @@
-//! Limits that are not enforced, because nobody is limited.
+//! Findings about consumers that are not limited.
 
 use tollway_consumers::{Amounts, ConsumerId, Draft, Records, Scope, SqliteRecords, Validity, read_date};
 use tollway_testkit::servers::RedisServer;
@@ -37,7 +37,7 @@ fn finds_consumers_switched_off_or_missing() {
     assert_eq!(codes(&plain, &["--consumer", "abc"]), ["consumers-missing"]);
 }
 
-/// The same: are there active records, for anybody or for this one?
+/// Checks for active records, of any consumer or of one.
 #[test]
 fn finds_that_no_consumer_has_a_record() {
     let store = format!("{}?layout=consumers", RedisServer::shared().url());

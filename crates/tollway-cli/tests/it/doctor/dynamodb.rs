@@ -20,7 +20,7 @@ fn finds_a_table_without_ttl() {
     assert_eq!(codes(&home, &[]), Vec::<String>::new());
 }
 
-/// A table as somebody makes it by hand who does not know better.
+/// A table created by hand without TTL.
 fn create_without_ttl(endpoint: &str) {
     let table = r#"{"TableName": "limits", "BillingMode": "PAY_PER_REQUEST",
         "AttributeDefinitions": [{"AttributeName": "key", "AttributeType": "S"}],

@@ -46,7 +46,7 @@ pub(crate) fn told(home: &Home, arguments: &[&str], code: &str, part: &str) -> S
     finding.unwrap_or_else(|| panic!("no {code} in {answer}"))[part].as_str().unwrap().to_owned()
 }
 
-/// A config with a store and consumers that everybody shares.
+/// A config with a shared store and shared consumers.
 pub(crate) fn config(store: &str, consumers: &str) -> String {
     format!("[store]\nurl = \"{store}\"\n\n[consumers]\nheader = \"x-consumer-id\"\n{consumers}\n")
 }

@@ -133,7 +133,7 @@ fn notes_an_unused_policy() {
     assert_eq!(codes(&home, &[]), Vec::<String>::new());
 }
 
-/// A user who may not look through keys is told that nobody has.
+/// Without permission to SCAN, there is a note.
 #[test]
 fn notes_an_incomplete_scan() {
     let redis = RedisServer::start();

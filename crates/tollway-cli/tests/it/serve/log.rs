@@ -1,4 +1,4 @@
-//! What is logged while the server runs: what was changed and when, and neither who calls nor what opens doors.
+//! The server's log: changes with their time, but no subjects and no secrets.
 
 use super::serving::{Serving, status};
 use crate::home::Home;

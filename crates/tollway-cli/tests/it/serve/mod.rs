@@ -1,4 +1,4 @@
-//! `tollway serve`, as somebody starts, asks and stops it.
+//! `tollway serve` from the outside.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! A running `tollway serve`, as somebody starts, asks and stops it.
+//! A running `tollway serve` for tests.
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
