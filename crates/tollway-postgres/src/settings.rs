@@ -6,7 +6,7 @@ use tollway_core::{Retry, Setting, SettingChange, StoreError};
 use tollway_remote::SettingsTable;
 
 use crate::options::PostgresOptions;
-use crate::pool::{PooledSession, Pool};
+use crate::pool::{Pool, PooledSession};
 use crate::settings_table as table;
 
 /// The client for settings.
