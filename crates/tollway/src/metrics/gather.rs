@@ -44,7 +44,7 @@ impl Limiter {
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-    /// use tollway::{Limiter, prometheus_text};
+    /// use tollway::{Limiter, metrics::prometheus_text};
     ///
     /// let limiter = Limiter::builder().policy("adobe", ["200 requests / minute"])?.metrics().build();
     /// assert!(limiter.try_take("adobe").await?.is_granted());
