@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, Result};
 use tollway::Limiter;
-use tollway_server::{ConfigWithServer, ListenerKind, ListenAddress, Listeners, Server};
+use tollway_server::{ConfigWithServer, ListenAddress, ListenerKind, Listeners, Server};
 
 use super::process::Process;
 
