@@ -3,3 +3,4 @@
 
 mod address;
 mod headers;
+mod inbound_take;
