@@ -138,7 +138,7 @@ impl Inner {
         Found::Reading(read)
     }
 
-    /// Asks the records. The read is kept in the cache while it is under way, so it must not keep the cache.
+    /// Queries the records. The read is kept in the cache while it is under way, so it must not keep the cache.
     fn read(self: &Arc<Self>, consumer: &ConsumerId, hour: Hour, number: u64) -> Read {
         let cache: Weak<Self> = Arc::downgrade(self);
         let (consumer, defaults) = (consumer.clone(), self.defaults);

@@ -49,7 +49,7 @@ impl<'a> InboundTake<'a> {
         Self { charges: charges.into_iter().collect(), wait: None, id: None }
     }
 
-    /// Asks the limiter.
+    /// Queries the limiter.
     pub async fn decide(&self) -> Result<PermitOrDenied, TakeError> {
         let taken = match (self.charges.first(), self.wait) {
             (None, _) => return Err(Refusal::ChargeCount(0).into()),

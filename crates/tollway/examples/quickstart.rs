@@ -53,7 +53,7 @@ async fn worker(vendor: Arc<Vendor>, limiter: Option<Limiter>) -> Result<(), Tak
         }
     };
     loop {
-        // Asks once. If the window is used up, the answer is a place in line with an exact time, and this sleeps until
+        // One request. If the window is used up, the answer is a place in the queue with an exact time, and this sleeps until
         // then: no polling, first come first served. Whoever is stopped while it waits gives its place back.
         let mut permit = limiter.take("vendor").await?;
         // The last check before the call goes out. Free, unless the permit grew too old for its window: then it takes

@@ -62,12 +62,11 @@ impl BoundPolicy {
     #[inline(always)]
     pub(crate) fn decide_fast(&self, subject: &str, cost: Option<&Cost>) -> Option<FastDecision> {
         let policy = &*self.policy;
-        let cost = cost.unwrap_or(policy.default_cost());
         let decided = match &self.state.memory {
             Some(memory) => memory.decide_fast(policy, subject, cost),
-            None => self.spend_lease(subject, cost),
+            None => self.spend_lease(subject, cost.unwrap_or(policy.default_cost())),
         };
-        self.count(decided.as_ref(), subject, cost);
+        self.count(decided.as_ref(), subject, cost.unwrap_or(policy.default_cost()));
         decided
     }
 

@@ -114,14 +114,14 @@ impl Limiter {
         }
     }
 
-    /// Asks for a permit and waits for it in the queue, first come, first served.
+    /// Requests a permit and waits for it in the queue, first come, first served.
     ///
     /// On a tokio runtime the wait uses its timers, which must be enabled; on any other executor, a thread of the limiter's.
     pub fn take<'l>(&'l self, policy: &str) -> Take<'l, Waits> {
         Take::new(self, self.find(policy).map(BoundRef::Owned).map_err(Box::new))
     }
 
-    /// Asks for a permit without waiting.
+    /// Requests a permit without waiting.
     pub fn try_take<'l>(&'l self, policy: &str) -> Take<'l, Tries> {
         Take::new(self, self.find(policy).map(BoundRef::Owned).map_err(Box::new))
     }

@@ -135,11 +135,11 @@ impl MemoryStore {
     ///
     /// The subject need not be valid: the slow path refuses an invalid one.
     #[inline(always)]
-    pub fn decide_fast(&self, policy: &Policy, subject: &str, cost: &Cost) -> Option<FastDecision> {
+    pub fn decide_fast(&self, policy: &Policy, subject: &str, cost: Option<&Cost>) -> Option<FastDecision> {
         if policy.holds_slots() {
             return None;
         }
-        self.decide_now(policy, subject, cost, NO_PERMIT)
+        self.decide_now(policy, subject, cost.unwrap_or(policy.default_cost()), NO_PERMIT)
     }
 
     /// The same; `see` gets the reading of every limit afterwards, in order.

@@ -43,7 +43,7 @@ impl Seal {
         Ok(seal)
     }
 
-    /// Asks the store again until it has given its secret; then never ends, so that it can stand beside what does.
+    /// Queries the store again until it has given its secret; then never ends, so that it can stand beside what does.
     pub(crate) async fn settle(&self, limiter: &Limiter) {
         while let Err(error) = self.ask(limiter).await {
             tracing::debug!(%error, "the store gave no secret for permits");

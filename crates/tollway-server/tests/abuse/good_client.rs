@@ -34,7 +34,7 @@ impl fmt::Display for Answered {
     }
 }
 
-/// Asks until it is over. Whatever is not the right answer fails the test.
+/// Sends requests until it is over. Whatever is not the right answer fails the test.
 pub(crate) fn ask_until(server: &Running, over: &AtomicBool) -> Answered {
     let mut answered = Answered::default();
     while !over.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Asks the engine about one call of a log: the only file here that knows its types.
+//! Queries the engine about one call of a log: the only file here that knows its types.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-/// Asks one thing on a connection of its own. The answer is what `redis-cli` prints: an array has a line for each
+/// Sends one command on a connection of its own. The answer is what `redis-cli` prints: an array has a line for each
 /// element, nil is empty, an error is its text. A server that says nothing for `patience` is not going to.
 pub(super) fn ask(
     port: u16,

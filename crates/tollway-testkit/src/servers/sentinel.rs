@@ -83,7 +83,7 @@ impl RedisSentinel {
                 .iter()
                 .all(|line| master.contains(line))
         };
-        // Asks the replica: its master reports it online before it has loaded the data.
+        // Queries the replica: its master reports it online before it has loaded the data.
         let follows = || {
             let master = self.master().port();
             let followed = format!("slave\n127.0.0.1\n{master}\nconnected\n");

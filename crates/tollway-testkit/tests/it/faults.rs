@@ -316,7 +316,7 @@ fn say(client: &mut TcpStream, words: &[u8]) {
     hear(client, words);
 }
 
-/// Asks Redis something.
+/// Sends a command to Redis.
 fn ask(client: &mut TcpStream, command: &str, answer: &str) {
     client.write_all(format!("{command}\r\n").as_bytes()).unwrap();
     hear(client, answer.as_bytes());

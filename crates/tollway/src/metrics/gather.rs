@@ -39,7 +39,7 @@ impl Limiter {
     /// What was counted so far, in the order of [`METRICS`](super::METRICS); nothing unless the limiter was built to
     /// count ([`LimiterBuilder::metrics`](crate::LimiterBuilder::metrics)).
     ///
-    /// Asks the store what is left of the policies that have only one subject; a store that does not answer leaves those
+    /// Queries the store what is left of the policies that have only one subject; a store that does not answer leaves those
     /// figures out.
     ///
     /// ```

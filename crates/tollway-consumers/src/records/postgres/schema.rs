@@ -64,7 +64,7 @@ async fn migrate(client: &Client, schema: &str) -> Result<(), RecordsError> {
     execute(client, "COMMIT").await
 }
 
-/// Asks first: `IF NOT EXISTS` needs the right to make schemas even where there is nothing to make.
+/// Checks first: `IF NOT EXISTS` needs the right to make schemas even where there is nothing to make.
 async fn make_schema(client: &Client, schema: &str) -> Result<(), RecordsError> {
     let found = client.query_one("SELECT to_regnamespace($1::text) IS NOT NULL", &[&schema]).await;
     let found: bool = found.and_then(|row| row.try_get(0)).map_err(|error| failed(&error, Retry::Safe))?;

@@ -138,7 +138,7 @@ impl Bank {
         (0..calls).map(|_| self.call(consumer).status).collect()
     }
 
-    /// Asks the administration, with the token that may write.
+    /// Queries the administration, with the token that may write.
     pub(crate) fn manage(&mut self, method: &str, path: &str, body: &str) -> Answer {
         self.admin.ask(method, path, &format!("authorization: Bearer {WRITE}\r\n"), body)
     }
