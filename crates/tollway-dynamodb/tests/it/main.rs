@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod clock;
-mod conformance;
 mod items;
 mod minute;
 mod minute_api;

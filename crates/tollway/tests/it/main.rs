@@ -30,7 +30,5 @@ mod spans;
 mod ticket;
 #[cfg(feature = "dynamodb")]
 mod token_bucket;
-#[cfg(all(feature = "redis", feature = "postgres"))]
-mod toxics;
 mod waiting;
 mod waiting_slots;

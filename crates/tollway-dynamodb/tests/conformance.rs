@@ -1,10 +1,13 @@
 //! The store under the suite that every store must pass, on a DynamoDB.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "it/support.rs"]
+mod support;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::support::{fresh_table, store_with_clock, url_without_ttl};
+use support::{fresh_table, store_with_clock, url_without_ttl};
 use tollway_core::{Answer, Operation, Store, Timestamp};
 use tollway_dynamodb::DynamoStore;
 use tollway_testkit::conformance::{Effort, run_with};
