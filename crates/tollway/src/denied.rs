@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tollway_core::{ChargeStatus, Decision, Denial, FastDecision, Limit, PermitId, Policy, Timestamp};
+use tollway_core::{ChargeStatus, Decision, Denial, FastDecision, Limit, Policy, TakeOutcome, Timestamp};
 
 use crate::TakeError;
 use crate::bound_charges::BoundCharges;
@@ -28,9 +28,11 @@ impl Denied {
     }
 
     pub(crate) fn fast(bound: Arc<BoundPolicy>, decided: FastDecision) -> Self {
-        let decision = decided.in_full(PermitId(0));
-        let none = Denial { retry_at: decision.now, charge: 0, limit: 0 };
-        Self { bound, denial: decision.denial().copied().unwrap_or(none), decision }
+        let (now, denial) = match decided {
+            FastDecision::Denied { now, retry_at, limit } => (now, Denial { retry_at, charge: 0, limit }),
+            FastDecision::Granted { now, .. } => (now, Denial { retry_at: now, charge: 0, limit: 0 }),
+        };
+        Self { bound, denial, decision: Decision::new(now, TakeOutcome::Denied(denial)) }
     }
 
     pub(crate) fn with_readings(mut self, charges: SmallVec<[ChargeStatus; 1]>) -> Self {

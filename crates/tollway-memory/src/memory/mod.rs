@@ -186,7 +186,7 @@ impl MemoryStore {
             Some(AccountRef::Packed(packed)) => packed.decide_fast(policy, cost, now),
             Some(AccountRef::Many(packed, key)) => packed.decide_fast(key, policy, cost, now),
             Some(AccountRef::Unpacked(account)) => self.decide_unpacked(policy, cost, account, permit, now),
-            None => self.decide_new(shard, hash, policy, subject, (cost, permit, now)),
+            None => self.decide_new(&mut shard, hash, policy, subject, (cost, permit, now)),
         }
     }
 
@@ -209,7 +209,7 @@ impl MemoryStore {
     #[inline(never)]
     fn decide_new(
         &self,
-        mut shard: MutexGuard<'_, Shard>,
+        shard: &mut Shard,
         hash: u64,
         policy: &Policy,
         subject: &str,
@@ -225,9 +225,7 @@ impl MemoryStore {
         let decided = self.decide_unpacked(policy, cost, &mut account, permit, now)?;
         // A denial changes nothing but the expiry of an account whose rate was lowered.
         if matches!(decided, FastDecision::Granted { .. }) || account.expires != expires {
-            let own = shard.save(key, account, origin);
-            drop(shard);
-            self.warn_if_shared(own);
+            self.warn_if_shared(shard.save(key, account, origin));
         }
         Some(decided)
     }
