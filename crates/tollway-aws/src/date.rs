@@ -2,7 +2,7 @@
 //!
 //! A `Date` is cut off to whole seconds and was written some time between sending and receiving, so one reply only bounds
 //! the error, by a second and the time it took. Replies that agree narrow the bounds; one that does not has seen the
-//! clock step, and they start anew. A clock counts as wrong only when that is certain: a slow reply proves nothing.
+//! clock step, and they start again. A clock counts as wrong only when that is certain: a slow reply proves nothing.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

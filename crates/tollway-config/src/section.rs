@@ -157,7 +157,7 @@ impl<'a> Section<'a> {
         all.table.iter().filter_map(named).collect()
     }
 
-    /// The names of those tables, also of those with something wrong in them, whoever reads them.
+    /// The names of those tables, including tables with mistakes in them.
     pub fn names(&self, key: &str) -> Vec<Spanned<&'a str>> {
         let tables = self.table.get(key).and_then(|value| value.get_ref().as_table());
         let named = |(name, value): (&'a Spanned<DeString<'a>>, &'a Spanned<DeValue<'a>>)| {

@@ -114,7 +114,7 @@ enum Found {
 
 impl Inner {
     fn look_up(self: &Arc<Self>, consumer: &ConsumerId, hour: Hour, generation: Generation) -> Found {
-        // While changes are not followed, a read in flight may be older than a change, too: every caller reads anew.
+        // While changes are not followed, a read in flight may be older than a change, too: every caller reads again.
         if !generation.followed {
             return Found::Reading(self.read(consumer, hour, generation.number));
         }
@@ -216,7 +216,7 @@ impl Inner {
 }
 
 /// Forgets those whom nothing but the defaults limits, then what hours gone by have left, then anything: what is missed is
-/// asked for again. Whoever calls under names that it makes up makes nobody else forgotten, as far as there is room.
+/// asked for again. A caller that invents names evicts no other consumer while there is room.
 fn make_room(shard: &mut Shard, hour: Hour) {
     let is_of_this_hour = |active: &Active| active.hour >= hour;
     let is_somebody = |active: &Active| active.blocked || !active.considered.is_empty();

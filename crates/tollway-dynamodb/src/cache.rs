@@ -66,7 +66,7 @@ impl Cache {
         let mut accounts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = accounts.young.get(key).or_else(|| accounts.old.get(key));
         let lost_at = known.and_then(|known| known.lost_at).max(learned.lost_at);
-        // A smaller version is an older one, or of an item that was deleted and made anew since.
+        // A smaller version is an older one, or of an item that was deleted and created again.
         if known.is_none_or(|known| learned.version() >= known.version() || learned.as_of > known.as_of) {
             accounts.insert(key, CachedItem { lost_at, ..learned });
         }

@@ -1,4 +1,4 @@
-//! What the config says of answering: read anew when the file changes, while connections go on.
+//! What the config says of answering: read again when the file changes, while connections go on.
 
 use std::collections::BTreeMap;
 

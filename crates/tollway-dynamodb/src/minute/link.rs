@@ -23,8 +23,8 @@ use super::write::{Items, Update, Written};
 use crate::counters::Effort;
 use crate::unresolved_calls::UnresolvedCalls;
 
-/// How often a call is decided anew because others counted meanwhile. There is room for fewer and fewer, so that rarely
-/// happens twice; whoever is that unlucky is sent again after a pause.
+/// How often a call is decided again because others counted meanwhile. There is room for fewer and fewer, so that rarely
+/// happens twice; such a call is sent again after a pause.
 const RACES_MAX: usize = 32;
 
 /// Sends calls to a table of minutes.
@@ -147,7 +147,7 @@ impl MinuteLink {
     }
 
     /// The outcomes of an earlier attempt, if one was applied. Else those of past minutes are forgotten: they can only count
-    /// in a minute that is over, and nobody was told of them.
+    /// in a minute that is over, and no caller was told of them.
     async fn prove(
         &self,
         call: &Call,

@@ -17,7 +17,7 @@ const HOPS_MAX: u64 = 16;
 /// The shortest and longest part of an IPv6 address that may be one client: what a provider is given, and all of it.
 const IPV6_PREFIXES: std::ops::RangeInclusive<u64> = 32..=128;
 
-/// More would be a request for headers that nobody sends.
+/// No client sends more headers that name a subject.
 const SUBJECT_HEADERS_MAX: usize = 8;
 
 const FORWARDING: [(&str, ForwardingHeader); 2] =
