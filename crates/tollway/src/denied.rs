@@ -1,7 +1,7 @@
 //! A denial as the caller sees it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -17,14 +17,18 @@ pub struct Denied {
     /// The policy that denied.
     bound: Arc<BoundPolicy>,
     denial: Denial,
-    decision: Decision,
+    /// When it was decided.
+    now: Timestamp,
+    /// In full; of the fast path, built when it is first read, so that a denial is small.
+    decision: OnceLock<Box<Decision>>,
 }
 
 impl Denied {
     pub(crate) fn new(charges: &BoundCharges, decision: Decision) -> Self {
         let none = Denial { retry_at: decision.now, charge: 0, limit: 0 };
         let denial = decision.denial().copied().unwrap_or(none);
-        Self { bound: Arc::clone(charges.bound(denial.charge)), denial, decision }
+        let bound = Arc::clone(charges.bound(denial.charge));
+        Self { bound, denial, now: decision.now, decision: OnceLock::from(Box::new(decision)) }
     }
 
     pub(crate) fn fast(bound: Arc<BoundPolicy>, decided: FastDecision) -> Self {
@@ -32,18 +36,19 @@ impl Denied {
             FastDecision::Denied { now, retry_at, limit } => (now, Denial { retry_at, charge: 0, limit }),
             FastDecision::Granted { now, .. } => (now, Denial { retry_at: now, charge: 0, limit: 0 }),
         };
-        Self { bound, denial, decision: Decision::new(now, TakeOutcome::Denied(denial)) }
+        Self { bound, denial, now, decision: OnceLock::new() }
     }
 
-    pub(crate) fn with_readings(mut self, charges: SmallVec<[ChargeStatus; 1]>) -> Self {
-        self.decision.charges = charges;
-        self
+    pub(crate) fn with_readings(self, charges: SmallVec<[ChargeStatus; 1]>) -> Self {
+        let decision = Decision { charges, ..self.decision().clone() };
+        Self { decision: OnceLock::from(Box::new(decision)), ..self }
     }
 
     /// The same denial, reported again later.
-    pub(crate) fn repeated_at(mut self, now: Timestamp) -> Self {
-        self.decision.now = now.min(self.denial.retry_at);
-        self
+    pub(crate) fn repeated_at(self, now: Timestamp) -> Self {
+        let now = now.min(self.denial.retry_at);
+        let decision = Decision { now, ..self.decision().clone() };
+        Self { now, decision: OnceLock::from(Box::new(decision)), ..self }
     }
 
     pub(crate) fn count(&self) {
@@ -54,7 +59,7 @@ impl Denied {
 
     /// The decision in full.
     pub fn decision(&self) -> &Decision {
-        &self.decision
+        self.decision.get_or_init(|| Box::new(Decision::new(self.now, TakeOutcome::Denied(self.denial))))
     }
 
     /// The policy that denied it.
@@ -69,7 +74,7 @@ impl Denied {
 
     /// How long until the cost fits, counted from the decision, if usage does not change before.
     pub fn retry_after(&self) -> Duration {
-        self.decision.wait().into()
+        self.denial.retry_at.since(self.now).into()
     }
 
     /// When the cost fits, in the store's time.
@@ -79,7 +84,7 @@ impl Denied {
 
     /// Whether it was decided without the store.
     pub fn degraded(&self) -> bool {
-        self.decision.degraded
+        self.decision.get().is_some_and(|decision| decision.degraded)
     }
 }
 

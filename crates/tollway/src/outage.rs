@@ -193,7 +193,7 @@ fn serves_no_caller(error: &StoreError) -> bool {
     }
 }
 
-/// Settles debts while the breaker is note_answer, unless that is being done already.
+/// Settles debts while the breaker is closed, unless a task is doing that already.
 fn settle_in_background(state: &Arc<LimiterState>) {
     if !state.fallback.begin_settling() {
         return;
@@ -228,7 +228,7 @@ impl Breaker {
             // A caller error says nothing about the store's health.
             Ok(_) => self.succeeded(),
             Err(error) if error.fault == Fault::Caller => self.succeeded(),
-            // The store probe; one unusable account must not affect the others.
+            // The store answers; one unusable account must not affect the others.
             Err(error) if error.fault == Fault::Account => self.account_failed(error, now),
             Err(error) => self.failed(error, now),
         }

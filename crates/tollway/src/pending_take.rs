@@ -126,13 +126,13 @@ impl PendingTake {
     fn note_latency(&self, sent_at: Timestamp, answered: bool) {
         let state = self.state();
         let now = state.clock.now();
-        let note_latency = now.since(sent_at);
+        let latency = now.since(sent_at);
         if let Some(counts) = &self.charges.first().1.counts {
-            counts.latency.note(note_latency.into());
+            counts.latency.note(latency.into());
         }
         // An answer of the breaker says nothing about the store's latency.
         if answered {
-            state.alarms.note_latency(note_latency, now);
+            state.alarms.note_latency(latency, now);
         }
     }
 
