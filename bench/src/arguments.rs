@@ -42,9 +42,9 @@ pub(crate) struct Arguments {
 
 const AFTER_HELP: &str = "\
 Examples:
-  cargo run --release -p tollway-bench -- engine --quick
-  cargo run --release -p tollway-bench -- engine --json > rows.jsonl
-  cargo run --release -p tollway-bench -- redis --markdown docs/benchmarks.md
+  cargo run --profile dist -p tollway-bench -- engine --quick
+  cargo run --profile dist -p tollway-bench -- engine --json > rows.jsonl
+  cargo run --profile dist -p tollway-bench -- redis --markdown docs/benchmarks.md
 
 A row has the figure of ours, that of the rival, and `ratio`, which is ours / theirs; `better` says whether lower or
 higher is better. Where a figure is held to something, `wanted` says what and `met` whether it is. Progress goes to stderr. A process that needs a core meanwhile makes the figures worse than they are:

@@ -41,7 +41,7 @@ pub(crate) fn measure(quick: bool) -> Result<Report> {
     report.note(
         "limitador builds the context of every take, as its server does for every request; throttlecrab is behind a \
          `Mutex`, as its API asks for; six governors are six limiters checked in a row, without all or nothing. All are built \
-         with the release profile of this workspace, whose overflow checks cost the rivals something too."
+         with the profile `dist` of this workspace, whose overflow checks cost the rivals something too."
             .to_owned(),
     );
     Ok(report)

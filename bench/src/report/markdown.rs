@@ -12,7 +12,7 @@ use crate::machine;
 pub(super) fn section(report: &Report, quick: bool) -> String {
     let Report { group, rivals, rows, notes } = report;
     let quick = if quick { " --quick" } else { "" };
-    let mut text = format!("    cargo run --release -p tollway-bench -- {group}{quick}\n\n");
+    let mut text = format!("    cargo run --profile dist -p tollway-bench -- {group}{quick}\n\n");
     let _ = writeln!(text, "Machine: {}. Rivals: {}.\n", machine::description(), machine::versions(rivals));
     for note in notes {
         let _ = writeln!(text, "- {note}");
