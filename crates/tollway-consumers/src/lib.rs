@@ -37,8 +37,7 @@ pub use active::Active;
 pub use amounts::{AMOUNT_MAX, AmountError, AmountProblem, Amounts, CallLimits, read_amount};
 pub use cache::{ActiveCache, CACHED_CONSUMERS_MAX};
 pub use config::{
-    ANONYMOUS_PER_HOUR_DEFAULT, ANONYMOUS_POLICY, CONSUMERS_POLICY, ConfigWithConsumers, ConsumerTokens,
-    ConsumersConfig, RecordsUrl, WhoCalls, check_anonymous_policy,
+    ANONYMOUS_PER_HOUR_DEFAULT, ConfigWithConsumers, ConsumerTokens, ConsumersConfig, RecordsUrl, WhoCalls,
 };
 pub use consumer_id::{CONSUMER_BYTES_MAX, ConsumerId, ConsumerIdError};
 pub use date::{DateError, read_date, write_date};
@@ -52,6 +51,6 @@ pub use records::{
     RecordsFault, SqliteRecords, open_records,
 };
 pub use scope::{SCOPE_BYTES_MAX, Scope, ScopeError, ScopeProblem};
-pub use tollway_inbound::Admission;
+pub use tollway_inbound::{ANONYMOUS_POLICY, Admission, CONSUMERS_POLICY};
 pub use validity::{Reversed, Validity};
 pub use who::{TokensError, Who, WhoError, count_tokens, token_line};

@@ -1,7 +1,8 @@
 //! The parsers of untrusted input, for the fuzz targets only. Each answers in plain values, so that the types
 //! behind them stay the server's own.
 
-pub use crate::admin::consumers::fuzz::record;
+#[cfg(feature = "consumers")]
+pub use crate::consumers::record;
 pub use crate::grpc::fuzz::envoy_question;
 pub use crate::http::fuzz::{permit_questions, query, takes};
 pub use crate::permit::fuzz::ticket;

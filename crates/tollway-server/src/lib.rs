@@ -6,8 +6,9 @@
 //!   `connection_limits` bounds and `counts` counts them, `worker` is a thread that serves, `connection` one client's, `socket`
 //!   its bytes
 //! - answers: `http`, `grpc` and `resp` read and write, `known_policies` caches lookups of a worker, `permit` signs permits
-//! - the rest: `admin` for operators, `consumers` for callers with their own limits, `rules` is what a reload changes and
-//!   `needs_restart` what it cannot, `config` the file, `metrics` the metrics, `bounds` every bound
+//! - the rest: `admin` for operators, `consumers` for callers with their own limits (with the feature of that name), `rules`
+//!   is what a reload changes and `needs_restart` what it cannot, `config` the file, `metrics` the metrics, `bounds` every
+//!   bound
 
 mod accept;
 mod admin;
@@ -15,6 +16,7 @@ mod bounds;
 mod config;
 mod connection;
 mod connection_limits;
+#[cfg(feature = "consumers")]
 mod consumers;
 mod counts;
 mod error;

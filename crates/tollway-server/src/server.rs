@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use arc_swap::{ArcSwap, Guard};
 use tokio::sync::Notify;
 use tollway::{Limiter, StoreUrl};
-use tollway_consumers::{ConsumersConfig, Records};
 
 use crate::accept::Acceptor;
 use crate::admin::StoreHealth;
@@ -15,7 +14,6 @@ use crate::bounds::{
     Patience,
 };
 use crate::connection_limits::ConnectionLimits;
-use crate::consumers::Consumers;
 use crate::counts::Counts;
 use crate::listener::Listener;
 use crate::open_listeners::OpenListeners;
@@ -41,7 +39,7 @@ use crate::{
 /// # Ok(()) }
 /// ```
 pub struct Server {
-    state: Arc<ServerState>,
+    pub(crate) state: Arc<ServerState>,
     config: ServerConfig,
     hurried: Notify,
 }
@@ -55,18 +53,14 @@ pub(crate) struct ServerState {
     pub(crate) patience: Patience,
     pub(crate) counts: Arc<Counts>,
     rules: ArcSwap<Rules>,
-    consumers: ArcSwapOption<Consumers>,
+    #[cfg(feature = "consumers")]
+    pub(crate) consumers: arc_swap::ArcSwapOption<crate::consumers::Consumers>,
     stopping: AtomicBool,
 }
 
 impl ServerState {
     pub(crate) fn rules(&self) -> Guard<Arc<Rules>> {
         self.rules.load()
-    }
-
-    /// What is known of consumers, if there are any.
-    pub(crate) fn consumers(&self) -> Option<Arc<Consumers>> {
-        self.consumers.load_full()
     }
 
     /// Whether the server is about to end.
@@ -90,21 +84,11 @@ impl Server {
             patience: Patience::default(),
             counts: Arc::default(),
             rules,
-            consumers: ArcSwapOption::empty(),
+            #[cfg(feature = "consumers")]
+            consumers: arc_swap::ArcSwapOption::empty(),
             stopping: AtomicBool::new(false),
         };
         Ok(Self { state: Arc::new(state), config: config.clone(), hurried: Notify::new() })
-    }
-
-    /// With consumers, by these records. Reads the tokens that the config names.
-    pub fn with_consumers(
-        self,
-        records: Arc<dyn Records>,
-        config: &ConsumersConfig,
-    ) -> Result<Self, ServeError> {
-        let consumers = Consumers::new(&self.state.limiter, &records, config)?;
-        self.state.consumers.store(Some(Arc::new(consumers)));
-        Ok(self)
     }
 
     /// With another patience for its clients.
@@ -139,6 +123,7 @@ impl Server {
         let default = ServerConfig::default();
         let rules = Rules::new(config.server().unwrap_or(&default))?;
         self.config.admin.iter().try_for_each(|admin| check_administration(admin, &rules))?;
+        #[cfg(feature = "consumers")]
         let consumers = match (&*self.state.consumers.load(), config.consumers()) {
             (Some(known), Some(config)) => Some(known.under(config)?),
             _ => None,
@@ -146,6 +131,7 @@ impl Server {
         // Nothing can fail from here on.
         self.state.limiter.replace_config(config.limits());
         self.state.rules.store(Arc::new(rules));
+        #[cfg(feature = "consumers")]
         if let Some(consumers) = consumers {
             self.state.consumers.store(Some(Arc::new(consumers)));
         }

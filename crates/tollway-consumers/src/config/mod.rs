@@ -13,15 +13,10 @@ use tollway::Config;
 use tollway_config::{ConfigError, ConfigFile, DeValue, FromConfig, Section, type_words};
 use tollway_core::bounds::AMOUNT_MAX;
 use tollway_core::{Period, Policy, WhenStoreFails};
+use tollway_inbound::{ANONYMOUS_POLICY, CONSUMERS_POLICY, check_anonymous_policy};
 
 pub use records::RecordsUrl;
 pub use who::{ConsumerTokens, WhoCalls};
-
-/// The policy of requests without credentials, counted by address.
-pub const ANONYMOUS_POLICY: &str = "anonymous";
-
-/// The policy of consumers: made of their records, so that a config cannot have it.
-pub const CONSUMERS_POLICY: &str = "consumers";
 
 /// What callers without credentials may do in an hour, by address, unless the file says otherwise.
 pub const ANONYMOUS_PER_HOUR_DEFAULT: u64 = 1_000;
@@ -62,7 +57,7 @@ impl Default for ConsumersConfig {
 
 impl ConsumersConfig {
     /// Relative paths are meant from the file's folder.
-    fn in_folder(&mut self, folder: &Path) {
+    pub fn in_folder(&mut self, folder: &Path) {
         let paths = self.records.path_mut().into_iter().chain(self.who.path_mut());
         paths.for_each(|path| *path = folder.join(&*path));
     }
@@ -117,10 +112,9 @@ impl ConfigWithConsumers {
         self.limits
     }
 
-    /// With this policy, unless it has one of its name.
-    #[must_use]
-    pub fn with_policy(self, policy: Arc<Policy>) -> Self {
-        Self { limits: self.limits.with_policy(policy), ..self }
+    /// Both parts.
+    pub fn into_parts(self) -> (Config, Option<ConsumersConfig>) {
+        (self.limits, self.consumers)
     }
 }
 
@@ -151,18 +145,6 @@ fn check_policy_name(root: &Section<'_>) {
     if let Some(name) = named.filter(|_| root.has("consumers")) {
         let message = "with [consumers], the policy of this name is made of records";
         root.report().problem(name.span(), message, "give this one another name");
-    }
-}
-
-/// Reports a policy for callers without credentials that cannot be theirs. For whatever reads a section that lets such
-/// callers in.
-pub fn check_anonymous_policy(root: &Section<'_>, limits: &Config) {
-    let named = root.names("policies").into_iter().find(|name| *name.get_ref() == ANONYMOUS_POLICY);
-    let holds_slots = limits.policy(ANONYMOUS_POLICY).is_some_and(|policy| policy.holds_slots());
-    if let Some(name) = named.filter(|_| holds_slots) {
-        let message = "callers without credentials cannot have a concurrency limit: nobody says when their calls are done";
-        let advice = "limit them by time, as in `limits = [\"1000 requests / hour\"]`";
-        root.report().problem(name.span(), message, advice);
     }
 }
 

@@ -2,18 +2,13 @@
 
 mod access;
 mod answers;
-pub(crate) mod consumers;
-mod store;
+pub(crate) mod store;
 mod tokens;
 
 pub(crate) use access::may_enter;
 pub(crate) use answers::{
     HealthAnswer, LimitsAnswer, PoliciesAnswer, UsageAnswer, clear_limit, health, metrics, policies, ready,
     reset, set_limit, usage,
-};
-pub(crate) use consumers::{
-    ActiveAnswer, BlockedBody, CallLimitsAnswer, CountersAnswer, Management, RateLimitingAnswer,
-    RecordAnswer, RecordBody, RecordsAnswer, manage,
 };
 pub(crate) use store::{RedisHealthAnswer, StoreHealth, redis_health};
 pub(crate) use tokens::Tokens;

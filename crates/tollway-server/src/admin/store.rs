@@ -6,7 +6,7 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 use tollway::core::Policy;
 use tollway::{Limiter, Span, Timestamp};
-use tollway_consumers::CONSUMERS_POLICY;
+use tollway_inbound::CONSUMERS_POLICY;
 
 use super::access::may_enter;
 use crate::http::{Access, Problem, Response, json};
@@ -17,7 +17,7 @@ const LIMIT: &str = "1 requests / second from first call";
 const SUBJECT: &str = "health";
 
 /// Whether the store answers.
-pub(super) async fn answers(limiter: &Limiter) -> bool {
+pub(crate) async fn answers(limiter: &Limiter) -> bool {
     let Ok(policy) = Policy::new(CONSUMERS_POLICY, [LIMIT]) else { return false };
     // A config without consumers may have a policy of that name; it does as well.
     let bound = limiter.bind(policy).ok().or_else(|| limiter.policy(CONSUMERS_POLICY).ok());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tollway::core::REQUESTS;
 use tollway::{Name, Policy};
 use tollway_config::{Section, Spanned, suggest, type_words};
-use tollway_consumers::{ANONYMOUS_POLICY, CONSUMERS_POLICY};
+use tollway_inbound::{ANONYMOUS_POLICY, CONSUMERS_POLICY};
 
 use super::inbound::words;
 use super::subject_template::SubjectTemplate;

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use tollway::{Policy, Span};
 use tollway_config::Section;
-use tollway_consumers::ANONYMOUS_POLICY;
+use tollway_inbound::ANONYMOUS_POLICY;
 use tollway_inbound::address::AddressRules;
 use tollway_inbound::headers::HeaderChoice;
 

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use tollway::Config;
 use tollway_config::{ConfigError, ConfigFile, FromConfig, Section};
-use tollway_consumers::{
-    ANONYMOUS_POLICY, CONSUMERS_POLICY, ConfigWithConsumers, ConsumersConfig, check_anonymous_policy,
-};
+#[cfg(feature = "consumers")]
+use tollway_consumers::{ConfigWithConsumers, ConsumersConfig};
+use tollway_inbound::{ANONYMOUS_POLICY, CONSUMERS_POLICY, check_anonymous_policy};
 
 use super::ServerConfig;
 
@@ -19,7 +19,9 @@ use super::ServerConfig;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConfigWithServer {
-    callers: ConfigWithConsumers,
+    limits: Config,
+    #[cfg(feature = "consumers")]
+    consumers: Option<ConsumersConfig>,
     server: Option<ServerConfig>,
 }
 
@@ -46,12 +48,12 @@ impl ConfigWithServer {
 
     /// Store, policies and apis, with the policy of callers without credentials where there may be such.
     pub fn limits(&self) -> &Config {
-        self.callers.limits()
+        &self.limits
     }
 
     /// The same, without the rest.
     pub fn into_limits(self) -> Config {
-        self.callers.into_limits()
+        self.limits
     }
 
     /// How `tollway serve` is to serve, if it says so.
@@ -60,34 +62,44 @@ impl ConfigWithServer {
     }
 
     /// How consumers are limited, if it says so.
+    #[cfg(feature = "consumers")]
     pub fn consumers(&self) -> Option<&ConsumersConfig> {
-        self.callers.consumers()
+        self.consumers.as_ref()
     }
 }
 
 impl FromConfig for ConfigWithServer {
     fn read(root: &mut Section<'_>) -> Self {
-        let callers = ConfigWithConsumers::read(root);
+        #[cfg(feature = "consumers")]
+        let (limits, consumers) = ConfigWithConsumers::read(root).into_parts();
+        #[cfg(not(feature = "consumers"))]
+        let (limits, consumers) = (Config::read(root), None::<()>);
         // Also those with something wrong in them: a rule that names one is not wrong, too.
         let mut names: Vec<&str> = root.names("policies").into_iter().map(|name| *name.get_ref()).collect();
-        if callers.consumers().is_some() {
+        if consumers.is_some() {
             names.extend([CONSUMERS_POLICY, ANONYMOUS_POLICY]);
         }
-        let policies = callers.limits().policies();
-        let server = root.section("server").map(|section| super::read(section, &names, policies));
+        let server = root.section("server").map(|section| super::read(section, &names, limits.policies()));
         let anonymous = server.as_ref().and_then(ServerConfig::anonymous_policy);
-        if anonymous.is_some() && callers.consumers().is_none() {
-            check_anonymous_policy(root, callers.limits());
+        if anonymous.is_some() && consumers.is_none() {
+            check_anonymous_policy(root, &limits);
         }
-        let callers = match anonymous {
-            Some(policy) => callers.with_policy(policy),
-            None => callers,
+        let limits = match anonymous {
+            Some(policy) => limits.with_policy(policy),
+            None => limits,
         };
-        Self { callers, server }
+        Self {
+            limits,
+            #[cfg(feature = "consumers")]
+            consumers,
+            server,
+        }
     }
 
     fn in_folder(&mut self, folder: &Path) {
-        self.callers.in_folder(folder);
+        self.limits.in_folder(folder);
+        #[cfg(feature = "consumers")]
+        self.consumers.iter_mut().for_each(|consumers| consumers.in_folder(folder));
         self.server.iter_mut().for_each(|server| server.in_folder(folder));
     }
 }

@@ -18,7 +18,7 @@ use super::message::{
     Code, DescriptorStatus, Duration, HeaderValue, RateLimit, RateLimitRequest, RateLimitResponse, Struct,
     Unit, Value,
 };
-use super::resolve::{CallerKind, Count, ResolvedRequest};
+use super::resolve::{Count, ResolvedRequest};
 use super::service::Failure;
 use crate::http::Problem;
 use crate::worker::Worker;
@@ -96,13 +96,15 @@ async fn take(
             Err(_) => mine.iter().any(|status| status.refuses),
         };
         draft.set_status(*index, shown_status(count, mine), decision.now, over);
-        if let (true, Some(kind), Err(denied)) = (over, count.caller_kind, &taken) {
-            let anonymous = kind == CallerKind::Anonymous;
-            let told = || TooManyRequests::of_denial(policy, mine, denied, anonymous);
+        if over
+            && count.of_caller
+            && let Err(denied) = &taken
+        {
+            let told = || TooManyRequests::of_denial(policy, mine, denied, count.is_anonymous());
             draft.refusal.get_or_insert_with(|| RefusalBody::of_limit(&told()));
         }
         // Envoy writes its own headers from the status. Ours are added if the config names them, and always for callers.
-        if count.caller_kind.is_none() && !rules.names_headers_of(policy.name().as_str()) {
+        if !count.of_caller && !rules.names_headers_of(policy.name().as_str()) {
             mine.iter_mut().for_each(|status| status.choice = HeaderChoice::NONE);
         }
     }
@@ -155,9 +157,12 @@ async fn read_usage(index: usize, count: &Count, draft: &mut ResponseDraft) -> R
     }
     let shown = shown_status(count, &statuses);
     draft.set_status(index, shown, now, over);
-    if let (true, Some(kind), Some(shown)) = (over, count.caller_kind, shown) {
+    if over
+        && count.of_caller
+        && let Some(shown) = shown
+    {
         let (limit, retry_after) = (Some(shown.limit), shown.reading.resets_at.since(now));
-        let told = || TooManyRequests::new(policy, limit, kind == CallerKind::Anonymous, retry_after);
+        let told = || TooManyRequests::new(policy, limit, count.is_anonymous(), retry_after);
         draft.refusal.get_or_insert_with(|| RefusalBody::of_limit(&told()));
     }
     draft.over |= over;
@@ -284,7 +289,7 @@ fn unit(limit: &Limit) -> Unit {
 }
 
 /// The JSON that `/v1/authorize` would answer, for the client whose request the proxy holds. The proxy sets the status.
-pub(super) struct RefusalBody {
+pub(crate) struct RefusalBody {
     media_type: &'static str,
     json: Bytes,
 }
@@ -299,7 +304,7 @@ impl RefusalBody {
         Self::new("application/json", told)
     }
 
-    pub(super) fn of_problem(problem: &Problem) -> Self {
+    pub(crate) fn of_problem(problem: &Problem) -> Self {
         Self::new("application/problem+json", problem)
     }
 

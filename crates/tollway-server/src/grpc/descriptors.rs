@@ -8,7 +8,6 @@ use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
 use tollway::core::bounds::SUBJECT_BYTES_MAX;
-use tollway_consumers::ConsumerId;
 
 use super::message::Entry;
 use crate::{DescriptorRule, DescriptorTarget, EntryPattern, SubjectPiece, SubjectTemplate, ValuePattern};
@@ -100,14 +99,8 @@ pub(super) fn subject_of_template(template: &SubjectTemplate, entries: &[Entry])
     subject(written(template, entries))
 }
 
-/// The consumer that a rule makes of a descriptor, or why it is none. A hash would parse as a valid id that does not exist.
-pub(super) fn consumer(template: &SubjectTemplate, entries: &[Entry]) -> Result<ConsumerId, String> {
-    let text = String::from_utf8(written(template, entries));
-    let text = text.map_err(|_| "the consumer's id is not text".to_owned())?;
-    ConsumerId::new(&text).map_err(|error| error.to_string())
-}
-
-fn written(template: &SubjectTemplate, entries: &[Entry]) -> Vec<u8> {
+/// The text of a rule's template, with the values of a descriptor.
+pub(super) fn written(template: &SubjectTemplate, entries: &[Entry]) -> Vec<u8> {
     let mut text = Vec::with_capacity(SUBJECT_BYTES_USUAL);
     for piece in template.pieces() {
         match piece {
@@ -152,7 +145,7 @@ fn push_escaped(text: &mut Vec<u8>, value: &[u8], escaped: &[u8]) {
 }
 
 /// Text that is too long or not UTF-8 is replaced by its digest.
-fn subject(text: Vec<u8>) -> String {
+pub(crate) fn subject(text: Vec<u8>) -> String {
     let fits = text.len() <= SUBJECT_BYTES_MAX && !text.contains(&0);
     match String::from_utf8(text) {
         Ok(text) if fits => text,

@@ -4,13 +4,13 @@
 //! descriptor, `override_limits` caches limits that a proxy sends, `resolve` turns a request into what it takes, `answer`
 //! takes it and writes the response.
 
-mod answer;
-mod descriptors;
+pub(crate) mod answer;
+pub(crate) mod descriptors;
 pub(crate) mod fuzz;
 mod message;
 mod override_limits;
-mod resolve;
-mod service;
+pub(crate) mod resolve;
+pub(crate) mod service;
 
 pub(crate) use descriptors::Descriptors;
 pub(crate) use service::{answer, is_grpc_call};

@@ -1,36 +1,30 @@
 //! From a request to what it takes: which descriptors count, under which policies, for which subjects and how much.
-//!
-//! Descriptors of consumers and of anonymous clients are answered as `/v1/authorize` would answer: a call that fails is let
-//! through, with all its other descriptors, by a proxy that fails open.
 
 use std::rc::Rc;
 
 use smallvec::SmallVec;
 use tollway::Limit;
 use tollway::core::REQUESTS;
-use tollway_consumers::{ANONYMOUS_POLICY, CONSUMERS_POLICY, RecordsFault};
 use tollway_inbound::headers::{LimitStatus, most_restrictive};
-use tollway_inbound::{Admission, CountedCharge};
+use tollway_inbound::{ANONYMOUS_POLICY, Admission, CountedCharge};
 
 use super::answer::RefusalBody;
 use super::descriptors::{self, RuleNode};
-use super::message::{Entry, RateLimitDescriptor, RateLimitRequest};
+use super::message::{RateLimitDescriptor, RateLimitRequest};
 use super::service::{Failure, StatusCode};
+use crate::DescriptorTarget;
 use crate::bounds::{DESCRIPTORS_MAX, ENTRIES_PER_DESCRIPTOR_MAX};
-use crate::consumers::Consumers;
-use crate::http::Problem;
 use crate::known_policies::KnownPolicy;
 use crate::worker::Worker;
-use crate::{DescriptorTarget, SubjectTemplate};
 
 /// A request whose descriptors are resolved.
-pub(super) struct ResolvedRequest {
+pub(crate) struct ResolvedRequest {
     /// One for each descriptor, in their order; a counted one by its index in `counts`.
     pub(super) admissions: SmallVec<[Admission<usize>; 4]>,
     /// No two have the same policy and subject.
     pub(super) counts: SmallVec<[Count; 4]>,
     /// The body for a caller that is refused before anything is counted.
-    pub(super) refusal: Option<RefusalBody>,
+    pub(crate) refusal: Option<RefusalBody>,
 }
 
 impl ResolvedRequest {
@@ -82,11 +76,12 @@ impl ResolvedRequest {
             None | Some(DescriptorTarget::Unlimited) => Admission::Free,
             Some(DescriptorTarget::Blocked) => Admission::Blocked,
             Some(DescriptorTarget::Policy { policy, subject, unit }) => {
-                if let Some(caller_kind) = CallerKind::of(policy)
+                #[cfg(feature = "consumers")]
+                if [tollway_inbound::CONSUMERS_POLICY, ANONYMOUS_POLICY].contains(&policy.as_str())
                     && let Some(consumers) = worker.state.consumers()
                 {
-                    let rule = CallerRule { caller_kind, subject, unit: unit.as_deref() };
-                    return Box::pin(self.admit_caller(worker, &consumers, rule, entries, hits)).await;
+                    let (text, unit) = (descriptors::written(subject, entries), unit.as_deref());
+                    return Box::pin(self.admit_caller(worker, &consumers, policy, text, unit, hits)).await;
                 }
                 let known = worker.policies.find(&worker.state, policy)?;
                 let subject = descriptors::subject_of_template(subject, entries);
@@ -96,7 +91,7 @@ impl ResolvedRequest {
     }
 
     /// Two descriptors may count in the same account; then their hits add up.
-    pub(super) fn count(&mut self, count: Count) -> Admission<usize> {
+    pub(crate) fn count(&mut self, count: Count) -> Admission<usize> {
         if let Some(index) = self.counts.iter().position(|known| known.is_same(&count)) {
             self.counts[index].join(count);
             return Admission::Counted(index);
@@ -137,102 +132,29 @@ pub(super) fn check(request: &RateLimitRequest) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Which callers a policy limits, if there are consumers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CallerKind {
-    Consumer,
-    Anonymous,
-}
-
-impl CallerKind {
-    /// The callers that the policy of this name limits.
-    pub(super) fn of(policy: &str) -> Option<Self> {
-        match policy {
-            CONSUMERS_POLICY => Some(Self::Consumer),
-            ANONYMOUS_POLICY => Some(Self::Anonymous),
-            _ => None,
-        }
-    }
-}
-
-/// A rule for descriptors of callers.
-pub(super) struct CallerRule<'r> {
-    pub(super) caller_kind: CallerKind,
-    /// How they name their caller.
-    pub(super) subject: &'r SubjectTemplate,
-    /// The unit of hits; of consumers it is requests.
-    pub(super) unit: Option<&'r str>,
-}
-
-impl ResolvedRequest {
-    /// The admission of a descriptor of a caller.
-    pub(super) async fn admit_caller(
-        &mut self,
-        worker: &Worker,
-        consumers: &Consumers,
-        rule: CallerRule<'_>,
-        entries: &[Entry],
-        hits: u64,
-    ) -> Result<Admission<usize>, Failure> {
-        if !consumers.gate.is_enabled() {
-            return Ok(Admission::Free);
-        }
-        let CallerRule { caller_kind, subject, unit } = rule;
-        let count = match caller_kind {
-            CallerKind::Anonymous => match worker.policies.find(&worker.state, ANONYMOUS_POLICY) {
-                Ok(known) => {
-                    let subject = descriptors::subject_of_template(subject, entries);
-                    Count::new(known, subject, unit.map(str::to_owned), hits)
-                }
-                // Without this policy, anonymous clients are not limited.
-                Err(_) => return Ok(Admission::Free),
-            },
-            CallerKind::Consumer => {
-                let consumer = match descriptors::consumer(subject, entries) {
-                    Ok(consumer) => consumer,
-                    Err(problem) => return Ok(self.refuse(&Problem::not_a_consumer(problem))),
-                };
-                match consumers.admission(&worker.state, &consumer).await {
-                    Ok(Admission::Free) => return Ok(Admission::Free),
-                    Ok(Admission::Blocked) => return Ok(self.refuse(&Problem::blocked())),
-                    Ok(Admission::Counted(known)) => Count::new(known, consumer.to_string(), None, hits),
-                    // A flood of consumer names must not get through.
-                    Err(error) if error.fault == RecordsFault::Busy => {
-                        return Ok(self.refuse(&Problem::of_records(&error)));
-                    }
-                    Err(error) => return Err(Failure::new(StatusCode::Unavailable, error.to_string())),
-                }
-            }
-        };
-        Ok(self.count(Count { caller_kind: Some(caller_kind), ..count }))
-    }
-
-    fn refuse(&mut self, problem: &Problem) -> Admission<usize> {
-        self.refusal.get_or_insert_with(|| RefusalBody::of_problem(problem));
-        Admission::Blocked
-    }
-}
-
 /// Hits under one policy for one subject.
-pub(super) struct Count {
+pub(crate) struct Count {
     pub(super) known: Rc<KnownPolicy>,
     pub(super) subject: String,
     /// By unit; `None` is requests. All zero: only read, not taken.
     pub(super) hits: SmallVec<[(Option<String>, u64); 1]>,
-    /// Set if the caller gets the same answer as from `/v1/authorize`.
-    pub(super) caller_kind: Option<CallerKind>,
+    /// Whether the caller gets the same answer as from `/v1/authorize`.
+    pub(crate) of_caller: bool,
 }
 
 impl Count {
-    pub(super) fn new(known: Rc<KnownPolicy>, subject: String, unit: Option<String>, hits: u64) -> Self {
-        Self { known, subject, hits: SmallVec::from_iter([(unit, hits)]), caller_kind: None }
+    pub(crate) fn new(known: Rc<KnownPolicy>, subject: String, unit: Option<String>, hits: u64) -> Self {
+        Self { known, subject, hits: SmallVec::from_iter([(unit, hits)]), of_caller: false }
     }
 
-    /// Whether both count in the same account. A consumer's policy is made for each call.
+    /// Whether both count in the same account. Policies of consumers are made of their records, under one name.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        let both_consumers = [self.caller_kind, other.caller_kind] == [Some(CallerKind::Consumer); 2];
-        let same_policy = || self.known.policy.name() == other.known.policy.name();
-        (both_consumers || same_policy()) && self.subject == other.subject
+        self.known.policy.name() == other.known.policy.name() && self.subject == other.subject
+    }
+
+    /// Whether its caller is known by its address only.
+    pub(super) fn is_anonymous(&self) -> bool {
+        self.known.policy.name().as_str() == ANONYMOUS_POLICY
     }
 
     /// Adds the hits of another count of the same account. Of two override limits the stricter is in force.
@@ -264,10 +186,10 @@ impl Count {
 
     /// The limit that the status shows: the scarcest, or for callers the one that their headers show.
     pub(super) fn most<'s, 'a>(&self, shown: &'s [LimitStatus<'a>]) -> Option<&'s LimitStatus<'a>> {
-        match self.caller_kind {
-            Some(_) => most_restrictive(shown),
-            None => shown.iter().min_by_key(|one| (!one.refuses, one.reading.remaining)),
+        if self.of_caller {
+            return most_restrictive(shown);
         }
+        shown.iter().min_by_key(|one| (!one.refuses, one.reading.remaining))
     }
 
     /// Its charge.

@@ -131,7 +131,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    pub(super) fn new(code: StatusCode, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: StatusCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 

@@ -9,10 +9,9 @@ use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::{Request, StatusCode};
 use smallvec::SmallVec;
-use tollway_consumers::{ANONYMOUS_POLICY, CONSUMERS_POLICY, ConsumerId};
 use tollway_inbound::escapes::escaped;
 use tollway_inbound::headers::{TooManyRequests, WOULD_DENY};
-use tollway_inbound::{Admission, InboundTake, decision_of};
+use tollway_inbound::{ANONYMOUS_POLICY, InboundTake, decision_of};
 
 use super::body::{Response, json, no_content};
 use super::for_proxy::refused_with;
@@ -20,7 +19,6 @@ use super::problem::Problem;
 use super::query::Query;
 use super::take::put_headers;
 use crate::connection::Caller;
-use crate::consumers::Consumers;
 use crate::known_policies::KnownPolicy;
 use crate::rules::Rules;
 use crate::worker::Worker;
@@ -35,31 +33,20 @@ pub(super) async fn answer(
 ) -> Result<Response, Problem> {
     let query = Query::read(request.uri().query(), &["policy", "deny"])?;
     let denied_with = read_denial(query.get("deny"))?;
-    let consumers = worker.state.consumers();
-    let admission = match (query.get("policy"), consumers) {
-        (None | Some(CONSUMERS_POLICY), Some(consumers)) => {
-            let consumer = consumers.who.calls(|name| Some(request.headers().get(name)?.as_bytes()));
-            let consumer = match consumer {
-                Ok(consumer) => consumer,
-                Err(error) => {
-                    let problem = Problem::unknown_consumer(&error);
-                    return Ok(refused_with(denied_with, problem.into_response()));
-                }
-            };
-            // Boxed, like everything that only some requests need: see `operate`.
-            Box::pin(admit_consumer(worker, &consumers, consumer, caller, request.headers())).await?
-        }
-        _ => admit_under_policy(worker, query.required("policy")?, caller, request.headers())?,
-    };
-    match admission {
-        Admission::Free => Ok(no_content(StatusCode::OK)),
-        Admission::Blocked => Ok(refused_with(denied_with, Problem::blocked().into_response())),
-        Admission::Counted(counted) => counted.answer(denied_with).await,
+    let headers = request.headers();
+    #[cfg(feature = "consumers")]
+    if let None | Some(tollway_inbound::CONSUMERS_POLICY) = query.get("policy")
+        && let Some(consumers) = worker.state.consumers()
+    {
+        // Boxed, like everything that only some requests need: see `operate`.
+        return Box::pin(consumers.authorize(worker, caller, headers, denied_with)).await;
     }
+    let counted = count_under_policy(worker, query.required("policy")?, caller, headers)?;
+    counted.answer(denied_with).await
 }
 
 /// A request that is counted.
-struct CountedRequest {
+pub(crate) struct CountedRequest {
     known: Rc<KnownPolicy>,
     subject: String,
     /// Whether it shows no credentials although the server looks for some.
@@ -67,12 +54,12 @@ struct CountedRequest {
 }
 
 /// Counted under the policy of the query, for the subject that the configured headers name.
-fn admit_under_policy(
+fn count_under_policy(
     worker: &Worker,
     policy: &str,
     caller: &Caller,
     headers: &HeaderMap,
-) -> Result<Admission<CountedRequest>, Problem> {
+) -> Result<CountedRequest, Problem> {
     let rules = worker.state.rules();
     let shown = rules.subject_headers.iter().find_map(|name| Some((name, headers.get(name)?)));
     // The prefix says where the value is from: a client's key can never be taken for an address.
@@ -87,43 +74,18 @@ fn admit_under_policy(
     };
     let policy = if anonymous { ANONYMOUS_POLICY } else { policy };
     let known = worker.policies.find(&worker.state, policy)?;
-    CountedRequest::admission(known, subject, anonymous)
-}
-
-/// Counted under the limits of its consumer, or by address if it names none.
-async fn admit_consumer(
-    worker: &Worker,
-    consumers: &Consumers,
-    consumer: Option<ConsumerId>,
-    caller: &Caller,
-    headers: &HeaderMap,
-) -> Result<Admission<CountedRequest>, Problem> {
-    let Some(consumer) = consumer else {
-        // Without this policy, requests without credentials are not limited.
-        let known = worker.policies.find(&worker.state, ANONYMOUS_POLICY).ok();
-        let Some(known) = known.filter(|_| consumers.gate.is_enabled()) else { return Ok(Admission::Free) };
-        return CountedRequest::admission(known, address(&worker.state.rules(), caller, headers)?, true);
-    };
-    match consumers.admission(&worker.state, &consumer).await.map_err(|error| Problem::of_records(&error))? {
-        Admission::Free => Ok(Admission::Free),
-        Admission::Blocked => Ok(Admission::Blocked),
-        Admission::Counted(known) => CountedRequest::admission(known, consumer.to_string(), false),
-    }
+    CountedRequest::new(known, subject, anonymous)
 }
 
 impl CountedRequest {
-    fn admission(
-        known: Rc<KnownPolicy>,
-        subject: String,
-        anonymous: bool,
-    ) -> Result<Admission<Self>, Problem> {
+    pub(crate) fn new(known: Rc<KnownPolicy>, subject: String, anonymous: bool) -> Result<Self, Problem> {
         if known.policy.holds_slots() {
             return Err(Problem::never_waits(known.policy.name().as_str()));
         }
-        Ok(Admission::Counted(Self { known, subject, anonymous }))
+        Ok(Self { known, subject, anonymous })
     }
 
-    async fn answer(&self, denied_with: StatusCode) -> Result<Response, Problem> {
+    pub(crate) async fn answer(&self, denied_with: StatusCode) -> Result<Response, Problem> {
         let Self { known, subject, anonymous } = self;
         let take = InboundTake::now([known.charge(subject, SmallVec::new())]);
         let taken = take.decide().await?;
@@ -150,7 +112,7 @@ impl CountedRequest {
 }
 
 /// The client's address as a subject.
-fn address(rules: &Rules, caller: &Caller, headers: &HeaderMap) -> Result<String, Problem> {
+pub(crate) fn address(rules: &Rules, caller: &Caller, headers: &HeaderMap) -> Result<String, Problem> {
     let lines = headers.get_all(rules.address.header.name());
     let client = rules.address.client(caller.peer, lines).ok_or_else(Problem::unknown_client)?;
     Ok(rules.address.subject(client).to_string())

@@ -17,7 +17,7 @@ const BODY: HeaderName = HeaderName::from_static("x-tollway-body");
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Tollway");
 
 /// Makes a refusal one that such a proxy understands. The status that others are given by default needs nothing.
-pub(super) fn refused_with(status: StatusCode, mut response: Response) -> Response {
+pub(crate) fn refused_with(status: StatusCode, mut response: Response) -> Response {
     if status == StatusCode::TOO_MANY_REQUESTS {
         return response;
     }

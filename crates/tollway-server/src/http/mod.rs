@@ -4,20 +4,20 @@
 //! `body_memory` bounds incomplete ones, `for_proxy` puts a refusal into headers, `problem` is an error, `openapi` describes
 //! everything. `take`, `permit` and `authorize` answer. `new_streams` answers HTTP/2 streams together.
 
-mod authorize;
+pub(crate) mod authorize;
 mod body;
 mod body_memory;
-mod for_proxy;
+pub(crate) mod for_proxy;
 pub(crate) mod fuzz;
 mod new_streams;
-mod openapi;
+pub(crate) mod openapi;
 mod permit;
 mod problem;
 mod query;
 mod request_bodies;
 mod response_bodies;
 mod response_body;
-mod route;
+pub(crate) mod route;
 mod take;
 
 use std::convert::Infallible;
@@ -172,6 +172,9 @@ async fn operate(
         Operation::SetLimit => Box::pin(admin::set_limit(worker, caller, parameters, request)).await,
         Operation::ClearLimit => Box::pin(admin::clear_limit(worker, parameters)).await,
         Operation::RedisHealth => Box::pin(admin::redis_health(worker, request.headers())).await,
-        Operation::Manage(what) => Box::pin(admin::manage(what, worker, caller, parameters, request)).await,
+        #[cfg(feature = "consumers")]
+        Operation::Manage(what) => {
+            Box::pin(crate::consumers::manage(what, worker, caller, parameters, request)).await
+        }
     }
 }

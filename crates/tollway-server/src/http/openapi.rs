@@ -1,7 +1,5 @@
 //! `/openapi.json`: all routes of a listener with their bodies, made of the routes and the types that answer them.
 
-mod consumers;
-
 use std::sync::OnceLock;
 
 use bytes::Bytes;
@@ -16,7 +14,7 @@ use super::problem::Problem;
 use super::request_bodies::{LimitBody, PermitBody, ResetBody, SettleBody, TakeBody, WITHOUT_NUL};
 use super::response_bodies::{BatchEntry, BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer};
 use super::response_body::Body;
-use super::route::{Access, Operation, ROUTES, Route};
+use super::route::{Access, Operation, Route, routes};
 use crate::admin::{HealthAnswer, LimitsAnswer, PoliciesAnswer, RedisHealthAnswer, UsageAnswer};
 use crate::bounds::TAKES_PER_BATCH_MAX;
 use crate::listener::ListenerKind;
@@ -43,7 +41,7 @@ pub(super) fn document(kind: ListenerKind) -> Value {
     });
     let mut schemas = settings.into_generator();
     let mut paths = Map::new();
-    for route in ROUTES.iter().filter(|route| route.listener == kind) {
+    for route in routes(kind) {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_lowercase()] = describe(route, &mut schemas);
     }
@@ -107,6 +105,7 @@ fn about_path(name: &str) -> &'static str {
 
 fn operation_name(operation: Operation) -> String {
     match operation {
+        #[cfg(feature = "consumers")]
         Operation::Manage(what) => format!("{what:?}"),
         other => format!("{other:?}"),
     }
@@ -126,7 +125,7 @@ fn content(about: &str, media_type: &str, schema: &Schema) -> Value {
 }
 
 /// What an operation is for programs.
-struct Description {
+pub(crate) struct Description {
     summary: &'static str,
     query: &'static [QueryParameter],
     body: Option<Value>,
@@ -253,24 +252,25 @@ impl Description {
                 "Whether; and where it is, with a token that may read.",
                 schema::<RedisHealthAnswer>(schemas),
             ),
-            Operation::Manage(what) => consumers::describe(what, schemas),
+            #[cfg(feature = "consumers")]
+            Operation::Manage(what) => crate::consumers::describe(what, schemas),
         }
     }
 
-    fn new(summary: &'static str) -> Self {
+    pub(crate) fn new(summary: &'static str) -> Self {
         Self { summary, query: &[], body: None, answers: Vec::new() }
     }
 
-    fn asking(self, body: Value) -> Self {
+    pub(crate) fn asking(self, body: Value) -> Self {
         Self { body: Some(body), ..self }
     }
 
-    fn answering(mut self, status: u16, about: &'static str, schema: Value) -> Self {
+    pub(crate) fn answering(mut self, status: u16, about: &'static str, schema: Value) -> Self {
         self.answers.push(Answer { status, about, schema: Some(schema) });
         self
     }
 
-    fn empty(mut self, status: u16, about: &'static str) -> Self {
+    pub(crate) fn empty(mut self, status: u16, about: &'static str) -> Self {
         self.answers.push(Answer { status, about, schema: None });
         self
     }
@@ -288,7 +288,7 @@ fn take(schemas: &mut SchemaGenerator) -> Description {
         .answering(429, "Denied: nothing was taken.", answer)
 }
 
-fn schema<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Value {
+pub(crate) fn schema<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Value {
     schemas.subschema_for::<T>().to_value()
 }
 
@@ -297,6 +297,7 @@ mod tests {
     use super::*;
 
     /// The document is kept as a file, so that every change of the API shows in a diff.
+    #[cfg(feature = "consumers")]
     #[test]
     fn the_documents_are_as_they_were_kept() {
         for (kind, name) in
@@ -316,7 +317,7 @@ mod tests {
     fn every_route_is_in_its_document_and_every_reference_leads_somewhere() {
         for kind in [ListenerKind::Decisions, ListenerKind::Administration] {
             let document = document(kind);
-            for route in ROUTES.iter().filter(|route| route.listener == kind) {
+            for route in routes(kind) {
                 let described = &document["paths"][route.path][route.method.as_str().to_lowercase()];
                 assert!(described["summary"].is_string(), "{} {}", route.method, route.path);
                 assert_eq!(described.get("security").is_some(), route.access != Access::Open);

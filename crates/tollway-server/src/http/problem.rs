@@ -8,7 +8,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tollway::core::{Fault, Refusal};
 use tollway::{SetLimitError, StoreError, TakeError};
-use tollway_consumers::{RecordsError, RecordsFault, WhoError};
 use tollway_inbound::problem::ProblemDetails;
 
 use super::body::{Response, of_type};
@@ -25,15 +24,20 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    fn new(status: StatusCode, kind: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        status: StatusCode,
+        kind: &'static str,
+        title: &'static str,
+        detail: impl Into<String>,
+    ) -> Self {
         Self::of(ProblemDetails::new(status.as_u16(), kind, title, detail))
     }
 
-    fn of(details: ProblemDetails) -> Self {
+    pub(crate) fn of(details: ProblemDetails) -> Self {
         Self { details: Box::new(details), header: None }
     }
 
-    fn with_header(mut self, name: HeaderName, value: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn with_header(mut self, name: HeaderName, value: impl Into<Cow<'static, str>>) -> Self {
         self.header = Some(Box::new((name, value.into())));
         self
     }
@@ -103,31 +107,6 @@ impl Problem {
         )
     }
 
-    /// Who calls cannot be told, although something was shown.
-    pub(super) fn unknown_consumer(error: &WhoError) -> Self {
-        match error {
-            WhoError::UnknownToken(_) => Self::of(ProblemDetails::unknown_token(error.to_string()))
-                .with_header(WWW_AUTHENTICATE, "Bearer"),
-            _ => Self::not_a_consumer(error.to_string()),
-        }
-    }
-
-    /// What was shown cannot be the id of a consumer.
-    pub(crate) fn not_a_consumer(detail: String) -> Self {
-        Self::of(ProblemDetails::unknown_consumer(detail))
-    }
-
-    pub(crate) fn blocked() -> Self {
-        Self::of(ProblemDetails::blocked())
-    }
-
-    /// Consumers are managed where there are none.
-    pub(crate) fn no_consumers() -> Self {
-        let detail = "this server knows no consumers; give its config a section [consumers], as in `[consumers]` and \
-                      `header = \"x-consumer-id\"`, and start it again (docs/guide/consumers.md)";
-        Self::new(StatusCode::NOT_FOUND, "urn:tollway:no-consumers", "no consumers are configured", detail)
-    }
-
     /// Redis is asked for where it is not the store.
     pub(crate) fn no_redis(technology: &str) -> Self {
         let detail = format!(
@@ -135,26 +114,6 @@ impl Problem {
              `[store]` and `url = \"redis://127.0.0.1:6379\"`"
         );
         Self::new(StatusCode::NOT_FOUND, "urn:tollway:no-redis", "the store is not Redis", detail)
-    }
-
-    /// A record that cannot be. Nothing has changed.
-    pub(crate) fn bad_record(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "urn:tollway:bad-record", "the record cannot be kept", detail)
-    }
-
-    /// The records of consumers cannot be read or changed as asked.
-    pub(crate) fn of_records(error: &RecordsError) -> Self {
-        let (status, kind, title) = match error.fault {
-            RecordsFault::Storage | RecordsFault::Network | RecordsFault::Busy => {
-                return Self::of(ProblemDetails::records_unavailable(error.to_string()))
-                    .with_header(RETRY_AFTER, "1");
-            }
-            RecordsFault::NotFound => (StatusCode::NOT_FOUND, "urn:tollway:no-such-record", "no such record"),
-            RecordsFault::Conflict | RecordsFault::TooMany => {
-                (StatusCode::BAD_REQUEST, "urn:tollway:bad-record", "the record cannot be kept")
-            }
-        };
-        Self::new(status, kind, title, error.to_string())
     }
 
     pub(super) fn unknown_client() -> Self {
@@ -261,12 +220,6 @@ impl From<TakeError> for Problem {
                 Self::of(ProblemDetails::failed(detail))
             }
         }
-    }
-}
-
-impl From<RecordsError> for Problem {
-    fn from(error: RecordsError) -> Self {
-        Self::of_records(&error)
     }
 }
 

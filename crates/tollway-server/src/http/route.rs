@@ -4,7 +4,8 @@ use hyper::Method;
 use tollway_inbound::escapes::percent_decode;
 
 use super::problem::Problem;
-use crate::admin::Management;
+#[cfg(feature = "consumers")]
+use crate::consumers::{Management, ROUTES as CONSUMER_ROUTES};
 use crate::listener::ListenerKind;
 
 /// What is done.
@@ -28,6 +29,7 @@ pub(crate) enum Operation {
     ClearLimit,
     RedisHealth,
     /// Of consumers.
+    #[cfg(feature = "consumers")]
     Manage(Management),
 }
 
@@ -64,17 +66,17 @@ const fn decision(method: Method, path: &'static str, operation: Operation) -> R
     Route { listener: ListenerKind::Decisions, method, path, operation, access: Access::Open }
 }
 
-const fn administration(method: Method, path: &'static str, operation: Operation, access: Access) -> Route {
+pub(crate) const fn administration(
+    method: Method,
+    path: &'static str,
+    operation: Operation,
+    access: Access,
+) -> Route {
     Route { listener: ListenerKind::Administration, method, path, operation, access }
 }
 
-/// Of one consumer.
-const fn consumer(method: Method, path: &'static str, what: Management, access: Access) -> Route {
-    administration(method, path, Operation::Manage(what), access)
-}
-
-/// All there are. What is asked for most comes first.
-pub(crate) static ROUTES: [Route; 31] = [
+/// All but those of consumers. What is asked for most comes first.
+static ROUTES: [Route; 19] = [
     decision(Method::POST, "/v1/take", Operation::Take),
     decision(Method::GET, "/v1/authorize", Operation::Authorize),
     decision(Method::POST, "/v1/authorize", Operation::Authorize),
@@ -99,29 +101,15 @@ pub(crate) static ROUTES: [Route; 31] = [
         Access::Write,
     ),
     administration(Method::GET, "/health/redis", Operation::RedisHealth, Access::Open),
-    consumer(Method::GET, RATE_LIMITING, Management::RateLimiting, Access::Read),
-    consumer(Method::GET, CALL_LIMITS, Management::CallLimits, Access::Read),
-    consumer(Method::GET, RECORDS, Management::Records, Access::Read),
-    consumer(Method::POST, RECORDS, Management::CreateRecord, Access::Write),
-    consumer(Method::PUT, RECORD, Management::ChangeRecord, Access::Write),
-    consumer(Method::DELETE, RECORD, Management::DeleteRecord, Access::Write),
-    consumer(Method::GET, ACTIVE, Management::ActiveNow, Access::Read),
-    consumer(Method::GET, ACTIVE_IN_HOUR, Management::ActiveInHour, Access::Read),
-    consumer(Method::GET, COUNTERS, Management::Counters, Access::Read),
-    consumer(Method::DELETE, COUNTERS, Management::ResetCounters, Access::Write),
-    consumer(Method::GET, BLOCKED, Management::Blocked, Access::Read),
-    consumer(Method::PUT, BLOCKED, Management::SetBlocked, Access::Write),
 ];
 
-// The paths of consumers, as systems know them that did this before.
-const RATE_LIMITING: &str = "/obp/v3.1.0/management/rate-limiting";
-const CALL_LIMITS: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/consumer/call-limits";
-const RECORDS: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/consumer/rate-limits";
-const RECORD: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/consumer/rate-limits/{rate_limiting_id}";
-const ACTIVE: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/active-rate-limits";
-const ACTIVE_IN_HOUR: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/active-rate-limits/{hour}";
-const COUNTERS: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/call-counters";
-const BLOCKED: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/blocked";
+#[cfg(not(feature = "consumers"))]
+static CONSUMER_ROUTES: [Route; 0] = [];
+
+/// The routes of a listener.
+pub(crate) fn routes(kind: ListenerKind) -> impl Iterator<Item = &'static Route> {
+    ROUTES.iter().chain(&CONSUMER_ROUTES).filter(move |route| route.listener == kind)
+}
 
 /// A route with what stood in the place of its parameters.
 pub(crate) struct Found {
@@ -133,9 +121,8 @@ pub(crate) struct Found {
 pub(crate) fn find(kind: ListenerKind, method: &Method, path: &str) -> Result<Found, Problem> {
     // HEAD is answered like GET, without the body.
     let method = if method == Method::HEAD { &Method::GET } else { method };
-    let here = || ROUTES.iter().filter(|route| route.listener == kind);
     let mut allowed = Vec::new();
-    for route in here() {
+    for route in routes(kind) {
         let Some(parameters) = matches(route.path, path) else { continue };
         if route.method == method {
             return Ok(Found { route, parameters });
@@ -143,7 +130,7 @@ pub(crate) fn find(kind: ListenerKind, method: &Method, path: &str) -> Result<Fo
         allowed.push(route.method.as_str());
     }
     if allowed.is_empty() {
-        let mut known: Vec<&str> = here().map(|route| route.path).collect();
+        let mut known: Vec<&str> = routes(kind).map(|route| route.path).collect();
         known.dedup();
         return Err(Problem::no_such_path(path, &known));
     }
@@ -173,7 +160,7 @@ mod tests {
 
     #[test]
     fn every_route_is_found_and_no_two_are_the_same() {
-        for route in &ROUTES {
+        for route in ROUTES.iter().chain(&CONSUMER_ROUTES) {
             let given = |part: &str| match part {
                 "{policy}" | "{consumer_id}" => "a%2Fb".to_owned(),
                 "{limit}" | "{rate_limiting_id}" | "{hour}" => "c".to_owned(),

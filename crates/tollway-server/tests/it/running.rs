@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tollway::{Limiter, StoreUrl};
+#[cfg(feature = "consumers")]
 use tollway_consumers::{ConsumersConfig, Records, open_records};
 use tollway_server::{
     ConfigWithServer, ListenAddress, ListenerKind, Listeners, Patience, ServeError, Server, ServerConfig,
@@ -32,8 +33,10 @@ pub(crate) struct Setup {
     pub(crate) config: ServerConfig,
     pub(crate) limiter: Limiter,
     pub(crate) store: StoreUrl,
+    #[cfg(feature = "consumers")]
     pub(crate) consumers: Option<ConsumersConfig>,
     /// Instead of those that the config names.
+    #[cfg(feature = "consumers")]
     pub(crate) records: Option<Arc<dyn Records>>,
     pub(crate) patience: Patience,
     /// Where the thread that accepts is to log, if not nowhere.
@@ -52,10 +55,17 @@ impl Setup {
         }
         server.admin = Some(any());
         let limiter = Limiter::builder().metrics().config(config.limits()).unwrap().build();
-        let (store, consumers) =
-            (config.limits().store().cloned().unwrap_or_default(), config.consumers().cloned());
-        let (records, patience) = (None, Patience::default());
-        Self { config: server, limiter, store, consumers, records, patience, log: None }
+        Self {
+            config: server,
+            limiter,
+            store: config.limits().store().cloned().unwrap_or_default(),
+            #[cfg(feature = "consumers")]
+            consumers: config.consumers().cloned(),
+            #[cfg(feature = "consumers")]
+            records: None,
+            patience: Patience::default(),
+            log: None,
+        }
     }
 
     pub(crate) fn start(self) -> Running {
@@ -70,15 +80,18 @@ impl Setup {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async move {
                 let started = async {
-                    let mut server = Server::new(self.limiter, &self.config)
+                    let server = Server::new(self.limiter, &self.config)
                         .await?
                         .with_patience(self.patience)
                         .with_store_at(&self.store);
-                    if let Some(consumers) = &self.consumers {
-                        let named = || open_records(&consumers.records.expose()).unwrap();
-                        let records = self.records.unwrap_or_else(named);
-                        server = server.with_consumers(records, consumers)?;
-                    }
+                    #[cfg(feature = "consumers")]
+                    let server = match &self.consumers {
+                        Some(consumers) => {
+                            let named = || open_records(&consumers.records.expose()).unwrap();
+                            server.with_consumers(self.records.unwrap_or_else(named), consumers)?
+                        }
+                        None => server,
+                    };
                     Ok((Arc::new(server), Listeners::bind(&self.config).await?))
                 };
                 let (server, listeners) = match started.await {

@@ -1,15 +1,48 @@
-//! A record in JSON: as it is sent, and as it is answered.
+//! Records of a consumer: listed, made, changed and deleted, and how one is written in JSON.
 
+use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tollway::Timestamp;
 use tollway_consumers::{
-    Amounts, ConsumerId, Draft, Record, SCOPE_BYTES_MAX, Scope, Validity, read_date, write_date,
+    Amounts, ConsumerId, Draft, Gate, Record, RecordId, SCOPE_BYTES_MAX, Scope, Validity, read_date,
+    write_date,
 };
 
-use super::six::LimitTexts;
-use crate::http::Problem;
+use super::limits::LimitTexts;
+use crate::http::{Problem, Response, json, no_content};
+
+pub(super) async fn list(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+    let kept = gate.records().consumer(consumer).await?;
+    let limits = kept.records.iter().map(RecordAnswer::of).collect();
+    Ok(json(StatusCode::OK, &RecordsAnswer { limits }))
+}
+
+pub(super) async fn create(gate: &Gate, consumer: ConsumerId, body: &[u8]) -> Result<Response, Problem> {
+    let draft = RecordBody::draft(body, consumer)?;
+    let record = gate.records().create(draft).await?;
+    tracing::info!(record = %record.id, "a record of a consumer was made");
+    Ok(json(StatusCode::CREATED, &RecordAnswer::of(&record)))
+}
+
+pub(super) async fn change(
+    gate: &Gate,
+    consumer: ConsumerId,
+    id: RecordId,
+    body: &[u8],
+) -> Result<Response, Problem> {
+    let draft = RecordBody::draft(body, consumer)?;
+    let record = gate.records().change(id, draft).await?;
+    tracing::info!(record = %record.id, "a record of a consumer was changed");
+    Ok(json(StatusCode::OK, &RecordAnswer::of(&record)))
+}
+
+pub(super) async fn delete(gate: &Gate, consumer: &ConsumerId, id: RecordId) -> Result<Response, Problem> {
+    gate.records().delete(consumer, id).await?;
+    tracing::info!(record = %id, "a record of a consumer was deleted");
+    Ok(no_content(StatusCode::NO_CONTENT))
+}
 
 /// What a record is to be. All six limits are named, with "-1" where there is none.
 #[derive(Deserialize, JsonSchema)]
@@ -43,7 +76,7 @@ pub(crate) struct RecordBody {
 
 impl RecordBody {
     /// Reads and checks all of it before anything is done.
-    pub(super) fn draft(body: &[u8], consumer: ConsumerId) -> Result<Draft, Problem> {
+    fn draft(body: &[u8], consumer: ConsumerId) -> Result<Draft, Problem> {
         let question: Self = serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;
         if let Some(field) = question.unknown.keys().next() {
             return Err(Problem::bad_record(format!(
@@ -84,7 +117,7 @@ pub(crate) struct RecordAnswer {
 }
 
 impl RecordAnswer {
-    pub(super) fn of(record: &Record) -> Self {
+    fn of(record: &Record) -> Self {
         let Draft { scope, validity, amounts, .. } = &record.draft;
         let owned = |text: Option<&str>| text.map(str::to_owned);
         Self {
@@ -104,5 +137,11 @@ impl RecordAnswer {
 /// All records of a consumer, by where they begin.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RecordsAnswer {
-    pub(super) limits: Vec<RecordAnswer>,
+    limits: Vec<RecordAnswer>,
+}
+
+/// Reads a record as it is sent, or says what is wrong with it. For the fuzz targets.
+pub fn record(body: &[u8]) -> Result<Draft, String> {
+    let consumer = ConsumerId::new("c").map_err(|error| error.to_string())?;
+    RecordBody::draft(body, consumer).map_err(|problem| problem.detail().to_owned())
 }

@@ -1,34 +1,55 @@
-//! Consumers: which one calls, and what it may do.
+//! Consumers: callers with limits of their own. Only with the feature `consumers`.
+//!
+//! `admission` is what a request or a descriptor of one counts, `management` the routes for operators, `records` and
+//! `limits` answer them, `problem` is what goes wrong.
+
+mod admission;
+mod limits;
+mod management;
+mod problem;
+mod records;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tollway::Limiter;
-use tollway_consumers::{
-    CONSUMERS_POLICY, ConsumerId, ConsumersConfig, Gate, GateError, Records, RecordsError, Who,
-};
-use tollway_inbound::Admission;
+use tollway_consumers::{ConsumerId, ConsumersConfig, Gate, GateError, Records, RecordsError, Who};
+use tollway_inbound::{Admission, CONSUMERS_POLICY};
 
-use crate::ServeError;
+pub(crate) use management::{Management, ROUTES, describe, manage};
+pub use records::record;
+
 use crate::known_policies::KnownPolicy;
 use crate::server::ServerState;
+use crate::{ServeError, Server};
 
 /// Everything about consumers that a reload can change.
 pub(crate) struct Consumers {
-    pub(crate) gate: Gate,
-    pub(crate) who: Who,
+    gate: Gate,
+    who: Who,
+}
+
+impl ServerState {
+    /// What is known of consumers, if there are any.
+    pub(crate) fn consumers(&self) -> Option<Arc<Consumers>> {
+        self.consumers.load_full()
+    }
+}
+
+impl Server {
+    /// With consumers, by these records. Reads the tokens that the config names.
+    pub fn with_consumers(
+        self,
+        records: Arc<dyn Records>,
+        config: &ConsumersConfig,
+    ) -> Result<Self, ServeError> {
+        let gate = Gate::new(self.state.limiter.clone(), records, config);
+        let consumers = Consumers::with(gate, config)?;
+        self.state.consumers.store(Some(Arc::new(consumers)));
+        Ok(self)
+    }
 }
 
 impl Consumers {
-    /// Reads the tokens that the config names.
-    pub(crate) fn new(
-        limiter: &Limiter,
-        records: &Arc<dyn Records>,
-        config: &ConsumersConfig,
-    ) -> Result<Self, ServeError> {
-        Self::with(Gate::new(limiter.clone(), Arc::clone(records), config), config)
-    }
-
     /// What follows these when the config has changed. What is known of consumers stays known.
     pub(crate) fn under(&self, config: &ConsumersConfig) -> Result<Self, ServeError> {
         Self::with(self.gate.under(config), config)
@@ -41,7 +62,7 @@ impl Consumers {
     }
 
     /// Whether this consumer may call, and under which policy; its id is the subject.
-    pub(crate) async fn admission(
+    async fn admission(
         &self,
         state: &ServerState,
         consumer: &ConsumerId,

@@ -1,0 +1,229 @@
+//! What is in force for a consumer: whether limits are on, whether it is blocked, its limits, and what was counted.
+
+use hyper::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollway::core::Period;
+use tollway_consumers::{Active, CallLimits, ConsumerId, Counter, Gate, Hour, HourError, write_date};
+
+use crate::admin::store::answers as store_answers;
+use crate::http::{Problem, Response, json, no_content};
+use crate::worker::Worker;
+
+/// Whether consumers are limited, and by what.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RateLimitingAnswer {
+    /// The master switch: `enabled` of [consumers].
+    enabled: bool,
+    /// What counts: `REDIS`, `MEMORY`, `FILE`, `POSTGRES` or `DYNAMODB`.
+    technology: &'static str,
+    /// Whether it answers.
+    service_available: bool,
+    /// Whether consumers are limited now: it is switched on, and what counts answers.
+    currently_active: bool,
+}
+
+pub(super) async fn rate_limiting(worker: &Worker, gate: &Gate) -> Response {
+    let (enabled, service_available) = (gate.is_enabled(), store_answers(&worker.state.limiter).await);
+    let technology = worker.state.store.technology;
+    let currently_active = enabled && service_available;
+    json(StatusCode::OK, &RateLimitingAnswer { enabled, technology, service_available, currently_active })
+}
+
+/// Whether a consumer is blocked: the question and the answer.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BlockedBody {
+    /// Whether every call of it is refused.
+    blocked: bool,
+}
+
+pub(super) async fn blocked(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+    let kept = gate.records().consumer(consumer).await?;
+    Ok(json(StatusCode::OK, &BlockedBody { blocked: kept.blocked }))
+}
+
+pub(super) async fn set_blocked(
+    gate: &Gate,
+    consumer: &ConsumerId,
+    body: &[u8],
+) -> Result<Response, Problem> {
+    let question: BlockedBody = serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;
+    gate.records().set_blocked(consumer, question.blocked).await?;
+    tracing::info!(blocked = question.blocked, "a consumer was blocked, or is so no longer");
+    Ok(json(StatusCode::OK, &question))
+}
+
+/// A consumer's limits in force, and what was counted under them.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CallLimitsAnswer {
+    #[serde(flatten)]
+    limits: LimitTexts,
+    /// What was counted, whatever the store is; a period without a counter is left out.
+    redis_call_limit: SixCounters,
+}
+
+/// A consumer's limits in one hour.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ActiveAnswer {
+    /// The records that were added up. None: the defaults of [consumers] are in force.
+    considered_rate_limit_ids: Vec<String>,
+    /// Where the hour begins, in UTC.
+    #[schemars(extend("format" = "date-time"))]
+    active_at_date: String,
+    #[serde(flatten)]
+    limits: ActiveNumbers,
+}
+
+pub(super) async fn call_limits(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+    let active = gate.active(consumer).await?;
+    let counters = gate.counters(consumer, active.limits).await?;
+    let answer = CallLimitsAnswer {
+        limits: LimitTexts::new(|period| number(&active.limits, period)),
+        redis_call_limit: SixCounters::of(&counters),
+    };
+    Ok(json(StatusCode::OK, &answer))
+}
+
+pub(super) async fn active_now(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+    Ok(active_answer(&*gate.active(consumer).await?))
+}
+
+pub(super) async fn active_in(gate: &Gate, consumer: &ConsumerId, hour: &str) -> Result<Response, Problem> {
+    let hour: Hour = hour.parse().map_err(|error: HourError| Problem::bad_request(error.to_string()))?;
+    Ok(active_answer(&gate.active_in(consumer, hour).await?))
+}
+
+fn active_answer(active: &Active) -> Response {
+    let answer = ActiveAnswer {
+        considered_rate_limit_ids: active.considered.iter().map(ToString::to_string).collect(),
+        active_at_date: write_date(active.hour.first()),
+        limits: ActiveNumbers::of(&active.limits),
+    };
+    json(StatusCode::OK, &answer)
+}
+
+/// What was counted for a consumer under its limits of now.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CountersAnswer {
+    /// A period without a counter is left out.
+    call_counters: SixCounters,
+}
+
+pub(super) async fn counters(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+    let active = gate.active(consumer).await?;
+    let counters = gate.counters(consumer, active.limits).await?;
+    Ok(json(StatusCode::OK, &CountersAnswer { call_counters: SixCounters::of(&counters) }))
+}
+
+pub(super) async fn reset_counters(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+    gate.reset(consumer).await?;
+    tracing::info!("the counters of a consumer were made new");
+    Ok(no_content(StatusCode::NO_CONTENT))
+}
+
+/// An amount as a text, up to the largest there is, `tollway_consumers::AMOUNT_MAX`.
+const AMOUNT: &str = "^(-1|[0-9]{1,15}|10{15})$";
+
+/// Six limits as texts: `"-1"` and `"0"` are none.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct LimitTexts {
+    #[schemars(regex(pattern = AMOUNT))]
+    per_second_call_limit: String,
+    #[schemars(regex(pattern = AMOUNT))]
+    per_minute_call_limit: String,
+    #[schemars(regex(pattern = AMOUNT))]
+    per_hour_call_limit: String,
+    #[schemars(regex(pattern = AMOUNT))]
+    per_day_call_limit: String,
+    #[schemars(regex(pattern = AMOUNT))]
+    per_week_call_limit: String,
+    #[schemars(regex(pattern = AMOUNT))]
+    per_month_call_limit: String,
+}
+
+impl LimitTexts {
+    pub(super) fn new(amount: impl Fn(Period) -> i64) -> Self {
+        let text = |period| amount(period).to_string();
+        Self {
+            per_second_call_limit: text(Period::Second),
+            per_minute_call_limit: text(Period::Minute),
+            per_hour_call_limit: text(Period::Hour),
+            per_day_call_limit: text(Period::Day),
+            per_week_call_limit: text(Period::Week),
+            per_month_call_limit: text(Period::Month),
+        }
+    }
+}
+
+/// Six limits in force as numbers; -1 is none.
+#[derive(Serialize, JsonSchema)]
+struct ActiveNumbers {
+    active_per_second_rate_limit: i64,
+    active_per_minute_rate_limit: i64,
+    active_per_hour_rate_limit: i64,
+    active_per_day_rate_limit: i64,
+    active_per_week_rate_limit: i64,
+    active_per_month_rate_limit: i64,
+}
+
+impl ActiveNumbers {
+    fn of(limits: &CallLimits) -> Self {
+        Self {
+            active_per_second_rate_limit: number(limits, Period::Second),
+            active_per_minute_rate_limit: number(limits, Period::Minute),
+            active_per_hour_rate_limit: number(limits, Period::Hour),
+            active_per_day_rate_limit: number(limits, Period::Day),
+            active_per_week_rate_limit: number(limits, Period::Week),
+            active_per_month_rate_limit: number(limits, Period::Month),
+        }
+    }
+}
+
+/// The limit of a period; -1 is none.
+fn number(limits: &CallLimits, period: Period) -> i64 {
+    limits.of(period).map_or(-1, |amount| i64::try_from(amount.get()).unwrap_or(i64::MAX))
+}
+
+/// What was counted; a period without a counter is left out.
+#[derive(Default, Serialize, JsonSchema)]
+struct SixCounters {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_second: Option<CounterAnswer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_minute: Option<CounterAnswer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_hour: Option<CounterAnswer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_day: Option<CounterAnswer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_week: Option<CounterAnswer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_month: Option<CounterAnswer>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct CounterAnswer {
+    calls_made: u64,
+    /// Rounded up, so that a client that waits this long does not come back too early.
+    reset_in_seconds: u64,
+}
+
+impl SixCounters {
+    fn of(counters: &[Counter]) -> Self {
+        let mut six = Self::default();
+        for Counter { period, calls_made, resets_in } in counters {
+            let reset_in_seconds = resets_in.as_micros().div_ceil(1_000_000);
+            let place = match period {
+                Period::Second => &mut six.per_second,
+                Period::Minute => &mut six.per_minute,
+                Period::Hour => &mut six.per_hour,
+                Period::Day => &mut six.per_day,
+                Period::Week => &mut six.per_week,
+                Period::Month => &mut six.per_month,
+            };
+            *place = Some(CounterAnswer { calls_made: *calls_made, reset_in_seconds });
+        }
+        six
+    }
+}
