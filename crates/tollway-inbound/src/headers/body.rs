@@ -24,7 +24,7 @@ pub struct TooManyRequests<'a> {
 }
 
 impl<'a> TooManyRequests<'a> {
-    /// The denial of a take under this policy: the message names the most restrictive of its limits.
+    /// The denial of a take under this policy. The message names its most restrictive limit.
     pub fn of_denial(
         policy: &'a Policy,
         statuses: &[LimitStatus<'a>],
@@ -35,7 +35,7 @@ impl<'a> TooManyRequests<'a> {
         Self::new(policy, limit, anonymous, denied.decision().wait())
     }
 
-    /// Under this policy, because of this limit, until so much time has passed.
+    /// The denial by this limit of this policy.
     pub fn new(policy: &'a Policy, limit: Option<&'a Limit>, anonymous: bool, retry_after: Span) -> Self {
         Self {
             code: 429,
