@@ -6,7 +6,7 @@ use tollway_core::{Limit, Policy, Span};
 
 use super::{LimitStatus, most_restrictive, too_many_requests, whole_ms};
 
-/// What a client is told whose request is denied.
+/// The body of a denied request.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TooManyRequests<'a> {
@@ -14,12 +14,12 @@ pub struct TooManyRequests<'a> {
     pub code: u16,
     /// Which limit, in words.
     pub message: String,
-    /// The policy that said no.
+    /// The policy that denied the request.
     pub policy: &'a str,
-    /// The limit that said no.
+    /// The limit that denied the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<&'a str>,
-    /// When to come back.
+    /// When to retry.
     pub retry_after_ms: u64,
 }
 
