@@ -77,7 +77,7 @@ impl QueuedOperation {
     }
 }
 
-/// Whether it returns units or slots, which affects other callers.
+/// Whether to send it even without a caller: it returns, corrects or resets usage, or renews a slot.
 fn gives_back(operation: &Operation) -> bool {
     !matches!(operation.action, Action::Take(_) | Action::Begin(..) | Action::Preview(_) | Action::Peek)
 }

@@ -19,9 +19,9 @@
 //!
 //! # Deadlines
 //!
-//! A caller is answered within [`Options::deadline`], whatever the store does. An operation not sent by then is never sent.
-//! One with an unclear outcome is resolved in the background; if it proves to be a granted take whose caller is gone, the
-//! permit is returned.
+//! A caller is answered within [`Options::deadline`], whatever the store does. A take or read not sent by then is
+//! dropped; other operations are still sent. A call with an unclear outcome is resolved in the background; if it proves to
+//! be a granted take whose caller is gone, the permit is returned.
 
 mod alarm;
 mod backoff;

@@ -61,7 +61,7 @@ impl Session {
         &self.statements[index as usize]
     }
 
-    /// Runs a statement with a timeout; `lost` says what a timeout or a lost connection means for a retry.
+    /// Runs a statement with a timeout; `silence` says what a timeout or a lost connection means for a retry.
     pub(super) async fn within<T>(
         &self,
         statement: impl Future<Output = Result<T, tokio_postgres::Error>>,
