@@ -1,4 +1,4 @@
-//! The words after the command.
+//! The command line arguments.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present_any = ["count_case", "serve"])]
     pub(crate) group: Option<Group>,
 
-    /// End within 45 seconds: fewer and shorter rounds, rougher figures. Else it takes up to five minutes.
+    /// Finish within 45 seconds: fewer and shorter rounds, rougher figures. The full run takes up to five minutes.
     #[arg(long)]
     pub(crate) quick: bool,
 
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// End with code 3 if a figure is not what we hold ourselves to. Figures depend on the machine and on what else it does.
+    /// Exit with code 3 if a figure misses its target. Figures depend on the machine and its load.
     #[arg(long)]
     pub(crate) strict: bool,
 
@@ -61,9 +61,9 @@ pub(crate) enum Group {
     /// The server's protocols: requests a second, processor time of the server, latency. Starts rivals' servers; needs wrk,
     /// h2load and redis-benchmark.
     Server,
-    /// Calls to vendors with limits of their own. Not in this version yet.
+    /// Calls to vendors with limits of their own. Not supported in this version.
     Outbound,
-    /// Jobs through the pipeline. Not in this version yet.
+    /// Jobs through the pipeline. Not supported in this version.
     Pipeline,
     /// Limits shared through DynamoDB: decisions a second, latency, writes and failed conditions. Starts an emulator.
     Aws,

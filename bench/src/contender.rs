@@ -1,9 +1,9 @@
-//! A library that is ready to take.
+//! A library, ready to take.
 
 use crate::keys::Keys;
 use crate::work::Work;
 
-/// Takes for the keys with these numbers; how many were granted.
+/// Takes for the keys with these numbers; returns how many were granted.
 pub(crate) type Worker = Box<dyn FnMut(&[u32]) -> usize + Send>;
 
 /// A limiter with its limits, from which threads get a worker each.
@@ -15,8 +15,8 @@ pub(crate) struct Contender {
 }
 
 impl Contender {
-    /// `hire` makes what one thread takes with. The loop over the visits is compiled around it: no call through a
-    /// pointer per take.
+    /// `hire` builds what one thread takes with. The loop over the visits is compiled around it, so a take needs no call
+    /// through a pointer.
     pub(crate) fn new<T>(name: &'static str, work: Work, keys: &Keys, hire: impl Fn() -> T + 'static) -> Self
     where
         T: FnMut(&String) -> bool + Send + 'static,
@@ -34,8 +34,8 @@ impl Contender {
         (self.hire)()
     }
 
-    /// Visits every key until it is as the work wants it, in the order of their numbers: those that come first in the
-    /// shuffled order gain nothing.
+    /// Visits every key, in numeric order, until it is in the state that the work wants. So the first keys in the shuffled
+    /// order gain nothing.
     pub(crate) fn warm_up(self) -> Self {
         let everyone: Vec<u32> = (0u32..).take(self.keys.keys.len()).collect();
         let mut worker = self.hire();

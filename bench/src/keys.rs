@@ -1,11 +1,11 @@
-//! The keys that are taken for, and the order in which everyone visits them.
+//! The keys, and the order in which all contenders visit them.
 
 use std::sync::Arc;
 
-/// Visits in an order before it repeats: more than the processor's branch history and caches can learn.
+/// Visits before the order repeats: more than the processor's branch history and caches can learn.
 pub(crate) const VISITS: usize = 1 << 20;
 
-/// Keys and the order of visits, the same for every contender and made before anything is measured.
+/// Keys and the order of visits, the same for every contender and created before the measurement.
 #[derive(Clone)]
 pub(crate) struct Keys {
     pub(crate) keys: Arc<[String]>,
@@ -13,7 +13,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// `user:00000000` and so on, visited pass after pass, each pass shuffled anew.
+    /// `user:00000000` and so on, visited pass by pass, each pass shuffled again.
     pub(crate) fn new(count: u32, visits: usize) -> Self {
         let keys = (0..count).map(|number| format!("user:{number:08}")).collect();
         let mut random = 0x5eed;
@@ -27,7 +27,7 @@ impl Keys {
         Self { keys, order: order.into() }
     }
 
-    /// As in the names of cases.
+    /// As in case names.
     pub(crate) fn label(&self) -> String {
         match self.keys.len() {
             1 => "1 key".to_owned(),
@@ -44,7 +44,7 @@ fn shuffle(pass: &mut [u32], random: &mut u64) {
     }
 }
 
-/// Splitmix64: every run visits in the same order.
+/// Splitmix64: every run has the same order.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;

@@ -1,4 +1,4 @@
-//! Where and against what it was measured.
+//! The machine, and the versions of the rivals.
 
 /// This crate's own manifest: it pins every rival to one version, so the report cannot name another.
 const MANIFEST: &str = include_str!("../Cargo.toml");
@@ -12,7 +12,7 @@ pub(crate) fn description() -> String {
     format!("{cores} cores, {}", model.unwrap_or("unknown processor"))
 }
 
-/// What else was running, in cores: the first figure of the load average. Take it before the run, which adds to it.
+/// Other load in cores: the first figure of the load average. Read it before the run, which adds to it.
 pub(crate) fn load() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }

@@ -1,8 +1,8 @@
 //! Tollway and its rivals, measured in one run on the same work.
 //!
-//! A group is a table of rows; a row is one case, ours beside one rival. [`engine`] measures the decision in process,
-//! [`stores`] that of many callers that share a store, [`server`] that of a server with its protocol, [`rivals`] holds what
-//! each library in process needs to do the same work, [`report`] prints.
+//! A group is a table of rows; a row is one case, ours compared with one rival. [`engine`] measures the decision in process,
+//! [`stores`] that of many callers on a shared store, [`server`] that of a server with its protocol, [`rivals`] adapts each
+//! library to the same work, [`report`] prints.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -32,10 +32,10 @@ use anyhow::Result;
 use arguments::{Arguments, Group};
 use clap::Parser;
 
-/// Asked for something that this version cannot do; clap ends wrong arguments with the same code.
+/// A group that this version does not support; clap uses the same code for invalid arguments.
 const EXIT_USAGE: u8 = 2;
 
-/// Everything was measured, and with `--strict` a figure is not what it should be.
+/// Everything was measured, and with `--strict` a figure misses its target.
 const EXIT_MISSED: u8 = 3;
 
 fn main() -> ExitCode {
@@ -64,7 +64,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         Some(Group::Aws) => stores::dynamo::measure(arguments.quick)?,
         Some(Group::Server) => server::measure(arguments.quick)?,
         Some(group) => {
-            eprintln!("error: the group `{}` is not in this version yet", group.name());
+            eprintln!("error: the group `{}` is not supported in this version", group.name());
             return Ok(ExitCode::from(EXIT_USAGE));
         }
         None => unreachable!("clap asks for a group"),
@@ -79,7 +79,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         eprintln!("wrote the table into {}", file.display());
     }
     Ok(if arguments.strict && report.missed() > 0 {
-        eprintln!("error: {} of the wanted figures were missed", report.missed());
+        eprintln!("error: {} figures missed their target", report.missed());
         ExitCode::from(EXIT_MISSED)
     } else {
         ExitCode::SUCCESS

@@ -1,11 +1,11 @@
-//! The processor time of a server: a process and those that it has started, or each of its threads.
+//! The processor time of a server: of a process and its children, or of each thread.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// Of the process and its children, also of children that have ended.
+/// Of the process and its children, including ended ones.
 pub(crate) fn time_of(pid: u32) -> Result<Duration> {
     let own = Stat::of(pid).context("the server's processor time")?;
     let children = std::fs::read_dir("/proc")?
@@ -15,17 +15,17 @@ pub(crate) fn time_of(pid: u32) -> Result<Duration> {
     Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
 }
 
-/// How much each thread of a process has worked, in ticks, by the thread's number.
+/// The work of each thread of a process, in ticks, by thread id.
 pub(crate) fn threads_of(pid: u32) -> Result<HashMap<u32, u64>> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).context("the server's threads")?;
     let time = |name: &str| Some((name.parse().ok()?, Stat::at(&format!("{pid}/task/{name}"))?.ticks));
     Ok(threads.filter_map(|entry| time(entry.ok()?.file_name().to_str()?)).collect())
 }
 
-/// Some of what the system tells of a process or a thread.
+/// Some fields of `/proc/PID/stat`.
 struct Stat {
     parent: u32,
-    /// Its own time, and that of its children that have ended.
+    /// Its own time, and that of its ended children.
     ticks: u64,
     ticks_of_ended: u64,
 }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_of_a_process_is_read() {
+    fn a_stat_line_is_parsed() {
         let line = "7 (a ) name) S 3 7 7 0 -1 4194560 100 0 0 0 11 22 33 44 20 0 1 0 99 1000 1\n";
         let stat = Stat::read(line).unwrap();
         assert_eq!((stat.parent, stat.ticks, stat.ticks_of_ended), (3, 33, 77));

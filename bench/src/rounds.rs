@@ -1,7 +1,7 @@
-//! Rounds in turn: ours, theirs, ours, theirs.
+//! Alternating rounds: ours, theirs, ours, theirs.
 //!
-//! Of a single thread the best round counts, because noise only ever adds. Of several threads the median does: their best
-//! round is one in which they happened not to meet.
+//! With a single thread the best round counts, because noise only adds time. With several the median counts: their best
+//! round is one without contention by chance.
 
 use std::sync::Barrier;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use anyhow::{Result, ensure};
 use crate::contender::{Contender, Worker};
 use crate::stopwatch::Stopwatch;
 
-/// Takes before the first round, which also tell how many make a round.
+/// Takes before the first round, which also determine the size of a round.
 const TRIAL_TAKES: usize = 2_000;
 
-/// How much is measured.
+/// The size of a measurement.
 #[derive(Clone, Copy)]
 pub(crate) struct Effort {
     pub(crate) rounds: u32,
@@ -28,7 +28,7 @@ pub(crate) struct Cost {
     pub(crate) wall: f64,
 }
 
-/// What each costs. Every take must come out as the work says: a wrong answer would be a wrong figure.
+/// The cost of each. Every take must get the expected decision: a wrong one would make a wrong figure.
 pub(crate) fn duel(contenders: [&Contender; 2], threads: usize, effort: Effort) -> Result<[Cost; 2]> {
     let mut teams = contenders.map(|contender| Team::new(contender, threads, effort.round));
     let mut costs = [const { Vec::new() }; 2];
@@ -46,7 +46,7 @@ struct Team<'c> {
     takes: usize,
 }
 
-/// A thread's worker, and where in the order it goes on.
+/// A thread's worker, and its position in the order.
 struct Member {
     worker: Worker,
     at: usize,
@@ -55,7 +55,7 @@ struct Member {
 impl<'c> Team<'c> {
     fn new(contender: &'c Contender, threads: usize, round: Duration) -> Self {
         let order = &contender.keys.order;
-        // Spread over the order: two threads should meet by chance, not key after key.
+        // Spread over the order: two threads should collide by chance, not key after key.
         let member = |number| Member { worker: contender.hire(), at: number * order.len() / threads };
         let members: Vec<Member> = (0..threads).map(member).collect();
         let mut team = Self { contender, members, takes: TRIAL_TAKES };
@@ -111,7 +111,7 @@ impl Member {
     }
 }
 
-/// The figures that this many rounds were better than.
+/// The cost at this rank of the sorted rounds.
 fn at_rank(costs: &[Cost], rank: usize) -> Cost {
     let of = |figure: fn(&Cost) -> f64| {
         let mut figures: Vec<f64> = costs.iter().map(figure).collect();
@@ -128,7 +128,7 @@ fn mean(results: &[(Cost, usize)]) -> (Cost, usize) {
     (Cost { cpu: of(|cost| cost.cpu), wall: of(|cost| cost.wall) }, results.iter().map(|(_, n)| n).sum())
 }
 
-/// The one in the middle: a round in which something else ran does not count.
+/// The median, which ignores a round disturbed by other load.
 pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
     let mut figures: Vec<f64> = figures.into_iter().collect();
     figures.sort_by(f64::total_cmp);

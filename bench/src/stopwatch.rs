@@ -1,11 +1,11 @@
-//! The machine's clocks, as far as measuring needs them.
+//! The machine's clocks, for measurements.
 #![allow(clippy::disallowed_methods, reason = "a stopwatch reads the machine's clock")]
 
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Time since it was started: on the wall, and of the processor in this thread.
+/// The time since its start: wall time, and processor time of this thread or process.
 pub(crate) struct Stopwatch {
     wall: Instant,
     cpu: Duration,
@@ -19,7 +19,7 @@ pub(crate) struct Elapsed {
 }
 
 impl Stopwatch {
-    /// Counts the processor time of this thread only: what others do on the machine hardly shows in it.
+    /// Counts the processor time of this thread only, which other load hardly affects.
     pub(crate) fn of_thread() -> Self {
         Self::start(ClockId::ThreadCPUTime)
     }
@@ -38,7 +38,7 @@ impl Stopwatch {
     }
 }
 
-/// Time on the wall since it was started, and nothing else: for what is measured very often.
+/// Wall time only: for frequent measurements.
 pub(crate) struct Lap(Instant);
 
 impl Lap {

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// What a number of takes cost, each.
+/// The cost of one take.
 #[derive(Clone, Copy)]
 pub(crate) struct Counts {
     pub(crate) instructions: f64,
@@ -21,7 +21,7 @@ pub(crate) fn is_installed() -> bool {
 pub(crate) fn count(case: &str, takes: u64) -> Result<Counts> {
     let few = takes / 10;
     let difference = |count: fn(&str, u64) -> Result<u64>| -> Result<f64> {
-        // At the same time: what is counted does not depend on how long it takes.
+        // In parallel: counts do not depend on the run time.
         let (base, more) = std::thread::scope(|scope| {
             let base = scope.spawn(|| count(case, few));
             let more = count(case, few + takes);
@@ -29,7 +29,7 @@ pub(crate) fn count(case: &str, takes: u64) -> Result<Counts> {
         });
         Ok((more? as f64 - base? as f64) / takes as f64)
     };
-    // A map that happens to grow in one of the two runs is no cost of a take.
+    // A map that happens to grow in one of the two runs is not a cost of a take.
     let allocations = (difference(allocations)? * 100.0).round() / 100.0;
     Ok(Counts { instructions: difference(instructions)?, allocations })
 }
@@ -40,7 +40,7 @@ fn instructions(case: &str, takes: u64) -> Result<u64> {
 }
 
 fn allocations(case: &str, takes: u64) -> Result<u64> {
-    // Which functions were inlined into which takes it longer to read than the case takes to run.
+    // Reading inline information takes longer than the case itself.
     let options = ["--tool=memcheck", "--leak-check=no", "--undef-value-errors=no", "--read-inline-info=no"];
     number_after("total heap usage:", &run(&options, case, takes)?)
 }

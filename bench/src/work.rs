@@ -1,12 +1,12 @@
-//! What every contender is asked to do, in terms that each library can be told in its own words.
+//! The work of every contender, independent of the libraries' syntax.
 
-/// More than a run can take from one key, so that whatever should be granted is.
+/// More than a run can take from one key, so that every take is granted.
 const PLENTY: u32 = 1_000_000_000;
 const HOUR_SECONDS: u32 = 3_600;
 const DAY_SECONDS: u32 = 24 * HOUR_SECONDS;
 
 /// A bucket of `burst` that refills by `amount` per period. The refill is slow, so that a key stays in use between two
-/// visits: none is forgotten and made anew.
+/// visits and is never dropped and recreated.
 #[derive(Clone, Copy)]
 pub(crate) struct Quota {
     pub(crate) amount: u32,
@@ -20,15 +20,15 @@ pub(crate) enum Work {
     OneLimit,
     /// Six limits per key, all of which always grant.
     SixLimits,
-    /// One limit per key, of which nothing is left.
+    /// One limit per key, used up.
     Exhausted,
-    /// One limit per key of a unit other than requests, whose cost the take names. Ours only, as are the rest.
+    /// One limit per key on a unit other than requests, whose cost the take names. Only ours, like the following.
     NamedCost,
-    /// One limit per key; every take has an id of its own.
+    /// One limit per key; every take has its own id.
     WithId,
     /// Two policies of one limit each, all or nothing.
     TwoPolicies,
-    /// One limit per key; every take is for a key that is not known yet.
+    /// One limit per key; every take is for a new key.
     NewSubject,
 }
 
@@ -37,7 +37,7 @@ impl Work {
         let plenty = |hours| Quota { amount: 10_000, period_seconds: hours * HOUR_SECONDS, burst: PLENTY };
         match self {
             Self::OneLimit | Self::NamedCost | Self::WithId | Self::TwoPolicies => vec![plenty(1)],
-            // As good as new after a tenth of a second: the keys that are known stay within bounds.
+            // Full again after a tenth of a second, so that the number of known keys stays bounded.
             Self::NewSubject => vec![Quota { amount: 10, period_seconds: 1, burst: 10 }],
             Self::SixLimits => (1..=6).map(plenty).collect(),
             Self::Exhausted => vec![Quota { amount: 10, period_seconds: DAY_SECONDS, burst: 10 }],
@@ -48,13 +48,13 @@ impl Work {
         self != Self::Exhausted
     }
 
-    /// How often a key must be visited before it is measured: until it exists, or until nothing is left of it.
+    /// How often a key must be visited before the measurement: until it exists, or until it is used up.
     pub(crate) fn visits_before(self) -> u32 {
         // Twice the burst, because throttlecrab grants more than that.
         if self.grants() { 1 } else { 2 * self.quotas()[0].burst }
     }
 
-    /// As in the names of cases.
+    /// As in case names.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::OneLimit => "granted",
@@ -68,11 +68,11 @@ impl Work {
     }
 }
 
-/// Where a contender gets its time from.
+/// The time source of a contender.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Time {
-    /// From what the library reads by default.
+    /// The library's default.
     Machine,
-    /// It stands still, so that instructions can be counted: clocks calibrate themselves for a while that varies.
+    /// A fixed time, for counting instructions: real clocks calibrate themselves for a varying time.
     Fixed,
 }

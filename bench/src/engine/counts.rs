@@ -1,7 +1,7 @@
-//! Instructions and allocations per take, counted from outside by valgrind.
+//! Instructions and allocations per take, counted externally by valgrind.
 //!
-//! Counting allocations in this program would need an allocator that counts, and that would slow down libraries that allocate
-//! in the rounds that are timed. Two runs of a case differ by a known number of takes and by nothing else.
+//! Counting allocations in this program would need a counting allocator, which would slow down libraries that allocate in
+//! timed rounds. Two runs of a case differ only by a known number of takes.
 
 use anyhow::{Context, Result, ensure};
 
@@ -12,12 +12,12 @@ use crate::rivals::{governor, leaky_bucket, limitador, throttlecrab, tollway};
 use crate::valgrind;
 use crate::work::{Time, Work};
 
-/// Enough to need a map, few enough to make them all before the count.
+/// Enough to need a map, few enough to create them all before the count.
 const KEYS: u32 = 1_000;
 const TAKES: u64 = 5_000;
-/// A take of limitador is tens of thousands of instructions.
+/// A take of limitador costs tens of thousands of instructions.
 const TAKES_OF_LIMITADOR: u64 = 500;
-/// Room for the longer run of a case. Both make the same order: making it is not to be counted.
+/// Room for the longer run of a case. Both runs create the same order, so that its creation cancels out.
 const VISITS: usize = 8_192;
 
 struct Case {
@@ -32,18 +32,18 @@ impl Case {
         Self { work, who, takes: TAKES, contender }
     }
 
-    /// Whether it is counted even if little time is given.
+    /// Whether it is counted in a quick run, too.
     fn is_quick(&self) -> bool {
         self.work == Work::OneLimit && ["tollway", "governor keyed", "limitador"].contains(&self.who)
     }
 
-    /// As it is asked for on the command line.
+    /// Its name on the command line.
     fn name(&self) -> String {
         format!("{}/{}", self.work.label(), self.who)
     }
 }
 
-/// Of each work the first is ours, and the others are measured against it.
+/// The first case of each work is ours; the others are compared with it.
 fn cases() -> Vec<Case> {
     use Work::{Exhausted, NamedCost, NewSubject, OneLimit, SixLimits, TwoPolicies, WithId};
     let limitador =
@@ -76,7 +76,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// What valgrind watches: a warm-up, then the takes.
+/// What valgrind measures: a warm-up, then the takes.
 pub(crate) fn count(name: &str, takes: usize) -> Result<()> {
     let case = cases().into_iter().find(|case| case.name() == name).context("there is no such case")?;
     let keys = Keys::new(KEYS, VISITS);
@@ -87,7 +87,7 @@ pub(crate) fn count(name: &str, takes: usize) -> Result<()> {
     Ok(())
 }
 
-/// Granted takes beside those of two rivals if it is to be quick; else all.
+/// Granted takes compared with two rivals if quick; else all.
 pub(crate) fn measure(quick: bool, report: &mut Report) -> Result<()> {
     if !valgrind::is_installed() {
         report.note("Instructions and allocations are left out: valgrind is not installed.".to_owned());

@@ -18,7 +18,7 @@ pub(crate) const GROUP: &str = "engine";
 
 const RIVALS: &[&str] = &["governor", "leaky-bucket", "throttlecrab", "limitador"];
 
-/// Everything, in about three minutes, or in less than 45 seconds if it is to be quick.
+/// Everything, in about three minutes, or in less than 45 seconds if quick.
 pub(crate) fn measure(quick: bool) -> Result<Report> {
     let (rounds, round_ms, wait_seconds) = if quick { (7, 10, 2) } else { (40, 15, 5) };
     let effort = Effort { rounds, round: Duration::from_millis(round_ms) };
@@ -26,15 +26,15 @@ pub(crate) fn measure(quick: bool) -> Result<Report> {
     if let Some(load) = machine::load() {
         report.note(format!(
             "Load of the machine before the run: {load:.1}. On a machine that is not idle two threads do not always run at \
-             the same time: `ns wall` is then too high, and `ns CPU` shows less of their getting in each other's way."
+             the same time: `ns wall` is then too high, and `ns CPU` shows less of the contention."
         ));
     }
     report.note(format!(
         "Time of a take: {rounds} rounds of about {round_ms} ms, ours and the rival's in turn; with 1 thread the best round \
          counts, with 2 that take at the same time the median. `ns CPU` is the processor time of one thread, `ns wall` \
-         the time that passes for it, which also holds the waiting for each other."
+         its wall time, which includes waiting for other threads."
     ));
-    // First, while nothing else has touched the process: each of these has a runtime of its own and runs alone.
+    // First, in an unused process: each of these has its own runtime and runs alone.
     waiting::measure(Duration::from_secs(wait_seconds), &mut report);
     tries::measure(effort, &mut report)?;
     counts::measure(quick, &mut report)?;

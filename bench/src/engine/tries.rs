@@ -59,8 +59,8 @@ pub(crate) fn measure(effort: Effort, report: &mut Report) -> Result<()> {
     rivals.into_iter().try_for_each(|rival| against(&ours, &rival.warm_up(), effort, report))
 }
 
-/// What a take costs that needs more than a policy and a subject, beside one that does not. Libraries without such takes have
-/// no rows here.
+/// The cost of a take that needs more than a policy and a subject, compared with one that does not. Rivals have no such
+/// takes, so no rows here.
 fn slow_path(effort: Effort, report: &mut Report) -> Result<()> {
     let (time, keys) = (Time::Machine, Keys::new(MANY_KEYS, VISITS));
     let mut one_limit = tollway::contender(Work::OneLimit, time, &keys).warm_up();

@@ -1,4 +1,4 @@
-//! Waiting: a thousand tasks that all want the same thousand a second.
+//! Waiting: a thousand tasks that share a rate of a thousand a second.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,8 +13,8 @@ use crate::stopwatch::Stopwatch;
 const TASKS: usize = 1_000;
 const RATE: u32 = 1_000;
 const WORKER_THREADS: usize = 2;
-/// So many others stand in front and want one grant each: when the first of the tasks is served, all of them stand in
-/// line, and the end of the run does not fall where the round of grants began.
+/// This many tasks are queued in front and want one grant each: when the first measured task is served, all of them are
+/// queued, and the run does not end where a round of grants began.
 const IN_FRONT: usize = 100;
 
 struct Outcome {
@@ -28,8 +28,8 @@ pub(crate) fn measure(duration: Duration, report: &mut Report) {
     let seconds = duration.as_secs();
     report.note(format!(
         "Waiting: {TASKS} tasks on {WORKER_THREADS} worker threads take in a loop for {seconds} s, from one limit of \
-         {RATE} a second without bursts, behind {IN_FRONT} others who want one grant each. A share is {} grants, or one less \
-         for whoever stood last.",
+         {RATE} a second without bursts, behind {IN_FRONT} others that want one grant each. A share is {} grants, or one less \
+         for the last task in the queue.",
         u64::from(RATE) * seconds / TASKS as u64
     ));
     let ours = wait_on("tollway", &tollway::Waiter::new(RATE), duration);
@@ -86,7 +86,7 @@ fn wait_on<W: Waiter>(name: &str, waiter: &W, duration: Duration) -> Outcome {
     std::thread::sleep(duration);
     let elapsed = stopwatch.elapsed();
     let mut grants: Vec<u32> = grants.iter().map(|grants| grants.load(Ordering::Relaxed)).collect();
-    // So that none of them still runs when the next one is measured.
+    // So that no task still runs during the next measurement.
     runtime.shutdown_timeout(Duration::from_secs(1));
     grants.sort_unstable();
     let total = f64::from(grants.iter().sum::<u32>() + in_front.load(Ordering::Relaxed));

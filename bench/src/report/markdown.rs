@@ -1,4 +1,4 @@
-//! The table in a document, so that no figure is typed by hand.
+//! Writes the table into a document, so that no figure is typed by hand.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(super) fn section(report: &Report, quick: bool) -> String {
     text
 }
 
-/// Exchanges what stands between the group's two marks; a document without them gets them at its end.
+/// Replaces the section between the group's two marks; a document without them gets them at its end.
 pub(super) fn write(file: &Path, group: &str, section: &str) -> Result<()> {
     let document = std::fs::read_to_string(file).unwrap_or_default();
     std::fs::write(file, with_section(&document, group, section))

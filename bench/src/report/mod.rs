@@ -1,4 +1,4 @@
-//! What was measured, for people and for programs.
+//! The results, as text and JSON.
 
 mod markdown;
 mod row;
@@ -10,10 +10,10 @@ use anyhow::Result;
 
 pub(crate) use row::{Better, Row, Wanted};
 
-/// The rows of one group, and how they were measured.
+/// The rows of one group, and notes on the method.
 pub(crate) struct Report {
     group: &'static str,
-    /// By the names of their crates.
+    /// The names of their crates.
     rivals: &'static [&'static str],
     rows: Vec<Row>,
     notes: Vec<String>,
@@ -32,12 +32,12 @@ impl Report {
         self.notes.push(note);
     }
 
-    /// How many rows are not what they should be.
+    /// How many rows miss their target.
     pub(crate) fn missed(&self) -> usize {
         self.rows.iter().filter(|row| row.met() == Some(false)).count()
     }
 
-    /// One JSON object per row and line. What there is to say besides is for people, and does not get in their way.
+    /// One JSON object per row and line. Notes go to stderr.
     pub(crate) fn print_json(&self) -> Result<()> {
         for note in &self.notes {
             eprintln!("{note}");
@@ -53,7 +53,7 @@ impl Report {
         table::table(&self.rows, &self.notes)
     }
 
-    /// Puts the table into a document, in the place of the last one.
+    /// Writes the table into a document, in place of the last one.
     pub(crate) fn write_markdown(&self, file: &Path, quick: bool) -> Result<()> {
         markdown::write(file, self.group, &markdown::section(self, quick))
     }

@@ -1,4 +1,4 @@
-//! One case, ours beside one rival.
+//! One case, ours compared with one rival.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ pub(crate) enum Better {
     Higher,
 }
 
-/// What we hold ourselves to.
+/// A target.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Wanted {
     /// Ours / theirs: at most this, or at least this where higher is better.
@@ -50,7 +50,7 @@ impl Row {
         (self.theirs != 0.0).then(|| self.ours / self.theirs)
     }
 
-    /// What is wanted, as text; nothing where nothing is, or where there is no ratio to judge.
+    /// The target as text; `None` without a target or a ratio.
     fn wish(&self) -> Option<String> {
         let sign = if self.better == Better::Lower { "<=" } else { ">=" };
         match self.wanted? {
@@ -59,7 +59,7 @@ impl Row {
         }
     }
 
-    /// Whether it is as wanted.
+    /// Whether it meets its target.
     pub(crate) fn met(&self) -> Option<bool> {
         let (figure, wanted) = match self.wanted? {
             Wanted::Ratio(wanted) => (self.ratio()?, wanted),
@@ -68,13 +68,13 @@ impl Row {
         Some(if self.better == Better::Lower { figure <= wanted } else { figure >= wanted })
     }
 
-    /// For people: what is wanted, and whether it is so.
+    /// For people: the target, and whether it is met.
     pub(crate) fn verdict(&self) -> String {
         let Some((wish, met)) = self.wish().zip(self.met()) else { return String::new() };
         format!("{wish} {}", if met { "met" } else { "MISSED" })
     }
 
-    /// For people: a ratio, or a dash where there is none.
+    /// For people: the ratio, or a dash without one.
     pub(crate) fn ratio_text(&self) -> String {
         self.ratio().map_or("-".to_owned(), |ratio| format!("{ratio:.2}"))
     }
@@ -105,16 +105,16 @@ struct RowOfGroup<'a> {
     better: Better,
     ours: f64,
     theirs: f64,
-    /// Null where theirs is zero.
+    /// Null if theirs is zero.
     ratio: Option<f64>,
-    /// What we hold ourselves to, if to anything: `<= 0.2` of the ratio, `ours <= 1.0` of our figure.
+    /// The target, if any: `<= 0.2` for the ratio, `ours <= 1.0` for our figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     wanted: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     met: Option<bool>,
 }
 
-/// Never minus zero, which the difference of two counts can round to.
+/// Avoids minus zero, to which the difference of two counts can round.
 fn rounded(figure: f64) -> f64 {
     (figure * 1_000.0).round() / 1_000.0 + 0.0
 }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn json_has_the_ratio_and_the_wish_if_there_is_one() {
+    fn json_has_the_ratio_and_the_target_if_any() {
         let row = Row::new("try", "rival", "ns CPU", Better::Lower, 1.0, 4.0);
         let json = |row: &Row| serde_json::to_string(&row.in_group("engine")).unwrap();
         let plain = r#"{"group":"engine","case":"try","rival":"rival","unit":"ns CPU","better":"lower","ours":1.0,"theirs":4.0,"ratio":0.25}"#;
@@ -166,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rivals_figure_there_is_no_ratio_to_judge() {
+    fn without_a_rivals_figure_there_is_no_ratio() {
         let row = Row::new("try", "rival", "grants", Better::Higher, 1.0, 0.0);
         assert_eq!(row.ratio_text(), "-");
         assert_eq!(row.wanted(Some(Wanted::Ratio(2.0))).met(), None);
     }
 
     #[test]
-    fn a_wish_is_met_by_its_kind() {
+    fn each_kind_of_target_is_checked() {
         let row = |ours, theirs, wanted| {
             Row::new("try", "rival", "decisions/s", Better::Higher, ours, theirs)
                 .wanted(Some(wanted))

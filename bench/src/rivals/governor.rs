@@ -12,7 +12,7 @@ use crate::contender::Contender;
 use crate::keys::Keys;
 use crate::work::{Quota, Time, Work};
 
-/// One limiter for all: it knows no keys.
+/// One limiter for all: it has no keys.
 pub(crate) fn direct(work: Work, time: Time, keys: &Keys) -> Contender {
     match time {
         Time::Machine => direct_with(work, DefaultClock::default(), keys),

@@ -1,5 +1,5 @@
-//! limitador: limits of a namespace with one variable, in memory. The context is built with every take, as its server
-//! does: it holds the values of the request.
+//! limitador: limits of a namespace with one variable, in memory. Each take builds a context with the values of the request,
+//! as limitador's server does.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::contender::Contender;
 use crate::keys::Keys;
 use crate::work::{Quota, Work};
 
-/// Room for six counters of 100,000 keys: none is pushed out.
+/// Room for six counters of 100,000 keys, so that none is evicted.
 const COUNTERS_MAX: u64 = 1_000_000;
 const VARIABLE: &str = "user";
 
@@ -19,7 +19,7 @@ pub(crate) fn contender(work: Work, keys: &Keys) -> Contender {
     let limiter = RateLimiter::new(COUNTERS_MAX);
     for Quota { period_seconds, burst, .. } in work.quotas() {
         let variable = VARIABLE.try_into().expect("a name is an expression");
-        // Its only kind is a window from the first hit: the burst is what fits in one.
+        // It only supports windows from the first hit: the burst is the amount of one window.
         limiter.add_limit(Limit::new("bench", burst.into(), period_seconds.into(), vec![], vec![variable]));
     }
     let (limiter, namespace) = (Arc::new(limiter), Namespace::from("bench"));

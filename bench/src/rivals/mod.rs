@@ -1,4 +1,4 @@
-//! What each library needs to do the work that all are measured by, and to wait.
+//! Adapts each library to the common work, and to waiting.
 
 pub(crate) mod governor;
 pub(crate) mod leaky_bucket;
@@ -8,11 +8,11 @@ pub(crate) mod tollway;
 
 use std::future::Future;
 
-/// Something to wait on: many tasks, one rate.
+/// A limiter to wait on: many tasks, one rate.
 pub(crate) trait Waiter: Send + Sync + Sized + 'static {
     /// The same limiter, for another task.
     fn join(&self) -> Self;
 
-    /// Until granted.
+    /// Waits until granted.
     fn wait(&self) -> impl Future<Output = ()> + Send;
 }

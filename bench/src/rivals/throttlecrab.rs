@@ -1,4 +1,4 @@
-//! throttlecrab: one limit per take, told with every take; `&mut`, so threads share it behind a lock.
+//! throttlecrab: one limit per take, passed with every take; `&mut`, so threads share it behind a lock.
 #![allow(clippy::disallowed_methods, reason = "its caller passes the machine's time in")]
 
 use std::sync::{Arc, Mutex};

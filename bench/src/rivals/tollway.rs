@@ -22,10 +22,10 @@ impl Clock for FixedClock {
     }
 }
 
-/// How far the clock goes on with this many takes of one thread: an id is forgotten before its key is visited again.
+/// How far the clock advances per this many takes of one thread: an id expires before its key is visited again.
 const STEP: (u64, Span) = (1_000, Span::from_secs(7));
 
-/// A clock that the takes move. Ids are remembered for ten minutes: by the machine's clock every key would have more of them
+/// A clock that takes advance. Ids are kept for ten minutes: by the machine's clock every key would collect more of them
 /// with every visit, and the last rounds would measure other takes than the first.
 struct SteppingClock(AtomicU64);
 
@@ -39,12 +39,12 @@ pub(crate) fn contender(work: Work, time: Time, keys: &Keys) -> Contender {
     let handle = handle(work, "requests", clock_of(time));
     Contender::new("tollway", work, keys, move || {
         let handle = handle.clone();
-        // Only asked whether, as the rivals are: the answer is looked at where it lies.
+        // Only matched by reference, as for the rivals: the result is not moved.
         move |key| matches!(handle.try_take().subject(key).now(), Ok(Taken::Granted(_)))
     })
 }
 
-/// Takes that need more than a policy and a subject, each with what only it needs.
+/// Takes that need more than a policy and a subject.
 pub(crate) fn slow_path(work: Work, time: Time, keys: &Keys) -> Contender {
     match work {
         Work::NamedCost => {
@@ -85,7 +85,7 @@ pub(crate) fn slow_path(work: Work, time: Time, keys: &Keys) -> Contender {
     }
 }
 
-/// None: the machine's.
+/// `None` is the machine's clock.
 fn clock_of(time: Time) -> Option<Arc<dyn Clock>> {
     match time {
         Time::Machine => None,
@@ -113,8 +113,8 @@ fn in_words(quota: Quota, unit: &str) -> String {
     format!("{amount} {unit} / {period_seconds} seconds bucket burst {burst}")
 }
 
-/// Names that no take has had before, in this thread or another. Each is written in place: the takes pay for their digits and
-/// for no allocation.
+/// Names that no take has used before, in any thread. Each is written in place, so takes pay for the digits but not for an
+/// allocation.
 struct Names {
     prefix: &'static str,
     threads: AtomicU64,
@@ -122,7 +122,7 @@ struct Names {
 
 struct NamesOfThread {
     name: String,
-    /// How much of the name stays.
+    /// The length of the fixed part.
     fixed: usize,
     next: u64,
 }
@@ -147,7 +147,7 @@ impl NamesOfThread {
     }
 }
 
-/// Takes one after the other on one subject, each waiting for its turn.
+/// Takes repeatedly for one subject, and waits for each.
 pub(crate) struct Waiter(PolicyHandle);
 
 impl Waiter {
@@ -166,7 +166,7 @@ impl super::Waiter for Waiter {
     fn wait(&self) -> impl Future<Output = ()> + Send {
         let permit = self.0.take().subject("everyone").into_future();
         async {
-            drop(permit.await.expect("nobody waits for ten minutes"));
+            drop(permit.await.expect("no task waits for ten minutes"));
         }
     }
 }

@@ -65,7 +65,7 @@ impl<'a> Judge<'a> {
 
     fn expect(&mut self, limit: Limit, key: &str, granted: bool) -> Result<()> {
         let said = (self.take)(limit, key).with_context(|| format!("{} does not decide", self.who))?;
-        ensure!(said == granted, "{} granted: {said}, and right is {granted}", self.who);
+        ensure!(said == granted, "{} granted: {said}, expected: {granted}", self.who);
         Ok(())
     }
 }

@@ -1,5 +1,5 @@
-//! gRPC: Envoy's question of ours and limitador, and throttlecrab's own of throttlecrab. h2load sends one message again and
-//! again, so all of it is for one key.
+//! gRPC: Envoy's request to ours and limitador, and throttlecrab's own request to throttlecrab. h2load repeats one message,
+//! so all requests are for one key.
 
 use anyhow::Result;
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;

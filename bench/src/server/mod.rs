@@ -55,20 +55,20 @@ fn notes(entrants: &Entrants, load: Option<f64>, effort: Effort, report: &mut Re
     let load = load.map_or("unknown".to_owned(), |load| format!("{load:.1}"));
     let Effort { rounds, warm_up, round } = effort;
     report.note(format!(
-        "Load of the machine before the run: {load}. The server that is asked and the program that asks share its cores, so \
+        "Load of the machine before the run: {load}. The server and the load generator share its cores, so \
          `requests/s` and `us p99` are of both together; `us CPU of server` is of the server alone, and the figure to \
          compare."
     ));
     report.note(format!(
-        "{rounds} rounds of {} ms (wrk: whole seconds) after {} ms to get going, all in turn, there and back; of each figure the \
-         median round counts. All servers run the whole time, and whoever is not asked sleeps. Redis {redis}, nothing kept on disk.",
+        "{rounds} rounds of {} ms (wrk: whole seconds) after {} ms of warm-up, in alternating order; of each figure the \
+         median round counts. All servers run the whole time; those without load are idle. Redis {redis}, without persistence.",
         round.as_millis(),
         warm_up.as_millis()
     ));
     report.note(
-        "wrk asks over HTTP, h2load over gRPC, redis-benchmark over RESP, each from one thread; for 100,000 random keys, but \
+        "wrk sends HTTP, h2load gRPC, redis-benchmark RESP, each from one thread; for 100,000 random keys, but \
          h2load for one. Everything is granted. Before, each server has granted two of two and denied the third; after, it \
-         still grants. An answer that is an error ends the run."
+         still grants. An error response ends the run."
             .to_owned(),
     );
     report.note(

@@ -54,8 +54,8 @@ pub(super) fn measure(entrants: &Entrants, capacity: f64, effort: Effort, report
     report.push(row.wanted(Some(Wanted::Ratio(WANTED_OF_ALONE))));
     report.note(format!(
         "The quiet subject asks {} times a second over {QUIET_CLIENTS} connections. The flood is for another subject: half of \
-         what was reached in the rows above would be {:.0} requests a second, and {:.0} came. The program that makes it has the \
-         lowest priority: else the quiet one would wait for a core that it has, and not for the server.",
+         the rate in the rows above would be {:.0} requests a second, and {:.0} arrived. The program that sends it has the \
+         lowest priority: otherwise the quiet one would wait for its core, and not for the server.",
         QUIET_PER_SECOND * QUIET_CLIENTS as u64,
         capacity / 2.0,
         median(flooded)

@@ -1,8 +1,8 @@
-//! What a take costs in memory, without rivals: built at two commits, compared by `scripts/compare-takes`.
+//! The cost of a take in memory, without rivals: built at two commits, compared by `scripts/compare-takes`.
 //!
-//! It uses only what a program uses of `tollway`, so that the same source builds before and after a change of the types
-//! behind it. Without arguments it prints `ROW THREADS NANOSECONDS` for every row. `--takes ROW NUMBER` only takes, with a
-//! clock that stands still, for valgrind to count instructions and allocations.
+//! It uses only the public API of `tollway`, so that the same source builds before and after a change of internal types.
+//! Without arguments it prints `ROW THREADS NANOSECONDS` for every row. `--takes ROW NUMBER` only takes, with a fixed clock,
+//! for valgrind to count instructions and allocations.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -43,7 +43,7 @@ fn measure() {
     }
 }
 
-/// What valgrind watches. The keys and ids of the longest run are made in every run: making them is not to be counted.
+/// What valgrind measures. Every run creates the keys and ids of the longest run, so that their creation cancels out.
 fn take_only(row: &Row, takes: usize) {
     let takers = row.takers(1, rounds::TAKES, Time::Fixed);
     for mut taker in takers {

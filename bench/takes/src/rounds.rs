@@ -1,4 +1,4 @@
-//! Rounds: how long a take of a row takes.
+//! Rounds: the time of a take of a row.
 
 use std::sync::Barrier;
 use std::time::Duration;
@@ -12,8 +12,8 @@ pub(crate) const TAKES: usize = 20_000;
 
 const ROUNDS: usize = 7;
 
-/// Nanoseconds of processor time per take in one thread. Of a single thread the best round counts, because noise only ever
-/// adds; of several the median does, because their best round is one in which they happened not to meet.
+/// Nanoseconds of processor time per take in one thread. With a single thread the best round counts, because noise only adds
+/// time; with several the median, because their best round is one without contention by chance.
 pub(crate) fn measure(row: &Row, threads: usize) -> f64 {
     let mut rounds: Vec<f64> =
         (0..ROUNDS).map(|_| round(row.takers(threads, TAKES, Time::Machine))).collect();

@@ -1,13 +1,13 @@
-//! The rows: which take is measured.
+//! The rows: the kinds of takes that are measured.
 
 use std::sync::Arc;
 
 use tollway::{Clock, Limiter, PolicyHandle, Taken, Timestamp};
 
-/// Subjects of the rows that take for known ones.
+/// The number of subjects of rows with known subjects.
 const SUBJECTS: usize = 1_000;
 
-/// A prime, so that a stride visits every subject before it visits one again.
+/// A prime, so that a stride visits every subject before it repeats.
 const STRIDE: usize = 7_919;
 
 /// More than a run can take from one subject.
@@ -18,9 +18,9 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     limits: &'static [&'static str],
     grants: bool,
-    /// Whether every take is for a subject that is not known yet.
+    /// Whether every take is for a new subject.
     new_subjects: bool,
-    /// Whether every take has an id of its own.
+    /// Whether every take has its own id.
     ids: bool,
     take: fn(&Limits, &Visit<'_>) -> bool,
 }
@@ -68,12 +68,12 @@ pub(crate) static ROWS: [Row; 7] = [
     },
 ];
 
-/// Which clock the limiter reads.
+/// The limiter's clock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Time {
     /// The machine's.
     Machine,
-    /// It stands still: the machine's calibrates itself for a while that varies.
+    /// Fixed: the machine's clock calibrates itself for a varying time.
     Fixed,
 }
 
@@ -99,7 +99,7 @@ struct Visit<'t> {
 pub(crate) struct Taker<'r> {
     row: &'r Row,
     limits: Limits,
-    /// Visited again and again, in an order that is no neighbour's.
+    /// Visited repeatedly, in an order that defeats prefetching of neighbours.
     subjects: Vec<String>,
     /// One for each take, if the row has ids.
     ids: Vec<String>,
@@ -114,7 +114,7 @@ impl Row {
         Self { name, limits, grants: true, new_subjects: false, ids: false, take }
     }
 
-    /// A new limiter, and what each thread takes from it: no round begins with what another one left.
+    /// A new limiter, and a taker per thread, so that no round depends on another.
     pub(crate) fn takers(&self, threads: usize, takes: usize, time: Time) -> Vec<Taker<'_>> {
         let limits = || self.limits.iter().copied();
         let builder = Limiter::builder().policy("bench", limits()).unwrap();
@@ -147,7 +147,7 @@ impl Row {
 }
 
 impl Taker<'_> {
-    /// Makes every subject known; of those that are to be denied nothing is left afterwards.
+    /// Creates every subject; uses up those that are to be denied.
     fn warm_up(&self) {
         for subject in &self.subjects {
             let take = self.limits.handle.try_take().subject(subject);
@@ -155,7 +155,7 @@ impl Taker<'_> {
         }
     }
 
-    /// Takes this often. Every take must come out as the row says: a wrong answer would be a wrong figure.
+    /// Takes this often. Every take must get the expected decision: a wrong one would make a wrong figure.
     pub(crate) fn take(&mut self, takes: usize) {
         let visit = |number: usize| Visit {
             subject: &self.subjects[number.wrapping_mul(STRIDE) % self.subjects.len()],
@@ -166,7 +166,7 @@ impl Taker<'_> {
     }
 }
 
-/// Only asked whether: the answer is looked at where it lies.
+/// Only matched by reference: the result is not moved.
 #[inline(always)]
 fn granted<E: std::fmt::Debug>(taken: Result<Taken<'_>, E>) -> bool {
     matches!(taken.expect("the take is right"), Taken::Granted(_))

@@ -1,4 +1,4 @@
-//! What is wrong with a config file: every problem with its place, what it is and what to do.
+//! Problems of a config file, each with its place, a message and advice.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::excerpt::Excerpt;
 /// How many problems of one file are listed; the others are only counted.
 pub const PROBLEMS_MAX: usize = 50;
 
-/// A config that cannot be used, and all that is wrong with it.
+/// A config that cannot be used, with all of its problems.
 ///
 /// Shown, each problem is a line that editors can jump to, the source line, and a mark under the wrong word; the
 /// [crate](crate)'s documentation has an example.
@@ -21,7 +21,7 @@ pub struct ConfigError {
     not_found: bool,
 }
 
-/// One thing that is wrong with a config.
+/// One problem of a config.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
     excerpt: Option<Excerpt>,
@@ -35,7 +35,7 @@ impl ConfigError {
         Self { file: None, problems, unlisted, not_found: false }
     }
 
-    /// Wrong as a whole, not at some place in its text.
+    /// A problem of the whole file, without a place in its text.
     pub(crate) fn whole(message: impl Into<String>, advice: &str) -> Self {
         Self::new(vec![ConfigProblem::new(None, "", &message.into(), advice)], 0)
     }
@@ -60,12 +60,12 @@ impl ConfigError {
         self.not_found
     }
 
-    /// All that is wrong, in the order of the file; at most [`PROBLEMS_MAX`].
+    /// All problems in the order of the file; at most [`PROBLEMS_MAX`].
     pub fn problems(&self) -> &[ConfigProblem] {
         &self.problems
     }
 
-    /// How many more problems there are than are listed.
+    /// How many problems are not listed.
     pub fn unlisted(&self) -> usize {
         self.unlisted
     }
@@ -85,12 +85,12 @@ impl ConfigError {
         self.problems.first().map_or("", ConfigProblem::word)
     }
 
-    /// What the first problem is.
+    /// The message of the first problem.
     pub fn message(&self) -> &str {
         self.problems.first().map_or("", ConfigProblem::message)
     }
 
-    /// What to do about the first problem.
+    /// The advice for the first problem.
     pub fn advice(&self) -> Option<&str> {
         self.problems.first()?.advice()
     }
@@ -98,7 +98,7 @@ impl ConfigError {
 
 impl ConfigProblem {
     pub(crate) fn new(excerpt: Option<Excerpt>, word: &str, message: &str, advice: &str) -> Self {
-        // The engine's messages already say "what; what to do".
+        // The engine's messages already have the form "problem; advice".
         let (message, advice) = match advice {
             "" => message.split_once("; ").unwrap_or((message, "")),
             advice => (message, advice),
@@ -107,7 +107,7 @@ impl ConfigProblem {
         Self { excerpt, word: clipped(word), message: clipped(message), advice }
     }
 
-    /// Its line, counted from 1; none if the file as a whole is wrong.
+    /// Its line, counted from 1; `None` if the whole file is wrong.
     pub fn line(&self) -> Option<usize> {
         self.excerpt.as_ref().map(Excerpt::line)
     }
@@ -122,12 +122,12 @@ impl ConfigProblem {
         &self.word
     }
 
-    /// What is wrong.
+    /// The message.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to do about it.
+    /// The advice.
     pub fn advice(&self) -> Option<&str> {
         self.advice.as_deref()
     }
@@ -169,7 +169,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// A file may hold a word of a megabyte; a message should not.
+/// Truncates: a file may hold a word of a megabyte.
 fn clipped(text: &str) -> String {
     const CHARS_MAX: usize = 400;
     match text.char_indices().nth(CHARS_MAX) {

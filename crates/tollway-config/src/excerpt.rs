@@ -1,19 +1,19 @@
-//! A place in a text, shown: its line and a mark under the word.
+//! Shows a place in a text: its line and a mark under the word.
 
 use std::fmt;
 use std::ops::Range;
 
-/// How much of a long line is shown before and behind the word.
+/// How many characters of a long line are shown before and after the word.
 const CHARS_AROUND: usize = 100;
 
-/// One line of the source, fit to be shown, and where in it the word stands.
+/// One printable line of the source, and the position of the word in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Excerpt {
     line: usize,
     column: usize,
     /// The line, or the part of it around the word.
     shown: String,
-    /// White space as wide as what is shown before the word.
+    /// White space as wide as the text before the word.
     indent: String,
     /// How many characters are marked.
     width: usize,
@@ -71,7 +71,7 @@ fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// A file that is not TOML may hold anything; none of it should steer the terminal it is shown on.
+/// Replaces control characters: an arbitrary file must not send escape sequences to the terminal.
 fn printable(character: char) -> char {
     if character.is_control() && character != '\t' { '\u{fffd}' } else { character }
 }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_stands_under_the_word() {
+    fn the_mark_is_under_the_word() {
         assert_eq!(shown("one\ntwo three\n", "three"), "  2 | two three\n    |     ^^^^^");
         assert_eq!(shown("é = \"ü minit\"", "minit"), "  1 | é = \"ü minit\"\n    |        ^^^^^");
         assert_eq!(shown("\ta = x\r\n", "x"), "  1 | \ta = x\n    | \t    ^");

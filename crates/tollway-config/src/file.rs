@@ -1,4 +1,4 @@
-//! The config file on disk: found, read within its bound, and its text kept for comparing.
+//! Finds and reads the config file, up to a size limit, and keeps its text for comparison.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,13 +13,13 @@ use crate::sections::FromConfig;
 /// The largest config file, in bytes.
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
 
-/// The file that is looked for in the working folder when none is named.
+/// The default config file, in the working directory.
 pub const CONFIG_FILE: &str = "tollway.toml";
 
 /// The environment variable that names the config file.
 pub const CONFIG_VARIABLE: &str = "TOLLWAY_CONFIG";
 
-/// A config together with the file it was read from, so that changes since then can be seen.
+/// A config together with its source file, so that later changes can be detected.
 ///
 /// See [`ConfigFile::watch`].
 #[derive(Clone, Debug)]
@@ -38,23 +38,23 @@ impl<C: FromConfig> ConfigFile<C> {
         Ok(Self { path, content, config })
     }
 
-    /// The file, as it was named.
+    /// The path of the file, as given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it said when it was read.
+    /// The config as of the last read.
     pub fn config(&self) -> &C {
         &self.config
     }
 
-    /// What it said when it was read.
+    /// The config as of the last read.
     pub fn into_config(self) -> C {
         self.config
     }
 }
 
-/// Reads a config out of its text.
+/// Parses a config.
 pub fn parse<C: FromConfig>(text: &str) -> Result<C, ConfigError> {
     check_size(text.len())?;
     let report = Report::new(text);
@@ -67,28 +67,28 @@ pub fn parse<C: FromConfig>(text: &str) -> Result<C, ConfigError> {
     report.finish(config)
 }
 
-/// Reads the config file at `path` as an earlier version of `current`: paths in it are meant from there.
+/// Reads the config file at `path` as an earlier version of `current`: relative paths in it start at `current`'s folder.
 pub fn load_earlier<C: FromConfig>(path: impl AsRef<Path>, current: &Path) -> Result<C, ConfigError> {
     let path = path.as_ref();
     let folder = current.parent().unwrap_or(Path::new(""));
     parse_in(folder, path, &read(path, path)?)
 }
 
-/// Where the config file is: the explicit path, else what `$TOLLWAY_CONFIG` names, else `./tollway.toml`.
+/// The path of the config file: the explicit path, else `$TOLLWAY_CONFIG`, else `./tollway.toml`.
 ///
-/// Where there is no such file, the error says where it was looked for ([`ConfigError::is_not_found`]).
+/// If there is no such file, the error says where it was searched ([`ConfigError::is_not_found`]).
 pub fn find_path(explicit: Option<&Path>) -> Result<PathBuf, ConfigError> {
     find(explicit, std::env::var_os(CONFIG_VARIABLE), Path::new("."))
 }
 
-/// The bytes of the file at `path`; errors call it `shown`.
+/// The bytes of the file at `path`; errors name it `shown`.
 pub(crate) fn read(path: &Path, shown: &Path) -> Result<Vec<u8>, ConfigError> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => ConfigError::whole("there is no such file", "").not_found(),
         _ => ConfigError::whole(format!("the file cannot be read: {error}"), ""),
     };
     let mut content = Vec::new();
-    // One byte more than allowed tells a file that is too large from one that just fits, without reading all of it.
+    // One byte over the limit detects a file that is too large, without reading all of it.
     let bound = u64::try_from(CONFIG_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
     File::open(path)
         .and_then(|file| file.take(bound).read_to_end(&mut content))
@@ -102,7 +102,7 @@ pub(crate) fn parse_file<C: FromConfig>(path: &Path, content: &[u8]) -> Result<C
     parse_in(path.parent().unwrap_or(Path::new("")), path, content)
 }
 
-/// As if the file stood in this folder.
+/// Parses the file as if it were in this folder.
 fn parse_in<C: FromConfig>(folder: &Path, path: &Path, content: &[u8]) -> Result<C, ConfigError> {
     let config = match std::str::from_utf8(content) {
         Ok(text) => parse::<C>(text),
@@ -126,7 +126,7 @@ fn check_size(bytes: usize) -> Result<(), ConfigError> {
 fn not_text(content: &[u8], good: usize) -> ConfigError {
     let text = String::from_utf8_lossy(content);
     let report = Report::new(&text);
-    // Everything before the first bad byte is the same in both.
+    // Everything before the first invalid byte is the same in both.
     report.problem(
         good..good.saturating_add(1),
         "the file is not UTF-8 text from here on",
@@ -138,7 +138,7 @@ fn not_text(content: &[u8], good: usize) -> ConfigError {
     }
 }
 
-/// The explicit path, else the variable's, else the file of the folder; the first that is named must be there.
+/// The explicit path, else the variable, else the file in the folder; the first that is set must exist.
 fn find(explicit: Option<&Path>, variable: Option<OsString>, folder: &Path) -> Result<PathBuf, ConfigError> {
     let variable = variable.filter(|path| !path.is_empty()).map(PathBuf::from);
     let (path, message, advice) = match (explicit, variable) {

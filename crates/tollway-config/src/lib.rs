@@ -1,8 +1,8 @@
-//! The config file as such: found, read, walked section by section, and followed while it changes.
+//! The config file itself: finding it, reading its sections, and watching it for changes.
 //!
-//! This crate knows the names of all sections and the meaning of none. Each crate reads the sections of its own part: it
-//! implements [`FromConfig`] and takes keys from a [`Section`]. Every mistake goes to the [`Report`], so that one reading
-//! finds all of them. A section that no linked crate reads is skipped; a name that is not in [`SECTIONS`] is a mistake.
+//! This crate knows the names of all sections and the meaning of none. Each crate reads its own sections: it implements
+//! [`FromConfig`] and takes keys from a [`Section`]. Every mistake goes to the [`Report`], so that one pass finds all of
+//! them. A section that no linked crate reads is skipped; a name that is not in [`SECTIONS`] is a mistake.
 //!
 //! ```
 //! use std::path::Path;
@@ -30,8 +30,8 @@
 //! # Ok::<(), tollway_config::ConfigError>(())
 //! ```
 //!
-//! Where to look: `file` finds and reads the text, `section` walks over its tables, `report` collects what is wrong,
-//! `error` and `excerpt` show it, `suggest` guesses what was meant, `watch` sees changes, `sections` names them all.
+//! Where to look: `file` finds and reads the text, `section` walks its tables, `report` collects problems, `error` and
+//! `excerpt` show them, `suggest` guesses what was meant, `watch` detects changes, `sections` lists the names.
 
 mod error;
 mod excerpt;
@@ -51,6 +51,6 @@ pub use section::{Section, type_words};
 pub use sections::{FromConfig, SECTIONS};
 pub use watch::{ConfigWatch, WATCH_INTERVAL};
 
-/// What a [`Section`] hands out: a value of TOML, and the place where it stands.
+/// A TOML value of a [`Section`], with its position.
 pub use toml::Spanned;
 pub use toml::de::{DeInteger, DeValue};

@@ -1,8 +1,8 @@
-//! Numbers with a fraction, kept exactly.
+//! Exact decimal fractions.
 
 use std::fmt;
 
-/// A number of up to six decimals, kept as a whole number of millionths: `0.3` is 300,000 of them.
+/// A number of up to six decimals, stored as a whole number of millionths: `0.3` is 300,000.
 ///
 /// ```
 /// use tollway_config::Millionths;
@@ -14,12 +14,12 @@ use std::fmt;
 pub struct Millionths(u64);
 
 impl Millionths {
-    /// How many make one.
+    /// Millionths in one.
     pub const ONE: u64 = 1_000_000;
-    /// The smallest that is not 0.
+    /// The smallest positive value.
     pub(crate) const LEAST: Self = Self(1);
 
-    /// So many millionths.
+    /// This many millionths.
     pub const fn new(count: u64) -> Self {
         Self(count)
     }
@@ -29,12 +29,12 @@ impl Millionths {
         Self(number.saturating_mul(Self::ONE))
     }
 
-    /// The nearest to a number as a file writes it, if it lies within `LEAST` and `most`.
+    /// The nearest value to a number in a file, if it is from `LEAST` to `most`.
     ///
-    /// Doubles are exact enough for it: the bounds are far below 2^53 millionths.
+    /// Doubles are exact enough: the bounds are far below 2^53 millionths.
     pub(crate) fn nearest(number: f64, most: Self) -> Option<Self> {
         let count = (number * Self::ONE as f64).round();
-        // Not a number is in no range.
+        // NaN is in no range.
         let fits = (Self::LEAST.0 as f64..=most.0 as f64).contains(&count);
         fits.then_some(Self(count as u64))
     }

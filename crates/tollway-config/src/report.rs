@@ -1,4 +1,4 @@
-//! Collects what is wrong with one text, so that one reading finds all of it.
+//! Collects the problems of one text, so that one pass finds all of them.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -9,13 +9,13 @@ use toml::de::DeTable;
 use crate::error::{ConfigError, ConfigProblem, PROBLEMS_MAX};
 use crate::excerpt::Excerpt;
 
-/// The text that is read, and what was found wrong so far.
+/// The text, and its problems so far.
 pub struct Report<'a> {
     text: &'a str,
     found: RefCell<Vec<Found>>,
 }
 
-/// Kept small, because a wrong file may hold very many; the first of them become problems.
+/// Kept small, because an invalid file may have very many; only the first become problems.
 struct Found {
     at: Range<usize>,
     message: String,
@@ -27,13 +27,13 @@ impl<'a> Report<'a> {
         Self { text, found: RefCell::new(Vec::new()) }
     }
 
-    /// The text's tables; nothing if it is not TOML, because what could be saved of it would only mislead.
+    /// The text's tables; `None` if it is not TOML, because a partial result would mislead.
     pub(crate) fn tables(&self) -> Option<Spanned<DeTable<'a>>> {
         let (root, errors) = DeTable::parse_recoverable(self.text);
         let mut line_end = 0;
         for error in &errors {
             let at = error.span().unwrap_or(self.text.len()..self.text.len());
-            // One mistake makes the parser fail on the rest of its line, too.
+            // One syntax error makes the parser fail on the rest of its line, too.
             if at.start >= line_end {
                 let rest = self.text.get(at.start..).and_then(|rest| rest.find('\n'));
                 line_end =
@@ -44,12 +44,12 @@ impl<'a> Report<'a> {
         errors.is_empty().then_some(root)
     }
 
-    /// This is wrong there. Without advice of its own, the message may say "what; what to do".
+    /// Adds a problem. Without separate advice, the message may have the form "problem; advice".
     pub fn problem(&self, at: Range<usize>, message: impl Into<String>, advice: impl Into<String>) {
         self.found.borrow_mut().push(Found { at, message: message.into(), advice: advice.into() });
     }
 
-    /// This is wrong at `part` of a string's value.
+    /// Adds a problem with `part` of a string's value.
     pub fn problem_in(
         &self,
         string: &Spanned<&str>,
@@ -64,7 +64,7 @@ impl<'a> Report<'a> {
         self.problem(at, message, advice);
     }
 
-    /// This is wrong with a string.
+    /// Adds a problem with a string.
     pub fn problem_with(
         &self,
         string: &Spanned<&str>,
@@ -74,12 +74,12 @@ impl<'a> Report<'a> {
         self.problem_in(string, 0..string.get_ref().len(), message, advice);
     }
 
-    /// How much was found wrong so far.
+    /// The number of problems so far.
     pub fn count(&self) -> usize {
         self.found.borrow().len()
     }
 
-    /// What was read, if nothing was found wrong.
+    /// The result, if there are no problems.
     pub(crate) fn finish<T>(self, read: Option<T>) -> Result<T, ConfigError> {
         let mut found = self.found.into_inner();
         match read {
@@ -99,7 +99,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Where in the text a string's value begins: only where the text spells it letter for letter, without escapes.
+    /// Where a string's value begins in the text, if it is written literally, without escapes.
     fn start_of_value(&self, string: &Spanned<&str>) -> Option<usize> {
         let raw = self.text.get(string.span())?;
         let quote = match raw.get(..3) {
@@ -107,7 +107,7 @@ impl<'a> Report<'a> {
             _ => raw.get(..1).filter(|quote| matches!(*quote, "\"" | "'"))?,
         };
         let inner = raw.strip_prefix(quote)?.strip_suffix(quote)?;
-        // A newline right behind three quotes is not part of the value.
+        // A newline right after three quotes is not part of the value.
         let value = match (quote.len(), inner.strip_prefix("\r\n").or_else(|| inner.strip_prefix('\n'))) {
             (3, Some(rest)) => rest,
             _ => inner,

@@ -14,7 +14,7 @@ use crate::suggest;
 const WHEN_STORE_FAILS: [(&str, WhenStoreFails); 3] =
     [("local", WhenStoreFails::Local), ("open", WhenStoreFails::Open), ("closed", WhenStoreFails::Closed)];
 
-/// A table that is being read. Every way to take a key reports a wrong type by itself and answers nothing then.
+/// A table that is being read. Every method that takes a key reports a wrong type itself and then returns `None`.
 #[must_use = "finish it, so that unknown keys are found"]
 pub struct Section<'a> {
     report: &'a Report<'a>,
@@ -24,7 +24,7 @@ pub struct Section<'a> {
     table: &'a DeTable<'a>,
     known: Vec<&'static str>,
     to_come: Vec<&'static str>,
-    /// Keys that must be there and are not, each with an example.
+    /// Required keys that are missing, each with an example.
     missing: Vec<(&'static str, &'static str)>,
 }
 
@@ -34,22 +34,22 @@ impl<'a> Section<'a> {
         Self::new(report, String::new(), 0..0, table)
     }
 
-    /// A table that stands `at` a place; `path` is how errors call it.
+    /// A table at this position; errors name it `path`.
     pub fn new(report: &'a Report<'a>, path: String, at: Range<usize>, table: &'a DeTable<'a>) -> Self {
         Self { report, path, at, table, known: Vec::new(), to_come: Vec::new(), missing: Vec::new() }
     }
 
-    /// Where mistakes go.
+    /// The report that mistakes go to.
     pub fn report(&self) -> &'a Report<'a> {
         self.report
     }
 
-    /// How errors call it.
+    /// The name in errors.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// This is wrong with the value of a key, or with the section if it has no such key.
+    /// Reports a problem with the value of a key, or with the section if it has no such key.
     pub fn problem(&self, key: &str, message: impl Into<String>, advice: &str) {
         match self.table.get(key) {
             Some(value) => match value.get_ref().as_str() {
@@ -66,7 +66,7 @@ impl<'a> Section<'a> {
         self.table.get(key)
     }
 
-    /// A string; `example` is shown where it is something else.
+    /// A string; `example` is shown for another type.
     pub fn string(&mut self, key: &'static str, example: &str) -> Option<Spanned<&'a str>> {
         let value = self.value(key)?;
         match value.get_ref().as_str() {
@@ -84,7 +84,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A number that must be there, whole or with a fraction, above 0; kept to the nearest millionth.
+    /// A required number above 0, whole or with a fraction, rounded to the nearest millionth.
     pub fn millionths(
         &mut self,
         key: &'static str,
@@ -94,7 +94,7 @@ impl<'a> Section<'a> {
         let value = self.required(key, example)?;
         let number = match value.get_ref() {
             DeValue::Float(number) => number.as_str().parse().ok(),
-            // Numbers too long for it are too large for anything here, too.
+            // A number too long to parse is also too large.
             DeValue::Integer(number) => {
                 i64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| number as f64)
             }
@@ -108,7 +108,7 @@ impl<'a> Section<'a> {
         kept
     }
 
-    /// A length of time.
+    /// A duration.
     pub fn span(&mut self, key: &'static str, example: &str) -> Option<Span> {
         let text = self.string(key, example)?;
         read_span(text.get_ref()).map_err(|message| self.problem(key, message, "")).ok()
@@ -166,17 +166,17 @@ impl<'a> Section<'a> {
         tables.into_iter().flatten().filter_map(named).collect()
     }
 
-    /// A key that the format has and this version does not.
+    /// Reports a key that the format has but this version does not support.
     pub fn not_yet(&mut self, key: &'static str) {
         self.to_come.push(key);
         if let Some((name, _)) = self.table.get_key_value(key) {
             let shown = if self.path.is_empty() { format!("[{key}]") } else { format!("`{key}`") };
-            let advice = "leave it out until a version that has it";
-            self.report.problem(name.span(), format!("{shown} is not in this version yet"), advice);
+            let advice = "remove it";
+            self.report.problem(name.span(), format!("{shown} is not supported in this version"), advice);
         }
     }
 
-    /// A value of any type that must be there; `example` is shown where it is not.
+    /// A required value of any type; `example` is shown if it is missing.
     pub fn required(&mut self, key: &'static str, example: &'static str) -> Option<&'a Spanned<DeValue<'a>>> {
         let value = self.value(key);
         if value.is_none() {
@@ -195,7 +195,7 @@ impl<'a> Section<'a> {
         self.unknown().next().is_some()
     }
 
-    /// Reports every section of the file that is none, whether or not its part is linked into this program.
+    /// Reports every unknown section, whether or not its crate is linked.
     pub(crate) fn finish_file(mut self) {
         debug_assert!(
             self.known.iter().all(|key| SECTIONS.contains(key)),
@@ -218,7 +218,7 @@ impl<'a> Section<'a> {
             self.report.problem(name.span(), message, suggest::advice(key, &self.known));
             misspelt.extend(suggest::meant(key, &self.known));
         }
-        // A key that is only misspelt is not missing.
+        // A misspelt key is not missing.
         for (key, example) in self.missing.iter().filter(|(key, _)| !misspelt.contains(key)) {
             let advice = format!("write one like `{key} = {example}`");
             self.report.problem(self.at.clone(), format!("{} has no `{key}`", self.title()), advice);
@@ -247,7 +247,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Always none, so that it can replace the missing value.
+    /// Always `None`, in place of the missing value.
     fn wrong_type<T>(
         &self,
         key: &str,
@@ -261,7 +261,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The type of a value, as errors call it.
+/// The type of a value, for errors.
 pub fn type_words(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",

@@ -2,15 +2,15 @@
 
 use tollway_core::nearest;
 
-/// What to do about an unknown word: the known one that was meant, else all there are.
+/// Advice for an unknown word: the closest known one, else all of them.
 pub fn advice(word: &str, known: &[&str]) -> String {
     match meant(word, known) {
         Some(meant) => format!("did you mean {meant:?}?"),
-        None => format!("known are {}", known.join(", ")),
+        None => format!("expected one of {}", known.join(", ")),
     }
 }
 
-/// The nearest word, or one that begins alike or is contained: `policy` for `policies`, `wait` for `max_wait`.
+/// The nearest word, or one with a common prefix or containment: `policy` for `policies`, `wait` for `max_wait`.
 pub fn meant<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     const ALIKE_CHARS: usize = 4;
     let word = word.to_lowercase();
@@ -34,6 +34,6 @@ mod tests {
         assert_eq!(meant("wait", &known), Some("max_wait"));
         assert_eq!(meant("Max_Wait", &known), Some("max_wait"));
         assert_eq!(meant("colour", &known), None);
-        assert_eq!(advice("zebra", &["on", "off"]), "known are on, off");
+        assert_eq!(advice("zebra", &["on", "off"]), "expected one of on, off");
     }
 }

@@ -1,7 +1,7 @@
-//! Hot reload by content: a thread that reads the file again and again and tells when it says something else.
+//! Hot reload: a thread that polls the file and reports when its content changes.
 //!
-//! Content, not times or events: a file that is moved over, renamed into place, edited in place, or a link that is
-//! turned to another file all look the same from here, and none of them is missed.
+//! It compares content, not times or events: so it detects a file that is replaced, renamed into place or edited in place,
+//! and a symlink that changes its target.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -12,40 +12,39 @@ use crate::error::ConfigError;
 use crate::file::{self, ConfigFile};
 use crate::sections::FromConfig;
 
-/// How often a watched file is read, unless the caller says otherwise.
+/// The default polling interval.
 pub const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
-/// No interval is shorter than this, so that none keeps a processor busy.
+/// The shortest interval, so that polling does not use much CPU.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
-/// What is new must read the same twice, this far apart: a file that is just being written is not yet meant.
+/// New content must be the same in two reads this far apart, so that a half-written file is not used.
 const SETTLED_AFTER: Duration = Duration::from_millis(50);
 
 /// Watches a config file until it is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it ends the watch"]
 pub struct ConfigWatch {
-    /// Never sent on: the thread wakes up when it is dropped.
+    /// Never sent on: dropping it wakes the thread.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl<C: FromConfig> ConfigFile<C> {
-    /// Watches the file from what it said when it was loaded, reading it every `interval`
-    /// (see [`WATCH_INTERVAL`]).
+    /// Watches the file for changes since it was loaded, and reads it every `interval` (see [`WATCH_INTERVAL`]).
     ///
-    /// `changed` is called on the watch's own thread: with the config whenever the file says something new and right;
-    /// with the error, once for each content, when it is wrong, and once when it cannot be read. The caller keeps the
-    /// old config then. A file that is valid again after an error is reported even if it is the old one.
+    /// `changed` runs on the watch's own thread: with the config when new content is valid; with the error, once per
+    /// content, when it is invalid, and once when it cannot be read. The caller then keeps the old config. Content that is
+    /// valid again after an error is reported even if it did not change.
     ///
-    /// `changed` is kept until the watch is dropped: give it a `Weak` of the watch's owner.
+    /// `changed` lives until the watch is dropped: give it a `Weak` of the watch's owner.
     pub fn watch(
         self,
         interval: Duration,
         changed: impl FnMut(Result<C, ConfigError>) + Send + 'static,
     ) -> std::io::Result<ConfigWatch> {
         let looker = Looker {
-            // The working folder may change while the watch runs.
+            // The working directory may change while the watch runs.
             path: std::path::absolute(&self.path)?,
             shown: self.path,
             told: Ok(self.content),
@@ -64,9 +63,9 @@ impl Drop for ConfigWatch {
     fn drop(&mut self) {
         self.stop = None;
         let Some(thread) = self.thread.take() else { return };
-        // The callback itself may drop the last owner of the watch; a thread cannot wait for itself.
+        // The callback itself may drop the last owner of the watch; a thread cannot join itself.
         if thread.thread().id() != std::thread::current().id() {
-            // A panic of the callback was reported where it happened.
+            // A panic of the callback was already reported.
             let _ = thread.join();
         }
     }
@@ -87,21 +86,21 @@ fn run<C: FromConfig>(
     }
 }
 
-/// What the file holds, or why it cannot be read.
+/// The content of the file, or why it cannot be read.
 type Seen = Result<Vec<u8>, ConfigError>;
 
 /// Compares the file with the last reported state.
 struct Looker {
     path: PathBuf,
-    /// The path as errors call it.
+    /// The path for errors.
     shown: PathBuf,
     told: Seen,
-    /// Something new that was seen once.
+    /// New content that was seen once.
     unsettled: Option<Seen>,
 }
 
 impl Looker {
-    /// Looks once; what there is to tell, if anything.
+    /// Polls once; returns what to report, if anything.
     fn look<C: FromConfig>(&mut self) -> Option<Result<C, ConfigError>> {
         let seen = read_file(&self.path, &self.shown);
         if seen == self.told {

@@ -1,29 +1,28 @@
-//! What is in force for a consumer in one hour.
+//! The limits in force for a consumer in one hour.
 
 use crate::amounts::{Amounts, CallLimits};
 use crate::hour::Hour;
 use crate::record::{Record, RecordId};
 
-/// What is in force for a consumer in one hour.
+/// The limits in force for a consumer in one hour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Active {
     /// How many calls each period allows.
     pub limits: CallLimits,
-    /// The records that were added up. Empty: the system's defaults are in force.
+    /// The records that were summed. Empty: the system's defaults are in force.
     pub considered: Vec<RecordId>,
-    /// Whether it may not call at all, whatever its limits.
+    /// Whether the consumer is blocked, whatever its limits.
     pub blocked: bool,
-    /// In which hour.
+    /// The hour.
     pub hour: Hour,
-    /// Whether the records say so. If not, they cannot be read, and said so when they could.
+    /// Whether this comes from the current records. If not, they cannot be read, and this is the last known state.
     pub current: bool,
 }
 
 impl Active {
-    /// Adds up the records of a consumer that count for the hour: those that are valid at any moment of it. If none
-    /// does, the defaults are in force (C3).
+    /// Sums the consumer's records that are valid at any moment of the hour. Without any, the defaults are in force.
     ///
-    /// What a record was made for does not matter here: all of a consumer's records count for all of its calls.
+    /// The scope does not matter here: all records of a consumer count for all of its calls.
     pub fn of(records: &[Record], hour: Hour, defaults: &Amounts, blocked: bool) -> Self {
         let counting = || records.iter().filter(|record| record.draft.validity.touches(hour));
         let considered: Vec<RecordId> = counting().map(|record| record.id).collect();
@@ -90,9 +89,9 @@ mod tests {
         }
     }
 
-    /// C3: no record, none that counts yet, or none that still counts: the system's defaults.
+    /// C3: without a record that is valid in the hour, the system's defaults are in force.
     #[test]
-    fn without_a_record_for_the_hour_the_defaults_are_in_force() {
+    fn without_a_record_for_the_hour_the_defaults_apply() {
         let old = record("2026-05-01T00:00:00Z", "2026-05-31T23:59:59Z", 5);
         for records in [&[][..], &[old]] {
             let active = active(records, "2026-06-01-00");
@@ -100,16 +99,16 @@ mod tests {
         }
     }
 
-    /// C3: a record that says nothing but -1 lifts the defaults.
+    /// C3: a record with only -1 lifts the defaults.
     #[test]
-    fn a_record_without_amounts_makes_unlimited() {
+    fn a_record_without_amounts_lifts_the_defaults() {
         let lifted = active(&[record("2026-06-01T00:00:00Z", "2026-06-02T00:00:00Z", -1)], "2026-06-01-00");
         assert!(lifted.limits.is_unlimited());
     }
 
     /// C3: blocking is a flag of its own.
     #[test]
-    fn being_blocked_changes_no_limit() {
+    fn blocking_changes_no_limit() {
         let hour = "2026-06-01-00".parse().unwrap();
         let blocked = Active::of(&[], hour, &Amounts::new(DEFAULTS).unwrap(), true);
         assert!(blocked.blocked);

@@ -1,4 +1,4 @@
-//! The six amounts of a record, as they are written, and the six limits that come of them.
+//! The six amounts of a record as written, and the six limits that result.
 
 use std::num::NonZeroU64;
 
@@ -12,30 +12,30 @@ use crate::quote::quote;
 /// The largest amount of a record, and where sums of them saturate: the largest that a limit can have.
 pub const AMOUNT_MAX: i64 = LIMIT_AMOUNT_MAX.cast_signed();
 
-/// How many calls each period allows: positive, or -1 or 0 for "this record says nothing about it".
+/// How many calls each period allows: positive, or -1 or 0 for "no statement about this period".
 ///
-/// In JSON it is six texts, `{"per_second_call_limit": "10", "per_minute_call_limit": "-1", ...}`.
+/// In JSON it is six strings, `{"per_second_call_limit": "10", "per_minute_call_limit": "-1", ...}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "AmountTexts", into = "AmountTexts")]
 pub struct Amounts([i64; 6]);
 
-/// An amount that cannot be: of which period, and why.
+/// An invalid amount: its period, and the problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("per_{period}_call_limit {problem}")]
 pub struct AmountError {
-    /// Of which period.
+    /// The period.
     pub period: Period,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: AmountProblem,
 }
 
-/// Why a value is not an amount. Reads on after the name of its field.
+/// Why a value is not an amount. The text follows the name of its field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AmountProblem {
-    /// There is none.
+    /// The field is missing.
     #[error("is missing: write \"-1\" where there is no limit")]
     Missing,
-    /// Something else than a text with a whole number.
+    /// Not a string with a whole number.
     #[error("is {0}: write a whole number as a text, such as \"100\" or \"-1\"")]
     NotANumber(String),
     /// A negative number other than -1.
@@ -81,7 +81,7 @@ pub fn read_amount(text: &str) -> Result<i64, AmountProblem> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(AmountProblem::NotANumber(quote(text)));
     }
-    // Nothing but digits: it is a number, and at most too large for any.
+    // Only digits: a number too large for i64.
     let amount = text.parse().map_err(|_| AmountProblem::TooLarge(quote(text)))?;
     check(amount)?;
     Ok(amount)
@@ -95,7 +95,7 @@ fn check(amount: i64) -> Result<(), AmountProblem> {
     }
 }
 
-/// Amounts in JSON. Any value is taken at first, so that what is wrong can be named.
+/// Amounts in JSON. Any value is accepted at first, so that the error can name the field.
 #[derive(Serialize, Deserialize)]
 struct AmountTexts {
     #[serde(default)]
@@ -151,27 +151,27 @@ impl From<Amounts> for AmountTexts {
     }
 }
 
-/// How many calls each period allows. None: any number.
+/// How many calls each period allows; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CallLimits([Option<NonZeroU64>; 6]);
 
 impl CallLimits {
-    /// Any number of calls in every period.
+    /// No limit in any period.
     pub const UNLIMITED: Self = Self([None; 6]);
 
-    /// Adds up amounts, period by period: positive ones count, -1 and 0 do not, and none positive is unlimited (C3).
+    /// Sums amounts period by period. Only positive amounts count; a period without one is unlimited.
     pub fn sum<'a>(amounts: impl IntoIterator<Item = &'a Amounts>) -> Self {
         let mut sums = [0_i64; 6];
         for amounts in amounts {
             for (sum, amount) in sums.iter_mut().zip(amounts.0) {
-                // At most twice the bound before it is cut, so this cannot wrap.
+                // The sum is at most twice the bound before it is capped, so it cannot overflow.
                 *sum = (*sum + amount.max(0)).min(AMOUNT_MAX);
             }
         }
         Self(sums.map(|sum| NonZeroU64::new(sum.unsigned_abs())))
     }
 
-    /// How many calls a period allows; none: any number.
+    /// How many calls a period allows; `None` is unlimited.
     pub fn of(&self, period: Period) -> Option<NonZeroU64> {
         self.0[period as usize]
     }
@@ -205,9 +205,9 @@ mod tests {
         CallLimits::sum(&amounts).of(Period::Minute).map(NonZeroU64::get)
     }
 
-    /// C8: limits are texts in JSON.
+    /// C8: limits are strings in JSON.
     #[test]
-    fn amounts_are_texts_in_json() {
+    fn amounts_are_strings_in_json() {
         let amounts = read("\"10\"").unwrap();
         assert_eq!(amounts.all(), [10, 100, 0, -1, -1, 200_000]);
         let json = serde_json::to_value(amounts).unwrap();
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!((error.period, error.problem), (Period::Week, AmountProblem::BelowNone(-7)));
     }
 
-    /// C3, the document's example: 100 and 50 a minute are 150.
+    /// C3, the documented example: 100 and 50 per minute make 150.
     #[test]
     fn aggregation_example_100_plus_50_is_150() {
         assert_eq!(minutes(&[100, 50]), Some(150));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_saturate_at_what_a_limit_can_have() {
+    fn sums_saturate_at_the_largest_limit() {
         assert_eq!(minutes(&[AMOUNT_MAX, AMOUNT_MAX, AMOUNT_MAX]), Some(LIMIT_AMOUNT_MAX));
     }
 

@@ -1,7 +1,7 @@
-//! What is in force for each consumer now, without asking for it again on every call.
+//! Caches the limits in force for each consumer, so that most calls read no records.
 //!
-//! An entry is good for its hour, as documented, and for the generation of the records that it was read in: a change by
-//! anybody moves the generation, and with it everything read before is asked for again. So a hit compares two numbers.
+//! An entry is valid for its hour and for the generation of the records at its read. Every change, by any process,
+//! increments the generation, so a hit only compares two numbers.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -19,15 +19,15 @@ use crate::consumer_id::ConsumerId;
 use crate::hour::Hour;
 use crate::records::{Generation, Records, RecordsError, RecordsFault};
 
-/// How many consumers are remembered. One takes a few hundred bytes, and at most 16 for each of its records.
+/// The most consumers in the cache. An entry takes a few hundred bytes, plus 16 for each record.
 pub const CACHED_CONSUMERS_MAX: usize = 65_536;
 
-/// Parts that are locked apart, so that threads seldom meet. A power of two.
+/// Separately locked shards, to reduce contention. A power of two.
 const SHARDS: usize = 64;
 
 const PER_SHARD_MAX: usize = CACHED_CONSUMERS_MAX / SHARDS;
 
-/// Knows what is in force for a consumer, and asks the records only when it must.
+/// The limits in force for each consumer; reads the records only on a miss.
 pub struct ActiveCache(Arc<Inner>);
 
 struct Inner {
@@ -36,9 +36,9 @@ struct Inner {
     defaults: Amounts,
     shards: Vec<Mutex<Shard>>,
     hasher: foldhash::fast::RandomState,
-    /// Whether the last read failed: a failure that lasts is logged once, not with every call.
+    /// Whether the last read failed. A lasting failure is logged once, not on every call.
     failing: AtomicBool,
-    /// The last hour in which more was asked for than could be read: that comes and goes with every call, and is logged once.
+    /// The last hour with too many lookups. Overload comes and goes with every call, so it is logged once an hour.
     overloaded: Mutex<Option<Hour>>,
 }
 
@@ -46,7 +46,7 @@ type Shard = HashMap<ConsumerId, Entry, foldhash::fast::RandomState>;
 
 #[derive(Default)]
 struct Entry {
-    /// What was read last, and in which generation; none if it was under other defaults.
+    /// The last read and its generation; no generation if it was read under other defaults.
     known: Option<(Option<u64>, Arc<Active>)>,
     /// A read in flight: other callers for the same consumer wait for it.
     reading: Option<(u64, Hour, Read)>,
@@ -54,11 +54,11 @@ struct Entry {
 
 type ReadResult = Result<Arc<Active>, RecordsError>;
 
-/// Every waiting caller polls it, so it goes on when one of them is cancelled.
+/// All waiting callers poll it, so the read continues when one of them is cancelled.
 type Read = Shared<Pin<Box<dyn Future<Output = ReadResult> + Send>>>;
 
 impl ActiveCache {
-    /// A cache over these records. The defaults are in force where a consumer has no record for the hour.
+    /// A cache over these records. The defaults apply to a consumer without a record for the hour.
     pub fn new(records: Arc<dyn Records>, defaults: Amounts) -> Self {
         let changes = records.changes();
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
@@ -67,8 +67,8 @@ impl ActiveCache {
         Self(Arc::new(Inner { records, changes, defaults, shards, hasher, failing, overloaded }))
     }
 
-    /// The same cache under these defaults. If they are others, everything is read again; but while the records cannot be
-    /// read, what was last known stays in force.
+    /// The same cache under other defaults. Changed defaults make every entry stale, but stale entries still serve while the
+    /// records cannot be read.
     #[must_use]
     pub fn under(&self, defaults: Amounts) -> Self {
         if defaults == self.0.defaults {
@@ -89,10 +89,10 @@ impl ActiveCache {
         under
     }
 
-    /// What is in force for a consumer now. What is known is answered at once, without an allocation.
+    /// The limits in force for a consumer now. A hit is ready at the first poll and allocates nothing.
     ///
-    /// If the records cannot be read, what was last known of the consumer is answered; it is not `current`, and its `hour`
-    /// says since when.
+    /// If the records cannot be read, this returns the last known limits: `current` is false, and `hour` is the hour of that
+    /// read.
     pub async fn active(&self, consumer: &ConsumerId, now: Timestamp) -> ReadResult {
         let hour = Hour::of(now);
         let generation = *self.0.changes.borrow();
@@ -114,7 +114,7 @@ enum Found {
 
 impl Inner {
     fn look_up(self: &Arc<Self>, consumer: &ConsumerId, hour: Hour, generation: Generation) -> Found {
-        // While changes are not followed, a read in flight may be older than a change, too: every caller reads again.
+        // Without change notifications a read in flight may already be stale, so every caller reads again.
         if !generation.followed {
             return Found::Reading(self.read(consumer, hour, generation.number));
         }
@@ -138,7 +138,7 @@ impl Inner {
         Found::Reading(read)
     }
 
-    /// Queries the records. The read is kept in the cache while it is under way, so it must not keep the cache.
+    /// Reads the records. The cache owns the read while it is in flight, so the read must not own the cache.
     fn read(self: &Arc<Self>, consumer: &ConsumerId, hour: Hour, number: u64) -> Read {
         let cache: Weak<Self> = Arc::downgrade(self);
         let (consumer, defaults) = (consumer.clone(), self.defaults);
@@ -178,7 +178,7 @@ impl Inner {
         }
     }
 
-    /// The first failure and the first success after it.
+    /// Logs the first failure, and the first success after it.
     fn tell_of(&self, error: Option<&RecordsError>, hour: Hour) {
         match error {
             Some(error) if error.fault == RecordsFault::Busy => {
@@ -188,7 +188,7 @@ impl Inner {
                 }
             }
             Some(error) if !self.failing.swap(true, Ordering::Relaxed) => {
-                tracing::warn!(%error, "records cannot be read: what was last known of a consumer is used");
+                tracing::warn!(%error, "records cannot be read: using the last known limits of each consumer");
             }
             None if self.failing.swap(false, Ordering::Relaxed) => {
                 tracing::info!("records can be read again")
@@ -200,7 +200,7 @@ impl Inner {
     fn last_known(&self, consumer: &ConsumerId, hour: Hour, error: RecordsError) -> ReadResult {
         match self.shard(consumer).get(consumer.as_str()).and_then(|entry| entry.known.as_ref()) {
             Some((_, active)) if active.hour <= hour => {
-                tracing::debug!(%consumer, %error, hour = %active.hour, "using what was last known");
+                tracing::debug!(%consumer, %error, hour = %active.hour, "using the last known limits");
                 Ok(Arc::new(Active { current: false, ..Active::clone(active) }))
             }
             _ => Err(error),
@@ -209,14 +209,14 @@ impl Inner {
 
     fn shard(&self, consumer: &ConsumerId) -> MutexGuard<'_, Shard> {
         use std::hash::BuildHasher;
-        // The low bits choose the shard; a map uses others, with a seed of its own.
+        // The low bits choose the shard; the map hashes with a seed of its own.
         let index = usize::try_from(self.hasher.hash_one(consumer.as_str()) % SHARDS as u64).unwrap_or(0);
         self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Forgets those whom nothing but the defaults limits, then what hours gone by have left, then anything: what is missed is
-/// asked for again. A caller that invents names evicts no other consumer while there is room.
+/// Evicts consumers without records, then entries of past hours, then any entry. So a client that invents names cannot evict
+/// real consumers while there is room.
 fn make_room(shard: &mut Shard, hour: Hour) {
     let is_of_this_hour = |active: &Active| active.hour >= hour;
     let is_somebody = |active: &Active| active.blocked || !active.considered.is_empty();
@@ -243,7 +243,7 @@ mod tests {
     const OLD: &str = "2026-06-01-11";
     const NOW: &str = "2026-06-01-12";
 
-    /// A full shard, of so many in this hour or the one before; of some of them something is kept.
+    /// A full shard of (count, hour, has a record) groups.
     fn full(kinds: &[(usize, &str, bool)]) -> Shard {
         let kinds = kinds.iter().flat_map(|kind| std::iter::repeat_n(kind, kind.0));
         let entry = |(number, (_, hour, somebody)): (usize, &(usize, &str, bool))| {
@@ -256,9 +256,9 @@ mod tests {
         shard
     }
 
-    /// C3: made-up names evict no consumer that has records, in this hour or the one before.
+    /// C3: invented names evict no consumer that has records, in this hour or the one before.
     #[test]
-    fn a_full_cache_forgets_strangers_first_then_old_hours_and_then_anything() {
+    fn a_full_cache_evicts_consumers_without_records_then_old_hours_then_any() {
         const MANY: usize = PER_SHARD_MAX - 30;
         for (kinds, left) in [
             (&[(10, NOW, true), (10, OLD, true), (10, NOW, false), (MANY, OLD, false)][..], 30),

@@ -1,4 +1,4 @@
-//! Who calls: the id that a consumer is known by.
+//! The id of a consumer.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::quote::quote;
 /// The longest id of a consumer, in bytes: it is part of a key in Redis, and of an index in SQL.
 pub const CONSUMER_BYTES_MAX: usize = 255;
 
-/// What stands between a consumer and a period in the keys of counters.
+/// Separates a consumer and a period in the keys of counters.
 const KEY_WORD: &str = "_PER_";
 
 /// The id of a consumer: 1 to 255 bytes of visible characters, without `_PER_`, and no address.
@@ -29,21 +29,21 @@ pub enum ConsumerIdError {
     /// Over the bound.
     #[error("the consumer's id has {0} bytes, more than the {CONSUMER_BYTES_MAX} allowed")]
     TooLong(usize),
-    /// A space, or an invisible character.
+    /// A space or an invisible character.
     #[error("the consumer's id contains {0:?}: use visible characters only")]
     Invisible(char),
-    /// Callers without credentials are counted under their addresses.
+    /// An address: anonymous callers are counted under their addresses.
     #[error(
         "the consumer's id {0} is an address: its counters would be those of anonymous callers from there"
     )]
     Address(String),
-    /// Its counters could be taken for another consumer's.
+    /// The keys of its counters could collide with another consumer's.
     #[error("the consumer's id {0} contains {KEY_WORD}, which separates ids and periods in keys of counters")]
     KeyWord(String),
 }
 
 impl ConsumerId {
-    /// Checks the text and keeps it.
+    /// Validates the text.
     pub fn new(text: &str) -> Result<Self, ConsumerIdError> {
         if text.is_empty() {
             return Err(ConsumerIdError::Empty);
@@ -70,7 +70,7 @@ impl ConsumerId {
     }
 }
 
-/// Spaces, control characters, and those that only change how others are shown: two ids that look the same are one.
+/// Spaces, control characters and formatting characters. Without them, two ids that look the same are the same.
 pub(crate) fn is_invisible(c: char) -> bool {
     let formats = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
@@ -91,7 +91,7 @@ impl fmt::Display for ConsumerId {
     }
 }
 
-/// So that maps of consumers are searched by text.
+/// Lets maps of consumers be searched by text.
 impl Borrow<str> for ConsumerId {
     fn borrow(&self) -> &str {
         &self.0
@@ -111,7 +111,7 @@ mod tests {
 
     /// C2, C4: an id becomes part of a key, and so does an address.
     #[test]
-    fn what_is_wrong_with_an_id_is_named() {
+    fn the_error_names_what_is_wrong_with_an_id() {
         use ConsumerIdError::{Address, Empty, Invisible, KeyWord, TooLong};
         for (text, error) in [
             ("", Empty),

@@ -7,27 +7,27 @@ use tollway_core::Timestamp;
 
 use crate::quote::quote;
 
-/// The longest that is looked at: nanoseconds, which are refused by their name, and an offset.
+/// The longest accepted text: nanoseconds, which get an error of their own, and an offset.
 const DATE_BYTES_MAX: usize = "2025-01-01T00:00:00.000000000+00:00".len();
 
-/// The last millisecond that time is counted for.
+/// The last millisecond of the timestamp range.
 const LAST: Timestamp = Timestamp::from_millis(Timestamp::MAX.as_millis());
 
-/// Years that may hold a moment between 1970 and the last, in some zone.
+/// The years that may contain a moment from 1970 to `LAST`, in some zone.
 const YEARS: std::ops::RangeInclusive<i16> = 1969..=2256;
 
-/// A text that is no date.
+/// Why a text is not a date.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DateError {
     /// Not a date, or not one with a time and a zone.
     #[error("{0} is not a date: write it as 2025-01-01T00:00:00Z")]
     Format(String),
-    /// With microseconds or less.
+    /// Microseconds or finer.
     #[error(
         "the date {0} is finer than a millisecond: write it as 2025-01-01T00:00:00Z or 2025-01-01T00:00:00.000Z"
     )]
     TooFine(String),
-    /// Before 1970, or later than time is counted.
+    /// Before 1970, or after the timestamp range.
     #[error("the date {0} is out of range: it is one from 1970-01-01T00:00:00Z to {last}", last = write_date(LAST))]
     OutOfRange(String),
 }
@@ -35,11 +35,11 @@ pub enum DateError {
 /// Reads a date with a time and a zone (`Z` or an offset).
 pub fn read_date(text: &str) -> Result<Timestamp, DateError> {
     let wrong = || DateError::Format(quote(text));
-    // Also keeps names of zones out, which may follow in brackets.
+    // Also rejects zone names, which may follow in brackets.
     if text.len() > DATE_BYTES_MAX || text.contains('[') {
         return Err(wrong());
     }
-    // The year first: a date far away is a date all the same.
+    // Check the year first: a date out of range is not a format error.
     let year = Pieces::parse(text).map_err(|_| wrong())?.date().year();
     if !YEARS.contains(&year) {
         return Err(DateError::OutOfRange(quote(text)));
@@ -53,7 +53,7 @@ pub fn read_date(text: &str) -> Result<Timestamp, DateError> {
     if date > LAST { Err(DateError::OutOfRange(quote(text))) } else { Ok(date) }
 }
 
-/// Writes a date: in seconds, or in milliseconds where seconds do not hold it.
+/// Writes a date in seconds, or in milliseconds if it has any.
 pub fn write_date(date: Timestamp) -> String {
     let millis = date.as_millis();
     let precision = if millis.is_multiple_of(1_000) { 0 } else { 3 };
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_read_as_they_are_written() {
+    fn dates_round_trip_through_text() {
         for text in ["2025-01-01T00:00:00Z", "2025-12-31T23:59:59.999Z", "1970-01-01T00:00:00Z"] {
             assert_eq!(write_date(read_date(text).unwrap()), text);
         }
@@ -77,9 +77,9 @@ mod tests {
         assert_eq!(read_date("1970-01-01T00:00:01.000Z").unwrap(), Timestamp::from_secs(1));
     }
 
-    /// Half past two comes twice in Berlin on this day; with its offset it is one moment.
+    /// 02:30 happens twice in Berlin on this day; the offset makes it unambiguous.
     #[test]
-    fn an_offset_says_which_hour_is_meant_where_clocks_change() {
+    fn an_offset_resolves_the_repeated_hour_of_a_dst_change() {
         let summer = read_date("2026-10-25T02:30:00+02:00").unwrap();
         let winter = read_date("2026-10-25T02:30:00+01:00").unwrap();
         assert_eq!(write_date(summer), "2026-10-25T00:30:00Z");
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_named() {
+    fn an_invalid_date_is_quoted_in_the_error() {
         for text in [
             "",
             "yesterday",

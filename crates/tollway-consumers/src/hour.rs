@@ -1,4 +1,4 @@
-//! An hour of UTC: what limits are looked up and cached for.
+//! An hour of UTC, the unit in which limits are looked up and cached.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,39 +13,39 @@ const HOUR: u64 = Span::from_hours(1).as_micros();
 
 /// An hour of UTC, written `2025-12-31-13`.
 ///
-/// It has no time zone and no daylight saving: every hour is as long as the others, and comes once.
+/// UTC has no daylight saving, so every hour has the same length and occurs once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hour(u64);
 
-/// A text that is no hour.
+/// Why a text is not an hour.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HourError {
-    /// Written in another way.
+    /// The wrong format.
     #[error("{0} is not an hour: write it as YYYY-MM-DD-HH, in UTC, such as 2025-12-31-13")]
     Format(String),
-    /// Written in the right way, but no calendar has it.
+    /// The right format, but not a valid date or hour.
     #[error("there is no hour {0}: check the month, the day, and that the hour is from 00 to 23")]
     NoSuchHour(String),
-    /// Before 1970, or later than time is counted.
+    /// Before 1970, or after the timestamp range.
     #[error("the hour {0} is out of range: it is one from 1970-01-01-00 to {last}", last = Hour::LAST)]
     OutOfRange(String),
 }
 
 impl Hour {
-    /// The last whole hour that time is counted for.
+    /// The last whole hour of the timestamp range.
     pub const LAST: Self = Self(Timestamp::MAX.as_micros() / HOUR - 1);
 
-    /// The hour that this moment lies in.
+    /// The hour that contains this moment.
     pub const fn of(moment: Timestamp) -> Self {
         Self(moment.as_micros() / HOUR)
     }
 
-    /// Its first moment.
+    /// Its first microsecond.
     pub const fn first(self) -> Timestamp {
         Timestamp::from_micros(self.0.saturating_mul(HOUR))
     }
 
-    /// Its last moment: a microsecond before the next begins.
+    /// Its last microsecond.
     pub const fn last(self) -> Timestamp {
         Timestamp::from_micros(self.0.saturating_mul(HOUR).saturating_add(HOUR - 1))
     }
@@ -62,13 +62,13 @@ impl FromStr for Hour {
         let time = jiff::civil::Time::new(small(hour), 0, 0, 0).map_err(none)?;
         let out = |_| HourError::OutOfRange(text.to_owned());
         let moment = date.to_datetime(time).to_zoned(TimeZone::UTC).map_err(out)?.timestamp();
-        // Before 1970 is as far away as the end of time.
+        // A moment before 1970 is out of range, like one that is too late.
         let hour = Self(u64::try_from(moment.as_second()).unwrap_or(u64::MAX) / 3_600);
         if hour > Self::LAST { Err(HourError::OutOfRange(text.to_owned())) } else { Ok(hour) }
     }
 }
 
-/// Four numbers with as many digits as their place has, and nothing else.
+/// Four numbers of fixed width, and nothing else.
 fn fields(text: &str) -> Option<[i16; 4]> {
     let mut parts = text.split('-');
     let mut fields = [0; 4];
@@ -102,7 +102,7 @@ mod tests {
 
     /// C8: `YYYY-MM-DD-HH`.
     #[test]
-    fn hours_are_read_as_they_are_written() {
+    fn hours_round_trip_through_text() {
         for text in ["2025-12-31-13", "1970-01-01-00", "2024-02-29-23", "2255-06-05-22"] {
             assert_eq!(hour(text).to_string(), text);
         }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hour_is_named() {
+    fn an_invalid_hour_is_quoted_in_the_error() {
         for text in [
             "",
             "2025",
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!((Hour::of(one.first()), Hour::of(one.last()), Hour::of(next.first())), (one, one, next));
     }
 
-    /// Where clocks in Berlin are set back (25 October 2026, 01:00 UTC) the hours of UTC go on one by one.
+    /// When clocks in Berlin go back (25 October 2026, 01:00 UTC), UTC hours stay consecutive.
     #[test]
     fn no_hour_is_skipped_or_repeated_where_clocks_change() {
         for day in ["2026-10-25", "2026-03-29"] {

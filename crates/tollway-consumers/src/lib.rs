@@ -1,7 +1,7 @@
-//! Consumers: callers of an API, each with dated records of six limits, added up to what is in force now.
+//! Consumers: callers of an API, each with dated records of six limits that add up to the limits in force.
 //!
-//! A [`Record`] says how often a consumer may call in each of six periods, and from when to when. Records are kept
-//! behind [`Records`], where several servers may share them. [`Active`] is what comes of them in one [`Hour`]:
+//! A [`Record`] says how often a consumer may call in each of six periods, and from when to when. [`Records`] stores them,
+//! and several servers may share them. [`Active`] is their sum in one [`Hour`]:
 //!
 //! ```
 //! use tollway_consumers::{Active, Amounts, CallLimits};
@@ -15,8 +15,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Records of one consumer and different scopes may be valid at the same time, and are added up. One that overlaps with
-//! another of the same scope is refused.
+//! Records of one consumer with different scopes may be valid at the same time, and add up. A record that overlaps another
+//! of the same scope is rejected.
 
 mod active;
 mod amounts;

@@ -1,9 +1,9 @@
 //! Quotes a wrong value in an error message, shortened.
 
-/// How many characters of a wrong value a message repeats.
+/// The most characters of an invalid value that a message quotes.
 const QUOTED_CHARS_MAX: usize = 40;
 
-/// The text in quotes, with invisible characters escaped; cut off if it is long.
+/// The text in quotes, with invisible characters escaped, truncated if it is long.
 pub(crate) fn quote(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS_MAX) {
         None => format!("{text:?}"),
@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_and_hostile_texts_stay_short_and_harmless() {
+    fn quotes_are_truncated_and_escaped() {
         assert_eq!(quote("a\nb"), r#""a\nb""#);
         assert_eq!(quote(&"ü".repeat(41)), format!("\"{}\"...", "ü".repeat(40)));
     }

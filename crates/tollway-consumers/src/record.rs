@@ -1,4 +1,4 @@
-//! Records: who may call how often, from when to when.
+//! Records: how often a consumer may call, from when to when.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,30 +12,30 @@ use crate::quote::quote;
 use crate::scope::Scope;
 use crate::validity::Validity;
 
-/// What a record is to be. Each part was checked when it was made, so every draft can become a record.
+/// The content of a record. Every part was validated when it was built, so every draft is a valid record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// Whose.
+    /// The consumer.
     pub consumer: ConsumerId,
-    /// What for.
+    /// What the record is for.
     pub scope: Scope,
-    /// From when to when.
+    /// When it is valid.
     pub validity: Validity,
-    /// How many calls.
+    /// How many calls it allows.
     pub amounts: Amounts,
 }
 
-/// A record that is kept.
+/// A stored record.
 ///
-/// A consumer may have several at the same time, of different scopes; they are added up. A second one of the same scope whose
-/// range overlaps is taken for a mistake and refused: to get another limit, change the existing record.
+/// A consumer may have several at the same time with different scopes; they add up. A second one of the same scope with an
+/// overlapping range is rejected as a mistake: change the existing record instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its id, drawn by us.
+    /// Its random id.
     pub id: RecordId,
-    /// What it says.
+    /// Its content.
     pub draft: Draft,
-    /// When it was made, by the clock of where it is kept.
+    /// When it was created, by the clock of the database.
     pub created_at: Timestamp,
     /// When it was last changed, by the same clock.
     pub updated_at: Timestamp,
@@ -45,13 +45,13 @@ pub struct Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordId(Uuid);
 
-/// A text that is no id of a record.
+/// Why a text is not the id of a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is not the id of a record: ids look like 67e55044-10b1-426f-9247-bb680e5fe0c8")]
 pub struct RecordIdError(String);
 
 impl RecordId {
-    /// A new one.
+    /// A new random id.
     pub(crate) fn draw() -> Self {
         Self(Uuid::new_v4())
     }
@@ -63,7 +63,7 @@ impl FromStr for RecordId {
     fn from_str(text: &str) -> Result<Self, RecordIdError> {
         let wrong = || RecordIdError(quote(text));
         let id = Self(Uuid::try_parse(text).map_err(|_| wrong())?);
-        // One way to write an id, so that texts can be compared.
+        // Accept only the canonical form, so that ids can be compared as text.
         if id.to_string() == text { Ok(id) } else { Err(wrong()) }
     }
 }
@@ -79,14 +79,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_drawn_and_read_again() {
+    fn ids_round_trip_through_text() {
         let id = RecordId::draw();
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_ne!(RecordId::draw(), id);
     }
 
     #[test]
-    fn what_is_no_id_is_named() {
+    fn an_invalid_id_is_quoted_in_the_error() {
         let upper = RecordId::draw().to_string().to_uppercase().replace(|c: char| c.is_ascii_digit(), "A");
         let simple = RecordId::draw().to_string().replace('-', "");
         for text in ["", "7", "../x", upper.as_str(), simple.as_str()] {

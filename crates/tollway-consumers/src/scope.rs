@@ -1,11 +1,11 @@
-//! What a record was made for: an API, a version of it, a bank.
+//! What a record is for: an API, a version of it, a bank.
 
 use crate::quote::quote;
 
-/// The longest text of a scope, in bytes: names and ids are shorter.
+/// The longest text of a scope, in bytes.
 pub const SCOPE_BYTES_MAX: usize = 255;
 
-/// What a record was made for. It tells records apart; it does not select calls: all records of a consumer count.
+/// What a record is for. It distinguishes records; it does not select calls: all records of a consumer count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Scope {
     api_name: Option<String>,
@@ -13,20 +13,20 @@ pub struct Scope {
     bank_id: Option<String>,
 }
 
-/// A text that cannot be part of a scope.
+/// Why a text cannot be part of a scope.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {problem}")]
 pub struct ScopeError {
-    /// Which.
+    /// The field.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: ScopeProblem,
 }
 
-/// What is wrong with a text. Reads on after the name of its field.
+/// What is wrong with a text. The message follows the name of its field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeProblem {
-    /// Given, and empty.
+    /// Present but empty.
     #[error("is empty: leave it out where it does not matter")]
     Empty,
     /// Over the bound.
@@ -38,10 +38,10 @@ pub enum ScopeProblem {
 }
 
 impl Scope {
-    /// Nothing in particular.
+    /// Not restricted.
     pub const ALL: Self = Self { api_name: None, api_version: None, bank_id: None };
 
-    /// Checks the texts that are given.
+    /// Validates the texts.
     pub fn new(
         api_name: Option<String>,
         api_version: Option<String>,
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_text_is_named_with_its_field() {
+    fn the_error_names_the_field_of_an_invalid_text() {
         let name = |text: &str| Scope::new(Some(text.to_owned()), None, None).map_err(|e| e.to_string());
         assert_eq!(name("").unwrap_err(), "api_name is empty: leave it out where it does not matter");
         assert_eq!(name(&"x".repeat(256)).unwrap_err(), "api_name has 256 bytes, more than the 255 allowed");

@@ -1,11 +1,11 @@
-//! From when to when a record is valid.
+//! The date range in which a record is valid.
 
 use tollway_core::Timestamp;
 
 use crate::date::write_date;
 use crate::hour::Hour;
 
-/// From when to when a record is valid, both ends included.
+/// The date range in which a record is valid, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Validity {
     from: Timestamp,
@@ -15,18 +15,18 @@ pub struct Validity {
 /// A range that ends before it begins.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the record would end ({to}) before it begins ({from}): exchange the dates",
+    "the record would end ({to}) before it begins ({from}): swap the dates",
     from = write_date(*from), to = write_date(*to)
 )]
 pub struct Reversed {
-    /// Where it would begin.
+    /// The given start.
     pub from: Timestamp,
-    /// Where it would end.
+    /// The given end.
     pub to: Timestamp,
 }
 
 impl Validity {
-    /// Checks that it does not end before it begins.
+    /// Rejects a range that ends before it begins.
     pub fn new(from: Timestamp, to: Timestamp) -> Result<Self, Reversed> {
         if to < from { Err(Reversed { from, to }) } else { Ok(Self { from, to }) }
     }
@@ -41,7 +41,7 @@ impl Validity {
         self.to
     }
 
-    /// Whether any moment of the hour is in it (C3).
+    /// Whether it contains any moment of the hour.
     pub fn touches(&self, hour: Hour) -> bool {
         self.from <= hour.last() && self.to >= hour.first()
     }

@@ -1,4 +1,4 @@
-//! Which consumer calls: found in what a request shows.
+//! Identifies the consumer of a request.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -9,10 +9,10 @@ use sha2::{Digest, Sha256};
 
 use crate::{ConsumerId, ConsumerIdError, WhoCalls};
 
-/// The largest file of tokens: some two hundred thousand of them.
+/// The largest file of tokens: about two hundred thousand of them.
 const TOKENS_BYTES_MAX: u64 = 32 << 20;
 
-/// Knows which consumer calls.
+/// Identifies the consumer of a request.
 pub struct Who {
     header: Option<String>,
     tokens: Option<Tokens>,
@@ -20,22 +20,22 @@ pub struct Who {
 
 struct Tokens {
     header: String,
-    /// By the SHA-256 of each token. To find one takes as long whatever is shown: what is searched by is a hash.
+    /// By the SHA-256 of each token. Lookup by hash leaks nothing about a token through its timing.
     consumers: HashMap<[u8; 32], ConsumerId>,
 }
 
 /// Why the credential of a request names no consumer. A caller error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WhoError {
-    /// A header with something else than text in it.
+    /// The header is not UTF-8 text.
     #[error("the header {0} is not text")]
     NotText(String),
-    /// A header with something that is no consumer.
+    /// The header does not hold a consumer id.
     #[error("the header {header}: {error}")]
     NotAConsumer {
-        /// Which header.
+        /// The header.
         header: String,
-        /// What is wrong with it.
+        /// The problem.
         error: ConsumerIdError,
     },
     /// An unknown token.
@@ -43,18 +43,18 @@ pub enum WhoError {
     UnknownToken(String),
 }
 
-/// Why a file of tokens cannot be used.
+/// Why a token file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the tokens of consumers in {}: {problem}", .path.display())]
 pub struct TokensError {
-    /// Which file.
+    /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: String,
 }
 
 impl Who {
-    /// Reads the tokens that the config names.
+    /// Reads the configured tokens.
     pub fn new(config: &WhoCalls) -> Result<Self, TokensError> {
         let tokens = config.tokens.as_ref().map(|tokens| {
             let consumers = read_file(&tokens.file);
@@ -65,8 +65,8 @@ impl Who {
         Ok(Self { header: config.header.clone(), tokens: tokens.transpose()? })
     }
 
-    /// The consumer that a request shows, if it shows any; else it is anonymous. `header` gives the value of a header by its
-    /// name in lower case.
+    /// The consumer that the request identifies; `None` is anonymous. `header` returns the value of a header by its
+    /// lower-case name.
     pub fn calls<'h>(
         &self,
         header: impl Fn(&str) -> Option<&'h [u8]>,
@@ -92,7 +92,7 @@ impl Tokens {
     }
 }
 
-/// The token itself: all of the value, or what follows `Bearer`, or what `DirectLogin` names so.
+/// The token: the whole value, the part after `Bearer`, or the `token` of `DirectLogin`.
 fn token_in(shown: &[u8]) -> &[u8] {
     let after = |word: &[u8]| {
         let (first, rest) = shown.split_at_checked(word.len())?;
@@ -133,7 +133,7 @@ fn read_lines(text: &str) -> Result<HashMap<[u8; 32], ConsumerId>, String> {
             at("the second word must be the token's SHA-256 in 64 hexadecimal digits: printf %s TOKEN | sha256sum")
         })?;
         if consumers.insert(digest, consumer).is_some() {
-            return Err(at("this token stands for somebody already"));
+            return Err(at("this token is listed twice"));
         }
     }
     Ok(consumers)
@@ -151,7 +151,7 @@ fn read_digest(hex: &str) -> Option<[u8; 32]> {
     hex.iter().all(u8::is_ascii_hexdigit).then_some(digest)
 }
 
-/// How many tokens the text of a file names, or what is wrong with it.
+/// The number of tokens in the text of a file, or what is wrong with it.
 pub fn count_tokens(text: &str) -> Result<usize, String> {
     read_lines(text).map(|consumers| consumers.len())
 }
@@ -189,7 +189,7 @@ mod tests {
     fn a_header_names_a_consumer_or_the_request_is_anonymous() {
         let who = who(None).1.unwrap();
         assert_eq!(called(&who, "x-consumer-id", b"abc"), Ok(Some("abc".to_owned())));
-        assert_eq!(called(&who, "authorization", b"Bearer x"), Ok(None), "it is not looked at");
+        assert_eq!(called(&who, "authorization", b"Bearer x"), Ok(None), "the header is not read");
         assert!(matches!(called(&who, "x-consumer-id", b"\xff"), Err(WhoError::NotText(_))));
         assert!(matches!(called(&who, "x-consumer-id", b"a b"), Err(WhoError::NotAConsumer { .. })));
     }
@@ -212,13 +212,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_file_says_which_line() {
+    fn an_invalid_token_file_error_names_the_line() {
         let twice = token_line(&ConsumerId::new("abc").unwrap(), "one");
         for (text, problem) in [
             ("abc", "line 1: write CONSUMER"),
             ("\nabc 12", "line 2: the second word"),
             (&format!("abc {}", "+f".repeat(32)), "line 1: the second word"),
-            (&format!("{twice}\n{twice}"), "line 2: this token stands"),
+            (&format!("{twice}\n{twice}"), "line 2: this token is listed twice"),
         ] {
             let error = who(Some(text)).1.err().unwrap().to_string();
             assert!(error.contains(problem), "{error}");

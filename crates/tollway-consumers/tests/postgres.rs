@@ -21,7 +21,7 @@ fn server() -> &'static PostgresServer {
     PostgresServer::shared()
 }
 
-/// A schema that nobody else has.
+/// A schema of its own for each test.
 fn fresh_schema() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(1);
     format!("c{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::SeqCst))
@@ -43,7 +43,7 @@ support::scenarios::holds_for!(open());
 
 /// C3: a change is in force on every server that shares the records.
 #[test]
-fn what_one_server_changes_the_other_sees_and_its_cache_forgets() {
+fn a_change_by_one_server_invalidates_the_cache_of_another() {
     let schema = fresh_schema();
     let (one, other) = (open_at(&schema), Arc::new(open_at(&schema)));
     let cache = ActiveCache::new(Arc::<PostgresRecords>::clone(&other), Amounts::NONE);
@@ -60,7 +60,7 @@ fn what_one_server_changes_the_other_sees_and_its_cache_forgets() {
 }
 
 #[test]
-fn a_change_by_hand_is_seen_and_one_elsewhere_is_not() {
+fn a_manual_change_is_seen_only_in_its_schema() {
     let (schema, elsewhere) = (fresh_schema(), fresh_schema());
     let (records, apart) = (open_at(&schema), open_at(&elsewhere));
     let made = soon(records.create(draft("c", 100))).unwrap();
@@ -72,14 +72,14 @@ fn a_change_by_hand_is_seen_and_one_elsewhere_is_not() {
     until(&mut watch, |generation| generation.number > before);
     let found = soon(records.consumer(&consumer("c"))).unwrap();
     assert_eq!(found.records[0].draft.amounts.all()[1], 7);
-    // News come in order: after its own change the other schema has heard all that came before.
+    // Notifications arrive in order: after its own change the other schema has received all earlier ones.
     soon(apart.set_blocked(&consumer("c"), true)).unwrap();
     soon(apart.consumers(None, 1)).unwrap();
-    assert!(still.borrow().number - of_apart <= 2, "its own change, and the news of it");
+    assert!(still.borrow().number - of_apart <= 2, "its own change, and the notification of it");
 }
 
 #[test]
-fn a_lost_connection_is_told_at_once_and_made_again() {
+fn a_lost_connection_is_detected_at_once_and_reconnected() {
     let schema = fresh_schema();
     let proxy = FaultProxy::to(server().addr());
     let through = format!("postgres://postgres@{}/postgres?schema={schema}", proxy.addr());
@@ -93,18 +93,18 @@ fn a_lost_connection_is_told_at_once_and_made_again() {
     proxy.set(Fault::Reset);
     until(&mut watch, |generation| !generation.followed && generation.number > before);
     soon(direct.set_blocked(&consumer("c"), true)).unwrap();
-    assert!(!blocked(), "what was last known");
+    assert!(!blocked(), "the last known state");
     let error = soon(records.consumer(&consumer("c"))).unwrap_err();
     assert_eq!((error.fault, error.retry), (RecordsFault::Network, Retry::Safe), "{error}");
     let before = watch.borrow().number;
     proxy.clear();
     until(&mut watch, |generation| generation.followed && generation.number > before);
-    assert!(blocked(), "what was changed meanwhile");
+    assert!(blocked(), "the change made during the outage");
 }
 
-/// A network that loses everything says nothing: news would be missed, and nobody would know.
+/// A dead network reports no error, so notifications would be missed without a liveness check.
 #[test]
-fn a_connection_that_has_fallen_silent_is_found_out() {
+fn a_silent_connection_is_detected() {
     let proxy = FaultProxy::to(server().addr());
     let url = format!("postgres://postgres@{}/postgres?schema={}", proxy.addr(), fresh_schema());
     let records = PostgresRecords::connect(&url).unwrap();
@@ -117,9 +117,9 @@ fn a_connection_that_has_fallen_silent_is_found_out() {
     soon(records.create(draft("c", 1))).unwrap();
 }
 
-/// The server did it and the answer is lost: the error says that nobody knows.
+/// The server applied the change but the response is lost: the error says that the outcome is unclear.
 #[test]
-fn a_lost_answer_to_a_change_is_unclear() {
+fn a_lost_response_to_a_change_is_unclear() {
     let schema = fresh_schema();
     let proxy = FaultProxy::to(server().addr());
     let url = format!("postgres://postgres@{}/postgres?schema={schema}", proxy.addr());
@@ -128,7 +128,7 @@ fn a_lost_answer_to_a_change_is_unclear() {
     proxy.set(Fault::LoseReplies { times: Some(1) });
     let error = soon(records.create(draft("c", 1))).unwrap_err();
     assert_eq!(error.fault, RecordsFault::Network, "{error}");
-    // It may have been the question whether the server is there that lost its answer, before this was sent.
+    // The liveness query may have lost its response instead, before the change was sent.
     let kept = soon(open_at(&schema).consumer(&consumer("c"))).unwrap().is_known();
     assert!(
         error.retry == Retry::Unclear || (error.retry == Retry::Safe && !kept),
@@ -137,7 +137,7 @@ fn a_lost_answer_to_a_change_is_unclear() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_an_error_and_later_it_is() {
+fn connection_refused_is_retryable_and_the_connection_recovers() {
     let server = PostgresServer::start();
     server.kill();
     let records = PostgresRecords::connect(&server.url()).unwrap();
@@ -159,7 +159,7 @@ fn open_again(server: &PostgresServer) -> PostgresRecords {
 }
 
 #[test]
-fn several_that_come_at_once_make_the_tables_once() {
+fn concurrent_opens_create_the_tables_once() {
     for _ in 0..3 {
         let schema = fresh_schema();
         let barrier = Barrier::new(8);
@@ -179,7 +179,7 @@ fn several_that_come_at_once_make_the_tables_once() {
 }
 
 #[test]
-fn tables_of_a_newer_program_are_left_alone() {
+fn tables_of_a_newer_version_are_not_touched() {
     let schema = fresh_schema();
     soon(open_at(&schema).create(draft("c", 1))).unwrap();
     server().query(&format!("UPDATE {schema}.consumer_schema_version SET version = 99"));
@@ -188,14 +188,14 @@ fn tables_of_a_newer_program_are_left_alone() {
     assert!(error.message.contains("version 99") && error.message.contains("newer Tollway"), "{error}");
 }
 
-/// Not a test of its own: what the other process does.
+/// Not a test by itself: the body of the child process.
 #[test]
 fn child_writes_until_killed() {
     writer::write_until_killed();
 }
 
 #[test]
-fn a_killed_process_loses_nothing_that_was_answered_and_others_see_it() {
+fn a_killed_process_loses_no_acknowledged_change() {
     let schema = fresh_schema();
     let records = open_at(&schema);
     let mut watch = records.changes();

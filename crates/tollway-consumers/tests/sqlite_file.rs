@@ -35,7 +35,7 @@ fn open() -> (TempDir, SqliteRecords) {
 support::scenarios::holds_for!(open());
 
 #[test]
-fn what_is_kept_is_there_when_the_file_is_opened_again() {
+fn records_persist_across_reopening() {
     let (_folder, path) = place();
     let made = soon(open_at(&path).create(draft("c", 100))).unwrap();
     assert_eq!(soon(open_at(&path).consumer(&consumer("c"))).unwrap().records, [made]);
@@ -43,7 +43,7 @@ fn what_is_kept_is_there_when_the_file_is_opened_again() {
 
 /// C3: a change is in force on every server that shares the records.
 #[test]
-fn what_one_handle_changes_the_other_sees_and_its_cache_forgets() {
+fn a_change_by_one_handle_invalidates_the_cache_of_another() {
     let (_folder, path) = place();
     let (one, other) = (open_at(&path), Arc::new(open_at(&path)));
     let cache = ActiveCache::new(Arc::<SqliteRecords>::clone(&other), Amounts::NONE);
@@ -59,7 +59,7 @@ fn what_one_handle_changes_the_other_sees_and_its_cache_forgets() {
 }
 
 #[test]
-fn several_that_come_at_once_make_the_tables_once() {
+fn concurrent_opens_create_the_tables_once() {
     for _ in 0..5 {
         let (_folder, path) = place();
         let barrier = Barrier::new(8);
@@ -76,9 +76,9 @@ fn several_that_come_at_once_make_the_tables_once() {
     }
 }
 
-/// Writes of several processes at the same time wait for each other; none is lost, none fails.
+/// Concurrent writes of several processes wait for each other; none is lost, none fails.
 #[test]
-fn writers_of_several_handles_wait_for_each_other() {
+fn concurrent_writers_wait_for_each_other() {
     let (_folder, path) = place();
     let handles: Vec<SqliteRecords> = (0..4).map(|_| open_at(&path)).collect();
     thread::scope(|scope| {
@@ -100,7 +100,7 @@ fn refused(path: &str) -> String {
 }
 
 #[test]
-fn a_file_of_a_newer_program_is_left_alone() {
+fn a_file_of_a_newer_version_is_not_touched() {
     let (_folder, path) = place();
     drop(open_at(&path));
     let connection = Connection::open(&path).unwrap();
@@ -112,7 +112,7 @@ fn a_file_of_a_newer_program_is_left_alone() {
 }
 
 #[test]
-fn files_of_others_are_left_alone() {
+fn files_of_other_programs_are_not_touched() {
     let (_folder, path) = place();
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE mine (n)").unwrap();
     assert!(refused(&path).contains("tables of another program"));
@@ -123,22 +123,22 @@ fn files_of_others_are_left_alone() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_named() {
+fn the_error_names_a_missing_folder() {
     let (folder, _) = place();
     let path = folder.path().join("missing").join("records.db");
     let message = refused(path.to_str().unwrap());
     assert!(message.contains("there is no folder") && message.contains("make it first"), "{message}");
 }
 
-/// The journal that can lose commits is never used, also if somebody has set the file to it.
+/// WAL, which can lose commits, is never used, even if another program set the file to it.
 #[test]
-fn a_file_in_wal_mode_is_set_back() {
+fn a_file_in_wal_mode_is_set_to_delete_mode() {
     let (_folder, path) = place();
     drop(open_at(&path));
     let mode = |sql: &str| -> String {
         Connection::open(&path).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
     };
-    // The threads of the handle above may need a moment to let go of the file.
+    // The threads of the handle above may need a moment to close the file.
     while mode("PRAGMA journal_mode = WAL") != "wal" {}
     let records = open_at(&path);
     soon(records.create(draft("c", 1))).unwrap();
@@ -146,7 +146,7 @@ fn a_file_in_wal_mode_is_set_back() {
 }
 
 #[test]
-fn a_record_that_was_changed_by_hand_is_named_and_others_are_read() {
+fn an_invalid_record_is_reported_and_others_are_readable() {
     let (_folder, path) = place();
     let records = open_at(&path);
     for name in ["good", "bad"] {
@@ -160,9 +160,9 @@ fn a_record_that_was_changed_by_hand_is_named_and_others_are_read() {
     assert_eq!(soon(records.consumer(&consumer("good"))).unwrap().records.len(), 1);
 }
 
-/// A process that stands still in the middle of its commit holds nobody up for ever.
+/// A process that hangs in its commit does not block others forever.
 #[test]
-fn a_file_that_another_process_holds_is_an_error_until_it_lets_go() {
+fn a_locked_file_is_an_error_until_it_is_released() {
     let (_folder, path) = place();
     let records = open_at(&path);
     let mut watch = records.changes();
@@ -177,7 +177,7 @@ fn a_file_that_another_process_holds_is_an_error_until_it_lets_go() {
 }
 
 #[test]
-fn more_questions_than_may_wait_are_refused_at_once() {
+fn a_full_queue_rejects_requests_at_once() {
     let (_folder, path) = place();
     let records = open_at(&path);
     let holder = Connection::open(&path).unwrap();
@@ -189,14 +189,14 @@ fn more_questions_than_may_wait_are_refused_at_once() {
     soon(answers.swap_remove(500)).unwrap();
 }
 
-/// Not a test of its own: what the other process does.
+/// Not a test by itself: the body of the child process.
 #[test]
 fn child_writes_until_killed() {
     writer::write_until_killed();
 }
 
 #[test]
-fn what_another_process_changes_is_seen() {
+fn a_change_by_another_process_is_seen() {
     let (_folder, path) = place();
     let records = open_at(&path);
     let mut watch = records.changes();
@@ -206,9 +206,9 @@ fn what_another_process_changes_is_seen() {
     assert!(soon(records.consumer(&consumer(&names[0]))).unwrap().is_known());
 }
 
-/// What was answered is there, whoever is killed at whatever moment.
+/// Every acknowledged change survives, whichever process is killed at any moment.
 #[test]
-fn killed_processes_lose_nothing_that_was_answered() {
+fn killed_processes_lose_no_acknowledged_change() {
     let (_folder, path) = place();
     drop(open_at(&path));
     for round in 0..6 {

@@ -1,4 +1,4 @@
-//! Makes a Tollway config of the limits that another system keeps in a file.
+//! Builds a Tollway config from the limits in another system's file.
 //!
 //! ```
 //! use tollway_import::{SourceFile, envoy};

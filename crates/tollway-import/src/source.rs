@@ -1,4 +1,4 @@
-//! A file to import, what comes of it, and why it cannot be imported.
+//! A file to import, the result, and why it cannot be imported.
 
 use tollway::ConfigError;
 
@@ -14,18 +14,18 @@ pub struct SourceFile<'f> {
     pub bytes: &'f [u8],
 }
 
-/// What a file becomes.
+/// The result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// The text of the config.
     pub config: String,
-    /// What has no counterpart in it, and what else to know.
+    /// Notes: what has no counterpart, and other advice.
     pub notes: Vec<String>,
     /// Whether the config has `...` in place of a password.
     pub hides_password: bool,
 }
 
-/// Why there is no config. The file is at fault in every case.
+/// Why there is no config. The file is always at fault.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The file is larger than [`FILE_BYTES_MAX`].
@@ -42,7 +42,7 @@ pub enum ImportError {
         /// What is wrong, with its line where that is known.
         problem: String,
     },
-    /// Each limit is right, but together they make no config: two of them stand for the same requests, for example.
+    /// Each limit is valid, but together they make no config: two of them match the same requests, for example.
     #[error("these limits make no config: {0}")]
     NoConfig(#[from] ConfigError),
 }
@@ -62,8 +62,8 @@ impl<'f> SourceFile<'f> {
     }
 }
 
-/// Text as a string of TOML. A string of JSON is one too; where it is not, because of an invisible character, the check of
-/// the config fails.
+/// Text as a TOML string. A JSON string is one, too; if not, because of an invisible character, the check of the config
+/// fails.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }

@@ -1,14 +1,14 @@
-//! Percent-decoding where text comes in, percent-encoding where a header could not hold it.
+//! Percent-decodes input, and percent-encodes text that a header cannot hold.
 
 use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-/// What a header cannot hold as it is, beside bytes beyond ASCII, and `%` itself.
+/// Characters that a header value cannot hold, and `%` itself. Bytes beyond ASCII are always encoded.
 const IN_HEADERS: &AsciiSet = &CONTROLS.add(b'%');
 
-/// The decoded text; `None` if an escape is wrong or the result is not UTF-8. Two spellings of one text are equal afterwards,
-/// so decode once, and before any comparison.
+/// The decoded text; `None` for an invalid escape or invalid UTF-8. Two spellings of one text decode to the same, so decode
+/// once, and before any comparison.
 ///
 /// ```
 /// use tollway_inbound::escapes::percent_decode;
@@ -17,7 +17,7 @@ const IN_HEADERS: &AsciiSet = &CONTROLS.add(b'%');
 /// assert_eq!(percent_decode("100%"), None);
 /// ```
 pub fn percent_decode(text: &str) -> Option<String> {
-    // The decoder leaves a wrong escape as it is, so that two inputs would decode to the same text.
+    // The decoder passes an invalid escape through, so two inputs could decode to the same text.
     let is_escape = |after: &str| matches!(after.as_bytes(), [high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit());
     if !text.split('%').skip(1).all(is_escape) {
         return None;
@@ -25,7 +25,7 @@ pub fn percent_decode(text: &str) -> Option<String> {
     percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
 }
 
-/// Text as a header can hold it, and as gRPC wants its messages: visible ASCII and spaces, the rest escaped.
+/// Encodes text for a header or a gRPC message: visible ASCII and spaces stay, the rest is escaped.
 ///
 /// ```
 /// assert_eq!(tollway_inbound::escapes::escaped("50 % of ü\r\n"), "50 %25 of %C3%BC%0D%0A");
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_are_decoded_once_and_wrong_ones_refused() {
+    fn escapes_are_decoded_once_and_invalid_ones_rejected() {
         for (written, meant) in [("a%2Fb%c3%a4", "a/bä"), ("%2561", "%61"), ("a+b", "a+b"), ("", "")] {
             assert_eq!(percent_decode(written).as_deref(), Some(meant));
         }

@@ -1,4 +1,4 @@
-//! A take for a request from outside: every protocol builds one, asks the limiter with it, and shows its limits.
+//! A take for an incoming request. Every protocol builds one, runs it, and shows its limits.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tollway_core::{Decision, Limit, Policy, Refusal};
 
 use crate::headers::{HeaderChoice, LimitStatus, PolicyView};
 
-/// What a request takes under one policy, with everything its answer needs.
+/// What a request takes under one policy, with everything its response needs.
 pub struct CountedCharge<'a> {
     /// The policy's handle, looked up before.
     pub handle: &'a PolicyHandle,
@@ -49,7 +49,7 @@ impl<'a> InboundTake<'a> {
         Self { charges: charges.into_iter().collect(), wait: None, id: None }
     }
 
-    /// Queries the limiter.
+    /// Runs the take on the limiter.
     pub async fn decide(&self) -> Result<PermitOrDenied, TakeError> {
         let taken = match (self.charges.first(), self.wait) {
             (None, _) => return Err(Refusal::ChargeCount(0).into()),
@@ -74,7 +74,7 @@ impl<'a> InboundTake<'a> {
         if let Some(id) = self.id {
             take = take.id(id);
         }
-        // A lease spends units without the store, and only the store knows what is left.
+        // A lease spends units without the store, so the remaining quota is unknown.
         let leased = self.charges.iter().any(|charge| charge.policy.leases());
         if leased { take } else { take.with_readings() }
     }
@@ -92,7 +92,7 @@ impl<'a> InboundTake<'a> {
             let policy = charge.policy;
             let view = PolicyView { policy, among_others, choice: charge.headers };
             statuses.extend(view.statuses(&status.readings, |index, limit, reading| {
-                // The limit that denies longest, and every other that has no room for the amount.
+                // The denying limit, and every other limit without room for the amount.
                 denied_by.is_some_and(|(denying, denying_limit)| {
                     let named = (denying, denying_limit) == (policy.name(), Some(limit.name()));
                     named || charge.amount_of(index) > reading.remaining
@@ -104,9 +104,9 @@ impl<'a> InboundTake<'a> {
 }
 
 impl CountedCharge<'_> {
-    /// What it takes from a limit of its policy.
+    /// The amount charged to one limit of the policy.
     fn amount_of(&self, limit: usize) -> u64 {
-        // A decided take had a valid cost.
+        // The cost of a decided take is valid.
         let cost = self.policy.cost(self.amounts.iter().copied());
         cost.ok().and_then(|cost| Some(self.policy.amounts(&cost).nth(limit)?.1)).unwrap_or(1)
     }

@@ -1,14 +1,14 @@
-//! What everything that serves limits shares: from a request to an admission, and from a decision to its answer.
+//! What every limit-serving frontend shares: from a request to an admission, and from a decision to a response.
 //!
-//! No sockets, no HTTP library, no clock. The server, and layers for other servers, hand in what they received and write
-//! what they get back.
+//! No sockets, no HTTP library, no clock. The server, and layers for other servers, pass in what they received and write the
+//! result.
 //!
-//! - [`address`]: the client's address out of forwarding headers, trusting none of them unless configured
-//! - [`Admission`], [`InboundTake`]: what a caller is before anything is taken, and the take itself
+//! - [`address`]: the client's address from forwarding headers, none of which is trusted unless configured
+//! - [`Admission`], [`InboundTake`]: how a caller is admitted, and the take itself
 //! - [`ANONYMOUS_POLICY`], [`CONSUMERS_POLICY`]: the policies of callers
 //! - [`escapes`]: percent-decoding of parts of a URL, percent-encoding of text in a header
 //! - [`headers`]: `X-Rate-Limit-*`, `RateLimit`, `RateLimit-Policy` and `Retry-After` of a decision, and the body of a 429
-//! - [`problem`]: errors, in the same words everywhere
+//! - [`problem`]: error bodies that all protocols share
 
 pub mod address;
 mod admission;

@@ -1,4 +1,4 @@
-//! Errors as `application/problem+json` (RFC 9457). Problems that several places report are made here, in the same words.
+//! Errors as `application/problem+json` (RFC 9457), shared by all protocols.
 
 use serde::Serialize;
 use tollway_core::{Fault, Retry, StoreError};
@@ -23,7 +23,7 @@ pub struct ProblemDetails {
 }
 
 impl ProblemDetails {
-    /// Of another kind than those below.
+    /// A problem that has no constructor of its own.
     pub fn new(status: u16, kind: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
         Self { kind, title, status, detail: detail.into(), retry: None }
     }
@@ -80,7 +80,7 @@ impl ProblemDetails {
 
     /// A blocked consumer.
     pub fn blocked() -> Self {
-        let detail = "this consumer is blocked, whatever its limits; ask those who run the API";
+        let detail = "this consumer is blocked, whatever its limits; contact the operator of the API";
         Self::new(403, "urn:tollway:blocked", "this consumer is blocked", detail)
     }
 

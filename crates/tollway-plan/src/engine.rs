@@ -14,8 +14,8 @@ use crate::forecast::Finish;
 /// The most work of a forecast: calls times the limits and slots of each decision.
 const WORK_MAX: u128 = 4_000_000;
 
-/// When the last of these calls is granted; none if there are too many to decide one by one. Slots are free again after
-/// `latency`; without one, concurrency limits are left out.
+/// When the last of these calls is granted; `None` if there are too many to decide one by one. A slot is held for `latency`;
+/// without it, concurrency limits are ignored.
 pub(crate) fn last_grant(
     policy: &Policy,
     cost: &Cost,

@@ -2,7 +2,7 @@
 
 use tollway_core::{CostError, Limit, Name, PolicyError};
 
-/// Why there is no forecast. The caller is at fault in every case: a forecast depends on nothing but its arguments.
+/// Why there is no forecast. Always a caller error: a forecast depends only on its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// A cost in a unit that no limit of the policy counts.

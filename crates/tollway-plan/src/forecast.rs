@@ -23,7 +23,7 @@ pub struct Load {
     pub retention: Option<Span>,
 }
 
-/// What the limits of one scenario make of a load.
+/// The forecast of a load under one scenario.
 #[derive(Clone, Debug)]
 pub struct Forecast {
     /// The policy and the cost of a call.
@@ -42,7 +42,7 @@ pub struct Forecast {
     pub workers: Option<Workers>,
 }
 
-/// What one limit makes of a load.
+/// The forecast of a load under one limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitForecast {
     /// What one call takes of it.
@@ -62,12 +62,12 @@ pub enum Finish {
     Beyond,
 }
 
-/// How many calls to make at the same time.
+/// How many workers to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workers {
     /// Enough to keep up with the rate.
     pub enough: u128,
-    /// Enough to use each burst at once; more would never all be busy.
+    /// Enough to use each burst at once; more would sometimes be idle.
     pub most_useful: u128,
 }
 

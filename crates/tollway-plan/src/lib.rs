@@ -16,15 +16,15 @@
 //! # Ok::<(), tollway_plan::PlanError>(())
 //! ```
 //!
-//! Arithmetic over [`tollway_core`] types only: no I/O, no clock, no store. Every input gets an answer in bounded time,
-//! however large its numbers.
+//! Arithmetic over [`tollway_core`] types only: no I/O, no clock, no store. Every input is answered in bounded time, however
+//! large its numbers.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `scenario` | a policy with what one call costs; another limit in place of one of its own |
+//! | `scenario` | a policy and the cost of one call; can replace one limit |
 //! | `forecast` | the result: rate, bottleneck, finish, workers |
 //! | `flow` | one limit under a constant load: its rate, and when it grants the n-th call |
-//! | `windows`, `sliding` | that arithmetic for calendar windows and for sliding limits |
+//! | `windows`, `sliding` | the arithmetic of calendar windows and of sliding limits |
 //! | `engine` | several limits together: the engine decides call by call |
 //! | `rate` | rates as exact fractions, and rounded quantities |
 //! | `error` | why there is no forecast |

@@ -1,4 +1,4 @@
-//! How fast calls are granted in the long run: an exact fraction, rounded only when a quantity is made of it.
+//! The long-run rate of calls: an exact fraction, rounded only when converted to a quantity.
 
 use std::cmp::Ordering;
 
@@ -16,7 +16,7 @@ impl Rate {
         Self { calls, micros: micros.max(1) }
     }
 
-    /// How many items of so many calls it lets through in this time; rounded down.
+    /// How many items of this many calls fit into this time; rounded down.
     pub fn in_each(self, span: Span, calls_per_item: u64) -> Quantity {
         let millionths =
             self.calls.saturating_mul(u128::from(span.as_micros())).saturating_mul(Quantity::ONE);
@@ -29,7 +29,7 @@ impl Rate {
         self.calls.saturating_mul(u128::from(latency.as_micros())).div_ceil(self.micros)
     }
 
-    /// Which part of `other` is used at this rate. Only shown, never compared, so a float is good enough.
+    /// The share of `other` used at this rate. For display only, so a float is good enough.
     pub(crate) fn share_of(self, other: Self) -> f64 {
         let each = |rate: Self| rate.calls as f64 / rate.micros as f64;
         each(self) / each(other)
@@ -82,7 +82,7 @@ impl Quantity {
         Self(millionths)
     }
 
-    /// The number in millionths; [`u128::MAX`] if it is larger than any.
+    /// The number in millionths, saturating at [`u128::MAX`].
     pub fn millionths(self) -> u128 {
         self.0
     }

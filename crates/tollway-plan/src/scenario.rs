@@ -1,10 +1,10 @@
-//! A policy with what one call costs, and another limit in place of one of its own.
+//! A policy and the cost of one call, with one limit replaced if wanted.
 
 use tollway_core::{Cost, Limit, Policy};
 
 use crate::error::PlanError;
 
-/// A policy, and what each call takes of its limits.
+/// A policy, and the cost of each call.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     policy: Policy,
@@ -44,7 +44,7 @@ impl Scenario {
     }
 }
 
-/// The policy with this limit in place of the one of its name, or of the only one.
+/// The policy with this limit in place of the one with the same name, or of the only one.
 pub fn replace_limit(policy: &Policy, limit: Limit) -> Result<Policy, PlanError> {
     let mut limits = policy.limits().to_vec();
     let same_name = limits.iter().position(|known| known.name() == limit.name());

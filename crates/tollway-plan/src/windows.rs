@@ -46,8 +46,8 @@ impl Windows {
         self.edge.min(Span::from_micros(end.since(start).as_micros() / EDGE_PART_OF_PERIOD))
     }
 
-    /// The window so many after `first`. A day or a week is found by its middle, which no change of clocks moves out
-    /// of it; a month by its fifteenth.
+    /// The window `index` windows after `first`. A day or a week is found by its middle, which no clock change moves out of
+    /// it; a month by its fifteenth.
     fn later(&self, first: (Timestamp, Timestamp), index: u128) -> Option<(Timestamp, Timestamp)> {
         if index == 0 {
             return Some(first);
@@ -69,7 +69,7 @@ pub(crate) fn after(start: Timestamp, period: Span, times: u128) -> Option<Times
     u64::try_from(micros).ok().filter(|micros| *micros <= COUNT_MAX).map(Timestamp::from_micros)
 }
 
-/// The fifteenth of the month so many after the one that `middle` is in.
+/// The fifteenth of the month, `index` months after the one that contains `middle`.
 fn months_after(middle: Timestamp, index: u128) -> Option<Timestamp> {
     let micros = i64::try_from(middle.as_micros()).ok()?;
     let date = jiff::Timestamp::from_microsecond(micros).ok()?.to_zoned(TimeZone::UTC).date();

@@ -1,24 +1,24 @@
-//! How long to wait before a call is sent again: longer each time, and never all at the same moment.
+//! Backoff between resends: exponential, with jitter.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// The first wait; each further one is twice as long.
+/// The first backoff; each further one doubles.
 const FIRST: Duration = Duration::from_millis(10);
 
-/// No wait is longer.
+/// The longest backoff.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Waits between attempts.
+/// Computes the backoff between attempts.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
-    /// Seeded by the operating system, as the standard library's hasher is.
+    /// Seeded by the operating system, like the standard library's hasher.
     random: RandomState,
     drawn: u64,
 }
 
 impl Backoff {
-    /// The wait after so many failed attempts: between half and all of the doubled one.
+    /// The backoff after this many failed attempts: a random part from half to all of the doubled value.
     pub(crate) fn after(&mut self, attempts: u32) -> Duration {
         let doubled = FIRST.saturating_mul(1u32.checked_shl(attempts.saturating_sub(1)).unwrap_or(u32::MAX));
         let most = doubled.min(LONGEST);
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_grow_and_differ_and_end() {
+    fn backoff_grows_varies_and_is_capped() {
         let mut backoff = Backoff::default();
         for (attempts, most) in [(1, 10), (2, 20), (3, 40), (7, 640), (8, 1_000), (40, 1_000)] {
             let waits: Vec<Duration> = (0..50).map(|_| backoff.after(attempts)).collect();

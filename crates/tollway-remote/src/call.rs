@@ -1,15 +1,15 @@
-//! A call: operations of one tag that are applied together and answered together.
+//! A call: operations of one tag that are applied and answered together.
 
 use std::sync::Arc;
 
 use tollway_core::{AccountKey, Operation};
 
-/// What calls are kept apart by: of each tag at most one call is in flight.
+/// The key that separates calls: at most one call per tag is in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(AccountKey);
 
 impl Tag {
-    /// The tag of an operation: its first account in key order. None if it has no charge, which is refused.
+    /// The tag of an operation: its first account in key order. `None` without a charge, which is refused.
     pub fn of(operation: &Operation) -> Option<Self> {
         operation.keys().min().map(Self)
     }
@@ -25,12 +25,12 @@ impl Tag {
 pub struct Call {
     /// The tag of all its operations.
     pub tag: Tag,
-    /// Counts the calls of this writer: larger than that of every earlier call of the tag.
+    /// Counts the calls of this writer: larger than every earlier sequence of the tag.
     pub sequence: u64,
-    /// Whether it was sent before, so that it may have been applied.
+    /// Whether it was sent before, so that it may already be applied.
     pub again: bool,
-    /// What to do, in order; at least one, at most [`OPERATIONS_PER_CALL_MAX`](crate::OPERATIONS_PER_CALL_MAX).
+    /// The operations in order; at least one, at most [`OPERATIONS_PER_CALL_MAX`](crate::OPERATIONS_PER_CALL_MAX).
     ///
-    /// Shared, so that a call that is sent again does not clone its operations.
+    /// Shared, so that a resend does not clone them.
     pub operations: Arc<[Operation]>,
 }

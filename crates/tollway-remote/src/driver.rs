@@ -1,4 +1,4 @@
-//! The task that drives a link: it collects operations, keeps the lanes, and sends what is ready.
+//! The task that drives a link: it collects operations, manages the lanes, and sends ready calls.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -18,28 +18,28 @@ use crate::lane::{InFlightCall, Lane, QueuedOperation, Reply};
 use crate::lost::return_operation;
 use crate::{Call, Link, OPERATIONS_PER_CALL_MAX, Options, RETRY_FOR, THROTTLED_RETRIES_MAX, Tag};
 
-/// How many operations are taken in before anything is sent.
+/// How many operations are collected before anything is sent.
 const COLLECTED_MAX: usize = 1_024;
 
-/// How many operations may come within one deadline, and so how many may wait in the lanes.
+/// How many operations may arrive within one deadline, and so how many the lanes may queue.
 const LANES_MAX: usize = 1 << 20;
 
-/// How long calls that are out are waited for when the store is closed.
+/// How long a closing store waits for calls in flight.
 const CLOSING: Duration = Duration::from_secs(1);
 
 type Answers = (Vec<Arc<Call>>, Vec<Result<Outcomes, StoreError>>);
 
-/// What the task owns.
+/// The state of the task.
 pub(crate) struct Driver<L> {
     link: Arc<L>,
     options: Options,
     lanes: HashMap<Tag, Lane>,
-    /// Lanes that may have something to send. One may be named twice; the second time it has nothing.
+    /// Lanes that may have something to send. A lane may be listed twice; the second time it has nothing.
     ready: VecDeque<Tag>,
     out: FuturesUnordered<Pin<Box<dyn Future<Output = Answers> + Send>>>,
-    /// When each caller's time is up, in the order in which they came: all have the same deadline.
+    /// Callers' deadlines in order of arrival: all have the same length.
     due: VecDeque<(Instant, Tag, u64)>,
-    /// Calls to be sent again.
+    /// Calls to resend.
     again: BinaryHeap<Reverse<(Instant, Tag)>>,
     backoff: Backoff,
     sequence: u64,
@@ -70,7 +70,7 @@ impl<L: Link> Driver<L> {
                     if count == 0 {
                         return self.close().await;
                     }
-                    // Operations that are about to arrive join them.
+                    // Lets operations that are about to arrive join the batch.
                     tokio::task::yield_now().await;
                     while collected.len() < COLLECTED_MAX && let Ok(pending) = incoming.try_recv() {
                         collected.push(pending);
@@ -105,7 +105,7 @@ impl<L: Link> Driver<L> {
         lane.waiting.push_back(pending);
     }
 
-    /// Tells those whose time is up, and gets calls ready whose time to be sent again has come.
+    /// Answers callers whose deadline has passed, and readies calls whose backoff has ended.
     fn wake(&mut self) {
         let now = Instant::now();
         while self.due.front().is_some_and(|(at, ..)| *at <= now) {
@@ -137,7 +137,7 @@ impl<L: Link> Driver<L> {
         }
     }
 
-    /// The call to send for a lane that is ready: again, or a new one of what waits there.
+    /// The next call of a ready lane: a resend, or a new one from its queue.
     fn next_call(&mut self, tag: &Tag) -> Option<Arc<Call>> {
         let lane = self.lanes.get_mut(tag)?;
         let now = Instant::now();
@@ -149,7 +149,7 @@ impl<L: Link> Driver<L> {
                 flight.out = true;
                 return Some(Arc::clone(&flight.call));
             }
-            // It was certainly not applied, and its callers have left.
+            // It was certainly not applied, and no caller waits for it.
             lane.flight = None;
         }
         lane.waiting.retain(QueuedOperation::is_wanted);
@@ -195,7 +195,7 @@ impl<L: Link> Driver<L> {
         }
     }
 
-    /// An operation of the driver's own, which has no caller.
+    /// Queues an operation of the driver itself, which has no caller.
     fn enqueue_behind(&mut self, tag: Tag, operation: Operation) {
         let lane = self.lanes.entry(tag.clone()).or_default();
         let idle = lane.is_empty();
@@ -224,7 +224,7 @@ impl<L: Link> Driver<L> {
             return;
         }
         if flight.unclear {
-            tracing::warn!(%error, "a call was given up whose outcome is unclear; what it took counts as spent");
+            tracing::warn!(%error, "gave up on a call with an unclear outcome; its units count as spent");
         }
         let retry = if flight.unclear { Retry::Unclear } else { error.retry };
         for (_, reply) in &mut flight.replies {
@@ -232,7 +232,7 @@ impl<L: Link> Driver<L> {
         }
     }
 
-    /// After a call has ended: what waited meanwhile is next.
+    /// After a call ends, its lane may send the operations queued meanwhile.
     fn go_on(&mut self, tag: &Tag) {
         let Some(lane) = self.lanes.get(tag) else { return };
         if lane.flight.is_none() && !lane.waiting.is_empty() {
@@ -248,7 +248,7 @@ impl<L: Link> Driver<L> {
         }
     }
 
-    /// No caller is left. Calls in flight and calls that return something get a moment to finish.
+    /// No caller is left. Calls in flight and calls that return units get a moment to finish.
     async fn close(mut self) {
         let _ = tokio::time::timeout(CLOSING, async {
             loop {

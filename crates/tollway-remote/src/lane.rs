@@ -1,4 +1,4 @@
-//! One tag's queue: what waits, and the one call in flight.
+//! One tag's queue: its waiting operations, and the one call in flight.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct QueuedOperation {
     pub(crate) reply: Reply,
 }
 
-/// Where a caller waits for an outcome; empty once the caller is answered.
+/// The channel of a caller that waits for an outcome; empty once it is answered.
 #[derive(Debug)]
 pub(crate) struct Reply(Option<oneshot::Sender<Result<Outcome, StoreError>>>);
 
@@ -26,12 +26,12 @@ impl Reply {
         Self(Some(sender))
     }
 
-    /// Of an operation that has no caller.
+    /// For an operation without a caller.
     pub(crate) fn none() -> Self {
         Self(None)
     }
 
-    /// Answers; hands the outcome back if the caller no longer listens.
+    /// Sends the outcome; returns it if the caller is gone.
     pub(crate) fn answer(&mut self, outcome: Outcome) -> Option<Outcome> {
         match self.0.take() {
             None => Some(outcome),
@@ -41,7 +41,7 @@ impl Reply {
 
     pub(crate) fn fail(&mut self, error: StoreError) {
         if let Some(sender) = self.0.take() {
-            // A caller that has left need not know.
+            // The caller may be gone.
             let _ = sender.send(Err(error));
         }
     }
@@ -52,17 +52,17 @@ impl Reply {
     }
 }
 
-/// A call on its way.
+/// A call in flight.
 #[derive(Debug)]
 pub(crate) struct InFlightCall {
     pub(crate) call: Arc<Call>,
-    /// In the order of the call's operations; those are moved into it.
+    /// One per operation of the call, in order.
     pub(crate) replies: Vec<(u64, Reply)>,
     pub(crate) first_sent: Instant,
     pub(crate) attempts: u32,
-    /// Not to be sent before.
+    /// When to send it at the earliest.
     pub(crate) send_at: Instant,
-    /// Whether it is out now, and not waiting to be sent again.
+    /// Whether it is on the network now, rather than waiting for a resend.
     pub(crate) out: bool,
     /// Whether an attempt may have been applied.
     pub(crate) unclear: bool,
@@ -71,30 +71,30 @@ pub(crate) struct InFlightCall {
 }
 
 impl QueuedOperation {
-    /// Whether it is still to be sent: a caller waits for it, or it returns something.
+    /// Whether to send it: a caller waits for it, or it returns units.
     pub(crate) fn is_wanted(&self) -> bool {
         gives_back(&self.operation) || self.reply.is_awaited()
     }
 }
 
-/// Whether it matters to others than its caller.
+/// Whether to send it even without a caller: it returns, corrects or resets usage, or renews a slot.
 fn gives_back(operation: &Operation) -> bool {
     !matches!(operation.action, Action::Take(_) | Action::Begin(..) | Action::Preview(_) | Action::Peek)
 }
 
 impl InFlightCall {
-    /// Whether it is to be sent again: a caller waits for an operation of it, or one returns something.
+    /// Whether to resend it: a caller waits for one of its operations, or one of them returns units.
     pub(crate) fn is_wanted(&self) -> bool {
         self.replies.iter().any(|(_, reply)| reply.is_awaited()) || self.gives_back()
     }
 
-    /// Whether a part gives something back.
+    /// Whether one of its operations returns units.
     pub(crate) fn gives_back(&self) -> bool {
         self.call.operations.iter().any(gives_back)
     }
 
-    /// Tells a caller whose time is up. If the call is sent again, for others or for what it gives back, it may yet be
-    /// applied.
+    /// Answers a caller whose deadline has passed. If the call is resent for other callers or for the units it returns, it
+    /// may still be applied.
     fn expire(&mut self, id: u64) {
         let for_others = self.replies.iter().any(|(known, reply)| *known != id && reply.is_awaited());
         let unclear = self.out || self.unclear || for_others || self.gives_back();
@@ -107,7 +107,7 @@ impl InFlightCall {
         }
     }
 
-    /// One that is being sent for the first time.
+    /// A call that is sent for the first time.
     pub(crate) fn new(call: Arc<Call>, replies: Vec<(u64, Reply)>, now: Instant) -> Self {
         Self {
             call,
@@ -134,20 +134,22 @@ impl Lane {
         self.waiting.is_empty() && self.flight.is_none()
     }
 
-    /// Tells a caller whose time is up, if it was not answered yet. A question that was not sent never will be; what gives
-    /// something back is sent all the same, so its caller only hears that it is unclear.
+    /// Answers a caller whose deadline has passed, if it waits. An unsent operation is dropped, unless it returns units:
+    /// that one is still sent, so its outcome is unclear.
     pub(crate) fn expire(&mut self, id: u64) {
         if let Some(at) = self.waiting.iter().position(|pending| pending.id == id) {
             if self.waiting.get(at).is_some_and(|pending| gives_back(&pending.operation)) {
                 if let Some(pending) = self.waiting.get_mut(at) {
-                    pending
-                        .reply
-                        .fail(too_late(Retry::Unclear, "the store did not take it in time; it will be sent"));
+                    pending.reply.fail(too_late(
+                        Retry::Unclear,
+                        "the deadline passed before it was sent; it will still be sent",
+                    ));
                 }
             } else if let Some(mut pending) = self.waiting.remove(at) {
-                pending
-                    .reply
-                    .fail(too_late(Retry::Safe, "the store did not take it in time; it was not sent"));
+                pending.reply.fail(too_late(
+                    Retry::Safe,
+                    "the deadline passed before it was sent; it was not applied",
+                ));
             }
         } else if let Some(flight) = &mut self.flight {
             flight.expire(id);
@@ -173,8 +175,8 @@ mod tests {
         Operation::one(charge, Action::Take(Terms::now(PermitId(permit))))
     }
 
-    /// Only for the last waiting caller is the call certainly not applied: while another caller waits, the call is resent with
-    /// all of its operations.
+    /// The call is certainly not applied only for the last waiting caller: while another waits, the call is resent with all
+    /// of its operations.
     #[test]
     fn a_take_resent_in_another_batch_is_unclear() {
         let operations: Arc<[Operation]> = [take(1), take(2)].into();

@@ -1,8 +1,8 @@
-//! The common part of stores across a network: operations of concurrent callers are combined into calls, every caller is
-//! answered within a deadline, and a call whose answer was lost is resent and counts once.
+//! The common part of stores across a network: it combines operations of concurrent callers into calls, answers every caller
+//! within a deadline, and resends a call whose response was lost, which counts once.
 //!
-//! A store implements [`Link`], which sends calls; [`Remote`] makes a [`Store`](tollway_core::Store) of it. Limits set at
-//! run time are kept in a [`SettingsTable`], used through a [`SettingsClient`].
+//! A store implements [`Link`], which sends calls; [`Remote`] turns it into a [`Store`](tollway_core::Store). A
+//! [`SettingsTable`] keeps the limits set at run time, used through a [`SettingsClient`].
 //!
 //! # Tags
 //!
@@ -12,16 +12,16 @@
 //!
 //! # Counting once
 //!
-//! A call carries the writer (this process) and a sequence. The store keeps the last sequence of each writer
-//! and tag, with its answer, for [`ANSWER_KEPT`], in the same atomic step. A call that is sent again with a sequence
-//! that was applied is answered as the first time. No call is sent again later than [`RETRY_FOR`] after it was first
-//! sent, so its answer is still there if it was applied.
+//! A call carries the writer (this process) and a sequence. In the same atomic step the store keeps the last sequence of
+//! each writer and tag, with its response, for [`ANSWER_KEPT`]. A resent call with an applied sequence gets the first
+//! response again. No call is resent later than [`RETRY_FOR`] after it was first sent, so the response of an applied call is
+//! still there.
 //!
 //! # Deadlines
 //!
-//! A caller is answered within [`Options::deadline`], whatever the store does. An operation that was not sent by then
-//! never is. One that was sent, and whose outcome is unclear, is seen through in the background; if it turns out to be a
-//! granted take that its caller was never told of, the permit is given back.
+//! A caller is answered within [`Options::deadline`], whatever the store does. A take or read not sent by then is
+//! dropped; other operations are still sent. A call with an unclear outcome is resolved in the background; if it proves to
+//! be a granted take whose caller is gone, the permit is returned.
 
 mod alarm;
 mod backoff;
@@ -40,17 +40,17 @@ pub use store::{Options, Remote};
 
 use std::time::Duration;
 
-/// How long a store keeps the answer to a call.
+/// How long a store keeps the response to a call.
 pub const ANSWER_KEPT: Duration = Duration::from_secs(60);
 
-/// How long after it was first sent a call may be sent again.
+/// How long after the first send a call may be resent.
 pub const RETRY_FOR: Duration = Duration::from_secs(30);
 
 /// How often a throttled call is retried.
 pub const THROTTLED_RETRIES_MAX: u32 = 5;
 
-/// The most operations of one call: they are applied in one atomic step, which holds up others.
+/// The most operations per call: they run in one atomic step, which delays others.
 pub const OPERATIONS_PER_CALL_MAX: usize = 64;
 
-/// How many operations may wait for the driver. One more is an error, never a block.
+/// How many operations may be queued for the driver. One more is an error; callers never block.
 pub const QUEUE_MAX: usize = 8_192;

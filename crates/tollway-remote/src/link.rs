@@ -1,4 +1,4 @@
-//! What a store across a network implements.
+//! The trait that a store across a network implements.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,31 +9,31 @@ use crate::Call;
 
 /// Sends calls to the store's accounts.
 ///
-/// # Duties
+/// # Contract
 ///
-/// For each call, in one atomic step: if this writer's last sequence for the call's tag is the call's, answer what was
-/// answered then, and do nothing. Else do what [`Store`](tollway_core::Store) asks for each operation, in order, with
-/// one reading of the store's clock, and, if anything changed, keep the sequence and the answer with it. The writer is
-/// the link's own: drawn at random when it is made, never used by another.
+/// For each call, in one atomic step: if this writer's last sequence for the call's tag equals the call's, return the same
+/// response again and do nothing. Otherwise apply each operation as [`Store`](tollway_core::Store) requires, in order, with
+/// one reading of the store's clock; if anything changed, keep the sequence and the response with it. The writer id belongs
+/// to the link: it is random and never reused.
 ///
-/// Calls sent together are independent of each other: different tags, one answer each, in the same order. One may fail
-/// while others succeed. Dropping the future must not tear a call apart.
+/// Calls sent together are independent: different tags, one response each, in the same order. One may fail while others
+/// succeed. Dropping the future must not leave a call half applied.
 ///
 /// # Errors
 ///
 /// [`Retry::Safe`](tollway_core::Retry::Safe) only if the call was certainly not applied and will not be;
-/// [`Retry::Unclear`](tollway_core::Retry::Unclear) if it may have been, or still may be. Both are sent again.
-/// [`Retry::Useless`](tollway_core::Retry::Useless) is returned to the callers. A call that was throttled
-/// ([`Fault::Throttled`](tollway_core::Fault::Throttled)) is sent again [`THROTTLED_RETRIES_MAX`](crate::THROTTLED_RETRIES_MAX)
-/// times, and then returned to them.
+/// [`Retry::Unclear`](tollway_core::Retry::Unclear) if it was or may still be applied. Both are resent.
+/// [`Retry::Useless`](tollway_core::Retry::Useless) goes to the callers. A throttled call
+/// ([`Fault::Throttled`](tollway_core::Fault::Throttled)) is resent [`THROTTLED_RETRIES_MAX`](crate::THROTTLED_RETRIES_MAX)
+/// times, then the error goes to the callers.
 pub trait Link: Send + Sync + 'static {
-    /// How many calls go together: they are answered together, too.
+    /// How many calls one group holds: their responses come together, too.
     const CALLS_TOGETHER_MAX: usize = 256;
 
-    /// How many such groups are out at the same time; what comes meanwhile is combined.
+    /// How many groups are in flight at once; operations that arrive meanwhile are combined.
     const GROUPS_OUT_MAX: usize = 4;
 
-    /// Sends the calls and waits for the answer of each.
+    /// Sends the calls and waits for the response to each.
     fn send(
         self: Arc<Self>,
         calls: Vec<Arc<Call>>,

@@ -13,15 +13,15 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 use tollway_core::{Fault, Retry, Setting, SettingChange, SettingsAnswer, StoreError};
 
-/// How many requests may wait. One more is an error, never a block.
+/// How many requests may be queued. One more is an error; callers never block.
 const REQUESTS_MAX: usize = 64;
 
-/// Where a store keeps its settings. It is opened and used on the client's thread only, within a tokio runtime.
+/// The settings of a store. The client opens and uses it on its own thread only, within a tokio runtime.
 pub trait SettingsTable: Sized + 'static {
-    /// What it must know to be opened.
+    /// What `open` needs.
     type Options: Clone + Send + Sync + 'static;
 
-    /// Opens it. It connects when it is first used.
+    /// Opens the table. It connects at its first use.
     fn open(options: Self::Options) -> Self;
 
     /// All settings.
@@ -64,7 +64,8 @@ impl<T: SettingsTable> SettingsClient<T> {
     ) -> SettingsAnswer<A> {
         let (answer, answered) = oneshot::channel();
         let queue = self.queue.get_or_init(|| start::<T>(self.options.clone())).as_ref();
-        let full = |_| failed(Retry::Safe, &format!("{REQUESTS_MAX} requests for settings wait already"));
+        let full =
+            |_| failed(Retry::Safe, &format!("{REQUESTS_MAX} requests for settings are already queued"));
         let sent =
             queue.map_err(Clone::clone).and_then(|queue| queue.try_send(request(answer)).map_err(full));
         Box::pin(async move {
@@ -75,7 +76,8 @@ impl<T: SettingsTable> SettingsClient<T> {
 }
 
 fn start<T: SettingsTable>(options: T::Options) -> Result<Sender<SettingsRequest>, StoreError> {
-    let no_thread = |error: io::Error| failed(Retry::Safe, &format!("no thread for settings: {error}"));
+    let no_thread =
+        |error: io::Error| failed(Retry::Safe, &format!("cannot start a thread for settings: {error}"));
     let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
     let (queue, request) = channel(REQUESTS_MAX);
     let thread = thread::Builder::new().name("tollway-settings".to_owned());
@@ -83,11 +85,11 @@ fn start<T: SettingsTable>(options: T::Options) -> Result<Sender<SettingsRequest
     Ok(queue)
 }
 
-/// One after the other, until the store is dropped.
+/// Serves requests one by one until the store is dropped.
 async fn serve<T: SettingsTable>(options: T::Options, mut request: Receiver<SettingsRequest>) {
     let table = T::open(options);
     while let Some(request) = request.recv().await {
-        // A caller that has left needs no answer.
+        // The caller may be gone.
         match request {
             SettingsRequest::Read(answer) => drop(answer.send(table.read().await)),
             SettingsRequest::Change(change, answer) => drop(answer.send(table.change(change).await)),

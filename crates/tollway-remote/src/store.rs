@@ -1,4 +1,4 @@
-//! A [`Store`] made of a [`Link`].
+//! A [`Store`] built from a [`Link`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use crate::{Link, QUEUE_MAX, Tag};
 /// How a store across a network is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Within this time every caller is answered, whatever the store does.
+    /// The deadline within which every caller is answered.
     pub deadline: Duration,
 }
 
@@ -29,7 +29,7 @@ impl Default for Options {
     }
 }
 
-/// A store across a network. It works on a thread of its own, so it can be used from any executor and from none.
+/// A store across a network. It works on its own thread, so it can be used from any executor and from none.
 #[derive(Debug)]
 pub struct Remote {
     queue: Option<Sender<(Tag, QueuedOperation)>>,
@@ -38,7 +38,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Drives the link on a thread of this name. The link is used on that thread only, within a tokio runtime.
+    /// Drives the link on a thread with this name. The link is used on that thread only, within a tokio runtime.
     pub fn start(name: &str, link: Arc<impl Link>, options: Options) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (queue, incoming) = channel(QUEUE_MAX);
@@ -51,7 +51,7 @@ impl Remote {
         Ok(Self { queue: Some(queue), next_id: AtomicU64::new(0), thread: Some(thread) })
     }
 
-    /// The same as [`Store::apply`], for operations that the caller has made for this and need not keep.
+    /// Like [`Store::apply`], for operations that the caller need not keep.
     pub fn apply_owned(&self, batch: impl ExactSizeIterator<Item = Operation>) -> Answer {
         if batch.len() > OPERATIONS_PER_BATCH_MAX {
             let message = format!(
@@ -74,7 +74,7 @@ impl Remote {
         let pending = QueuedOperation { id, operation, reply: Reply::new(sender) };
         queue.try_send((tag, pending)).map_err(|error| match error {
             TrySendError::Full(_) => {
-                let message = format!("{QUEUE_MAX} operations wait for the store already");
+                let message = format!("{QUEUE_MAX} operations are already queued for the store");
                 StoreError { fault: Fault::Store, retry: Retry::Safe, message }
             }
             TrySendError::Closed(_) => stopped(Retry::Safe),
@@ -83,7 +83,7 @@ impl Remote {
     }
 }
 
-/// An outcome that is there or comes.
+/// An outcome, now or later.
 enum Awaited {
     Now(Outcome),
     Later(oneshot::Receiver<Result<Outcome, StoreError>>),
@@ -100,12 +100,12 @@ impl Awaited {
 
 impl Store for Remote {
     fn apply(&self, batch: &[Operation]) -> Answer {
-        // The batch is only lent: this is the one clone of each operation.
+        // The batch is borrowed: this is the only clone of each operation.
         self.apply_owned(batch.iter().cloned())
     }
 }
 
-/// Waits for all of them: the operations of one batch were all sent, whatever came of the first.
+/// Waits for all outcomes: all operations of the batch were sent, even if the first failed.
 async fn all_outcomes(sent: Vec<Result<Awaited, StoreError>>) -> StoreResult {
     let mut outcomes = Outcomes::with_capacity(sent.len());
     let mut failed = None;
@@ -118,7 +118,7 @@ async fn all_outcomes(sent: Vec<Result<Awaited, StoreError>>) -> StoreResult {
     failed.map_or(Ok(outcomes), Err)
 }
 
-/// Of a batch of which a part has failed, all may have been applied.
+/// If a part of a batch failed, all of it may have been applied.
 fn worse(known: Option<StoreError>, error: StoreError) -> StoreError {
     match known {
         Some(known) if known.retry == Retry::Unclear => known,
@@ -131,11 +131,11 @@ fn stopped(retry: Retry) -> StoreError {
 }
 
 impl Drop for Remote {
-    /// Waits for calls that are in flight, for a moment.
+    /// Waits a moment for calls in flight.
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
-            // The last owner may be a task on that very thread.
+            // The last owner may be a task on this very thread.
             if thread.thread().id() != std::thread::current().id() {
                 let _ = thread.join();
             }

@@ -1,4 +1,4 @@
-//! A network that loses requests and answers, over the simplest right store: the suite must not notice (I5, G9).
+//! A network that loses requests and responses, over a correct store: the suite must not notice (I5, G9).
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 
 use std::collections::HashMap;
@@ -13,14 +13,14 @@ use tollway_core::{
 use tollway_remote::{Call, Link, Options, Remote, Tag};
 use tollway_testkit::{ManualClock, ManualRig, PlainStore, Random, conformance, wait_for};
 
-/// What may go wrong with each call, in percent.
+/// The faults of each call, in percent.
 #[derive(Clone, Copy, Default)]
 struct Weather {
     not_sent: u64,
     answer_lost: u64,
 }
 
-/// The last answer of each tag, as a store across a network keeps it.
+/// The last response of each tag, as a store across a network keeps it.
 type Kept = HashMap<Tag, (u64, Outcomes)>;
 
 struct Network {
@@ -113,7 +113,7 @@ fn conformance_without_faults() {
     conformance::run_with(&rig(Weather::default()), effort).unwrap();
 }
 
-/// G9: no unit lost, none spent twice, however often requests and answers are lost.
+/// G9: no unit is lost or spent twice, however often requests and responses are lost.
 #[test]
 fn conformance_with_faults() {
     let weather = Weather { not_sent: 10, answer_lost: 10 };
@@ -139,7 +139,7 @@ fn calls_made_while_one_is_in_flight_are_sent_together() {
 }
 
 #[test]
-fn a_caller_gets_an_answer_within_the_deadline_and_nothing_is_sent_later() {
+fn a_caller_is_answered_by_the_deadline_and_nothing_is_sent_later() {
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_000)));
     let network = Network::new(clock, Weather::default());
     let options = Options { deadline: Duration::from_millis(50) };
@@ -151,13 +151,13 @@ fn a_caller_gets_an_answer_within_the_deadline_and_nothing_is_sent_later() {
     network.down.store(false, Ordering::SeqCst);
     drop(remote);
     let remote = Remote::start("network", Arc::clone(&network), PATIENT).unwrap();
-    // The unit is still there: the first take was never applied, also not late.
+    // The unit is still there: the first take was never applied, not even late.
     let answer = wait_for(remote.apply(&[take(&policy, 2)])).unwrap();
     assert!(format!("{answer:?}").contains("Granted"), "{answer:?}");
     assert_eq!(network.operations.load(Ordering::SeqCst), 1);
 }
 
-/// A take that is granted after its caller has given up is given back.
+/// A take granted after its caller gave up is returned.
 #[test]
 fn a_permit_granted_after_the_deadline_is_returned() {
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_000)));
@@ -169,13 +169,13 @@ fn a_permit_granted_after_the_deadline_is_returned() {
         let answer = wait_for(remote.apply(&[take(&policy, permit)])).unwrap();
         format!("{answer:?}").contains("Granted")
     };
-    // It comes back in the background; asking again and again costs nothing while it is denied.
+    // It is returned in the background; repeated takes cost nothing while they are denied.
     assert!((2..10_000).any(granted));
 }
 
-/// A call that returns something is sent even if no caller waits for the answer, and even when the store is closed at once.
+/// A call that returns units is sent even if no caller waits for it, and even if the store is closed at once.
 #[test]
-fn a_return_is_retried_until_it_is_answered() {
+fn a_return_is_resent_until_it_succeeds() {
     let network = Network::new(
         Arc::new(ManualClock::at(Timestamp::from_secs(1_000))),
         Weather { not_sent: 50, answer_lost: 0 },
@@ -210,7 +210,7 @@ fn empty_batch_and_operation_without_charges() {
     assert!(format!("{answer:?}").contains("ChargeCount(0)"), "{answer:?}");
 }
 
-/// A call in flight that is held until the gate opens.
+/// A call in flight that waits until the gate opens.
 struct Gated(Arc<Network>, Arc<AtomicBool>);
 impl Link for Gated {
     async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
@@ -222,7 +222,7 @@ impl Link for Gated {
 }
 
 #[test]
-fn begin_repeated_while_the_first_is_out() {
+fn begin_repeated_while_the_first_is_in_flight_counts_once() {
     use tollway_core::{Begun, Outcome};
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_000)));
     let network = Network::new(clock.clone(), Weather::default());
@@ -238,7 +238,7 @@ fn begin_repeated_while_the_first_is_out() {
     clock.advance(Span::from_secs(60));
     let begin = |permit| with_action(&policy, Action::Begin(booking, Terms::now(PermitId(permit))));
     gate.store(true, Ordering::SeqCst);
-    // The caller's time is up while the call is out; it tries again.
+    // The caller's deadline passes while the call is in flight; the caller retries.
     let late = wait_for(send(&begin(2))).unwrap_err();
     assert_eq!(late.retry, Retry::Unclear);
     let second = send(&begin(3));
@@ -246,17 +246,17 @@ fn begin_repeated_while_the_first_is_out() {
     gate.store(false, Ordering::SeqCst);
     let second = wait_for(second).unwrap().remove(0);
     assert!(matches!(&second, Outcome::Begun(Begun::Again(decision)) if decision.is_granted()), "{second:?}");
-    // Its call goes out now: the one unit of this minute is spent.
+    // The call goes out now and spends the one unit of this minute.
     std::thread::sleep(Duration::from_millis(50));
     let third = wait_for(send(&take(&policy, 4))).unwrap().remove(0);
     assert!(
         matches!(&third, Outcome::Decided(decision) if !decision.is_granted()),
-        "two in a minute of one: {third:?}"
+        "two grants in a minute that allows one: {third:?}"
     );
 }
 
 #[test]
-fn a_return_that_waits_behind_a_call_that_fails() {
+fn a_return_queued_behind_a_failing_call_is_sent() {
     use tollway_core::Outcome;
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_000)));
     let network = Network::new(clock.clone(), Weather::default());
@@ -273,7 +273,7 @@ fn a_return_that_waits_behind_a_call_that_fails() {
     let peek = send(&with_action(&policy, Action::Peek));
     std::thread::sleep(Duration::from_millis(20));
     let back = with_action(&policy, Action::Return { booking, remember: false });
-    // Its caller gets a timeout, and it is sent all the same.
+    // The caller gets a timeout, and the return is still sent.
     assert!(wait_for(send(&back)).is_err());
     drop(peek);
     gate.store(false, Ordering::SeqCst);
@@ -281,7 +281,7 @@ fn a_return_that_waits_behind_a_call_that_fails() {
     let second = wait_for(send(&take(&policy, 2))).unwrap().remove(0);
     assert!(
         matches!(&second, Outcome::Decided(decision) if decision.is_granted()),
-        "what was given back is lost: {second:?}"
+        "the returned unit is lost: {second:?}"
     );
 }
 
@@ -304,7 +304,7 @@ fn a_call_reported_as_failed_but_applied_later_is_returned() {
     let error = wait_for(send(&back)).unwrap_err();
     network.down.store(false, Ordering::SeqCst);
     if error.retry == Retry::Safe {
-        // "It was not applied: send it again."
+        // Fails with "not applied, safe to retry".
         std::thread::sleep(Duration::from_millis(300));
         wait_for(send(&back)).unwrap();
     }
@@ -321,7 +321,7 @@ fn a_call_reported_as_failed_but_applied_later_is_returned() {
 struct Resolving;
 impl Link for Resolving {
     async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
-        // As a name is resolved: on a thread that cannot be cancelled.
+        // Like name resolution: on a thread that cannot be cancelled.
         let resolved = tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_secs(8)));
         let _ = tokio::time::timeout(Duration::from_millis(30), resolved).await;
         calls.iter().map(|_| Err(failed(Retry::Safe))).collect()
@@ -329,7 +329,7 @@ impl Link for Resolving {
 }
 
 #[test]
-fn dropped_while_a_name_is_resolved() {
+fn dropping_the_store_does_not_wait_for_name_resolution() {
     let remote =
         Remote::start("network", Arc::new(Resolving), Options { deadline: Duration::from_millis(60) })
             .unwrap();

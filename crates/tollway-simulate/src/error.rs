@@ -6,7 +6,7 @@ use tollway_core::{CostError, Limit, PolicyError, StoreError};
 
 use crate::log::{LINE_BYTES_SKIPPED_MAX, LOG_BYTES_MAX};
 
-/// Why a log cannot be replayed. The first sentence of each variant says who is at fault.
+/// Why a log cannot be replayed. Each variant begins with whose fault it is.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
     /// The caller: all limits of a policy are concurrency limits, and a log does not say how long calls took.
@@ -15,7 +15,7 @@ pub enum SimulateError {
         /// The first of them.
         limit: Box<Limit>,
     },
-    /// The caller: calls shall wait under a sliding limit, which books no call ahead.
+    /// The caller: calls wait under a sliding limit, which cannot be booked ahead.
     #[error("waits under `{limit}` cannot be simulated: a sliding limit cannot be booked ahead")]
     WaitUnderSliding {
         /// The sliding limit.
@@ -34,7 +34,7 @@ pub enum SimulateError {
     #[error("the log is neither JSON lines, nor CSV with a line of names, nor an access log")]
     UnknownFormat,
     /// The log: no field has one of the names in [`TIME_NAMES`](crate::TIME_NAMES).
-    #[error("the log has no field that is known as a time")]
+    #[error("the log has no field with a known time name")]
     NoTime {
         /// The fields that it has.
         known: Vec<String>,
@@ -59,13 +59,13 @@ pub enum SimulateError {
     /// The machine: the log cannot be read.
     #[error(transparent)]
     Read(#[from] io::Error),
-    /// The machine: there is no thread to read with.
-    #[error("no thread to read with: {0}")]
+    /// The machine: the reader thread cannot start.
+    #[error("cannot start a thread to read the log: {0}")]
     Thread(io::Error),
     /// Tollway: its own store in memory failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Tollway: its engine gave an answer that no take gets.
+    /// Tollway: its engine returned an outcome that no take has.
     #[error("{0}")]
     Engine(String),
 }

@@ -1,17 +1,17 @@
-//! Makes a policy ready for a trial.
+//! Prepares a policy for a trial.
 
 use tollway_core::{Limit, Policy, PolicyError, Span};
 
 use crate::error::SimulateError;
 
-/// A policy to be tried, with a title for reports.
+/// A trial policy, with a title for reports.
 #[derive(Clone, Debug)]
 pub struct TrialPolicy {
     /// The title.
     pub title: String,
-    /// The policy as it is tried.
+    /// The policy as tried.
     pub policy: Policy,
-    /// The first limit that is not tried.
+    /// The first limit that is left out.
     pub left_out: Option<Limit>,
 }
 
@@ -29,8 +29,8 @@ impl TrialPolicy {
         }
     }
 
-    /// Checks that calls can wait this long: a sliding limit books no call ahead, so a replay cannot know when one ends
-    /// its wait.
+    /// Checks that calls can wait this long: a sliding limit cannot be booked ahead, so a replay cannot know when a wait
+    /// ends.
     pub fn check_wait(&self, max_wait: Span) -> Result<(), SimulateError> {
         let is_sliding = |limit: &&Limit| limit.slides();
         match self.policy.limits().iter().find(is_sliding) {

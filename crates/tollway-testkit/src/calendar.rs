@@ -7,10 +7,10 @@ use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
 use tollway_core::{Calendar, Span, Timestamp, Zone};
 
-/// A window that holds a moment: from, to (the first moment after it).
+/// The window that contains a moment: its start, and the first moment after it.
 pub(crate) type Bounds = (Timestamp, Timestamp);
 
-/// The window that holds a moment.
+/// The window that contains a moment.
 pub(crate) fn window_at(calendar: &Calendar, at: Timestamp) -> Bounds {
     match calendar {
         Calendar::Every(period) => multiple_of(*period, at),
@@ -20,7 +20,7 @@ pub(crate) fn window_at(calendar: &Calendar, at: Timestamp) -> Bounds {
     }
 }
 
-/// The windows of a period that are counted from the epoch.
+/// The window of a period that is counted from the epoch.
 pub(crate) fn multiple_of(period: Span, at: Timestamp) -> Bounds {
     let number = at.as_micros() / period.as_micros();
     let start = Timestamp::from_micros(number * period.as_micros());
@@ -33,7 +33,7 @@ fn civil(zone: &Zone, at: Timestamp, first: impl Fn(&Date) -> bool) -> Bounds {
     let micros = i64::try_from(at.as_micros()).expect("no timestamp is that late");
     let today =
         Instant::from_microsecond(micros).expect("jiff knows that year").to_zoned(zone.clone()).date();
-    // The day after the next has surely not begun, wherever clocks are set back across midnight.
+    // The day after tomorrow has surely not begun, even where clocks are set back across midnight.
     let Ok(late) = today.tomorrow().and_then(Date::tomorrow) else { return (at, Timestamp::MAX) };
     let begins = |day: Date| (day, beginning(day, &zone));
     let backwards = std::iter::successors(Some(late), |day| day.yesterday().ok());
@@ -78,7 +78,7 @@ mod tests {
         window(&minute, "2024-02-29T23:59:59Z", "2024-02-29T23:59:00Z", "2024-03-01T00:00:00Z");
     }
 
-    /// B6: where midnight is skipped or comes twice, the engine says the same as this.
+    /// B6: where midnight is skipped or occurs twice, the engine computes the same windows.
     #[test]
     fn engine_windows_match_in_odd_zones() {
         for name in ["America/Sao_Paulo", "America/St_Johns", "Africa/Cairo", "Australia/Lord_Howe", "UTC"] {

@@ -14,7 +14,7 @@ impl ManualClock {
         Self(AtomicU64::new(now.as_micros()))
     }
 
-    /// Shows `now` from here on, even if that is earlier.
+    /// Shows `now` from now on, even if that is earlier.
     pub fn set(&self, now: Timestamp) {
         self.0.store(now.as_micros(), Ordering::SeqCst);
     }

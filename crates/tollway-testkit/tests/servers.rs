@@ -119,7 +119,7 @@ fn sentinels_replace_a_master_that_is_gone() {
     assert_eq!(second.command(&["GET", "word"]), "kept");
     assert_eq!(second.command(&["SET", "word", "changed"]), "OK");
     first.restart();
-    // A master that is silent for a while is not gone, and the other, which lost its data, does not take its place.
+    // A master that is silent for a while is not replaced by the other, which lost its data.
     second.pause();
     thread::sleep(Duration::from_secs(3));
     second.resume();
@@ -156,7 +156,7 @@ fn postgres_answers_and_keeps_what_was_committed() {
 fn pause_stops_all_processes_of_postgres() {
     let postgres = PostgresServer::start_with(&["max_connections=17"]);
     assert_eq!(postgres.query("show max_connections"), "17");
-    // A statement that is under way when the pause begins is not finished behind its back.
+    // A statement that is running when the pause begins is paused, too.
     postgres.query("create sequence steps");
     thread::scope(|scope| {
         let counting =
@@ -201,7 +201,7 @@ fn killed_servers_leave_no_files() {
     expect_nothing_left(&folders);
 }
 
-/// Tells [`victim`] that it is one.
+/// Set for the child process that runs [`victim`].
 const VICTIM: &str = "TOLLWAY_TESTKIT_VICTIM";
 
 #[test]

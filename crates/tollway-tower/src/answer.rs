@@ -1,4 +1,4 @@
-//! The answer to a request that is not passed on: as HTTP, or as gRPC for gRPC clients.
+//! The response to a request that is not passed on: HTTP, or gRPC for gRPC clients.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -14,7 +14,7 @@ use crate::body::LimitedBody;
 use crate::headers;
 use crate::problem::Problem;
 
-/// Statuses of gRPC.
+/// gRPC status codes.
 const INVALID_ARGUMENT: u16 = 3;
 const PERMISSION_DENIED: u16 = 7;
 const RESOURCE_EXHAUSTED: u16 = 8;
@@ -22,10 +22,10 @@ const INTERNAL: u16 = 13;
 const UNAVAILABLE: u16 = 14;
 const UNAUTHENTICATED: u16 = 16;
 
-/// When a gRPC client may try again, in milliseconds.
+/// When a gRPC client may retry, in milliseconds.
 const RETRY_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
-/// The answer to a request that was denied.
+/// The response to a denied request.
 pub(crate) fn denied<B>(
     request: &Parts,
     denial: &Denied,
@@ -45,7 +45,7 @@ pub(crate) fn denied<B>(
     response
 }
 
-/// The answer to a request of which nothing was decided.
+/// The response to a request that failed before a decision.
 pub(crate) fn failed<B>(request: &Parts, problem: &Problem) -> Response<LimitedBody<B>> {
     let status = problem.status();
     let mut response = if is_grpc(request) {
@@ -79,7 +79,7 @@ fn is_grpc(request: &Parts) -> bool {
     matches!(rest, Some(None | Some(b'+' | b';')))
 }
 
-/// All of it in the head, which gRPC calls trailers only.
+/// A trailers-only response: the status is in the headers.
 fn grpc<B>(status: u16, message: &str) -> Response<LimitedBody<B>> {
     let mut response = Response::new(LimitedBody::refused(None));
     let headers = response.headers_mut();
@@ -92,7 +92,7 @@ fn grpc<B>(status: u16, message: &str) -> Response<LimitedBody<B>> {
 }
 
 fn json<B>(status: StatusCode, kind: &'static str, value: &impl Serialize) -> Response<LimitedBody<B>> {
-    // What these types hold can always be written.
+    // Serializing these types cannot fail.
     let text = serde_json::to_vec(value).unwrap_or_default();
     let mut response = Response::new(LimitedBody::refused(Some(Bytes::from(text))));
     *response.status_mut() = status;
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grpc_is_known_by_its_content_type() {
+    fn grpc_is_detected_by_its_content_type() {
         for (kind, grpc) in [
             ("application/grpc", true),
             ("application/grpc+proto", true),

@@ -1,4 +1,4 @@
-//! The body of an answer: the service's own, with the permit that ends with it, or ours.
+//! The response body: the service's, with the permit that ends with it, or a body of this crate.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 use tollway::Permit;
 
 pin_project! {
-    /// The body of an answer that has passed a layer of this crate.
+    /// The body of a response that passed through a layer of this crate.
     ///
     /// Under a policy with a concurrency limit it holds the request's slot until it ends or is dropped.
     pub struct LimitedBody<B> {
@@ -31,7 +31,7 @@ impl<B> LimitedBody<B> {
         Self { kind: Kind::Served { body, permit } }
     }
 
-    /// Nothing, or a text of ours.
+    /// Empty, or a text of this crate.
     pub(crate) fn refused(text: Option<Bytes>) -> Self {
         Self { kind: Kind::Refused { text } }
     }
@@ -50,7 +50,7 @@ impl<B: Body<Data = Bytes>> Body for LimitedBody<B> {
             KindProjection::Served { body, permit } => {
                 let frame = body.poll_frame(context);
                 if matches!(frame, Poll::Ready(None | Some(Err(_)))) {
-                    // The call is over: dropping its permit says so.
+                    // The call is over: dropping its permit frees the slot.
                     drop(permit.take());
                 }
                 frame

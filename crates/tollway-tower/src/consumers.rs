@@ -1,4 +1,4 @@
-//! The layer for consumers: each caller has limits of its own, out of records.
+//! The layer for consumers: each caller has its own limits, from records.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -45,8 +45,9 @@ use crate::subject::{ReadPeer, client_address};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A consumer whose limit is reached gets 429 and the limit that denied, a blocked one 403. An unknown token gets 401, a
-/// malformed consumer id 400. A request without credentials is anonymous. While the store or the records do not answer, `when_store_fails` of `[consumers]` decides.
+/// A consumer over its limit gets 429 with the limit that denied it, a blocked one 403. An unknown token gets 401, a
+/// malformed consumer id 400. A request without credentials is anonymous. While the store or the records are unreachable,
+/// `when_store_fails` of `[consumers]` decides.
 #[derive(Clone)]
 pub struct ConsumersLayer {
     rules: ConsumerRules,
@@ -57,7 +58,7 @@ pub struct ConsumersLayer {
 pub(crate) struct ConsumerRules {
     gate: Arc<Gate>,
     who: Arc<Who>,
-    /// None: requests without credentials are not limited.
+    /// `None`: requests without credentials are not limited.
     anonymous: Option<Anonymous>,
     headers: HeaderChoice,
 }
@@ -71,14 +72,14 @@ struct Anonymous {
 }
 
 impl ConsumersLayer {
-    /// Limits consumers; `who` knows them by what a request shows.
+    /// Limits consumers; `who` identifies them.
     pub fn new(gate: Arc<Gate>, who: Who) -> Self {
         let who = Arc::new(who);
         Self { rules: ConsumerRules { gate, who, anonymous: None, headers: HeaderChoice::ALL } }
     }
 
-    /// Limits requests without credentials by their address. The rules say which forwarding headers are trusted, `peer` returns
-    /// the address at the other end of the connection, as in [`SubjectFrom::address`](crate::SubjectFrom::address).
+    /// Limits requests without credentials by address. The rules say which forwarding headers are trusted, and `peer`
+    /// returns the remote address of the connection, as in [`SubjectFrom::address`](crate::SubjectFrom::address).
     #[must_use]
     pub fn anonymous(
         mut self,
@@ -90,7 +91,7 @@ impl ConsumersLayer {
         self
     }
 
-    /// Which headers an answer has besides `Retry-After`; all of them unless said otherwise.
+    /// Which headers a response has besides `Retry-After`; all of them by default.
     #[must_use]
     pub fn headers(mut self, headers: HeaderChoice) -> Self {
         self.rules.headers = headers;
@@ -128,7 +129,7 @@ impl ConsumerRules {
         if !self.gate.is_enabled() {
             return Ok(Admission::Free);
         }
-        // The address alone is the subject, as in the stored keys of earlier systems.
+        // The subject is the bare address, as in the stored keys of earlier systems.
         let address = client_address(rules, peer(request), request)?;
         Ok(Admission::Counted(self.counted(Cow::Borrowed(handle), address, true)))
     }

@@ -1,4 +1,4 @@
-//! Headers that show what is left, beside those of the service or of a layer further in.
+//! Adds rate limit headers to those of the service or of an inner layer.
 
 use http::header::{HeaderName, HeaderValue};
 use http::{Response, StatusCode};
@@ -6,11 +6,11 @@ use tollway::core::Decision;
 use tollway_inbound::InboundTake;
 use tollway_inbound::headers::{self, LimitStatus, Rank, most_restrictive};
 
-/// An extension of the answer: the rank of the limit that `X-Rate-Limit-*` shows.
+/// A response extension: the rank of the limit that `X-Rate-Limit-*` shows.
 #[derive(Clone, Copy)]
 struct ShownRank(Rank);
 
-/// Puts the headers of a decision on an answer. Lists are added to; `X-Rate-Limit-*`, which show one limit, stay if theirs is
+/// Adds the headers of a decision to a response. Lists are extended; `X-Rate-Limit-*` show one limit, and stay if theirs is
 /// more restrictive.
 pub(crate) fn put<B>(take: &InboundTake<'_>, decision: &Decision, response: &mut Response<B>) {
     let among_others = response.headers().contains_key("ratelimit-policy");
@@ -35,8 +35,8 @@ pub(crate) fn put<B>(take: &InboundTake<'_>, decision: &Decision, response: &mut
     }
 }
 
-/// Whether a limit is more restrictive than the one that the answer shows already, if any. A 429 of the service itself keeps
-/// its own.
+/// Whether a limit is more restrictive than the one that the response shows, if any. A 429 of the service itself keeps its
+/// own headers.
 fn is_more_restrictive<B>(rank: Rank, response: &Response<B>) -> bool {
     match response.extensions().get() {
         Some(ShownRank(known)) => rank < *known,

@@ -1,4 +1,4 @@
-//! The layer: what it limits, for which subject, and which headers it writes.
+//! The layer: its policy, its subject, and the headers it writes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ use crate::{RateLimit, SubjectFrom};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A request that is denied is answered with 429, `Retry-After` and the limit that said no; it never waits. While the
-/// store does not answer, the policy's `when_store_fails` decides: with `closed`, the answer is 503. A gRPC request is
-/// answered with `RESOURCE_EXHAUSTED` or `UNAVAILABLE` instead.
+/// A denied request gets 429 with `Retry-After` and the limit that denied it; it never waits. While the store is
+/// unreachable, the policy's `when_store_fails` decides: `closed` returns 503. A gRPC request gets `RESOURCE_EXHAUSTED` or
+/// `UNAVAILABLE` instead.
 #[derive(Clone)]
 pub struct RateLimitLayer {
     rules: PolicyRules,
@@ -37,7 +37,7 @@ pub struct RateLimitLayer {
 #[derive(Clone)]
 pub(crate) struct PolicyRules {
     handle: PolicyHandle,
-    /// None: all requests share the policy's one subject.
+    /// `None`: all requests share one subject.
     subject: Option<SubjectFrom>,
     costs: Vec<(String, Arc<ReadCost>)>,
     headers: HeaderChoice,
@@ -46,19 +46,19 @@ pub(crate) struct PolicyRules {
 type ReadCost = dyn Fn(&Parts) -> u64 + Send + Sync;
 
 impl RateLimitLayer {
-    /// Limits all requests together by a policy.
+    /// Limits all requests together under a policy.
     pub fn new(handle: PolicyHandle) -> Self {
         let rules = PolicyRules { handle, subject: None, costs: Vec::new(), headers: HeaderChoice::ALL };
         Self { rules }
     }
 
-    /// Limits each subject by itself.
+    /// Limits each subject separately.
     #[must_use]
     pub fn subject(self, from: SubjectFrom) -> Self {
         self.with(|rules| rules.subject = Some(from))
     }
 
-    /// What a request takes of a unit. Without it, one request.
+    /// How much of a unit a request costs. The default cost is one request.
     ///
     /// ```
     /// # let limiter = tollway::Limiter::builder().policy("upload", ["1G bytes / hour bucket"]).unwrap().build();
@@ -73,7 +73,7 @@ impl RateLimitLayer {
         self.with(|rules| rules.costs.push((unit.to_owned(), Arc::new(of))))
     }
 
-    /// Which headers answers have besides `Retry-After`; all of them, unless told otherwise.
+    /// Which headers a response has besides `Retry-After`; all of them by default.
     #[must_use]
     pub fn headers(self, choice: HeaderChoice) -> Self {
         self.with(|rules| rules.headers = choice)

@@ -1,8 +1,8 @@
-//! Rate limits for servers made of `tower` services: axum, hyper, tonic.
+//! Rate limits for servers built from `tower` services: axum, hyper, tonic.
 //!
-//! [`RateLimitLayer`] limits requests by a policy, [`SubjectFrom`] finds the subject of each. Answers show what is left in
-//! the headers that `tollway serve` writes, and a denied request gets 429 with the time to come back. With the
-//! feature `consumers`, `ConsumersLayer` limits each caller by records of its own.
+//! [`RateLimitLayer`] limits requests by a policy, [`SubjectFrom`] finds the subject of each. Responses carry the same rate
+//! limit headers as those of `tollway serve`, and a denied request gets 429 with `Retry-After`. With the feature
+//! `consumers`, `ConsumersLayer` limits each caller by its own records.
 //!
 //! ```
 //! use tollway::Limiter;

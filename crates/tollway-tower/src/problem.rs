@@ -1,4 +1,4 @@
-//! What goes wrong before anything is decided, or instead of it.
+//! Errors that prevent a decision.
 
 use http::StatusCode;
 use tollway::TakeError;
@@ -14,12 +14,12 @@ impl Problem {
     }
 
     pub(crate) fn unknown_subject(looked_for: &str) -> Self {
-        let detail = format!("nobody can tell whom this request counts for: it needs {looked_for}");
+        let detail = format!("the request has no subject: it needs {looked_for}");
         Self(ProblemDetails::unknown_client(detail))
     }
 
     pub(crate) fn unknown_peer() -> Self {
-        tracing::error!("the address of a client is not known; does the server put it into the request?");
+        tracing::error!("a request has no client address; the server must add it to the request");
         let detail = "the server does not know the client's address";
         Self(ProblemDetails { status: 500, ..ProblemDetails::unknown_client(detail) })
     }
@@ -41,7 +41,7 @@ impl From<TakeError> for Problem {
             | TakeError::Denied(_)
             | TakeError::BlockingInAsync
             | TakeError::Runtime(_) => {
-                tracing::error!(error = detail, "a request failed for a reason of the server's own");
+                tracing::error!(error = detail, "a request failed with an internal error");
                 ProblemDetails::failed(detail)
             }
         })

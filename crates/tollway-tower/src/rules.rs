@@ -29,7 +29,7 @@ pub(crate) struct CountedRequest<'r> {
     /// The amount of each unit; empty is one request.
     pub(crate) amounts: SmallVec<[(&'r str, u64); 2]>,
     pub(crate) headers: HeaderChoice,
-    /// Whether it shows no credentials although the layer looks for some.
+    /// Whether the request has no credentials although the layer looks for them.
     pub(crate) anonymous: bool,
 }
 
@@ -44,7 +44,7 @@ impl Rules {
 }
 
 impl CountedRequest<'_> {
-    /// Its take, now or not at all, under the policy as it is in force.
+    /// Its take under the policy in force, without waiting.
     pub(crate) fn take<'a>(&'a self, policy: &'a Policy) -> InboundTake<'a> {
         let Self { handle, subject, amounts, headers, .. } = self;
         let (amounts, headers) = (amounts.iter().copied().collect(), *headers);

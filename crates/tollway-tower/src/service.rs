@@ -1,4 +1,4 @@
-//! The service that a layer puts around another.
+//! The service that a layer wraps around another.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::headers;
 use crate::problem::Problem;
 use crate::rules::Rules;
 
-/// A service behind a limit; made by a layer of this crate.
+/// A service behind a limit; built by a layer of this crate.
 #[derive(Clone)]
 pub struct RateLimit<S> {
     inner: S,
@@ -47,7 +47,7 @@ where
     }
 
     fn call(&mut self, request: Request<Asked>) -> Self::Future {
-        // The one that is ready goes with the request; its clone gets ready for the next.
+        // The ready service handles this request; its clone becomes ready for the next.
         let clone = self.inner.clone();
         let ready = std::mem::replace(&mut self.inner, clone);
         Box::pin(limited(ready, Arc::clone(&self.rules), request))
@@ -81,7 +81,7 @@ where
     };
     let mut response = inner.call(Request::from_parts(head, body)).await?;
     headers::put(&take, permit.decision(), &mut response);
-    // A slot is held until the answer has gone out; units stay spent whatever becomes of the permit.
+    // A slot is held until the response is sent; other units stay spent when the permit ends.
     let slot = policy.holds_slots().then_some(permit);
     Ok(response.map(|body| LimitedBody::served(body, slot)))
 }

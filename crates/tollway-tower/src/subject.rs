@@ -1,4 +1,4 @@
-//! Whom a request is counted for: found in what it shows, or in where it comes from.
+//! Finds the subject of a request, in its head or in its address.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::problem::Problem;
 
 /// Where the subject of a request is found.
 ///
-/// Subjects of different origins never meet: a client's key cannot be another client's address. Those of headers and
-/// addresses are the same that `tollway serve` counts for, so both may share a store.
+/// Subjects from different sources never collide: an API key cannot equal an address. Header and address subjects are the
+/// same as in `tollway serve`, so both may share a store.
 ///
-/// Text that differs is another subject, unless [`normalised`](Self::normalised) says what is the same.
+/// Different texts are different subjects, unless [`normalised`](Self::normalised) maps them to one.
 ///
 /// ```
 /// use tollway_tower::SubjectFrom;
@@ -24,11 +24,11 @@ use crate::problem::Problem;
 /// ```
 #[derive(Clone)]
 pub struct SubjectFrom {
-    /// Tried one after the other; at least one.
+    /// Sources in order; at least one.
     ways: Vec<Way>,
 }
 
-/// One place to look, and what is done to what is found there, in this order.
+/// One source, and its normalisers in order.
 #[derive(Clone)]
 struct Way {
     place: Place,
@@ -49,19 +49,18 @@ type Read = dyn Fn(&Parts) -> Option<String> + Send + Sync;
 pub(crate) type ReadPeer = dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync;
 
 impl SubjectFrom {
-    /// What a header says, like an API key. The first line counts, if there are several.
+    /// The value of a header, such as an API key. Only the first line counts.
     pub fn header(name: &str) -> Self {
         Self::of(Place::Header(name.to_ascii_lowercase()))
     }
 
-    /// A part of the path, the first being 0: of `/tenants/anna/orders`, `anna` is 1. Its %-escapes are replaced, as by
-    /// routers: `/tenants/%61nna` is `anna`, too. A request with wrong ones, or with what is no UTF-8 behind
-    /// them, is answered with 400.
+    /// A path segment, counted from 0: in `/tenants/anna/orders`, `anna` is 1. It is percent-decoded, as in routers:
+    /// `/tenants/%61nna` is `anna`, too. An invalid escape or invalid UTF-8 gets 400.
     pub fn path_segment(index: usize) -> Self {
         Self::of(Place::PathSegment(index))
     }
 
-    /// What another layer has put into the request, like the user that it has authenticated.
+    /// An extension that another layer added to the request, such as the authenticated user.
     ///
     /// ```
     /// #[derive(Clone)]
@@ -73,13 +72,13 @@ impl SubjectFrom {
         Self::function(move |request| request.extensions.get::<T>().map(&read))
     }
 
-    /// Whatever can be read of the head of a request.
+    /// Computes the subject from the head of the request.
     pub fn function(read: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static) -> Self {
         Self::of(Place::Function(Arc::new(read)))
     }
 
-    /// The client's address, by rules that say whose forwarding headers are believed. `peer` tells who is at the other end
-    /// of the connection, which every server keeps somewhere else:
+    /// The client's address. The rules say which forwarding headers are trusted; `peer` returns the remote address of the
+    /// connection, which every server stores elsewhere:
     ///
     /// ```
     /// # use std::net::SocketAddr;
@@ -99,20 +98,20 @@ impl SubjectFrom {
         Self::of(Place::Address(rules, Arc::new(peer)))
     }
 
-    /// One subject for all requests: the last resort where nothing else was found.
+    /// One subject for all requests: a fallback when nothing else is found.
     pub fn fixed(subject: &str) -> Self {
         Self::of(Place::Fixed(subject.to_owned()))
     }
 
-    /// Another way, where this one finds nothing.
+    /// Tries `other` if this finds nothing.
     #[must_use]
     pub fn or(mut self, other: Self) -> Self {
         self.ways.extend(other.ways);
         self
     }
 
-    /// What is the same although it is written differently, like names without regard to case: `by` makes one of all
-    /// ways to write what was found. For the places named so far.
+    /// Maps different spellings of one subject to the same text, such as names in any case. Applies to the sources added so
+    /// far.
     ///
     /// ```
     /// use tollway_tower::SubjectFrom;
@@ -143,7 +142,7 @@ impl SubjectFrom {
 }
 
 impl Place {
-    /// What the request shows here, if anything.
+    /// The subject from this source, if the request has one.
     fn find(&self, request: &Parts) -> Result<Option<String>, Problem> {
         match self {
             Self::Header(name) => header(name, request),
@@ -154,7 +153,7 @@ impl Place {
         }
     }
 
-    /// What subjects of here begin with, so that those of elsewhere are others.
+    /// The prefix of subjects from this source, which keeps them apart from others.
     fn origin(&self) -> &str {
         match self {
             Self::Header(name) => name,
@@ -169,7 +168,7 @@ impl Place {
         match self {
             Self::Header(name) => format!("a header {name}"),
             Self::PathSegment(index) => format!("a path with a part number {index}"),
-            Self::Function(_) => "what the server looks for in it".to_owned(),
+            Self::Function(_) => "a subject that the server can find".to_owned(),
             Self::Address(..) => "an address".to_owned(),
             Self::Fixed(_) => "nothing".to_owned(),
         }
@@ -184,7 +183,7 @@ fn header(name: &str, request: &Parts) -> Result<Option<String>, Problem> {
     }
 }
 
-/// An empty part is none. Wrong escapes are an error: servers differ in how they read them.
+/// An empty segment counts as missing. Invalid escapes are an error, because servers decode them differently.
 fn path_segment(index: usize, path: &str) -> Result<Option<String>, Problem> {
     let segment = path.split('/').skip(1).nth(index).filter(|segment| !segment.is_empty());
     let wrong = || {
@@ -194,8 +193,7 @@ fn path_segment(index: usize, path: &str) -> Result<Option<String>, Problem> {
     segment.map(|segment| percent_decode(segment).ok_or_else(wrong)).transpose()
 }
 
-/// Where a request comes from. A server that does not know who is at the other end was put together wrong: no client can
-/// do anything about it.
+/// The client's address. A missing peer address is a mistake in the server's setup, not a client error.
 pub(crate) fn client_address(
     rules: &AddressRules,
     peer: Option<IpAddr>,
@@ -222,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_finds_its_own_and_they_never_meet() {
+    fn subjects_of_different_sources_never_collide() {
         let (anna, peer) = ("anna", "192.0.2.7".parse::<IpAddr>().unwrap());
         let address = SubjectFrom::address(AddressRules::default(), move |_| Some(peer));
         for (from, request, subject) in [
@@ -243,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_a_subject_is_its_callers_fault_and_a_server_without_peers_its_own() {
+    fn a_missing_subject_is_400_and_a_missing_peer_is_500() {
         let missing = StatusCode::BAD_REQUEST;
         assert_eq!(found(&SubjectFrom::header("x-api-key"), get("/")), Err(missing));
         assert_eq!(found(&SubjectFrom::path_segment(1), get("/tenants//orders")), Err(missing));
@@ -252,9 +250,9 @@ mod tests {
         assert_eq!(found(&nobody, get("/")), Err(StatusCode::INTERNAL_SERVER_ERROR));
     }
 
-    /// T17: one byte that is no text does not hide whom the proxy has seen.
+    /// T17: one invalid byte does not hide the address that the proxy appended.
     #[test]
-    fn a_client_cannot_hide_behind_what_is_no_text() {
+    fn invalid_utf8_does_not_hide_the_forwarded_address() {
         use tollway_inbound::address::Trust;
         let rules = AddressRules { trust: Trust::Hops(1), ..AddressRules::default() };
         let address = SubjectFrom::address(rules, |_| Some(IpAddr::from([10, 0, 0, 9])));
@@ -262,16 +260,16 @@ mod tests {
         assert_eq!(found(&address, request).as_deref(), Ok("address:203.0.113.7"));
     }
 
-    /// T18: paths that are the same to a router are the same subject here.
+    /// T18: paths that a router treats as equal are one subject.
     #[test]
-    fn a_part_of_the_path_is_one_subject_however_it_is_written() {
+    fn equivalent_path_spellings_are_one_subject() {
         let tenant = SubjectFrom::path_segment(1);
         for path in
             ["/tenants/anna", "/tenants/%61nna/orders", "/tenants/%61%6E%6e%61", "/tenants/anna?x=%62"]
         {
             assert_eq!(found(&tenant, get(path)).as_deref(), Ok("path:anna"), "{path}");
         }
-        // Decoded once: a second time would make it another subject.
+        // Decoded once: a second decoding would give another subject.
         assert_eq!(found(&tenant, get("/tenants/%2561nna")).as_deref(), Ok("path:%61nna"));
         assert_eq!(found(&tenant, get("/tenants/a%2Fb")).as_deref(), Ok("path:a/b"));
         let or_all = tenant.or(SubjectFrom::fixed("all"));
@@ -280,9 +278,9 @@ mod tests {
         }
     }
 
-    /// T18: each part has normalisers of its own, in their order.
+    /// T18: each source has its own normalisers, in order.
     #[test]
-    fn what_is_declared_the_same_is_one_subject() {
+    fn normalised_texts_are_one_subject() {
         let trimmed = |text: &str| text.trim_matches('-').to_owned();
         let key = SubjectFrom::header("k").normalised(str::to_lowercase).normalised(trimmed);
         let from = key.or(SubjectFrom::path_segment(0));

@@ -81,11 +81,11 @@ fn notes(effort: Effort, report: &mut Report) {
     let load = machine::load().map_or("unknown".to_owned(), |load| format!("{load:.1}"));
     let Effort { rounds, warm_up, round } = effort;
     report.note(format!(
-        "DynamoDB is an emulator (dynoxide) in a process of its own, behind a front that counts requests: all share the cores, \
+        "DynamoDB is an emulator (dynoxide) in its own process, behind a proxy that counts requests: all share the cores, \
          and a request takes less than on AWS. Load of the machine before the run: {load}."
     ));
     report.note(format!(
-        "{rounds} rounds of {} ms after {} ms to get going, in turn, each on an empty table (if quick, one round of 16 \
+        "{rounds} rounds of {} ms after {} ms of warm-up, in turn, each on an empty table (if quick, one round of 16 \
          callers of each of 16 processes); of each figure the median round counts. A process is a limiter or a client of its \
          own, as far as DynamoDB can tell. `writes` and `reads` are requests for a decision, failed ones counted. After each \
          round the meter is read: it shows every grant, or more while leases are out.",

@@ -51,11 +51,11 @@ fn notes(server: &PostgresServer, load: Option<f64>, effort: Effort, report: &mu
     let Effort { rounds, warm_up, round } = effort;
     report.note(format!(
         "Postgres {version} on the same machine, which does not wait for its disk (`fsync=off`): with a disk every commit \
-         costs more, and whoever commits less gains more. Load of the machine before the run: {load}."
+         costs more, and fewer commits save more. Load of the machine before the run: {load}."
     ));
     report.note(format!(
-        "{CALLERS} callers are tasks on two threads. {rounds} rounds of {} ms after {} ms to get going, in turn, each \
-         started anew on empty tables; of each figure the median round counts.",
+        "{CALLERS} callers are tasks on two threads. {rounds} rounds of {} ms after {} ms of warm-up, in turn, each \
+         on empty tables; of each figure the median round counts.",
         round.as_millis(),
         warm_up.as_millis()
     ));

@@ -124,18 +124,18 @@ fn notes(server: &RedisServer, load: Option<f64>, effort: Effort, report: &mut R
     let load = load.map_or("unknown".to_owned(), |load| format!("{load:.1}"));
     let Effort { rounds, warm_up, round } = effort;
     report.note(format!(
-        "Redis {version} on the same machine, nothing kept on disk. Load of the machine before the run: {load}. Callers \
+        "Redis {version} on the same machine, without persistence. Load of the machine before the run: {load}. Callers \
          and Redis share its cores: what one process saves, the other can use."
     ));
     report.note(format!(
-        "{CALLERS} callers are tasks on two threads. {rounds} rounds of {} ms after {} ms to get going, all in turn, each \
-         started anew on an empty Redis; of each figure the median round counts.",
+        "{CALLERS} callers are tasks on two threads. {rounds} rounds of {} ms after {} ms of warm-up, all in turn, each \
+         on an empty Redis; of each figure the median round counts.",
         round.as_millis(),
         warm_up.as_millis()
     ));
     report.note(
         "`us CPU` is processor time for a decision, of this process and of Redis; `us CPU of server` is that of Redis \
-         alone, which has one thread for all who use it. `commands` are those that clients sent, as Redis counts them, \
+         alone, which has one thread for all clients. `commands` are those that clients sent, as Redis counts them, \
          for a decision. `us p50` and `us p99` are what a caller waits."
             .to_owned(),
     );

@@ -1,4 +1,4 @@
-//! What holds for every subcommand: help that teaches, completions, a manual, JSON errors, colours only where they belong.
+//! Behaviour of every subcommand: help with examples, completions, a manual page, JSON errors, colours on terminals only.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::process::Command;

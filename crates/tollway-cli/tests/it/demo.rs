@@ -10,14 +10,14 @@ use std::time::Duration;
 use crate::home::Home;
 use serde_json::Value;
 
-/// Little work, and four seconds at the most with three minutes.
+/// A small demo: three minutes of it take at most four seconds.
 const LITTLE: [&str; 7] = ["demo", "--minute", "1s", "--limit", "40", "--workers", "4"];
 
-/// How often to look before giving up on something that must happen.
+/// How often to poll before giving up.
 const LOOKS: u32 = 600;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// A small demo of so many minutes. Its temporary folder is in the home, so that we see what is left of it.
+/// A small demo of this many minutes. Its temporary folder is in the home, so that the test sees what remains.
 fn demo(home: &Home, minutes: &str, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollway"));
     command.args(LITTLE).args(["--minutes", minutes]).args(more);
@@ -32,7 +32,7 @@ fn texts(output: &Output) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// Processes that have this home in their arguments: the workers, whose store is in it.
+/// Processes with this home in their arguments: the workers, whose store is in it.
 fn workers_of(home: &Home) -> usize {
     let home = home.path().to_str().unwrap();
     let mentions = |arguments: Vec<u8>| String::from_utf8_lossy(&arguments).contains(home);
@@ -50,7 +50,7 @@ fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
     panic!("never happened: {what}");
 }
 
-/// A demo that would take long, at a time when all of its workers are there.
+/// A demo that would take long, once all of its workers run.
 fn long_demo(home: &Home, more: &[&str]) -> Child {
     let child = demo(home, "60", more).spawn().unwrap();
     wait_for("four workers", || workers_of(home) == 4);
@@ -66,7 +66,7 @@ fn is_empty(folder: &Path) -> bool {
     fs::read_dir(folder).unwrap().next().is_none()
 }
 
-/// The limit is kept by the vendor's own count, though a worker is killed and replaced; nothing is left behind.
+/// The limit holds by the vendor's own count, though a worker is killed and replaced; nothing is left behind.
 #[test]
 fn four_processes_share_a_limit_and_one_is_killed() {
     let home = Home::new();
@@ -150,7 +150,7 @@ fn without_tollway_the_vendor_refuses() {
     assert_eq!(report["killed"]["calls_lost_at_most"], Value::Null);
 }
 
-/// Ctrl-C ends it early: workers end, the folder goes, and what was is reported.
+/// Ctrl-C ends it early: the workers end, the folder is removed, and the report is printed.
 #[test]
 fn interrupted_demo_still_reports() {
     for signal in ["INT", "TERM", "HUP"] {
@@ -169,7 +169,7 @@ fn interrupted_demo_still_reports() {
     }
 }
 
-/// However the demo ends, its workers notice.
+/// The workers end however the demo ends.
 #[test]
 fn workers_end_when_the_demo_is_killed() {
     let home = Home::new();
@@ -186,7 +186,9 @@ fn exited_worker_fails_the_demo() {
     let child = long_demo(&home, &[]);
     let store = fs::read_dir(home.path()).unwrap().next().unwrap().unwrap().path().join("state");
     // Repeated, because a worker that is writing the store replaces the damaged file.
-    wait_for("a worker exits", || workers_of(&home) < 4 || fs::write(&store, "this is no store\n").is_err());
+    wait_for("a worker exits", || {
+        workers_of(&home) < 4 || fs::write(&store, "this is not a store\n").is_err()
+    });
     let output = child.wait_with_output().unwrap();
     let (answer, rest) = texts(&output);
     assert_eq!((output.status.code(), answer.as_str()), (Some(1), ""), "{rest}");
@@ -231,7 +233,7 @@ fn invalid_arguments_are_rejected() {
     assert!(is_empty(home.path()));
 }
 
-/// `--help` teaches, and says nothing of how workers are started.
+/// `--help` has examples, and does not show the internal options of workers.
 #[test]
 fn help_has_examples_and_hides_internal_options() {
     let (exit, help, _) = Home::new().run(&["demo", "--help"]);
@@ -246,7 +248,7 @@ struct Terminal<'h> {
 }
 
 impl<'h> Terminal<'h> {
-    /// Runs a command in it; what it has said stays when it has ended.
+    /// Runs a command in it; its output stays after it has ended.
     fn run(home: &'h Home, rows: &str, command: &str) -> Self {
         let terminal = Self { home };
         let remain = ["start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";"];
@@ -264,7 +266,7 @@ impl<'h> Terminal<'h> {
         command.output().expect("this test needs `tmux` (apt-get install tmux)")
     }
 
-    /// Waits until all of this is on it at the same time; everything that is on it then.
+    /// Waits until all of these are on the screen at once; returns the screen.
     fn wait_for(&self, parts: &[&str]) -> String {
         let mut text = String::new();
         for _ in 0..LOOKS {

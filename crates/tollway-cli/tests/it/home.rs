@@ -1,4 +1,4 @@
-//! Running the command as a user would: in a folder of its own, with nothing of the developer's machine in reach.
+//! Runs the command as a user would: in its own folder, isolated from the developer's machine.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -20,31 +20,31 @@ pub struct Home {
 }
 
 impl Home {
-    /// An empty one.
+    /// An empty home.
     pub fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    /// One with this `tollway.toml`.
+    /// A home with this `tollway.toml`.
     pub fn with_config(text: &str) -> Self {
         let home = Self::new();
         home.write("tollway.toml", text);
         home
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Writes a file of it.
+    /// Writes a file in it.
     pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path().join(name);
         fs::write(&path, text).unwrap();
         path
     }
 
-    /// The command, in the working folder, in UTC, with no variable of ours or the terminal's set.
+    /// The command, in the working folder, in UTC, without variables of Tollway or the terminal.
     pub fn tollway(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollway"));
         command.current_dir(self.path()).env("HOME", self.path()).env("TZ", "UTC");
@@ -57,7 +57,7 @@ impl Home {
         command
     }
 
-    /// Runs it and answers its exit code, standard output and standard error.
+    /// Runs it; returns its exit code, standard output and standard error.
     pub fn run(&self, arguments: &[&str]) -> (i32, String, String) {
         let output = self.tollway(arguments).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -65,7 +65,7 @@ impl Home {
     }
 }
 
-/// Compares with `tests/golden/NAME`; `UPDATE_GOLDEN=1` writes it instead, to be read before it is committed.
+/// Compares with `tests/golden/NAME`; `UPDATE_GOLDEN=1` writes the file instead, for review before the commit.
 pub fn golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -79,7 +79,7 @@ pub fn golden(name: &str, text: &str) {
     );
 }
 
-/// Text with every time of day and every length of time replaced, so that it can be compared.
+/// The text with every time and duration masked, so that it can be compared.
 pub fn mask_times(text: &str) -> String {
     let masked: Vec<String> = text.lines().map(mask_line).collect();
     let mut masked = masked.join("\n");

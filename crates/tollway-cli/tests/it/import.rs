@@ -9,7 +9,7 @@ use tollway_server::{ConfigWithServer, DescriptorTarget};
 
 const SHOP: &str = include_str!("../golden/import_envoy.yaml");
 
-/// B10: every word of a file of Envoy's service becomes a rule, or is said to have no counterpart.
+/// B10: every setting in a file of Envoy's service becomes a rule, or is reported without a counterpart.
 #[test]
 fn envoy_file_is_converted_to_a_config() {
     let home = Home::new();
@@ -47,7 +47,7 @@ fn several_files_become_one_config() {
     assert!(beside.contains("two files"), "{beside}");
 }
 
-/// What is no file of Envoy's service is told with its place, and nothing is written.
+/// A file that is not of Envoy's service is reported with its place, and nothing is written.
 #[test]
 fn unknown_file_format_is_rejected() {
     let home = Home::new();
@@ -78,7 +78,7 @@ fn unknown_file_format_is_rejected() {
     assert_eq!(home.run(&["policy", "import", "envoy"]).0, 2);
 }
 
-/// An endless file is refused after its first megabyte. A named pipe and a device have no length to look at beforehand.
+/// An endless file is refused after its first megabyte. A named pipe and a device have no length to check beforehand.
 #[test]
 fn oversized_file_is_rejected() {
     let home = Home::new();

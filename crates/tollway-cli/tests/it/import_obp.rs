@@ -9,13 +9,13 @@ use tollway_testkit::servers::RedisServer;
 
 const PROPS: &str = include_str!("../golden/import_obp.props");
 
-/// The config that properties become, and what is said beside it.
+/// The config made from properties, and the messages.
 fn import(home: &Home, props: &str) -> (i32, String, String) {
     home.write("default.props", props);
     home.run(&["policy", "import", "obp", "default.props"])
 }
 
-/// C6: every property of the document's table has its place, and what has none is named.
+/// C6: every property of the documented table is converted, and those without a counterpart are reported.
 #[test]
 fn properties_file_is_converted_to_a_config() {
     let home = Home::new();
@@ -34,7 +34,7 @@ fn properties_file_is_converted_to_a_config() {
     assert_eq!(home.run(&["policy", "check"]).0, 0);
 }
 
-/// C6: what is not in the file has the default of the document's table, and an empty file is said to be one.
+/// C6: a missing property gets the documented default, and an empty file is reported.
 #[test]
 fn missing_properties_get_defaults() {
     let home = Home::new();
@@ -45,11 +45,11 @@ fn missing_properties_get_defaults() {
     let expected = ConsumersConfig { enabled: false, ..ConsumersConfig::default() };
     assert_eq!(config.consumers(), Some(&expected));
     assert_eq!(config.limits().store().unwrap().to_string(), "redis://127.0.0.1:6379/0");
-    // Nothing is said where nothing is to be said.
+    // No messages without a reason.
     assert_eq!(import(&home, "use_consumer_limits=true\ncache.redis.password=null\n").2, "");
 }
 
-/// C6: the password works as it stands, whatever it is made of.
+/// C6: the password works whatever characters it has.
 #[test]
 fn imported_config_connects_to_redis_with_a_password() {
     let password = "p@s:s/w?o#r%d+&\"";
@@ -68,7 +68,7 @@ fn imported_config_connects_to_redis_with_a_password() {
     assert_eq!(redis.command(&["GET", "anna_PER_HOUR"]), "1");
 }
 
-/// C6: TLS, with files that the config tells how to make.
+/// C6: TLS, with conversion commands for the files in the config.
 #[test]
 fn java_keystores_become_pem_files_with_conversion_commands() {
     let home = Home::new();
@@ -84,7 +84,7 @@ fn java_keystores_become_pem_files_with_conversion_commands() {
     assert_eq!(ConfigWithServer::parse(&text).is_ok(), cfg!(feature = "redis-tls"));
 }
 
-/// C6: a wrong value is told with its line, and nothing is written.
+/// C6: an invalid value is reported with its line, and nothing is written.
 #[test]
 fn invalid_value_is_reported_with_its_line() {
     let home = Home::new();
@@ -110,13 +110,13 @@ fn invalid_value_is_reported_with_its_line() {
     }
 }
 
-/// What is on a screen is seen by others: there the password is left out, and it is said where it is not.
+/// Other people may see a terminal: the password is hidden there, and a warning says so.
 #[test]
 fn password_is_hidden_on_a_terminal() {
     let home = Home::new();
     home.write("default.props", "cache.redis.password=s3cret\nuse_consumer_limits=true\n");
     let command = format!("{} policy import obp default.props", env!("CARGO_BIN_EXE_tollway"));
-    // `script` runs it on a terminal of its own.
+    // `script` runs it on its own terminal.
     let mut script = std::process::Command::new("script");
     script.args(["-qec", &command, "/dev/null"]).current_dir(home.path());
     let output =

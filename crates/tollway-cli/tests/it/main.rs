@@ -1,4 +1,4 @@
-//! The command as a shell sees it, one module a subject. One program, so that it is linked once.
+//! The command as a shell sees it, one module per subject. One binary, so that it is linked once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod all_commands;

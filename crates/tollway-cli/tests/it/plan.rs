@@ -1,4 +1,4 @@
-//! `tollway plan`: the documents' tables, when each kind of limit is done, and everything that cannot be planned.
+//! `tollway plan`: the documented tables, the finish time of each kind of limit, and invalid plans.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use crate::home::{Home, golden};
@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Sunday, twenty seconds into a minute.
 const START: &str = "2026-11-15T05:33:20Z";
 
-/// The plan as JSON, with these arguments and a start that does not move.
+/// The plan as JSON, with these arguments and a fixed start.
 fn json(arguments: &[&str]) -> Value {
     json_from(START, arguments)
 }
@@ -19,12 +19,12 @@ fn json_from(start: &str, arguments: &[&str]) -> Value {
     serde_json::from_str(&answer).unwrap()
 }
 
-/// What the only plan says.
+/// The only plan of the output.
 fn plan(arguments: &[&str]) -> Value {
     json(arguments)["plans"][0].clone()
 }
 
-/// When so many items of one call each are done.
+/// The finish time of this many items with one call each.
 fn finish(start: &str, limit: &str, items: &str) -> String {
     let plan = &json_from(start, &["--limit", limit, "--items", items])["plans"][0];
     plan["finish"].as_str().unwrap_or("never").to_owned()
@@ -36,15 +36,15 @@ fn text(arguments: &[&str]) -> (String, String) {
     (answer, said)
 }
 
-/// The exit code and standard error of a plan that cannot be.
+/// The exit code and standard error of an invalid plan.
 fn refused(arguments: &[&str]) -> (i32, String) {
     let (exit, answer, said) = Home::new().run(&[&["plan"], arguments].concat());
     assert_eq!(answer, "", "{arguments:?} has an answer");
     (exit, said)
 }
 
-/// A7: the documents' tables: 200 requests a minute, 2 calls an item: 100 a minute, 6,000 an hour, 144,000 a day, a
-/// million in 6 d 23 h; 250 a minute: 125 and 7,500.
+/// A7, the documented tables: 200 requests a minute, 2 calls an item: 100 a minute, 6,000 an hour, 144,000 a day, a million
+/// in 6 d 23 h; 250 a minute: 125 and 7,500.
 #[test]
 fn documented_tables_are_reproduced() {
     let (answer, said) = text(&[
@@ -69,7 +69,7 @@ fn documented_tables_are_reproduced() {
     assert_eq!(row("time"), ["6 d 23 h", "5 d 14 h"]);
 }
 
-/// A7: several limits, the bottleneck, what is left of the others, and workers, for people and for programs.
+/// A7: several limits, the bottleneck, the slack of the others, and workers, as text and as JSON.
 #[test]
 fn several_limits_are_listed_separately() {
     let arguments = [
@@ -98,7 +98,7 @@ fn several_limits_are_listed_separately() {
     golden("plan_limits.json", &answer);
 }
 
-/// A7: the limit with the lowest rate is the bottleneck, whatever its place and unit.
+/// A7: the limit with the lowest rate is the bottleneck, whatever its position and unit.
 #[test]
 fn the_slowest_limit_is_the_bottleneck() {
     let bottleneck = |limits: [&str; 2], tokens: &str| {
@@ -113,8 +113,8 @@ fn the_slowest_limit_is_the_bottleneck() {
     assert_eq!(bottleneck([limits[1], limits[0]], "tokens=4000"), of("tokens_per_minute", 1.0, 0.25));
 }
 
-/// A7: limits that hold each other up are looked at together: 5 before midnight, then 5 and 3 of the day's 8, and the
-/// last 7 on the day after that, in its second minute.
+/// A7: limits that delay each other are computed together: 5 before midnight, then 5 and 3 of the day's 8, and the last 7 on
+/// the following day, in its second minute.
 #[test]
 fn combined_limits_take_longer_than_each_alone() {
     let limits = ["--limit", "5 requests / minute", "--limit", "8 requests / day", "--items"];
@@ -129,14 +129,14 @@ fn combined_limits_take_longer_than_each_alone() {
         ["--limit", "2 concurrent", "--limit", "3 requests / minute", "--latency", "10s", "--items", "6"];
     assert_eq!(plan(&slots)["finish"], "2026-11-15T05:34:20Z");
 
-    // Too many to go through one by one.
+    // Too many to decide one by one.
     let many = ["--limit", "5k requests / minute", "--limit", "8k requests / day", "--items", "3M"];
     let slowest = plan(&many);
     assert_eq!((&slowest["finish"], &slowest["exact"]), (&"2027-11-24T00:00:00Z".into(), &false.into()));
     assert!(text(&many).1.contains("the time is that of the slowest limit alone"));
 }
 
-/// A7: a call is granted whole, so 250,000 tokens a minute in a window are 66 calls of 3,750 and not 66.67.
+/// A7: a call is granted whole, so a window of 250,000 tokens a minute grants 66 calls of 3,750, not 66.67.
 #[test]
 fn window_remainder_smaller_than_a_call_is_unused() {
     let per_minute = |limit| plan(&["--limit", limit, "--cost", "tokens=3750"])["items_per_minute"].clone();
@@ -144,7 +144,7 @@ fn window_remainder_smaller_than_a_call_is_unused() {
     assert_eq!(per_minute("250k tokens / minute bucket"), 66.666_666);
 }
 
-/// A7: when the last call is granted, by hand, for every algorithm.
+/// A7: the time of the last grant for every algorithm, computed by hand.
 #[test]
 fn finish_time_is_right_for_each_algorithm() {
     for (limit, items, expected) in [
@@ -213,7 +213,7 @@ fn workers_follow_from_the_latency() {
     assert_eq!((&few["workers"]["enough"], &few["workers"]["most_useful"]), (&3.into(), &3.into()));
 }
 
-/// A7: a what-if takes the place of the limit of its name, or of the only one; each has its own numbers.
+/// A7: a what-if replaces the limit of its name, or the only one; each has its own numbers.
 #[test]
 fn what_if_replaces_one_limit() {
     let answer = json(&["--limit", "200 / minute", "--what-if", "9000 / hour", "--what-if", "500 / minute"]);
@@ -234,7 +234,7 @@ fn what_if_replaces_one_limit() {
     assert!(said.contains("the limits are requests_per_minute, rpd"), "{said}");
 }
 
-/// A7: without items there are rates and nothing else.
+/// A7: without items there are only rates.
 #[test]
 fn without_items_there_are_only_rates() {
     let (answer, said) = text(&["--limit", "7 requests / hour", "--calls", "3"]);
@@ -244,7 +244,7 @@ fn without_items_there_are_only_rates() {
     assert_eq!((&plan["finish"], &plan["duration_ms"]), (&Value::Null, &Value::Null));
 }
 
-/// A7: jobs that are kept for less time than the backlog takes are warned of.
+/// A7: warns if jobs are kept for less time than the backlog takes.
 #[test]
 fn warns_if_retention_is_too_short() {
     let arguments = ["--limit", "100 / hour from first call", "--items", "1k", "--retention"];
@@ -269,7 +269,7 @@ fn warns_if_retention_is_too_short() {
     assert_eq!((within("1000"), within("1001")), (true.into(), false.into()));
 }
 
-/// A7: a small backlog may be held up by another limit than the bottleneck of the long run, and says so.
+/// A7: another limit than the long-run bottleneck may delay a small backlog, and the output says so.
 #[test]
 fn small_backlog_names_its_slowest_limit() {
     let limits = ["--limit", "5 requests / minute", "--limit", "25 requests / day"];
@@ -313,7 +313,7 @@ fn plans_a_policy_of_the_config() {
     assert_eq!(refused(&["--policy", "adobe"]).0, 78, "there is no config");
 }
 
-/// The only file that a plan reads is the config, and that is read within its bound.
+/// A plan reads only the config file, up to its size limit.
 #[test]
 fn oversized_config_is_rejected() {
     let home = Home::new();
@@ -324,7 +324,7 @@ fn oversized_config_is_rejected() {
     assert!(said.contains("1048576"), "{said}");
 }
 
-/// The finish is told in local time, and so is the JSON in UTC.
+/// The finish is in local time in text, and in UTC in JSON.
 #[test]
 fn the_finish_is_in_local_time() {
     let arguments = ["plan", "--start", START, "--limit", "1 / minute", "--items", "2"];
@@ -333,7 +333,7 @@ fn the_finish_is_in_local_time() {
     assert!(answer.contains("Sun 2026-11-15 00:34:00 EST"), "{answer}");
 }
 
-/// A7: numbers beyond all measure get an answer, at once, under every kind of limit.
+/// A7: huge numbers get an immediate answer under every kind of limit.
 #[test]
 fn huge_backlogs_do_not_overflow() {
     for limit in [
@@ -361,7 +361,7 @@ fn huge_backlogs_do_not_overflow() {
     assert!(answer.contains("over 18,446,744,073,709,551,615"), "{answer}");
 }
 
-/// Bad input: what is wrong, in which option, and exit code 2.
+/// Invalid input: the message names the problem and the option, with exit code 2.
 #[test]
 fn invalid_arguments_are_reported() {
     let minute = "200 requests / minute";
@@ -442,7 +442,7 @@ fn colours_and_remarks_only_in_text_output() {
     assert_eq!(text(&[&arguments[..], &["--quiet"]].concat()), (plain, String::new()));
 }
 
-/// A7: what the guide shows is what the command says.
+/// A7: the guide shows the command's real output.
 #[test]
 fn guide_examples_match_the_output() {
     let guide = include_str!("../../../../docs/guide/plan.md");
@@ -452,7 +452,7 @@ fn guide_examples_match_the_output() {
     for example in examples {
         let (command, shown) =
             example.replace("\\\n", " ").split_once('\n').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
-        // Between quotes, blanks do not divide.
+        // Quoted words may contain spaces.
         let words = command.split('"').enumerate().flat_map(|(index, part)| match index % 2 {
             0 => part.split_whitespace().collect(),
             _ => vec![part],

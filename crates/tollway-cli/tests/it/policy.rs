@@ -1,5 +1,4 @@
-//! `tollway policy check` as a user runs it. The settings and limits that each warning is about, and those just beside
-//! them, are tested where the warnings are made.
+//! `tollway policy check` as a user runs it. Unit tests cover the exact thresholds of each warning.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use crate::home::{Home, golden};
@@ -11,7 +10,7 @@ const OLD: &str = include_str!("../golden/policy_old.toml");
 const NEW: &str = include_str!("../golden/policy_new.toml");
 const TUNING: &str = include_str!("../../../../docs/guide/tuning.md");
 
-/// The text without what depends on now: the times, and where lines that hold them are broken.
+/// The text without what depends on the time: times, and line breaks in lines that contain them.
 fn steady(text: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     let indent = |line: &str| line.len() - line.trim_start().len();
@@ -60,7 +59,7 @@ fn every_kind_of_limit_is_explained() {
     assert_eq!((exit, answer.as_str(), beside.as_str()), (0, "valid, no warnings\n", ""));
 }
 
-/// D6: `policy check` warns by the guidance, each warning with what to do.
+/// D6: `policy check` warns by the guide, each warning with advice.
 #[test]
 fn every_warning_has_advice() {
     let home = Home::with_config(WARNINGS);
@@ -120,7 +119,7 @@ fn json_report_is_one_object() {
     assert_eq!(answer["notes"], Value::Array(Vec::new()));
 }
 
-/// Amounts and bursts may change while a meter lives; anything else that is part of its identity starts it anew.
+/// Amount and burst may change while usage is kept; any other change of a limit's identity resets it.
 #[test]
 fn comparison_shows_which_limits_keep_usage() {
     let home = Home::with_config(NEW);
@@ -165,7 +164,7 @@ fn invalid_file_is_reported_with_line_and_word() {
     assert_eq!((exit, &answer["problems"][0]["file"]), (78, &"tollway.toml".into()));
 }
 
-/// D3: a factor outside (0, 1] is refused, at its place.
+/// D3: a factor outside (0, 1] is rejected, with its place.
 #[test]
 fn invalid_rate_setting_is_rejected() {
     let home = Home::new();
@@ -210,7 +209,7 @@ fn empty_file_is_valid() {
     assert!(answer.starts_with("./tollway.toml: 0 policies, 0 limits\n"), "{answer}");
 }
 
-/// As under `| head`, before the first line was written.
+/// Like `| head`, before the first line is written.
 #[test]
 fn closed_pipe_is_not_a_failure() {
     let home = Home::with_config(EVERY_KIND);

@@ -1,4 +1,4 @@
-//! `provision aws`: shows, makes, and changes nothing twice; and commands over what it made.
+//! `provision aws`: lists and creates resources, and is idempotent; and commands that use the resources.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::home::Home;
 use tollway_testkit::servers::{DynamoServer, Ministack, python_tool};
 
-/// A config of a table of minutes and a parameter, on servers of the test's own.
+/// A config with a per-minute table and a parameter, on the test's own servers.
 fn config(tables: &DynamoServer, parameters: &Ministack, name: &str) -> String {
     let (tables, parameters) = (tables.addr(), parameters.endpoint());
     format!(
@@ -21,7 +21,7 @@ fn config(tables: &DynamoServer, parameters: &Ministack, name: &str) -> String {
     )
 }
 
-/// The states that a report names.
+/// The states in a report.
 fn states(report: &str) -> Vec<&str> {
     let line = |line: &'static str| report.lines().filter(move |said| said.contains(line));
     ["table ", "parameter "]
@@ -31,7 +31,7 @@ fn states(report: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A4, A6: the plan makes nothing; applied, all is there; applied again, nothing changes.
+/// A4, A6: the plan creates nothing; `--apply` creates everything; a second one changes nothing.
 #[test]
 fn plan_changes_nothing_and_apply_is_idempotent() {
     let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
@@ -52,7 +52,7 @@ fn plan_changes_nothing_and_apply_is_idempotent() {
     }
 }
 
-/// The least that each role needs, as IAM reads it.
+/// The least privileges of each role, as IAM policies.
 #[test]
 fn iam_policies_are_printed() {
     let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
@@ -73,7 +73,7 @@ fn iam_policies_are_printed() {
     assert_eq!(answer["steps"][0]["state"], "missing");
 }
 
-/// A table of lines is written whole and together, and the parameters of several limits are read by their path.
+/// A table of accounts needs condition checks, and the parameters of several limits are read by their path.
 #[test]
 fn iam_policies_for_accounts_and_several_limits_are_printed() {
     let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
@@ -123,7 +123,7 @@ fn apply_turns_on_ttl_of_an_existing_table() {
     assert_eq!(states(&report)[0], "exists", "{report}");
 }
 
-/// A table with another key is refused with what to do, and nothing else is made.
+/// A table with another key is refused with advice, and nothing else is created.
 #[test]
 fn table_with_another_key_is_rejected() {
     let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
@@ -140,9 +140,9 @@ fn table_with_another_key_is_rejected() {
     }
 }
 
-/// A4: the environment names the table and the parameter where the config does not.
+/// A4: the environment names the table and the parameter if the config does not.
 #[test]
-fn region_and_endpoint_come_from_the_environment() {
+fn table_and_parameter_names_come_from_the_environment() {
     let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
     let home = Home::with_config(&config(&tables, parameters, ""));
     let named = |table: &str, parameter: &str| {
@@ -163,7 +163,7 @@ fn config_without_aws_resources_is_an_error() {
     assert!(said.contains("the config needs no AWS resources") && said.contains("dynamodb://"), "{said}");
 }
 
-/// Has boto3 overwrite the parameter, as the documented script does.
+/// Overwrites the parameter with boto3, as the documented script does.
 fn put(parameters: &Ministack, name: &str, value: &str) {
     let mut python = Command::new(python_tool("python3"))
         .arg("-")
@@ -181,7 +181,7 @@ fn put(parameters: &Ministack, name: &str, value: &str) {
     assert!(python.wait().unwrap().success());
 }
 
-/// A3: `limit get` and `usage` say where the amount in force comes from; a take counts by it.
+/// A3: `limit get` and `usage` show the origin of the amount; a take uses it.
 #[test]
 fn commands_use_the_parameter_and_show_its_origin() {
     let (tables, parameters) = (DynamoServer::start(), Ministack::shared());

@@ -1,4 +1,4 @@
-//! `tollway run`: the child's exit code is ours, signals pass, and many of them keep the limit (A1, A2).
+//! `tollway run`: returns the child's exit code, forwards signals, and many of them keep the limit (A1, A2).
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::collections::BTreeMap;
@@ -20,14 +20,14 @@ limits = ["1 request / day"]
 limits = ["2 concurrent expires 1s"]
 "#;
 
-/// The two seconds in which a moment lies, from `2026-11-15T06:44:04.123456Z`.
+/// The two-second window that contains a time such as `2026-11-15T06:44:04.123456Z`.
 fn window(moment: &str) -> (String, u32) {
     let (minute, second) = moment.split_at("2026-11-15T06:44:".len());
     (minute.to_owned(), second[..2].parse::<u32>().unwrap() / 2)
 }
 
-/// `seq 1000 | xargs -P 50 -n 1 tollway run -p adobe -- ...` keeps a compressed limit exactly: every one runs, and none
-/// of the windows has one too many.
+/// `seq 1000 | xargs -P 50 -n 1 tollway run -p adobe -- ...` keeps a compressed limit exactly: every command runs, and no
+/// window has one too many.
 #[test]
 fn thousand_commands_with_fifty_in_parallel_keep_the_limit() {
     let home = Home::with_config(CONFIG);
@@ -62,7 +62,7 @@ fn exit_code_is_the_commands() {
         assert_eq!(home.run(&["run", "-p", policy, "--", script.to_str().unwrap()]).0, 126);
         assert_eq!(home.run(&["run", "-p", policy, "--", "/tmp"]).0, 126);
     }
-    // Run beside us, a killed command is told apart as shells do it.
+    // As a child process, a killed command has the exit code of shells.
     assert_eq!(home.run(&["run", "-p", "ci", "--", "sh", "-c", "kill -9 $$"]).0, 137);
 }
 
@@ -89,7 +89,7 @@ fn denied_run_exits_with_or_exit_and_runs_nothing() {
     }
 }
 
-/// A slot is held while the command runs, well beyond its expiry, and is free at once when it ends.
+/// A slot is held while the command runs, well beyond its expiry, and is freed when it ends.
 #[test]
 fn slot_is_held_while_the_command_runs() {
     let home = Home::with_config(CONFIG);
@@ -119,7 +119,7 @@ fn signals_are_forwarded_to_the_command() {
     }
 }
 
-/// Whoever is interrupted in line gives the place back: the next one has it.
+/// An interrupted wait cancels its booking, and the next caller gets it.
 #[test]
 fn interrupted_wait_cancels_its_booking() {
     for (signal, exit) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
@@ -136,7 +136,7 @@ fn interrupted_by(signal: &str, exit: i32) {
     waiting.args(["take", "slow", "--max-wait", "1h"]).args(limit);
     waiting.current_dir(home.path()).env("HOME", home.path()).env_remove("XDG_STATE_HOME");
     let mut waiting = waiting.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    // It stands in line once the next in line would have to wait for longer than the bucket needs.
+    // It is queued once a further take would wait longer than the bucket needs.
     while !take_would_wait(&home, &limit) {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
@@ -155,7 +155,7 @@ fn beside(home: &Home, script: &str) -> std::process::Child {
     started(home, "ci", script)
 }
 
-/// Runs a script that says `up` once it is.
+/// Runs a script that prints `up` once it has started.
 fn started(home: &Home, policy: &str, script: &str) -> std::process::Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollway"));
     command.args(["run", "-p", policy, "--", "sh", "-c", script]);

@@ -1,5 +1,5 @@
-//! `tollway simulate`, as a user runs it. Together these prove B7: what a policy does to a traffic log, before anything
-//! runs. The answers were worked out by hand; see `TRAFFIC`.
+//! `tollway simulate`, as a user runs it. Together these tests prove B7: the effect of a policy on a traffic log, before
+//! deployment. Expected results were computed by hand; see `TRAFFIC`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
@@ -59,14 +59,14 @@ fn home() -> Home {
     home
 }
 
-/// The answer as JSON, of a run that is done.
+/// The JSON result of a successful run.
 fn answer(home: &Home, arguments: &[&str]) -> Value {
     let (exit, answer, errors) = home.run(&[&["simulate", "--json"], arguments].concat());
     assert_eq!(exit, 0, "{errors}");
     serde_json::from_str(&answer).unwrap()
 }
 
-/// Granted and denied calls of each policy on trial.
+/// Granted and denied calls of each trial policy.
 fn counts(answer: &Value) -> Vec<(u64, u64)> {
     let policies = answer["policies"].as_array().unwrap();
     policies
@@ -75,7 +75,7 @@ fn counts(answer: &Value) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Whether it ended with this code, said nothing on standard output, and these words on standard error.
+/// Checks that it exits with this code, an empty standard output, and these words on standard error.
 fn fails(home: &Home, arguments: &[&str], code: i32, words: &[&str]) {
     let (exit, answer, errors) = home.run(&[&["simulate"], arguments].concat());
     assert_eq!((exit, answer.as_str()), (code, ""), "{arguments:?}: {errors}");
@@ -93,7 +93,7 @@ fn text_summary() {
     golden("simulate.txt", &answer);
 }
 
-/// B7: the same for programs.
+/// B7: the same as JSON.
 #[test]
 fn json_summary() {
     let answer = answer(&home(), &["traffic.jsonl", "--policy", "api", "--what-if", "4 requests / minute"]);
@@ -101,7 +101,7 @@ fn json_summary() {
     assert_eq!(counts(&answer), [(6, 2), (7, 1)]);
 }
 
-/// B7: the chart, of two subjects and of one, where the limit is a line.
+/// B7: the chart with two subjects, and with one, where the limit is drawn as a line.
 #[test]
 fn the_chart() {
     let home = home();
@@ -120,7 +120,7 @@ fn the_chart() {
     assert!(draw("-", "simulate_shared.svg").contains("class=\"limit\""));
 }
 
-/// The page that explains this shows what is really said.
+/// The guide shows the command's real output.
 #[test]
 fn guide_examples_match_the_output() {
     let read = |path: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
@@ -130,7 +130,7 @@ fn guide_examples_match_the_output() {
     }
 }
 
-/// A file's name may look like markup, and must not be any.
+/// A file name that looks like markup is escaped.
 #[test]
 fn chart_escapes_text() {
     let home = home();
@@ -140,7 +140,7 @@ fn chart_escapes_text() {
     assert!(chart.contains("&lt;b&gt;&amp;.jsonl: 8 calls") && !chart.contains("<b>"));
 }
 
-/// A chart replaces no file unless `--force` is given. The refusal comes before the replay, which may take long.
+/// A chart replaces a file only with `--force`. The refusal comes before the replay, which may take long.
 #[test]
 fn chart_overwrites_a_file_only_with_force() {
     let home = home();
@@ -182,7 +182,7 @@ fn calls_wait_with_max_wait() {
     assert_eq!(shorter["policies"][0]["fits_after_ms"]["max"], 20_000);
 }
 
-/// The policy's own longest wait holds, and is said.
+/// The policy's own maximum wait applies, with a warning.
 #[test]
 fn calls_wait_no_longer_than_the_policy_allows() {
     let home = Home::with_config("[policies.api]\nlimits = [\"3 requests / minute\"]\nmax_wait = \"10s\"\n");
@@ -193,7 +193,7 @@ fn calls_wait_no_longer_than_the_policy_allows() {
     assert!(errors.contains("calls wait at most 10 s"), "{errors}");
 }
 
-/// B7: the same traffic in every format, known by itself and named.
+/// B7: the same traffic in every format, detected and named.
 #[test]
 fn every_format_gives_the_same_result() {
     let home = home();
@@ -212,7 +212,7 @@ fn every_format_gives_the_same_result() {
     assert_eq!(counts(&bytes), [(8, 0)], "750 and 950 in the first minute");
 }
 
-/// A quoted field of CSV may hold ends of lines, among the lines that the format is told from and behind them.
+/// A quoted CSV field may contain line ends, within the sampled lines and after them.
 #[test]
 fn csv_fields_may_span_lines() {
     let home = home();
@@ -234,7 +234,7 @@ fn csv_fields_may_span_lines() {
     }
 }
 
-/// A quote that is never closed costs its own line, and those behind it are read.
+/// An unclosed quote costs only its own line.
 #[test]
 fn unclosed_quote_costs_one_line() {
     let home = home();
@@ -246,7 +246,7 @@ fn unclosed_quote_costs_one_line() {
     assert_eq!(counts(&found), [(3, 197)]);
 }
 
-/// Fields under names of the user's own; times as numbers.
+/// Custom field names; times as numbers.
 #[test]
 fn fields_can_be_named() {
     let home = home();
@@ -279,7 +279,7 @@ fn all_calls_can_share_one_subject() {
     assert_eq!((counts(&found), found["subjects"].as_u64()), (vec![(4, 4)], Some(1)));
 }
 
-/// A log without a subject is read as one of one subject, and that is said.
+/// A log without a subject field shares one subject, with a note.
 #[test]
 fn log_without_subjects_shares_one() {
     let home = home();
@@ -383,7 +383,7 @@ fn out_of_order_calls_use_the_latest_time() {
     assert!(errors.contains("1 call out of order;"), "{errors}");
 }
 
-/// Every kind of line that is no call is skipped, and the first five are named.
+/// Every kind of line that is not a call is skipped, and the first five are listed.
 #[test]
 fn unreadable_lines_are_skipped_with_a_warning() {
     let home = home();
@@ -418,7 +418,7 @@ fn unreadable_lines_are_skipped_with_a_warning() {
     assert_eq!(home.run(&["simulate", "bad.jsonl", "--policy", "api", "--quiet"]).2, "");
 }
 
-/// Lines that are wrong in the ways of the other formats.
+/// Invalid lines of the other formats.
 #[test]
 fn unreadable_lines_of_other_formats() {
     let home = home();
@@ -438,7 +438,7 @@ fn unreadable_lines_of_other_formats() {
     assert!(errors.contains("line 9 skipped: not a line of an access log"), "{errors}");
 }
 
-/// A log without a call is an error, and not an empty answer.
+/// A log without a call is an error, not an empty result.
 #[test]
 fn unreadable_log_fails() {
     let home = home();
@@ -465,7 +465,7 @@ fn unreadable_log_fails() {
     );
 }
 
-/// What is wrong with the policy or the config.
+/// Errors of the policy or the config.
 #[test]
 fn unknown_policy_fails() {
     let home = home();
@@ -486,7 +486,7 @@ fn unknown_policy_fails() {
     );
 }
 
-/// Arguments that cannot be.
+/// Invalid arguments.
 #[test]
 fn invalid_arguments_fail() {
     let home = home();
@@ -525,8 +525,8 @@ fn invalid_arguments_fail() {
     assert!(errors.contains("cannot write no/such/folder.svg"), "{errors}");
 }
 
-/// More subjects than there are counters: memory is bounded, the frequent one is found, and the answer says that it is not
-/// exact. What the policy decides is.
+/// More subjects than counters: memory is bounded, the frequent subject is found, and the output says that counts are
+/// inexact. Decisions stay exact.
 #[test]
 fn many_subjects_use_bounded_memory() {
     let home = home();

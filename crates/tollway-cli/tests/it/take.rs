@@ -83,7 +83,7 @@ fn why_names_the_limit_and_a_sufficient_amount() {
     let (exit, answer) = json(&home, &["why", "gemini"]);
     assert_eq!((exit, &answer["would_grant"]), (75, &Value::Bool(false)));
     assert_eq!(answer["lacking"][0]["enough"], 6);
-    // What it advises is enough, and it took nothing itself.
+    // The advised amount is enough, and `why` charged nothing.
     let (_, answer) = json(&home, &["limit", "set", "gemini.requests_per_day", "6"]);
     assert_eq!(answer["in_force"], "6 requests / day from first call");
     assert_eq!(home.run(&["take", "gemini", "--max-wait", "0"]).0, 0);
@@ -167,7 +167,7 @@ fn c9_reset_clears_the_usage_of_one_subject() {
     assert_eq!(home.run(&["reset", "nobody"]).0, 78);
 }
 
-/// A config means one store, from whichever folder it is used.
+/// A config means one store, whatever the working directory.
 #[test]
 fn relative_store_path_starts_at_the_config() {
     let home = Home::new();
@@ -187,7 +187,7 @@ fn limit_option_is_not_overridden_by_the_store() {
     assert_eq!(json(&home, &brought).1["policies"][0]["limits"][0]["amount"], 5);
 }
 
-/// A command has no local meters to keep to: while the store fails it takes nothing, unless the policy is open.
+/// A command has no local meters: while the store fails it takes nothing, unless the policy is open.
 #[test]
 fn unavailable_store_denies_unless_the_policy_is_open() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! What is only seen in a real terminal, which tmux gives us.
+//! Behaviour on a real terminal, provided by tmux.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::home::Home;
 
-/// A terminal of its own, gone with it.
+/// A terminal, closed when dropped.
 struct Terminal {
     socket: String,
 }
@@ -35,7 +35,7 @@ impl Terminal {
         self.tmux(&["send-keys", keys]);
     }
 
-    /// Waits until the screen shows it; how long is no matter, but not for ever.
+    /// Waits, with a generous timeout, until the screen matches.
     fn until(&self, wanted: impl Fn(&str) -> bool) -> String {
         let begun = Instant::now();
         loop {
@@ -55,7 +55,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Whether the shell has said `over`, which it was told to say in the end.
+/// Whether the shell has printed `over`, the last command of the script.
 fn is_over(screen: &str) -> bool {
     screen.lines().any(|line| line.ends_with("over") && !line.contains("echo"))
 }

@@ -1,6 +1,6 @@
-//! `[consumers]`: callers of an API with six limits each, out of records that are kept apart from the config.
+//! `[consumers]`: callers of an API with six limits each, from records stored outside the config.
 //!
-//! `records` knows where they are kept, `who` how a request shows its consumer.
+//! `records` parses where they are stored, `who` how a request identifies its consumer.
 
 mod records;
 mod who;
@@ -18,26 +18,26 @@ use tollway_inbound::{ANONYMOUS_POLICY, CONSUMERS_POLICY, check_anonymous_policy
 pub use records::RecordsUrl;
 pub use who::{ConsumerTokens, WhoCalls};
 
-/// What callers without credentials may do in an hour, by address, unless the file says otherwise.
+/// The default hourly limit of callers without credentials, per address.
 pub const ANONYMOUS_PER_HOUR_DEFAULT: u64 = 1_000;
 
 /// The keys of the system's defaults, the shortest period first.
 const DEFAULTS: [&str; 6] = ["per_second", "per_minute", "per_hour", "per_day", "per_week", "per_month"];
 
-/// What `[consumers]` says.
+/// The parsed `[consumers]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsumersConfig {
-    /// The master switch. Off: no consumer is limited or counted, and records can still be managed.
+    /// The master switch. Off: no consumer is limited or counted, but records can still be managed.
     pub enabled: bool,
-    /// Where the records are.
+    /// Where the records are stored.
     pub records: RecordsUrl,
-    /// How a request shows who calls.
+    /// How a request identifies its consumer.
     pub who: WhoCalls,
-    /// What callers without credentials may do in an hour, by address; none: anything.
+    /// The hourly limit of callers without credentials, per address; `None` is unlimited.
     pub anonymous_per_hour: Option<NonZeroU64>,
-    /// What a consumer without a record may do in each period, the shortest first; -1 is anything.
+    /// The limits of a consumer without a record, the shortest period first; -1 is unlimited.
     pub defaults: [i64; 6],
-    /// What happens while the store, or the records, cannot be asked.
+    /// What happens while the store or the records are unreachable.
     pub when_store_fails: WhenStoreFails,
 }
 
@@ -49,20 +49,20 @@ impl Default for ConsumersConfig {
             who: WhoCalls::default(),
             anonymous_per_hour: NonZeroU64::new(ANONYMOUS_PER_HOUR_DEFAULT),
             defaults: [-1; 6],
-            // An API stays up when its counters are away.
+            // The API stays up when its counters are unreachable.
             when_store_fails: WhenStoreFails::Open,
         }
     }
 }
 
 impl ConsumersConfig {
-    /// Relative paths are meant from the file's folder.
+    /// Resolves relative paths against the config file's folder.
     pub fn in_folder(&mut self, folder: &Path) {
         let paths = self.records.path_mut().into_iter().chain(self.who.path_mut());
         paths.for_each(|path| *path = folder.join(&*path));
     }
 
-    /// The policy of callers without credentials, as this section says it.
+    /// The policy of callers without credentials, from this section.
     fn anonymous_policy(&self) -> Option<Arc<Policy>> {
         let limit = format!("{} requests / {} from first call", self.anonymous_per_hour?, Period::Hour);
         let policy = Policy::new(ANONYMOUS_POLICY, [limit.as_str()]).ok()?;
@@ -70,14 +70,14 @@ impl ConsumersConfig {
     }
 }
 
-/// What a config file says of limits, and of consumers.
+/// A config file: limits and consumers.
 ///
 /// ```
 /// use tollway_consumers::{ANONYMOUS_POLICY, ConfigWithConsumers};
 ///
 /// let config = ConfigWithConsumers::parse("[consumers]\nheader = 'x-consumer-id'")?;
 /// assert!(config.consumers().is_some_and(|consumers| consumers.enabled));
-/// assert!(config.limits().policy(ANONYMOUS_POLICY).is_some(), "made of what [consumers] says");
+/// assert!(config.limits().policy(ANONYMOUS_POLICY).is_some(), "built from [consumers]");
 /// # Ok::<(), tollway::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -97,17 +97,17 @@ impl ConfigWithConsumers {
         ConfigFile::load(path).map(ConfigFile::into_config)
     }
 
-    /// Store, policies and apis, with the policy of callers without credentials.
+    /// Store, policies and apis, including the policy of callers without credentials.
     pub fn limits(&self) -> &Config {
         &self.limits
     }
 
-    /// How consumers are limited, if it says so.
+    /// How consumers are limited, if the config has the section.
     pub fn consumers(&self) -> Option<&ConsumersConfig> {
         self.consumers.as_ref()
     }
 
-    /// Store, policies and apis, without the rest.
+    /// Only store, policies and apis.
     pub fn into_limits(self) -> Config {
         self.limits
     }
@@ -139,16 +139,16 @@ impl FromConfig for ConfigWithConsumers {
     }
 }
 
-/// Reports a policy of the file that has the name of the consumers' own.
+/// Reports a policy in the file with the reserved name of the consumers' policy.
 fn check_policy_name(root: &Section<'_>) {
     let named = root.names("policies").into_iter().find(|name| *name.get_ref() == CONSUMERS_POLICY);
     if let Some(name) = named.filter(|_| root.has("consumers")) {
-        let message = "with [consumers], the policy of this name is made of records";
+        let message = "with [consumers], this policy name is reserved: the policy is built from records";
         root.report().problem(name.span(), message, "give this one another name");
     }
 }
 
-/// What the section says; what is wrong with it is in the report.
+/// Reads the section; problems go to the report.
 fn read(mut section: Section<'_>) -> ConsumersConfig {
     let base = ConsumersConfig::default();
     let enabled = section.bool("enabled").unwrap_or(base.enabled);
@@ -164,7 +164,7 @@ fn read(mut section: Section<'_>) -> ConsumersConfig {
     ConsumersConfig { enabled, records, who, anonymous_per_hour, defaults, when_store_fails }
 }
 
-/// A number of calls, or -1 (or 0, as in records) for any number.
+/// A number of calls; -1, or 0 as in records, is unlimited.
 fn amount(section: &mut Section<'_>, key: &'static str) -> Option<i64> {
     let value = section.value(key)?;
     let number = match value.get_ref() {

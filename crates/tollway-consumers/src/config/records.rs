@@ -1,4 +1,4 @@
-//! Where the records of consumers are kept, as a URL.
+//! Where the records of consumers are stored, as a URL.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,19 +7,19 @@ use tollway::StoreUrl;
 use tollway::config::RemoteUrl;
 use tollway_config::Section;
 
-/// The file of records, where the config does not name one.
+/// The default file of records.
 const FILE_DEFAULT: &str = "tollway.db";
 
-/// What a URL that is none of them is answered with. It is not shown itself: it may hold a password.
+/// The error for an unknown URL. It does not repeat the URL, which may hold a password.
 const KINDS: &str = "records are kept in sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE";
 
-/// Where the records of consumers are kept.
+/// Where the records of consumers are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordsUrl {
-    /// `sqlite:PATH`: a file that the processes of one machine share. In a config file, a relative path is meant from the
-    /// file's folder.
+    /// `sqlite:PATH`: a file that the processes of one machine share. A relative path in a config file starts at the file's
+    /// folder.
     Sqlite(PathBuf),
-    /// `sqlite::memory:`: in this process, gone with it.
+    /// `sqlite::memory:`: in this process only, lost when it exits.
     Memory,
     /// `postgres://...`: shared by every machine.
     Postgres(RemoteUrl),

@@ -1,25 +1,25 @@
-//! How a request shows which consumer calls.
+//! How a request identifies its consumer.
 
 use std::path::PathBuf;
 
 use tollway_config::Section;
 
-/// How a request shows which consumer calls. Without either way, every caller over HTTP is anonymous; Envoy names consumers
-/// by descriptors in any case.
+/// How a request identifies its consumer. With neither way configured, every HTTP caller is anonymous; Envoy always names
+/// consumers in descriptors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WhoCalls {
-    /// A header that holds the consumer's id, in lower case. It must be one that only what stands in front can set.
+    /// The lower-case name of a header with the consumer's id. Only the proxy in front may be able to set it.
     pub header: Option<String>,
-    /// Tokens that stand for consumers.
+    /// Tokens that identify consumers.
     pub tokens: Option<ConsumerTokens>,
 }
 
-/// Tokens that stand for consumers.
+/// Tokens that identify consumers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsumerTokens {
-    /// The header that a token comes in, in lower case; in `authorization`, after `Bearer` or in `DirectLogin token="..."`.
+    /// The lower-case name of the header with the token; in `authorization`, after `Bearer` or in `DirectLogin token="..."`.
     pub header: String,
-    /// A file with a line `CONSUMER SHA-256` for each token: what is kept there opens nothing.
+    /// A file with a line `CONSUMER SHA-256` for each token. It holds no token itself.
     pub file: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! What was counted for a consumer: looked at, and made new (C9).
+//! Reads and resets the usage of a consumer.
 
 use tollway::core::{Period, Span};
 use tollway::{LimitUsage, TakeError};
@@ -6,20 +6,19 @@ use tollway::{LimitUsage, TakeError};
 use super::Gate;
 use crate::{Amounts, CallLimits, ConsumerId};
 
-/// What was counted in one period.
+/// The usage in one period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter {
-    /// In which.
+    /// The period.
     pub period: Period,
-    /// How many calls.
+    /// How many calls were made.
     pub calls_made: u64,
-    /// How long until they are forgotten.
+    /// How long until the counter resets.
     pub resets_in: Span,
 }
 
 impl Gate {
-    /// What was counted for a consumer under its limits of now, the shortest period first; a period that nothing was counted
-    /// in has no counter.
+    /// The usage of a consumer under its current limits, the shortest period first. A period without usage has no counter.
     pub async fn counters(
         &self,
         consumer: &ConsumerId,
@@ -37,14 +36,14 @@ impl Gate {
         Ok(periods.zip(&usage.limits).filter_map(counter).collect())
     }
 
-    /// Makes all counters of a consumer new.
+    /// Resets all counters of a consumer.
     pub async fn reset(&self, consumer: &ConsumerId) -> Result<(), TakeError> {
         let Ok(Some(handle)) = self.policies.find(&self.limiter, every_period(), true) else { return Ok(()) };
         handle.reset().subject(consumer.as_str()).await
     }
 }
 
-/// Limits of all periods: to reset under them is to reset every counter there may be, whatever limits it was made by.
+/// Limits in all periods. A reset under them resets every possible counter, whatever limits created it.
 pub(super) fn every_period() -> CallLimits {
     Amounts::new([1; 6]).map_or(CallLimits::UNLIMITED, |ones| CallLimits::sum([&ones]))
 }

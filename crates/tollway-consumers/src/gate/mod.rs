@@ -1,6 +1,6 @@
 //! Admits consumers: whether one may call at all, and under which limits.
 //!
-//! `policies` makes policies of limits, `counters` reads and resets usage, `reset_once` remembers which consumers without
+//! `policies` builds policies from limits, `counters` reads and resets usage, `reset_once` tracks which consumers without
 //! limits had their counters reset.
 
 mod counters;
@@ -36,19 +36,19 @@ pub struct Gate {
     enabled: bool,
 }
 
-/// Why there is no gate.
+/// Why a gate cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {
-    /// A default is wrong.
+    /// A default amount is invalid.
     #[error(transparent)]
     Default(#[from] AmountError),
-    /// The limiter has a policy of the name that those of consumers have.
+    /// The limiter already has a policy with the consumers' name.
     #[error(transparent)]
     Policy(#[from] BindError),
 }
 
 impl Gate {
-    /// A gate to what `limiter` counts, by these records.
+    /// A gate that counts with `limiter`, under the limits of these records.
     pub fn new(
         limiter: Limiter,
         records: Arc<dyn Records>,
@@ -73,7 +73,7 @@ impl Gate {
     ) -> Result<Self, GateError> {
         let defaults = Amounts::new(config.defaults)?;
         let policies = Policies::new(config.when_store_fails);
-        // Metrics show all six periods from the start, and not each with its first denial.
+        // Register all six periods now, so that metrics show them before their first denial.
         policies.find(&limiter, counters::every_period(), true)?;
         Ok(Self {
             changes: records.changes(),
@@ -88,7 +88,7 @@ impl Gate {
         })
     }
 
-    /// Its records.
+    /// The records.
     pub fn records(&self) -> &Arc<dyn Records> {
         &self.records
     }
@@ -98,28 +98,27 @@ impl Gate {
         self.enabled
     }
 
-    /// What is in force for a consumer now.
+    /// The limits in force for a consumer now.
     pub async fn active(&self, consumer: &ConsumerId) -> Result<Arc<Active>, RecordsError> {
         self.active.active(consumer, self.limiter.clock().now()).await
     }
 
-    /// What is in force for a consumer in any hour. Reads the records, not the cache.
+    /// The limits in force for a consumer in any hour. Bypasses the cache.
     pub async fn active_in(&self, consumer: &ConsumerId, hour: Hour) -> Result<Active, RecordsError> {
         let kept = self.records.consumer(consumer).await?;
         Ok(Active::of(&kept.records, hour, &self.defaults, kept.blocked))
     }
 
-    /// What a consumer may do now; the subject of a take under the policy is the consumer's id. While the records cannot be
-    /// read, `when_store_fails` of the config decides: with `open` nothing is counted, with `local` the defaults are in force,
-    /// and with `closed` this is an error.
+    /// Admits a consumer now; the subject of a take under the policy is the consumer's id. While the records cannot be read,
+    /// `when_store_fails` decides: `open` counts nothing, `local` applies the defaults, `closed` is an error.
     ///
-    /// More consumers than can be looked up at once may be an attack: then the defaults are in force with `open`, too, and
-    /// where they limit nothing this is an error.
+    /// More lookups than the records can serve may be an attack. Then `open` applies the defaults, too, and is an error if
+    /// they are unlimited.
     pub async fn admission(&self, consumer: &ConsumerId) -> Result<Admission<PolicyHandle>, RecordsError> {
         if !self.enabled {
             return Ok(Admission::Free);
         }
-        // Read before the records: a reset must never go by records older than this generation.
+        // Read the generation before the records: a reset must never use records older than it.
         let generation = self.changes.borrow().number;
         match self.active(consumer).await {
             Ok(active) if active.blocked => Ok(Admission::Blocked),
@@ -138,21 +137,21 @@ impl Gate {
         let (busy, defaults) = (error.fault == RecordsFault::Busy, CallLimits::sum([&self.defaults]));
         match self.when_store_fails {
             WhenStoreFails::Closed => Err(error),
-            // A flood of names must not turn limits off.
+            // A flood of invented names must not turn limits off.
             _ if busy && defaults.is_unlimited() => Err(error),
             WhenStoreFails::Open if !busy => Ok(Admission::Free),
             WhenStoreFails::Open | WhenStoreFails::Local => self.limited(defaults, false),
         }
     }
 
-    /// With records that may be stale no counter is forgotten: other servers may go by the new ones.
+    /// With stale records no counter is removed: other servers may enforce newer limits.
     fn limited(&self, limits: CallLimits, current: bool) -> Result<Admission<PolicyHandle>, RecordsError> {
         let policy = self.policies.find(&self.limiter, limits, current);
         let policy = policy.map_err(|error| RecordsError::no_policy(&error))?;
         Ok(policy.map_or(Admission::Free, Admission::Counted))
     }
 
-    /// A consumer without limits keeps no counters. Counters of single periods are removed by its takes.
+    /// A consumer without limits keeps no counters. Its takes remove the counters of single periods.
     async fn reset_unlimited(&self, consumer: &ConsumerId, hour: Hour, generation: u64) {
         if self.reset_once.is_first(consumer, hour, generation)
             && let Err(error) = self.reset(consumer).await

@@ -1,4 +1,4 @@
-//! Policies of limits: made once, and found again by what they limit.
+//! Policies for sets of limits, cached by the limits.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -8,8 +8,8 @@ use tollway::{BindError, Limiter, PolicyHandle};
 
 use crate::{CONSUMERS_POLICY, CallLimits};
 
-/// The most sets of limits that are known at the same time: consumers have one of a few plans, as a rule. What is
-/// forgotten is made again when it is needed; meters are the store's.
+/// The most cached policies. Most consumers share a few plans. An evicted policy is rebuilt on demand; the store keeps the
+/// meters.
 const POLICIES_MAX: usize = 10_000;
 
 pub(super) struct Policies {
@@ -22,8 +22,8 @@ impl Policies {
         Self { when_store_fails, known: RwLock::default() }
     }
 
-    /// The policy of these limits; none if nothing is limited. Under one that `forgets`, a period that has no limit any more
-    /// loses its counter: only for callers with current records.
+    /// The policy of these limits; `None` if nothing is limited. With `forgets`, a period that no longer has a limit loses
+    /// its counter, so only callers with current records may set it.
     pub(super) fn find(
         &self,
         limiter: &Limiter,
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::Amounts;
 
-    /// C1: six limits, each from the first call, under names of their periods.
+    /// C1: six limits, each from the first call, named for their periods.
     #[test]
     fn six_amounts_are_six_limits_of_one_policy() {
         let limiter = Limiter::builder().build();

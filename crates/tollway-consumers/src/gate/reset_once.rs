@@ -1,15 +1,15 @@
-//! Which consumers without limits had their counters reset already.
+//! Tracks which consumers without limits already had their counters reset.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use crate::{ConsumerId, Hour};
 
-/// The most consumers that are remembered; a forgotten one is reset once more.
+/// The most tracked consumers; an evicted one is reset once more.
 const REMEMBERED_MAX: usize = 100_000;
 
-/// The consumers without limits whose counters were reset. Limits change with the records and with the hour, so an entry
-/// lasts that long.
+/// The consumers without limits whose counters were reset. Limits change with the records and the hour, so entries last that
+/// long.
 #[derive(Default)]
 pub(super) struct ResetOnce(Mutex<Remembered>);
 
@@ -20,8 +20,8 @@ struct Remembered {
 }
 
 impl ResetOnce {
-    /// Whether this is the first reset of the consumer in this hour and generation of the records; remembers it. A caller with
-    /// older records is never first: the consumer may have limits by now, and counters that are needed.
+    /// Whether this is the consumer's first reset in this hour and generation; records it. A caller with older records is
+    /// never first: the consumer may have limits and counters by now.
     pub(super) fn is_first(&self, consumer: &ConsumerId, hour: Hour, generation: u64) -> bool {
         let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let as_of = Some((hour, generation));

@@ -1,15 +1,15 @@
-//! The watch that moves when records change.
+//! Notifies watchers when records change.
 
 use tokio::sync::watch;
 
 use super::Generation;
 
-/// Tells all who watch that something has changed, here or elsewhere.
+/// Notifies watchers of every change, by this process or another.
 #[derive(Clone, Debug)]
 pub(crate) struct Changes(watch::Sender<Generation>);
 
 impl Changes {
-    /// Nothing has changed yet.
+    /// Starts without changes.
     pub(crate) fn new(followed: bool) -> Self {
         Self(watch::Sender::new(Generation { number: 0, followed }))
     }
@@ -19,7 +19,7 @@ impl Changes {
         self.0.send_modify(|generation| generation.number += 1);
     }
 
-    /// Changes by others can be followed from now on, or no longer. Either way some may have been missed.
+    /// Notifications of changes by other processes start or stop. Either way some may have been missed.
     pub(crate) fn set_followed(&self, followed: bool) {
         self.0.send_modify(|generation| {
             let number = generation.number + 1;
@@ -31,12 +31,12 @@ impl Changes {
         self.0.subscribe()
     }
 
-    /// Whether anybody wants to know.
+    /// Whether there are watchers.
     pub(crate) fn is_watched(&self) -> bool {
         self.0.receiver_count() > 0
     }
 
-    /// Whether they are being followed.
+    /// Whether changes by other processes are being followed.
     pub(crate) fn is_followed(&self) -> bool {
         self.0.borrow().followed
     }

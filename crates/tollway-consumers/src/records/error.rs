@@ -1,4 +1,4 @@
-//! Why records were not read or changed: who is at fault, and whether to try again.
+//! Why records were not read or changed: whose fault it is, and whether to retry.
 
 use tollway::BindError;
 use tollway_core::Retry;
@@ -10,38 +10,38 @@ use crate::record::RecordId;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RecordsError {
-    /// What kind of thing went wrong, and so who is at fault.
+    /// What went wrong.
     pub fault: RecordsFault,
-    /// Whether the same may be asked again.
+    /// Whether the operation may be retried.
     pub retry: Retry,
     /// What happened, and what to do.
     pub message: String,
 }
 
-/// What went wrong. The first three are the caller's: nothing has changed.
+/// What went wrong. The first three are caller errors: nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordsFault {
     /// The consumer has no such record.
     NotFound,
     /// The consumer has a record of the same scope that is valid at the same time.
     Conflict,
-    /// The consumer has as many records as it may have.
+    /// The consumer has the maximum number of records.
     TooMany,
-    /// More is asked at once than may wait: an overload, and no failure of what keeps the records.
+    /// The queue is full: an overload, not a failure of the database.
     Busy,
-    /// What keeps the records is there but cannot do it.
+    /// The database responds but cannot do it.
     Storage,
-    /// What keeps the records cannot be reached.
+    /// The database cannot be reached.
     Network,
 }
 
 impl RecordsError {
-    /// Whether the caller is at fault.
+    /// Whether it is a caller error.
     pub fn is_callers(&self) -> bool {
         matches!(self.fault, RecordsFault::NotFound | RecordsFault::Conflict | RecordsFault::TooMany)
     }
 
-    /// The limiter got another policy under the name of the consumers' own after the gate was made.
+    /// The limiter got another policy with the consumers' name after the gate was built.
     pub(crate) fn no_policy(error: &BindError) -> Self {
         Self { fault: RecordsFault::Storage, retry: Retry::Useless, message: error.to_string() }
     }
@@ -60,23 +60,22 @@ impl RecordsError {
     }
 
     pub(crate) fn too_many(consumer: &ConsumerId, most: usize) -> Self {
-        let message =
-            format!("consumer {consumer} has {most} records, the most there may be: delete old ones");
+        let message = format!("consumer {consumer} has {most} records, the most allowed: delete old ones");
         Self { fault: RecordsFault::TooMany, retry: Retry::Useless, message }
     }
 
     pub(crate) fn busy(waiting: usize) -> Self {
-        let message = format!("{waiting} requests for records wait already: try again in a moment");
+        let message = format!("{waiting} requests for records are already queued: retry in a moment");
         Self { fault: RecordsFault::Busy, retry: Retry::Safe, message }
     }
 
-    /// The thread or task that was to answer has ended.
+    /// The thread or task that should respond has ended.
     pub(crate) fn closed() -> Self {
-        let message = "what keeps the records was closed before it answered".to_owned();
+        let message = "the records were closed before they responded".to_owned();
         Self { fault: RecordsFault::Storage, retry: Retry::Unclear, message }
     }
 
-    /// What is kept is not what this program writes.
+    /// The database holds a value that this program never writes.
     pub(crate) fn unreadable(what: &str, why: &dyn std::fmt::Display) -> Self {
         let message = format!("{what} of a record cannot be read, it was changed by hand: {why}");
         Self { fault: RecordsFault::Storage, retry: Retry::Useless, message }

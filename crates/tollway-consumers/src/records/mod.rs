@@ -1,4 +1,4 @@
-//! Where records are kept, and the duties of an implementation.
+//! Storage of records, and the contract of an implementation.
 
 mod changes;
 mod error;
@@ -28,17 +28,17 @@ pub const RECORDS_PER_CONSUMER_MAX: usize = 128;
 /// The most consumers on one page.
 pub const PAGE_MAX: usize = 1_000;
 
-/// All that is kept of one consumer, as of one moment.
+/// Everything stored about one consumer, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Consumer {
-    /// Its records, by where they begin, then by id.
+    /// Its records, ordered by their start, then by id.
     pub records: Vec<Record>,
-    /// Whether it may not call at all.
+    /// Whether it is blocked.
     pub blocked: bool,
 }
 
 impl Consumer {
-    /// Whether anything is kept of it.
+    /// Whether anything is stored about it.
     pub fn is_known(&self) -> bool {
         self.blocked || !self.records.is_empty()
     }
@@ -49,50 +49,49 @@ impl Consumer {
     }
 }
 
-/// How far the changes of all have come.
+/// The state of changes by all processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generation {
-    /// Moves on with every change. One move may stand for several changes, and now and then for none.
+    /// Increases with every change. One increment may cover several changes, or none.
     pub number: u64,
-    /// Whether changes by others are being followed. While they are not, nothing read earlier can be trusted.
+    /// Whether changes by other processes are followed. While they are not, every earlier read may be stale.
     pub followed: bool,
 }
 
-/// An answer about records, later. It owns all it needs, and any executor can wait for it.
+/// A future response about records. It owns its data, and runs on any executor.
 pub type RecordsAnswer<T> = Pin<Box<dyn Future<Output = Result<T, RecordsError>> + Send>>;
 
-/// Where records are kept.
+/// Storage of records.
 ///
-/// # Duties
+/// # Contract
 ///
-/// A change is kept before it is answered: whatever is killed afterwards, it is there. A change that is refused has
-/// changed nothing. Dropping an answer does not tear a change apart.
+/// A change is durable before the response: it survives any crash afterwards. A rejected change has no effect. Dropping the
+/// future does not leave a change half done.
 ///
-/// # Others
+/// # Other processes
 ///
-/// Several processes may keep records in the same place. [`changes`](Self::changes) moves whenever one of them has
-/// changed anything: before the answer for changes made here, and as soon as it can be known for those of others.
+/// Several processes may share the same storage. [`changes`](Self::changes) moves on every change by any of them: before the
+/// response for a local change, and as soon as possible for a remote one.
 pub trait Records: Send + Sync {
-    /// All that is kept of a consumer; empty if it is unknown.
+    /// Everything stored about a consumer; empty if it is unknown.
     fn consumer(&self, consumer: &ConsumerId) -> RecordsAnswer<Consumer>;
 
-    /// Consumers of which something is kept, in the order of their bytes, after this one and at most so many
-    /// ([`PAGE_MAX`] whatever is asked).
+    /// Known consumers in byte order, after this one, at most `limit` and never more than [`PAGE_MAX`].
     fn consumers(&self, after: Option<&ConsumerId>, limit: usize) -> RecordsAnswer<Vec<ConsumerId>>;
 
-    /// Makes a record. At most [`RECORDS_PER_CONSUMER_MAX`] of a consumer, no two of the same scope that are
-    /// valid at the same time.
+    /// Creates a record: at most [`RECORDS_PER_CONSUMER_MAX`] per consumer, and none that overlaps another of the same
+    /// scope.
     fn create(&self, draft: Draft) -> RecordsAnswer<Record>;
 
-    /// Makes a record say something else. Its consumer stays: a record of another consumer is not found.
+    /// Changes a record. Its consumer stays: the record of another consumer is not found.
     fn change(&self, id: RecordId, draft: Draft) -> RecordsAnswer<Record>;
 
     /// Removes a record of this consumer.
     fn delete(&self, consumer: &ConsumerId, id: RecordId) -> RecordsAnswer<()>;
 
-    /// Blocks a consumer, or no longer.
+    /// Blocks or unblocks a consumer.
     fn set_blocked(&self, consumer: &ConsumerId, blocked: bool) -> RecordsAnswer<()>;
 
-    /// Tells of changes by anybody.
+    /// Notifies of changes by any process.
     fn changes(&self) -> watch::Receiver<Generation>;
 }

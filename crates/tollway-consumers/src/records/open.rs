@@ -1,4 +1,4 @@
-//! From a URL to records.
+//! Opens records by URL.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub fn open_records(url: &str) -> Result<Arc<dyn Records>, RecordsError> {
         #[cfg(not(feature = "postgres"))]
         return Err(wrong("records in Postgres need a build with the feature `postgres`"));
     }
-    // It may hold a password: it is not repeated.
+    // Do not repeat the URL: it may hold a password.
     Err(wrong("the URL of records begins with sqlite: or postgres://, such as sqlite:tollway.db"))
 }
 

@@ -1,4 +1,4 @@
-//! A record as databases keep it, and back: values read back are checked like those of a request.
+//! Converts records to and from database rows. Values read back are validated like those of a request.
 
 use std::fmt::Display;
 
@@ -45,9 +45,9 @@ pub(crate) fn read_consumer(text: &str) -> Result<ConsumerId, RecordsError> {
     ConsumerId::new(text).map_err(|error| unreadable("the consumer", &error))
 }
 
-/// A time as it is kept.
+/// A timestamp as a column value.
 pub(crate) fn micros(time: Timestamp) -> i64 {
-    // All that a timestamp can be is far below.
+    // The timestamp range is far below `i64::MAX`.
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 

@@ -1,4 +1,4 @@
-//! The cache of what is in force: asks seldom, and never answers with what somebody has changed.
+//! The cache of limits in force: few reads, and never a stale answer after a change.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -32,20 +32,20 @@ fn minute(active: &Active) -> u64 {
 }
 
 #[test]
-fn what_is_known_is_answered_at_once_and_not_asked_for_again() {
+fn a_hit_is_ready_at_once_and_reads_no_records() {
     let (records, cache) = cached();
     let first = active(&cache, "12:00:00").unwrap();
     for time in ["12:00:00", "12:59:59.999"] {
         let known = cache.active(&consumer("c"), at(time)).now_or_never();
-        assert!(Arc::ptr_eq(&first, &known.unwrap().unwrap()), "the first poll is the answer");
+        assert!(Arc::ptr_eq(&first, &known.unwrap().unwrap()), "a hit is ready at the first poll");
     }
     assert_eq!(records.reads(), 1);
     soon(cache.active(&consumer("d"), at("12:00:00"))).unwrap();
-    assert_eq!(records.reads(), 2, "others are asked for apart");
+    assert_eq!(records.reads(), 2, "another consumer needs its own read");
 }
 
 #[test]
-fn many_who_miss_at_once_ask_once() {
+fn concurrent_misses_share_one_read() {
     let (records, cache) = cached();
     let name = consumer("c");
     let answers = soon(join_all((0..100).map(|_| cache.active(&name, at("12:00:00")))));
@@ -54,7 +54,7 @@ fn many_who_miss_at_once_ask_once() {
 }
 
 #[test]
-fn a_cancelled_caller_leaves_the_read_to_the_others() {
+fn a_cancelled_caller_does_not_cancel_the_shared_read() {
     let (records, cache) = cached();
     let name = consumer("c");
     let mut first = Box::pin(cache.active(&name, at("12:00:00")));
@@ -71,7 +71,7 @@ fn a_cancelled_caller_leaves_the_read_to_the_others() {
 
 /// C3, issue 7: cached per hour, invalidated at once on change.
 #[test]
-fn a_change_is_in_force_with_its_answer() {
+fn a_change_invalidates_the_cache_before_its_response() {
     let (records, cache) = cached();
     let minute_now = || minute(&active(&cache, "12:00:00").unwrap());
     assert_eq!(minute_now(), 60);
@@ -89,7 +89,7 @@ fn a_change_is_in_force_with_its_answer() {
 
 /// C3: a record counts from the first to the last hour that it touches.
 #[test]
-fn another_hour_is_asked_for_again() {
+fn another_hour_is_read_again() {
     let (records, cache) = cached();
     let validity = validity("2026-06-01T12:01:47Z", "2026-06-01T13:00:00Z");
     soon(records.create(Draft { validity, ..draft("c", 100) })).unwrap();
@@ -101,7 +101,7 @@ fn another_hour_is_asked_for_again() {
 }
 
 #[test]
-fn without_the_records_the_last_known_is_used_and_nothing_is_made_up() {
+fn unreadable_records_fall_back_to_the_last_known_limits() {
     let (records, cache) = cached();
     soon(records.create(draft("c", 100))).unwrap();
     let known = active(&cache, "12:30:00").unwrap();
@@ -112,7 +112,7 @@ fn without_the_records_the_last_known_is_used_and_nothing_is_made_up() {
         assert_eq!(*active(&cache, time).unwrap(), expected, "{time}");
     }
     let earlier = active(&cache, "11:00:00").unwrap_err();
-    assert_eq!(earlier.fault, RecordsFault::Network, "what is known is of a later hour");
+    assert_eq!(earlier.fault, RecordsFault::Network, "the last known limits are of a later hour");
     let stranger = soon(cache.active(&consumer("stranger"), at("12:31:00"))).unwrap_err();
     assert_eq!(stranger.fault, RecordsFault::Network);
     records.cut_off(false);
@@ -121,7 +121,7 @@ fn without_the_records_the_last_known_is_used_and_nothing_is_made_up() {
 }
 
 #[test]
-fn the_cache_is_off_while_changes_are_not_followed() {
+fn the_cache_is_off_without_change_notifications() {
     let generation = |number, followed| Generation { number, followed };
     let changes = watch::Sender::new(generation(1, true));
     let records = Counted::new(Some(changes.clone()));
@@ -137,7 +137,7 @@ fn the_cache_is_off_while_changes_are_not_followed() {
     assert_eq!(reads(), 4, "every time");
     let name = consumer("c");
     soon(join_all((0..5).map(|_| cache.active(&name, at("12:00:00")))));
-    assert_eq!(records.reads(), 9, "and everybody for itself");
+    assert_eq!(records.reads(), 9, "concurrent callers do not share a read");
     changes.send_replace(generation(3, true));
-    assert_eq!(reads(), 10, "what was read meanwhile is not trusted");
+    assert_eq!(reads(), 10, "reads without notifications are not cached");
 }

@@ -1,4 +1,4 @@
-//! More names than can be looked up: whoever makes them up turns no limit off.
+//! More consumer names than can be looked up: a client that invents names turns no limit off.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::pin::Pin;
@@ -14,10 +14,10 @@ use tollway_consumers::{
 };
 use tollway_testkit::ManualClock;
 
-/// More than may wait for SQLite.
+/// More lookups than the SQLite queue holds.
 const FLOOD: usize = 2_000;
 
-/// A gate over a file that somebody holds, so that nothing is read and everything waits; `c` is known from before.
+/// A gate over a file that another connection locks, so that every read waits; `c` is already cached.
 struct Flooded {
     gate: Gate,
     _folder: tempfile::TempDir,
@@ -41,7 +41,7 @@ impl Flooded {
         Self { gate, _folder: folder, _holder: holder }
     }
 
-    /// So many that nobody ever heard of, and what the last of them is told at once.
+    /// Looks up `FLOOD` unknown consumers, and returns the immediate result of the last lookup.
     fn flood(&self) -> Result<Admission<PolicyHandle>, RecordsError> {
         let strangers: Vec<_> = (0..FLOOD).map(|number| consumer(&format!("invented-{number}"))).collect();
         let mut waiting: Vec<Pin<Box<dyn Future<Output = _>>>> = Vec::new();
@@ -51,11 +51,11 @@ impl Flooded {
             last = (&mut asked).now_or_never();
             waiting.push(asked);
         }
-        last.unwrap_or_else(|| panic!("all {} of them wait", waiting.len()))
+        last.unwrap_or_else(|| panic!("all {} lookups are queued", waiting.len()))
     }
 }
 
-/// What limits it.
+/// The names of the limits in force.
 fn names(admission: Result<Admission<PolicyHandle>, RecordsError>) -> Vec<String> {
     match admission.unwrap() {
         Admission::Counted(handle) => {
@@ -66,10 +66,10 @@ fn names(admission: Result<Admission<PolicyHandle>, RecordsError>) -> Vec<String
     }
 }
 
-/// C3, C7: a flood is no store that is away. With defaults, those are in force for whoever cannot be looked up, and who is known
-/// keeps its own limits.
+/// C3, C7: a flood is not an outage. The defaults apply to consumers that cannot be looked up; cached consumers keep their
+/// own limits.
 #[test]
-fn a_flood_of_invented_consumers_leaves_the_defaults_in_force() {
+fn a_flood_of_invented_consumers_gets_the_default_limits() {
     for mode in [WhenStoreFails::Open, WhenStoreFails::Local] {
         let flooded = Flooded::new(5, mode);
         assert_eq!(names(flooded.flood()), ["per_hour"], "{mode:?}");
@@ -78,7 +78,7 @@ fn a_flood_of_invented_consumers_leaves_the_defaults_in_force() {
     }
 }
 
-/// C3, C7: where the defaults limit nothing, or the choice is `closed`, whoever cannot be looked up is refused.
+/// C3, C7: with unlimited defaults or `closed`, consumers that cannot be looked up are refused.
 #[test]
 fn without_defaults_a_flood_is_refused() {
     for (per_hour, mode) in

@@ -1,5 +1,5 @@
-//! The gate while the records cannot be read, and when the config changes: it goes by what it knows, and spoils nothing for those
-//! who know more.
+//! The gate while records cannot be read, and when the config changes: it uses the last known limits, and removes no counter
+//! that other servers need.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -31,14 +31,14 @@ fn call(gate: &Gate, name: &str) {
     }
 }
 
-/// What was counted for it, by a gate that can read its limits.
+/// The usage of a consumer, read by a gate that can read its limits.
 fn counted(gate: &Gate, name: &str) -> Vec<(Period, u64)> {
     let limits = soon(gate.active(&consumer(name))).unwrap().limits;
     let counters = soon(gate.counters(&consumer(name), limits)).unwrap();
     counters.into_iter().map(|counter| (counter.period, counter.calls_made)).collect()
 }
 
-/// Two servers, of which the second cannot read the records from now on.
+/// Two servers; the second can no longer read the records.
 struct Servers {
     records: Arc<SqliteRecords>,
     reads: Gate,
@@ -58,7 +58,7 @@ impl Servers {
     }
 }
 
-/// C3, C7: a server that has never heard of a consumer goes by the defaults, and removes no counter that they lack: others
+/// C3, C7: a server that does not know a consumer applies the defaults, and removes no counter outside them: other servers
 /// enforce it.
 #[test]
 fn unreadable_records_reset_no_counter() {
@@ -70,7 +70,7 @@ fn unreadable_records_reset_no_counter() {
     assert_eq!(counted(&servers.reads, "c"), [(Period::Minute, 2), (Period::Month, 1)]);
 }
 
-/// C3, C7: neither does one that remembers a time when nothing limited the consumer.
+/// C3, C7: nor does a server whose last known state has no limits.
 #[test]
 fn stale_unlimited_records_reset_no_counter() {
     let servers = Servers::new(-1);
@@ -82,7 +82,7 @@ fn stale_unlimited_records_reset_no_counter() {
     assert_eq!(counted(&servers.reads, "c"), [(Period::Minute, 1), (Period::Month, 1)]);
 }
 
-/// C7: what was last known of a consumer stays in force when the config changes while the records are away.
+/// C7: the last known limits stay in force when the config changes while records cannot be read.
 #[test]
 fn a_changed_config_keeps_the_cache() {
     let servers = Servers::new(60);
@@ -107,7 +107,7 @@ fn a_changed_config_keeps_the_cache() {
     assert_eq!(minute("stranger").map(|amount| amount.get()), Some(50), "the new defaults are in force");
 }
 
-/// A limiter that has a policy of the consumers' name would count for both, so there is no gate to it.
+/// A limiter with a policy of the consumers' name would mix both usages, so the gate refuses it.
 #[test]
 fn a_limiter_with_a_policy_of_the_same_name_is_refused() {
     let limiter = Limiter::builder().policy("consumers", ["1 / minute"]).unwrap().build();

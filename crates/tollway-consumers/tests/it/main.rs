@@ -1,4 +1,4 @@
-//! Consumers' records, their cache and the gate, one module a subject. One program, so that it is linked once.
+//! Consumers' records, their cache and the gate, one module each. One binary, so that it is linked once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod cache;

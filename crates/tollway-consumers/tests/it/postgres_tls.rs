@@ -1,4 +1,4 @@
-//! Records in a Postgres that wants TLS, and whose certificate is looked at.
+//! Records in a Postgres that requires TLS; the client verifies its certificate.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -37,7 +37,7 @@ fn a_certificate_must_be_trusted_and_name_the_host() {
     }
 }
 
-/// One that vouches for itself, for localhost.
+/// A self-signed certificate for localhost.
 fn make_certificate(folder: &Path) {
     fs::create_dir(folder).unwrap();
     let arguments = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem \
@@ -47,7 +47,7 @@ fn make_certificate(folder: &Path) {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 
-/// From here on the user `bank` comes over TLS or not at all. The server refuses a key that is not its own.
+/// The user `bank` must use TLS from here on. The server refuses a key file that it does not own.
 fn want_tls(server: &PostgresServer, certificate: &Path) {
     let data = PathBuf::from(server.query("SHOW data_directory"));
     let owner = fs::metadata(&data).unwrap();

@@ -12,7 +12,7 @@ fn open() -> ((), SqliteRecords) {
 support::scenarios::holds_for!(open());
 
 #[test]
-fn each_memory_is_its_own() {
+fn memory_databases_are_independent() {
     let ((), one) = open();
     let ((), other) = open();
     soon(one.set_blocked(&consumer("c"), true)).unwrap();
@@ -20,7 +20,7 @@ fn each_memory_is_its_own() {
 }
 
 #[test]
-fn a_page_has_an_end_whatever_is_asked() {
+fn pages_are_bounded_whatever_the_limit() {
     let ((), records) = open();
     for number in 0..=PAGE_MAX {
         soon(records.set_blocked(&consumer(&format!("{number:05}")), true)).unwrap();

@@ -41,7 +41,7 @@ fn addresses() {
 fn no_proxy_is_trusted_by_default(lines: &[&[u8]], header: ForwardingHeader) {
     let stranger = Peer::Address(address(CLIENT));
     let networks = Trust::Networks { networks: vec!["10.0.0.0/8".parse().unwrap()], unix: true };
-    for trust in [Trust::Nobody, Trust::Hops(0), networks] {
+    for trust in [Trust::None, Trust::Hops(0), networks] {
         let client = rules(trust, header).client(stranger, lines);
         assert_eq!(client, Some(address(CLIENT)));
     }

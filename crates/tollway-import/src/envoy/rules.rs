@@ -1,4 +1,4 @@
-//! What the files mean: a rule for every descriptor that has a limit, or is exempt from one.
+//! Translates the files: a rule for every descriptor that has a limit or is exempt from one.
 
 use std::collections::HashSet;
 
@@ -7,14 +7,14 @@ use tollway_core::bounds::NAME_BYTES_MAX;
 
 use super::{Descriptor, Domain, RateLimit};
 
-/// Room for a number behind a name that is taken.
+/// Room for a number after a name that is already used.
 const NUMBER_BYTES: usize = 8;
 
 /// The rules of all files.
 #[derive(Default)]
 pub(super) struct Rules {
     pub(super) rules: Vec<Rule>,
-    /// What has no counterpart, and what was made of it.
+    /// What has no counterpart, and how it was translated.
     pub(super) notes: Vec<String>,
     names: PolicyNames,
 }
@@ -22,7 +22,7 @@ pub(super) struct Rules {
 /// A rule for descriptors of one form.
 pub(super) struct Rule {
     pub(super) domain: String,
-    /// As they are written in `keys`.
+    /// As written in `keys`.
     pub(super) keys: Vec<String>,
     pub(super) target: Target,
 }
@@ -32,7 +32,7 @@ pub(super) enum Target {
         name: String,
         limit: String,
         shadow: bool,
-        /// If it is not all that the descriptor says.
+        /// Set if it is not the whole descriptor.
         subject: Option<String>,
     },
     Unlimited,
@@ -46,7 +46,7 @@ impl Rules {
             return Err("the domain is empty".to_owned());
         }
         if self.rules.iter().any(|rule| rule.domain == file.domain) {
-            return Err(format!("domain {:?} stands in two files; put them together", file.domain));
+            return Err(format!("domain {:?} is in two files; merge them", file.domain));
         }
         self.walk(&file.domain, &mut Vec::new(), &file.descriptors)
     }
@@ -61,7 +61,7 @@ impl Rules {
             above.push(descriptor);
             let place = place(domain, above);
             match keys(above) {
-                Err(why) => self.notes.push(format!("{place}: left out with all below it: {why}")),
+                Err(why) => self.notes.push(format!("{place}: skipped, with everything below it: {why}")),
                 Ok(keys) => {
                     self.note_losses(&place, descriptor, descriptors);
                     if let Some(target) = self.target(&place, above, descriptors)? {
@@ -75,7 +75,7 @@ impl Rules {
         Ok(())
     }
 
-    /// The target of descriptors of this form; none if no rule is needed, because without one they have no limit either.
+    /// The target of descriptors of this form; `None` if no rule is needed, because they have no limit without one either.
     fn target(
         &mut self,
         place: &str,
@@ -84,7 +84,7 @@ impl Rules {
     ) -> Result<Option<Target>, String> {
         let Some(descriptor) = path.last() else { return Ok(None) };
         let Some(limit) = &descriptor.rate_limit else {
-            // A less specific descriptor has a limit, which Envoy's service does not apply to this value.
+            // A less specific descriptor has a limit that Envoy's service does not apply to this value.
             let freed = siblings.iter().any(|other| hides(descriptor, other) && other.rate_limit.is_some());
             return Ok(freed.then_some(Target::Unlimited));
         };
@@ -94,7 +94,8 @@ impl Rules {
         let per = self.period(place, limit)?;
         if limit.requests_per_unit == 0 {
             if descriptor.shadow_mode {
-                self.notes.push(format!("{place}: left out: it would deny everything, and only watches"));
+                self.notes
+                    .push(format!("{place}: skipped: a limit of 0 in shadow mode would only report denials"));
                 return Ok(Some(Target::Unlimited));
             }
             return Ok(Some(Target::Blocked));
@@ -120,13 +121,13 @@ impl Rules {
                 ("720 hours", Some("a month there has 30 days; for those of the calendar write `/ month`"))
             }
             "year" => ("8760 hours", None),
-            unit => return Err(format!("{place}: {unit:?} is no unit of a limit")),
+            unit => return Err(format!("{place}: {unit:?} is not a unit of a limit")),
         };
         self.notes.extend(calendar.map(|note| format!("{place}: {note}")));
         Ok(period)
     }
 
-    /// With `share_threshold`, all matching values share a meter: the value is no part of the subject.
+    /// With `share_threshold`, all matching values share a meter: the value is not part of the subject.
     fn shared_subject(&mut self, place: &str, path: &[&Descriptor]) -> Option<String> {
         let shares = |descriptor: &Descriptor| descriptor.share_threshold && descriptor.value.ends_with('*');
         if !path.iter().any(|descriptor| shares(descriptor)) {
@@ -183,7 +184,7 @@ fn hides(descriptor: &Descriptor, other: &Descriptor) -> bool {
     descriptor.key == other.key && descriptor.value != other.value && !descriptor.value.is_empty() && fits
 }
 
-/// A descriptor's entries as they are written here, or why they cannot be.
+/// A descriptor's entries in Tollway's notation, or why they have none.
 fn keys(path: &[&Descriptor]) -> Result<Vec<String>, String> {
     if path.len() > tollway_server::ENTRIES_PER_RULE_MAX {
         return Err(format!("more than {} entries", tollway_server::ENTRIES_PER_RULE_MAX));
@@ -199,7 +200,10 @@ fn key(Descriptor { key, value, .. }: &Descriptor) -> Result<String, String> {
         || key.contains(char::is_control)
         || value.contains(char::is_control)
     {
-        return Err(format!("the entry {} has a sign that cannot be in a rule", place_of_entry(key, value)));
+        return Err(format!(
+            "the entry {} has a character that a rule cannot contain",
+            place_of_entry(key, value)
+        ));
     }
     if value.strip_suffix('*').unwrap_or(value).contains('*') {
         return Err(format!("the value {value:?} has a `*` that is not at its end"));
@@ -207,7 +211,7 @@ fn key(Descriptor { key, value, .. }: &Descriptor) -> Result<String, String> {
     Ok(if value.is_empty() { key.clone() } else { format!("{key}={value}") })
 }
 
-/// Where a descriptor stands, as it is called in notes and names: `domain.key_value.key`.
+/// The path of a descriptor, used in notes and names: `domain.key_value.key`.
 fn place(domain: &str, path: &[&Descriptor]) -> String {
     let parts = path.iter().map(|descriptor| place_of(descriptor));
     std::iter::once(domain.to_owned()).chain(parts).collect::<Vec<_>>().join(".")
@@ -222,12 +226,12 @@ fn place_of_entry(key: &str, value: &str) -> String {
     text.escape_debug().to_string()
 }
 
-/// The names of policies that are taken.
+/// The policy names in use.
 #[derive(Default)]
 struct PolicyNames(HashSet<String>);
 
 impl PolicyNames {
-    /// A name that is not taken, as near to this text as names can be.
+    /// An unused name, as close to this text as names allow.
     fn give(&mut self, text: &str) -> String {
         let allowed = |sign: char| sign.is_alphanumeric() || "_-.".contains(sign);
         let mut name: String = text.chars().map(|sign| if allowed(sign) { sign } else { '_' }).collect();
@@ -250,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_text_gets_a_name_that_is_not_taken() {
+    fn every_text_gets_a_unique_name() {
         let mut names = PolicyNames::default();
         let long = "x".repeat(500);
         let given = ["a.b_c", "a/b c", "a/b c", "", "", &long, &long].map(|text| names.give(text));

@@ -37,7 +37,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<Property>, String> {
     Ok(properties)
 }
 
-/// Files are in UTF-8 today; Java's own reading of them is Latin-1, in which every byte is a character.
+/// Files are in UTF-8 today; Java itself reads Latin-1, in which every byte is a character.
 fn decoded(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
@@ -83,7 +83,7 @@ fn read_value(signs: &mut Peekable<Chars<'_>>) -> Result<String, String> {
     text_of(&units)
 }
 
-/// Adds a character, or what an escape stands for. Units of UTF-16, because `\u` escapes are.
+/// Adds a character or an escape. In UTF-16 units, because `\u` escapes are.
 fn push(units: &mut Vec<u16>, sign: char, rest: &mut impl Iterator<Item = char>) -> Result<(), String> {
     let plain = match sign {
         '\\' => match rest.next() {
@@ -108,7 +108,7 @@ fn read_unit(signs: &mut impl Iterator<Item = char>) -> Result<u16, String> {
     let digits: String = signs.take(4).collect();
     let unit = u16::from_str_radix(&digits, 16).ok();
     unit.filter(|_| digits.len() == 4 && !digits.starts_with('+')).ok_or_else(|| {
-        format!("{:?} is no character: write \\u and four hexadecimal digits", format!("\\u{digits}"))
+        format!("{:?} is not a character: write \\u and four hexadecimal digits", format!("\\u{digits}"))
     })
 }
 
@@ -126,7 +126,7 @@ mod tests {
 
     /// C6: the ways in which Java lets the same property be written.
     #[test]
-    fn a_property_may_be_written_in_many_ways() {
+    fn every_property_notation_is_parsed() {
         for text in [
             "key=a value",
             "key = a value",
@@ -150,14 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn escapes_stand_for_what_they_say() {
+    fn escapes_are_decoded() {
         let text = "a\\=b\\:c=tab\\there \\\\ \\q \\u00fc \\ud83d\\ude00 path=C\\:\\\\x#y";
         assert_eq!(pairs(text), [("a=b:c".to_owned(), "tab\there \\ q ü 😀 path=C:\\x#y".to_owned())]);
         assert_eq!(read(b"k=\xfc").unwrap()[0].value, "ü", "Latin-1");
     }
 
     #[test]
-    fn properties_and_wrong_escapes_know_their_line() {
+    fn properties_and_invalid_escapes_have_line_numbers() {
         let lines: Vec<usize> =
             read(b"#\na=1\\\n2\n\nb=3").unwrap().iter().map(|property| property.line).collect();
         assert_eq!(lines, [2, 5]);

@@ -1,4 +1,4 @@
-//! What the properties mean: every one that limits calls in OBP-API, with its default there.
+//! Interprets the properties: every one that limits calls in OBP-API, with its default there.
 
 use std::net::Ipv6Addr;
 
@@ -11,7 +11,7 @@ pub(super) const PERIODS: [&str; 6] = ["second", "minute", "hour", "day", "week"
 const ABOUT_LIMITS: [&str; 5] =
     ["redis", "cache.redis", "rate_limiting", "use_consumer_limits", "user_consumer_limit"];
 
-/// What the file says.
+/// The parsed settings.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) enabled: bool,
@@ -25,7 +25,7 @@ pub(super) struct Settings {
     pub(super) anonymous_per_hour: i64,
     /// The limit of each period, the shortest first.
     pub(super) defaults: [i64; 6],
-    /// What is worth knowing, and what has no counterpart.
+    /// Notes: advice, and properties without a counterpart.
     pub(super) notes: Vec<String>,
 }
 
@@ -127,7 +127,7 @@ fn left_out(Property { line, key, .. }: &Property) -> String {
     format!("line {line}: {} is left out: {why}", key.escape_debug())
 }
 
-/// `null` is what the properties' own table calls a text that is not set.
+/// `null` in the properties' documentation means an unset text.
 fn read_text(value: &str) -> Option<String> {
     (!value.is_empty() && value != "null").then(|| value.to_owned())
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The address in an entry; nothing if it is none, or no text.
+/// The address in an entry; `None` if it holds no valid address or is not UTF-8.
 pub(super) fn read(entry: &[u8]) -> Option<IpAddr> {
     let entry = std::str::from_utf8(entry).ok()?.trim();
     let address = match entry.strip_prefix('[') {
@@ -25,19 +25,19 @@ fn read_v4_with_port(entry: &str) -> Option<IpAddr> {
     is_port(port).then_some(address.into())
 }
 
-/// A zone names an interface of the machine that wrote it, and means nothing here.
+/// The zone names an interface on the machine that wrote the entry, so it is dropped.
 fn read_v6(entry: &str) -> Option<IpAddr> {
     let address = entry.split_once('%').map_or(entry, |(address, _zone)| address);
     address.parse::<Ipv6Addr>().ok().map(IpAddr::V6)
 }
 
 fn is_port(text: &str) -> bool {
-    // Also the obfuscated ports of RFC 7239, which begin with an underscore.
+    // RFC 7239 also allows obfuscated ports, which begin with an underscore.
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
-/// The IPv4 address inside an IPv6 address that only carries one: mapped (`::ffff:0:0/96`) or translated
-/// (`64:ff9b::/96`). By bits, not by how it is written: else every IPv4 client would be in one IPv6 network.
+/// Converts an IPv4-mapped (`::ffff:0:0/96`) or translated (`64:ff9b::/96`) IPv6 address to IPv4. Otherwise all IPv4 clients
+/// would share one IPv6 /64.
 pub fn unmapped(address: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = address else { return address };
     match v6.segments() {

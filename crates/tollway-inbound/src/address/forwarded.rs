@@ -1,14 +1,14 @@
-//! A line of the `Forwarded` header (RFC 7239): elements of parameters, some in quotes.
+//! Parses a `Forwarded` header line (RFC 7239): elements of parameters, some of them quoted.
 //!
-//! It is read from the right, where the nearest proxy has added its element: a quote that stands further left, and perhaps
-//! never ends, was written by others and changes nothing about it.
+//! Parsing starts at the right end, where the nearest proxy appends its element. An unclosed quote further left, perhaps
+//! sent by the client, cannot affect that element.
 
 use std::net::IpAddr;
 
 use super::{ENTRIES_MAX, Entries, entry};
 
-/// Adds what `for` says in each element. What a quote without its other half leaves of a line is one entry that is no
-/// address: where its elements begin is then anybody's guess.
+/// Appends the `for` address of each element. After an unbalanced quote, the rest of the line is one entry without an
+/// address, because its element boundaries are unknown.
 pub(super) fn read(line: &[u8], entries: &mut Entries) {
     let from_right = from_right(line, b',').take(ENTRIES_MAX);
     let mut read: Entries = from_right.map(|element| element.and_then(read_for)).collect();
@@ -16,7 +16,7 @@ pub(super) fn read(line: &[u8], entries: &mut Entries) {
     entries.append(&mut read);
 }
 
-/// The first `for` of an element.
+/// The first `for` parameter of an element.
 fn read_for(element: &[u8]) -> Option<IpAddr> {
     let value = from_right(element, b';').filter_map(|pair| value_of_for(pair?)).last()?;
     let bare = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
@@ -29,8 +29,7 @@ fn value_of_for(pair: &[u8]) -> Option<&[u8]> {
     name.eq_ignore_ascii_case(b"for").then_some(value)
 }
 
-/// The parts between separators that stand outside quotes, from the last to the first; nothing for one in which a quote
-/// has no other half.
+/// The parts between unquoted separators, last to first; `None` for a part with an unbalanced quote.
 fn from_right(text: &[u8], separator: u8) -> impl Iterator<Item = Option<&[u8]>> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -40,7 +39,7 @@ fn from_right(text: &[u8], separator: u8) -> impl Iterator<Item = Option<&[u8]>>
     })
 }
 
-/// What stands left of the last separator, and the part on its right.
+/// Splits at the last unquoted separator: the text before it, and the part after it.
 fn cut_last(text: &[u8], separator: u8) -> (Option<&[u8]>, Option<&[u8]>) {
     let mut quoted = false;
     for (at, byte) in text.iter().enumerate().rev() {
@@ -55,7 +54,7 @@ fn cut_last(text: &[u8], separator: u8) -> (Option<&[u8]>, Option<&[u8]>) {
     (None, Some(text).filter(|_| !quoted))
 }
 
-/// Whether what follows is escaped: a backslash escapes another one, too.
+/// Whether an odd number of backslashes precedes the next byte.
 fn is_escaped(left: &[u8]) -> bool {
     left.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }

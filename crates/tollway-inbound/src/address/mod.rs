@@ -1,8 +1,8 @@
-//! The client's address: who is at the other end, or whom a trusted proxy says it speaks for.
+//! Finds the client's address: the peer of the connection, or the address that a trusted proxy forwards.
 //!
-//! A forwarding header is text that anybody can write. No header is trusted unless the configuration names its proxy, and then
-//! entries count from the right, where the nearest proxy has added its own: what stands left of the first stranger was
-//! written by that stranger.
+//! Any client can send a forwarding header, so no header is trusted unless the configuration names its proxy. Entries are
+//! read from the right, where the nearest proxy appends its own. Everything left of the first untrusted address may be
+//! forged.
 //!
 //! ```
 //! use tollway_inbound::address::{AddressRules, Peer, Trust};
@@ -10,9 +10,9 @@
 //! let peer = Peer::Address("10.0.0.9".parse().unwrap());
 //! let header = ["6.6.6.6, 203.0.113.7"]; // the client claims to be 6.6.6.6; our proxy has seen 203.0.113.7
 //!
-//! let nobody = AddressRules::default();
-//! assert_eq!(nobody.client(peer, header).unwrap().to_string(), "10.0.0.9");
-//! let proxy = AddressRules { trust: Trust::Networks { networks: vec!["10.0.0.0/8".parse().unwrap()], unix: false }, ..nobody };
+//! let untrusted = AddressRules::default();
+//! assert_eq!(untrusted.client(peer, header).unwrap().to_string(), "10.0.0.9");
+//! let proxy = AddressRules { trust: Trust::Networks { networks: vec!["10.0.0.0/8".parse().unwrap()], unix: false }, ..untrusted };
 //! assert_eq!(proxy.client(peer, header).unwrap().to_string(), "203.0.113.7");
 //! ```
 
@@ -27,15 +27,14 @@ use smallvec::SmallVec;
 pub use entry::unmapped;
 pub use network::{Network, NetworkError};
 
-/// How many entries of forwarding headers are looked at, from the right: no chain of proxies is longer, and a header is
-/// cheap to fill.
+/// The most forwarding entries that are read, from the right. It bounds the work for a long header; real proxy chains are
+/// shorter.
 pub const ENTRIES_MAX: usize = 32;
 
-/// The part of an IPv6 address that counts as one client, unless the configuration says otherwise: what one customer is
-/// given at the least, and can change within at will.
+/// The default prefix of an IPv6 address that counts as one client: the smallest block that providers assign to a customer.
 pub const IPV6_PREFIX_DEFAULT: u8 = 64;
 
-/// Who is at the other end of the connection.
+/// The remote end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// A client on a network.
@@ -44,24 +43,24 @@ pub enum Peer {
     Unix,
 }
 
-/// Whose forwarding headers are believed.
+/// Which proxies' forwarding headers are trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// None.
+    /// No forwarding header is trusted.
     #[default]
-    Nobody,
-    /// Those of the last so many proxies, whatever their addresses: every request passes through all of them.
+    None,
+    /// The last n proxies are trusted, whatever their addresses. Every request must pass through all of them.
     Hops(usize),
-    /// Those of proxies with these addresses.
+    /// Proxies with these addresses are trusted.
     Networks {
-        /// The addresses.
+        /// The addresses of the proxies.
         networks: Vec<Network>,
-        /// Also clients of a unix socket.
+        /// Whether clients of a unix socket are trusted, too.
         unix: bool,
     },
 }
 
-/// Which header says whom a proxy speaks for.
+/// The header in which a proxy forwards the client's address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForwardingHeader {
     /// `X-Forwarded-For`, which nearly all proxies write.
@@ -81,14 +80,14 @@ impl ForwardingHeader {
     }
 }
 
-/// How the client's address is found, and how much of it counts.
+/// How the client's address is found, and which part of it identifies the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressRules {
-    /// Whose word counts.
+    /// Which proxies are trusted.
     pub trust: Trust,
-    /// Where it stands.
+    /// The forwarding header to read.
     pub header: ForwardingHeader,
-    /// How many bits of an IPv6 address are one client.
+    /// How many bits of an IPv6 address identify one client.
     pub ipv6_prefix: u8,
 }
 
@@ -99,20 +98,19 @@ impl Default for AddressRules {
     }
 }
 
-/// What the headers say, from left to right; nothing where an entry is not an address.
+/// The forwarded addresses, left to right; `None` where an entry is not an address.
 type Entries = SmallVec<[Option<IpAddr>; 4]>;
 
 impl AddressRules {
-    /// The client's address, out of all lines of the forwarding header in their order, as bytes: what a client has
-    /// written must not hide what a proxy has added, and need be no text. Nothing if it cannot be known, which is so
-    /// behind a unix socket that is not trusted.
+    /// The client's address. `lines` are all lines of the forwarding header in order, as bytes: invalid UTF-8 from a client
+    /// must not hide the entry of a proxy. `None` if the peer is an untrusted unix socket, which has no address.
     pub fn client(&self, peer: Peer, lines: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Option<IpAddr> {
         let nearest = match peer {
             Peer::Address(address) => Some(unmapped(address)),
             Peer::Unix => None,
         };
         match &self.trust {
-            Trust::Nobody | Trust::Hops(0) => nearest,
+            Trust::None | Trust::Hops(0) => nearest,
             Trust::Hops(hops) => nth_from_right(&self.entries(lines), *hops, nearest),
             Trust::Networks { .. } if !self.names(peer) => nearest,
             Trust::Networks { .. } => {
@@ -122,11 +120,11 @@ impl AddressRules {
         }
     }
 
-    /// Whether the peer is configured as a proxy, which speaks for many clients. A number of hops names no proxy: a client that
-    /// reaches the server past the proxies looks like the last of them.
+    /// Whether the peer is configured as a proxy, which forwards for many clients. `Hops` identifies no proxy: a client that
+    /// bypasses the proxies looks like the last one.
     pub fn names(&self, peer: Peer) -> bool {
         match (&self.trust, peer) {
-            (Trust::Nobody | Trust::Hops(_), _) => false,
+            (Trust::None | Trust::Hops(_), _) => false,
             (Trust::Networks { unix, .. }, Peer::Unix) => *unix,
             (Trust::Networks { networks, .. }, Peer::Address(address)) => {
                 networks.iter().any(|network| network.contains(address))
@@ -134,7 +132,7 @@ impl AddressRules {
         }
     }
 
-    /// The client as a subject: an IPv4 address as it is, an IPv6 address by its network.
+    /// The client as a subject: the IPv4 address, or the network of the IPv6 address.
     pub fn subject(&self, client: IpAddr) -> String {
         match client {
             IpAddr::V4(address) => address.to_string(),
@@ -159,15 +157,15 @@ impl AddressRules {
     }
 }
 
-/// What the outermost trusted proxy has seen. Fewer entries than proxies mean that the request came another way, and
-/// then only the nearest is certain; so it is where an entry is no address.
+/// The address that the outermost trusted proxy saw. With fewer entries than proxies the request bypassed some of them, so
+/// only the peer is certain. Invalid entries are skipped toward the peer.
 fn nth_from_right(entries: &[Option<IpAddr>], hops: usize, nearest: Option<IpAddr>) -> Option<IpAddr> {
     let Some(first) = entries.len().checked_sub(hops) else { return nearest };
     entries.iter().skip(first).find_map(|entry| *entry).or(nearest)
 }
 
-/// From the right, the first that is not trusted; if all are, the leftmost. An entry that is no address ends the search:
-/// who stands left of it is hearsay.
+/// From the right, the first untrusted address; if all are trusted, the leftmost. An invalid entry ends the search, because
+/// everything left of it may be forged.
 fn first_stranger(
     entries: &[Option<IpAddr>],
     trusted: impl Fn(&IpAddr) -> bool,

@@ -10,32 +10,31 @@ use super::unmapped;
 
 /// Addresses that begin with the same bits. A single address is a network, too.
 ///
-/// IPv4 addresses that are written in IPv6 are IPv4 ones here, which [`IpNet`] keeps apart: it is always unmapped and
-/// truncated.
+/// Always unmapped and truncated: [`IpNet`] treats an IPv4-mapped network as IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network(IpNet);
 
 /// Why a text is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
-    /// No address, or no number of bits.
+    /// The address or the prefix length is invalid.
     #[error("{0:?} is not a network; write one like 10.0.0.0/8 or 2001:db8::/32")]
     NotOne(String),
-    /// Bits are set behind the prefix: perhaps another address or another prefix was meant.
+    /// Bits are set after the prefix: the address or the prefix is probably a typo.
     #[error("{given} has bits behind its prefix; the network would be {network}")]
     BitsBehindPrefix {
-        /// What was given.
+        /// The text as given.
         given: String,
-        /// The network it lies in.
+        /// The network that contains the address.
         network: Network,
     },
 }
 
 impl Network {
-    /// The network of so many bits that an address lies in; all of its bits if there are fewer.
+    /// The network with this prefix length around an address. A longer prefix than the address has bits means all of them.
     pub fn around(address: IpAddr, prefix: u8) -> Self {
         let whole = IpNet::from(unmapped(address));
-        // No prefix that is at most the whole one is refused.
+        // `IpNet::new` accepts every prefix up to the maximum.
         let network = IpNet::new(whole.addr(), prefix.min(whole.max_prefix_len())).unwrap_or(whole);
         Self(network.trunc())
     }
@@ -51,7 +50,7 @@ impl FromStr for Network {
 
     fn from_str(text: &str) -> Result<Self, NetworkError> {
         let not_one = || NetworkError::NotOne(text.chars().take(80).collect());
-        // Addresses by the standard library: the parser of `IpNet` takes 010.0.0.0 for 10.0.0.0, others for 8.0.0.0.
+        // Parse addresses with the standard library: `IpNet` reads 010.0.0.0 as 10.0.0.0, other parsers as 8.0.0.0.
         let address = |text: &str| text.parse::<IpAddr>().map_err(|_| not_one());
         let given = match text.split_once('/') {
             None => IpNet::from(address(text)?),
@@ -61,7 +60,7 @@ impl FromStr for Network {
             }
         };
         let first = unmapped(given.addr());
-        // Of a network written in IPv6 that holds IPv4 addresses only, the first 96 bits say just that.
+        // The first 96 bits of an IPv4-mapped network are fixed.
         let mapped_bits = given.max_prefix_len() - IpNet::from(first).max_prefix_len();
         let prefix = given.prefix_len().checked_sub(mapped_bits).ok_or_else(not_one)?;
         let network = Self::around(first, prefix);

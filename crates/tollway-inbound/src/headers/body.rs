@@ -6,7 +6,7 @@ use tollway_core::{Limit, Policy, Span};
 
 use super::{LimitStatus, most_restrictive, too_many_requests, whole_ms};
 
-/// What a client is told whose request is denied.
+/// The body of a denied request.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TooManyRequests<'a> {
@@ -14,17 +14,17 @@ pub struct TooManyRequests<'a> {
     pub code: u16,
     /// Which limit, in words.
     pub message: String,
-    /// The policy that said no.
+    /// The policy that denied the request.
     pub policy: &'a str,
-    /// The limit that said no.
+    /// The limit that denied the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<&'a str>,
-    /// When to come back.
+    /// When to retry.
     pub retry_after_ms: u64,
 }
 
 impl<'a> TooManyRequests<'a> {
-    /// The denial of a take under this policy: the message names the most restrictive of its limits.
+    /// The denial of a take under this policy. The message names its most restrictive limit.
     pub fn of_denial(
         policy: &'a Policy,
         statuses: &[LimitStatus<'a>],
@@ -35,7 +35,7 @@ impl<'a> TooManyRequests<'a> {
         Self::new(policy, limit, anonymous, denied.decision().wait())
     }
 
-    /// Under this policy, because of this limit, until so much time has passed.
+    /// The denial by this limit of this policy.
     pub fn new(policy: &'a Policy, limit: Option<&'a Limit>, anonymous: bool, retry_after: Span) -> Self {
         Self {
             code: 429,

@@ -1,10 +1,10 @@
-//! Which limits of a decision an answer shows, and which of them comes first.
+//! Which limits of a decision a response shows, and which comes first.
 
 use tollway_core::{Limit, Name, Policy, Reading, Span};
 
 use super::HeaderChoice;
 
-/// One limit after a decision, as an answer shows it.
+/// One limit after a decision, as a response shows it.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitStatus<'a> {
     /// The limit's policy, if the answer shows several policies and limit names alone may be ambiguous.
@@ -20,7 +20,7 @@ pub struct LimitStatus<'a> {
 }
 
 impl LimitStatus<'_> {
-    /// The lowest rank is the most restrictive: first limits that refuse, then the shortest period.
+    /// The lowest rank is the most restrictive: limits that refuse first, then the shortest period.
     pub fn rank(&self) -> Rank {
         Rank { grants: !self.refuses, period: self.limit.period().unwrap_or(Span::MAX) }
     }

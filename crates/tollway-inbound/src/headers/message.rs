@@ -1,8 +1,8 @@
-//! What a caller who was denied is told, in the words that callers of such APIs know.
+//! The message of a 429, in the wording that clients of such APIs expect.
 
 use tollway_core::{Limit, Period, Span};
 
-/// The sentence of a 429: which limit, and whether it is that of callers without credentials.
+/// The message of a 429: it names the limit, and says whether it applies to anonymous callers.
 ///
 /// ```
 /// use tollway_inbound::headers::too_many_requests;
@@ -39,9 +39,9 @@ fn per(span: Span) -> String {
 mod tests {
     use super::*;
 
-    /// C5: the sentences that are documented, for every period.
+    /// C5: the documented message, for every period.
     #[test]
-    fn every_period_has_its_words() {
+    fn every_period_has_its_message() {
         for (limit, words) in [
             ("10 / second", "10 requests per second"),
             ("10 / minute", "10 requests per minute"),

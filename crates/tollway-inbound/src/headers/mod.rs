@@ -1,5 +1,5 @@
-//! Headers that show a caller what is left: `X-Rate-Limit-*`, the IETF's `RateLimit` and `RateLimit-Policy`, `Retry-After`;
-//! and the body of a denial.
+//! Response headers that show the remaining quota (`X-Rate-Limit-*`, the IETF's `RateLimit` and `RateLimit-Policy`,
+//! `Retry-After`), and the body of a denial.
 //!
 //! ```
 //! use tollway_core::{Decision, Limit, PermitId, Reading, Timestamp};
@@ -35,14 +35,14 @@ pub use body::TooManyRequests;
 pub use limit_status::{LimitStatus, PolicyView, Rank, most_restrictive};
 pub use message::too_many_requests;
 
-/// Names the shadow policies, with commas between them, that would have denied a granted request. For the service behind the
-/// limit, not for the client.
+/// A comma-separated list of shadow policies that would have denied a granted request. For the service behind the limit, not
+/// for the client.
 pub const WOULD_DENY: &str = "x-tollway-would-deny";
 
 /// Which headers an answer has besides `Retry-After`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderChoice {
-    /// `X-Rate-Limit-Limit`, `-Remaining` and `-Reset`: numbers of the one limit that matters most.
+    /// `X-Rate-Limit-Limit`, `-Remaining` and `-Reset`: the numbers of the most restrictive limit.
     pub x_rate_limit: bool,
     /// `RateLimit` and `RateLimit-Policy`: structured fields of every limit, as in
     /// draft-ietf-httpapi-ratelimit-headers-11.
@@ -74,7 +74,7 @@ impl fmt::Display for HeaderValue {
     }
 }
 
-/// Hands every header of a decision to `put`, by its name in lower case. A denial says when to come back.
+/// Passes every header of a decision to `put`, with its lower-case name. A denial has `Retry-After`.
 pub fn write(
     statuses: &[LimitStatus<'_>],
     decision: &Decision,
@@ -94,12 +94,12 @@ pub fn write(
         put("ratelimit", HeaderValue::Text(structured::limits(structured(), now, retry_after)));
     }
     if let Some(retry_after) = retry_after {
-        // Never 0: a client would retry at once.
+        // Never 0: the client would retry at once.
         put("retry-after", HeaderValue::Number(whole_seconds(retry_after).max(1)));
     }
 }
 
-/// Rounded up, so that a client that waits this long does not come back too early.
+/// Rounded up, so that a client that waits this long does not retry too early.
 fn whole_seconds(span: Span) -> u64 {
     span.as_micros().div_ceil(1_000_000)
 }

@@ -7,7 +7,7 @@ use tollway_core::{Span, Timestamp};
 
 use super::{LimitStatus, whole_seconds};
 
-/// What is escaped in a string of a structured field, beside bytes beyond ASCII.
+/// Characters to escape in a structured field's string. Bytes beyond ASCII are always escaped.
 const IN_STRINGS: &AsciiSet = &CONTROLS.add(b'%').add(b'"').add(b'\\');
 
 /// The largest integer of a structured field: fifteen digits.
@@ -23,14 +23,14 @@ pub(super) fn policies<'a>(statuses: impl Iterator<Item = &'a LimitStatus<'a>>) 
             text.push_str(";qu=");
             string(status.limit.unit().as_str(), text);
         }
-        // A window of less than a second cannot be said.
+        // The field cannot express a window under one second.
         if let Some(period) = status.limit.period().filter(|period| *period >= Span::from_secs(1)) {
             let _ = write!(text, ";w={}", whole_seconds(period));
         }
     })
 }
 
-/// What is left of each limit, and for how long. A limit that refuses lasts until the caller should come back.
+/// What remains of each limit, and for how long. A limit that refuses shows the retry delay.
 pub(super) fn limits<'a>(
     statuses: impl Iterator<Item = &'a LimitStatus<'a>>,
     now: Timestamp,
@@ -62,8 +62,7 @@ fn list<'a>(
     text
 }
 
-/// In quotes. Names have no quotes in them; letters beyond ASCII, which a structured field cannot hold, are escaped as in a
-/// URL.
+/// Quotes a string, and percent-encodes letters beyond ASCII, which a structured field cannot hold. Names contain no quotes.
 fn string(name: &str, text: &mut String) {
     text.push('"');
     text.extend(utf8_percent_encode(name, IN_STRINGS));

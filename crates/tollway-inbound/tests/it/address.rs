@@ -1,4 +1,4 @@
-//! The client's address: what is believed, and how addresses are read.
+//! The client's address: which headers are trusted, and how addresses are parsed.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
 
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ fn rules(trust: &str, header: ForwardingHeader) -> AddressRules {
         Trust::Networks { networks: networks.collect(), unix }
     };
     let trust = match trust.parse() {
-        Ok(0) => Trust::Nobody,
+        Ok(0) => Trust::None,
         Ok(hops) => Trust::Hops(hops),
         Err(_) => networks(trust),
     };
@@ -32,29 +32,29 @@ fn client(trust: &str, header: ForwardingHeader, peer: &str, lines: &[impl AsRef
 
 /// T17: no trust by default, hops and networks counted from the right, several lines, entries that are no address.
 #[test]
-fn only_the_trusted_part_of_a_chain_is_believed() {
-    // (who is trusted, who is at the other end, lines of X-Forwarded-For, whom it comes from)
+fn only_the_trusted_part_of_a_chain_counts() {
+    // (trust, peer, lines of X-Forwarded-For, expected client)
     let vectors: &[(&str, &str, &[&str], &str)] = &[
-        // Nobody is trusted unless it is said.
+        // No proxy is trusted by default.
         ("0", PEER, &[], PEER),
         ("0", PEER, &["6.6.6.6"], PEER),
         ("0", "unix", &["6.6.6.6"], "unknown"),
-        // Hops: the n-th from the right, what the outermost of n proxies has seen.
+        // Hops: the n-th entry from the right, which the outermost of n proxies appended.
         ("1", PEER, &["6.6.6.6, 203.0.113.7"], "203.0.113.7"),
         ("2", PEER, &["6.6.6.6, 203.0.113.7, 10.0.0.8"], "203.0.113.7"),
         ("1", PEER, &["6.6.6.6", "203.0.113.7"], "203.0.113.7"),
         ("2", PEER, &["6.6.6.6, 203.0.113.7", "10.0.0.8"], "203.0.113.7"),
         ("1", "unix", &["203.0.113.7"], "203.0.113.7"),
-        // Fewer entries than proxies: it came another way, so only the peer is certain.
+        // Fewer entries than proxies: the request bypassed some, so only the peer is certain.
         ("1", PEER, &[], PEER),
         ("2", PEER, &["6.6.6.6"], PEER),
         ("1", "unix", &[], "unknown"),
-        // No address where the client should stand: the nearest that is one.
+        // The client's entry is not an address: the nearest valid one counts.
         ("1", PEER, &["6.6.6.6, unknown"], PEER),
         ("2", PEER, &["6.6.6.6, _hidden, 10.0.0.8"], "10.0.0.8"),
         ("1", PEER, &["6.6.6.6,"], PEER),
         ("1", PEER, &[""], PEER),
-        // Networks: from the right, the first stranger.
+        // Networks: the first untrusted address from the right.
         ("10.0.0.0/8", PEER, &["6.6.6.6, 203.0.113.7"], "203.0.113.7"),
         ("10.0.0.0/8", PEER, &["6.6.6.6, 203.0.113.7, 10.0.0.8, 10.1.1.1"], "203.0.113.7"),
         ("10.0.0.0/8", PEER, &["6.6.6.6", "203.0.113.7", "10.0.0.8"], "203.0.113.7"),
@@ -69,7 +69,7 @@ fn only_the_trusted_part_of_a_chain_is_believed() {
         ("10.0.0.0/8", "unix", &["203.0.113.7"], "unknown"),
         ("10.0.0.0/8 unix", "unix", &["203.0.113.7, 10.0.0.8"], "203.0.113.7"),
         ("2001:db8:f::/48", "2001:db8:f::1", &["2001:db8:1:2::3"], "2001:db8:1:2::3"),
-        // A peer that the kernel shows as IPv4 mapped into IPv6 is the same peer.
+        // The kernel may show an IPv4 peer as IPv4-mapped IPv6; it is the same peer.
         ("10.0.0.0/8", "::ffff:10.0.0.9", &["203.0.113.7"], "203.0.113.7"),
         ("0", "::ffff:10.0.0.9", &[], PEER),
     ];
@@ -81,7 +81,7 @@ fn only_the_trusted_part_of_a_chain_is_believed() {
 
 /// T17: ports, brackets, zones, IPv4 inside IPv6 in every notation.
 #[test]
-fn an_address_is_read_however_it_is_written() {
+fn every_address_notation_is_parsed() {
     for (entry, expected) in [
         ("203.0.113.7", "203.0.113.7"),
         (" \t203.0.113.7 ", "203.0.113.7"),
@@ -98,7 +98,7 @@ fn an_address_is_read_however_it_is_written() {
         ("0:0:0:0:0:ffff:203.0.113.7", "203.0.113.7"),
         ("64:ff9b::203.0.113.7", "203.0.113.7"),
         ("64:ff9b::cb00:7107", "203.0.113.7"),
-        // What is no address is nobody: the peer stays.
+        // Not an address: the peer counts.
         ("203.0.113", PEER),
         ("203.0.113.07", PEER),
         ("203.0.113.7:", PEER),
@@ -116,7 +116,7 @@ fn an_address_is_read_however_it_is_written() {
 
 /// T17: the header of RFC 7239, with its quotes.
 #[test]
-fn the_forwarded_header_is_read_with_its_quotes() {
+fn forwarded_header_quoting_is_parsed() {
     for (lines, expected) in [
         (&["for=203.0.113.7"][..], "203.0.113.7"),
         (&["For=203.0.113.7;proto=https;by=10.0.0.1"], "203.0.113.7"),
@@ -130,12 +130,12 @@ fn the_forwarded_header_is_read_with_its_quotes() {
         (&["for=_hidden"], PEER),
         (&["proto=https"], PEER),
         (&["for=6.6.6.6;host=\"a\\\\\", for=203.0.113.7;host=\"a\\\\\""], "203.0.113.7"),
-        // A quote that somebody left open hides nothing of what a proxy has added.
+        // An unclosed quote from a client does not hide the element of a proxy.
         (&["for=\"6.6.6.6, for=203.0.113.7"], "203.0.113.7"),
         (&["for=\"6.6.6.6\\, for=\"203.0.113.7:80\";host=\"a,b\""], "203.0.113.7"),
         (&["host=\"a\\\", for=203.0.113.7"], "203.0.113.7"),
         (&["for=6.6.6.6\", for=\"[2001:db8::1]\""], "2001:db8::1"),
-        // One that the proxy itself left open is no address, and nobody left of it is believed.
+        // If the proxy's own element has an unclosed quote, nothing left of it is trusted.
         (&["for=6.6.6.6, for=203.0.113.7;host=\"a"], PEER),
         (&["for=6.6.6.6, host=\"a;for=203.0.113.7"], PEER),
         (&["for=6.6.6.6, for=203.0.113.7\""], PEER),
@@ -145,15 +145,15 @@ fn the_forwarded_header_is_read_with_its_quotes() {
     }
 }
 
-/// T17: bytes that are no text are an entry that is no address, and only that entry.
+/// T17: invalid UTF-8 makes only its own entry invalid.
 #[test]
-fn what_is_no_text_hides_nothing_on_its_right() {
+fn invalid_utf8_does_not_hide_entries_on_its_right() {
     let vectors: &[(&str, &[&[u8]], &str)] = &[
         ("1", &[b"\xff, 203.0.113.7"], "203.0.113.7"),
         ("1", &[b"\xff\xfe", b"\xc3,203.0.113.7"], "203.0.113.7"),
         ("2", &[b"\xff, 203.0.113.7, 10.0.0.8"], "203.0.113.7"),
         ("10.0.0.0/8", &[b"6.6.6.6, \xff, 203.0.113.7, 10.0.0.8"], "203.0.113.7"),
-        // Where the client should stand, it is what any other word would be: who is left of it is not believed.
+        // An invalid entry in the client's position: nothing left of it is trusted.
         ("1", &[b"6.6.6.6, \xff"], PEER),
         ("1", &[b"6.6.6.6, 203.0.113.7\xff"], PEER),
         ("2", &[b"6.6.6.6, \xff, 10.0.0.8"], "10.0.0.8"),
@@ -175,14 +175,14 @@ fn in_elements(line: &[u8]) -> Vec<u8> {
     elements.collect::<Vec<_>>().join(&b", "[..])
 }
 
-/// T17: one header is read, and the other has no say.
+/// T17: only the configured header is read.
 #[test]
-fn the_other_header_has_no_say() {
+fn only_the_configured_header_is_read() {
     assert_eq!(client("1", ForwardingHeader::Forwarded, PEER, &["203.0.113.7"]), PEER);
     assert_eq!(client("1", ForwardingHeader::XForwardedFor, PEER, &["for=203.0.113.7"]), PEER);
 }
 
-/// T17: a header as long as it likes is looked at from the right, within a bound.
+/// T17: a header of any length is read from the right, up to a bound.
 #[test]
 fn a_long_chain_is_read_from_the_right() {
     let long = "6.6.6.6,".repeat(10_000) + "203.0.113.7";
@@ -191,9 +191,9 @@ fn a_long_chain_is_read_from_the_right() {
     assert_eq!(client("10.0.0.0/8", ForwardingHeader::XForwardedFor, PEER, &[&trusted]), "10.0.0.8");
 }
 
-/// T17: IPv6 counts by /64 unless told otherwise, IPv4 by address, and no two notations of one client differ.
+/// T17: IPv6 counts by /64 by default, IPv4 by address, and all notations of one client are equal.
 #[test]
-fn a_client_is_one_subject() {
+fn all_notations_of_a_client_are_one_subject() {
     let subject = |address: &str, ipv6_prefix| {
         let rules = AddressRules { ipv6_prefix, ..AddressRules::default() };
         let peer = Peer::Address(address.parse().unwrap());
@@ -215,7 +215,7 @@ fn a_client_is_one_subject() {
 }
 
 #[test]
-fn a_network_is_checked_and_holds_what_lies_in_it() {
+fn networks_are_validated_and_contain_their_addresses() {
     for (network, inside, outside) in [
         ("10.0.0.0/8", "10.255.255.255", "11.0.0.0"),
         ("192.0.2.1", "192.0.2.1", "192.0.2.2"),

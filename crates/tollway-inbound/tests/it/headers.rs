@@ -1,4 +1,4 @@
-//! Headers of decisions, to the letter.
+//! Headers of decisions, byte for byte.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
 
 use tollway_core::{Decision, Denial, Limit, Name, PermitId, Reading, Span, TakeOutcome, Timestamp};
@@ -49,7 +49,7 @@ fn lines(
     lines
 }
 
-/// C5: of several periods, the shortest is shown, whatever their order.
+/// C5: the limit with the shortest period is shown, whatever the order.
 #[test]
 fn a_grant_shows_the_shortest_period() {
     let cases = [
@@ -61,7 +61,7 @@ fn a_grant_shows_the_shortest_period() {
     assert_eq!(lines(&cases, ONLY_X, None, None), expected);
 }
 
-/// C5: a 429 shows the limit that refuses; of several, the shortest.
+/// C5: a 429 shows the refusing limit; of several, the one with the shortest period.
 #[test]
 fn a_denial_shows_the_refusing_limit_shortest_first() {
     let cases = [
@@ -101,9 +101,9 @@ fn structured_fields_name_every_limit() {
     );
 }
 
-/// The draft asks that `Retry-After` does not lie before the end of the effective window.
+/// The draft forbids a `Retry-After` before the end of the effective window.
 #[test]
-fn a_refusing_limit_lasts_until_the_caller_should_come_back() {
+fn a_refusing_limit_shows_the_retry_delay() {
     let cases = [case("60 / minute bucket", 0, 60_000, true), case("1000 / hour", 900, 3_600_000, false)];
     assert_eq!(
         lines(&cases, ONLY_RATELIMIT, None, Some(1_000))[1..],
@@ -112,14 +112,14 @@ fn a_refusing_limit_lasts_until_the_caller_should_come_back() {
 }
 
 #[test]
-fn several_policies_are_told_apart_by_name() {
+fn limits_of_several_policies_carry_the_policy_name() {
     let name = Name::new("tenant").unwrap();
     let shown = lines(&[case("5 / minute", 4, 60_000, false)], ONLY_RATELIMIT, Some(&name), None);
     assert_eq!(shown[1], "ratelimit: \"tenant.requests_per_minute\";r=4;t=60");
 }
 
 #[test]
-fn nothing_is_shown_that_was_not_chosen_but_when_to_come_back() {
+fn retry_after_is_the_only_header_that_is_always_present() {
     let cases = [case("5 / minute", 0, 60_000, true)];
     assert!(lines(&cases, HeaderChoice::NONE, None, None).is_empty());
     assert_eq!(lines(&cases, HeaderChoice::NONE, None, Some(59_001)), ["retry-after: 60"]);
@@ -127,7 +127,7 @@ fn nothing_is_shown_that_was_not_chosen_but_when_to_come_back() {
     assert_eq!(lines(&[], HeaderChoice::ALL, None, Some(1)), ["retry-after: 1"]);
 }
 
-/// T23: whatever a limit is called, a field stays one line of ASCII, and no name can be taken for another.
+/// T23: a field stays one line of ASCII for any limit name, and names stay distinct.
 #[test]
 fn names_beyond_ascii_are_escaped() {
     let cases = [case("größe: 5 / minute", 4, 60_000, false)];
@@ -138,7 +138,7 @@ fn names_beyond_ascii_are_escaped() {
 
 /// Structured fields have integers of at most fifteen digits.
 #[test]
-fn the_largest_amounts_still_fit() {
+fn amounts_are_capped_at_the_largest_structured_integer() {
     let cases = [case("1000000000000000 bytes / day", 1_000_000_000_000_000, 1, false)];
     assert_eq!(
         lines(&cases, ONLY_RATELIMIT, None, None),

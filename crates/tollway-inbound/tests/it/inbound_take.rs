@@ -1,4 +1,4 @@
-//! From charges to a decision, and from a decision to the limits that an answer shows.
+//! From charges to a decision, and from a decision to the limits that a response shows.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::pin::pin;
@@ -10,7 +10,7 @@ use tollway_core::Policy;
 use tollway_inbound::headers::{HeaderChoice, TooManyRequests};
 use tollway_inbound::{Admission, CountedCharge, InboundTake, decision_of};
 
-/// The output of a future that needs no waiting: the store is in this process.
+/// The output of a future that is ready at its first poll: the store is in memory.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
@@ -42,7 +42,7 @@ fn a_denial_names_the_limit_that_has_no_room() {
     }
 }
 
-/// Several charges are taken together or not at all, and each limit is shown with its policy.
+/// Several charges are taken together or not at all, and each limit shows its policy.
 #[test]
 fn several_policies_are_one_take() {
     let builder = Limiter::builder().policy("one", ["1 / hour"]).unwrap();
@@ -57,11 +57,11 @@ fn several_policies_are_one_take() {
         statuses.iter().map(|status| status.reading.remaining).collect::<Vec<_>>()
     };
     assert_eq!(left(&take), [0, 1]);
-    assert_eq!(left(&take), [0, 1], "the denied take has taken nothing of the second policy");
+    assert_eq!(left(&take), [0, 1], "the denied take charges nothing to the second policy");
 }
 
 #[test]
-fn only_what_is_counted_is_mapped() {
+fn map_changes_only_counted_admissions() {
     assert_eq!(Admission::Counted(1).map(|count| count + 1), Admission::Counted(2));
     assert_eq!(Admission::<u8>::Free.map(u16::from), Admission::Free);
     assert_eq!(Admission::<u8>::Blocked.map(u16::from), Admission::Blocked);

@@ -1,4 +1,4 @@
-//! Client addresses and rate limit headers. One program, so that it is linked once.
+//! Client addresses and rate limit headers. One binary, so that it is linked once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod address;

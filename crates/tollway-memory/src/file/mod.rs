@@ -105,7 +105,8 @@ impl FileStore {
         let Some(queue) = &self.queue else { return Err(stopped(Retry::Safe)) };
         queue.try_send(command).map_err(|error| match error {
             TrySendError::Full(_) => {
-                let message = format!("{FILE_QUEUE_MAX} commands wait for {} already", self.path.display());
+                let message =
+                    format!("{FILE_QUEUE_MAX} commands are already queued for {}", self.path.display());
                 StoreError { fault: Fault::Store, retry: Retry::Safe, message }
             }
             TrySendError::Disconnected(_) => stopped(Retry::Useless),

@@ -1,4 +1,4 @@
-//! Which field of a log is the time, the subject and the cost: named by the caller, or known by its name.
+//! Finds the time, subject and cost fields of a log, named by the caller or by well-known names.
 
 use std::str::FromStr;
 
@@ -9,14 +9,14 @@ use super::format::Format;
 use super::{Call, Reason, Value, time};
 use crate::error::SimulateError;
 
-/// The field names that are known as a time, the likeliest first.
+/// Field names recognised as a time, the likeliest first.
 pub const TIME_NAMES: [&str; 6] = ["time", "timestamp", "ts", "@timestamp", "at", "datetime"];
 
-/// The field names that are known as a subject, the likeliest first.
+/// Field names recognised as a subject, the likeliest first.
 const SUBJECT_NAMES: [&str; 9] =
     ["subject", "consumer", "key", "user", "client", "ip", "remote_addr", "client_ip", "api_key"];
 
-/// In place of a field: all share one subject.
+/// Stands for no field: all calls share one subject.
 const SHARED: &str = "-";
 
 /// What calls take of one unit, written `tokens=FIELD` or `tokens=500`.
@@ -59,7 +59,7 @@ impl FromStr for CostSource {
     }
 }
 
-/// The fields that the caller names, and the units that the policies count. What is not named is found by its name.
+/// The fields that the caller names, and the units of the policies. Other fields are found by name.
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
     /// The field of the time.
@@ -72,7 +72,7 @@ pub struct Fields {
     pub units: Vec<String>,
 }
 
-/// Which fields of a line mean what.
+/// The meaning of the fields of a line.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     format: Format,
@@ -91,7 +91,7 @@ impl Fields {
             let same = |name: &&str| known.iter().find(|field| field.eq_ignore_ascii_case(name)).cloned();
             names.iter().find_map(same)
         };
-        // In access logs the user is most often unknown, and the address is not.
+        // In access logs the user is mostly missing, but the address is not.
         let subject_names = if format == Format::Clf { &["ip"] } else { SUBJECT_NAMES.as_slice() };
         let time = self
             .time

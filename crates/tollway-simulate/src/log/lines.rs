@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::SimulateError;
 
-/// The longest line that is read as a call, in bytes: far more than any call needs. A longer one is skipped.
+/// The longest line that is read as a call, in bytes. A longer one is skipped.
 pub const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// The longest line that is skipped, in bytes. A longer one is no log but a device or a binary file without line ends:
-/// looking for its end could take forever.
+/// The longest line that is skipped, in bytes. A longer one means a device or a binary file without line ends, whose end may
+/// never come.
 pub const LINE_BYTES_SKIPPED_MAX: usize = 16 * 1024 * 1024;
 
-/// The largest log, in bytes: hours of replay. A larger one is endless, or should be cut into parts.
+/// The largest log, in bytes: hours of replay.
 pub const LOG_BYTES_MAX: u64 = 1 << 40;
 
 /// How much is read at once.
@@ -85,7 +85,7 @@ impl Lines {
         Ok(LineRead::Line)
     }
 
-    /// Skips the rest of a line of which [`LINE_BYTES_MAX`] were read, and answers how many bytes it had.
+    /// Skips the rest of a line after [`LINE_BYTES_MAX`] bytes; returns its total length.
     fn skip_rest(&mut self) -> Result<usize, SimulateError> {
         let most = LINE_BYTES_SKIPPED_MAX - LINE_BYTES_MAX;
         let skipped = self.input.by_ref().take(most as u64).skip_until(b'\n')?;
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_as_they_do_on_any_system_and_the_last_need_not() {
+    fn lines_end_with_lf_or_crlf_and_the_last_end_is_optional() {
         assert_eq!(
             read_all(b"\xef\xbb\xbfab\r\n\nabc".to_vec()),
             [(LineRead::Line, 2), (LineRead::Line, 0), (LineRead::Line, 3)]

@@ -15,13 +15,13 @@ use super::lines::{LINE_BYTES_MAX, LineRead, Lines};
 use super::{Call, Fields, Reason, csv};
 use crate::error::SimulateError;
 
-/// How many calls travel together.
+/// How many calls one batch holds.
 const BATCH_CALLS: usize = 4_096;
 
 /// How many batches may wait to be replayed.
 const BATCHES_WAITING: usize = 8;
 
-/// How many lines are looked at to know the format and the fields.
+/// How many lines are sampled to detect the format and the fields.
 const SAMPLE_LINES: usize = 32;
 
 /// The most lines of a CSV record with line ends inside quotes. An unclosed quote costs one line, and this many lines are
@@ -31,7 +31,7 @@ const RECORD_LINES_MAX: usize = 64;
 /// How many unreadable lines are remembered with their reasons.
 const UNREADABLE_SHOWN: usize = 5;
 
-/// How often a caller that waits for lines is asked whether to stop.
+/// How often `stop` is called while no lines arrive.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A log that is being read.
@@ -43,18 +43,18 @@ pub struct Log {
     units: Vec<String>,
 }
 
-/// Some calls, and what could not be read between them.
+/// Calls, and the lines between them that are not calls.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The calls.
     pub calls: Vec<Call>,
-    /// How many lines are no calls.
+    /// How many lines were skipped.
     pub skipped: u64,
-    /// The first few of all that were skipped.
+    /// The first few skipped lines.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// A line that is no call.
+/// A line that is not a call.
 #[derive(Debug)]
 pub struct Unreadable {
     /// Its number, from 1.
@@ -92,7 +92,7 @@ impl Log {
         Ok(Self { batches, bytes_done, format, subject, units })
     }
 
-    /// The next batch; none at the end, or if `stop` returns true while none comes.
+    /// The next batch; `None` at the end, or if `stop` returns true while waiting.
     pub fn next(&self, stop: impl Fn() -> bool) -> Result<Option<Batch>, SimulateError> {
         while !stop() {
             match self.batches.recv_timeout(PATIENCE) {
@@ -133,7 +133,7 @@ fn take_sample(lines: &mut Lines) -> Result<Vec<Numbered>, SimulateError> {
     let mut line = Vec::new();
     while sample.len() < SAMPLE_LINES {
         match lines.read(&mut line)? {
-            // Later ones may stand between quotes.
+            // A later blank line may be part of a quoted value.
             LineRead::Line if sample.is_empty() && line.trim_ascii().is_empty() => {}
             LineRead::Line => sample.push((lines.number(), Some(line.clone()))),
             LineRead::TooLong => sample.push((lines.number(), None)),
@@ -145,7 +145,7 @@ fn take_sample(lines: &mut Lines) -> Result<Vec<Numbered>, SimulateError> {
 
 struct Worker {
     lines: Lines,
-    /// Lines that were read already and not understood yet.
+    /// Lines that were read but not parsed yet.
     waiting: VecDeque<Numbered>,
     found: Found,
     sender: SyncSender<Result<Batch, SimulateError>>,
@@ -159,7 +159,7 @@ struct Unheard;
 impl Worker {
     fn run(mut self) {
         let sent = self.read_all().and_then(|()| self.send());
-        drop(sent); // without a receiver there is no one to report to
+        drop(sent); // the receiver is gone
     }
 
     fn read_all(&mut self) -> Result<(), Unheard> {
@@ -241,7 +241,7 @@ impl Worker {
         if full { self.send() } else { Ok(()) }
     }
 
-    /// A call; none of a blank line.
+    /// Parses a call; `None` for a blank line.
     fn understand(&self, line: &[u8]) -> Result<Option<Call>, Reason> {
         let text = str::from_utf8(line).map_err(|_| "not UTF-8")?;
         if text.trim_ascii().is_empty() { Ok(None) } else { self.found.read(text).map(Some) }

@@ -24,7 +24,7 @@ pub(super) fn read(value: &Value<'_>) -> Result<Timestamp, Reason> {
     }
 }
 
-/// Seconds, milliseconds, microseconds or nanoseconds, whichever gives a year that a log could be of.
+/// Scales seconds, milliseconds, microseconds or nanoseconds by magnitude to a plausible year.
 fn micros_of(number: u64) -> u64 {
     const MICROS_FROM: u64 = MILLIS_FROM * 1_000;
     const NANOS_FROM: u64 = MICROS_FROM * 1_000;
@@ -38,7 +38,7 @@ fn micros_of(number: u64) -> u64 {
 
 fn micros_of_fraction(number: f64) -> Option<u64> {
     let whole = (number.is_finite() && number >= 0.0).then_some(number as u64)?;
-    // Only of seconds and milliseconds does what stands behind the point still matter.
+    // The fraction only matters for seconds and milliseconds.
     let scale = micros_of(whole.max(1)) / whole.max(1);
     Some(if scale > 1 { (number * scale as f64).round() as u64 } else { micros_of(whole) })
 }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_moment_in_every_way_that_logs_write_it() {
+    fn every_timestamp_format_is_parsed() {
         let at = Timestamp::from_millis(1_763_208_000_250);
         for text in [
             "2025-11-15T12:00:00.25Z",

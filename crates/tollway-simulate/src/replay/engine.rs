@@ -1,4 +1,4 @@
-//! Queries the engine about one call of a log: the only file here that knows its types.
+//! Runs one call of a log on the engine: the only file here that uses its types.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use tollway_memory::{ACCOUNTS_DEFAULT, MemoryStore};
 
 use crate::error::SimulateError;
 
-/// A clock that shows the time of the call in hand.
+/// A clock that shows the time of the current call.
 #[derive(Debug, Default)]
 pub(super) struct LogClock(AtomicU64);
 
@@ -34,7 +34,7 @@ pub(super) struct Engine {
     calls: u128,
 }
 
-/// What the engine answered to one call.
+/// The engine's result of one call.
 pub(super) enum CallResult {
     /// Granted after this wait, with a reading for each limit if they were asked for.
     Granted { wait: Span, readings: Vec<Reading> },

@@ -1,4 +1,4 @@
-//! The replay: every call of a log is a take at its own time, decided by the real engine under each policy on trial.
+//! The replay: every call of a log is a take at its own time, decided by the real engine under each trial policy.
 //!
 //! Memory is bounded however long the log is: accounts by the store, subjects by `ranking`, waits by `spread`, the course
 //! of time by `timeline`.
@@ -30,7 +30,7 @@ pub struct Replay {
     traffic: Traffic,
 }
 
-/// What the log itself shows, whatever the policy.
+/// Statistics of the log itself, independent of policies.
 #[derive(Debug, Default)]
 pub struct Traffic {
     /// How many calls there are.
@@ -80,8 +80,8 @@ impl Replay {
         Ok(Self { clock, trials, traffic: Traffic::default() })
     }
 
-    /// Replays the log to its end, until `stop` returns true, or until `progress` breaks. `stop` is asked also while no
-    /// lines come, `progress` after each batch.
+    /// Replays the log to its end, until `stop` returns true, or until `progress` breaks. `stop` is also called while no
+    /// lines arrive, `progress` after each batch.
     pub fn run(
         mut self,
         log: &Log,

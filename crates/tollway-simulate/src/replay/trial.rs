@@ -1,4 +1,4 @@
-//! One policy on trial: what the engine answered, counted.
+//! One trial policy, and the counted results.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use crate::error::SimulateError;
 use crate::log::Call;
 use crate::trial_policy::TrialPolicy;
 
-/// One policy on trial.
+/// One trial policy.
 pub struct Trial {
     /// Its title.
     pub title: String,
     /// The policy.
     pub policy: Arc<Policy>,
-    /// What came of the calls.
+    /// The results.
     pub counts: TrialCounts,
     engine: Engine,
-    /// Which of a call's amounts count here, with their units.
+    /// Which amounts of a call count here, with their units.
     amounts: Vec<(usize, String)>,
 }
 
-/// What came of the calls under one policy.
+/// The results of one policy.
 #[derive(Debug, Default)]
 pub struct TrialCounts {
     /// Granted calls.
@@ -32,9 +32,9 @@ pub struct TrialCounts {
     pub denied: u64,
     /// The denied calls that cost more than a limit ever grants.
     pub never: u64,
-    /// How long granted calls waited that had to.
+    /// The waits of granted calls that had to wait.
     pub waits: Spread,
-    /// How long until denied calls would have fitted.
+    /// How long denied calls would have had to wait.
     pub fits_after: Spread,
     /// How often each subject was denied.
     pub by_denials: Ranking,
@@ -57,7 +57,7 @@ pub struct Peak {
     pub subject: Subject,
 }
 
-/// What came of one limit.
+/// The results of one limit.
 pub struct LimitCounts<'t> {
     /// The limit.
     pub limit: &'t Limit,
@@ -97,13 +97,13 @@ impl Trial {
         self.amounts.iter().any(|(_, unit)| unit == REQUESTS)
     }
 
-    /// What came of each limit, in order.
+    /// The results of each limit, in order.
     pub fn limits(&self) -> impl Iterator<Item = LimitCounts<'_>> {
         let parts = self.policy.limits().iter().zip(&self.counts.peaks).zip(&self.counts.denied_by);
         parts.map(|((limit, peak), denied)| LimitCounts { limit, peak, denied: *denied })
     }
 
-    /// What came of the limit of this name, if there is one.
+    /// The results of the limit with this name.
     pub fn of_limit(&self, name: &str) -> Option<LimitCounts<'_>> {
         self.limits().find(|counts| counts.limit.name().as_str() == name)
     }
@@ -116,7 +116,7 @@ impl Trial {
     pub(super) fn take(&mut self, call: &Call) -> Result<(), SimulateError> {
         let cost = self.cost(call)?;
         let cost = cost.as_ref().unwrap_or(self.policy.default_cost());
-        // Once every limit was used up, readings show nothing new, and the engine is faster without.
+        // Once every limit was fully used, readings add nothing, and the engine is faster without them.
         let readings = !self.counts.peaks_are_full(&self.policy);
         match self.engine.take(&self.policy, &call.subject, cost, readings)? {
             CallResult::Granted { wait, readings } => self.counts.grant(call, wait, &readings),
@@ -132,7 +132,7 @@ impl Trial {
         Ok(())
     }
 
-    /// None where calls carry no amounts that count here.
+    /// `None` if calls carry no amounts that count here.
     fn cost(&self, call: &Call) -> Result<Option<Cost>, SimulateError> {
         if self.amounts.is_empty() {
             return Ok(None);

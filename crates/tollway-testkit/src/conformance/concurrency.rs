@@ -32,19 +32,19 @@ enum Pace {
     Still,
     /// It steps while threads take.
     Steps,
-    /// It steps, and shows more or less than the harness takes for the time.
+    /// It steps, and is ahead of or behind the harness's time.
     Strays,
 }
 
 const PACES: [Pace; 3] = [Pace::Still, Pace::Steps, Pace::Strays];
 
-/// How far the clock of a store strays, and how in turn.
+/// How far the store's clock strays, and its sequence of errors.
 const CLOCK_ERROR: Span = Span::from_millis(40);
 const STRAYS_MILLIS: [i64; 5] = [0, 40, -40, 25, -10];
 
 const THREADS: [u64; 4] = [2, 4, 8, 16];
 
-/// How often each thread asks in a round.
+/// How many calls each thread makes in a round.
 const CALLS: u64 = 24;
 
 /// Runs `count` rounds of threads on each kind of limit, with a clock that stands still, one that steps, and one that strays.
@@ -62,8 +62,8 @@ pub fn rounds(rig: &dyn Rig, count: u64) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// The harness's time. The store's clock is set between the two, so it always lies between them, or strays from there by no
-/// more than its error.
+/// The harness's time. The store's clock is set between its two readings, so it lies between them, or strays by at most its
+/// error.
 struct Time<'r> {
     rig: &'r dyn Rig,
     surely: AtomicU64,
@@ -78,7 +78,7 @@ impl Time<'_> {
         self.surely.store(now.as_micros(), Ordering::SeqCst);
     }
 
-    /// Runs something and says when: not before the first reading, not after the second.
+    /// Runs `act` and measures when: not before the first reading, not after the second.
     fn measure<T>(&self, act: impl FnOnce() -> T) -> (T, Stretch) {
         let invoke = Timestamp::from_micros(self.surely.load(Ordering::SeqCst));
         let done = act();
@@ -88,7 +88,7 @@ impl Time<'_> {
 
 struct Round<'r> {
     time: Time<'r>,
-    /// Asked of the rig once: all threads must meet on it.
+    /// Fetched from the rig once: all threads must use the same store.
     store: Arc<dyn Store>,
     policy: Arc<Policy>,
     most: u64,
@@ -129,7 +129,7 @@ impl<'r> Round<'r> {
         history.calls.len() as u64
     }
 
-    /// One thread: takes, some under ids that others use too, some given back.
+    /// One thread: takes, some with ids that other threads use too, some returned.
     fn hammer(&self, thread: u64) -> Vec<Call> {
         let mut random = Random::new(thread);
         let mut calls = Vec::new();
@@ -159,20 +159,20 @@ impl<'r> Round<'r> {
                     (Told::Admitted, Some(booking))
                 }
                 TakeOutcome::Denied(denial) => {
-                    assert!(denial.retry_at > decision.now, "A-5: told to come back at once: {decision:?}");
+                    assert!(denial.retry_at > decision.now, "A-5: a denial without a wait: {decision:?}");
                     (Told::Denied, None)
                 }
             },
             other => panic!("a take is answered with {other:?}"),
         };
         let costs = self.policy.amounts(charge.cost()).map(|(_, amount)| amount).collect();
-        // Only calls without an id come back: a repeated one would be told that it still holds what is gone.
+        // Only calls without an id are returned: a repeated one would get a permit that is gone.
         let back =
             grant.filter(|_| gives_back && id.is_none()).and_then(|grant| self.give_back(charge, grant));
         Call { id, key, costs, when, told, back }
     }
 
-    /// Slots are done, windows returned. Buckets keep what they gave, so that rates stay easy to judge.
+    /// Slots are done, windows returned. Buckets stay debited, so that rates are easy to check.
     fn give_back(&self, charge: Charge, booking: Booking) -> Option<Stretch> {
         let algorithm = self.policy.limits()[0].algorithm();
         let action = match algorithm {
@@ -210,7 +210,7 @@ impl<'r> Round<'r> {
                 if self.pace == Pace::Still {
                     assert_eq!(
                         reading.used, kept,
-                        "A-3: limit {limit} of account {key}, granted and not given back"
+                        "A-3: limit {limit} of account {key}, granted and not returned"
                     );
                 }
             }

@@ -32,13 +32,13 @@ const LIMITS: [&str; 16] = [
 
 const SUBJECTS: [&str; 3] = ["", "a", "team b"];
 
-/// How many permits and ids a sequence keeps at hand.
+/// How many permits and ids a sequence remembers.
 const AT_HAND: usize = 12;
 
 /// The state of a random sequence.
 pub(super) struct Generator {
     random: Random,
-    /// Every policy in the versions that its config goes through.
+    /// Every policy, in the successive versions of its config.
     policies: Vec<Vec<Arc<Policy>>>,
     permits: Vec<Permit>,
     takes: Vec<Operation>,
@@ -78,7 +78,7 @@ impl Generator {
             _ => {
                 let moment = *random.pick(&self.moments);
                 let moment = if random.percent(40) { moment.minus(Span::from_micros(1)) } else { moment };
-                // A wait of at most ten minutes is worth sitting out; a month is not.
+                // Jump over a wait of at most ten minutes, not over a month.
                 if moment.since(now) <= Span::from_mins(10) { moment.max(now) } else { now }
             }
         }
@@ -104,7 +104,7 @@ impl Generator {
         }
     }
 
-    /// Remembers what may be used or gone to later.
+    /// Remembers permits, ids and times for later operations.
     pub(super) fn learn(&mut self, operation: &Operation, outcome: &Outcome) {
         match outcome {
             Outcome::Decided(decision) | Outcome::Begun(Begun::Again(decision)) => match decision.outcome {
@@ -134,7 +134,7 @@ impl Generator {
         Operation { charges: self.charges(), action: Action::Take(self.terms(call)) }
     }
 
-    /// The same id again: mostly with the same charges, sometimes turned round, sometimes at another cost.
+    /// The same id again: mostly with the same charges, sometimes reordered, sometimes at another cost.
     fn repeated_take(&mut self) -> Operation {
         let mut operation = self.random.pick(&self.takes).clone();
         let Action::Take(Terms { call, .. }) = operation.action else { return operation };
@@ -163,7 +163,7 @@ impl Generator {
             88..93 => Action::Renew(booking.permit),
             _ => Action::Begin(booking, self.terms(None)),
         };
-        // Sometimes a permit is used twice, as by a caller that lost an answer.
+        // Sometimes a permit is used twice, as by a caller that lost a response.
         if choice < 82 && self.random.percent(70) {
             self.permits.remove(index);
         }
@@ -207,7 +207,7 @@ impl Generator {
         if self.random.percent(40) { policy.default_cost().clone() } else { policy.cost(amounts).unwrap() }
     }
 
-    /// What a call really took: nothing, less, the same, or more.
+    /// The actual cost of a call: nothing, less, the same, or more.
     fn actual(&mut self, charge: &Charge) -> Cost {
         let units = charge.policy.units().iter().zip(charge.cost().amounts());
         let amounts: Vec<(&str, u64)> = units
@@ -231,7 +231,7 @@ fn keep_newest<T>(list: &mut Vec<T>) {
     }
 }
 
-/// A random policy, and what its config becomes: other amounts, one limit less, one more.
+/// A random policy, and later versions of its config: other amounts, one limit less, one more.
 fn versions(random: &mut Random) -> Vec<Policy> {
     let count = random.between(1, 3);
     let texts: Vec<&str> = (0..count).map(|_| *random.pick(&LIMITS)).collect();
@@ -264,7 +264,7 @@ fn limit(random: &mut Random, index: usize, text: &str) -> Limit {
     format!("l{index}: {}", text.replace('N', &amount)).parse().unwrap()
 }
 
-/// Another amount; of a bucket another rate, another burst, or both.
+/// Another amount; for a bucket another rate, another burst, or both.
 fn other_amount(random: &mut Random, limit: &Limit) -> Limit {
     let amount = random.between(1, 8);
     let Some(burst) = limit.burst() else { return limit.with_amount(amount).unwrap() };

@@ -67,12 +67,12 @@ impl fmt::Display for Report {
     }
 }
 
-/// What a store got wrong.
+/// A failure of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The scenario, sequence or round.
     pub scenario: String,
-    /// What was seen.
+    /// What was observed.
     pub message: String,
 }
 

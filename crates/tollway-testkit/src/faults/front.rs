@@ -1,4 +1,4 @@
-//! A proxy before an AWS service that parses requests: counts them by action, and answers some itself.
+//! A proxy in front of an AWS service that parses requests: it counts them by action, and answers some itself.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader};
@@ -37,12 +37,12 @@ pub struct AwsFront {
 struct State {
     counts: HashMap<String, u64>,
     failed_conditions: u64,
-    /// For which requests, how many more of them, and what becomes of them.
+    /// Rules: the action, the remaining count, and the treatment.
     rules: Vec<(String, u64, Said)>,
 }
 
 impl State {
-    /// Counts a request, and says what becomes of it.
+    /// Counts a request and returns its treatment.
     fn take(&mut self, action: &str) -> Option<Said> {
         *self.counts.entry(action.to_owned()).or_default() += 1;
         let rule =
@@ -53,7 +53,7 @@ impl State {
 }
 
 impl AwsFront {
-    /// A front before the service at this address.
+    /// A proxy in front of the service at this address.
     pub fn to(service: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
         let addr = listener.local_addr().expect("it listens");
@@ -62,24 +62,24 @@ impl AwsFront {
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let state = Arc::clone(&known);
-                // A connection that ends in the middle is the client's business.
+                // A client may disconnect in the middle of a request.
                 thread::spawn(move || drop(carry(&client, service, &state)));
             }
         });
         Self { addr, state }
     }
 
-    /// Where clients connect to.
+    /// The address for clients.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Treats the next `count` requests whose action contains this (`PutItem`, `Item`, ``) like this.
+    /// Applies this treatment to the next `count` requests whose action contains this (`PutItem`, `Item`, ``).
     pub fn next(&self, count: u64, action: &str, said: Said) {
         self.state().rules.push((action.to_owned(), count, said));
     }
 
-    /// All requests of this kind are treated like this from now on.
+    /// Applies this treatment to all requests of this kind from now on.
     pub fn always(&self, action: &str, said: Said) {
         self.next(u64::MAX, action, said);
     }
@@ -89,17 +89,17 @@ impl AwsFront {
         self.state().rules.clear();
     }
 
-    /// How many requests of this action have come.
+    /// How many requests of this action arrived.
     pub fn count(&self, action: &str) -> u64 {
         self.state().counts.get(action).copied().unwrap_or(0)
     }
 
-    /// How many writes of items have come, alone and in transactions.
+    /// How many writes of items arrived, alone and in transactions.
     pub fn writes(&self) -> u64 {
         self.count("PutItem") + self.count("TransactWriteItems")
     }
 
-    /// How many writes the service refused because an item was not as they expected.
+    /// How many writes the service rejected by their condition.
     pub fn failed_conditions(&self) -> u64 {
         self.state().failed_conditions
     }
@@ -141,7 +141,7 @@ fn carry(client: &TcpStream, service: SocketAddr, state: &Mutex<State>) -> io::R
     }
 }
 
-/// What the service would answer.
+/// The error that the service would return.
 fn refusal(said: Said, action: &str) -> Message {
     let (status, kind, more) = match said {
         Said::Throttled => ("400 Bad Request", "ProvisionedThroughputExceededException", ""),

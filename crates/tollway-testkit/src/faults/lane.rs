@@ -38,7 +38,7 @@ pub(super) struct Lane {
     ended: bool,
     /// The receiver's side has been closed.
     closed: bool,
-    /// Decides on jitter: the same for the same piece of the same connection.
+    /// Decides jitter: deterministic for each piece of a connection.
     random: Random,
 }
 
@@ -80,7 +80,7 @@ impl Lane {
         }
     }
 
-    /// Reads what is there. It goes out late, and after all that came before it.
+    /// Reads what is available. It is written later, in order.
     pub(super) fn read(
         &mut self,
         mut from: &TcpStream,
@@ -100,7 +100,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Writes what may go now, and tells how much that was.
+    /// Writes what may go now; returns how many bytes.
     pub(super) fn write(&mut self, to: &TcpStream, pace: Pace, now: Instant) -> io::Result<u64> {
         let mut written = 0;
         while self.writes_at(pace).is_some_and(|at| at <= now) {
@@ -123,7 +123,7 @@ impl Lane {
         Ok(written)
     }
 
-    /// Writes of the first piece `most` bytes or fewer. Nothing if the receiver takes none now.
+    /// Writes at most `most` bytes of the first piece. `None` if the receiver is not ready.
     fn write_some(&mut self, mut to: &TcpStream, most: u64) -> io::Result<Option<u64>> {
         let Some((_, piece)) = self.waiting.front_mut() else { return Ok(None) };
         let some = piece.len().min(usize::try_from(most).unwrap_or(usize::MAX));
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// How late each of ten pieces is that come at the same moment, on a lane with this seed.
+    /// The delay of each of ten pieces that arrive at the same moment, on a lane with this seed.
     fn lateness(seed: u64) -> Vec<Duration> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -174,13 +174,13 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_is_late_in_the_same_way() {
+    fn the_same_seed_gives_the_same_delays() {
         assert_eq!(lateness(3), lateness(3));
         assert_ne!(lateness(3), lateness(4));
     }
 
     #[test]
-    fn late_pieces_keep_their_order_and_their_bounds() {
+    fn delayed_pieces_keep_their_order_and_bounds() {
         let lateness = lateness(3);
         assert!(lateness.is_sorted() && lateness[0] < lateness[9]);
         assert!(lateness[0] >= Duration::from_millis(5) && lateness[9] <= Duration::from_millis(25));

@@ -12,10 +12,10 @@ use super::wire::Wire;
 use super::{Fault, Way};
 use crate::Random;
 
-/// After this silence the server has finished its reply, and so the request.
+/// After this silence the server's reply, and so the request, is complete.
 const REPLY_ENDS: Duration = Duration::from_millis(20);
 
-/// A connection that the proxy took, and the one that it made for it.
+/// A client's connection to the proxy, and the proxy's connection to the server.
 pub(super) struct Pair {
     client: TcpStream,
     server: TcpStream,
@@ -23,7 +23,7 @@ pub(super) struct Pair {
     to_client: Lane,
     /// Bytes carried since the fault was set, to the server and to the client.
     carried: (u64, u64),
-    /// When its reply is thrown away: when to reset it.
+    /// When to reset the connection whose reply is dropped.
     reset_at: Option<Instant>,
     is_over: bool,
 }
@@ -57,7 +57,7 @@ impl Pair {
         })
     }
 
-    /// Whether both ends are done with it.
+    /// Whether both ends are closed.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
@@ -76,14 +76,14 @@ impl Pair {
         client.set(PollFlags::IN, self.to_server.reads(pace_there));
         server.set(PollFlags::IN, self.to_client.reads(pace_back));
         let moments = [self.to_server.writes_at(pace_there), self.to_client.writes_at(pace_back)];
-        // What may go and has not gone waits for the receiver.
+        // Bytes that are due but unwritten wait for the receiver.
         server.set(PollFlags::OUT, moments[0].is_some_and(|at| at <= now));
         client.set(PollFlags::OUT, moments[1].is_some_and(|at| at <= now));
         let later = moments.into_iter().chain([self.reset_at]).flatten().filter(|&at| at > now);
         Interest { client: (&self.client, client), server: (&self.server, server), moment: later.min() }
     }
 
-    /// Does what can be done now. A connection that fails at one end is reset at the other.
+    /// Does what can be done now. An error at one end resets the other.
     pub(super) fn step(&mut self, wire: &mut Wire, now: Instant) {
         if self.carry(wire, now).is_err() {
             self.reset();
@@ -164,7 +164,7 @@ impl Pair {
     }
 }
 
-/// Has the system reset this connection when it is dropped, and not end it in order.
+/// Makes the system reset this connection when it is dropped, instead of closing it cleanly.
 pub(super) fn reset_when_dropped(stream: &TcpStream) {
     let _ = set_socket_linger(stream, Some(Duration::ZERO));
 }

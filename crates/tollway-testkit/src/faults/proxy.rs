@@ -13,7 +13,7 @@ use super::{Counts, Fault};
 use crate::Random;
 use crate::servers::{free_port, until};
 
-/// A proxy in front of a server, with a thread of its own that ends when it is dropped.
+/// A proxy in front of a server. Its own thread ends when it is dropped.
 pub struct FaultProxy {
     addr: SocketAddr,
     commands: SyncSender<Command>,
@@ -47,7 +47,7 @@ impl FaultProxy {
         Self { addr, commands, bell, thread: Some(thread.expect("a thread for the proxy")) }
     }
 
-    /// Where clients connect to.
+    /// The address for clients.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
@@ -76,7 +76,7 @@ impl FaultProxy {
     }
 
     fn tell(&self, command: Command) {
-        // A thread that has ended hears nothing; who waits for its answer learns of it.
+        // If the thread has ended, the wait for its reply fails.
         let _ = self.commands.send(command);
         let _ = (&self.bell).write_all(&[1]);
     }
@@ -93,7 +93,7 @@ impl Drop for FaultProxy {
     }
 }
 
-/// On a port that stays ours in practice while a fault has it closed.
+/// On a port that in practice stays free while a fault closes it.
 fn listen() -> Option<(SocketAddr, TcpListener)> {
     let addr = (Ipv4Addr::LOCALHOST, free_port()).into();
     let listener = TcpListener::bind(addr).ok()?;

@@ -17,10 +17,10 @@ use crate::servers::until;
 /// The most connections; more are reset.
 const MOST_PAIRS: usize = 1_024;
 
-/// A server on this machine takes a connection faster than this, or not at all.
+/// A local server accepts a connection faster than this, or not at all.
 const CONNECTS_WITHIN: Duration = Duration::from_secs(1);
 
-/// A command for the thread. It answers when the command is done.
+/// A command for the thread, which replies when it is done.
 pub(super) enum Command {
     Set(Option<Fault>, SyncSender<()>),
     Count(SyncSender<Counts>),
@@ -41,7 +41,7 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    /// Works until it is told to stop.
+    /// Runs until a stop command.
     pub(super) fn run(mut self) {
         while self.obey() {
             let ready = self.wait();
@@ -97,7 +97,7 @@ impl Relay {
         self.pairs.retain(|pair| !pair.is_over());
     }
 
-    /// Waits until something can be done. Returns for which pairs.
+    /// Waits until something can be done. Returns which pairs are ready.
     fn wait(&mut self) -> Vec<bool> {
         let now = now();
         let mut fds = vec![PollFd::new(&self.bell, PollFlags::IN)];
@@ -166,7 +166,7 @@ impl Relay {
     }
 }
 
-/// The network's time is the machine's.
+/// Delays are in real time.
 #[allow(clippy::disallowed_methods, reason = "the bytes of other processes are late in real time")]
 fn now() -> Instant {
     Instant::now()

@@ -1,4 +1,4 @@
-//! The fixed operations: every kind of meter, and everything that an account remembers beside its meters.
+//! The fixed operations: every kind of meter, and everything that an account stores besides its meters.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub const LATER: Timestamp = Timestamp::from_secs(1_768_478_400 + 50);
 
 /// One operation at one time.
 pub struct Step {
-    /// What it is, for a reader of the outcomes.
+    /// Its name in the outcomes.
     pub name: &'static str,
     /// The store's time.
     pub time: Timestamp,
@@ -30,7 +30,7 @@ pub fn steps() -> Vec<Step> {
     steps
 }
 
-/// Operations on the accounts that [`steps`] left: they show that old bytes can still be read.
+/// Operations on the accounts of [`steps`]: they show that old bytes can still be read.
 pub fn late_steps() -> Vec<Step> {
     let of = |policy: Policy, subject: &str| [charge(&policy, subject, &[])];
     let late = |name, charges: [Charge; 1], action| step(name, 50_000, charges, action);

@@ -1,8 +1,8 @@
 //! The over-admission checker: checks the recorded calls of threads afterwards.
 //!
-//! A call has a start and an end in the harness's time; the store acted somewhere between. A call counts in a window only
-//! if it lies wholly inside, so the checker raises no false alarm. A denial is wrong only if the cost fitted even after
-//! every call that might have come before it.
+//! A call has a start and an end in the harness's time; the store acted somewhere between. A call counts in a window only if
+//! it lies wholly inside, so there are no false alarms. A denial is wrong only if the cost fitted even after every call that
+//! may have come before.
 
 mod safe;
 
@@ -11,7 +11,7 @@ use tollway_core::{Calendar, Span, Timestamp};
 use crate::calendar::{multiple_of, window_at};
 use safe::Safety;
 
-/// One limit, reduced to what the checker needs.
+/// One limit, as the checker needs it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
     /// At most this much in each window.
@@ -25,7 +25,7 @@ pub enum Rule {
         /// How much is saved up.
         burst: u64,
     },
-    /// At most this much in a period, the window before counting by the part of it that the period still covers.
+    /// At most this much in a period; the previous window counts by the part that the period still covers.
     Sliding(u64, Span),
     /// At most this much in a period that begins with its first call.
     FromFirstCall(u64, Span),
@@ -79,7 +79,7 @@ pub struct Call {
 pub struct History {
     /// The limits.
     pub rules: Vec<Rule>,
-    /// By how much the store's clock may show more or less than the harness's.
+    /// How far the store's clock may differ from the harness's.
     pub clock_error: Span,
     /// The calls, in any order.
     pub calls: Vec<Call>,
@@ -139,11 +139,11 @@ impl History {
         let before = || calls.iter().filter(counts).filter(|call| call.when.invoke <= denied.when.complete);
         let cost_of = |call: &&Call| u128::from(call.costs[limit]);
         let error = self.clock_error;
-        // The denial lies in this window and in no other, whatever the store's clock showed.
+        // The denial lies in this window only, whatever the store's clock showed.
         let surely_in = |(start, end): (Timestamp, Timestamp)| {
             denied.when.invoke.minus(error) >= start && denied.when.complete.plus(error) < end
         };
-        // What may have counted since then.
+        // Calls that may count since then.
         let since = |start: Timestamp| before().filter(move |call| call.when.complete.plus(error) >= start);
         let taken = |start: Timestamp| since(start).map(cost_of).sum::<u128>();
         match rule {
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(judge(bucket(), denied), Some("A-2"));
     }
 
-    /// Ten in a minute of which 54 seconds still count are nine.
+    /// Ten of the previous minute, of which 54 seconds still count, are nine.
     #[test]
     fn a_sliding_window_counts_the_one_before_by_its_part() {
         let sliding = || Rule::Sliding(10, Span::from_mins(1));
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(judge(from_first, calls), Some("A-1"));
     }
 
-    /// A clock within its declared error causes no fault; beyond that it does.
+    /// A clock within its declared error causes no fault; beyond it, it does.
     #[test]
     fn a_clock_error_is_allowed_for() {
         let late = vec![call(2, 61, 62, Told::Admitted), call(1, 118, 119, Told::Admitted)];

@@ -25,7 +25,7 @@ impl Safety<'_> {
         }
     }
 
-    /// What lies wholly in one window, less what may have come back in it, is within the amount.
+    /// Calls wholly inside one window, minus possible returns, are within the amount.
     fn window(&self, amount: u64, calendar: &Calendar) -> Result<(), Fault> {
         for first in &self.admitted {
             let (start, end) = window_at(calendar, first.when.invoke);
@@ -37,9 +37,8 @@ impl Safety<'_> {
         Ok(())
     }
 
-    /// At the latest moment of a call: all that lie wholly in its window and were answered by then, and of those wholly in the
-    /// window before the part that is still covered. One of them was the last to act, no later than that, and counted them
-    /// all. What may have come back is left out.
+    /// At the latest moment of a call: all calls wholly in its window and answered by then, plus the covered part of those
+    /// wholly in the previous window. The last of them to act counted them all. Possible returns are left out.
     fn sliding(&self, amount: u64, period: Span) -> Result<(), Fault> {
         for last in &self.admitted {
             let (start, end) = multiple_of(period, self.earliest(last));
@@ -63,13 +62,13 @@ impl Safety<'_> {
         Ok(())
     }
 
-    /// Windows one after the other. When one began is known as well as the calls that may have begun it; so is its end, and
-    /// what lies wholly between two ends is within the amount.
+    /// Follows windows one by one. The start and the end of a window are known as well as the calls that may have started
+    /// it; calls wholly between two ends are within the amount.
     fn windows_from_first_call(&self, amount: u64, period: Span) -> Result<(), Fault> {
         let charged = |call: &&&Call| call.costs[self.limit] > 0;
         let admitted = || self.admitted.iter().filter(charged);
         let unknown = || self.unknown.iter().filter(charged);
-        // The window before ended between these two; the one that is looked at began between the other two.
+        // The previous window ended between these two; the current one began between the other two.
         let mut ended = Timestamp::EPOCH;
         let mut began = (admitted().chain(unknown()).map(|call| self.earliest(call)).min())
             .zip(admitted().map(|call| self.latest(call)).min());
@@ -94,7 +93,7 @@ impl Safety<'_> {
         Ok(())
     }
 
-    /// Between any start and any end, at most the burst and what refills meanwhile.
+    /// Between any start and any end, at most the burst plus the refill.
     fn bucket(&self, amount: u64, period: Span, burst: u64) -> Result<(), Fault> {
         let mut by_end = self.admitted.clone();
         by_end.sort_by_key(|call| call.when.complete);
@@ -103,7 +102,7 @@ impl Safety<'_> {
             for call in by_end.iter().filter(|call| call.when.invoke >= start) {
                 granted += u128::from(call.costs[self.limit]);
                 let end = call.when.complete;
-                // Two readings of the clock, each of them off by the error.
+                // Two clock readings, each off by the error.
                 let refilled = micros(end.since(start).plus(self.error.times(2))) * u128::from(amount);
                 let room = u128::from(burst) + self.back_before(end.plus(Span::from_micros(1)));
                 if granted * micros(period) > room * micros(period) + refilled {
@@ -114,7 +113,7 @@ impl Safety<'_> {
         Ok(())
     }
 
-    /// At no moment are more surely held than there are.
+    /// At no moment are more slots surely held than exist.
     fn slots(&self, amount: u64) -> Result<(), Fault> {
         for moment in self.admitted.iter().map(|call| call.when.complete) {
             let held = |call: &&&Call| {

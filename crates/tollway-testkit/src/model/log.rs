@@ -27,13 +27,13 @@ pub(super) struct Entry {
     pub(super) plus: u64,
 }
 
-/// A bucket refilled at this rate until then, since the span before it. Each change of an account ends a span: what has refilled
-/// by then counts at the rate of that change, and another rate counts from then on.
+/// A bucket refilled at this rate since the previous span. Each change of an account ends a span: the refill until then
+/// counts at the rate of that change, later refill at the next rate.
 #[derive(Clone, Copy, Debug)]
 struct RefillSpan {
     until: Timestamp,
     amount: u64,
-    /// Whose change it was.
+    /// The permit of the change.
     permit: Option<PermitId>,
 }
 
@@ -43,7 +43,7 @@ impl Log {
         self.refills_at.retain(|span| span.permit != Some(permit));
     }
 
-    /// Records that it refilled at the rate of `limit` until then.
+    /// Records a refill at the rate of `limit` until then.
     pub(super) fn refilled(&mut self, limit: &Limit, until: Timestamp, permit: Option<PermitId>) {
         if refills(limit) {
             self.refills_at.push(RefillSpan { until, amount: limit.amount(), permit });
@@ -83,7 +83,7 @@ impl Log {
         u128::from(inside.fold(0, after))
     }
 
-    /// The window from first call that runs at `at`, and its count: each booking after its end has begun a new one.
+    /// The window from first call that runs at `at`, and its count: each booking after its end starts a new one.
     pub(super) fn running(&self, period: Span, at: Timestamp) -> Option<(Bounds, u128)> {
         let mut window = (Timestamp::EPOCH, Timestamp::EPOCH);
         let mut count = 0;
@@ -99,7 +99,7 @@ impl Log {
         (at < window.1).then_some((window, u128::from(count)))
     }
 
-    /// The current window whole, the one before by the part of it that the last period still covers.
+    /// The current window in full, plus the part of the previous one that the period still covers.
     fn sliding(&self, period: Span, at: Timestamp) -> (u128, u128) {
         let (start, end) = multiple_of(period, at);
         let before = if start < Timestamp::EPOCH.plus(period) {
@@ -111,8 +111,8 @@ impl Log {
         (self.count_in((start, end)) * micros(period) + before * covered, micros(period))
     }
 
-    /// Replayed exactly, in units times microseconds of the period: each microsecond takes `amount` of them away, that of
-    /// its span, and after the last span the given one.
+    /// Replayed exactly, in units times microseconds of the period: each microsecond drains `amount` of its span, and after
+    /// the last span the given one.
     fn bucket(&self, period: Span, amount: u64, at: Timestamp) -> u128 {
         let mut used = 0u128;
         let mut as_of = Timestamp::EPOCH;
@@ -125,7 +125,7 @@ impl Log {
         used.saturating_sub(self.drained(as_of, at, amount))
     }
 
-    /// What has refilled from one moment to another, with `amount` for the time after the last span.
+    /// The refill from one moment to another, with `amount` for the time after the last span.
     fn drained(&self, from: Timestamp, to: Timestamp, amount: u64) -> u128 {
         let rest = [RefillSpan { until: to, amount, permit: None }];
         let (mut drained, mut as_of) = (0, from);
@@ -156,7 +156,7 @@ impl Log {
         fits.max(start.plus(own_edge))
     }
 
-    /// When all of a bucket has refilled at the rate of `limit`, from `at` on.
+    /// When a bucket is full again at the rate of `limit`, from `at` on.
     pub(super) fn refilled_at(&self, limit: &Limit, at: Timestamp) -> Option<Timestamp> {
         refills(limit).then(|| first_moment(at, |at| self.used(limit, at) == 0))
     }
@@ -282,7 +282,7 @@ mod tests {
 
     /// Ten units: ten seconds at one a second give ten, of which five were settled at a tenth of that.
     #[test]
-    fn a_bucket_refills_by_the_rate_of_each_stretch() {
+    fn a_bucket_refills_at_the_rate_of_each_span() {
         let (slow, quick): (Limit, Limit) = (
             "1 / 10 seconds bucket burst 20".parse().unwrap(),
             "10 / 10 seconds bucket burst 20".parse().unwrap(),

@@ -1,5 +1,5 @@
-//! A DynamoDB of a test's own, reached over loopback like the real one: an emulator in a process of
-//! its own, or DynamoDB Local where the environment names it.
+//! A DynamoDB for one test, reached over loopback like the real one: an emulator process, or DynamoDB Local if the
+//! environment names it.
 
 use std::io::BufReader;
 use std::net::{SocketAddr, TcpStream};
@@ -51,7 +51,7 @@ impl DynamoServer {
         Self::url_through(self.addr, table)
     }
 
-    /// The same by way of a proxy.
+    /// The same through a proxy.
     pub fn url_through(proxy: SocketAddr, table: &str) -> String {
         format!("dynamodb://test:test@{table}?endpoint=http://{proxy}&region=us-east-1&create=yes")
     }
@@ -69,7 +69,7 @@ impl DynamoServer {
         items.remove(0)
     }
 
-    /// Puts an item in place of the one with its key.
+    /// Puts an item, replacing the one with its key.
     pub fn put(&self, table: &str, item: &Value) {
         self.ask("PutItem", &json!({ "TableName": table, "Item": item }));
     }
@@ -81,7 +81,7 @@ impl DynamoServer {
         }
     }
 
-    /// Sends any request, without the code of the store.
+    /// Sends any request, bypassing the store's code.
     pub fn ask(&self, action: &str, request: &Value) -> Value {
         let body = request.to_string().into_bytes();
         let head = format!(

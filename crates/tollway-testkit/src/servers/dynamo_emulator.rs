@@ -1,6 +1,6 @@
 //! The DynamoDB emulator as a process: the program of `emulators/dynamodb`, found or built.
 //!
-//! It is no dependency, because what it links (a SQLite, an HTTP server) would choose versions for production.
+//! It is not a dependency, because its own dependencies (SQLite, an HTTP server) would affect versions in production.
 
 use std::env;
 use std::fs;
@@ -13,13 +13,13 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-/// Names a program to start instead of the one of this repository.
+/// Overrides the program to start.
 const PROGRAM: &str = "TOLLWAY_DYNAMODB_EMULATOR";
 
 /// The workspace of the emulator.
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../emulators/dynamodb");
 
-/// What the program is called.
+/// The name of the program.
 const NAME: &str = "tollway-dynamodb-emulator";
 
 /// A running emulator without tables. It ends when its stdin closes, so also when this process is killed.
@@ -29,14 +29,14 @@ pub(super) struct DynamoEmulator {
 }
 
 impl DynamoEmulator {
-    /// Starts one on a port of its own choice.
+    /// Starts one on a free port.
     pub(super) fn start() -> Self {
         Self::start_program(program())
     }
 
     fn start_program(program: &Path) -> Self {
         let mut command = Command::new(program);
-        // In a group of its own: Ctrl-C ends the test, and with it the emulator, in this order.
+        // In its own process group: Ctrl-C ends the test first, and then the emulator.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn().unwrap_or_else(|error| {
             panic!("the DynamoDB emulator {} does not start: {error}", program.display())
@@ -47,7 +47,7 @@ impl DynamoEmulator {
         let port: u16 = line.trim().parse().unwrap_or_else(|_| {
             let _ = child.kill();
             panic!(
-                "{} is no DynamoDB emulator: it must print its port, and printed {line:?}",
+                "{} is not a DynamoDB emulator: it must print its port, and printed {line:?}",
                 program.display()
             )
         });
@@ -67,7 +67,7 @@ impl Drop for DynamoEmulator {
     }
 }
 
-/// The program, looked for once in a test process.
+/// The program, searched once per test process.
 fn program() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| match env::var_os(PROGRAM) {
@@ -80,15 +80,14 @@ fn program() -> &'static Path {
     })
 }
 
-/// Where `cargo build --manifest-path emulators/dynamodb/Cargo.toml`, run at the root of the repository, puts what it
-/// builds.
+/// Where `cargo build --manifest-path emulators/dynamodb/Cargo.toml`, run at the root of the repository, puts its output.
 fn target_folder(chosen: Option<PathBuf>) -> PathBuf {
     let workspace = Path::new(WORKSPACE);
-    // A relative one starts where cargo was run, which the tests cannot know: most likely the root.
+    // A relative folder starts where cargo ran, which the tests cannot know: most likely the root.
     chosen.map_or_else(|| workspace.join("target"), |folder| workspace.join("../..").join(folder))
 }
 
-/// Whether the program is there and no older than what it is built of.
+/// Whether the program exists and is newer than its sources.
 fn is_current(program: &Path) -> io::Result<bool> {
     let built = fs::metadata(program)?.modified()?;
     for source in ["Cargo.toml", "Cargo.lock", "src/main.rs"] {
@@ -99,8 +98,7 @@ fn is_current(program: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Builds it. Test processes that do so at the same time wait for each other at cargo's own lock, and all but the first
-/// find it built.
+/// Builds it. Concurrent test processes wait for each other at cargo's own lock, and all but the first find it built.
 fn build() -> PathBuf {
     let manifest = Path::new(WORKSPACE).join("Cargo.toml");
     assert!(
@@ -126,13 +124,13 @@ fn build() -> PathBuf {
     executable(&messages).unwrap_or_else(|| panic!("cargo did not say where it put {NAME}:\n{messages}"))
 }
 
-/// To the process's stderr: a test's own is captured, and a build that takes a minute looks like a test that hangs.
+/// To the process's stderr: a test's own is captured, and a build of a minute would look like a hang.
 fn announce(manifest: &Path) {
     use io::Write;
     let _ = writeln!(io::stderr(), "building the DynamoDB emulator, once: {}", manifest.display());
 }
 
-/// Where cargo put the program, by its messages.
+/// The path of the program, from cargo's messages.
 fn executable(messages: &str) -> Option<PathBuf> {
     let mut messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     messages.find_map(|message| {
@@ -165,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "/bin/true is no DynamoDB emulator")]
+    #[should_panic(expected = "/bin/true is not a DynamoDB emulator")]
     fn program_that_prints_no_port_is_refused() {
         DynamoEmulator::start_program(Path::new("/bin/true"));
     }

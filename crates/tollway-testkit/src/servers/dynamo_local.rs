@@ -1,4 +1,4 @@
-//! Amazon's own DynamoDB Local, as a second opinion: slower to start and to answer than the emulator.
+//! Amazon's own DynamoDB Local, as a second opinion: slower than the emulator.
 
 use std::env;
 use std::io::{self, BufReader};
@@ -26,14 +26,14 @@ const MEMORY: &str = "-Xmx512m";
 
 /// A running DynamoDB Local that keeps nothing on disk. It has no option to listen on loopback only.
 pub(super) struct DynamoLocal {
-    // Before the folder: the server ends, then its folder goes.
+    // Before the folder: the server must end before its folder is removed.
     _process: Process,
     _folder: TempDir,
     port: u16,
 }
 
 impl DynamoLocal {
-    /// Starts one, if the environment asks for it.
+    /// Starts one, if the environment says so.
     pub(super) fn if_wanted() -> Option<Self> {
         env::var_os(FOLDER).map(|folder| Self::start(&PathBuf::from(folder).join("DynamoDBLocal.jar")))
     }

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::patience::PATIENCE;
 use super::until;
 
-/// Sends a signal. It is no error if the process has ended.
+/// Sends a signal. It is not an error if the process has ended.
 pub(super) fn send(pid: u32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid as i32) {
         let _ = kill_process(pid, signal);
@@ -18,7 +18,7 @@ pub(super) fn send(pid: u32, signal: Signal) {
 /// Stops the process and its children. Returns the stopped processes, the parent first.
 pub(super) fn stop(pid: u32) -> Vec<u32> {
     stop_one(pid);
-    // A stopped parent has no more children, so that none is missed.
+    // A stopped parent starts no more children, so none is missed.
     let children = children(pid);
     for &child in &children {
         stop_one(child);

@@ -17,12 +17,12 @@ use super::start::{self, Recipe};
 /// The timeout of one probe while the server starts.
 const STARTS_WITHIN: Duration = Duration::from_millis(500);
 
-/// Says what runs and how; the body is a few kilobytes.
+/// The health endpoint; its body is a few kilobytes.
 const HEALTH: &str = "GET /_ministack/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
 /// A running ministack that keeps nothing on disk. `scripts/install-python-tools` installs it.
 pub struct Ministack {
-    // Before the folder: the server ends, then its folder goes.
+    // Before the folder: the server must end before its folder is removed.
     process: Mutex<Process>,
     port: u16,
     folder: TempDir,
@@ -52,7 +52,7 @@ impl Ministack {
         format!("http://{}", self.addr())
     }
 
-    /// Stops it where it is: connections stay, new ones are taken, nothing is answered.
+    /// Pauses it: connections stay open, the kernel accepts new ones, nothing is answered.
     pub fn pause(&self) {
         self.process().pause();
     }
@@ -74,7 +74,7 @@ impl Ministack {
         *process = with_recipe(&self.folder, |recipe| start::again(recipe, self.port));
     }
 
-    /// A test that panicked while it had the server leaves it as usable as it was.
+    /// A panicking test leaves the server usable.
     fn process(&self) -> MutexGuard<'_, Process> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_answers_where_it_says_and_is_gone_when_it_is_killed() {
+    fn ministack_responds_and_ends_when_killed() {
         let server = Ministack::start();
         assert!(health(server.port).unwrap().contains("\"ssm\": \"available\""));
         server.kill();

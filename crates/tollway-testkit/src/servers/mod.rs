@@ -1,15 +1,15 @@
 //! Real servers that a test starts for itself, on free loopback ports and in temporary folders.
 //!
-//! A server is there when `start` returns, and gone when its value is dropped, also when the test panics. If the test
-//! process ends without dropping it, killed or because a `shared` server lives in a static, a watcher ends it. A program
-//! that is not installed is a panic that says what to install: a test without its server has not passed.
+//! A server is ready when `start` returns, and ends when its value is dropped, also when the test panics. If the test
+//! process ends without dropping it, killed or because a `shared` server lives in a static, a watcher ends it. If a program
+//! is not installed, the panic says what to install: a test without its server has not passed.
 //!
 //! ```no_run
 //! use tollway_testkit::servers::RedisServer;
 //!
 //! let redis = RedisServer::start();
 //! assert_eq!(redis.command(&["SET", "greeting", "hello"]), "OK");
-//! redis.pause(); // takes connections, answers nothing
+//! redis.pause(); // accepts connections, answers nothing
 //! redis.resume();
 //! assert_eq!(redis.command(&["GET", "greeting"]), "hello");
 //! ```

@@ -15,9 +15,9 @@ use super::process::{Ending, Launch, Process};
 use super::program;
 use super::start::{self, Recipe};
 
-/// A running Postgres with one empty database. It trusts all loopback connections and does not wait for its disk.
+/// A running Postgres with one empty database. It trusts all loopback connections and does not fsync.
 pub struct PostgresServer {
-    // Before the folder: the server ends, then its folder goes.
+    // Before the folder: the server must end before its folder is removed.
     process: Mutex<Process>,
     programs: Programs,
     port: u16,
@@ -62,7 +62,7 @@ impl PostgresServer {
         format!("postgres://postgres@{}/postgres", self.addr())
     }
 
-    /// What a statement yields, as `psql -At` prints it: a line for each row, `|` between columns.
+    /// The result of a statement, as `psql -At` prints it: a line for each row, `|` between columns.
     ///
     /// # Panics
     ///
@@ -86,7 +86,7 @@ impl PostgresServer {
         Log::in_folder(self.folder.path()).text_after(0)
     }
 
-    /// Stops all of its processes where they are (SIGSTOP): connections stay, new ones are taken, nothing is answered.
+    /// Pauses all of its processes (SIGSTOP): connections stay open, the kernel accepts new ones, nothing is answered.
     pub fn pause(&self) {
         self.process().pause();
     }
@@ -101,7 +101,7 @@ impl PostgresServer {
         self.kill_process(&mut self.process());
     }
 
-    /// Kills it if it runs, and starts it again on its port: what was committed is there.
+    /// Kills it if it runs, and restarts it on its port with all committed data.
     pub fn restart(&self) {
         let mut process = self.process();
         self.kill_process(&mut process);
@@ -117,8 +117,8 @@ impl PostgresServer {
         *process = self.start_again();
     }
 
-    /// A killed Postgres leaves a token of shared memory in the system, of which there can only be so many. Its number is
-    /// at the end of the seventh line of what the server wrote when it started.
+    /// A killed Postgres leaves a System V shared memory segment behind, of which the system has a limited number. Its id
+    /// ends the seventh line of `postmaster.pid`.
     fn kill_process(&self, process: &mut Process) {
         process.kill();
         let told = fs::read_to_string(told(self.folder.path())).unwrap_or_default();
@@ -133,13 +133,13 @@ impl PostgresServer {
         })
     }
 
-    /// A test that panicked while it had the server leaves it as usable as it was.
+    /// A panicking test leaves the server usable.
     fn process(&self) -> MutexGuard<'_, Process> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Postgres's programs, and who runs them.
+/// Postgres's programs, and the user that runs them.
 struct Programs {
     folder: PathBuf,
     user: Option<(u32, u32)>,
@@ -148,7 +148,7 @@ struct Programs {
 impl Programs {
     fn find() -> Self {
         let initdb = program::find_or_say("initdb", &program::postgres_folders(), "postgresql");
-        // In PATH there may be a link to it, without its siblings beside it.
+        // PATH may hold a link to it, without its siblings.
         let initdb = initdb.canonicalize().expect("a program that is there");
         Self {
             folder: initdb.parent().expect("a program is in a folder").to_owned(),
@@ -176,7 +176,7 @@ impl Programs {
     }
 }
 
-/// Postgres refuses to run as root: who runs it then.
+/// The user that runs Postgres when the test runs as root, which Postgres refuses.
 fn other_than_root() -> Option<(u32, u32)> {
     if !rustix::process::getuid().is_root() {
         return None;
@@ -194,7 +194,7 @@ fn data(folder: &Path) -> PathBuf {
     folder.join("data")
 }
 
-/// Where Postgres says who it is and how it is.
+/// The file in which Postgres writes its pid and status.
 fn told(folder: &Path) -> PathBuf {
     data(folder).join("postmaster.pid")
 }
@@ -227,7 +227,7 @@ fn launch(programs: &Programs, options: &[String], folder: &Path, port: u16) -> 
     Launch { program: programs.folder.join("postgres"), args, user: programs.user, ending: Ending::Quit }
 }
 
-/// It says in its folder who runs (first line) and that connections are taken (eighth line): no other server can.
+/// `postmaster.pid` names the process (first line) and says when it accepts connections (eighth line).
 fn answers(folder: &Path, pid: u32) -> bool {
     let told = fs::read_to_string(told(folder)).unwrap_or_default();
     let mut lines = told.lines();

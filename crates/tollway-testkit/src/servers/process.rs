@@ -91,7 +91,7 @@ impl Process {
         self.watcher.watch(&[]);
     }
 
-    /// Stops it where it is, with its children. Its connections stay open, and the system still takes new ones.
+    /// Pauses it and its children. Its connections stay open, and the kernel accepts new ones.
     pub(super) fn pause(&mut self) {
         assert!(!self.has_ended(), "a server that has ended cannot be paused");
         self.stopped = family::stop(self.id());

@@ -22,7 +22,7 @@ const STARTS_WITHIN: Duration = Duration::from_millis(500);
 
 /// A running Redis, by default without persistence.
 pub struct RedisServer {
-    // Before the folder: the server ends, then its folder goes.
+    // Before the folder: the server must end before its folder is removed.
     process: Mutex<Process>,
     program: PathBuf,
     port: u16,
@@ -98,7 +98,7 @@ impl RedisServer {
         Log::in_folder(self.folder.path()).text_after(0)
     }
 
-    /// Stops it where it is (SIGSTOP): connections stay, new ones are taken, nothing is answered.
+    /// Pauses it (SIGSTOP): connections stay open, the kernel accepts new ones, nothing is answered.
     pub fn pause(&self) {
         self.process().pause();
     }
@@ -113,13 +113,13 @@ impl RedisServer {
         self.process().kill();
     }
 
-    /// Has it save its data and stop, and starts it again on its port, with its data. One that was killed comes back
-    /// with what it had on disk.
+    /// Saves its data, stops it, and restarts it on its port with its data. A killed server restarts with what it had on
+    /// disk.
     pub fn restart(&self) {
         let mut process = self.process();
         if !process.has_ended() {
             process.resume();
-            // The answer to this is the end of the connection.
+            // The reply is the end of the connection.
             let _ = resp::ask(self.port, password(&self.options), &["SHUTDOWN", "SAVE"], ANSWERS_WITHIN);
             process.wait_for_end();
         }
@@ -142,7 +142,7 @@ impl RedisServer {
         })
     }
 
-    /// A test that panicked while it had the server leaves it as usable as it was.
+    /// A panicking test leaves the server usable.
     fn process(&self) -> MutexGuard<'_, Process> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,11 +1,11 @@
-//! As much of Redis's protocol as a test needs to look into a server.
+//! The part of Redis's protocol that tests need to inspect a server.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-/// Sends one command on a connection of its own. The answer is what `redis-cli` prints: an array has a line for each
-/// element, nil is empty, an error is its text. A server that says nothing for `patience` is not going to.
+/// Sends one command on its own connection. Returns what `redis-cli` prints: an array has a line for each element, nil is
+/// empty, an error is its text. Fails after `patience` of silence.
 pub(super) fn ask(
     port: u16,
     password: Option<&str>,

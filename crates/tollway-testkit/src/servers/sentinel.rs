@@ -7,17 +7,17 @@ use super::{RedisServer, until};
 /// second, and must not be replaced by an empty server.
 const GONE_AFTER_MS: &str = "60000";
 
-/// The same while a test has taken the master away.
+/// The same while a test has killed the master.
 const GONE_AT_ONCE_MS: &str = "1000";
 
-/// A master and a replica, and three sentinels that make the one the other when a test takes the master away.
+/// A master, a replica, and three sentinels that promote the replica when a test kills the master.
 pub struct RedisSentinel {
     servers: [RedisServer; 2],
     sentinels: [RedisServer; 3],
 }
 
 impl RedisSentinel {
-    /// What the sentinels call the master.
+    /// The sentinels' name of the master.
     pub const NAME: &str = "tollway";
 
     /// Starts all of them. The first server is the master.
@@ -53,8 +53,8 @@ impl RedisSentinel {
         self.servers.iter().find(is_master).expect("a sentinel knows a master")
     }
 
-    /// Kills the master, and waits until all sentinels name the other server and it takes writes. Answers with the one
-    /// that was and the one that is.
+    /// Kills the master, and waits until all sentinels name the other server and it accepts writes. Returns the old and the
+    /// new master.
     pub fn replace_master(&self) -> (&RedisServer, &RedisServer) {
         let former = self.master();
         let other = self.servers.iter().find(|server| server.port() != former.port()).expect("two servers");

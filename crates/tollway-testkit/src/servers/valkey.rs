@@ -1,8 +1,8 @@
-//! A Valkey server of a test's own.
+//! A Valkey server that a test starts.
 
 use super::{RedisServer, program};
 
-/// Starts Valkey, which speaks and behaves as Redis does here: what is started is used as a [`RedisServer`].
+/// Starts Valkey, which behaves like Redis here: its servers are [`RedisServer`]s.
 pub struct ValkeyServer;
 
 impl ValkeyServer {

@@ -1,7 +1,7 @@
 //! Ends a server whose test process ended first.
 //!
-//! Statics are not dropped, and a killed process drops nothing. But the system always closes its files: a shell waits at
-//! the other end of a pipe, and ends the server when the pipe closes.
+//! Statics are not dropped, and a killed process drops nothing. But the system always closes its files: a shell waits at the
+//! other end of a pipe, and ends the server when the pipe closes.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -37,7 +37,7 @@ impl Watcher {
         Self(shell.spawn().expect("a shell to watch over the server"))
     }
 
-    /// These are the processes to end from here on.
+    /// Sets the processes to end.
     pub(super) fn watch(&mut self, pids: &[u32]) {
         let line = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
         let pipe = self.0.stdin.as_mut().expect("the pipe is open as long as the watcher lives");

@@ -139,7 +139,7 @@ fn slow_limits_the_byte_rate() {
     let echo = Echo::start();
     let proxy = FaultProxy::to(echo.addr);
     let mut client = connect(&proxy);
-    // In the time that is left after the first, not even a second byte would come.
+    // At this rate a second byte would not come within the remaining time.
     proxy.set(Fault::Slow { bytes_per_second: 1 });
     client.write_all(&[7; 5_000]).unwrap();
     hear(&mut client, &[7; 1]);
@@ -267,7 +267,7 @@ fn redis_behind_every_fault() {
     expect_reset(&mut client);
 }
 
-/// Says back what it hears.
+/// Echoes its input.
 struct Echo {
     addr: SocketAddr,
     received: Arc<AtomicU64>,
@@ -310,7 +310,7 @@ fn connect(proxy: &FaultProxy) -> TcpStream {
     client
 }
 
-/// Says something to the echo, which answers.
+/// Sends bytes to the echo server and expects them back.
 fn say(client: &mut TcpStream, words: &[u8]) {
     client.write_all(words).unwrap();
     hear(client, words);
@@ -340,7 +340,7 @@ fn expect_reset(client: &mut TcpStream) {
     assert_eq!(reset.kind(), ErrorKind::ConnectionReset);
 }
 
-/// In order or not.
+/// A clean close or a reset.
 fn expect_end(client: &mut TcpStream) {
     match client.read(&mut [0; 9]) {
         Ok(length) => assert_eq!(length, 0),
@@ -355,7 +355,7 @@ fn eventually(mut holds: impl FnMut() -> bool) {
         }
         thread::sleep(Duration::from_millis(10));
     }
-    panic!("it does not come to hold");
+    panic!("it does not happen");
 }
 
 fn threads_named(name: &str) -> usize {

@@ -24,8 +24,8 @@ fn caught_by_sequences(bug: Bug) -> Failure {
     sequences(&rig(bug), 1, 500).expect_err("no sequence noticed the bug")
 }
 
-/// M2: limitador reads, compares, then adds, and was over its limit in 79 of 2,000 rounds of 8 threads. Only threads
-/// can tell: every scenario and every sequence is right with this bug.
+/// M2: limitador reads, compares, then adds, and exceeded its limit in 79 of 2,000 rounds of 8 threads. Only threads can
+/// show it: scenarios and sequences pass with this bug.
 #[test]
 fn check_then_add_is_caught_by_threads() {
     let failure = rounds(&rig(Bug::CheckThenAdd), 200).expect_err("check-then-add is caught");

@@ -26,7 +26,7 @@ async fn serve(app: Router) -> SocketAddr {
     address
 }
 
-/// A whole answer, as it came.
+/// A whole response, as received.
 async fn ask(address: SocketAddr, path: &str, headers: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{headers}\r\n");
     let asked = tokio::task::spawn_blocking(move || {
@@ -43,9 +43,9 @@ fn header<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
     answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
-/// B10: what is left is told with every answer, and a denial with 429, a time and the limit.
+/// B10: every response shows what remains, and a denial is a 429 with a retry time and the limit.
 #[tokio::test]
-async fn what_is_left_is_told_and_then_refused() {
+async fn responses_show_what_remains_and_then_429() {
     let limit = layer(&["2 requests / hour from first call"]).subject(SubjectFrom::header("x-api-key"));
     let address = serve(Router::new().route("/", get(async || "hello")).layer(limit)).await;
     for left in ["1", "0"] {
@@ -78,7 +78,7 @@ async fn what_is_left_is_told_and_then_refused() {
 }
 
 #[tokio::test]
-async fn addresses_are_believed_as_the_rules_say() {
+async fn forwarded_addresses_count_only_if_trusted() {
     let peer = |request: &axum::http::request::Parts| -> Option<IpAddr> {
         request.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip())
     };
@@ -93,7 +93,7 @@ async fn addresses_are_believed_as_the_rules_say() {
 }
 
 #[tokio::test]
-async fn a_user_that_another_layer_knows_and_a_part_of_the_path_count_apart() {
+async fn extension_and_path_subjects_count_separately() {
     #[derive(Clone)]
     struct User(&'static str);
 

@@ -21,14 +21,14 @@ use tower::{Layer, ServiceExt, service_fn};
 
 type Body = Full<bytes::Bytes>;
 
-/// An API, and who may change what limits its callers.
+/// An API with a consumers layer, and its records.
 struct Api {
     layer: ConsumersLayer,
     records: Arc<dyn Records>,
     _folder: tempfile::TempDir,
 }
 
-/// An answer: its status, headers and JSON.
+/// A response: its status, headers and JSON.
 struct Answer {
     status: u16,
     headers: http::HeaderMap,
@@ -36,7 +36,7 @@ struct Answer {
 }
 
 impl Api {
-    /// With records in memory, a consumer by header or by the token `s3cret` of `abc`, and these lines in `[consumers]`.
+    /// Records in memory, consumers by header or by the token `s3cret` of `abc`, and these lines in `[consumers]`.
     fn new(store: &str, lines: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let tokens = folder.path().join("tokens");
@@ -63,7 +63,7 @@ impl Api {
         let (from, to) = ("2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z");
         let draft = Draft {
             consumer: id(consumer),
-            // Two records at the same time must be for something else each.
+            // Records that are valid at the same time need different scopes.
             scope: Scope::new(Some(format!("{amounts:?}")), None, None).unwrap(),
             validity: Validity::new(read_date(from).unwrap(), read_date(to).unwrap()).unwrap(),
             amounts: Amounts::new(amounts).unwrap(),
@@ -102,7 +102,7 @@ fn id(text: &str) -> ConsumerId {
     ConsumerId::new(text).unwrap()
 }
 
-/// Each request says where it comes from; no server is asked.
+/// Each test request carries its peer address in a header.
 fn peer(request: &Parts) -> Option<IpAddr> {
     request.headers.get("test-peer").map_or("192.0.2.1", |peer| peer.to_str().unwrap()).parse().ok()
 }
@@ -113,7 +113,7 @@ async fn hello(_: Request<()>) -> Result<Response<Body>, Infallible> {
 
 const ABC: (&str, &str) = ("x-consumer-id", "abc");
 
-/// C1, C5: what is left of the shortest period with every answer, and the documented message when it is used up.
+/// C1, C5: every response shows what remains of the shortest period, and a denial has the documented message.
 #[tokio::test]
 async fn a_consumer_is_limited_by_its_records() {
     let api = Api::new("memory:", "");
@@ -125,11 +125,11 @@ async fn a_consumer_is_limited_by_its_records() {
     assert_eq!(denied.message(), "Too Many Requests. We only allow 2 requests per hour for this Consumer.");
     assert_eq!((&denied.body["code"], &denied.body["limit"]), (&429.into(), &"per_hour".into()));
     assert!(denied.headers.contains_key("retry-after") && denied.headers.contains_key("ratelimit"));
-    // Another has none, and so no limit: nothing is told, because nothing is counted.
+    // A consumer without records has no limit: nothing is counted or shown.
     assert_eq!(api.ask(("x-consumer-id", "ben")).await.left(), (200, None, None));
 }
 
-/// C3: records are added up, and a change counts at once.
+/// C3: records are summed, and a change applies at once.
 #[tokio::test]
 async fn records_of_a_consumer_are_summed() {
     let api = Api::new("memory:", "");
@@ -139,7 +139,7 @@ async fn records_of_a_consumer_are_summed() {
     assert_eq!(api.ask(ABC).await.left(), (200, Some("150"), Some("148")));
 }
 
-/// C4: who shows nothing is limited by address, with a message of its own.
+/// C4: callers without credentials are limited by address, with their own message.
 #[tokio::test]
 async fn anonymous_callers_are_limited_by_address() {
     let api = Api::new("memory:", "anonymous_per_hour = 1");
@@ -150,13 +150,13 @@ async fn anonymous_callers_are_limited_by_address() {
         "Too Many Requests. We only allow 1 requests per hour for anonymous access."
     );
     assert_eq!(api.ask(("test-peer", "192.0.2.2")).await.status, 200);
-    assert_eq!(api.ask(("test-peer", "no address")).await.status, 500, "the server is put together wrong");
-    // Without a limit for them they are free.
+    assert_eq!(api.ask(("test-peer", "no address")).await.status, 500, "the server provides no peer address");
+    // Without an anonymous limit, they are not limited.
     let free = Api::new("memory:", "anonymous_per_hour = -1");
     assert_eq!(free.ask(("test-peer", "192.0.2.1")).await.left(), (200, None, None));
 }
 
-/// What is shown wrongly is told; a consumer that is blocked stays out whatever its limits.
+/// Invalid credentials get an error; a blocked consumer is refused whatever its limits.
 #[tokio::test]
 async fn wrong_credentials_and_blocked_consumers_are_refused() {
     let api = Api::new("memory:", "");
@@ -171,9 +171,9 @@ async fn wrong_credentials_and_blocked_consumers_are_refused() {
     assert_eq!(api.ask(ABC).await.status, 200);
 }
 
-/// The same to those who speak gRPC.
+/// The same for gRPC clients.
 #[tokio::test]
-async fn grpc_callers_are_told_in_their_own_words() {
+async fn grpc_callers_get_grpc_statuses() {
     let api = Api::new("memory:", "per_hour = 1");
     api.records.set_blocked(&id("bad"), true).await.unwrap();
     for (name, value, status) in [
@@ -197,9 +197,9 @@ async fn switched_off_requests_are_not_counted() {
     }
 }
 
-/// C2, C7: in the documented keys, and while Redis is away as the config says.
+/// C2, C7: counts in the documented keys, and follows the config while Redis is down.
 #[tokio::test]
-async fn redis_counts_in_the_documented_keys_and_may_be_away() {
+async fn redis_counts_in_the_documented_keys_and_may_be_down() {
     let redis = RedisServer::start();
     let store = format!("{}?layout=consumers", redis.url());
     let lines = "per_minute = 100\nanonymous_per_hour = 10";
@@ -215,15 +215,15 @@ async fn redis_counts_in_the_documented_keys_and_may_be_away() {
 }
 
 #[tokio::test]
-async fn headers_are_as_chosen() {
+async fn the_header_choice_applies() {
     let mut api = Api::new("memory:", "per_minute = 100");
     api.layer = api.layer.clone().headers(HeaderChoice::NONE);
     assert!(api.ask(ABC).await.headers.is_empty());
 }
 
-/// Records that cannot be asked are no reason to fail, unless the config says so.
+/// Unreadable records do not fail a request, unless the config says so.
 #[tokio::test]
-async fn records_may_be_away() -> Result<(), RecordsError> {
+async fn requests_pass_while_records_are_unreadable() -> Result<(), RecordsError> {
     let config = |fails: &str| {
         ConfigWithConsumers::parse(&format!(
             "[consumers]\nheader = 'x-consumer-id'\nwhen_store_fails = '{fails}'"

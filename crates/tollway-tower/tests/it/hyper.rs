@@ -1,4 +1,4 @@
-//! The layer in a server of plain hyper, over real connections of HTTP/1 and HTTP/2.
+//! The layer in a plain hyper server, over real HTTP/1 and HTTP/2 connections.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -26,7 +26,7 @@ use tower::{Layer, service_fn};
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// `/` ends at once; `/endless` has begun, and goes on for ever.
+/// `/` ends at once; `/endless` sends a body without end.
 async fn hello(request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
     let begun = tokio_stream::once(Ok(Frame::data(Bytes::from("hello"))));
     Ok(Response::new(match request.uri().path() {
@@ -47,7 +47,7 @@ async fn serve(limit: &str) -> SocketAddr {
             let (stream, _) = listener.accept().await.unwrap();
             let service = service.clone();
             tokio::spawn(async move {
-                // A client that goes away is an error here, and what some of these tests are about.
+                // A disconnecting client is an error here; some tests disconnect on purpose.
                 let _ = auto::Builder::new(TokioExecutor::new())
                     .serve_connection(TokioIo::new(stream), service)
                     .await;
@@ -57,7 +57,7 @@ async fn serve(limit: &str) -> SocketAddr {
     address
 }
 
-/// The head of an answer, with the body still to come, over a connection of its own that ends with the answer.
+/// The head of a response with its body still to come, over its own connection, which ends with the response.
 async fn ask(address: SocketAddr, version: Version, path: &str) -> Response<Incoming> {
     let stream = TokioIo::new(TcpStream::connect(address).await.unwrap());
     let request =
@@ -75,7 +75,7 @@ async fn ask(address: SocketAddr, version: Version, path: &str) -> Response<Inco
 }
 
 #[tokio::test]
-async fn what_is_left_is_told_and_then_refused_over_both_versions() {
+async fn responses_show_what_remains_and_then_429_over_both_versions() {
     for version in [Version::HTTP_11, Version::HTTP_2] {
         let address = serve("2 requests / hour from first call").await;
         for left in ["1", "0"] {
@@ -93,9 +93,9 @@ async fn what_is_left_is_told_and_then_refused_over_both_versions() {
     }
 }
 
-/// A slot is held while the answer goes out, and free when its client has gone away in the middle of it.
+/// A slot is held while the response is sent, and freed when its client disconnects.
 #[tokio::test]
-async fn a_client_that_goes_away_leaves_its_slot() {
+async fn a_disconnecting_client_frees_its_slot() {
     for version in [Version::HTTP_11, Version::HTTP_2] {
         let address = serve("1 concurrent").await;
         let mut endless = ask(address, version, "/endless").await;
@@ -105,7 +105,7 @@ async fn a_client_that_goes_away_leaves_its_slot() {
         drop(endless);
         let begun = Instant::now();
         while ask(address, version, "/").await.status() != StatusCode::OK {
-            assert!(begun.elapsed() < Duration::from_secs(30), "{version:?}: the slot stays taken");
+            assert!(begun.elapsed() < Duration::from_secs(30), "{version:?}: the slot is not freed");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The tower layers, one module a framework. One program, so that it is linked once.
+//! The tower layers, one module per framework. One binary, so that it is linked once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod axum;

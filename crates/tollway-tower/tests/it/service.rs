@@ -29,7 +29,7 @@ fn get(path: &str) -> Request<()> {
     Request::get(path).body(()).unwrap()
 }
 
-/// How a request to a service behind this layer is answered.
+/// The status of a request to a service behind this layer.
 async fn status(layer: &RateLimitLayer, request: Request<()>) -> StatusCode {
     layer.layer(service_fn(hello)).oneshot(request).await.unwrap().status()
 }
@@ -46,7 +46,7 @@ async fn all_services_of_a_layer_share_its_limit() {
 }
 
 #[tokio::test]
-async fn a_request_costs_what_it_says() {
+async fn the_cost_function_sets_the_cost() {
     let by_length = |request: &http::request::Parts| {
         let length = request.headers.get("content-length").and_then(|length| length.to_str().ok());
         length.and_then(|length| length.parse().ok()).unwrap_or(0)
@@ -56,13 +56,13 @@ async fn a_request_costs_what_it_says() {
     assert_eq!(status(&layer, of(60)).await, StatusCode::OK);
     assert_eq!(status(&layer, of(60)).await, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(status(&layer, of(40)).await, StatusCode::OK);
-    // What no wait would make fit is not a matter of waiting.
+    // A cost over the capacity can never be granted.
     assert_eq!(status(&layer, of(101)).await, StatusCode::UNPROCESSABLE_ENTITY);
 }
 
-/// A problem is of the same kind as the server's.
+/// The problem is the same as the server's.
 #[tokio::test]
-async fn a_cost_that_is_none_is_called_so() {
+async fn an_invalid_cost_is_reported() {
     let layer = layer(&["100 bytes / hour"]).cost("tokens", |_| 1);
     let answer = layer.layer(service_fn(hello)).oneshot(get("/")).await.unwrap();
     assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY);
@@ -72,7 +72,7 @@ async fn a_cost_that_is_none_is_called_so() {
 }
 
 #[tokio::test]
-async fn a_subject_that_cannot_be_is_refused() {
+async fn an_invalid_subject_is_refused() {
     let layer = layer(&["2 requests / hour"]).subject(SubjectFrom::header("k"));
     let with = |key: &str| Request::get("/").header("k", key).body(()).unwrap();
     assert_eq!(status(&layer, with(&"x".repeat(2_000))).await, StatusCode::BAD_REQUEST);
@@ -80,13 +80,13 @@ async fn a_subject_that_cannot_be_is_refused() {
 }
 
 #[tokio::test]
-async fn headers_are_as_chosen() {
+async fn the_header_choice_applies() {
     let none = layer(&["2 requests / hour"]).headers(HeaderChoice::NONE);
     let answer = none.layer(service_fn(hello)).oneshot(get("/")).await.unwrap();
     assert!(answer.headers().is_empty(), "{:?}", answer.headers());
 }
 
-/// B9: what a shadow shows is nobody's limit.
+/// B9: a shadow policy denies nothing and shows no headers.
 #[tokio::test]
 async fn a_shadow_denies_nothing_and_is_in_no_header() {
     let shadow = Policy::new("api", ["1 / hour from first call"]).unwrap().with_shadow(true);
@@ -99,9 +99,9 @@ async fn a_shadow_denies_nothing_and_is_in_no_header() {
     }
 }
 
-/// A slot is held until the answer has gone out, not only until it began.
+/// A slot is held until the whole response is sent.
 #[tokio::test]
-async fn a_slot_is_free_when_the_body_has_ended() {
+async fn a_slot_is_freed_when_the_body_ends() {
     let layer = layer(&["1 concurrent"]);
     let first = layer.layer(service_fn(hello)).oneshot(get("/")).await.unwrap();
     assert_eq!(status(&layer, get("/")).await, StatusCode::TOO_MANY_REQUESTS);
@@ -109,13 +109,13 @@ async fn a_slot_is_free_when_the_body_has_ended() {
     assert_eq!(body, "hello");
     let second = layer.layer(service_fn(hello)).oneshot(get("/")).await.unwrap();
     assert_eq!(second.status(), StatusCode::OK);
-    // A client that goes away has ended it, too.
+    // A disconnecting client ends the body, too.
     drop(second);
     assert_eq!(status(&layer, get("/")).await, StatusCode::OK);
 }
 
 #[tokio::test]
-async fn a_slot_is_free_when_the_service_failed_or_the_client_left() {
+async fn a_slot_is_freed_when_the_service_fails_or_the_client_disconnects() {
     let layer = layer(&["1 concurrent"]);
     let fails = layer.layer(service_fn(async |_: Request<()>| Err::<Response<Body>, _>("it failed")));
     assert_eq!(fails.oneshot(get("/")).await.err(), Some("it failed"));
@@ -127,9 +127,9 @@ async fn a_slot_is_free_when_the_service_failed_or_the_client_left() {
     assert_eq!(status(&layer, get("/")).await, StatusCode::OK);
 }
 
-/// tower's contract: only a service that said it is ready may be called.
+/// tower's contract: only a ready service may be called.
 #[tokio::test]
-async fn the_service_that_is_called_is_the_one_that_was_ready() {
+async fn the_ready_service_is_the_one_called() {
     #[derive(Default)]
     struct Careful {
         ready: bool,
@@ -161,9 +161,9 @@ async fn the_service_that_is_called_is_the_one_that_was_ready() {
     }
 }
 
-/// A gRPC client reads its status from trailers, which are all there is: an empty answer, and HTTP's own status 200.
+/// A gRPC client reads its status from the trailers: a trailers-only response with HTTP status 200.
 #[tokio::test]
-async fn a_grpc_request_is_denied_in_its_own_words() {
+async fn a_denied_grpc_request_gets_a_grpc_status() {
     let layer = layer(&["1 request / hour from first call"]).subject(SubjectFrom::header("x-api-key"));
     let call = |key: Option<&str>| {
         let request =
@@ -186,9 +186,9 @@ async fn a_grpc_request_is_denied_in_its_own_words() {
     assert_eq!(nobody.headers().get("grpc-status").unwrap(), "3");
 }
 
-/// While the store is away, the policy's own mode decides.
+/// While the store is down, the policy's `when_store_fails` decides.
 #[tokio::test]
-async fn a_store_that_is_gone_is_answered_as_the_policy_says() {
+async fn when_store_fails_decides_while_the_store_is_down() {
     let redis = RedisServer::start();
     let store = redis.url().parse().unwrap();
     let policy = |name, mode| Policy::new(name, ["20 / hour"]).unwrap().with_when_store_fails(mode);
@@ -224,7 +224,7 @@ async fn a_store_that_is_gone_is_answered_as_the_policy_says() {
 }
 
 #[tokio::test]
-async fn an_answer_without_a_body_stays_without_one() {
+async fn an_empty_response_stays_empty() {
     let nothing = async |_: Request<()>| Ok::<_, Infallible>(Response::new(Empty::<bytes::Bytes>::new()));
     let answer = layer(&["1 / hour"]).layer(service_fn(nothing)).oneshot(get("/")).await.unwrap();
     assert!(http_body::Body::is_end_stream(answer.body()));

@@ -1,4 +1,4 @@
-//! A layer around another: what each of them tells.
+//! A layer around another: which headers each of them writes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::convert::Infallible;
@@ -24,7 +24,7 @@ fn get() -> Request<()> {
     Request::get("/").body(()).unwrap()
 }
 
-/// What a header says; lines of the same name are one list.
+/// The value of a header; lines of the same name are joined to one list.
 fn header<B>(answer: &Response<B>, name: &str) -> String {
     let lines: Vec<&str> = answer.headers().get_all(name).iter().map(|line| line.to_str().unwrap()).collect();
     lines.join(", ")
@@ -34,7 +34,7 @@ fn x_rate_limit<B>(answer: &Response<B>) -> [String; 2] {
     ["x-rate-limit-limit", "x-rate-limit-remaining"].map(|name| header(answer, name))
 }
 
-/// C5: a denial shows the limit that refuses, whoever adds to its answer.
+/// C5: a denial shows the refusing limit, whichever layers add headers.
 #[tokio::test]
 async fn a_denial_of_the_inner_layer_keeps_its_headers() {
     for outer in ["50 / minute", "50 / hour", "50 / day"] {
@@ -65,7 +65,7 @@ async fn a_grpc_denial_of_the_inner_layer_keeps_its_headers() {
     assert_eq!(x_rate_limit(&denied), ["1", "0"]);
 }
 
-/// C5: of all layers, the shortest period is shown, whatever their order, and every limit is in the lists.
+/// C5: the shortest period of all layers is shown, in any order, and every limit is in the lists.
 #[tokio::test]
 async fn a_grant_shows_the_shortest_period_of_all_layers() {
     let hour = || layer("orders", "30 / hour");
@@ -87,7 +87,7 @@ async fn a_grant_shows_the_shortest_period_of_all_layers() {
     }
 }
 
-/// A layer that shows nothing leaves alone what the other shows.
+/// A layer without headers leaves those of the other layer unchanged.
 #[tokio::test]
 async fn a_layer_without_headers_adds_none() {
     let quiet = layer("all", "20 / minute").headers(HeaderChoice::NONE);
@@ -97,7 +97,7 @@ async fn a_layer_without_headers_adds_none() {
     assert_eq!(header(&answer, "ratelimit-policy"), "\"requests_per_hour\";q=30;w=3600");
 }
 
-/// What the service itself says of a limit of its own, denying, is left alone: it knows which one refused.
+/// A denial of the service itself keeps its headers: it knows which of its limits refused.
 #[tokio::test]
 async fn a_denial_of_the_service_keeps_its_headers() {
     let denies = async |_: Request<()>| {

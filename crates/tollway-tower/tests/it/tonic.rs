@@ -1,4 +1,4 @@
-//! The layer in a tonic server, asked by a tonic client over a real connection.
+//! The layer in a tonic server, called by a tonic client over a real connection.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -27,7 +27,7 @@ use tonic::transport::{Channel, Server};
 use tonic::{Code, Request, Response, Status, Streaming};
 use tower::{Service, service_fn};
 
-/// Messages that are bytes and nothing else, so that no description of them is needed.
+/// Raw byte messages, so that no protobuf definition is needed.
 #[derive(Clone, Copy, Default)]
 struct Raw;
 
@@ -65,7 +65,7 @@ impl Decoder for Raw {
     }
 }
 
-/// `Say` repeats what it is told, `Repeat` does so twice, and `Hold` once without ever coming to an end.
+/// `Say` echoes its message, `Repeat` echoes it twice, and `Hold` echoes it once and never ends.
 #[derive(Clone)]
 struct Echo;
 
@@ -110,7 +110,7 @@ async fn hold(told: Request<Bytes>) -> Result<Response<Told>, Status> {
     Ok(Response::new(Box::pin(once.chain(tokio_stream::pending()))))
 }
 
-/// A client of a server behind this layer, which lives as long as the test's runtime.
+/// A client of a server behind this layer; the server lives as long as the test's runtime.
 async fn client(layer: RateLimitLayer) -> Client {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -140,7 +140,7 @@ impl Client {
                 Ok(stream) => return stream.into_inner(),
                 Err(denied) => assert_eq!(denied.code(), Code::ResourceExhausted),
             }
-            assert!(begun.elapsed() < Duration::from_secs(30), "the slot stays taken");
+            assert!(begun.elapsed() < Duration::from_secs(30), "the slot is not freed");
         }
     }
 }
@@ -158,9 +158,9 @@ fn layer(limit: &str) -> RateLimitLayer {
     RateLimitLayer::new(limiter.policy("api").unwrap()).subject(SubjectFrom::header("x-api-key"))
 }
 
-/// A denial is a status of gRPC with the time to come back, not an answer that its client cannot read.
+/// A denial is a gRPC status with a retry time.
 #[tokio::test]
-async fn a_call_is_told_what_is_left_and_then_exhausted() {
+async fn calls_show_what_remains_and_then_resource_exhausted() {
     let mut client = client(layer("2 requests / hour from first call")).await;
     for left in ["1", "0"] {
         let answer = client.say(Some("anna")).await.unwrap();
@@ -179,7 +179,7 @@ async fn a_call_is_told_what_is_left_and_then_exhausted() {
     assert_eq!(client.say(None).await.unwrap_err().code(), Code::InvalidArgument);
 }
 
-/// A slot is held until the last message and the trailers behind it have gone out, or the client has gone away.
+/// A slot is held until the last message and the trailers are sent, or the client disconnects.
 #[tokio::test]
 async fn a_stream_holds_its_slot_until_its_end() {
     let mut client = client(layer("1 concurrent")).await;

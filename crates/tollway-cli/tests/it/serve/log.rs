@@ -15,7 +15,7 @@ fn start(home: &Home, arguments: &[&str], variables: &[(&str, &str)]) -> Serving
     Serving::start_with(home, arguments, variables)
 }
 
-/// Two changes through the administration, and some takes.
+/// Two administrative changes, and some takes.
 fn change_and_take(serving: &Serving) {
     let change = |request: &str, body: &str| {
         let answer =
@@ -47,7 +47,7 @@ fn changes_are_logged_with_times() {
     assert!(!log.contains("SECRET") && !log.contains(TOKEN), "{log}");
 }
 
-/// The command line beats the variable.
+/// The command line overrides the variable.
 #[test]
 fn log_level_is_configurable() {
     let home = Home::new();

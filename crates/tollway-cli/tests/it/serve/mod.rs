@@ -17,7 +17,7 @@ use std::process::Command;
 use crate::home::Home;
 use serving::{LONG, Serving};
 
-/// Without a config there is something to try, and the command to try it with is shown.
+/// Without a config it serves an example policy, and shows a command to try.
 #[test]
 fn serves_an_example_policy_without_a_config() {
     let home = Home::new();
@@ -31,7 +31,7 @@ fn serves_an_example_policy_without_a_config() {
     assert_eq!(serving.stop(), (Some(0), String::new()));
 }
 
-/// Every address that the config asks for is named, each with a command to try, and the commands work as they stand.
+/// Lists every configured address, each with a command to try, and the commands work.
 #[test]
 fn startup_message_lists_addresses_and_commands() {
     let home = Home::new();
@@ -49,7 +49,7 @@ fn startup_message_lists_addresses_and_commands() {
         let commands = [try_line, serving.next_line(), serving.next_line()].map(|line| line[15..].to_owned());
         let answers = commands.map(|command| run_in_shell(&home, &command));
         assert!(answers[0].contains("\"granted\":true"), "{answers:?}");
-        // A message of two bytes, which says that it serves.
+        // A message of two bytes that means "serving".
         assert!(answers[1].contains("\\0  \\0  \\0  \\0 002  \\b 001"), "{answers:?}");
         assert_eq!(answers[2], "0\n5\n4\n-1\n12\n");
         assert_eq!(serving.stop(), (Some(0), String::new()));
@@ -74,7 +74,7 @@ fn port_in_use_is_an_error_with_advice() {
     assert!(said.contains(&format!("{address} is taken")) && said.contains("listen elsewhere"), "{said}");
 }
 
-/// The command line opens every door that the config can.
+/// The command line can open every listener.
 #[test]
 fn every_listener_has_an_option() {
     let home = Home::new();
@@ -100,7 +100,7 @@ fn every_listener_has_an_option() {
     assert_eq!(serving.stop().0, Some(0));
 }
 
-/// A file that is no socket is not ours to replace.
+/// A file that is not a socket is not replaced.
 #[test]
 fn regular_file_at_the_socket_path_is_not_replaced() {
     let home = Home::new();
@@ -109,7 +109,7 @@ fn regular_file_at_the_socket_path_is_not_replaced() {
         ("unix:precious", 1, "is no socket, and is left alone"),
         ("unix:x.sock?mode=rw", 2, "like ?mode=0660"),
     ] {
-        // It would serve for ever if it did not refuse.
+        // Without the refusal it would serve forever.
         let refused = home.tollway(&["serve", "--listen", address]).timeout(LONG).output().unwrap();
         let said = String::from_utf8(refused.stderr).unwrap();
         assert!(refused.status.code() == Some(code) && said.contains(words), "{said}");

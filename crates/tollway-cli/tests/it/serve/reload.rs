@@ -1,22 +1,22 @@
-//! Changes while the server runs: of its file, and of what the file names.
+//! Changes while the server runs: of its config file, and of the files that it names.
 
 use super::serving::{Serving, status, wait_until};
 use crate::home::Home;
 
-/// The status of a question to the administration with this token.
+/// The status of an administration request with this token.
 fn policies_with(serving: &Serving, token: &str) -> u16 {
     let header = format!("authorization: Bearer {token}\r\n");
     status(&serving.ask("administration", "GET /v1/policies", &header, ""))
 }
 
-/// Whether this header names a consumer: only calls of consumers are limited here, and told so.
+/// Whether this header names a consumer: only their calls are limited here and have headers.
 fn names_a_consumer(serving: &Serving, header: &str) -> bool {
     let answer = serving.ask("decisions", "GET /v1/authorize", &format!("{header}: anna\r\n"), "");
     assert_eq!(status(&answer), 200, "{answer}");
     answer.contains("x-rate-limit-limit: ")
 }
 
-/// A3: a changed file is followed while the server runs, by itself; also one that follows a wrong one.
+/// A3: a changed file is reloaded automatically, also after an invalid one.
 #[test]
 fn changed_config_is_applied() {
     let home = Home::new();
@@ -41,7 +41,7 @@ fn changed_config_is_applied() {
     }
 }
 
-/// What only a restart takes over is named and said to wait; the rest is in force. What the command line says has not changed.
+/// Keys that need a restart are logged; the others apply. Options of the command line stay in force.
 #[test]
 fn keys_that_need_a_restart_are_logged() {
     let home = Home::new();
@@ -67,8 +67,8 @@ fn keys_that_need_a_restart_are_logged() {
     }
 }
 
-/// T25: policies, consumers and `[server]` are taken over together or not at all. What is wrong here is not seen in the
-/// file itself: it names a token that is not there.
+/// T25: policies, consumers and `[server]` are applied together or not at all. The error here is outside the file: it names
+/// a missing token.
 #[test]
 fn config_is_applied_as_a_whole_or_not_at_all() {
     let home = Home::new();
@@ -102,7 +102,7 @@ fn config_is_applied_as_a_whole_or_not_at_all() {
     assert_eq!(policies_with(&serving, "0123456789abcdef-new"), 200);
 }
 
-/// What the file names is read again on SIGHUP. The file itself does not change, so that its watch has nothing to see.
+/// SIGHUP reloads the files that the config names. The config itself does not change, so its watch sees nothing.
 #[test]
 fn sighup_reloads_tokens() {
     let home = Home::new();
@@ -118,10 +118,10 @@ fn sighup_reloads_tokens() {
         || ["0123456789abcdef-old", "0123456789abcdef-new"].map(|token| policies_with(&serving, token));
     assert_eq!(statuses(), [200, 401]);
     serving.signal("-HUP");
-    wait_until("the new token is asked for", || statuses() == [401, 200]);
+    wait_until("the new token is required", || statuses() == [401, 200]);
 }
 
-/// A renewed certificate is taken over on SIGHUP, and not before.
+/// A renewed certificate is loaded on SIGHUP, and not before.
 #[cfg(feature = "tls")]
 #[test]
 fn sighup_reloads_certificates() {
@@ -159,7 +159,7 @@ fn sighup_reloads_certificates() {
     assert!(!is_reached("old.pem"));
 }
 
-/// SIGHUP ends a process that does not listen to it.
+/// SIGHUP would end a process without a handler.
 #[test]
 fn sighup_without_a_config_is_ignored() {
     let home = Home::new();

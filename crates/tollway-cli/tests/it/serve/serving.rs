@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use crate::home::Home;
 
-/// Long enough for anything that should happen at all.
+/// A generous timeout for anything that should happen.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// A running `tollway serve`; killed with its value.
+/// A running `tollway serve`, killed when dropped.
 pub(crate) struct Serving {
     process: Child,
     pub(crate) lines: Vec<String>,
@@ -22,7 +22,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Starts it, and reads what it says until it says what to try.
+    /// Starts it, and reads its output up to the commands to try.
     pub(crate) fn start(home: &Home, arguments: &[&str]) -> Self {
         Self::start_with(home, arguments, &[])
     }
@@ -47,7 +47,7 @@ impl Serving {
         Self { process, lines, more, log, logging: Some(logging) }
     }
 
-    /// What it says after that.
+    /// The next line of output.
     pub(crate) fn next_line(&mut self) -> String {
         self.more.next().unwrap().unwrap()
     }
@@ -57,13 +57,13 @@ impl Serving {
         line.unwrap_or_else(|| panic!("no line begins with {beginning:?}: {:?}", self.lines))
     }
 
-    /// Where it listens, as it says.
+    /// The printed address of a listener.
     pub(crate) fn address(&self, what: &str) -> String {
         let (_, address) = self.line(what).split_once("://").unwrap();
         address.to_owned()
     }
 
-    /// The whole answer of the door that is called so. Headers are lines that end.
+    /// The whole response of this listener. Each header line ends with CRLF.
     pub(crate) fn ask(&self, door: &str, request: &str, headers: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(self.address(door)).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
@@ -94,7 +94,7 @@ impl Serving {
         assert!(sent.success());
     }
 
-    /// What it has logged so far.
+    /// The log so far.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
@@ -104,7 +104,7 @@ impl Serving {
         wait_until(&format!("{words:?} is logged"), || self.log().contains(words));
     }
 
-    /// How it ends when it is told to, and all it has logged.
+    /// Stops it; returns its exit code and its whole log.
     pub(crate) fn stop(mut self) -> (Option<i32>, String) {
         self.signal("-TERM");
         let code = self.process.wait().unwrap().code();
@@ -128,12 +128,12 @@ fn keep_log(stderr: impl BufRead + Send + 'static, log: Arc<Mutex<String>>) -> J
     })
 }
 
-/// The status of an answer.
+/// The status of a response.
 pub(crate) fn status(answer: &str) -> u16 {
     answer.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 pub(crate) fn wait_until(what: &str, so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !so() {

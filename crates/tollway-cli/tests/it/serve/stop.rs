@@ -1,9 +1,9 @@
-//! How it ends: balancers notice before anything is refused, and what it held of a store goes back.
+//! Shutdown: load balancers notice before requests are refused, and leased units are returned.
 
 use super::serving::{Serving, status, wait_until};
 use crate::home::Home;
 
-/// In the drain it says that it stops and decides for new connections; the second signal need not wait for its end.
+/// During the drain it reports "not ready" but still decides; a second signal ends the drain.
 #[test]
 fn drain_is_visible_and_a_second_signal_ends_it() {
     let home = Home::with_config(
@@ -19,7 +19,7 @@ fn drain_is_visible_and_a_second_signal_ends_it() {
     assert_eq!(serving.stop().0, Some(0));
 }
 
-/// Units that it had taken ahead go back before it ends: the store has used what was granted.
+/// Leased units are returned before it exits: the store's usage equals the grants.
 #[cfg(feature = "redis")]
 #[test]
 fn shutdown_returns_leased_units() {

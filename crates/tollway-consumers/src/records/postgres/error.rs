@@ -1,4 +1,4 @@
-//! What an error of Postgres means for records: who is at fault, and whether to try again.
+//! Maps Postgres errors to records errors: whose fault, and whether to retry.
 
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
@@ -8,17 +8,16 @@ use tollway_postgres_link::{ErrorText, classify, timed_out};
 use crate::consumer_id::ConsumerId;
 use crate::records::{RecordsError, RecordsFault};
 
-/// How messages name the URL. Details stay out of them: they may show a consumer's record.
+/// How messages name the URL. Server details are left out: they may show a consumer's record.
 pub(super) const TEXT: ErrorText =
     ErrorText { url: "the URL of records", too_many_connections: "raise max_connections", detail: false };
 
-/// The meaning of an error. If the connection was lost, the outcome of what was sent is unknown: `lost` says what that
-/// means for it.
+/// Maps an error. If the connection was lost, the outcome is unknown, and `lost` says what that means for a retry.
 pub(super) fn failed(error: &Error, lost: Retry) -> RecordsError {
     in_records(classify(error, lost, &TEXT))
 }
 
-/// The meaning of an error of a statement that writes a record.
+/// Maps an error of a statement that writes a record.
 pub(super) fn changing(consumer: &ConsumerId, error: &Error) -> RecordsError {
     match error.code() {
         Some(&SqlState::EXCLUSION_VIOLATION | &SqlState::UNIQUE_VIOLATION) => {
@@ -28,12 +27,12 @@ pub(super) fn changing(consumer: &ConsumerId, error: &Error) -> RecordsError {
     }
 }
 
-/// Postgres did not answer in time.
+/// Postgres did not respond in time.
 pub(super) fn silent(retry: Retry) -> RecordsError {
     in_records(timed_out(retry))
 }
 
-/// The same error in the words of records.
+/// Converts a store error to a records error.
 pub(super) fn in_records(error: StoreError) -> RecordsError {
     let StoreError { fault, retry, message } = error;
     let fault = if fault == Fault::Network { RecordsFault::Network } else { RecordsFault::Storage };

@@ -1,4 +1,4 @@
-//! The connection, kept up: made again when it is lost, and known to be lost at once.
+//! Keeps a connection open: detects its loss at once, and reconnects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,30 +13,29 @@ use super::session::Session;
 use crate::records::changes::Changes;
 use crate::records::{RecordsError, RecordsFault};
 
-/// How often the server is asked whether it is still there: a network that loses everything says nothing, and news of
-/// changes would be missed for as long.
+/// How often a liveness query runs: on a dead network the connection stays open, and change notifications would be missed.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
-/// How long after a failed attempt the next is made. Each process makes one at a time.
+/// The delay before the next connection attempt. Each process makes one at a time.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// How long a caller waits for the first attempt to connect.
 const FIRST_WITHIN: Duration = Duration::from_secs(5);
 
-/// Where to get the session of now.
+/// Gives access to the current session.
 #[derive(Clone)]
 pub(super) struct Link(watch::Receiver<State>);
 
 enum State {
-    /// The first attempt is not over.
+    /// The first attempt is in progress.
     New,
     Up(Arc<Session>),
-    /// Callers do not wait for the next attempt: before a decision a quick error is better.
+    /// Callers do not wait for the next attempt: a decision needs a quick error.
     Down(RecordsError),
 }
 
 impl Link {
-    /// Connects in the background, again and again.
+    /// Connects and reconnects in the background.
     pub(super) fn keep(place: Place, changes: Changes) -> Self {
         let (sender, state) = watch::channel(State::New);
         tokio::spawn(async move {
@@ -49,7 +48,7 @@ impl Link {
         Self(state)
     }
 
-    /// The session of now, or why there is none.
+    /// The current session, or why there is none.
     pub(super) async fn session(mut self) -> Result<Arc<Session>, RecordsError> {
         let tried = self.0.wait_for(|state| !matches!(state, State::New));
         match tokio::time::timeout(FIRST_WITHIN, tried).await {
@@ -63,26 +62,26 @@ impl Link {
     }
 }
 
-/// From a connection's beginning to its end, which it answers.
+/// Runs one connection from start to end, and returns why it ended.
 async fn connected(place: &Place, changes: &Changes, state: &watch::Sender<State>) -> RecordsError {
     let (session, driver) = match Session::open(place, changes).await {
         Ok((session, driver)) => (Arc::new(session), driver),
         Err(error) => {
-            tracing::debug!(%error, "no connection to the records");
+            tracing::debug!(%error, "cannot connect to the records");
             return error;
         }
     };
     changes.set_followed(true);
     state.send_replace(State::Up(Arc::clone(&session)));
     until_lost(&session, driver).await;
-    // First this: reads from now on must not be cached.
+    // First of all: reads from now on must not be cached.
     changes.set_followed(false);
-    tracing::warn!("the connection to the records is lost; nothing cached is trusted until it is back");
+    tracing::warn!("lost the connection to the records; the cache is off until it is back");
     let message = "the connection to the records is lost".to_owned();
     RecordsError { fault: RecordsFault::Network, retry: Retry::Safe, message }
 }
 
-/// Until its connection ends, or the server no longer answers.
+/// Runs until the connection ends or the server stops responding.
 async fn until_lost(session: &Session, mut driver: JoinHandle<()>) {
     loop {
         tokio::select! {

@@ -1,12 +1,11 @@
 //! Records in Postgres, for servers on any number of machines.
 //!
-//! One thread and one connection serve a process. Every question is one statement, and statements of many callers are
-//! under way at the same time. The same connection listens for changes: while it is there, so is the news of whatever
-//! anybody commits; when it is lost, nothing can be read either, and nothing that was read before is trusted.
+//! One thread and one connection serve a process. Each request is one statement, and many are in flight at once. The same
+//! connection listens for changes: while it is lost nothing can be read, and earlier reads count as stale.
 //!
-//! The URL is Postgres's own (`postgres://user:password@host/database`), with two parameters of ours: `schema`
-//! (`tollway` unless given; made if it is not there) and `sslrootcert`, a file with the certificates to trust where
-//! `sslmode=require`. A pooler between must keep sessions apart, or `LISTEN` does not work.
+//! The URL is Postgres's own (`postgres://user:password@host/database`), with two extra parameters: `schema` (default
+//! `tollway`, created if missing) and `sslrootcert`, a file with the certificates to trust if `sslmode=require`. A pooler
+//! must use session mode, or `LISTEN` does not work.
 
 mod error;
 mod link;
@@ -30,13 +29,13 @@ use super::{Consumer, Generation, Records, RecordsAnswer, RecordsError, RecordsF
 use crate::consumer_id::ConsumerId;
 use crate::record::{Draft, Record, RecordId};
 
-/// How many questions may wait. One more is an error, never a block.
+/// How many requests may be queued. One more is an error; callers never block.
 const WAITING_MAX: usize = 1_024;
 
-/// How many questions are under way on the connection at the same time.
+/// How many requests are in flight on the connection at once.
 const UNDER_WAY_MAX: usize = 256;
 
-/// A question, once there is a session to ask, or none.
+/// A request, called with the session or with the reason why there is none.
 type Question = Box<dyn FnOnce(Result<Arc<Session>, RecordsError>) -> Answering + Send>;
 
 type Answering = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -48,7 +47,7 @@ pub struct PostgresRecords {
 }
 
 impl PostgresRecords {
-    /// Records at this URL. It connects in the background: earlier callers wait for the first attempt.
+    /// Records at this URL. It connects in the background; requests wait for the first attempt.
     pub fn connect(url: &str) -> Result<Self, RecordsError> {
         let place: Place = url.parse()?;
         let changes = Changes::new(false);
@@ -72,7 +71,7 @@ impl PostgresRecords {
                     Ok(session) => question(session).await,
                     Err(error) => Err(error),
                 };
-                // A caller that has gone needs no answer.
+                // The caller may be gone.
                 let _ = answer.send(result);
             })
         });
@@ -83,7 +82,7 @@ impl PostgresRecords {
         })
     }
 
-    /// Makes a change, and notifies watchers before it answers the caller.
+    /// Makes a change, and notifies watchers before it responds.
     fn write<T: Send + 'static, A: Future<Output = Result<T, RecordsError>> + Send + 'static>(
         &self,
         change: impl FnOnce(Arc<Session>) -> A + Send + 'static,
@@ -91,7 +90,7 @@ impl PostgresRecords {
         let changes = self.changes.clone();
         self.ask(move |session| async move {
             let changed = change(session).await;
-            // A caller's error has changed nothing; of another one cannot always be sure.
+            // A caller error changed nothing; after any other error a change is possible.
             if !changed.as_ref().is_err_and(RecordsError::is_callers) {
                 changes.moved();
             }
@@ -100,7 +99,7 @@ impl PostgresRecords {
     }
 }
 
-/// Answers until the records are dropped; then the connection ends with the runtime.
+/// Serves requests until the records are dropped; then the connection ends with the runtime.
 async fn serve(place: Place, changes: Changes, mut questions: Receiver<Question>) {
     let link = Link::keep(place, changes);
     let room = Arc::new(Semaphore::new(UNDER_WAY_MAX));
@@ -115,7 +114,7 @@ async fn serve(place: Place, changes: Changes, mut questions: Receiver<Question>
 }
 
 fn no_thread(error: std::io::Error) -> RecordsError {
-    let message = format!("no thread for records: {error}");
+    let message = format!("cannot start a thread for records: {error}");
     RecordsError { fault: RecordsFault::Storage, retry: Retry::Safe, message }
 }
 

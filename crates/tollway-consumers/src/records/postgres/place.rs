@@ -1,4 +1,4 @@
-//! What a URL says: where Postgres is, and which schema.
+//! Parses a URL: the Postgres server and the schema.
 
 use std::str::FromStr;
 
@@ -7,7 +7,7 @@ use tollway_postgres_link::{Address, AddressError, SchemaName};
 
 use crate::records::{RecordsError, RecordsFault};
 
-/// Where Postgres is, and the schema of the tables.
+/// The Postgres server and the schema of the tables.
 pub(super) struct Place {
     pub(super) address: Address,
     pub(super) schema: SchemaName,
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_and_postgres_parameters_are_told_apart() {
+    fn our_parameters_are_separated_from_postgres_parameters() {
         let place: Place = "postgres://me:secret@db:5433/app?schema=bank&sslmode=disable".parse().unwrap();
         assert_eq!((place.schema.as_str(), place.address.config.get_ports()), ("bank", &[5433][..]));
         assert!(!place.address.is_encrypted());

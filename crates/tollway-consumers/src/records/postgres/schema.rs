@@ -1,6 +1,6 @@
 //! The tables, created and migrated by the first process that opens them.
 //!
-//! They may stand in the schema of a store, beside its tables; their version is their own.
+//! They may share a schema with a store's tables; they have their own version.
 
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
@@ -9,10 +9,10 @@ use tollway_core::Retry;
 use super::error::failed;
 use crate::records::{RecordsError, RecordsFault};
 
-/// Each brings the tables from the version of its index to the next. What was released is never changed.
+/// Each migrates the tables from the version of its index to the next. A released migration never changes.
 const MIGRATIONS: [&str; 2] = [include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
 
-/// Makes sure that the tables are of the version that this program knows.
+/// Migrates the tables to the version that this program knows.
 pub(super) async fn prepare(client: &Client, schema: &str) -> Result<(), RecordsError> {
     match version(client).await? {
         Some(version) if is_known(version)? => Ok(()),
@@ -20,7 +20,7 @@ pub(super) async fn prepare(client: &Client, schema: &str) -> Result<(), Records
     }
 }
 
-/// The version there is; none if there are no tables yet.
+/// The current version; `None` if there are no tables yet.
 async fn version(client: &Client) -> Result<Option<i32>, RecordsError> {
     match client.query_opt("SELECT version FROM consumer_schema_version", &[]).await {
         Ok(row) => row.map(|row| row.try_get(0)).transpose().map_err(|error| failed(&error, Retry::Safe)),
@@ -29,7 +29,7 @@ async fn version(client: &Client) -> Result<Option<i32>, RecordsError> {
     }
 }
 
-/// Whether the version is this program's; an error if it is a later one's.
+/// Whether the version is this program's; an error if it is newer.
 fn is_known(version: i32) -> Result<bool, RecordsError> {
     let found = usize::try_from(version).unwrap_or(usize::MAX);
     let known = MIGRATIONS.len();
@@ -43,9 +43,9 @@ fn is_known(version: i32) -> Result<bool, RecordsError> {
     Ok(found == known)
 }
 
-/// One transaction. Its session is given up if it fails, and with it what it had begun.
+/// Runs in one transaction. If it fails, the caller drops the session, which rolls it back.
 async fn migrate(client: &Client, schema: &str) -> Result<(), RecordsError> {
-    // Others wait here for the first, as long as it takes to make tables.
+    // Other processes wait here for the first one to create the tables.
     let begin = "BEGIN; SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '10s'";
     execute(client, begin).await?;
     let name = format!("tollway consumers {schema}");
@@ -64,7 +64,7 @@ async fn migrate(client: &Client, schema: &str) -> Result<(), RecordsError> {
     execute(client, "COMMIT").await
 }
 
-/// Checks first: `IF NOT EXISTS` needs the right to make schemas even where there is nothing to make.
+/// Checks first: `IF NOT EXISTS` needs the right to create schemas even if the schema exists.
 async fn make_schema(client: &Client, schema: &str) -> Result<(), RecordsError> {
     let found = client.query_one("SELECT to_regnamespace($1::text) IS NOT NULL", &[&schema]).await;
     let found: bool = found.and_then(|row| row.try_get(0)).map_err(|error| failed(&error, Retry::Safe))?;

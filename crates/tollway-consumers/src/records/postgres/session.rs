@@ -1,4 +1,4 @@
-//! One connection: its tables made sure of, its statements prepared, its ears open.
+//! One connection: migrates the tables, prepares the statements, listens for changes.
 
 use futures_util::future::try_join_all;
 use tokio::task::JoinHandle;
@@ -12,15 +12,15 @@ use super::{schema, table};
 use crate::records::RecordsError;
 use crate::records::changes::Changes;
 
-/// One connection. Dropped, it is closed at once.
+/// One connection, closed when dropped.
 pub(super) struct Session {
     connection: Connection,
     statements: Vec<Statement>,
 }
 
 impl Session {
-    /// Connects, makes sure that the tables are there, and listens: what is committed from then on moves the changes,
-    /// until the task beside the session ends.
+    /// Connects, migrates the tables, and listens: every commit from then on is reported as a change, until the connection's
+    /// task ends.
     pub(super) async fn open(
         place: &Place,
         changes: &Changes,
@@ -61,7 +61,7 @@ impl Session {
         &self.statements[index as usize]
     }
 
-    /// Waits for a statement; what silence and a lost connection mean depends on what was sent.
+    /// Runs a statement with a timeout; `silence` says what a timeout or a lost connection means for a retry.
     pub(super) async fn within<T>(
         &self,
         statement: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -71,7 +71,7 @@ impl Session {
         answered.map_err(|error| failed(&error, silence))
     }
 
-    /// Whether the server still answers.
+    /// Whether the server still responds.
     pub(super) async fn is_alive(&self) -> bool {
         self.within(self.client().simple_query(""), Retry::Safe).await.is_ok()
     }

@@ -1,4 +1,4 @@
-//! Every statement on the tables. Names are found in the session's schema. Each is a transaction of its own.
+//! Every statement on the tables. Names resolve in the session's schema. Each statement is its own transaction.
 
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -26,7 +26,7 @@ pub(super) enum Index {
 /// In the order of [`Index`].
 pub(super) const STATEMENTS: [&str; 7] = [CONSUMER, CONSUMERS, CREATE, CHANGE, DELETE, BLOCK, UNBLOCK];
 
-/// One row at least, which says whether the consumer is blocked; without records its id is null.
+/// At least one row, which says whether the consumer is blocked; without records its id is null.
 const CONSUMER: &str = r#"
     SELECT blocked.consumer IS NOT NULL, id, api_name, api_version, bank_id, valid_from, valid_to, per_second,
            per_minute, per_hour, per_day, per_week, per_month, created_at, updated_at
@@ -39,8 +39,8 @@ const CONSUMERS: &str = "
     SELECT consumer FROM consumer_records WHERE consumer > $1
     UNION SELECT consumer FROM consumer_blocked WHERE consumer > $1 ORDER BY consumer LIMIT $2";
 
-/// Nothing if there are as many as there may be. Processes that create for the same consumer at the same instant do not
-/// see each other, and may make one more each; the bound is about memory, and bears that.
+/// Returns no row at the record limit. Processes that insert for the same consumer at once do not see each other and may
+/// exceed it; the limit only bounds memory.
 const CREATE: &str = "
     INSERT INTO consumer_records (id, consumer, api_name, api_version, bank_id, valid_from, valid_to, per_second,
                                   per_minute, per_hour, per_day, per_week, per_month, created_at, updated_at)
@@ -104,7 +104,7 @@ pub(super) async fn consumers(
     after: Option<&ConsumerId>,
     limit: usize,
 ) -> Result<Vec<ConsumerId>, RecordsError> {
-    // No id is empty, so all of them come after the empty one.
+    // Ids are not empty, so all of them sort after the empty string.
     let after = after.map_or("", ConsumerId::as_str);
     let limit = i64::try_from(limit.min(PAGE_MAX)).unwrap_or(0);
     let rows = query(session, Index::Consumers, &[&after, &limit]).await?;
@@ -162,7 +162,7 @@ async fn execute(session: &Session, index: Index, values: Values<'_>) -> Result<
     session.within(session.client().execute(session.statement(index), values), Retry::Unclear).await
 }
 
-/// Writes a record; when it was made and changed, if there is one.
+/// Writes a record; returns when it was created and changed, if it exists.
 async fn write(
     session: &Session,
     index: Index,

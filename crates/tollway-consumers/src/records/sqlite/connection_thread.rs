@@ -11,11 +11,11 @@ use super::error::storage;
 use crate::records::changes::Changes;
 use crate::records::{RecordsAnswer, RecordsError, RecordsFault};
 
-/// How many jobs may be queued: a thousand run within a second. One more is an error, never a block.
+/// How many jobs may be queued: a thousand run within a second. One more is an error; callers never block.
 const QUEUED_JOBS_MAX: usize = 1_024;
 
-/// How soon a change by another process is seen. A look locks the file and reads a counter from its cached first page, some
-/// tens of microseconds: fifty looks a second cost a few thousandths of a core. Without watchers there are no looks.
+/// How soon a change by another process is seen. A poll locks the file and reads a counter from its cached first page in
+/// some tens of microseconds. Without watchers there is no polling.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
@@ -37,7 +37,7 @@ impl ConnectionThread {
         let thread = std::thread::Builder::new().name(name.to_owned());
         let started = thread.spawn(move || serve(connection, &jobs, foreign));
         started.map_err(|error| {
-            let message = format!("no thread for records: {error}");
+            let message = format!("cannot start a thread for records: {error}");
             RecordsError { fault: RecordsFault::Storage, retry: Retry::Safe, message }
         })?;
         Ok(Self { queue })
@@ -49,7 +49,7 @@ impl ConnectionThread {
         job: impl FnOnce(&mut Connection) -> Result<T, RecordsError> + Send + 'static,
     ) -> RecordsAnswer<T> {
         let (answer, answered) = oneshot::channel();
-        // A caller that has gone needs no answer.
+        // The caller may be gone.
         let job: Job = Box::new(move |connection| drop(answer.send(job(connection))));
         let asked = self.queue.try_send(job).map_err(|_| RecordsError::busy(QUEUED_JOBS_MAX));
         Box::pin(async move {
@@ -81,7 +81,7 @@ fn serve(mut connection: Connection, jobs: &Receiver<Job>, mut foreign: Option<F
     }
 }
 
-/// Notices what other connections and processes change.
+/// Detects changes by other connections and processes.
 pub(super) struct ForeignChanges {
     changes: Changes,
     seen: i64,
@@ -104,7 +104,7 @@ impl ForeignChanges {
                 self.seen = version;
             }
             Err(error) if self.changes.is_followed() => {
-                tracing::warn!(%error, "cannot see changes of records by other processes; the cache is off until it can");
+                tracing::warn!(%error, "cannot poll for changes of records by other processes; the cache is off until polling works");
                 self.changes.set_followed(false);
             }
             Err(_) => {}

@@ -1,4 +1,4 @@
-//! What SQLite says, in the words of records: who is at fault, and whether to try again.
+//! Maps SQLite errors to records errors: whose fault, and whether to retry.
 
 use rusqlite::{Error, ErrorCode, ffi};
 use tollway_core::Retry;
@@ -6,7 +6,7 @@ use tollway_core::Retry;
 use crate::consumer_id::ConsumerId;
 use crate::records::{RecordsError, RecordsFault};
 
-/// The meaning of an error.
+/// Maps an error.
 pub(super) fn storage(error: &Error) -> RecordsError {
     let (fault, retry, advice) = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
@@ -26,14 +26,14 @@ pub(super) fn storage(error: &Error) -> RecordsError {
     RecordsError { fault, retry, message: format!("SQLite: {error}{advice}") }
 }
 
-/// The meaning of an error of a statement that writes a record.
+/// Maps an error of a statement that writes a record.
 pub(super) fn changing(consumer: &ConsumerId, error: &Error) -> RecordsError {
     let conflicts = [ffi::SQLITE_CONSTRAINT_TRIGGER, ffi::SQLITE_CONSTRAINT_UNIQUE];
     let conflicts = error.sqlite_error().is_some_and(|said| conflicts.contains(&said.extended_code));
     if conflicts { RecordsError::conflict(consumer) } else { storage(error) }
 }
 
-/// The meaning of an error while a file is opened.
+/// Maps an error from opening a file.
 pub(super) fn opening(path: &str, error: &Error) -> RecordsError {
     let known = storage(error);
     let message = format!("records cannot be kept in {path}: {}", known.message);

@@ -1,4 +1,4 @@
-//! Opening the file, so that what was answered survives whatever is killed.
+//! Opens the file so that every acknowledged change survives a crash.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use super::error::{opening, storage};
 use super::schema;
 use crate::records::{RecordsError, RecordsFault};
 
-/// How long a change waits for other processes that write. A commit takes as long as the disk takes, a few times.
+/// How long a write waits for other writing processes. One commit takes a few disk writes.
 pub(super) const WRITE_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a read waits for a process that is just committing. Shorter: calls of consumers may wait for it, and what
-/// was last known of them can be used instead.
+/// How long a read waits for a commit by another process. Shorter: consumers' calls may wait for it, and their last known
+/// limits can be used instead.
 pub(super) const READ_WITHIN: Duration = Duration::from_secs(1);
 
-/// A commit is on the disk when it is answered, and so is the removal of its journal (`EXTRA`): after a power cut a
-/// journal that is still there would undo it.
+/// A commit and the removal of its journal (`EXTRA`) are on disk before the response: after a power cut, a remaining journal
+/// would roll the commit back.
 const DURABLE: &str = "PRAGMA synchronous = EXTRA; PRAGMA trusted_schema = OFF;";
 
-/// Opens a file, or makes it, with its tables. From then on it waits for others as long as it is told here.
+/// Opens or creates a file with its tables. Its later statements wait this long for other processes.
 pub(super) fn open(path: &str, others_within: Duration) -> Result<Connection, RecordsError> {
     if path.is_empty() {
         return Err(wrong("the URL names no file: write sqlite:PATH, or sqlite::memory:".to_owned()));
@@ -33,7 +33,7 @@ pub(super) fn open(path: &str, others_within: Duration) -> Result<Connection, Re
             "records cannot be kept in {path}: there is no folder {folder}, make it first"
         )));
     }
-    // No URI: a path is a path, whatever its name.
+    // No URI flag: the path is taken literally.
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(|error| opening(path, &error))?;
@@ -43,7 +43,7 @@ pub(super) fn open(path: &str, others_within: Duration) -> Result<Connection, Re
     Ok(connection)
 }
 
-/// A database that is gone with its connection.
+/// An in-memory database, gone with its connection.
 pub(super) fn open_memory() -> Result<Connection, RecordsError> {
     let mut connection = Connection::open_in_memory().map_err(|error| storage(&error))?;
     schema::prepare(&mut connection)?;

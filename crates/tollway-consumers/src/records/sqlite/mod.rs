@@ -1,13 +1,13 @@
 //! Records in a SQLite file, for the servers of one machine, or in memory.
 //!
-//! Two threads serve a file: one writes, one reads and watches for changes by other processes. In memory one does both.
+//! Two threads serve a file: one writes, one reads and watches for changes by other processes. In memory, one thread does
+//! both.
 //!
 //! # Why not WAL
 //!
-//! SQLite before 3.51.3 has an error in its write-ahead log that can lose what was committed, if one process writes while
-//! another copies the log back into the file. The SQLite that is linked in has the repair, but the file may be opened by
-//! older ones: an earlier Tollway, or a tool of the machine. The old journal does not have the error. Records are written
-//! by people and read from a cache, so the speed of a log is not missed.
+//! SQLite before 3.51.3 has a bug in its write-ahead log that can lose commits if one process writes while another
+//! checkpoints. The bundled SQLite has the fix, but older versions may open the file: an earlier Tollway, or a system tool.
+//! The rollback journal is not affected. Records change rarely and are read from a cache, so the speed of WAL is not needed.
 
 mod connection_thread;
 mod error;
@@ -32,7 +32,7 @@ pub struct SqliteRecords {
 }
 
 impl SqliteRecords {
-    /// Opens `sqlite:PATH`, or makes it; or `sqlite::memory:`, which is gone with this value.
+    /// Opens or creates `sqlite:PATH`; or `sqlite::memory:`, which is gone with this value.
     pub fn open(url: &str) -> Result<Self, RecordsError> {
         let changes = Changes::new(true);
         let place = url.strip_prefix("sqlite:").unwrap_or(url);
@@ -48,7 +48,7 @@ impl SqliteRecords {
         Ok(Self { writer, reader, changes })
     }
 
-    /// Makes a change, and notifies watchers before it answers the caller.
+    /// Makes a change, and notifies watchers before it responds.
     fn write<T: Send + 'static>(
         &self,
         change: impl FnOnce(&mut Connection) -> Result<T, RecordsError> + Send + 'static,
@@ -56,7 +56,7 @@ impl SqliteRecords {
         let changes = self.changes.clone();
         self.writer.ask(move |connection| {
             let changed = change(connection);
-            // A caller's error has changed nothing; of another one cannot always be sure.
+            // A caller error changed nothing; after any other error a change is possible.
             if !changed.as_ref().is_err_and(RecordsError::is_callers) {
                 changes.moved();
             }

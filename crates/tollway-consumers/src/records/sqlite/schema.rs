@@ -6,15 +6,15 @@ use tollway_core::Retry;
 use super::error::storage;
 use crate::records::{RecordsError, RecordsFault};
 
-/// Each brings the tables from the version of its index to the next. What was released is never changed.
+/// Each migrates the tables from the version of its index to the next. A released migration never changes.
 const MIGRATIONS: [&str; 2] = [include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
 
-/// Makes sure that the tables are of the version that this program knows.
+/// Migrates the tables to the version that this program knows.
 pub(super) fn prepare(connection: &mut Connection) -> Result<(), RecordsError> {
     if version(connection)? == MIGRATIONS.len() {
         return Ok(());
     }
-    // Several processes may come at once: one migrates, the others wait here and find it done.
+    // Several processes may open the file at once: one migrates, the others wait here.
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(|error| storage(&error))?;

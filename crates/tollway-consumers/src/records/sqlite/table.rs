@@ -8,7 +8,7 @@ use crate::record::{Draft, Record, RecordId};
 use crate::records::stored::{Stored, micros, read_consumer, time};
 use crate::records::{Consumer, PAGE_MAX, RECORDS_PER_CONSUMER_MAX, RecordsError};
 
-/// One row at least, which says whether the consumer is blocked; without records its id is null.
+/// At least one row, which says whether the consumer is blocked; without records its id is null.
 const CONSUMER: &str = "
     SELECT blocked.consumer IS NOT NULL, id, api_name, api_version, bank_id, valid_from, valid_to, per_second,
            per_minute, per_hour, per_day, per_week, per_month, created_at, updated_at
@@ -84,7 +84,7 @@ pub(super) fn consumers(
     limit: usize,
 ) -> Result<Vec<ConsumerId>, RecordsError> {
     let mut statement = connection.prepare_cached(CONSUMERS).map_err(|error| storage(&error))?;
-    // No id is empty, so all of them come after the empty one.
+    // Ids are not empty, so all of them sort after the empty string.
     let after = after.map_or("", ConsumerId::as_str);
     let limit = i64::try_from(limit.min(PAGE_MAX)).unwrap_or(0);
     let mut rows = statement.query(params![after, limit]).map_err(|error| storage(&error))?;
@@ -107,7 +107,7 @@ pub(super) fn create(connection: &mut Connection, draft: Draft) -> Result<Record
     let id = RecordId::draw();
     let times = write(&transaction, CREATE, id, &draft)?;
     transaction.commit().map_err(|error| storage(&error))?;
-    // A row that was inserted is returned.
+    // An insert always returns its row.
     record(id, draft, times.unwrap_or_default())
 }
 
@@ -151,7 +151,7 @@ fn begin(connection: &mut Connection) -> Result<Transaction<'_>, RecordsError> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|error| storage(&error))
 }
 
-/// Writes a record; when it was made and changed, if there is one.
+/// Writes a record; returns when it was created and changed, if it exists.
 fn write(
     transaction: &Transaction<'_>,
     statement: &str,

@@ -1,4 +1,4 @@
-//! Records that are watched.
+//! Records that count reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,12 +10,12 @@ use tollway_consumers::{
 };
 use tollway_core::Retry;
 
-/// Real records that count who reads, and that can be cut off.
+/// Real records that count reads, and that can be made unreachable.
 pub(crate) struct Counted {
     records: Arc<SqliteRecords>,
     reads: AtomicUsize,
     cut_off: AtomicBool,
-    /// Instead of the records' own, to be moved by hand.
+    /// Replaces the records' own notifications, so that a test can send them.
     changes: Option<watch::Sender<Generation>>,
 }
 
@@ -24,7 +24,7 @@ impl Counted {
         Self::over(Arc::new(SqliteRecords::open("sqlite::memory:").unwrap()), changes)
     }
 
-    /// Of records that others have, too.
+    /// Wraps records that other handles share.
     pub(crate) fn over(records: Arc<SqliteRecords>, changes: Option<watch::Sender<Generation>>) -> Arc<Self> {
         let (reads, cut_off) = (AtomicUsize::new(0), AtomicBool::new(false));
         Arc::new(Self { records, reads, cut_off, changes })

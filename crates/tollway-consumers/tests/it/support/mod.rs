@@ -1,4 +1,4 @@
-//! What tests of records share: drafts in few words, waiting that ends, and the scenarios that hold everywhere.
+//! Shared test helpers: short drafts, waiting with a timeout, and scenarios for every storage.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(dead_code, unused_macros, unused_imports, reason = "no test uses all of it")]
 
@@ -11,17 +11,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tollway_consumers::{Amounts, ConsumerId, Draft, Generation, Scope, Validity, read_date};
 
-/// Long enough for a machine that has other things to do; only a test that fails waits so long.
+/// Long enough for a busy machine; only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a future yields. If it never does, the test fails.
+/// The output of a future; panics after `PATIENCE`.
 pub(crate) fn soon<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let in_time = runtime.block_on(async { tokio::time::timeout(PATIENCE, future).await });
-    in_time.unwrap_or_else(|_| panic!("nothing came within {PATIENCE:?}"))
+    in_time.unwrap_or_else(|_| panic!("no result within {PATIENCE:?}"))
 }
 
-/// Waits until changes have come so far.
+/// Waits until the generation satisfies the condition.
 pub(crate) fn until(watch: &mut watch::Receiver<Generation>, is_so: impl FnMut(&Generation) -> bool) {
     soon(async { watch.wait_for(is_so).await.map(|_| ()) }).unwrap();
 }
@@ -34,7 +34,7 @@ pub(crate) fn validity(from: &str, to: &str) -> Validity {
     Validity::new(read_date(from).unwrap(), read_date(to).unwrap()).unwrap()
 }
 
-/// So many calls a minute in the year 2026.
+/// A draft for this many calls per minute in 2026.
 pub(crate) fn draft(name: &str, minute: i64) -> Draft {
     Draft {
         consumer: consumer(name),

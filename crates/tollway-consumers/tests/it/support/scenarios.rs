@@ -1,4 +1,4 @@
-//! What holds for records wherever they are kept: one idea a function, stamped into a test for each place.
+//! Behaviour of every storage of records: one scenario per function, one test per scenario and storage.
 
 use std::sync::Barrier;
 use std::thread;
@@ -11,7 +11,7 @@ use tollway_core::{Period, Retry, Timestamp};
 
 use super::{consumer, draft, for_api, soon, validity};
 
-/// Stamps every scenario into a test on records that `$open` opens, new and empty.
+/// Generates a test of every scenario on new, empty records from `$open`.
 macro_rules! holds_for {
     ($open:expr) => {
         $crate::support::scenarios::holds_for! { $open;
@@ -92,7 +92,7 @@ pub(crate) fn a_record_of_another_consumer_is_not_found(records: &dyn Records) {
     assert!(!read(records, "theirs").is_known());
 }
 
-/// C8: of one scope no two records are valid at the same moment. One that ends before the other begins is none of its business.
+/// C8: records of one scope never overlap. A record may start after another ends.
 pub(crate) fn records_of_one_scope_do_not_overlap(records: &dyn Records) {
     let made = create(records, draft("c", 100));
     let in_range = |from, to| Draft { validity: validity(from, to), ..draft("c", 50) };
@@ -240,7 +240,7 @@ fn minute(records: &dyn Records, hour: &str) -> Option<u64> {
     active.limits.of(Period::Minute).map(std::num::NonZeroU64::get)
 }
 
-/// C3, the document's example by its name: `per_minute` 100 in one record and 50 in another are 150.
+/// C3, the documented example: `per_minute` 100 in one record and 50 in another make 150.
 pub(crate) fn aggregation_example_100_plus_50_is_150(records: &dyn Records) {
     create(records, for_api(draft("c", 100), "accounts"));
     create(records, for_api(draft("c", 50), "cards"));

@@ -9,14 +9,14 @@ use super::{draft, soon};
 
 const URL: &str = "TOLLWAY_TEST_RECORDS";
 
-/// Starts this test program again, to do nothing but the test of this name.
+/// Starts this test binary again to run only the test of this name.
 pub(crate) fn spawn(test: &str, url: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]).env(URL, url);
     command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// In the other process: makes records, one for each consumer, and says so after each answer. Elsewhere: nothing.
+/// In the child process: creates records, one per consumer, and prints each after its response. In the parent: does nothing.
 pub(crate) fn write_until_killed() {
     let Ok(url) = std::env::var(URL) else { return };
     let records = open_records(&url).unwrap();
@@ -29,7 +29,7 @@ pub(crate) fn write_until_killed() {
     }
 }
 
-/// Kills it with SIGKILL after it has said so often that a record was made; all consumers that it has told of.
+/// Kills the child with SIGKILL after it printed this many records; returns the consumers it printed.
 pub(crate) fn kill_after(mut child: Child, records: usize) -> Vec<String> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let mut told = lines.filter_map(|line| Some(line.strip_prefix("created ")?.to_owned()));
