@@ -19,9 +19,12 @@
 //!
 //! # Deadlines
 //!
-//! A caller is answered within [`Options::deadline`], whatever the store does. An operation that was not sent by then
-//! never is. One that was sent, and whose outcome is unclear, is seen through in the background; if it turns out to be a
-//! granted take that its caller was never told of, the permit is given back.
+//! A caller is answered within [`Options::deadline`], whatever the store does. If this process was stopped meanwhile, its
+//! callers get the whole deadline again. A timeout is reported as [`Fault::Network`](tollway_core::Fault::Network), or as
+//! [`Fault::Account`](tollway_core::Fault::Account) if the store says that other clients keep the account busy.
+//!
+//! An operation that was not sent by then never is. One that was sent, and whose outcome is unclear, is seen through in
+//! the background; if it turns out to be a granted take that its caller was never told of, the permit is given back.
 
 mod alarm;
 mod backoff;

@@ -5,6 +5,7 @@
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 use tollway_core::Retry;
+use tollway_postgres_link::BEGIN_MIGRATION;
 
 use super::error::failed;
 use crate::records::{RecordsError, RecordsFault};
@@ -46,8 +47,7 @@ fn is_known(version: i32) -> Result<bool, RecordsError> {
 /// One transaction. Its session is given up if it fails, and with it what it had begun.
 async fn migrate(client: &Client, schema: &str) -> Result<(), RecordsError> {
     // Others wait here for the first, as long as it takes to make tables.
-    let begin = "BEGIN; SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '10s'";
-    execute(client, begin).await?;
+    execute(client, BEGIN_MIGRATION).await?;
     let name = format!("tollway consumers {schema}");
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
     client.execute(lock, &[&name]).await.map_err(|error| failed(&error, Retry::Safe))?;
