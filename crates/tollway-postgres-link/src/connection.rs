@@ -33,7 +33,11 @@ pub const LOCK_WAIT_MAX: Duration = Duration::from_millis(1_500);
 /// transaction for longer, and undoes what it had begun.
 const LOCKS_HELD_MAX: Duration = Duration::from_millis(100);
 
-/// The same for a distant client, whose every transaction is idle for a round trip.
+/// Every transaction is idle for a round trip. A distant client may hold its locks for this many of them, because with less
+/// to spare a busy machine would often lose its session.
+const ROUND_TRIPS_HELD: u32 = 3;
+
+/// However distant a client is.
 const LOCKS_HELD_BY_DISTANT_MAX: Duration = Duration::from_secs(1);
 
 /// Begins the transaction that makes tables. It has many round trips and blocks only sessions that need those tables, so
@@ -73,12 +77,12 @@ impl Connection {
         let mut round_trip = self.round_trip(&settings).await?;
         // A busy machine is slow now and then, a distant server always.
         for _ in 0..3 {
-            if round_trip * 2 <= LOCKS_HELD_MAX {
+            if round_trip * ROUND_TRIPS_HELD <= LOCKS_HELD_MAX {
                 return Ok(());
             }
             round_trip = round_trip.min(self.round_trip("").await?);
         }
-        let held = (round_trip * 2).clamp(LOCKS_HELD_MAX, LOCKS_HELD_BY_DISTANT_MAX);
+        let held = (round_trip * ROUND_TRIPS_HELD).clamp(LOCKS_HELD_MAX, LOCKS_HELD_BY_DISTANT_MAX);
         self.client.batch_execute(&locks_held_for(held)).await
     }
 
