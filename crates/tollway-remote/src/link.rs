@@ -25,7 +25,8 @@ use crate::Call;
 /// [`Retry::Unclear`](tollway_core::Retry::Unclear) if it may have been, or still may be. Both are sent again.
 /// [`Retry::Useless`](tollway_core::Retry::Useless) is returned to the callers. A call that was throttled
 /// ([`Fault::Throttled`](tollway_core::Fault::Throttled)) is sent again [`THROTTLED_RETRIES_MAX`](crate::THROTTLED_RETRIES_MAX)
-/// times, and then returned to them.
+/// times, and then returned to them. If other clients keep an account busy, answer
+/// [`Fault::Account`](tollway_core::Fault::Account) with `Safe`: that is contention, and no failure of the store.
 pub trait Link: Send + Sync + 'static {
     /// How many calls go together: they are answered together, too.
     const CALLS_TOGETHER_MAX: usize = 256;
