@@ -4,8 +4,10 @@
 #[path = "it/support/mod.rs"]
 mod support;
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
 use support::{consumer, draft, soon, until, writer};
@@ -176,6 +178,45 @@ fn concurrent_opens_create_the_tables_once() {
         assert_eq!(soon(open_at(&schema).consumers(None, 100)).unwrap().len(), 8);
         assert_eq!(server().query(&format!("SELECT count(*) FROM {schema}.consumer_schema_version")), "1");
     }
+}
+
+/// A proxy to the server that stops a connection for ever before it passes on this word, and says so.
+fn network_that_stops_before(word: &'static str) -> (SocketAddr, mpsc::Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    let (stops, stopped) = mpsc::channel();
+    thread::spawn(move || {
+        for mut client in listener.incoming().map_while(Result::ok) {
+            let mut server = TcpStream::connect(server().addr()).unwrap();
+            let (mut answers, mut back) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            thread::spawn(move || std::io::copy(&mut answers, &mut back));
+            let stops = stops.clone();
+            thread::spawn(move || {
+                let mut bytes = [0; 65_536];
+                while let Ok(count @ 1..) = client.read(&mut bytes) {
+                    if bytes[..count].windows(word.len()).any(|part| part == word.as_bytes()) {
+                        let _ = stops.send(());
+                        loop {
+                            thread::park();
+                        }
+                    }
+                    server.write_all(&bytes[..count]).unwrap();
+                }
+            });
+        }
+    });
+    (addr, stopped)
+}
+
+/// It holds a lock that every other client needs, and the server frees it.
+#[test]
+fn a_client_that_stops_while_it_makes_the_tables_blocks_no_other() {
+    let schema = fresh_schema();
+    let (addr, stopped) = network_that_stops_before("CREATE TABLE IF NOT EXISTS");
+    let frozen = PostgresRecords::connect(&format!("postgres://postgres@{addr}/postgres?schema={schema}"));
+    stopped.recv().unwrap();
+    soon(open_at(&schema).create(draft("c", 1))).unwrap();
+    drop(frozen);
 }
 
 #[test]

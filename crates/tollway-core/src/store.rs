@@ -73,7 +73,8 @@ pub enum Fault {
     Caller,
     /// The store answers with an error that affects every operation.
     Store,
-    /// The store works, but one of these accounts cannot be used: its stored bytes are unreadable or too large.
+    /// The store works, but one of these accounts cannot be used: its stored bytes are unreadable or too large, or other
+    /// clients keep it busy, and then a retry is safe.
     Account,
     /// The store rejects the operations because it is overloaded.
     Throttled,

@@ -31,9 +31,18 @@ pub fn classify(error: &Error, if_lost: Retry, text: &ErrorText) -> StoreError {
     StoreError { fault, retry, message: format!("Postgres: {cause}") }
 }
 
-/// Whether the server refused a statement and the session goes on: the statement has changed nothing.
+/// Whether the server refused a statement, or ended the session while it waited for one: it has changed nothing.
 pub fn is_refused(error: &Error) -> bool {
-    error.as_db_error().is_some_and(|said| said.parsed_severity() == Some(Severity::Error))
+    error.as_db_error().is_some_and(|said| {
+        said.parsed_severity() == Some(Severity::Error)
+            || *said.code() == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
+    })
+}
+
+/// The server ended the session because it was idle in a transaction for too long.
+pub fn idled_out() -> StoreError {
+    let message = "Postgres ended a session that held locks for too long".to_owned();
+    StoreError { fault: Fault::Account, retry: Retry::Safe, message }
 }
 
 /// Postgres did not answer in time.
@@ -57,7 +66,8 @@ fn is_lost(error: &Error) -> bool {
 
 fn refused(said: &DbError, text: &ErrorText) -> StoreError {
     let (retry, advice) = meaning(said.code(), text);
-    let fault = if is_of_line(said.code()) { Fault::Account } else { Fault::Store };
+    let of_account = is_of_line(said.code()) || is_contention(said.code());
+    let fault = if of_account { Fault::Account } else { Fault::Store };
     let detail = said.detail().filter(|_| text.detail).map(|detail| format!(" ({detail})"));
     let detail = detail.unwrap_or_default();
     let message = format!("Postgres: {}{detail}, {}{advice}", said.message(), said.code().code());
@@ -67,6 +77,12 @@ fn refused(said: &DbError, text: &ErrorText) -> StoreError {
 /// Whether the data was refused, or its size: other data may be accepted.
 fn is_of_line(code: &SqlState) -> bool {
     matches!(code.code().get(..2), Some("22" | "23" | "54"))
+}
+
+/// Whether other transactions were in the way: a lock was not free in time (55P03), or was held for too long (25P03), or
+/// the transaction lost to another (40001, 40P01). The server works.
+fn is_contention(code: &SqlState) -> bool {
+    matches!(code.code(), "55P03" | "25P03" | "40001" | "40P01")
 }
 
 /// Whether the same could succeed later, and what to do.
@@ -83,6 +99,7 @@ fn meaning(code: &SqlState, text: &ErrorText) -> (Retry, String) {
         "25006" => {
             (Retry::Safe, "; this is a standby: add target_session_attrs=read-write and all hosts".to_owned())
         }
+        "55P03" => (Retry::Safe, "; other transactions held the lock".to_owned()),
         "53200" => (Retry::Safe, "; raise max_locks_per_transaction".to_owned()),
         "53300" => (Retry::Safe, format!("; {}", text.too_many_connections)),
         code => match code.get(..2) {
@@ -98,6 +115,22 @@ mod tests {
     use super::*;
 
     const TEXT: ErrorText = ErrorText { url: "the URL", too_many_connections: "wait", detail: true };
+
+    /// A busy account says nothing about the health of the server, and is tried again.
+    #[test]
+    fn contention_is_retryable_and_no_failure_of_the_server() {
+        for (code, contention) in [
+            ("55P03", true),
+            ("25P03", true),
+            ("40001", true),
+            ("40P01", true),
+            ("57014", false),
+            ("57P01", false),
+        ] {
+            assert_eq!(is_contention(&SqlState::from_code(code)), contention, "{code}");
+            assert_eq!(meaning(&SqlState::from_code(code), &TEXT).0, Retry::Safe, "{code}");
+        }
+    }
 
     /// G7: missing permissions and missing tables affect every account; refused data affects its account only.
     #[test]

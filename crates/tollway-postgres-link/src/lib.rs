@@ -11,6 +11,6 @@ mod schema_name;
 mod tls;
 
 pub use address::{Address, AddressError};
-pub use connection::{Connection, session_settings};
-pub use error::{ErrorText, classify, is_refused, timed_out};
+pub use connection::{BEGIN_MIGRATION, Connection, LOCK_WAIT_MAX};
+pub use error::{ErrorText, classify, idled_out, is_refused, timed_out};
 pub use schema_name::SchemaName;

@@ -38,6 +38,14 @@ pub struct PostgresOptions {
     pub(crate) crash: Crash,
 }
 
+impl PostgresOptions {
+    /// How long a statement waits for a lock. A caller waits for the call in flight and then for its own; both find out that
+    /// an account is busy before the deadline.
+    pub(crate) fn lock_wait(&self) -> Duration {
+        self.deadline * 2 / 5
+    }
+}
+
 /// What a crash of the server may do to what was granted in its last moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Crash {

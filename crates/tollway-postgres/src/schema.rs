@@ -6,7 +6,7 @@
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 use tollway_core::{Fault, Fingerprint, Retry, StoreError};
-use tollway_postgres_link::SchemaName;
+use tollway_postgres_link::{BEGIN_MIGRATION, SchemaName};
 
 use crate::error::before_commit;
 
@@ -55,9 +55,7 @@ async fn migrate(client: &Client, schema: &SchemaName) -> Result<(), StoreError>
 
 async fn migrate_under_lock(client: &Client, schema: &SchemaName) -> Result<(), StoreError> {
     // Others wait here for the first, as long as it takes to make tables.
-    let begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
-                 SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '10s'";
-    execute(client, begin).await?;
+    execute(client, BEGIN_MIGRATION).await?;
     let lock = Fingerprint::new().text("tollway schema").text(schema.as_str()).finish().cast_signed();
     let locked = client.execute("SELECT pg_advisory_xact_lock($1)", &[&lock]).await;
     locked.map_err(|error| before_commit(&error))?;

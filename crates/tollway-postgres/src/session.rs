@@ -6,18 +6,15 @@ use futures_util::FutureExt;
 use futures_util::future::try_join_all;
 use tokio_postgres::{Client, Statement};
 use tollway_core::{Retry, StoreError};
-use tollway_postgres_link::{Connection, session_settings};
+use tollway_postgres_link::{Connection, idled_out};
 
 use crate::error::{TEXT, before_commit};
 use crate::options::{Crash, PostgresOptions};
 use crate::{schema, statements};
 
-/// A client that stops in the middle of a transaction loses its locks after a second. A session that waits for them waits a
-/// little longer than that. Tables are reached by their indexes, also while they are so small that Postgres would
-/// rather read them whole: a plan made then would be kept.
-const SETUP: &str = "
-    SET idle_in_transaction_session_timeout = '1s';
-    SET enable_seqscan = off;";
+/// Tables are reached by their indexes, also while they are so small that Postgres would rather read them whole: a plan
+/// made then would be kept.
+const SETUP: &str = "SET enable_seqscan = off;";
 
 /// One connection. Dropped, it is closed at once, and what it had begun is undone by the server.
 pub(crate) struct Session {
@@ -43,8 +40,9 @@ impl Session {
             }
             Crash::MayForget => "SET synchronous_commit = off",
         };
-        let setup = format!("{} {SETUP} {durable}", session_settings(&options.schema));
-        self.client().batch_execute(&setup).await.map_err(|error| before_commit(&error))?;
+        let more = format!("{SETUP} {durable}");
+        let configured = self.connection.configure(&options.schema, options.lock_wait(), &more).await;
+        configured.map_err(|error| before_commit(&error))?;
         schema::prepare(self.client(), &options.schema).await?;
         let prepared = try_join_all(statements::ALL.iter().map(|sql| self.client().prepare(sql))).await;
         self.statements = prepared.map_err(|error| before_commit(&error))?;
@@ -67,7 +65,9 @@ impl Session {
         round_trip: impl Future<Output = Result<T, StoreError>>,
         silence: Retry,
     ) -> Result<T, StoreError> {
-        self.connection.within(round_trip, silence).await?
+        let answered = self.connection.within(round_trip, silence).await?;
+        // Whatever was sent came too late, also a COMMIT.
+        answered.map_err(|error| if self.connection.idled_out() { idled_out() } else { error })
     }
 
     /// Ends a transaction that has changed nothing, without waiting: what is sent next comes after it anyway.

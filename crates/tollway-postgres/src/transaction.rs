@@ -6,6 +6,9 @@
 //! are there, and making them first would make a denial write. Two keys of one hash only wait for each other. All are
 //! taken in the order of their hashes, so no two transactions wait for each other.
 //!
+//! The locks are held from the first round trip to the second. If the client stops in between, the server ends its session
+//! after 100 ms. Waiting longer than the session's `lock_timeout` is contention: [`Fault::Account`], safe to retry.
+//!
 //! # Statements
 //!
 //! 1. `BEGIN`, the locks, the accounts, then the time: sent together, run in this order. In `READ COMMITTED` each sees what
@@ -26,7 +29,7 @@ use tokio_postgres::Row;
 use tollway_core::{Clock, Fault, Fingerprint, Operation, Outcomes, Retry, StoreError, Timestamp};
 use tollway_remote::{ANSWER_KEPT, Call};
 
-use crate::error::{at_commit, before_commit};
+use crate::error::{at_commit, at_lock, before_commit};
 use crate::expiry_rounding::next_minute;
 use crate::locked_rows::{LockedRows, stored_key};
 use crate::session::Session;
@@ -103,7 +106,8 @@ impl Transaction<'_> {
             client.query(self.session.statement(Index::Time), &[&self.writer, &tags, &first]),
         )
         .await;
-        begun.and(locked.map(|_| ())).map_err(|error| before_commit(&error))?;
+        begun.map_err(|error| before_commit(&error))?;
+        locked.map_err(|error| at_lock(&error))?;
         let accounts = accounts.map_err(|error| before_commit(&error))?;
         let time = time.map_err(|error| before_commit(&error))?;
         let mut rows = LockedRows::default();

@@ -24,6 +24,9 @@ const COLLECTED_MAX: usize = 1_024;
 /// How many operations may arrive within one deadline, and so how many the lanes may queue.
 const LANES_MAX: usize = 1 << 20;
 
+/// A driver that wakes up later than this was stopped with its process, or starved. The store had no chance to answer.
+const STOPPED_MIN: Duration = Duration::from_millis(100);
+
 /// How long a closing store waits for calls in flight.
 const CLOSING: Duration = Duration::from_secs(1);
 
@@ -39,6 +42,8 @@ pub(crate) struct Driver<L> {
     out: FuturesUnordered<Pin<Box<dyn Future<Output = Answers> + Send>>>,
     /// Callers' deadlines in order of arrival: all have the same length.
     due: VecDeque<(Instant, Tag, u64)>,
+    /// How many of them, from the front, had their deadline extended.
+    extended: usize,
     /// Calls to resend.
     again: BinaryHeap<Reverse<(Instant, Tag)>>,
     backoff: Backoff,
@@ -54,6 +59,7 @@ impl<L: Link> Driver<L> {
             ready: VecDeque::new(),
             out: FuturesUnordered::new(),
             due: VecDeque::new(),
+            extended: 0,
             again: BinaryHeap::new(),
             backoff: Backoff::default(),
             sequence: 0,
@@ -108,10 +114,12 @@ impl<L: Link> Driver<L> {
     /// Answers callers whose deadline has passed, and readies calls whose backoff has ended.
     fn wake(&mut self) {
         let now = Instant::now();
+        self.extend_deadlines_after_a_stop(now);
         while self.due.front().is_some_and(|(at, ..)| *at <= now) {
             let Some((_, tag, id)) = self.due.pop_front() else { break };
+            self.extended = self.extended.saturating_sub(1);
             if let Some(lane) = self.lanes.get_mut(&tag) {
-                lane.expire(id);
+                lane.expire(id, now);
                 self.drop_if_empty(&tag);
             }
         }
@@ -119,6 +127,16 @@ impl<L: Link> Driver<L> {
             if let Some(Reverse((_, tag))) = self.again.pop() {
                 self.ready.push_back(tag);
             }
+        }
+    }
+
+    /// A process that was stopped (SIGSTOP, a paused machine) would take the store for failed when it resumes. Each caller gets
+    /// the whole deadline again, once.
+    fn extend_deadlines_after_a_stop(&mut self, now: Instant) {
+        let stopped = self.due.front().is_some_and(|(at, ..)| now > *at + STOPPED_MIN);
+        if stopped && self.extended == 0 {
+            self.due.iter_mut().for_each(|(at, ..)| *at = now + self.options.deadline);
+            self.extended = self.due.len();
         }
     }
 
@@ -176,7 +194,10 @@ impl<L: Link> Driver<L> {
             let Some(flight) = lane.flight.take() else { continue };
             match result {
                 Ok(outcomes) => self.succeeded(flight, outcomes),
-                Err(error) => self.failed(flight, error),
+                Err(error) => {
+                    lane.note_failure(&error, Instant::now() + self.options.deadline);
+                    self.failed(flight, error);
+                }
             }
             self.go_on(&call.tag);
         }

@@ -95,13 +95,14 @@ impl InFlightCall {
 
     /// Answers a caller whose deadline has passed. If the call is resent for other callers or for the units it returns, it
     /// may still be applied.
-    fn expire(&mut self, id: u64) {
+    fn expire(&mut self, id: u64, contention: Option<StoreError>) {
         let for_others = self.replies.iter().any(|(known, reply)| *known != id && reply.is_awaited());
         let unclear = self.out || self.unclear || for_others || self.gives_back();
         let retry = if unclear { Retry::Unclear } else { Retry::Safe };
         if let Some((_, reply)) = self.replies.iter_mut().find(|(known, _)| *known == id) {
-            reply.fail(match &self.last_error {
-                Some(error) => StoreError { retry, ..error.clone() },
+            let known = self.last_error.clone().or(contention);
+            reply.fail(match known {
+                Some(error) => StoreError { retry, ..error },
                 None => too_late(retry, "the store did not answer in time"),
             });
         }
@@ -127,34 +128,57 @@ impl InFlightCall {
 pub(crate) struct Lane {
     pub(crate) waiting: VecDeque<QueuedOperation>,
     pub(crate) flight: Option<InFlightCall>,
+    /// The last attempt that failed because other clients used the account, and until when that explains a timeout.
+    contention: Option<(Instant, StoreError)>,
 }
 
 impl Lane {
+    /// Notes why an attempt failed; contention explains timeouts until then.
+    pub(crate) fn note_failure(&mut self, error: &StoreError, until: Instant) {
+        self.contention = is_contention(error).then(|| (until, error.clone()));
+    }
+
+    /// Why callers wait, if the store works and the account is busy.
+    fn contention(&self, now: Instant) -> Option<StoreError> {
+        let recent = self.contention.as_ref().filter(|(until, _)| now < *until);
+        recent.map(|(_, error)| error.clone())
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.flight.is_none()
     }
 
     /// Answers a caller whose deadline has passed, if it waits. An unsent operation is dropped, unless it returns units:
     /// that one is still sent, so its outcome is unclear.
-    pub(crate) fn expire(&mut self, id: u64) {
+    pub(crate) fn expire(&mut self, id: u64, now: Instant) {
+        let contention = self.contention(now);
+        let not_sent = |retry, message| match &contention {
+            Some(error) => StoreError { retry, ..error.clone() },
+            None => too_late(retry, message),
+        };
         if let Some(at) = self.waiting.iter().position(|pending| pending.id == id) {
             if self.waiting.get(at).is_some_and(|pending| gives_back(&pending.operation)) {
                 if let Some(pending) = self.waiting.get_mut(at) {
-                    pending.reply.fail(too_late(
+                    pending.reply.fail(not_sent(
                         Retry::Unclear,
                         "the deadline passed before it was sent; it will still be sent",
                     ));
                 }
             } else if let Some(mut pending) = self.waiting.remove(at) {
-                pending.reply.fail(too_late(
+                pending.reply.fail(not_sent(
                     Retry::Safe,
                     "the deadline passed before it was sent; it was not applied",
                 ));
             }
         } else if let Some(flight) = &mut self.flight {
-            flight.expire(id);
+            flight.expire(id, contention);
         }
     }
+}
+
+/// Whether the store works, and other clients use the account.
+fn is_contention(error: &StoreError) -> bool {
+    error.fault == Fault::Account && error.retry != Retry::Useless
 }
 
 fn too_late(retry: Retry, message: &str) -> StoreError {
@@ -185,9 +209,38 @@ mod tests {
         let replies = vec![(1, Reply::new(first)), (2, Reply::new(second))];
         let mut flight = InFlightCall::new(Arc::new(call), replies, Instant::now());
         flight.out = false;
-        flight.expire(1);
-        flight.expire(2);
+        flight.expire(1, None);
+        flight.expire(2, None);
         assert_eq!(first_told.try_recv().unwrap().unwrap_err().retry, Retry::Unclear);
         assert_eq!(second_told.try_recv().unwrap().unwrap_err().retry, Retry::Safe);
+    }
+
+    /// A timeout behind a busy account is contention, until an attempt fails otherwise or the account was busy long ago.
+    #[test]
+    fn a_timeout_behind_a_busy_account_is_contention() {
+        let failure =
+            |fault| StoreError { fault, retry: Retry::Safe, message: "an attempt failed".to_owned() };
+        let start = Instant::now();
+        let later = |secs| start + std::time::Duration::from_secs(secs);
+        for (failures, expired, fault) in [
+            (&[][..], start, Fault::Network),
+            (&[Fault::Account], start, Fault::Account),
+            (&[Fault::Account], later(2), Fault::Network),
+            (&[Fault::Account, Fault::Network], start, Fault::Network),
+        ] {
+            let mut lane = Lane::default();
+            let (sent, mut sent_told) = oneshot::channel();
+            let (waiting, mut waiting_told) = oneshot::channel();
+            let operations: Arc<[Operation]> = [take(1)].into();
+            let call = Call { tag: Tag::of(&operations[0]).unwrap(), sequence: 1, again: false, operations };
+            lane.flight = Some(InFlightCall::new(Arc::new(call), vec![(1, Reply::new(sent))], start));
+            lane.waiting.push_back(QueuedOperation { id: 2, operation: take(2), reply: Reply::new(waiting) });
+            failures.iter().for_each(|&fault| lane.note_failure(&failure(fault), later(1)));
+            lane.expire(1, expired);
+            lane.expire(2, expired);
+            for told in [&mut sent_told, &mut waiting_told] {
+                assert_eq!(told.try_recv().unwrap().unwrap_err().fault, fault, "{failures:?}");
+            }
+        }
     }
 }

@@ -19,9 +19,12 @@
 //!
 //! # Deadlines
 //!
-//! A caller is answered within [`Options::deadline`], whatever the store does. A take or read not sent by then is
-//! dropped; other operations are still sent. A call with an unclear outcome is resolved in the background; if it proves to
-//! be a granted take whose caller is gone, the permit is returned.
+//! A caller is answered within [`Options::deadline`], whatever the store does. If this process was stopped meanwhile, its
+//! callers get the whole deadline again. A timeout is reported as [`Fault::Network`](tollway_core::Fault::Network), or as
+//! [`Fault::Account`](tollway_core::Fault::Account) if the store says that other clients keep the account busy.
+//!
+//! A take or read not sent by then is dropped; other operations are still sent. A call with an unclear outcome is resolved
+//! in the background; if it proves to be a granted take whose caller is gone, the permit is returned.
 
 mod alarm;
 mod backoff;

@@ -26,6 +26,8 @@ use crate::Call;
 /// [`Retry::Useless`](tollway_core::Retry::Useless) goes to the callers. A throttled call
 /// ([`Fault::Throttled`](tollway_core::Fault::Throttled)) is resent [`THROTTLED_RETRIES_MAX`](crate::THROTTLED_RETRIES_MAX)
 /// times, then the error goes to the callers.
+/// If other clients keep an account busy, answer [`Fault::Account`](tollway_core::Fault::Account) with `Safe`: that is
+/// contention, not a failure of the store.
 pub trait Link: Send + Sync + 'static {
     /// How many calls one group holds: their responses come together, too.
     const CALLS_TOGETHER_MAX: usize = 256;

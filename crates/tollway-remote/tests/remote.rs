@@ -318,6 +318,29 @@ fn a_call_reported_as_failed_but_applied_later_is_returned() {
     assert_eq!(more, 1, "beside permit 2, of 2 / minute");
 }
 
+/// A link whose first call stops the whole process for longer than the deadline, as far as the driver can tell.
+struct Stopping(Arc<Network>, AtomicBool);
+impl Link for Stopping {
+    async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
+        if !self.1.swap(true, Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(2_500));
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        calls.iter().map(|call| self.0.call(call)).collect()
+    }
+}
+
+/// A stop of the caller's own process says nothing about the store: takes are not timed out when it resumes.
+#[test]
+fn a_process_that_was_stopped_waits_for_the_store_again() {
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_000)));
+    let link = Arc::new(Stopping(Network::new(clock, Weather::default()), AtomicBool::new(false)));
+    let remote = Remote::start("network", link, Options { deadline: Duration::from_secs(2) }).unwrap();
+    let policy = policy("1 / minute");
+    let taken = wait_for(remote.apply(&[take(&policy, 1)])).unwrap();
+    assert!(format!("{taken:?}").contains("Granted"), "{taken:?}");
+}
+
 struct Resolving;
 impl Link for Resolving {
     async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {

@@ -5,6 +5,7 @@
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 use tollway_core::Retry;
+use tollway_postgres_link::BEGIN_MIGRATION;
 
 use super::error::failed;
 use crate::records::{RecordsError, RecordsFault};
@@ -46,8 +47,7 @@ fn is_known(version: i32) -> Result<bool, RecordsError> {
 /// Runs in one transaction. If it fails, the caller drops the session, which rolls it back.
 async fn migrate(client: &Client, schema: &str) -> Result<(), RecordsError> {
     // Other processes wait here for the first one to create the tables.
-    let begin = "BEGIN; SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '10s'";
-    execute(client, begin).await?;
+    execute(client, BEGIN_MIGRATION).await?;
     let name = format!("tollway consumers {schema}");
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
     client.execute(lock, &[&name]).await.map_err(|error| failed(&error, Retry::Safe))?;

@@ -4,7 +4,7 @@ use futures_util::future::try_join_all;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Notification, Statement};
 use tollway_core::Retry;
-use tollway_postgres_link::{Connection, session_settings};
+use tollway_postgres_link::{Connection, LOCK_WAIT_MAX};
 
 use super::error::{TEXT, failed, in_records};
 use super::place::Place;
@@ -41,10 +41,8 @@ impl Session {
 
     async fn set_up(&mut self, place: &Place) -> Result<(), RecordsError> {
         let client = &self.connection.client;
-        client
-            .batch_execute(&session_settings(&place.schema))
-            .await
-            .map_err(|error| failed(&error, Retry::Safe))?;
+        let configured = self.connection.configure(&place.schema, LOCK_WAIT_MAX, "").await;
+        configured.map_err(|error| failed(&error, Retry::Safe))?;
         schema::prepare(client, place.schema.as_str()).await?;
         let prepared = try_join_all(table::STATEMENTS.iter().map(|sql| client.prepare(sql))).await;
         let prepared = prepared.map_err(|error| failed(&error, Retry::Safe))?;
