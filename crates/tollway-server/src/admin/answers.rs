@@ -1,4 +1,4 @@
-//! Answers of the administration.
+//! Responses of the administration.
 
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
@@ -22,12 +22,12 @@ pub(crate) struct HealthAnswer {
     degraded_decisions: Option<u64>,
 }
 
-/// It lives: it answers.
+/// Liveness: always 200.
 pub(crate) fn health() -> Response {
     json(StatusCode::OK, &HealthAnswer { status: "ok", degraded_decisions: None })
 }
 
-/// Whether it should be sent requests. A store that fails is no reason not to: every policy says what to do then.
+/// Readiness. The server stays ready while the store fails: `when_store_fails` of each policy decides then.
 pub(crate) fn ready(worker: &Worker) -> Response {
     let store = worker.state.limiter.store_status();
     let degraded_decisions = Some(store.degraded_decisions);
@@ -39,7 +39,7 @@ pub(crate) fn ready(worker: &Worker) -> Response {
     json(code, &HealthAnswer { status, degraded_decisions })
 }
 
-/// What the limiter has counted, and the server of its connections.
+/// The metrics of the limiter and of the server's connections.
 pub(crate) async fn metrics(worker: &Worker) -> Response {
     let mut samples = worker.state.limiter.samples().await;
     samples.extend(worker.state.counts.samples());
@@ -149,7 +149,7 @@ pub(crate) async fn reset(
     let question: ResetBody<'_> = serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
     let subject = question.subject.as_deref().unwrap_or_default();
     worker.state.limiter.reset(&question.policy).subject(subject).await?;
-    tracing::info!(policy = ?question.policy, "meters were made new");
+    tracing::info!(policy = ?question.policy, "usage was reset");
     Ok(no_content(StatusCode::NO_CONTENT))
 }
 
