@@ -73,8 +73,7 @@ pub(super) fn read(
     let mut rules: Vec<DescriptorRule> = Vec::new();
     for value in section.list("descriptors", "[{ domain = \"edge\", ... }]").unwrap_or_default() {
         let Some(table) = value.get_ref().as_table() else {
-            let message =
-                format!("a descriptor rule must be a table, not {}", type_words(value.get_ref()));
+            let message = format!("a descriptor rule must be a table, not {}", type_words(value.get_ref()));
             section.report().problem(
                 value.span(),
                 message,
@@ -210,8 +209,7 @@ fn check_policy(
     let (place, unit) = unit.map_or(("policy", REQUESTS), |unit| ("unit", *unit.get_ref()));
     if !units.contains(&unit) {
         let message = format!("policy {name:?} has no limit that counts {unit}");
-        let advice =
-            format!("set the unit of hits, as in `unit = {:?}`", units.first().unwrap_or(&unit));
+        let advice = format!("set the unit of hits, as in `unit = {:?}`", units.first().unwrap_or(&unit));
         section.problem(place, message, &advice);
     }
 }

@@ -94,7 +94,8 @@ fn check_borders(pieces: &[SubjectPiece]) -> Result<(), (String, String)> {
         pieces.windows(2).any(|two| matches!(two, [SubjectPiece::Value(_), SubjectPiece::Value(_)]));
     let parts = |text: &str| text.starts_with(|first: char| first.is_ascii_punctuation() && first != '%');
     if touching || !separators(pieces).all(parts) {
-        let message = "two values of a subject must be separated by text that begins with punctuation other than `%`";
+        let message =
+            "two values of a subject must be separated by text that begins with punctuation other than `%`";
         return Err((message.to_owned(), "write it like \"{user}@{tenant}\"".to_owned()));
     }
     Ok(())
