@@ -12,7 +12,7 @@ use crate::connection::Caller;
 use crate::http::{LimitBody, Problem, Query, ResetBody, Response, json, metrics_text, no_content, read};
 use crate::worker::Worker;
 
-/// How the server is.
+/// The state of the server.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct HealthAnswer {
     /// `ok`, `degraded` (the store does not answer) or `stopping`.
@@ -55,13 +55,13 @@ pub(crate) struct PoliciesAnswer {
 #[derive(Serialize, JsonSchema)]
 struct PolicyAnswer {
     name: String,
-    /// As they are written in a config file.
+    /// In the syntax of a config file.
     limits: Vec<LimitInForce>,
     /// The longest wait it allows.
     max_wait_ms: u64,
-    /// What it does while the store does not answer: `local`, `open` or `closed`.
+    /// What it does while the store is unavailable: `local`, `open` or `closed`.
     when_store_fails: &'static str,
-    /// Whether it only watches.
+    /// Whether it is a shadow policy, which never denies.
     shadow: bool,
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn policies(worker: &Worker) -> Response {
     json(StatusCode::OK, &PoliciesAnswer { policies })
 }
 
-/// What is used of a policy.
+/// The usage of a policy.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct UsageAnswer {
     policy: String,
@@ -110,11 +110,11 @@ struct UsedAnswer {
     unit: String,
     /// How much per period, or how many slots.
     amount: u64,
-    /// The most that fits at once.
+    /// The burst of a bucket, else the amount.
     capacity: u64,
     used: u64,
     remaining: u64,
-    /// How long until it is whole again.
+    /// How long until it resets.
     reset_ms: u64,
 }
 
@@ -153,12 +153,12 @@ pub(crate) async fn reset(
     Ok(no_content(StatusCode::NO_CONTENT))
 }
 
-/// A limit as it is in force.
+/// A limit in force.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct LimitsAnswer {
     policy: String,
     name: String,
-    /// As it is written in a config file.
+    /// In the syntax of a config file.
     limit: String,
 }
 

@@ -52,10 +52,10 @@ impl StoreHealth {
     }
 }
 
-/// How Redis is.
+/// The state of Redis.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RedisHealthAnswer {
-    /// Whether it answers; without a token, whether it did a second ago.
+    /// Whether it answers; without a token, the result may be a second old.
     redis_ready: bool,
     /// Its address, for requests with a read token.
     #[serde(flatten)]
@@ -64,7 +64,7 @@ pub(crate) struct RedisHealthAnswer {
 
 #[derive(Serialize, JsonSchema)]
 struct RedisPlaceAnswer {
-    /// Its host, or the first of them.
+    /// Its first host.
     url: String,
     port: u16,
 }
