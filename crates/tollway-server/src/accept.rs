@@ -1,4 +1,4 @@
-//! The accept loop: accepts connections and hands them to workers. An error of one connection does not end it.
+//! The accept loop: accepts connections and hands them to workers. An error of one connection does not end the loop.
 
 use std::io;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl Acceptor {
             }
             None => {
                 count(&counts.at(kind).turned_away);
-                tracing::debug!(?peer, "a client has its maximum of connections");
+                tracing::debug!(?peer, "closed a connection: its client is at the connection limit");
             }
         }
     }
@@ -82,8 +82,8 @@ impl Acceptor {
     }
 }
 
-/// A client that gives up while it waits is no error. Anything else is the machine's, most likely that no descriptors are
-/// left: trying again at once would only burn a core.
+/// A client that disconnects while it waits is no error. Other errors usually mean that no file descriptors are left: an
+/// immediate retry would only spin.
 async fn pause_after(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     if !matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {

@@ -32,7 +32,7 @@ pub(crate) struct Caller {
     pub(crate) body_memory: Rc<BodyMemory>,
 }
 
-/// Serves a connection until it ends, one way or another.
+/// Serves a connection until it ends.
 pub(crate) async fn serve(worker: Rc<Worker>, arrival: Arrival) {
     let watch = worker.watch(arrival.listener);
     let body_memory = Rc::new(BodyMemory::beside(&worker.unread));
@@ -45,13 +45,13 @@ pub(crate) async fn serve(worker: Rc<Worker>, arrival: Arrival) {
     let over_tcp = arrival.socket.is_tcp();
     let socket = match arrival.socket.open() {
         Ok(socket) => Watched::new(socket, Rc::clone(&watch.deadlines)),
-        Err(error) => return tracing::debug!(%error, "a connection was closed before it began"),
+        Err(error) => return tracing::debug!(%error, "cannot register a connection with the runtime"),
     };
     #[cfg(feature = "tls")]
     if let Some(tls) = worker.state.rules().tls.clone().filter(|_| over_tcp) {
         // The deadlines cut off a client that is slow with the handshake.
-        let shaken = watch_task(&watch.deadlines, tls.accept(socket)).await;
-        return match shaken {
+        let handshake = watch_task(&watch.deadlines, tls.accept(socket)).await;
+        return match handshake {
             Ok(stream) => speak(&worker, stream, caller).await,
             Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
         };
@@ -74,7 +74,7 @@ async fn speak(worker: &Rc<Worker>, stream: impl AsyncRead + AsyncWrite + Unpin 
     }
 }
 
-/// Lets the deadlines wake the task, so that it notices when it is cut off.
+/// Registers the task's waker with the deadlines, so that they can wake the task when they cut the connection off.
 async fn watch_task<F: Future>(deadlines: &ConnectionDeadlines, future: F) -> F::Output {
     let mut future = std::pin::pin!(future);
     std::future::poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! Connection limits: so many in all, and so many for one client.
+//! Connection limits: in total and per client.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use tollway_inbound::address::{IPV6_PREFIX_DEFAULT, Network, Peer};
 /// The connection limits of some listeners of a server.
 pub(crate) struct ConnectionLimits {
     room: Arc<Semaphore>,
-    /// Connections of each client: an IPv4 address or a network of IPv6. No more entries than connections.
+    /// Connections of each client, which is an IPv4 address or an IPv6 network. No more entries than connections.
     taken: Mutex<HashMap<Network, usize>>,
     most_for_one: usize,
 }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_client_has_its_maximum_and_closed_connections_leave_no_entry() {
+    async fn connections_per_client_are_limited_and_freed_on_close() {
         let limits = Arc::new(ConnectionLimits::new(10, 2));
         let peer = |address: &str| Peer::Address(address.parse().unwrap());
         let mut held = Vec::new();

@@ -1,4 +1,4 @@
-//! What the server counts of its connections, by listener.
+//! Connection counters, by listener.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,7 +53,7 @@ impl Counts {
         Open(Arc::clone(self), kind)
     }
 
-    /// What they are now. Every listener has its series, whether it is open or not.
+    /// The current values. Listeners that are not configured have series, too.
     pub(crate) fn samples(&self) -> impl Iterator<Item = Sample> {
         let kinds = [
             ("decisions", &self.decisions),
@@ -76,7 +76,7 @@ impl Counts {
     }
 }
 
-/// One more.
+/// Adds one.
 pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }

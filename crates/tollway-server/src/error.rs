@@ -5,34 +5,34 @@ use std::path::PathBuf;
 
 use crate::{ListenAddress, Token};
 
-/// Why a server does not start. Each says what to do about it.
+/// Why a server does not start or a reload fails. Each message says how to fix it.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// What `[consumers]` says cannot be.
+    /// `[consumers]` cannot be used.
     #[error("[consumers]: {0}")]
     Consumers(String),
     /// Another process listens at the address.
     #[error(
-        "{0} is taken: another process listens there; end it, or listen elsewhere (`listen`, `admin`, `grpc` and `resp` of [server] say where)"
+        "{0} is in use: another process listens there; stop it, or listen elsewhere (`listen`, `admin`, `grpc` or `resp` of [server])"
     )]
     Taken(ListenAddress),
-    /// The address cannot be listened at.
-    #[error("cannot listen at {address}: {error}")]
+    /// The server cannot listen on the address.
+    #[error("cannot listen on {address}: {error}")]
     Listen {
         /// The address.
         address: ListenAddress,
-        /// Why not.
+        /// The cause.
         error: io::Error,
     },
     /// Administration would be open to other machines without a token.
     #[error(
-        "the administration would listen at {0}, where others can reach it, without a token; name one ([server.tokens]), or let it listen on 127.0.0.1 or a unix socket"
+        "the administration would listen on {0}, which other machines can reach, without a token; set one ([server.tokens]), or listen on 127.0.0.1 or a unix socket"
     )]
     OpenAdministration(ListenAddress),
-    /// A token is not where the config says, or no good.
+    /// A token cannot be read, or is not a valid one.
     #[error("the token {token} cannot be used: {problem}")]
     Token {
-        /// Where it should be.
+        /// Where the config says it is.
         token: Token,
         /// What is wrong.
         problem: String,
@@ -46,9 +46,9 @@ pub enum ServeError {
         problem: String,
     },
     /// The config asks for TLS, and this build has none.
-    #[error("[server.tls] asks for TLS, which this build does not have; build it with `--features tls`")]
+    #[error("[server.tls] needs TLS, which this build does not have; build it with `--features tls`")]
     NoTls,
-    /// The machine has no thread or no randomness to give.
-    #[error("the machine would not do it: {0}")]
+    /// The system refuses a thread or random bytes.
+    #[error("the system refuses a resource: {0}")]
     Machine(String),
 }

@@ -1,5 +1,5 @@
-//! The parsers of untrusted input, for the fuzz targets only. Each answers in plain values, so that the types
-//! behind them stay the server's own.
+//! The parsers of untrusted input, for the fuzz targets only. Each returns plain values, so that the server's types stay
+//! private.
 
 #[cfg(feature = "consumers")]
 pub use crate::consumers::record;

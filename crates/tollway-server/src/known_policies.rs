@@ -1,4 +1,4 @@
-//! Policies that a worker has looked_up up: found by name without touching anything that other workers write to.
+//! A worker's cache of policy lookups: a hit touches no memory that other workers write to.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use tollway_inbound::headers::HeaderChoice;
 use crate::rules::Rules;
 use crate::server::ServerState;
 
-/// A policy that was looked up, with everything an answer under it needs.
+/// A policy that was looked up, with everything a response needs.
 pub(crate) struct KnownPolicy {
     pub(crate) handle: PolicyHandle,
     pub(crate) policy: Arc<Policy>,
@@ -32,7 +32,7 @@ impl KnownPolicy {
     }
 }
 
-/// The policies that a worker has looked_up up since the config last changed. No more than the config has.
+/// The policies that a worker has looked up since the config last changed. No more than the config has.
 #[derive(Default)]
 pub(crate) struct KnownPolicies(RefCell<LookedUp>);
 

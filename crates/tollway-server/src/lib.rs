@@ -1,14 +1,13 @@
-//! Decisions for programs in any language: the server of Tollway.
+//! The Tollway server: rate-limit decisions over HTTP, gRPC and the Redis protocol.
 //!
-//! [`Server::serve`] takes its sockets from its caller and serves until it is told to stop. Where to look:
+//! [`Server::serve`] serves on sockets that its caller binds, until a shutdown future is ready. Where to look:
 //!
-//! - connections: `listener` binds, `socket_file` on unix sockets, `open_listeners` opens and closes, `accept` accepts,
-//!   `connection_limits` bounds and `counts` counts them, `worker` is a thread that serves, `connection` one client's, `socket`
-//!   its bytes
-//! - answers: `http`, `grpc` and `resp` read and write, `known_policies` caches lookups of a worker, `permit` signs permits
-//! - the rest: `admin` for operators, `consumers` for callers with their own limits (with the feature of that name), `rules`
-//!   is what a reload changes and `needs_restart` what it cannot, `config` the file, `metrics` the metrics, `bounds` every
-//!   bound
+//! - connections: `listener` binds (`socket_file` for unix sockets), `open_listeners` opens and closes, `accept` accepts,
+//!   `connection_limits` limits and `counts` counts them, `worker` is a serving thread, `connection` serves one connection,
+//!   `socket` reads and writes its bytes
+//! - protocols: `http`, `grpc` and `resp`; `known_policies` caches a worker's policy lookups, `permit` signs permits
+//! - the rest: `admin` for operators, `consumers` for callers with their own limits (feature `consumers`), `rules` is what a
+//!   reload changes, `needs_restart` names what it cannot, `config` is the file, `metrics` the metrics, `bounds` every bound
 
 mod accept;
 mod admin;

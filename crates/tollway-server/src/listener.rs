@@ -11,7 +11,7 @@ use crate::socket::Accepted;
 use crate::socket_file::{SocketFile, bind_unix};
 use crate::{ListenAddress, ServeError, ServerConfig};
 
-/// What a connection is for.
+/// What a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenerKind {
     /// Decisions; no token is needed.
@@ -24,12 +24,12 @@ pub enum ListenerKind {
     Resp,
 }
 
-/// The sockets of a server.
+/// The listening sockets of a server.
 #[derive(Debug)]
 pub struct Listeners(pub(crate) Vec<(ListenerKind, Listener)>);
 
 impl Listeners {
-    /// Those that the config names. Must be called on a tokio runtime with I/O.
+    /// Binds every address that the config names. Must be called on a tokio runtime with I/O.
     pub async fn bind(config: &ServerConfig) -> Result<Self, ServeError> {
         let mut listeners = vec![(ListenerKind::Decisions, Listener::bind(&config.listen).await?)];
         if let Some(admin) = &config.admin {
@@ -44,13 +44,13 @@ impl Listeners {
         Ok(Self(listeners))
     }
 
-    /// Where they listen.
+    /// The address of each listener.
     pub fn addresses(&self) -> Vec<(ListenerKind, ListenAddress)> {
         self.0.iter().map(|(kind, listener)| (*kind, listener.address())).collect()
     }
 }
 
-/// One socket that is listened at.
+/// One listening socket.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(TcpListener, SocketAddr),
@@ -79,7 +79,7 @@ impl Listener {
         }
     }
 
-    /// The next connection, taken out of this runtime: another thread will go on with it.
+    /// Accepts the next connection and detaches it from this runtime, so that a worker thread can take it over.
     pub(crate) async fn accept(&self) -> io::Result<(Accepted, Peer)> {
         match self {
             Self::Tcp(listener, _) => {
@@ -97,7 +97,7 @@ impl Listener {
 
 fn bind_tcp(address: SocketAddr) -> io::Result<Listener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // Without it, a server that was just stopped could not be started again for a minute.
+    // Otherwise a restart fails for a minute, while old connections are in TIME_WAIT.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     let listener = socket.listen(BACKLOG)?;

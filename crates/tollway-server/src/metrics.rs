@@ -1,37 +1,37 @@
-//! What the server counts of itself, beside what its limiter counts: named, documented and tested from one list.
+//! The server's own metrics, besides those of its limiter. The docs and tests use this list.
 
 use tollway::metrics::Metric;
 use tollway::metrics::MetricKind::{self, Counter, Gauge};
 
-const fn of_door(name: &'static str, kind: MetricKind, meaning: &'static str) -> Metric {
+const fn by_listener(name: &'static str, kind: MetricKind, meaning: &'static str) -> Metric {
     Metric { name, kind, unit: "connections", labels: &["door"], meaning }
 }
 
-/// Connections of a server that are open.
-pub(crate) static CONNECTIONS_OPEN: Metric = of_door(
+/// Open connections.
+pub(crate) static CONNECTIONS_OPEN: Metric = by_listener(
     "tollway_connections_open",
     Gauge,
-    "connections to `tollway serve` that are open, by what they are for: decisions, grpc, resp or administration",
+    "open connections to `tollway serve`, by listener: decisions, grpc, resp or administration",
 );
-/// Connections of a server that waited for a place.
-pub(crate) static CONNECTIONS_WAITED: Metric = of_door(
+/// Connections that waited for a slot.
+pub(crate) static CONNECTIONS_WAITED: Metric = by_listener(
     "tollway_connections_waited_total",
     Counter,
-    "connections that came when every place was taken and waited for one; those behind them wait in the kernel, uncounted",
+    "connections that waited because the connection limit was reached; those still in the kernel's backlog are not counted",
 );
-/// Connections that a server turned away.
-pub(crate) static CONNECTIONS_TURNED_AWAY: Metric = of_door(
+/// Connections refused because of the limit per address.
+pub(crate) static CONNECTIONS_TURNED_AWAY: Metric = by_listener(
     "tollway_connections_turned_away_total",
     Counter,
-    "connections that were closed at once: their address had as many as one may have",
+    "connections closed at once because their address was at its connection limit",
 );
-/// Connections that a server cut off.
-pub(crate) static CONNECTIONS_CUT_OFF: Metric = of_door(
+/// Connections cut off because of a timeout.
+pub(crate) static CONNECTIONS_CUT_OFF: Metric = by_listener(
     "tollway_connections_cut_off_total",
     Counter,
-    "connections whose client was too slow with the head of a request or a TLS handshake, or in reading its answers",
+    "connections cut off because the client was too slow to send a request head or a TLS handshake, or to read responses",
 );
 
-/// All of them, in the order in which they are told: behind those of the limiter ([`METRICS`](tollway::metrics::METRICS)).
+/// All of them, in export order, after those of the limiter ([`METRICS`](tollway::metrics::METRICS)).
 pub static SERVER_METRICS: [&Metric; 4] =
     [&CONNECTIONS_OPEN, &CONNECTIONS_WAITED, &CONNECTIONS_TURNED_AWAY, &CONNECTIONS_CUT_OFF];

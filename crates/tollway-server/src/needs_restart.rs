@@ -1,8 +1,8 @@
-//! What of `[server]` stays as it was at the start, whatever a reload says.
+//! The keys of `[server]` that a reload cannot change.
 
 use crate::ServerConfig;
 
-/// The keys of `[server]` that differ and that only a restart takes over, by name.
+/// The keys of `[server]` that differ and take effect only after a restart.
 pub fn needs_restart(in_force: &ServerConfig, read: &ServerConfig) -> Vec<&'static str> {
     // Every field is named, so that a new one is not forgotten here.
     let ServerConfig {
@@ -15,7 +15,7 @@ pub fn needs_restart(in_force: &ServerConfig, read: &ServerConfig) -> Vec<&'stat
         connections_per_address,
         drain,
         grace,
-        // These are rules, which a reload takes over.
+        // A reload applies these.
         descriptors: _,
         headers: _,
         headers_named: _,
@@ -47,7 +47,7 @@ mod tests {
     use crate::ConfigWithServer;
 
     #[test]
-    fn every_key_that_is_fixed_is_named_and_no_other() {
+    fn needs_restart_names_exactly_the_fixed_keys() {
         let read = |text: &str| ConfigWithServer::parse(text).unwrap().server().cloned().unwrap();
         let in_force = ServerConfig::default();
         for (key, value) in [

@@ -27,7 +27,7 @@ impl OpenListeners {
         Self { acceptor, loops, stop }
     }
 
-    /// Accepts no more connections, and waits for the open ones, no longer than the workers' grace.
+    /// Stops accepting and waits for open connections, up to the workers' grace.
     pub(crate) async fn close(mut self) {
         self.stop.send_replace(true);
         while self.loops.join_next().await.is_some() {}

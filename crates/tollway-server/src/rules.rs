@@ -1,4 +1,4 @@
-//! What the config says of answering: read again when the file changes, while connections go on.
+//! The part of `[server]` that a reload can change while connections stay open.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::admin::Tokens;
 use crate::grpc::Descriptors;
 use crate::{ServeError, ServerConfig};
 
-/// What a reload can change.
+/// The settings that a reload can change.
 pub(crate) struct Rules {
     pub(crate) address: AddressRules,
     pub(crate) subject_headers: Vec<String>,
@@ -24,7 +24,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Reads what the config names: tokens, and certificates.
+    /// Reads the tokens and certificates that the config names.
     pub(crate) fn new(config: &ServerConfig) -> Result<Self, ServeError> {
         #[cfg(not(feature = "tls"))]
         if config.tls.is_some() {
@@ -44,12 +44,12 @@ impl Rules {
         })
     }
 
-    /// Whether the config names the headers of answers under a policy.
+    /// Whether the config sets the response headers of a policy.
     pub(crate) fn names_headers_of(&self, policy: &str) -> bool {
         self.headers_named || self.policy_headers.contains_key(policy)
     }
 
-    /// The headers of answers under a policy.
+    /// The response headers of a policy.
     pub(crate) fn headers_of(&self, policy: &str) -> HeaderChoice {
         self.policy_headers.get(policy).copied().unwrap_or(self.headers)
     }

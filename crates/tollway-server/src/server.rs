@@ -1,4 +1,4 @@
-//! The server as a whole: started with sockets, ended by a signal, told of changes in between.
+//! The server: serves on given sockets, applies config reloads, and drains before it stops.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +44,7 @@ pub struct Server {
     hurried: Notify,
 }
 
-/// What all workers share.
+/// The state that all workers share.
 pub(crate) struct ServerState {
     pub(crate) limiter: Limiter,
     pub(crate) seal: Seal,
@@ -63,14 +63,14 @@ impl ServerState {
         self.rules.load()
     }
 
-    /// Whether the server is about to end.
+    /// Whether the server is draining or stopping.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
 }
 
 impl Server {
-    /// A server of this limiter. Reads the tokens and certificates that the config names.
+    /// Creates a server for this limiter. Reads the tokens and certificates that the config names.
     pub async fn new(limiter: Limiter, config: &ServerConfig) -> Result<Self, ServeError> {
         let rules = Rules::new(config)?;
         config.admin.iter().try_for_each(|admin| check_administration(admin, &rules))?;
@@ -91,7 +91,7 @@ impl Server {
         Ok(Self { state: Arc::new(state), config: config.clone(), hurried: Notify::new() })
     }
 
-    /// With another patience for its clients.
+    /// Sets the client timeouts.
     #[must_use]
     pub fn with_patience(mut self, patience: Patience) -> Self {
         // There is no other reference before the server serves.
@@ -101,7 +101,7 @@ impl Server {
         self
     }
 
-    /// With a limiter that counts in this store: the log and the administration name it, as in `Redis issue: ...`.
+    /// Sets the store's URL, so that the log and the administration can name the store, as in `Redis issue: ...`.
     #[must_use]
     pub fn with_store_at(mut self, store: &StoreUrl) -> Self {
         // There is no other reference before the server serves.
@@ -116,9 +116,8 @@ impl Server {
         &self.state.limiter
     }
 
-    /// Takes over a changed config: policies, how it answers, and consumers. All of it, or nothing where anything is
-    /// wrong. Its store, where the records of consumers are, and what [`needs_restart`](crate::needs_restart) names stays
-    /// until a restart.
+    /// Applies a changed config: policies, `[server]` and consumers. On an error nothing changes. The store, the location
+    /// of the consumers' records and the keys that [`needs_restart`](crate::needs_restart) names change only on a restart.
     pub fn reload(&self, config: &ConfigWithServer) -> Result<(), ServeError> {
         let default = ServerConfig::default();
         let rules = Rules::new(config.server().unwrap_or(&default))?;
@@ -138,10 +137,9 @@ impl Server {
         Ok(())
     }
 
-    /// Serves until `shutdown` is ready. From then on `/ready` returns 503, and it serves as before for
-    /// the config's drain; then takes no more connections, lets requests that run come to their end within its grace, and
-    /// returns. Administration is served to the last. Must be called on a tokio runtime with I/O and timers, which only
-    /// accepts.
+    /// Serves until `shutdown` is ready. Then `/ready` returns 503 and the server keeps serving for the config's drain.
+    /// After that it stops accepting, gives requests in flight the config's grace, and returns. Administration closes last.
+    /// Must be called on a tokio runtime with I/O and timers; that runtime only accepts connections.
     pub async fn serve(
         &self,
         listeners: Listeners,
@@ -168,18 +166,18 @@ impl Server {
         Ok(())
     }
 
-    /// Ends the drain of a server that is told to stop, at once.
+    /// Ends the drain at once.
     pub fn end_drain(&self) {
         self.hurried.notify_one();
     }
 
-    /// Goes on as before, but says that it stops, so that balancers notice before anything is refused.
+    /// Keeps serving while `/ready` returns 503, so that load balancers move away before any request is refused.
     async fn drain(&self) {
         self.state.stopping.store(true, Ordering::Relaxed);
         let drain = self.config.drain;
         if !drain.is_zero() {
             tracing::info!("draining for {drain:?}; /ready returns 503");
-            // Hurried or not, it is over.
+            // The timeout and `end_drain` both end the drain.
             let _ = tokio::time::timeout(drain, self.hurried.notified()).await;
         }
     }
@@ -195,7 +193,7 @@ impl Server {
         Ok(OpenListeners::open(listeners, Acceptor { state, limits, workers }))
     }
 
-    /// With a worker of its own, which is there until the others have ended, and which nothing of theirs holds up.
+    /// Administration has its own worker: it outlives the others and never waits behind their requests.
     fn open_for_administration(
         &self,
         listeners: Vec<(ListenerKind, Listener)>,
@@ -216,7 +214,7 @@ impl Server {
     }
 }
 
-/// Without a token, only this machine may look.
+/// Without a token, administration must be reachable from this machine only.
 fn check_administration(address: &ListenAddress, rules: &Rules) -> Result<(), ServeError> {
     if rules.tokens.are_none() && !address.is_local() {
         return Err(ServeError::OpenAdministration(address.clone()));

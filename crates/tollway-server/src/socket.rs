@@ -16,7 +16,7 @@ pub(crate) enum Accepted {
     Unix(std::os::unix::net::UnixStream),
 }
 
-/// A connection in the hands of its worker.
+/// A connection that is registered with its worker's runtime.
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
@@ -37,7 +37,7 @@ impl Accepted {
     }
 }
 
-/// Calls the same method on whichever of the two it is.
+/// Calls the same method on either kind of stream.
 macro_rules! either {
     ($self:expr, $stream:ident => $call:expr) => {
         match $self {

@@ -1,4 +1,4 @@
-//! Unix sockets: files that are made by listening, say by their mode who may connect, and are removed in the end.
+//! Unix sockets: binding creates a file, its mode says who may connect, and closing removes it.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -9,12 +9,12 @@ use tokio::net::{UnixListener, UnixSocket, UnixStream};
 
 use crate::bounds::BACKLOG;
 
-/// The file of a socket that is listened at. Removes it in the end, so that no client takes it for a live one.
+/// The file of a listening socket. Dropping it removes the file, so that no client finds a dead socket.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Device and inode, by which it is told from a file that another process has put there since. While the socket is
-    /// open, no other file can have them.
+    /// Device and inode tell this file from one that another process has put there since. While the socket is open, no
+    /// other file can have them.
     identity: (u64, u64),
 }
 
@@ -41,7 +41,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-/// Listens at this path. The mode is set before anybody can connect.
+/// Listens on this path. The mode is set before any client can connect.
 pub(crate) async fn bind_unix(path: &Path, mode: Option<u32>) -> io::Result<(SocketFile, UnixListener)> {
     remove_left_over(path).await?;
     let socket = UnixSocket::new_stream()?;
@@ -53,14 +53,14 @@ pub(crate) async fn bind_unix(path: &Path, mode: Option<u32>) -> io::Result<(Soc
     Ok((file, socket.listen(BACKLOG)?))
 }
 
-/// A socket without a listener is left over from a server that was killed. Anything else is in use: the
-/// system refuses a connection to any file with the same words.
+/// Removes the socket of a server that was killed: a socket without a listener. The file type is checked first, because
+/// connecting to any other file fails with the same error.
 async fn remove_left_over(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
         Ok(found) if !found.file_type().is_socket() => {
-            let message = "what is there is no socket, and is left alone; move it away, or listen elsewhere";
+            let message = "a file that is not a socket is there; move it away, or listen elsewhere";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
         }
         Ok(_) => {}

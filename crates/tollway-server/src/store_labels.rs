@@ -1,25 +1,25 @@
-//! Which store the server counts in, as the log and the administration name it.
+//! How the log and the administration name the store.
 
 use tollway::StoreUrl;
 use tollway::core::StoreUrlParts;
 
-/// The port of Redis, where a URL names none.
+/// The default port of Redis.
 const REDIS_PORT: u16 = 6_379;
-/// The port of its Sentinels.
+/// The default port of its Sentinels.
 const SENTINEL_PORT: u16 = 26_379;
 
-/// What is told of the store.
+/// The names of the store.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StoreLabels {
     /// In the log, as in `Redis issue: ...`.
     pub(crate) in_log: &'static str,
     /// In the administration.
     pub(crate) technology: &'static str,
-    /// Where Redis is, if it is one.
+    /// The address of Redis, if it is the store.
     pub(crate) redis: Option<RedisPlace>,
 }
 
-/// Where Redis is: the first server that the URL names.
+/// The address of Redis: the first server that the URL names.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RedisPlace {
     pub(crate) host: String,
@@ -35,7 +35,7 @@ impl StoreLabels {
 }
 
 impl RedisPlace {
-    /// Out of a URL as it is shown, that is, without its password.
+    /// Reads the displayed form of a URL, which has no password.
     fn in_url(url: &str) -> Self {
         let parts = StoreUrlParts::read(url);
         let default = match parts {
@@ -51,9 +51,9 @@ impl RedisPlace {
 mod tests {
     use super::*;
 
-    /// C8: where Redis is, and never its password.
+    /// C8: the address of Redis, and never its password.
     #[test]
-    fn the_place_of_redis_is_in_its_url() {
+    fn redis_address_is_read_from_the_url() {
         for (url, host, port) in [
             ("redis://127.0.0.1:6380/0?layout=consumers", "127.0.0.1", 6_380),
             ("redis://me:secret@cache.internal", "cache.internal", 6_379),

@@ -11,7 +11,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::{ServeError, TlsFiles};
 
-/// Reads the certificate and its key. Clients may ask for HTTP/2.
+/// Reads the certificate and its key. ALPN offers HTTP/2 and HTTP/1.1.
 pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServeError> {
     let wrong = |path: &Path, problem: String| ServeError::Tls { path: path.to_owned(), problem };
     let chain =

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Access control: which token a request needs.
 
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
@@ -7,10 +7,9 @@ use super::tokens::Right;
 use crate::http::{Access, Problem};
 use crate::worker::Worker;
 
-/// Whether a request may have what it asks for.
+/// Checks that a request has the right it needs.
 ///
-/// Without any token in the config, clients of this machine may read, which are the only ones that can connect, and none may
-/// write.
+/// Without a token in the config, only clients on this machine can connect: they may read but not write.
 pub(crate) fn may_enter(access: Access, worker: &Worker, headers: &HeaderMap) -> Result<(), Problem> {
     let needed = match access {
         Access::Open => return Ok(()),
@@ -28,7 +27,7 @@ pub(crate) fn may_enter(access: Access, worker: &Worker, headers: &HeaderMap) ->
     }
 }
 
-/// The token that a request shows: `Authorization: Bearer TOKEN`.
+/// The token of a request: `Authorization: Bearer TOKEN`.
 fn shown(headers: &HeaderMap) -> Option<&[u8]> {
     let (scheme, token) = headers.get(AUTHORIZATION)?.as_bytes().split_at_checked(7)?;
     scheme.eq_ignore_ascii_case(b"bearer ").then_some(token)

@@ -1,4 +1,4 @@
-//! Answers of the administration.
+//! Responses of the administration.
 
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
@@ -12,7 +12,7 @@ use crate::connection::Caller;
 use crate::http::{LimitBody, Problem, Query, ResetBody, Response, json, metrics_text, no_content, read};
 use crate::worker::Worker;
 
-/// How the server is.
+/// The state of the server.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct HealthAnswer {
     /// `ok`, `degraded` (the store does not answer) or `stopping`.
@@ -22,12 +22,12 @@ pub(crate) struct HealthAnswer {
     degraded_decisions: Option<u64>,
 }
 
-/// It lives: it answers.
+/// Liveness: always 200.
 pub(crate) fn health() -> Response {
     json(StatusCode::OK, &HealthAnswer { status: "ok", degraded_decisions: None })
 }
 
-/// Whether it should be sent requests. A store that fails is no reason not to: every policy says what to do then.
+/// Readiness. The server stays ready while the store fails: `when_store_fails` of each policy decides then.
 pub(crate) fn ready(worker: &Worker) -> Response {
     let store = worker.state.limiter.store_status();
     let degraded_decisions = Some(store.degraded_decisions);
@@ -39,7 +39,7 @@ pub(crate) fn ready(worker: &Worker) -> Response {
     json(code, &HealthAnswer { status, degraded_decisions })
 }
 
-/// What the limiter has counted, and the server of its connections.
+/// The metrics of the limiter and of the server's connections.
 pub(crate) async fn metrics(worker: &Worker) -> Response {
     let mut samples = worker.state.limiter.samples().await;
     samples.extend(worker.state.counts.samples());
@@ -55,13 +55,13 @@ pub(crate) struct PoliciesAnswer {
 #[derive(Serialize, JsonSchema)]
 struct PolicyAnswer {
     name: String,
-    /// As they are written in a config file.
+    /// In the syntax of a config file.
     limits: Vec<LimitInForce>,
     /// The longest wait it allows.
     max_wait_ms: u64,
-    /// What it does while the store does not answer: `local`, `open` or `closed`.
+    /// What it does while the store is unavailable: `local`, `open` or `closed`.
     when_store_fails: &'static str,
-    /// Whether it only watches.
+    /// Whether it is a shadow policy, which never denies.
     shadow: bool,
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn policies(worker: &Worker) -> Response {
     json(StatusCode::OK, &PoliciesAnswer { policies })
 }
 
-/// What is used of a policy.
+/// The usage of a policy.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct UsageAnswer {
     policy: String,
@@ -110,11 +110,11 @@ struct UsedAnswer {
     unit: String,
     /// How much per period, or how many slots.
     amount: u64,
-    /// The most that fits at once.
+    /// The burst of a bucket, else the amount.
     capacity: u64,
     used: u64,
     remaining: u64,
-    /// How long until it is whole again.
+    /// How long until it resets.
     reset_ms: u64,
 }
 
@@ -149,16 +149,16 @@ pub(crate) async fn reset(
     let question: ResetBody<'_> = serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
     let subject = question.subject.as_deref().unwrap_or_default();
     worker.state.limiter.reset(&question.policy).subject(subject).await?;
-    tracing::info!(policy = ?question.policy, "meters were made new");
+    tracing::info!(policy = ?question.policy, "usage was reset");
     Ok(no_content(StatusCode::NO_CONTENT))
 }
 
-/// A limit as it is in force.
+/// A limit in force.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct LimitsAnswer {
     policy: String,
     name: String,
-    /// As it is written in a config file.
+    /// In the syntax of a config file.
     limit: String,
 }
 

@@ -1,4 +1,4 @@
-//! Whether the store answers: asked now, but only once a second for requests without a token.
+//! Store health: checked for each request with a token, and at most once a second for all others.
 
 use hyper::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
@@ -12,14 +12,14 @@ use super::access::may_enter;
 use crate::http::{Access, Problem, Response, json};
 use crate::worker::Worker;
 
-/// What the store is asked for: to look at a meter. It fits every layout, and to look changes nothing.
+/// The check reads the usage of this limit: every store layout supports it, and reading changes nothing.
 const LIMIT: &str = "1 requests / second from first call";
 const SUBJECT: &str = "health";
 
 /// Whether the store answers.
 pub(crate) async fn answers(limiter: &Limiter) -> bool {
     let Ok(policy) = Policy::new(CONSUMERS_POLICY, [LIMIT]) else { return false };
-    // A config without consumers may have a policy of that name; it does as well.
+    // A config without consumers may have its own policy of that name, which serves as well.
     let bound = limiter.bind(policy).ok().or_else(|| limiter.policy(CONSUMERS_POLICY).ok());
     match bound {
         Some(handle) => handle.usage().subject(SUBJECT).await.is_ok(),
@@ -27,20 +27,20 @@ pub(crate) async fn answers(limiter: &Limiter) -> bool {
     }
 }
 
-/// How long it is remembered whether the store answers: the endpoint is open, and must not become a way to load the store.
+/// How long a result is cached: the endpoint needs no token, and must not let clients load the store.
 const REMEMBERED_FOR: Span = Span::from_secs(1);
 
-/// What the store was last found to do, and when.
+/// When the store was last checked, and whether it answered.
 #[derive(Default)]
 pub(crate) struct StoreHealth(Mutex<Option<(Timestamp, bool)>>);
 
 impl StoreHealth {
-    /// Whether the store answers, or did a moment ago. Concurrent requests share one check.
+    /// Whether the store answers, or did within the last second. Concurrent requests share one check.
     async fn answers(&self, limiter: &Limiter) -> bool {
         let mut found = self.0.lock().await;
         let now = limiter.clock().now();
         if let Some((then, answered)) = *found
-            // A clock that was set back makes nothing last.
+            // A result from the future, after the clock was set back, is not used.
             && then <= now
             && now.since(then) < REMEMBERED_FOR
         {
@@ -52,10 +52,10 @@ impl StoreHealth {
     }
 }
 
-/// How Redis is.
+/// The state of Redis.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RedisHealthAnswer {
-    /// Whether it answers; without a token, whether it did a second ago.
+    /// Whether it answers; without a token, the result may be a second old.
     redis_ready: bool,
     /// Its address, for requests with a read token.
     #[serde(flatten)]
@@ -64,17 +64,17 @@ pub(crate) struct RedisHealthAnswer {
 
 #[derive(Serialize, JsonSchema)]
 struct RedisPlaceAnswer {
-    /// Its host, or the first of them.
+    /// Its first host.
     url: String,
     port: u16,
 }
 
-/// How the configured Redis is. The status is 200 either way: the server lives, and every policy says what to do.
+/// The health of the configured Redis. The status is 200 either way: the server keeps deciding without the store.
 pub(crate) async fn redis_health(worker: &Worker, headers: &HeaderMap) -> Result<Response, Problem> {
     let store = &worker.state.store;
     let Some(place) = &store.redis else { return Err(Problem::no_redis(store.technology)) };
     let limiter = &worker.state.limiter;
-    // Probes come without a token. They need not know where it is.
+    // Probes have no token, and need no address.
     let answer = match may_enter(Access::Read, worker, headers) {
         Ok(()) => {
             let place = RedisPlaceAnswer { url: place.host.clone(), port: place.port };

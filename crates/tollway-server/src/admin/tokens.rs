@@ -1,4 +1,4 @@
-//! The tokens: where they are read from, and how they are compared.
+//! Tokens: reading them from their files or variables, and comparing them.
 
 use std::io::Read;
 
@@ -11,27 +11,27 @@ use crate::{ServeError, ServerConfig, Token};
 /// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Right {
-    /// To look.
+    /// May read.
     Read,
-    /// To look and to change.
+    /// May read and write.
     Write,
 }
 
-/// The tokens that are in force.
+/// The tokens in force.
 pub(crate) struct Tokens {
-    /// Drawn for this process: tokens are compared by what they become under it, which takes as long whatever they have in
-    /// common and however long they are.
+    /// A random key of this process. Tokens are compared by their HMACs, so that the time of a comparison does not depend
+    /// on how much of a guess is right.
     key: Hmac<Sha256>,
     known: Vec<(Right, [u8; 32])>,
 }
 
 impl Tokens {
-    /// Reads those of the administration that the config names.
+    /// Reads the tokens of the administration.
     pub(crate) fn read(config: &ServerConfig) -> Result<Self, ServeError> {
         Self::of([(Right::Read, &config.read_token), (Right::Write, &config.write_token)])
     }
 
-    /// Reads the one that the config names for the Redis protocol.
+    /// Reads the token of the Redis protocol.
     pub(crate) fn read_resp(config: &ServerConfig) -> Result<Self, ServeError> {
         Self::of([(Right::Read, &config.resp_token)])
     }
@@ -49,14 +49,14 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// Whether there is none.
+    /// Whether no token is configured.
     pub(crate) fn are_none(&self) -> bool {
         self.known.is_empty()
     }
 
-    /// What a token allows; nothing if it is none of ours.
+    /// What a token allows; `None` if it is unknown.
     pub(crate) fn right_of(&self, token: &[u8]) -> Option<Right> {
-        // All of them are looked at, whichever it is.
+        // Compares with all, so that the time does not tell which one matches.
         let matching = self
             .known
             .iter()
@@ -86,9 +86,9 @@ fn read(token: &Token) -> Result<String, String> {
         TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX if secret.bytes().all(|byte| byte.is_ascii_graphic()) => {
             Ok(secret.to_owned())
         }
-        TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX => Err("it has characters that no header can have".to_owned()),
+        TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX => Err("it has characters that a header cannot hold".to_owned()),
         length if length < TOKEN_BYTES_MIN => Err(format!(
-            "it has {length} characters, and {TOKEN_BYTES_MIN} are needed; draw it with `openssl rand -hex 32`"
+            "it has {length} characters, fewer than {TOKEN_BYTES_MIN}; generate it with `openssl rand -hex 32`"
         )),
         _ => Err(format!("it has more than {TOKEN_BYTES_MAX} characters")),
     }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_known_whole_and_only_whole() {
+    fn only_the_exact_token_matches() {
         let tokens = in_file("0123456789abcdef\n").unwrap();
         assert_eq!(tokens.right_of(b"0123456789abcdef"), Some(Right::Read));
         for other in ["", "0123456789abcde", "0123456789abcdef\n", "0123456789abcdeg", "0123456789abcdef0"] {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_is_no_secret_is_refused() {
+    fn weak_or_missing_tokens_are_rejected() {
         for content in ["", " \n", "short", "0123456789 abcdef", "0123456789abcdeä", &"x".repeat(1_025)] {
             assert!(in_file(content).is_err(), "{content:?}");
         }

@@ -1,4 +1,4 @@
-//! Secrets and certificates: where they are, never what they are.
+//! Where tokens and certificates are kept. The config never contains a secret.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,11 +6,11 @@ use std::str::FromStr;
 
 use tollway_config::Section;
 
-/// Where a token is kept. It does not stand in the config itself, which is read, copied and shown more often than a
-/// secret should be.
+/// Where a token is kept. The config does not contain it, because configs are copied and shown more often than a secret
+/// should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token {
-    /// `env:NAME`: in this variable of the environment.
+    /// `env:NAME`: in this environment variable.
     Variable(String),
     /// `file:PATH`: in this file, which holds nothing else.
     File(PathBuf),
@@ -32,7 +32,7 @@ impl FromStr for Token {
         match text.split_once(':') {
             Some(("env", name)) if !name.is_empty() => Ok(Self::Variable(name.to_owned())),
             Some(("file", path)) if !path.is_empty() => Ok(Self::File(path.into())),
-            // Not shown: it may be the secret.
+            // The message does not repeat the text, which may be the secret.
             _ => Err("this does not say where the token is; write env:NAME or file:PATH"),
         }
     }
@@ -50,13 +50,13 @@ impl fmt::Display for Token {
 /// The files of a certificate, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate and those it is signed by.
+    /// The certificate chain.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
 }
 
-/// The tokens that may read, write, and ask in the Redis protocol.
+/// The tokens for reading, for writing and for the Redis protocol.
 pub(super) fn read_tokens(mut section: Section<'_>) -> [Option<Token>; 3] {
     let mut read = |key: &'static str| {
         let text = section.string(key, "env:TOLLWAY_TOKEN")?;

@@ -1,4 +1,4 @@
-//! `[[server.descriptors]]`: which policy and which subject a descriptor of Envoy stands for.
+//! `[[server.descriptors]]`: rules that map Envoy's descriptors to policies and subjects.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use tollway_inbound::{ANONYMOUS_POLICY, CONSUMERS_POLICY};
 use super::inbound::words;
 use super::subject_template::SubjectTemplate;
 
-/// The most entries of a rule: more than any proxy's configuration nests, and few enough to try all that could match.
+/// The most entries of a rule: more than any proxy's configuration nests, and few enough to try every match.
 pub const ENTRIES_PER_RULE_MAX: usize = 8;
 
 const KEYS_EXAMPLE: &str = "[\"path=/login\", \"remote_address\"]";
 
-/// What is done with descriptors of one form.
+/// A rule for descriptors of one form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescriptorRule {
-    /// The domain they come under.
+    /// Their domain.
     pub domain: String,
-    /// Their entries, all of them, in order.
+    /// All their entries, in order.
     pub entries: Vec<EntryPattern>,
-    /// What they stand for.
+    /// What happens to them.
     pub target: DescriptorTarget,
 }
 
@@ -40,31 +40,31 @@ pub struct EntryPattern {
 pub enum ValuePattern {
     /// Anything.
     Any,
-    /// Just this.
+    /// Exactly this.
     Exact(String),
-    /// Whatever begins like this.
+    /// Any value with this prefix.
     Prefix(String),
 }
 
-/// What a descriptor stands for.
+/// What happens to a descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DescriptorTarget {
-    /// A take under this policy.
+    /// It is a take under this policy.
     Policy {
-        /// Its name.
+        /// The policy's name.
         policy: String,
-        /// For whom.
+        /// The subject.
         subject: SubjectTemplate,
-        /// What hits are counted in, if not in requests.
+        /// The unit of hits, if not requests.
         unit: Option<String>,
     },
-    /// It is let through.
+    /// It is never limited.
     Unlimited,
-    /// It is never let through.
+    /// It is always denied.
     Blocked,
 }
 
-/// All rules; what is wrong with them is in the report. Policies are known by name, also if something is wrong with them.
+/// Reads all rules and reports their mistakes. `names` includes invalid policies.
 pub(super) fn read(
     section: &mut Section<'_>,
     names: &[&str],
@@ -73,8 +73,7 @@ pub(super) fn read(
     let mut rules: Vec<DescriptorRule> = Vec::new();
     for value in section.list("descriptors", "[{ domain = \"edge\", ... }]").unwrap_or_default() {
         let Some(table) = value.get_ref().as_table() else {
-            let message =
-                format!("a rule for descriptors must be a table, not {}", type_words(value.get_ref()));
+            let message = format!("a descriptor rule must be a table, not {}", type_words(value.get_ref()));
             section.report().problem(
                 value.span(),
                 message,
@@ -113,12 +112,12 @@ fn read_entries(section: &mut Section<'_>) -> Option<Vec<EntryPattern>> {
     let read = |word: &Spanned<&str>| {
         let entry = read_entry(word.get_ref());
         if entry.is_none() {
-            let message = format!("{:?} is no entry of a descriptor", word.get_ref());
+            let message = format!("{:?} is not a descriptor entry", word.get_ref());
             section.report().problem(word.span(), message, "write KEY, KEY=VALUE, or KEY=BEGINNING*");
         }
         entry
     };
-    // Every word is looked at, so that one reading finds all mistakes.
+    // Collected first, so that one run reports all mistakes.
     let entries: Vec<Option<EntryPattern>> = words.iter().map(read).collect();
     entries.into_iter().collect()
 }
@@ -161,15 +160,15 @@ fn read_target(
         (None, false, true) => Some(DescriptorTarget::Blocked),
         _ => {
             let message =
-                "a rule for descriptors has one of `policy`, `unlimited = true` and `blocked = true`";
-            section.problem("", message, "name a policy to count under");
+                "a descriptor rule needs exactly one of `policy`, `unlimited = true` and `blocked = true`";
+            section.problem("", message, "name a policy");
             None
         }
     }
 }
 
-/// Whom it counts for: by all entries, unless it says so; a consumer by the last one, which is its id, and with consumers also
-/// a caller without credentials, whose address it is.
+/// The subject: `subject` if set, else all entries. For a consumer (`of_caller`) the default is the last entry, its id; next
+/// to consumers also for an anonymous caller, whose last entry is its address.
 fn read_subject(
     section: &mut Section<'_>,
     entries: &[EntryPattern],
@@ -180,7 +179,7 @@ fn read_subject(
         None if section.has("subject") => None,
         None if of_caller => SubjectTemplate::read(&format!("{{{}}}", keys.last()?), &keys).ok(),
         None => Some(SubjectTemplate::of_entries(keys)),
-        // What is wrong with the keys was said; the subject cannot be judged by them.
+        // The keys are reported already; the subject cannot be checked without them.
         Some(_) if keys.is_empty() => None,
         Some(text) => {
             let wrong = |(message, advice): (String, String)| section.problem("subject", message, &advice);
@@ -203,15 +202,14 @@ fn check_policy(
     let Some(policy) = policies.iter().find(|policy| policy.name().as_str() == name) else { return };
     if policy.holds_slots() {
         let message =
-            format!("policy {name:?} has a concurrency limit, and Envoy never says when a call is done");
+            format!("policy {name:?} has a concurrency limit, and Envoy never reports the end of a call");
         return section.problem("policy", message, "name a policy without one");
     }
     let units: Vec<&str> = policy.units().iter().map(Name::as_str).collect();
     let (place, unit) = unit.map_or(("policy", REQUESTS), |unit| ("unit", *unit.get_ref()));
     if !units.contains(&unit) {
         let message = format!("policy {name:?} has no limit that counts {unit}");
-        let advice =
-            format!("name what hits are counted in, as in `unit = {:?}`", units.first().unwrap_or(&unit));
+        let advice = format!("set the unit of hits, as in `unit = {:?}`", units.first().unwrap_or(&unit));
         section.problem(place, message, &advice);
     }
 }
@@ -228,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_of_a_rule_is_kept() {
+    fn descriptor_rules_are_parsed_completely() {
         let rules = rules(
             r#"
             [[server.descriptors]]

@@ -1,4 +1,4 @@
-//! What is said of requests: whom they come from, and what their answers tell.
+//! Settings for requests: how a client is identified, and which headers a response has.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use super::number;
 const HEADERS: [&str; 2] = ["x-rate-limit", "ratelimit"];
 const HEADERS_EXAMPLE: &str = "[\"x-rate-limit\", \"ratelimit\"]";
 
-/// Longer chains of proxies than this are a mistake in the number.
+/// A longer chain of proxies is a typo.
 const HOPS_MAX: u64 = 16;
 
-/// The shortest and longest part of an IPv6 address that may be one client: what a provider is given, and all of it.
+/// IPv6 prefixes that can identify a client: from a provider's allocation to a single address.
 const IPV6_PREFIXES: std::ops::RangeInclusive<u64> = 32..=128;
 
-/// No client sends more headers that name a subject.
+/// More headers than any deployment needs.
 const SUBJECT_HEADERS_MAX: usize = 8;
 
 const FORWARDING: [(&str, ForwardingHeader); 2] =
@@ -58,7 +58,7 @@ pub(super) fn read_address(mut section: Section<'_>) -> AddressRules {
     let hops = number::read(&mut section, "trusted_hops", 1..=HOPS_MAX);
     let networks = read_networks(&mut section);
     if section.has("trusted_hops") && section.has("trusted_networks") {
-        let message = "`trusted_hops` and `trusted_networks` are two ways to say the same";
+        let message = "`trusted_hops` and `trusted_networks` exclude each other";
         section.problem("trusted_hops", message, "keep one of them");
     }
     let header = section.choice("header", &FORWARDING).unwrap_or_default();
@@ -91,7 +91,7 @@ pub(super) fn read_subject_headers(mut section: Section<'_>) -> Vec<String> {
     let read = |word: Spanned<&str>| {
         let name = word.get_ref().to_ascii_lowercase();
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-        // A subject says what it was made of; `address` means the client's address.
+        // The header's name is the subject's prefix, and the prefix `address` means the client's address.
         if name.is_empty() || !name.bytes().all(fits) || name == "address" {
             let message = format!("{:?} is not a header's name", word.get_ref());
             section.report().problem(word.span(), message, "write it like \"x-api-key\"");
@@ -104,7 +104,7 @@ pub(super) fn read_subject_headers(mut section: Section<'_>) -> Vec<String> {
     names
 }
 
-/// A list of strings; what is not one is reported and left out.
+/// A list of strings; other values are reported and skipped.
 pub(super) fn words<'a>(
     section: &mut Section<'a>,
     key: &'static str,

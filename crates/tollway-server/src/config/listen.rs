@@ -1,4 +1,4 @@
-//! Where a server listens: an address and a port, or a unix socket.
+//! Listen addresses: an IP address and a port, or a unix socket.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use tollway_config::Section;
 
-/// What a mode can say of a socket: who may read and write. The bits beyond mean nothing there.
+/// The permission bits. Higher bits mean nothing for a socket.
 const MODE_MAX: u32 = 0o777;
 
 /// Where a server listens.
@@ -21,13 +21,13 @@ const MODE_MAX: u32 = 0o777;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
-    /// An address and a port; port 0 is any that is free.
+    /// An address and a port; port 0 picks a free one.
     Tcp(SocketAddr),
     /// A unix socket.
     Unix {
         /// Its path.
         path: PathBuf,
-        /// Who may use it, as `chmod` says it; none: what the process's umask leaves.
+        /// Its permissions, as for `chmod`; `None` leaves them to the umask.
         mode: Option<u32>,
     },
 }
@@ -57,7 +57,7 @@ impl FromStr for ListenAddress {
             Some(socket) => read_socket(socket),
             None => text.parse().map(Self::Tcp).map_err(|_| {
                 let text = beginning(text);
-                format!("{text:?} is no place to listen; write an IP address and a port like 127.0.0.1:8080, or unix:PATH")
+                format!("{text:?} is not a listen address; write an IP address and a port like 127.0.0.1:8080, or unix:PATH")
             }),
         }
     }
@@ -81,7 +81,7 @@ fn read_mode(choice: &str) -> Result<u32, String> {
     let mode = digits.and_then(|digits| u32::from_str_radix(digits, 8).ok());
     mode.filter(|mode| *mode <= MODE_MAX).ok_or_else(|| {
         let choice = beginning(choice);
-        format!("{choice:?} is no mode of a socket; write one in octal digits up to 0777, like ?mode=0660")
+        format!("{choice:?} is not a socket mode; write octal digits up to 0777, like ?mode=0660")
     })
 }
 

@@ -1,8 +1,8 @@
-//! `[server]`: how `tollway serve` listens, whom it believes, and what it tells.
+//! `[server]`: where `tollway serve` listens, which proxies it trusts, and how it responds.
 //!
-//! `whole` reads it together with all other sections that the server needs, `listen` knows addresses to listen at, `access`
-//! secrets and certificates, `inbound` what is said of requests, `descriptors` what Envoy's stand for, `subject_template` whom
-//! they count for, `number` whole numbers within bounds.
+//! `whole` reads it with all other sections that the server needs, `listen` has listen addresses, `access` tokens and
+//! certificates, `inbound` settings for requests, `descriptors` the rules for Envoy, `subject_template` their subjects,
+//! `number` integers within bounds.
 
 mod access;
 mod descriptors;
@@ -30,69 +30,69 @@ pub use listen::ListenAddress;
 pub use subject_template::{SubjectPiece, SubjectTemplate};
 pub use whole::ConfigWithServer;
 
-/// What the policy of callers without credentials allows if the file has none.
+/// The limit of callers without credentials, unless the file sets one.
 const ANONYMOUS_LIMIT: &str = "1000 requests / hour from first call";
 
-/// The most worker threads: more than any machine of today has cores.
+/// The most worker threads: more than any machine has cores.
 const WORKERS_MAX: u64 = 1_024;
 
-/// Connections at the same time, unless the file says otherwise: what a server of moderate memory holds with ease.
+/// The default connection limit: a server with moderate memory holds this many easily.
 pub const CONNECTIONS_DEFAULT: usize = 10_000;
 
-/// The most connections that may be asked for: each needs a descriptor and some ten kilobytes.
+/// The largest connection limit: each connection needs a file descriptor and some ten kilobytes.
 const CONNECTIONS_MAX: u64 = 1_000_000;
 
-/// Connections of one client address at the same time, unless the file says otherwise: a tenth of all, so that one
-/// stranger cannot shut out the others, and still enough for a proxy in front.
+/// The default connection limit per client address: a tenth of all, so that one client cannot shut out the others, and
+/// still enough for a proxy in front.
 pub const CONNECTIONS_PER_ADDRESS_DEFAULT: usize = 1_000;
 
-/// How long requests may take to end once the server is told to stop, unless the file says otherwise.
+/// The default grace of requests in flight when the server stops.
 pub const GRACE_DEFAULT: Duration = Duration::from_secs(10);
 
-/// The longest grace, and the longest drain: process managers kill the server sooner.
+/// The longest drain and the longest grace: process managers kill the server sooner.
 const STOP_MAX: Span = Span::from_mins(10);
 
-/// What `[server]` says.
+/// The section `[server]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// Where decisions are asked for.
+    /// The address for decisions.
     pub listen: ListenAddress,
-    /// Where it is administered, if anywhere.
+    /// The address for administration, if any.
     pub admin: Option<ListenAddress>,
-    /// Where decisions are asked for by Envoy, besides where all are, if anywhere.
+    /// An additional address for Envoy, if any.
     pub grpc: Option<ListenAddress>,
-    /// Where decisions are asked for in the Redis protocol, if anywhere.
+    /// The address for the Redis protocol, if any.
     pub resp: Option<ListenAddress>,
-    /// What Envoy's descriptors stand for.
+    /// The rules for Envoy's descriptors.
     pub descriptors: Vec<DescriptorRule>,
-    /// How many threads decide; none said: as many as there are cores.
+    /// The number of worker threads; `None` means one per core.
     pub workers: Option<usize>,
-    /// How many connections for decisions there may be at the same time; administration has places of its own.
+    /// The connection limit for decisions; administration has its own.
     pub connections: usize,
-    /// How many of them one client address may have, unless it is that of a proxy which is named.
+    /// The connection limit per client address. Trusted proxies are exempt.
     pub connections_per_address: usize,
-    /// How long the server goes on as before once it is told to stop, and only says so to those who ask whether it is
-    /// ready, so that they send their requests elsewhere before any is refused.
+    /// How long the server keeps serving after a stop signal while `/ready` returns 503, so that load balancers move away
+    /// before any request is refused.
     pub drain: Duration,
-    /// How long requests may take to end after that.
+    /// How long requests in flight may take after the drain.
     pub grace: Duration,
-    /// Which headers an answer has.
+    /// The rate-limit headers of responses.
     pub headers: HeaderChoice,
-    /// Whether the file says so. If not, Envoy is given none for its clients: it makes its own.
+    /// Whether the file sets `headers`. If not, Envoy gets none for its clients, because it writes its own.
     pub headers_named: bool,
-    /// Which headers it has under these policies instead.
+    /// The headers under these policies, in place of `headers`.
     pub policy_headers: BTreeMap<String, HeaderChoice>,
-    /// How a client's address is found.
+    /// How the client's address is found.
     pub address: AddressRules,
-    /// The headers that name the subject of `/v1/authorize`, in lower case; the first that a request has counts.
+    /// The headers that name the subject of `/v1/authorize`, in lower case; the first one that a request has wins.
     pub subject_headers: Vec<String>,
-    /// Where the token is that may read.
+    /// Where the read token is kept.
     pub read_token: Option<Token>,
-    /// Where the token is that may read and write.
+    /// Where the write token is kept; it may also read.
     pub write_token: Option<Token>,
-    /// Where the token is that may ask in the Redis protocol; none: no token is needed.
+    /// Where the token of the Redis protocol is kept; with `None`, clients need no token.
     pub resp_token: Option<Token>,
-    /// The certificate for TLS on all addresses.
+    /// The certificate for TLS on all TCP addresses.
     pub tls: Option<TlsFiles>,
 }
 
@@ -123,12 +123,12 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// The headers of answers under a policy.
+    /// The response headers of a policy.
     pub fn headers_of(&self, policy: &str) -> HeaderChoice {
         self.policy_headers.get(policy).copied().unwrap_or(self.headers)
     }
 
-    /// Relative paths are meant from the file's folder.
+    /// Resolves relative paths against the file's folder.
     fn in_folder(&mut self, folder: &Path) {
         let sockets = [Some(&mut self.listen), self.admin.as_mut(), self.grpc.as_mut(), self.resp.as_mut()];
         let sockets = sockets.into_iter().flatten();
@@ -142,15 +142,14 @@ impl ServerConfig {
         }
     }
 
-    /// The policy of those without credentials, where credentials are looked for.
+    /// The policy for callers without credentials, if `subject_headers` are set.
     fn anonymous_policy(&self) -> Option<Arc<Policy>> {
         let needed = !self.subject_headers.is_empty();
         needed.then(|| Policy::new(ANONYMOUS_POLICY, [ANONYMOUS_LIMIT]).ok().map(Arc::new)).flatten()
     }
 }
 
-/// What the section says; what is wrong with it is in the report. `names` are those of the policies that may be
-/// named; `policies` are those of them that nothing is wrong with.
+/// Reads the section and reports its mistakes. `names` are the names of all policies, `policies` are the valid ones.
 fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> ServerConfig {
     let base = ServerConfig::default();
     let listen = listen::read(&mut section, "listen", "127.0.0.1:8080").unwrap_or(base.listen);
@@ -194,7 +193,7 @@ fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> S
     }
 }
 
-/// A part of the time that a stop takes.
+/// Reads `drain` or `grace`.
 fn read_time(section: &mut Section<'_>, key: &'static str, example: &str) -> Option<Duration> {
     let time = section.span(key, example)?;
     if time > STOP_MAX {

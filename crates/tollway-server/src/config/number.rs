@@ -1,4 +1,4 @@
-//! Whole numbers within bounds.
+//! Integers within bounds.
 
 use std::ops::RangeInclusive;
 

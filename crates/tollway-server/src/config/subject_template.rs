@@ -1,11 +1,11 @@
-//! How a subject is made of the values of a descriptor's entries: `{user}@{tenant}`.
+//! Subjects built from the values of a descriptor's entries: `{user}@{tenant}`.
 //!
-//! No two descriptors of one rule make the same subject unless their values are the same: between two values there is always
-//! a character that is escaped inside of them.
+//! Descriptors of one rule with different values have different subjects: the character that separates two values is
+//! escaped inside them.
 
 use tollway_config::suggest;
 
-/// A subject with places for values.
+/// A subject with placeholders for values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubjectTemplate {
     pieces: Vec<SubjectPiece>,
@@ -15,24 +15,24 @@ pub struct SubjectTemplate {
 /// A part of a subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubjectPiece {
-    /// As it stands.
+    /// Literal text.
     Text(String),
-    /// The value of the entry at this place.
+    /// The value of the entry at this index.
     Value(usize),
 }
 
 impl SubjectTemplate {
-    /// The subject of rules that name none: every entry with its key, so that each descriptor has meters of its own.
+    /// The subject of rules that set none: every entry with its key, so that each descriptor has its own usage.
     pub fn of_entries<'k>(keys: impl IntoIterator<Item = &'k str>) -> Self {
         let pieces = keys.into_iter().enumerate().flat_map(|(index, key)| {
             let separator = if index == 0 { "" } else { "|" };
             [SubjectPiece::Text(format!("{separator}{key}=")), SubjectPiece::Value(index)]
         });
-        // Also where there is only one value: another rule of the same policy may have more.
+        // Even a single value is escaped: another rule of the same policy may have more.
         Self { pieces: pieces.collect(), escaped: "|".to_owned() }
     }
 
-    /// Reads it; what is wrong comes with what to do about it.
+    /// Parses a template. An error is a message with advice.
     pub(super) fn read(text: &str, keys: &[&str]) -> Result<Self, (String, String)> {
         let mut pieces = Vec::new();
         let mut rest = text;
@@ -59,8 +59,7 @@ impl SubjectTemplate {
         &self.pieces
     }
 
-    /// The characters (ASCII) that must not stand in a value as they are, besides `%`, which escapes them; none if no
-    /// value needs it.
+    /// The ASCII characters that are percent-encoded in values, along with `%`. Empty: values are not encoded.
     pub fn escaped(&self) -> &str {
         &self.escaped
     }
@@ -71,7 +70,7 @@ fn place_of(key: &str, keys: &[&str]) -> Result<usize, (String, String)> {
     match (places.next(), places.next()) {
         (Some(place), None) => Ok(place),
         (Some(_), Some(_)) => {
-            let message = format!("{key:?} stands twice in `keys`, so `{{{key}}}` could be either");
+            let message = format!("{key:?} occurs twice in `keys`, so `{{{key}}}` is ambiguous");
             Err((
                 message,
                 "give one of them another `descriptor_key` in Envoy, or leave `subject` out".to_owned(),
@@ -89,13 +88,14 @@ fn separators(pieces: &[SubjectPiece]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where a value ends must be seen in the subject.
+/// Every two values need a separator, so that it is clear where one ends.
 fn check_borders(pieces: &[SubjectPiece]) -> Result<(), (String, String)> {
     let touching =
         pieces.windows(2).any(|two| matches!(two, [SubjectPiece::Value(_), SubjectPiece::Value(_)]));
     let parts = |text: &str| text.starts_with(|first: char| first.is_ascii_punctuation() && first != '%');
     if touching || !separators(pieces).all(parts) {
-        let message = "two values of a subject must be parted by text that begins with a sign other than `%`";
+        let message =
+            "two values of a subject must be separated by text that begins with punctuation other than `%`";
         return Err((message.to_owned(), "write it like \"{user}@{tenant}\"".to_owned()));
     }
     Ok(())
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_parts_values_is_escaped_inside_of_them() {
+    fn separators_are_escaped_inside_values() {
         let template = SubjectTemplate::read("a/{user}@{tenant}:x", &["tenant", "user"]).unwrap();
         let text = |text: &str| SubjectPiece::Text(text.to_owned());
         assert_eq!(
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_that_could_be_two_is_refused() {
+    fn ambiguous_subject_templates_are_rejected() {
         for (text, keys) in [
             ("{a}{b}", &["a", "b"][..]),
             ("{a}x{b}", &["a", "b"]),

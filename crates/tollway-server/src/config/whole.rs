@@ -10,7 +10,7 @@ use tollway_inbound::{ANONYMOUS_POLICY, CONSUMERS_POLICY, check_anonymous_policy
 
 use super::ServerConfig;
 
-/// What a config file says of limits, of consumers and of the server.
+/// The sections of a config file for limits, consumers and the server.
 ///
 /// ```
 /// let config = tollway_server::ConfigWithServer::parse("[server]\nlisten = '127.0.0.1:9000'")?;
@@ -26,7 +26,7 @@ pub struct ConfigWithServer {
 }
 
 impl ConfigWithServer {
-    /// Reads a config out of its text.
+    /// Parses a config.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         tollway_config::parse(text)
     }
@@ -36,7 +36,7 @@ impl ConfigWithServer {
         ConfigFile::load(path).map(ConfigFile::into_config)
     }
 
-    /// Reads the config file at `path` as an earlier version of `current`: paths in it are meant from there.
+    /// Reads the config file at `path` as an earlier version of `current`: relative paths in it resolve as in `current`.
     pub fn load_earlier(path: impl AsRef<Path>, current: &Path) -> Result<Self, ConfigError> {
         tollway_config::load_earlier(path, current)
     }
@@ -46,22 +46,22 @@ impl ConfigWithServer {
         Self::load(Config::find_path(explicit)?)
     }
 
-    /// Store, policies and apis, with the policy of callers without credentials where there may be such.
+    /// Store, policies and apis, with the policy for callers without credentials where one is needed.
     pub fn limits(&self) -> &Config {
         &self.limits
     }
 
-    /// The same, without the rest.
+    /// Like [`limits`](Self::limits), by value.
     pub fn into_limits(self) -> Config {
         self.limits
     }
 
-    /// How `tollway serve` is to serve, if it says so.
+    /// The section `[server]`, if there is one.
     pub fn server(&self) -> Option<&ServerConfig> {
         self.server.as_ref()
     }
 
-    /// How consumers are limited, if it says so.
+    /// The section `[consumers]`, if there is one.
     #[cfg(feature = "consumers")]
     pub fn consumers(&self) -> Option<&ConsumersConfig> {
         self.consumers.as_ref()
@@ -74,7 +74,7 @@ impl FromConfig for ConfigWithServer {
         let (limits, consumers) = ConfigWithConsumers::read(root).into_parts();
         #[cfg(not(feature = "consumers"))]
         let (limits, consumers) = (Config::read(root), None::<()>);
-        // Also those with something wrong in them: a rule that names one is not wrong, too.
+        // Includes invalid policies, so that a rule that names one is not reported as well.
         let mut names: Vec<&str> = root.names("policies").into_iter().map(|name| *name.get_ref()).collect();
         if consumers.is_some() {
             names.extend([CONSUMERS_POLICY, ANONYMOUS_POLICY]);

@@ -1,4 +1,4 @@
-//! What a consumer's request counts: held by a proxy that asks `/v1/authorize`, or named in a descriptor of Envoy.
+//! How a consumer's request counts, from `/v1/authorize` or from a descriptor of Envoy.
 
 use hyper::StatusCode;
 use hyper::header::HeaderMap;
@@ -17,7 +17,7 @@ use crate::http::{Problem, Response, no_content};
 use crate::worker::Worker;
 
 impl Consumers {
-    /// Answers `/v1/authorize`: counted under the limits of the request's consumer, or by address if it names none.
+    /// Answers `/v1/authorize`: counts under the limits of the request's consumer, or by address if it names none.
     pub(crate) async fn authorize(
         &self,
         worker: &Worker,
@@ -46,8 +46,8 @@ impl Consumers {
 }
 
 impl ResolvedRequest {
-    /// Admits a descriptor of a consumer, whose id is `text`, or of an anonymous client, whose subject it is. It is answered
-    /// as `/v1/authorize` would answer: a proxy that fails open lets a failed call through, with all its other descriptors.
+    /// Admits a descriptor of a consumer, whose id is `text`, or of an anonymous client, whose subject it is. A refusal is a
+    /// denial as from `/v1/authorize`, not an error: a proxy that fails open would let a failed call through.
     pub(crate) async fn admit_caller(
         &mut self,
         worker: &Worker,
@@ -88,7 +88,7 @@ impl ResolvedRequest {
     }
 }
 
-/// The consumer that a descriptor names, or why it is none. A hash would parse as a valid id that does not exist.
+/// The consumer that a descriptor names. Not hashed if it is too long: the hash would be a valid id that does not exist.
 fn consumer_id(text: Vec<u8>) -> Result<ConsumerId, String> {
     let text = String::from_utf8(text).map_err(|_| "the consumer's id is not text".to_owned())?;
     ConsumerId::new(&text).map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! What is in force for a consumer: whether limits are on, whether it is blocked, its limits, and what was counted.
+//! The state of a consumer: whether limits are enabled, whether it is blocked, its limits and its counters.
 
 use hyper::StatusCode;
 use schemars::JsonSchema;
@@ -15,11 +15,11 @@ use crate::worker::Worker;
 pub(crate) struct RateLimitingAnswer {
     /// The master switch: `enabled` of [consumers].
     enabled: bool,
-    /// What counts: `REDIS`, `MEMORY`, `FILE`, `POSTGRES` or `DYNAMODB`.
+    /// The store: `REDIS`, `MEMORY`, `FILE`, `POSTGRES` or `DYNAMODB`.
     technology: &'static str,
-    /// Whether it answers.
+    /// Whether the store answers.
     service_available: bool,
-    /// Whether consumers are limited now: it is switched on, and what counts answers.
+    /// Whether consumers are limited now: limits are enabled, and the store answers.
     currently_active: bool,
 }
 
@@ -30,11 +30,11 @@ pub(super) async fn rate_limiting(worker: &Worker, gate: &Gate) -> Response {
     json(StatusCode::OK, &RateLimitingAnswer { enabled, technology, service_available, currently_active })
 }
 
-/// Whether a consumer is blocked: the question and the answer.
+/// Whether a consumer is blocked, as request and as response.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BlockedBody {
-    /// Whether every call of it is refused.
+    /// Whether all its calls are denied.
     blocked: bool,
 }
 
@@ -50,25 +50,25 @@ pub(super) async fn set_blocked(
 ) -> Result<Response, Problem> {
     let question: BlockedBody = serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;
     gate.records().set_blocked(consumer, question.blocked).await?;
-    tracing::info!(blocked = question.blocked, "a consumer was blocked, or is so no longer");
+    tracing::info!(blocked = question.blocked, "a consumer was blocked or unblocked");
     Ok(json(StatusCode::OK, &question))
 }
 
-/// A consumer's limits in force, and what was counted under them.
+/// A consumer's limits in force, and their counters.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CallLimitsAnswer {
     #[serde(flatten)]
     limits: LimitTexts,
-    /// What was counted, whatever the store is; a period without a counter is left out.
+    /// The counters, whatever the store is; a period without a counter is left out.
     redis_call_limit: SixCounters,
 }
 
 /// A consumer's limits in one hour.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ActiveAnswer {
-    /// The records that were added up. None: the defaults of [consumers] are in force.
+    /// The records that were added up. If empty, the defaults of [consumers] are in force.
     considered_rate_limit_ids: Vec<String>,
-    /// Where the hour begins, in UTC.
+    /// The start of the hour, in UTC.
     #[schemars(extend("format" = "date-time"))]
     active_at_date: String,
     #[serde(flatten)]
@@ -103,7 +103,7 @@ fn active_answer(active: &Active) -> Response {
     json(StatusCode::OK, &answer)
 }
 
-/// What was counted for a consumer under its limits of now.
+/// The counters of a consumer under its current limits.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CountersAnswer {
     /// A period without a counter is left out.
@@ -118,7 +118,7 @@ pub(super) async fn counters(gate: &Gate, consumer: &ConsumerId) -> Result<Respo
 
 pub(super) async fn reset_counters(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
     gate.reset(consumer).await?;
-    tracing::info!("the counters of a consumer were made new");
+    tracing::info!("the counters of a consumer were reset");
     Ok(no_content(StatusCode::NO_CONTENT))
 }
 
@@ -185,7 +185,7 @@ fn number(limits: &CallLimits, period: Period) -> i64 {
     limits.of(period).map_or(-1, |amount| i64::try_from(amount.get()).unwrap_or(i64::MAX))
 }
 
-/// What was counted; a period without a counter is left out.
+/// Counters by period; a period without a counter is left out.
 #[derive(Default, Serialize, JsonSchema)]
 struct SixCounters {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! The management of consumers over HTTP: its routes, how OpenAPI describes them, and what each does.
+//! The management of consumers over HTTP: its routes, their OpenAPI descriptions and their handlers.
 
 use hyper::body::Incoming;
 use hyper::{Method, Request};
@@ -13,7 +13,7 @@ use crate::http::route::{Access, Operation, Route, administration};
 use crate::http::{Problem, Response, read};
 use crate::worker::Worker;
 
-/// What is done with consumers.
+/// An operation of consumer management.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Management {
     RateLimiting,
@@ -30,7 +30,7 @@ pub(crate) enum Management {
     SetBlocked,
 }
 
-// The paths of consumers, as systems know them that did this before.
+// The paths that existing clients of the Open Bank Project API use.
 const RATE_LIMITING: &str = "/obp/v3.1.0/management/rate-limiting";
 const CALL_LIMITS: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/consumer/call-limits";
 const RECORDS: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/consumer/rate-limits";
@@ -59,52 +59,52 @@ const fn route(method: Method, path: &'static str, what: Management, access: Acc
     administration(method, path, Operation::Manage(what), access)
 }
 
-/// What it is for programs.
+/// The OpenAPI description of an operation.
 pub(crate) fn describe(what: Management, schemas: &mut SchemaGenerator) -> Description {
     match what {
         Management::RateLimiting => Description::new("Whether consumers are limited, and by what.")
-            .answering(200, "Whether.", schema::<RateLimitingAnswer>(schemas)),
-        Management::CallLimits => Description::new("A consumer's limits in force, and what was counted.")
-            .answering(200, "Limits as texts, and counters.", schema::<CallLimitsAnswer>(schemas)),
+            .answering(200, "The state.", schema::<RateLimitingAnswer>(schemas)),
+        Management::CallLimits => Description::new("A consumer's limits in force, and its counters.")
+            .answering(200, "Limits as strings, and counters.", schema::<CallLimitsAnswer>(schemas)),
         Management::Records => Description::new("The records of a consumer.").answering(
             200,
-            "All of them, by where they begin.",
+            "All records, sorted by start.",
             schema::<RecordsAnswer>(schemas),
         ),
-        Management::CreateRecord => Description::new("Makes a record for a consumer.")
+        Management::CreateRecord => Description::new("Creates a record for a consumer.")
             .asking(schema::<RecordBody>(schemas))
             .answering(201, "The record.", schema::<RecordAnswer>(schemas)),
-        Management::ChangeRecord => Description::new("Makes a record say something else.")
+        Management::ChangeRecord => Description::new("Changes a record.")
             .asking(schema::<RecordBody>(schemas))
             .answering(200, "The record.", schema::<RecordAnswer>(schemas)),
-        Management::DeleteRecord => Description::new("Removes a record.").empty(204, "It is gone."),
+        Management::DeleteRecord => Description::new("Deletes a record.").empty(204, "Deleted."),
         Management::ActiveNow => Description::new("The limits of a consumer in this hour.").answering(
             200,
             "The sums of its records.",
             schema::<ActiveAnswer>(schemas),
         ),
-        Management::ActiveInHour => Description::new("The limits of a consumer in an hour of UTC.")
+        Management::ActiveInHour => Description::new("The limits of a consumer in one hour, in UTC.")
             .answering(200, "The sums of its records.", schema::<ActiveAnswer>(schemas)),
-        Management::Counters => Description::new("What was counted for a consumer.").answering(
+        Management::Counters => Description::new("The counters of a consumer.").answering(
             200,
-            "The counters there are.",
+            "The existing counters.",
             schema::<CountersAnswer>(schemas),
         ),
         Management::ResetCounters => {
-            Description::new("Makes the counters of a consumer new.").empty(204, "They are.")
+            Description::new("Resets the counters of a consumer.").empty(204, "Reset.")
         }
         Management::Blocked => Description::new("Whether a consumer is blocked.").answering(
             200,
-            "Whether.",
+            "The state.",
             schema::<BlockedBody>(schemas),
         ),
-        Management::SetBlocked => Description::new("Blocks a consumer, or no longer.")
+        Management::SetBlocked => Description::new("Blocks or unblocks a consumer.")
             .asking(schema::<BlockedBody>(schemas))
-            .answering(200, "It is so.", schema::<BlockedBody>(schemas)),
+            .answering(200, "The new state.", schema::<BlockedBody>(schemas)),
     }
 }
 
-/// Does it. The parameters are what stands in the path: a consumer, and of it a record or an hour.
+/// Runs an operation. The path's parameters are a consumer and then a record or an hour.
 pub(crate) async fn manage(
     what: Management,
     worker: &Worker,

@@ -1,7 +1,7 @@
-//! Consumers: callers with limits of their own. Only with the feature `consumers`.
+//! Consumers: callers with their own limits. Only with the feature `consumers`.
 //!
-//! `admission` is what a request or a descriptor of one counts, `management` the routes for operators, `records` and
-//! `limits` answer them, `problem` is what goes wrong.
+//! `admission` decides how a consumer's request or descriptor counts, `management` has the routes for operators, `records`
+//! and `limits` answer them, `problem` has the errors.
 
 mod admission;
 mod limits;
@@ -29,14 +29,14 @@ pub(crate) struct Consumers {
 }
 
 impl ServerState {
-    /// What is known of consumers, if there are any.
+    /// The consumers, if they are configured.
     pub(crate) fn consumers(&self) -> Option<Arc<Consumers>> {
         self.consumers.load_full()
     }
 }
 
 impl Server {
-    /// With consumers, by these records. Reads the tokens that the config names.
+    /// Adds consumers with these records. Reads the tokens that the config names.
     pub fn with_consumers(
         self,
         records: Arc<dyn Records>,
@@ -50,7 +50,7 @@ impl Server {
 }
 
 impl Consumers {
-    /// What follows these when the config has changed. What is known of consumers stays known.
+    /// The consumers under a changed config. Cached consumers stay cached.
     pub(crate) fn under(&self, config: &ConsumersConfig) -> Result<Self, ServeError> {
         Self::with(self.gate.under(config), config)
     }
@@ -61,7 +61,7 @@ impl Consumers {
         Ok(Self { gate, who })
     }
 
-    /// Whether this consumer may call, and under which policy; its id is the subject.
+    /// Whether this consumer may call, and under which policy. Its id is the subject.
     async fn admission(
         &self,
         state: &ServerState,

@@ -1,4 +1,4 @@
-//! What goes wrong with consumers and their records.
+//! Errors of consumers and their records.
 
 use hyper::StatusCode;
 use hyper::header::{RETRY_AFTER, WWW_AUTHENTICATE};
@@ -8,7 +8,7 @@ use tollway_inbound::problem::ProblemDetails;
 use crate::http::Problem;
 
 impl Problem {
-    /// Who calls cannot be told, although something was shown.
+    /// The request's credentials do not identify a consumer.
     pub(super) fn unknown_consumer(error: &WhoError) -> Self {
         match error {
             WhoError::UnknownToken(_) => Self::of(ProblemDetails::unknown_token(error.to_string()))
@@ -17,7 +17,7 @@ impl Problem {
         }
     }
 
-    /// What was shown cannot be the id of a consumer.
+    /// The request names no valid consumer id.
     pub(super) fn not_a_consumer(detail: String) -> Self {
         Self::of(ProblemDetails::unknown_consumer(detail))
     }
@@ -26,14 +26,14 @@ impl Problem {
         Self::of(ProblemDetails::blocked())
     }
 
-    /// Consumers are managed where there are none.
+    /// The server has no consumers to manage.
     pub(super) fn no_consumers() -> Self {
-        let detail = "this server knows no consumers; give its config a section [consumers], as in `[consumers]` and \
-                      `header = \"x-consumer-id\"`, and start it again (docs/guide/consumers.md)";
+        let detail = "this server has no consumers; add a section [consumers] to its config, as in `[consumers]` and \
+                      `header = \"x-consumer-id\"`, and restart it (docs/guide/consumers.md)";
         Self::new(StatusCode::NOT_FOUND, "urn:tollway:no-consumers", "no consumers are configured", detail)
     }
 
-    /// A record that cannot be. Nothing has changed.
+    /// The record is invalid; nothing has changed.
     pub(super) fn bad_record(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "urn:tollway:bad-record", "the record cannot be kept", detail)
     }

@@ -1,4 +1,4 @@
-//! Records of a consumer: listed, made, changed and deleted, and how one is written in JSON.
+//! Records of a consumer: list, create, change and delete, and their JSON.
 
 use hyper::StatusCode;
 use schemars::JsonSchema;
@@ -22,7 +22,7 @@ pub(super) async fn list(gate: &Gate, consumer: &ConsumerId) -> Result<Response,
 pub(super) async fn create(gate: &Gate, consumer: ConsumerId, body: &[u8]) -> Result<Response, Problem> {
     let draft = RecordBody::draft(body, consumer)?;
     let record = gate.records().create(draft).await?;
-    tracing::info!(record = %record.id, "a record of a consumer was made");
+    tracing::info!(record = %record.id, "a record of a consumer was created");
     Ok(json(StatusCode::CREATED, &RecordAnswer::of(&record)))
 }
 
@@ -44,18 +44,18 @@ pub(super) async fn delete(gate: &Gate, consumer: &ConsumerId, id: RecordId) -> 
     Ok(no_content(StatusCode::NO_CONTENT))
 }
 
-/// What a record is to be. All six limits are named, with "-1" where there is none.
+/// A record to create or change. All six limits are required; "-1" means no limit.
 #[derive(Deserialize, JsonSchema)]
 #[serde(expecting = "a record as an object")]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct RecordBody {
-    /// Its first moment, in UTC or with an offset, in seconds or milliseconds.
+    /// Its start, in UTC or with an offset, in seconds or milliseconds.
     #[schemars(extend("format" = "date-time"))]
     from_date: String,
-    /// Its last moment. The record counts for every hour that it touches.
+    /// Its end. The record counts for every hour that it overlaps.
     #[schemars(extend("format" = "date-time"))]
     to_date: String,
-    /// What it was made for; it tells records apart, and all of them count.
+    /// Part of its scope. The scope only tells records apart: all of them count.
     #[serde(default)]
     #[schemars(length(min = 1, max = SCOPE_BYTES_MAX))]
     api_version: Option<String>,
@@ -68,14 +68,14 @@ pub(crate) struct RecordBody {
     #[serde(flatten)]
     #[schemars(with = "LimitTexts")]
     amounts: Amounts,
-    /// What is left when all of the above are read: a mistake that would otherwise go unseen.
+    /// Unknown fields, which are rejected.
     #[serde(flatten)]
     #[schemars(skip)]
     unknown: Map<String, Value>,
 }
 
 impl RecordBody {
-    /// Reads and checks all of it before anything is done.
+    /// Parses and checks the whole body before anything changes.
     fn draft(body: &[u8], consumer: ConsumerId) -> Result<Draft, Problem> {
         let question: Self = serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;
         if let Some(field) = question.unknown.keys().next() {
@@ -97,7 +97,7 @@ fn date(field: &str, text: &str) -> Result<Timestamp, Problem> {
     read_date(text).map_err(|error| Problem::bad_record(format!("{field}: {error}")))
 }
 
-/// A record that is kept.
+/// A stored record.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RecordAnswer {
     rate_limiting_id: String,
@@ -134,13 +134,13 @@ impl RecordAnswer {
     }
 }
 
-/// All records of a consumer, by where they begin.
+/// All records of a consumer, sorted by start.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RecordsAnswer {
     limits: Vec<RecordAnswer>,
 }
 
-/// Reads a record as it is sent, or says what is wrong with it. For the fuzz targets.
+/// Parses the body of a record, for the fuzz targets.
 pub fn record(body: &[u8]) -> Result<Draft, String> {
     let consumer = ConsumerId::new("c").map_err(|error| error.to_string())?;
     RecordBody::draft(body, consumer).map_err(|problem| problem.detail().to_owned())

@@ -1,7 +1,7 @@
-//! The answer to a request: all enforced descriptors are one take, granted whole or not at all.
+//! The response to a request: all enforced descriptors are one take, so all are charged or none.
 //!
-//! Envoy's own service counts each descriptor by itself, so that a request which one of them denies has used up the others.
-//! Here a denial is free. Shadow policies are judged in the same step and deny nothing.
+//! Envoy's own service counts each descriptor by itself, so a request that one of them denies still uses up the others.
+//! Here a denial costs nothing. Shadow policies are evaluated in the same step and deny nothing.
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ pub(super) async fn should_rate_limit(
     let mut draft = ResponseDraft::new(resolved.counts.len());
     match decide(worker, &resolved, &mut draft).await {
         Ok(()) => {}
-        // For example a subject that the store cannot hold: clients write it, and must not get through by it.
+        // For example a subject that the store cannot hold. Clients choose it, and must not bypass the limit with it.
         Err(TakeError::Store(error)) if error.fault == Fault::Caller => {
             draft.refuse_all(RefusalBody::of_problem(&Problem::from(TakeError::Store(error))));
         }
@@ -56,7 +56,7 @@ async fn decide(
     take(worker, resolved, draft).await
 }
 
-/// Takes everything, or nothing.
+/// Takes all counts or none.
 async fn take(
     worker: &Worker,
     resolved: &ResolvedRequest,
@@ -91,7 +91,7 @@ async fn take(
                 }
                 false
             }
-            // A decision without the store has no readings; then it is the policy that denied.
+            // A decision without the store has no readings; the denying policy is over.
             Err(denied) if mine.is_empty() => denied.policy().name() == policy.name(),
             Err(_) => mine.iter().any(|status| status.refuses),
         };
@@ -113,8 +113,8 @@ async fn take(
     Ok(())
 }
 
-/// The limit that the descriptor's status shows. None of a shadow: Envoy would take it for an enforced one, and write headers
-/// that say nothing is left.
+/// The limit that the descriptor's status shows. None for a shadow policy: Envoy would treat it as enforced, and write
+/// headers that say nothing is left.
 fn shown_status<'s, 'a>(count: &Count, statuses: &'s [LimitStatus<'a>]) -> Option<&'s LimitStatus<'a>> {
     count.most(statuses).filter(|_| !count.is_shadow())
 }
@@ -124,7 +124,7 @@ async fn read_usage(index: usize, count: &Count, draft: &mut ResponseDraft) -> R
     let policy = &count.known.policy;
     let usage = match count.known.handle.usage().subject(&count.subject).await {
         Ok(usage) => usage,
-        // As for a take: without the store, most policies let through.
+        // As for a take: without the store, only `closed` policies deny.
         Err(TakeError::Store(error))
             if error.fault != Fault::Caller && policy.when_store_fails() != WhenStoreFails::Closed =>
         {
@@ -169,8 +169,8 @@ async fn read_usage(index: usize, count: &Count, draft: &mut ResponseDraft) -> R
     Ok(())
 }
 
-/// The shadow policies that would have denied, for the proxy's log (`%DYNAMIC_METADATA(envoy.filters.http.ratelimit:would_deny)%`);
-/// the service behind the proxy gets the same in a header.
+/// The shadow policies that would have denied, for the proxy's log
+/// (`%DYNAMIC_METADATA(envoy.filters.http.ratelimit:would_deny)%`). The service behind the proxy gets them in a header.
 const WOULD_DENY_METADATA: &str = "would_deny";
 
 /// The response so far.
@@ -182,7 +182,7 @@ pub(super) struct ResponseDraft {
     /// One for each count.
     statuses: SmallVec<[DescriptorStatus; 4]>,
     headers: Vec<HeaderValue>,
-    /// The body for a denied client, if there is one: of the first count that denies.
+    /// The body for a denied client, if any: of the first count that denies.
     pub(super) refusal: Option<RefusalBody>,
 }
 
@@ -221,7 +221,7 @@ impl ResponseDraft {
         });
     }
 
-    /// Denies every descriptor, because of the values of some.
+    /// Denies every descriptor.
     pub(super) fn refuse_all(&mut self, refusal: RefusalBody) {
         self.over = true;
         self.statuses.fill(status(Code::OverLimit));
@@ -296,7 +296,7 @@ pub(crate) struct RefusalBody {
 
 impl RefusalBody {
     fn new(media_type: &'static str, body: &impl Serialize) -> Self {
-        // What these types hold can always be written.
+        // Serializing these types cannot fail.
         Self { media_type, json: serde_json::to_vec(body).unwrap_or_default().into() }
     }
 

@@ -1,8 +1,8 @@
-//! From a descriptor to its rule and its subject.
+//! Finds the rule and the subject of a descriptor.
 //!
 //! The most specific rule wins, entry by entry: one for the exact value, else one for its longest prefix, else one for any.
-//! Every descriptor has a subject, whatever its values: clients write them, and a proxy that fails open would let a client
-//! through whose call fails.
+//! Every descriptor has a subject, whatever its values: clients choose them, and a proxy that fails open lets a failed call
+//! through.
 
 use std::collections::HashMap;
 
@@ -234,7 +234,7 @@ mod tests {
 
     /// T18: values that contain separators make no subject that other values make.
     #[test]
-    fn no_two_descriptors_make_the_same_subject() {
+    fn different_descriptors_have_different_subjects() {
         let hostile: [&[u8]; 10] = [b"a", b"a@", b"@a", b"a@a", b"%40", b"a%40", b"%", b"\0", b"\xff", b""];
         let templates = [template("\"x\", \"y\"", "{x}@{y}"), SubjectTemplate::of_entries(["x", "y"])];
         for template in templates {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_values_stay_as_they_are() {
+    fn values_without_separators_are_not_escaped() {
         let one = template("\"x\"", "address:{x}");
         assert_eq!(subject_of_template(&one, &entries(&[b"2001:db8::/64"])), "address:2001:db8::/64");
         assert_eq!(subject_of_template(&one, &entries(&[b"100%"])), "address:100%");

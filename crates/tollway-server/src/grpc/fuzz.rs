@@ -1,4 +1,4 @@
-//! The way of the fuzz targets to the messages.
+//! Entry point of the fuzz targets for gRPC messages.
 
 use bytes::Bytes;
 use prost::Message;
@@ -7,7 +7,7 @@ use super::descriptors::subject_of_descriptor;
 use super::message::{RateLimitRequest, frame, unframe};
 use super::resolve;
 
-/// Reads the body of a call that asks for descriptors: the question written again, and whom each descriptor counts for.
+/// Parses the body of `ShouldRateLimit`. Returns the request encoded again, and the subject of each descriptor.
 pub fn envoy_question(body: &[u8]) -> Result<(Vec<u8>, Vec<String>), String> {
     let message = unframe(Bytes::copy_from_slice(body)).map_err(|failure| format!("{failure:?}"))?;
     let question = RateLimitRequest::decode(message).map_err(|error| error.to_string())?;

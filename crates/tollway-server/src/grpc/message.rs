@@ -1,5 +1,5 @@
-//! The messages of `envoy.service.ratelimit.v3` and `grpc.health.v1` with the fields that are used here, and the five bytes
-//! before a message: whether it is compressed, and its length.
+//! The messages of `envoy.service.ratelimit.v3` and `grpc.health.v1` with the fields used here, and the five-byte prefix of
+//! a message: a compression flag and the length.
 //!
 //! Text fields of a request are bytes: a header that is not UTF-8 must not make a call fail, since a proxy that fails open
 //! would then never limit that client.
@@ -11,7 +11,7 @@ use prost::Message;
 
 use super::service::{Failure, StatusCode};
 
-/// Are these descriptors over their limits?
+/// The request: are these descriptors over their limits?
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct RateLimitRequest {
     #[prost(bytes = "bytes", tag = "1")]
@@ -29,7 +29,7 @@ pub(super) struct RateLimitDescriptor {
     pub(super) entries: Vec<Entry>,
     #[prost(message, optional, tag = "2")]
     pub(super) limit: Option<RateLimitOverride>,
-    /// In place of the request's; here 0 means none.
+    /// Overrides the request's; here 0 means none.
     #[prost(message, optional, tag = "3")]
     pub(super) hits_addend: Option<u64>,
     #[prost(bool, tag = "4")]
@@ -44,7 +44,7 @@ pub(super) struct Entry {
     pub(super) value: Bytes,
 }
 
-/// A limit that the proxy brings, in place of a policy's.
+/// A limit that the proxy sends in place of a policy's.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub(super) struct RateLimitOverride {
     #[prost(uint32, tag = "1")]
@@ -87,7 +87,7 @@ pub(super) struct RateLimitResponse {
     /// For the service that the proxy forwards to.
     #[prost(message, repeated, tag = "4")]
     pub(super) request_headers_to_add: Vec<HeaderValue>,
-    /// The body that the proxy answers in place of the service if the request is denied.
+    /// The body of the proxy's response to a denied request.
     #[prost(bytes = "bytes", tag = "5")]
     pub(super) raw_body: Bytes,
     /// For the proxy's own log and filters.
@@ -131,7 +131,7 @@ pub(super) struct HeaderValue {
     pub(super) value: String,
 }
 
-/// `google.protobuf.Struct` with texts only.
+/// `google.protobuf.Struct` with string values only.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Struct {
     #[prost(map = "string, message", tag = "1")]
@@ -172,16 +172,16 @@ pub(super) fn unframe(mut body: Bytes) -> Result<Bytes, Failure> {
     let bad = |message: &str| Failure::new(StatusCode::InvalidArgument, message);
     let prefix = body.split_to(PREFIX_BYTES.min(body.len()));
     let [compressed, length @ ..] =
-        <[u8; PREFIX_BYTES]>::try_from(&*prefix).map_err(|_| bad("there is no message"))?;
+        <[u8; PREFIX_BYTES]>::try_from(&*prefix).map_err(|_| bad("the body has no message"))?;
     match compressed {
         0 => {}
         // Messages are a few hundred bytes: compression gains nothing.
-        1 => return Err(Failure::new(StatusCode::Unimplemented, "compressed messages are not understood")),
-        _ => return Err(bad("the message does not begin as one does in gRPC")),
+        1 => return Err(Failure::new(StatusCode::Unimplemented, "compressed messages are not supported")),
+        _ => return Err(bad("the compression flag is invalid")),
     }
     let announced = u32::from_be_bytes(length);
     if usize::try_from(announced) != Ok(body.len()) {
-        return Err(bad("the body is not one message of the length that it announces"));
+        return Err(bad("the body is not one message of the announced length"));
     }
     Ok(body)
 }

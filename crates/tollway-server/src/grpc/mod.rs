@@ -1,8 +1,8 @@
 //! gRPC: Envoy's rate limit service, and the health service for proxies and orchestrators.
 //!
-//! `service` is a call from bytes to bytes, `message` its messages, `descriptors` finds the rule and the subject of a
-//! descriptor, `override_limits` caches limits that a proxy sends, `resolve` turns a request into what it takes, `answer`
-//! takes it and writes the response.
+//! `service` handles a call, `message` has its messages, `descriptors` finds the rule and the subject of a descriptor,
+//! `override_limits` caches limits that a proxy sends, `resolve` turns a request into charges, `answer` takes them and
+//! writes the response.
 
 pub(crate) mod answer;
 pub(crate) mod descriptors;

@@ -1,4 +1,4 @@
-//! Limits that a proxy sends with its descriptors, in place of a policy's: made once and cached.
+//! A cache of limits that a proxy sends with its descriptors, in place of a policy's.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -58,7 +58,7 @@ fn words(unit: Unit) -> Result<(&'static str, &'static str), Failure> {
         Unit::Unknown => {
             return Err(Failure::new(
                 StatusCode::InvalidArgument,
-                "the limit of a descriptor has no unit that is known",
+                "the limit of a descriptor has an unknown unit",
             ));
         }
     })
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_unit_is_a_limit() {
+    fn every_envoy_unit_is_a_valid_limit() {
         for unit in 1..=7 {
             let limit = RateLimitOverride { requests_per_unit: 3, unit };
             let (name, per) = words(limit.unit()).ok().unwrap();

@@ -1,4 +1,4 @@
-//! From a request to what it takes: which descriptors count, under which policies, for which subjects and how much.
+//! Resolves a request into charges: which descriptors count, under which policies, for which subjects and how much.
 
 use std::rc::Rc;
 
@@ -90,7 +90,7 @@ impl ResolvedRequest {
         })
     }
 
-    /// Two descriptors may count in the same account; then their hits add up.
+    /// Adds a count. If two descriptors count in the same account, their hits add up.
     pub(crate) fn count(&mut self, count: Count) -> Admission<usize> {
         if let Some(index) = self.counts.iter().position(|known| known.is_same(&count)) {
             self.counts[index].join(count);
@@ -113,19 +113,19 @@ pub(super) fn check(request: &RateLimitRequest) -> Result<(), Failure> {
         return bad("the domain is empty".to_owned());
     }
     if descriptors.is_empty() || descriptors.len() > DESCRIPTORS_MAX {
-        return bad(format!("{} descriptors; there may be 1 to {DESCRIPTORS_MAX}", descriptors.len()));
+        return bad(format!("{} descriptors; 1 to {DESCRIPTORS_MAX} are allowed", descriptors.len()));
     }
     for RateLimitDescriptor { entries, is_negative_hits, .. } in descriptors {
         if entries.is_empty() || entries.len() > ENTRIES_PER_DESCRIPTOR_MAX {
             let count = entries.len();
             return bad(format!(
-                "a descriptor has {count} entries; it may have 1 to {ENTRIES_PER_DESCRIPTOR_MAX}"
+                "a descriptor has {count} entries; 1 to {ENTRIES_PER_DESCRIPTOR_MAX} are allowed"
             ));
         }
         if *is_negative_hits {
             // The request does not say which take to give back.
             let message =
-                "is_negative_hits is not understood: give back with the permit of a take (/v1/return)";
+                "is_negative_hits is not supported; return the permit of a take instead (/v1/return)";
             return Err(Failure::new(StatusCode::Unimplemented, message));
         }
     }
@@ -147,12 +147,12 @@ impl Count {
         Self { known, subject, hits: SmallVec::from_iter([(unit, hits)]), of_caller: false }
     }
 
-    /// Whether both count in the same account. Policies of consumers are made of their records, under one name.
+    /// Whether both count in the same account. Compares names, because all policies of consumers have the same one.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.known.policy.name() == other.known.policy.name() && self.subject == other.subject
     }
 
-    /// Whether its caller is known by its address only.
+    /// Whether its caller is anonymous, known only by its address.
     pub(super) fn is_anonymous(&self) -> bool {
         self.known.policy.name().as_str() == ANONYMOUS_POLICY
     }
@@ -176,7 +176,7 @@ impl Count {
         self.hits.iter().all(|(_, hits)| *hits == 0)
     }
 
-    /// The cost, where it is not just one request.
+    /// The cost; empty means one request.
     pub(super) fn cost(&self) -> SmallVec<[(&str, u64); 2]> {
         match self.hits.as_slice() {
             [(None, 1)] => SmallVec::new(),

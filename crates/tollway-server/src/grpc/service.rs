@@ -1,7 +1,7 @@
-//! One call, from bytes to bytes: which method it names, its message, and how it ends.
+//! One call: its method, its message and its status.
 //!
-//! Both services have only calls with one message in and one out, which over HTTP/2 are a request with five bytes before its
-//! body and an answer with trailers: that needs no framework.
+//! Both services have only unary calls. Over HTTP/2 these are a request with a five-byte prefix and a response with trailers,
+//! which needs no framework.
 
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -42,8 +42,8 @@ fn is_grpc(headers: &HeaderMap) -> bool {
 
 /// Answers one call.
 ///
-/// `grpc-timeout` is ignored: the client resets the stream when it has passed, which ends the call here and gives back what
-/// it took, and a store has its own deadline.
+/// `grpc-timeout` is ignored: the client resets the stream when it has passed, which ends the call here and returns what it
+/// took, and the store has its own timeout.
 pub(crate) async fn answer(worker: &Worker, caller: &Caller, request: Request<Incoming>) -> Response {
     if !is_grpc(request.headers()) || request.version() != Version::HTTP_2 || request.method() != Method::POST
     {
@@ -71,7 +71,7 @@ async fn call(worker: &Worker, caller: &Caller, request: Request<Incoming>) -> R
     let method = match request.uri().path() {
         "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit" => CalledMethod::ShouldRateLimit,
         "/grpc.health.v1.Health/Check" => CalledMethod::HealthCheck,
-        _ => return Err(Failure::new(StatusCode::Unimplemented, "there is no such method")),
+        _ => return Err(Failure::new(StatusCode::Unimplemented, "no such method")),
     };
     let body = read(caller, request).await.map_err(|problem| unread(&problem))?;
     let message = unframe(body)?;
@@ -104,7 +104,7 @@ fn unread(problem: &Problem) -> Failure {
 /// A failing store does not make the service unhealthy: `when_store_fails` of every policy decides then.
 fn check_health(worker: &Worker, request: &HealthCheckRequest) -> Result<HealthCheckResponse, Failure> {
     if !["", RATE_LIMIT_SERVICE, HEALTH_SERVICE].contains(&request.service.as_str()) {
-        return Err(Failure::new(StatusCode::NotFound, format!("no service {:?} is here", request.service)));
+        return Err(Failure::new(StatusCode::NotFound, format!("no service {:?}", request.service)));
     }
     let serving = if worker.state.is_stopping() { Health::NotServing } else { Health::Serving };
     Ok(HealthCheckResponse { status: serving.into() })
@@ -123,7 +123,7 @@ pub(crate) enum StatusCode {
     Unavailable = 14,
 }
 
-/// Why a call was not answered. Nothing was taken.
+/// Why a call failed. Nothing was taken.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: StatusCode,
@@ -135,7 +135,7 @@ impl Failure {
         Self { code, message: message.into() }
     }
 
-    /// An answer that is only trailers.
+    /// A trailers-only response.
     pub(super) fn into_response(self) -> Response {
         let mut response = Response::default();
         let headers = response.headers_mut();
@@ -155,10 +155,10 @@ impl From<TakeError> for Failure {
             // During a reload, a rule can outlive its policy.
             TakeError::UnknownPolicy { .. } => StatusCode::FailedPrecondition,
             TakeError::Store(error) if error.fault == Fault::Caller => StatusCode::InvalidArgument,
-            // The proxy's own setting says what it does then (`failure_mode_deny`).
+            // The proxy's `failure_mode_deny` decides what happens then.
             TakeError::Store(_) => StatusCode::Unavailable,
             TakeError::Denied(_) | TakeError::BlockingInAsync | TakeError::Runtime(_) => {
-                tracing::error!(%error, "a call failed for a reason of the server's own");
+                tracing::error!(%error, "a call failed because of a server error");
                 StatusCode::Internal
             }
         };

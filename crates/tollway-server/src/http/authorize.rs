@@ -1,7 +1,7 @@
-//! `/v1/authorize`: yes or no for a request that a proxy holds: nginx's `auth_request`, forward-auth of others.
+//! `/v1/authorize`: allows or denies a request for a proxy, as nginx's `auth_request` or forward-auth of others.
 //!
 //! The query names the policy. The subject is a header of the request, or the client's address. Without a policy, the limits
-//! of the request's consumer count.
+//! of the request's consumer apply.
 
 use std::rc::Rc;
 
@@ -45,15 +45,15 @@ pub(super) async fn answer(
     counted.answer(denied_with).await
 }
 
-/// A request that is counted.
+/// A request with the policy and subject it counts under.
 pub(crate) struct CountedRequest {
     known: Rc<KnownPolicy>,
     subject: String,
-    /// Whether it shows no credentials although the server looks for some.
+    /// Whether it has no credentials although the config names headers for them.
     anonymous: bool,
 }
 
-/// Counted under the policy of the query, for the subject that the configured headers name.
+/// Counts under the policy of the query, for the subject that the configured headers name.
 fn count_under_policy(
     worker: &Worker,
     policy: &str,
@@ -62,7 +62,7 @@ fn count_under_policy(
 ) -> Result<CountedRequest, Problem> {
     let rules = worker.state.rules();
     let shown = rules.subject_headers.iter().find_map(|name| Some((name, headers.get(name)?)));
-    // The prefix says where the value is from: a client's key can never be taken for an address.
+    // The prefix says where the value is from, so that a client's key can never pass for an address.
     let (subject, anonymous) = match shown {
         Some((name, value)) => {
             let not_text = |_| Problem::bad_request(format!("the header {name} is not text"));

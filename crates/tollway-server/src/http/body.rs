@@ -1,4 +1,4 @@
-//! Bodies: read whole within a bound of bytes and time, written as JSON.
+//! Bodies: read completely within a bound of bytes and time, and written as JSON.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -18,16 +18,16 @@ use super::response_body::Body;
 use crate::bounds::BODY_BYTES_MAX;
 use crate::connection::Caller;
 
-/// Room for the answer to a take under a few limits, so that writing it does not grow it again and again.
+/// Capacity for the response to a take under a few limits, so that writing it does not reallocate.
 const BODY_BYTES_USUAL: usize = 512;
 
-/// Room for the headers of such an answer, for the same reason.
+/// Capacity for the headers of such a response, for the same reason.
 const HEADERS_USUAL: usize = 8;
 
-/// An answer.
+/// A response.
 pub(crate) type Response = hyper::Response<Body>;
 
-/// The whole body of a request.
+/// Reads the whole body of a request.
 pub(crate) async fn read(caller: &Caller, request: Request<Incoming>) -> Result<Bytes, Problem> {
     let body = request.into_body();
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
@@ -35,7 +35,7 @@ pub(crate) async fn read(caller: &Caller, request: Request<Incoming>) -> Result<
         return Err(Problem::body_too_large());
     }
     let mut whole = pin!(collect(body, &caller.body_memory));
-    // Most bodies come with their heads, and then no timer is needed.
+    // Most bodies arrive with their heads, and then need no timer.
     match poll_fn(|context| Poll::Ready(whole.as_mut().poll(context))).await {
         Poll::Ready(collected) => collected,
         Poll::Pending => match timeout(caller.deadlines.body_time(), whole).await {
@@ -45,7 +45,7 @@ pub(crate) async fn read(caller: &Caller, request: Request<Incoming>) -> Result<
     }
 }
 
-/// Most bodies are one piece, which is taken as it is.
+/// Most bodies are one frame, which is not copied.
 async fn collect(mut body: Incoming, memory: &BodyMemory) -> Result<Bytes, Problem> {
     let mut piece = next_piece(&mut body).await?;
     if body.is_end_stream() {
@@ -62,7 +62,7 @@ async fn collect(mut body: Incoming, memory: &BodyMemory) -> Result<Bytes, Probl
 
 async fn next_piece(body: &mut Incoming) -> Result<Option<Bytes>, Problem> {
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Problem::bad_request("the body ended before it was whole"))?;
+        let frame = frame.map_err(|_| Problem::bad_request("the body is incomplete"))?;
         // Frames without data are trailers, which are ignored.
         if let Ok(data) = frame.into_data() {
             return Ok(Some(data));
@@ -71,7 +71,7 @@ async fn next_piece(body: &mut Incoming) -> Result<Option<Bytes>, Problem> {
     Ok(None)
 }
 
-/// An answer in JSON.
+/// A response in JSON.
 pub(crate) fn json(status: StatusCode, answer: &impl Serialize) -> Response {
     of_type(status, "application/json", answer)
 }
@@ -81,18 +81,18 @@ pub(super) fn of_type(status: StatusCode, media_type: &'static str, answer: &imp
     match serde_json::to_writer(&mut bytes, answer) {
         Ok(()) => of_bytes(status, media_type, bytes),
         Err(error) => {
-            tracing::error!(%error, "an answer cannot be written");
+            tracing::error!(%error, "cannot serialize a response");
             no_content(StatusCode::INTERNAL_SERVER_ERROR)
         }
     }
 }
 
-/// An answer in the text format of Prometheus.
+/// A response in the text format of Prometheus.
 pub(crate) fn metrics_text(text: String) -> Response {
     of_bytes(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into_bytes())
 }
 
-/// A list of answers that are JSON already.
+/// A JSON list of entries that are JSON already.
 pub(super) fn json_list(entries: &[Vec<u8>]) -> Response {
     let bytes = [&b"["[..], &entries.join(&b','), b"]"].concat();
     of_bytes(StatusCode::OK, "application/json", bytes)
@@ -106,7 +106,7 @@ fn of_bytes(status: StatusCode, media_type: &'static str, bytes: Vec<u8>) -> Res
     response
 }
 
-/// An answer without a body.
+/// A response without a body.
 pub(crate) fn no_content(status: StatusCode) -> Response {
     let mut response = Response::new(Body::default());
     *response.status_mut() = status;

@@ -8,21 +8,21 @@ use bytes::Bytes;
 use super::problem::Problem;
 use crate::bounds::{BODIES_BYTES_PER_CONNECTION_MAX, BODIES_BYTES_PER_WORKER_MAX, BODY_BYTES_MAX};
 
-/// The memory of one connection's incomplete bodies. An HTTP/2 client can begin hundreds and end none.
+/// The memory of one connection's incomplete bodies. An HTTP/2 client can begin hundreds and complete none.
 #[derive(Debug, Default)]
 pub(crate) struct BodyMemory {
     held: Cell<usize>,
     of_worker: Rc<Cell<usize>>,
 }
 
-/// The bytes of an incomplete body; dropping it gives its memory back.
+/// The bytes of an incomplete body; dropping it releases its memory.
 pub(super) struct PartialBody<'r> {
     memory: &'r BodyMemory,
     bytes: Vec<u8>,
 }
 
 impl BodyMemory {
-    /// The memory of a connection, beside all others of its worker.
+    /// The memory of a connection, which also counts in its worker's total.
     pub(crate) fn beside(of_worker: &Rc<Cell<usize>>) -> Self {
         Self { held: Cell::new(0), of_worker: Rc::clone(of_worker) }
     }
@@ -49,7 +49,7 @@ impl<'r> PartialBody<'r> {
         Self { memory, bytes: Vec::new() }
     }
 
-    /// Copies what came: to keep the pieces would cost more than their bytes, if they are small.
+    /// Copies the bytes: small frames would each keep more memory than their length.
     pub(super) fn push(&mut self, more: &[u8]) -> Result<(), Problem> {
         if self.bytes.len().saturating_add(more.len()) > BODY_BYTES_MAX {
             return Err(Problem::body_too_large());
@@ -61,7 +61,7 @@ impl<'r> PartialBody<'r> {
         Ok(())
     }
 
-    /// It is whole.
+    /// The complete body.
     pub(super) fn into_bytes(mut self) -> Bytes {
         self.memory.give_back(self.bytes.len());
         Bytes::from(std::mem::take(&mut self.bytes))
@@ -80,7 +80,7 @@ mod tests {
 
     const MOST: usize = BODY_BYTES_MAX;
 
-    /// How many whole bodies' bytes find memory, one after the other, none of them ended.
+    /// As many bodies of maximal length as the memory allows, none of them complete.
     fn begun<'r>(memory: &'r BodyMemory) -> Vec<PartialBody<'r>> {
         let begin = |_| {
             let mut held = PartialBody::new(memory);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn one_connection_holds_so_much_and_what_ends_makes_room() {
+    fn body_memory_per_connection_is_bounded_and_released() {
         let memory = BodyMemory::default();
         let mut bodies = begun(&memory);
         assert_eq!(bodies.len(), BODIES_BYTES_PER_CONNECTION_MAX / MOST);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn all_connections_of_a_worker_hold_so_much() {
+    fn body_memory_per_worker_is_bounded() {
         let of_worker = Rc::default();
         let rooms: Vec<BodyMemory> = (0..1_000).map(|_| BodyMemory::beside(&of_worker)).collect();
         let bodies: Vec<Vec<PartialBody<'_>>> = rooms.iter().map(begun).collect();
@@ -111,10 +111,10 @@ mod tests {
     }
 
     #[test]
-    fn a_body_has_its_own_bound() {
+    fn body_length_is_bounded() {
         let memory = BodyMemory::default();
         let mut held = PartialBody::new(&memory);
-        held.push(&[b'x'; MOST]).unwrap_or_else(|_| panic!("as much as a body may have"));
+        held.push(&[b'x'; MOST]).unwrap_or_else(|_| panic!("within the bound"));
         assert_eq!(held.push(b"x").err().map(|problem| problem.status()), Some(413));
     }
 }

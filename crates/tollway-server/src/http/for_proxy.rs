@@ -1,5 +1,5 @@
-//! A refusal for nginx's `auth_request`, which takes 401 and 403 for one, anything else for a failure, and reads no body:
-//! what was said stands in headers, too.
+//! Denials for nginx's `auth_request`, which understands only 401 and 403 and reads no body: headers carry the real status
+//! and body.
 
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue, WWW_AUTHENTICATE};
@@ -12,11 +12,11 @@ const STATUS: HeaderName = HeaderName::from_static("x-tollway-status");
 /// The body that the caller should see.
 const BODY: HeaderName = HeaderName::from_static("x-tollway-body");
 
-/// What a 401 asks for, because RFC 9110 wants it to ask for something: a scheme that no client knows and no browser shows
-/// a dialog for. Credentials would not help.
+/// The challenge of a 401, which RFC 9110 requires: a scheme that no client knows and no browser shows a dialog for, since
+/// credentials would not help.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Tollway");
 
-/// Makes a refusal one that such a proxy understands. The status that others are given by default needs nothing.
+/// Turns a denial into one that nginx understands. With the default status, 429, it stays as it is.
 pub(crate) fn refused_with(status: StatusCode, mut response: Response) -> Response {
     if status == StatusCode::TOO_MANY_REQUESTS {
         return response;
@@ -36,7 +36,7 @@ pub(crate) fn refused_with(status: StatusCode, mut response: Response) -> Respon
     response
 }
 
-/// JSON with escapes for all that a header cannot hold. It means the same.
+/// Equivalent JSON with escapes for characters that a header cannot hold.
 fn in_ascii(json: &[u8]) -> Option<HeaderValue> {
     use std::fmt::Write;
     let json = std::str::from_utf8(json).ok()?;
@@ -60,7 +60,7 @@ mod tests {
     use crate::http::json;
 
     #[test]
-    fn a_refusal_for_nginx_is_in_headers_too() {
+    fn denial_for_nginx_carries_status_and_body_in_headers() {
         let refusal = || json(StatusCode::TOO_MANY_REQUESTS, &"größe \u{1f600}\u{7f}");
         let plain = refused_with(StatusCode::TOO_MANY_REQUESTS, refusal());
         assert_eq!((plain.status(), plain.headers().get(BODY)), (StatusCode::TOO_MANY_REQUESTS, None));
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(header, r#""gr\u00f6\u00dfe \ud83d\ude00\u007f""#);
         assert_eq!(serde_json::from_str::<String>(header).unwrap(), "größe \u{1f600}\u{7f}");
         let blocked = refused_with(StatusCode::UNAUTHORIZED, json(StatusCode::FORBIDDEN, &""));
-        assert_eq!(blocked.status(), StatusCode::FORBIDDEN, "it stays what it is");
+        assert_eq!(blocked.status(), StatusCode::FORBIDDEN, "403 stays 403");
         assert_eq!(blocked.headers()[STATUS], "403");
         let unknown = || {
             let mut unknown = json(StatusCode::UNAUTHORIZED, &"");

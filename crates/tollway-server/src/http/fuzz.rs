@@ -1,4 +1,4 @@
-//! The way of the fuzz targets to bodies and queries.
+//! Entry points of the fuzz targets for bodies and queries.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::query::Query;
 use super::request_bodies::{PermitBody, SettleBody, TakeBody};
 use super::take::{RequestedCharge, RequestedTake};
 
-/// Reads the body of a take, one or a list: the valid ones, as a list in one form.
+/// Parses the body of one take or of a list. Returns the valid ones in a normal form.
 pub fn takes(body: &[u8]) -> Result<Value, String> {
     let not_json = |error: serde_json::Error| error.to_string();
     let takes: Vec<TakeBody<'_>> = match body.trim_ascii_start().first() {
@@ -28,14 +28,14 @@ fn written(take: &RequestedTake<'_>) -> Value {
     json!({ "all": all, "wait_ms": wait, "id": take.id })
 }
 
-/// Reads a body that names a permit, without a cost and with one: the permit that each finds.
+/// Parses a body that names a permit, as one without a cost and as one with a cost. Returns the permit of each.
 pub fn permit_questions(body: &[u8]) -> [Option<String>; 2] {
     let alone = serde_json::from_slice(body).map(|body: PermitBody<'_>| body.permit.into_owned());
     let settled = serde_json::from_slice(body).map(|body: SettleBody<'_>| body.permit.into_owned());
     [alone.ok(), settled.ok()]
 }
 
-/// Reads a query of which these parameters are known: the value of each.
+/// Parses a query with these known parameters. Returns the value of each.
 pub fn query(query: &str, known: &[&str]) -> Result<Vec<Option<String>>, String> {
     let read = Query::read(Some(query), known).map_err(|problem| problem.detail().to_owned())?;
     Ok(known.iter().map(|name| read.get(name).map(ToOwned::to_owned)).collect())

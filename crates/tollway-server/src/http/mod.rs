@@ -1,8 +1,8 @@
-//! HTTP: requests in, answers out, on HTTP/1 and HTTP/2 alike.
+//! HTTP/1 and HTTP/2.
 //!
 //! `route` is the table of all paths, `body` reads and writes bodies, `request_bodies` and `response_bodies` are their types,
-//! `body_memory` bounds incomplete ones, `for_proxy` puts a refusal into headers, `problem` is an error, `openapi` describes
-//! everything. `take`, `permit` and `authorize` answer. `new_streams` answers HTTP/2 streams together.
+//! `body_memory` bounds incomplete ones, `for_proxy` puts a denial into headers, `problem` is an error, `openapi` describes
+//! everything. `take`, `permit` and `authorize` handle requests. `new_streams` answers HTTP/2 streams together.
 
 pub(crate) mod authorize;
 mod body;
@@ -52,10 +52,10 @@ use crate::worker::{IdleStrategy, Worker};
 use new_streams::NewStreams;
 use route::{Found, find};
 
-/// For answers that must not be cached.
+/// For responses that must not be cached.
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// How connections are served.
+/// The configured HTTP server of a worker.
 pub(crate) struct Http {
     builder: auto::Builder<NewStreams>,
     new_streams: NewStreams,
@@ -65,8 +65,8 @@ impl Http {
     pub(crate) fn new() -> Self {
         let new_streams = NewStreams::default();
         let mut http = auto::Builder::new(new_streams.clone());
-        // The worker's watch bounds the time of heads, for less than hyper's timer for each of them. Answers are short:
-        // to write head and body as one piece costs less than to write two pieces at once.
+        // The worker enforces the head timeout, which is cheaper than hyper's timer per request. Responses are short: one
+        // buffer for head and body costs less than a vectored write of two.
         http.http1().max_buf_size(HEAD_BYTES_MAX).header_read_timeout(None).writev(false);
         http.http2()
             .timer(TokioTimer::new())
@@ -83,7 +83,7 @@ impl Http {
     }
 }
 
-/// Serves one connection until its client goes, is cut off, or the server stops.
+/// Serves one connection until the client closes it, a deadline cuts it off, or the server stops.
 pub(crate) async fn serve(
     worker: &Rc<Worker>,
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
@@ -101,11 +101,11 @@ pub(crate) async fn serve(
         }
     });
     let mut connection = pin!(worker.http.builder.serve_connection(TokioIo::new(stream), service));
-    let mut told_to_end = false;
+    let mut shutting_down = false;
     let served = poll_fn(|context| {
         deadlines.served_by(context.waker());
-        if worker.is_stopping() && !told_to_end {
-            told_to_end = true;
+        if worker.is_stopping() && !shutting_down {
+            shutting_down = true;
             connection.as_mut().graceful_shutdown();
         }
         loop {
@@ -120,7 +120,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// Answers one request. Whatever goes wrong is an answer, too.
+/// Answers one request; an error becomes a response, too.
 async fn answer(worker: &Rc<Worker>, caller: &Caller, request: Request<Incoming>) -> Response {
     if grpc::is_grpc_call(caller, request.headers()) {
         return grpc::answer(worker, caller, request).await;
@@ -155,8 +155,7 @@ async fn operate(
     match operation {
         Operation::Take => take::answer(worker, caller, request).await,
         Operation::Authorize => authorize::answer(worker, caller, &request).await,
-        // The others are boxed, so that what is asked for now and then makes no other request's future larger: those are
-        // moved about.
+        // The rare operations are boxed, so that they do not enlarge the future of every request, which is moved.
         Operation::Begin => Box::pin(permit::begin(worker, caller, request)).await,
         Operation::Settle => Box::pin(permit::settle(worker, caller, request)).await,
         Operation::Done => Box::pin(permit::done(worker, caller, request)).await,

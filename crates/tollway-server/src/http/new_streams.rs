@@ -1,6 +1,6 @@
-//! New HTTP/2 streams: most are answered at once, all that arrived together in one pass.
+//! New HTTP/2 streams: those that arrived together are answered in one pass, most of them at once.
 //!
-//! hyper would spawn a task for each, which then wakes its connection to send the answer.
+//! hyper would spawn a task for each, which then wakes its connection to send the response.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,8 +12,7 @@ use hyper::rt::Executor;
 
 type Stream = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The streams that the connection which is being served has just begun. There are at most
-/// [`STREAMS_MAX`](crate::bounds::STREAMS_MAX) of them.
+/// The streams that the current connection has just opened: at most [`STREAMS_MAX`](crate::bounds::STREAMS_MAX).
 #[derive(Clone, Default)]
 pub(super) struct NewStreams(Rc<RefCell<VecDeque<Stream>>>);
 
@@ -24,7 +23,7 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for NewStreams {
 }
 
 impl NewStreams {
-    /// Answers them, or lets those that must wait go on as tasks. Says whether there were any: then the connection has
+    /// Answers the streams; those that must wait become tasks. Returns whether there were any: then the connection has
     /// something to send.
     pub(super) fn answer(&self) -> bool {
         let mut any = false;
@@ -32,7 +31,7 @@ impl NewStreams {
             let next = self.0.borrow_mut().pop_front();
             let Some(mut stream) = next else { return any };
             any = true;
-            // A task asks again, and is woken then.
+            // The task polls again and registers its own waker.
             if stream.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
                 tokio::task::spawn_local(stream);
             }

@@ -1,4 +1,4 @@
-//! `/openapi.json`: all routes of a listener with their bodies, made of the routes and the types that answer them.
+//! `/openapi.json`: all routes of a listener with their bodies, generated from the route table and the body types.
 
 use std::sync::OnceLock;
 
@@ -19,7 +19,7 @@ use crate::admin::{HealthAnswer, LimitsAnswer, PoliciesAnswer, RedisHealthAnswer
 use crate::bounds::TAKES_PER_BATCH_MAX;
 use crate::listener::ListenerKind;
 
-/// The document of the listener that got the request.
+/// Serves the document of the listener that got the request.
 pub(super) fn answer(kind: ListenerKind) -> Response {
     static DECISIONS: OnceLock<Bytes> = OnceLock::new();
     static ADMINISTRATION: OnceLock<Bytes> = OnceLock::new();
@@ -67,13 +67,14 @@ fn describe(route: &Route, schemas: &mut SchemaGenerator) -> Value {
     let in_query = query.iter().map(QueryParameter::described);
     let problem = schemas.subschema_for::<Problem>();
     let mut responses: Map<String, Value> = answers.into_iter().map(|answer| answer.described()).collect();
-    responses.insert("default".to_owned(), content("It was not done.", "application/problem+json", &problem));
+    responses
+        .insert("default".to_owned(), content("The request failed.", "application/problem+json", &problem));
     if route.operation == Operation::Authorize {
         // An unknown token, and a blocked consumer.
         for status in ["401", "403"] {
             responses[status]["content"]["application/problem+json"] = json!({ "schema": &problem });
         }
-        let about = "Policies that only watch and would have denied it.";
+        let about = "Shadow policies that would have denied it.";
         responses["200"]["headers"] =
             json!({ WOULD_DENY: { "description": about, "schema": { "type": "string" } } });
     }
@@ -124,7 +125,7 @@ fn content(about: &str, media_type: &str, schema: &Schema) -> Value {
     json!({ "description": about, "content": { media_type: { "schema": schema } } })
 }
 
-/// What an operation is for programs.
+/// The description of an operation.
 pub(crate) struct Description {
     summary: &'static str,
     query: &'static [QueryParameter],
@@ -151,12 +152,12 @@ impl Answer {
     }
 }
 
-/// What may stand behind the question mark.
+/// A query parameter.
 struct QueryParameter {
     name: &'static str,
     required: bool,
     about: &'static str,
-    /// What it may be; none named: any text.
+    /// Its allowed values; empty means any text.
     choices: &'static [&'static str],
 }
 
@@ -179,13 +180,13 @@ const POLICY_OR_CONSUMERS: QueryParameter = QueryParameter {
 const SUBJECT: QueryParameter = QueryParameter {
     name: "subject",
     required: false,
-    about: "For whom it counts; left out: the policy's one shared subject.",
+    about: "The subject; left out: the policy's one shared subject.",
     choices: &[],
 };
 const DENY: QueryParameter = QueryParameter {
     name: "deny",
     required: false,
-    about: "The status of a denial: 429 if left out, 401 or 403 for nginx, with what the caller should see in \
+    about: "The status of a denial: 429 if left out, 401 or 403 for nginx, with the real status and body in \
             x-tollway-status and x-tollway-body.",
     choices: &["429", "401", "403"],
 };
@@ -194,62 +195,68 @@ impl Description {
     fn of(operation: Operation, schemas: &mut SchemaGenerator) -> Self {
         match operation {
             Operation::Take => take(schemas),
-            Operation::Begin => Self::new("Whether a call may go out now.")
+            Operation::Begin => Self::new("Whether a call may start now.")
                 .asking(schema::<PermitBody<'_>>(schemas))
-                .answering(200, "It may, or will after a delay.", schema::<BeginAnswer>(schemas))
-                .answering(429, "It came too late, and was denied.", schema::<TakeAnswer<'_>>(schemas)),
-            Operation::Settle => Self::new("The call is over and took this much.")
+                .answering(200, "It may, now or after a delay.", schema::<BeginAnswer>(schemas))
+                .answering(
+                    429,
+                    "The permit came too late, and a new take was denied.",
+                    schema::<TakeAnswer<'_>>(schemas),
+                ),
+            Operation::Settle => Self::new("Settles a call with its actual cost.")
                 .asking(schema::<SettleBody<'_>>(schemas))
-                .answering(200, "What could be put right.", schema::<SettleAnswer>(schemas)),
-            Operation::Return => Self::new("The call was not made: gives its cost back.")
+                .answering(200, "What was corrected.", schema::<SettleAnswer>(schemas)),
+            Operation::Return => Self::new("Returns the cost of a call that was not made.")
                 .asking(schema::<PermitBody<'_>>(schemas))
-                .answering(200, "What could be put right.", schema::<SettleAnswer>(schemas)),
-            Operation::Done => Self::new("The call is over: frees its slots.")
+                .answering(200, "What was corrected.", schema::<SettleAnswer>(schemas)),
+            Operation::Done => Self::new("Ends a call and frees its slots.")
                 .asking(schema::<PermitBody<'_>>(schemas))
-                .answering(200, "They are free.", schema::<DoneAnswer>(schemas)),
-            Operation::Renew => Self::new("The call goes on: keeps its slots.")
+                .answering(200, "The slots are free.", schema::<DoneAnswer>(schemas)),
+            Operation::Renew => Self::new("Renews the slots of a running call.")
                 .asking(schema::<PermitBody<'_>>(schemas))
-                .answering(200, "Whether it still had them.", schema::<RenewAnswer>(schemas)),
+                .answering(200, "Whether it still had its slots.", schema::<RenewAnswer>(schemas)),
             Operation::Authorize => {
                 let denied = schema::<TooManyRequests<'_>>(schemas);
                 let answering = |all: Self, status| all.answering(status, "Denied.", denied.clone());
                 let open = Self {
                     query: &[POLICY_OR_CONSUMERS, DENY],
-                    ..Self::new("Yes or no for a request that a proxy holds.")
+                    ..Self::new("Allows or denies a request for a proxy.")
                 };
                 [429, 401, 403].into_iter().fold(open.empty(200, "Granted."), answering)
             }
             Operation::OpenApi => Self::new("This document.").empty(200, "The document."),
-            Operation::Health => {
-                Self::new("Whether it lives.").answering(200, "It does.", schema::<HealthAnswer>(schemas))
-            }
-            Operation::Ready => Self::new("Whether it should be sent requests.")
-                .answering(200, "It should.", schema::<HealthAnswer>(schemas))
-                .answering(503, "It is about to stop.", schema::<HealthAnswer>(schemas)),
+            Operation::Health => Self::new("Liveness.").answering(
+                200,
+                "The server is running.",
+                schema::<HealthAnswer>(schemas),
+            ),
+            Operation::Ready => Self::new("Readiness.")
+                .answering(200, "Ready.", schema::<HealthAnswer>(schemas))
+                .answering(503, "Draining or stopping.", schema::<HealthAnswer>(schemas)),
             Operation::Metrics => {
-                Self::new("What was counted, for Prometheus.").empty(200, "Its text format.")
+                Self::new("Metrics for Prometheus.").empty(200, "The text format of Prometheus.")
             }
             Operation::Policies => Self::new("The policies in force.").answering(
                 200,
-                "All of them.",
+                "All policies.",
                 schema::<PoliciesAnswer>(schemas),
             ),
-            Operation::Usage => Self { query: &[POLICY, SUBJECT], ..Self::new("What is used of a policy.") }
-                .answering(200, "Every limit.", schema::<UsageAnswer>(schemas)),
-            Operation::Reset => Self::new("Makes the meters of a policy and a subject new.")
+            Operation::Usage => Self { query: &[POLICY, SUBJECT], ..Self::new("The usage of a policy.") }
+                .answering(200, "The usage of every limit.", schema::<UsageAnswer>(schemas)),
+            Operation::Reset => Self::new("Resets the usage of a policy and a subject.")
                 .asking(schema::<ResetBody<'_>>(schemas))
-                .empty(204, "They are."),
-            Operation::SetLimit => Self::new("Sets a limit for all who share the store.")
+                .empty(204, "Reset."),
+            Operation::SetLimit => Self::new("Sets a limit for all processes that share the store.")
                 .asking(schema::<LimitBody<'_>>(schemas))
                 .answering(200, "The limit in force.", schema::<LimitsAnswer>(schemas)),
-            Operation::ClearLimit => Self::new("Puts the config file's limit in force again.").answering(
+            Operation::ClearLimit => Self::new("Restores the limit of the config file.").answering(
                 200,
                 "The limit in force.",
                 schema::<LimitsAnswer>(schemas),
             ),
             Operation::RedisHealth => Self::new("Whether Redis answers, if it is the store.").answering(
                 200,
-                "Whether; and where it is, with a token that may read.",
+                "The state, and with a read token the address.",
                 schema::<RedisHealthAnswer>(schemas),
             ),
             #[cfg(feature = "consumers")]
@@ -281,7 +288,7 @@ fn take(schemas: &mut SchemaGenerator) -> Description {
     let (question, answer) = (schema::<TakeBody<'_>>(schemas), schema::<TakeAnswer<'_>>(schemas));
     let entries = schema::<BatchEntry<'_>>(schemas);
     let questions = json!({ "type": "array", "items": &question, "maxItems": TAKES_PER_BATCH_MAX });
-    let about = "Granted; of a list, what came of each.";
+    let about = "Granted; for a list, the result of each.";
     Description::new("Takes a cost under one or more policies, or several independent takes.")
         .asking(json!({ "anyOf": [question, questions] }))
         .answering(200, about, json!({ "anyOf": [&answer, { "type": "array", "items": entries }] }))
@@ -296,10 +303,10 @@ pub(crate) fn schema<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Value {
 mod tests {
     use super::*;
 
-    /// The document is kept as a file, so that every change of the API shows in a diff.
+    /// The golden file makes every change of the API show in a diff.
     #[cfg(feature = "consumers")]
     #[test]
-    fn the_documents_are_as_they_were_kept() {
+    fn openapi_documents_match_the_golden_files() {
         for (kind, name) in
             [(ListenerKind::Decisions, "decisions"), (ListenerKind::Administration, "administration")]
         {
@@ -314,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn every_route_is_in_its_document_and_every_reference_leads_somewhere() {
+    fn openapi_has_every_route_and_no_dangling_reference() {
         for kind in [ListenerKind::Decisions, ListenerKind::Administration] {
             let document = document(kind);
             for route in routes(kind) {

@@ -1,4 +1,4 @@
-//! `POST /v1/{begin,settle,done,return,renew}`: what callers say of their permits.
+//! `POST /v1/{begin,settle,done,return,renew}`: the operations on permits.
 
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
@@ -31,7 +31,7 @@ pub(super) async fn begin(
     Ok(json(StatusCode::OK, &answer))
 }
 
-/// The permit came too late and there is no room any more: denied like a take, without readings.
+/// The permit came too late and the new take is denied: the response is that of a denied take, without readings.
 fn denied_again(denied: &Denied) -> Response {
     let mut response = json(StatusCode::TOO_MANY_REQUESTS, &TakeAnswer::denial(denied, &[]));
     put_headers(&mut response, &[], denied.decision());

@@ -1,4 +1,4 @@
-//! What goes wrong, as `application/problem+json` (RFC 9457): what, whose fault, and whether to try again.
+//! Errors as `application/problem+json` (RFC 9457): what is wrong, whose fault it is, and whether to retry.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use super::body::{Response, of_type};
 use super::query::shortened;
 use crate::bounds::{BODY_BYTES_MAX, TAKES_PER_BATCH_MAX};
 
-/// Something that went wrong. Boxed, because most answers are none.
+/// An error. Boxed, because most responses are none.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub(crate) struct Problem {
@@ -43,112 +43,106 @@ impl Problem {
     }
 
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "urn:tollway:bad-request", "the request is not understood", detail)
+        Self::new(StatusCode::BAD_REQUEST, "urn:tollway:bad-request", "invalid request", detail)
     }
 
-    /// A body that is not the JSON it should be.
+    /// A body that is not the expected JSON.
     pub(crate) fn bad_json(error: &serde_json::Error) -> Self {
         let kind = "urn:tollway:bad-body";
-        Self::new(StatusCode::BAD_REQUEST, kind, "the body is not understood", error.to_string())
+        Self::new(StatusCode::BAD_REQUEST, kind, "invalid body", error.to_string())
     }
 
     pub(super) fn body_too_large() -> Self {
-        let detail = format!("a body may have {BODY_BYTES_MAX} bytes; send fewer takes at a time");
+        let detail = format!("a body has at most {BODY_BYTES_MAX} bytes; send fewer takes at a time");
         let kind = "urn:tollway:body-too-large";
-        // The rest of the body is not read, so the connection is of no use any more.
+        // The rest of the body is not read, so the connection cannot be reused.
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, kind, "the body is too large", detail)
             .with_header(CONNECTION, "close")
     }
 
     pub(super) fn too_many_bodies() -> Self {
         let detail =
-            "too many requests have begun whose bodies are not whole yet; end some of them, and ask again";
+            "too many requests with incomplete bodies are in flight; complete some of them, and retry";
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "urn:tollway:too-many-bodies",
-            "no room for this body",
+            "too many incomplete bodies",
             detail,
         )
         .with_header(RETRY_AFTER, "1")
     }
 
     pub(super) fn body_too_slow() -> Self {
-        let detail = "the body did not come in time";
+        let detail = "the body did not arrive in time";
         Self::new(StatusCode::REQUEST_TIMEOUT, "urn:tollway:body-too-slow", "the body is too slow", detail)
             .with_header(CONNECTION, "close")
     }
 
     pub(super) fn too_many_takes(takes: usize) -> Self {
-        let detail = format!("{takes} takes are more than the {TAKES_PER_BATCH_MAX} of one request");
+        let detail = format!("{takes} takes are more than the {TAKES_PER_BATCH_MAX} allowed in one request");
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "urn:tollway:too-many-takes", "too many takes", detail)
     }
 
     pub(super) fn unknown_permit() -> Self {
-        let detail =
-            "this permit was not given by a server that shares this store, or it was changed on its way";
-        Self::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "urn:tollway:unknown-permit",
-            "the permit is not known",
-            detail,
-        )
+        let detail = "this permit was not issued by a server that shares this store, or it was modified";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "urn:tollway:unknown-permit", "unknown permit", detail)
     }
 
     pub(super) fn never_waits(policy: &str) -> Self {
         let detail = format!(
-            "policy {policy:?} has a concurrency limit, and nobody would say when the call is done; take and settle \
-             with /v1/take and /v1/done instead"
+            "policy {policy:?} has a concurrency limit, and a proxy never reports the end of a call; use /v1/take and \
+             /v1/done instead"
         );
         Self::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "urn:tollway:holds-slots",
-            "the policy holds slots",
+            "the policy has a concurrency limit",
             detail,
         )
     }
 
-    /// Redis is asked for where it is not the store.
+    /// The store is not Redis.
     pub(crate) fn no_redis(technology: &str) -> Self {
         let detail = format!(
-            "the store is {technology}, not Redis; ask /ready how it is, or name a Redis in the config, as in \
+            "the store is {technology}, not Redis; see /ready for its state, or set a Redis URL in the config, as in \
              `[store]` and `url = \"redis://127.0.0.1:6379\"`"
         );
         Self::new(StatusCode::NOT_FOUND, "urn:tollway:no-redis", "the store is not Redis", detail)
     }
 
     pub(super) fn unknown_client() -> Self {
-        let detail = "the client's address is not known: the request came through a unix socket; trust the proxy behind \
-                      it ([server.address]), or name headers that say who it is ([server.authorize])";
+        let detail = "the client's address is unknown: the request came through a unix socket; trust the proxy behind \
+                      it ([server.address]), or name headers that identify the client ([server.authorize])";
         Self::of(ProblemDetails::unknown_client(detail))
     }
 
     pub(super) fn no_such_path(path: &str, known: &[&str]) -> Self {
-        let detail = format!("{:?} is not here; there are {}", shortened(path), known.join(", "));
+        let detail = format!("there is no path {:?}; there are {}", shortened(path), known.join(", "));
         Self::new(StatusCode::NOT_FOUND, "urn:tollway:no-such-path", "no such path", detail)
     }
 
     pub(super) fn wrong_method(allowed: &[&str]) -> Self {
         let allowed = allowed.join(", ");
-        let detail = format!("this path understands {allowed}");
+        let detail = format!("this path allows {allowed}");
         let kind = "urn:tollway:wrong-method";
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, kind, "not with this method", detail)
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, kind, "method not allowed", detail)
             .with_header(ALLOW, allowed)
     }
 
     pub(crate) fn only_grpc() -> Self {
-        let detail = "this is for gRPC: POST over HTTP/2 with the content type application/grpc";
+        let detail = "use gRPC: POST over HTTP/2 with the content type application/grpc";
         let kind = "urn:tollway:only-grpc";
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, kind, "only gRPC is understood here", detail)
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, kind, "only gRPC is served here", detail)
     }
 
     pub(crate) fn no_token() -> Self {
-        let detail = "this needs a token that the server knows, as in `Authorization: Bearer TOKEN`";
+        let detail = "this needs a valid token, as in `Authorization: Bearer TOKEN`";
         Self::new(StatusCode::UNAUTHORIZED, "urn:tollway:no-token", "no valid token", detail)
             .with_header(WWW_AUTHENTICATE, "Bearer")
     }
 
     pub(crate) fn may_not_write() -> Self {
-        let detail = "this needs a token that may write ([server.tokens], `write`)";
+        let detail = "this needs a write token ([server.tokens], `write`)";
         Self::new(StatusCode::FORBIDDEN, "urn:tollway:may-not-write", "only reading is allowed", detail)
     }
 
@@ -163,7 +157,7 @@ impl Problem {
             Refusal::IdReused(_) | Refusal::CallOver(_) => {
                 Self::new(StatusCode::CONFLICT, "urn:tollway:id-conflict", "the id cannot be used", detail)
             }
-            // Each is remembered for ten minutes, so one of so many is forgotten within seconds.
+            // Each id is kept for ten minutes; of so many, some expire within seconds.
             Refusal::TooManyIds => {
                 let kind = "urn:tollway:too-many-ids";
                 let problem =
@@ -190,7 +184,7 @@ impl Problem {
         &self.details.detail
     }
 
-    /// As the answer to a request.
+    /// The response of a request that failed.
     pub(crate) fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.details.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = of_type(status, "application/problem+json", &self);
@@ -214,9 +208,9 @@ impl From<TakeError> for Problem {
             TakeError::Cost(_) => Self::of(ProblemDetails::bad_cost(detail)),
             TakeError::Refused(refusal) => Self::of_refusal(refusal),
             TakeError::Store(error) => Self::of_store(error),
-            // A denial is an answer, and is told as one before it comes here.
+            // A denial is a decision, and never gets here.
             TakeError::Denied(_) | TakeError::BlockingInAsync | TakeError::Runtime(_) => {
-                tracing::error!(error = detail, "a request failed for a reason of the server's own");
+                tracing::error!(error = detail, "a request failed because of a server error");
                 Self::of(ProblemDetails::failed(detail))
             }
         }
@@ -236,7 +230,7 @@ impl From<SetLimitError> for Problem {
                 Self::new(StatusCode::CONFLICT, "urn:tollway:limits-not-kept", "limits cannot be set", detail)
             }
             SetLimitError::Text(_) | SetLimitError::AnotherLimit { .. } | SetLimitError::Amount(_) => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "urn:tollway:bad-limit", "not this limit", detail)
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "urn:tollway:bad-limit", "invalid limit", detail)
             }
         }
     }

@@ -1,19 +1,19 @@
-//! The part of a URL behind the question mark.
+//! The query of a URL.
 
 use tollway_inbound::escapes::percent_decode;
 
 use super::problem::Problem;
 
-/// Names and values, decoded.
+/// Percent-decoded names and values.
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads a query; a name that is not `known` is a mistake that would otherwise go unseen.
+    /// Parses a query; a name that is not `known` is an error.
     pub(crate) fn read(query: Option<&str>, known: &[&str]) -> Result<Self, Problem> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let not_text = || Problem::bad_request("the query is not UTF-8 text with %-escapes");
+            let not_text = || Problem::bad_request("the query is not percent-encoded UTF-8");
             let spaced = |text: &str| text.replace('+', " ");
             let (name, value) =
                 percent_decode(&spaced(name)).zip(percent_decode(&spaced(value))).ok_or_else(not_text)?;
@@ -23,7 +23,7 @@ impl Query {
                 return Err(Problem::bad_request(message));
             }
             if pairs.iter().any(|(given, _)| *given == name) {
-                return Err(Problem::bad_request(format!("the parameter {name} stands twice")));
+                return Err(Problem::bad_request(format!("the parameter {name} occurs twice")));
             }
             pairs.push((name, value));
         }
@@ -41,7 +41,7 @@ impl Query {
     }
 }
 
-/// What a stranger sent, for a message.
+/// The beginning of untrusted text, for a message.
 pub(super) fn shortened(text: &str) -> String {
     text.chars().take(80).collect()
 }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_unknown_or_stands_twice_is_refused() {
+    fn unknown_and_repeated_query_parameters_are_rejected() {
         let read = |query: &str| Query::read(Some(query), &["policy", "deny"]);
         assert_eq!(read("policy=a+b&deny=403").unwrap().get("policy"), Some("a b"));
         assert!(read("").unwrap().required("policy").is_err());

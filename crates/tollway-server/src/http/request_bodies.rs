@@ -1,4 +1,4 @@
-//! What callers ask, as typed bodies.
+//! The bodies of requests.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use tollway::core::bounds::{AMOUNT_MAX, CALL_ID_BYTES_MAX, CHARGES_PER_TAKE_MAX,
 
 use crate::bounds::UNITS_PER_COST_MAX;
 
-/// Subjects and ids may have any sign but this one.
+/// Subjects and ids may have any character but NUL.
 pub(super) const WITHOUT_NUL: &str = r"^[^\u0000]*$";
 
 /// One take: under one policy, or under `all` of several at once.
@@ -22,28 +22,28 @@ pub(crate) struct TakeBody<'a> {
     /// The policy.
     #[serde(borrow)]
     pub(crate) policy: Option<Cow<'a, str>>,
-    /// For whom it counts; left out: the policy's one shared subject.
+    /// The subject; left out: the policy's one shared subject.
     #[serde(borrow, default)]
     #[schemars(length(max = SUBJECT_BYTES_MAX), regex(pattern = WITHOUT_NUL))]
     pub(crate) subject: Option<Cow<'a, str>>,
-    /// What is taken of each unit; left out: one request.
+    /// The cost by unit; left out: one request.
     #[serde(borrow, default)]
     pub(crate) cost: Option<Amounts<'a>>,
-    /// Several policies or subjects, granted together or not at all. Such a take is never granted for later.
+    /// Several policies or subjects: all are charged or none. Such a take is never granted with a delay.
     #[serde(borrow)]
     #[schemars(length(min = 1, max = CHARGES_PER_TAKE_MAX))]
     pub(crate) all: Option<Vec<ChargeBody<'a>>>,
-    /// How long the caller would wait, in milliseconds: the take may be granted for a time up to then. The answer comes at
-    /// once; the caller waits for `delay_ms` by itself. Left out or 0: now or not at all.
+    /// How long the caller would wait, in milliseconds: the take may be granted with a delay up to this. The response comes
+    /// at once; the caller waits for `delay_ms` itself. Left out or 0: now or not at all.
     #[serde(default)]
     pub(crate) wait_ms: Option<u64>,
-    /// An id of the caller's: the same take repeated with it within ten minutes counts once.
+    /// An idempotency key: the same take repeated with it within ten minutes counts once.
     #[serde(borrow, default)]
     #[schemars(length(min = 1, max = CALL_ID_BYTES_MAX), regex(pattern = WITHOUT_NUL))]
     pub(crate) id: Option<Cow<'a, str>>,
 }
 
-/// With `all` there is nothing of what stands in its entries; without it there is a policy.
+/// Either `policy`, or `all` without `policy`, `subject` and `cost`, which its entries have.
 fn either_policy_or_all() -> serde_json::Value {
     let (text, list, none) = (json!({"type": "string"}), json!({"type": "array"}), json!({"type": "null"}));
     json!([
@@ -59,37 +59,37 @@ pub(crate) struct ChargeBody<'a> {
     /// The policy.
     #[serde(borrow)]
     pub(crate) policy: Cow<'a, str>,
-    /// For whom it counts; left out: the policy's one shared subject.
+    /// The subject; left out: the policy's one shared subject.
     #[serde(borrow, default)]
     #[schemars(length(max = SUBJECT_BYTES_MAX), regex(pattern = WITHOUT_NUL))]
     pub(crate) subject: Option<Cow<'a, str>>,
-    /// What is taken of each unit; left out: one request.
+    /// The cost by unit; left out: one request.
     #[serde(borrow, default)]
     pub(crate) cost: Option<Amounts<'a>>,
 }
 
-/// Something about a permit.
+/// A permit.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PermitBody<'a> {
-    /// The permit, as it was given.
+    /// The permit, as it was issued.
     #[serde(borrow)]
     pub(crate) permit: Cow<'a, str>,
 }
 
-/// What a call really took.
+/// The actual cost of a call.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SettleBody<'a> {
-    /// The permit, as it was given.
+    /// The permit, as it was issued.
     #[serde(borrow)]
     pub(crate) permit: Cow<'a, str>,
-    /// What the call really took of each unit; units that are not named stay as they were taken.
+    /// The actual cost by unit; units that are not named stay as they were taken.
     #[serde(borrow)]
     pub(crate) cost: Amounts<'a>,
 }
 
-/// Whose meters are to be new.
+/// The usage to reset.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResetBody<'a> {
@@ -102,11 +102,11 @@ pub(crate) struct ResetBody<'a> {
     pub(crate) subject: Option<Cow<'a, str>>,
 }
 
-/// What a limit is to be.
+/// The new value of a limit.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LimitBody<'a> {
-    /// The limit as it should be, as in `250 requests / minute`, or only its amount.
+    /// The new limit, as in `250 requests / minute`, or only its amount.
     #[serde(borrow)]
     pub(crate) to: Cow<'a, str>,
 }
@@ -130,7 +130,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Amounts<'a> {
 
 struct AmountsVisitor;
 
-/// Text that is borrowed where it can be, also as the key of a map.
+/// A map key that is borrowed where possible.
 #[derive(Deserialize)]
 struct Unit<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -145,10 +145,10 @@ impl<'de> Visitor<'de> for AmountsVisitor {
         let mut amounts = Amounts::default();
         while let Some((Unit(unit), amount)) = map.next_entry::<Unit<'de>, u64>()? {
             if amounts.0.iter().any(|(known, _)| *known == unit) {
-                return Err(A::Error::custom("a unit stands twice in one cost"));
+                return Err(A::Error::custom("a unit occurs twice in one cost"));
             }
             if amounts.0.len() >= UNITS_PER_COST_MAX {
-                return Err(A::Error::custom(format_args!("a cost may name {UNITS_PER_COST_MAX} units")));
+                return Err(A::Error::custom(format_args!("a cost has at most {UNITS_PER_COST_MAX} units")));
             }
             amounts.0.push((unit, amount));
         }
@@ -164,7 +164,7 @@ impl JsonSchema for Amounts<'_> {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "object",
-            "description": "What is taken of each unit.",
+            "description": "Amounts by unit.",
             "maxProperties": UNITS_PER_COST_MAX,
             "additionalProperties": { "type": "integer", "minimum": 0, "maximum": AMOUNT_MAX },
         })

@@ -1,4 +1,4 @@
-//! What callers are answered, as typed bodies.
+//! The bodies of responses.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,38 +8,38 @@ use tollway_inbound::headers::{LimitStatus, whole_ms};
 
 use super::problem::Problem;
 
-/// What was decided of a take.
+/// The decision on a take.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TakeAnswer<'a> {
-    /// Whether the whole cost was taken; if not, nothing was.
+    /// Whether the take was granted. If not, nothing was charged.
     pub(crate) granted: bool,
-    /// Of a grant: how long to wait before the call may go out.
+    /// If granted: how long to wait before the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) delay_ms: Option<u64>,
-    /// Of a denial: when to come back.
+    /// If denied: when to retry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retry_after_ms: Option<u64>,
-    /// Of a denial: the policy that said no.
+    /// If denied: the policy that denied it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) policy: Option<&'a str>,
-    /// Of a denial: the limit that said no, and would longest.
+    /// If denied: the limit that denied it for the longest time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<&'a str>,
-    /// What every limit shows after the decision. Empty where nobody could tell: without the store, or from a lease.
+    /// Every limit after the decision. Empty if it was decided without the store or from a lease.
     #[schemars(with = "Vec<LimitAnswer>")]
     pub(crate) limits: SmallVec<[LimitAnswer<'a>; 4]>,
-    /// Of a grant: what to name when the call begins, is done, or took something else.
+    /// If granted: the permit for later requests about the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) permit: Option<String>,
     /// Whether it was decided without the store.
     pub(crate) degraded: bool,
-    /// Whether a policy that only watches would have denied it.
+    /// Whether a shadow policy would have denied it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) would_deny: bool,
 }
 
 impl TakeAnswer<'_> {
-    /// With nothing to say yet.
+    /// Without any optional field.
     pub(crate) fn new(granted: bool) -> Self {
         Self {
             granted,
@@ -55,23 +55,23 @@ impl TakeAnswer<'_> {
     }
 }
 
-/// What one limit shows.
+/// The state of one limit.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LimitAnswer<'a> {
-    /// Its policy, where the take had several.
+    /// Its policy, if the take had several.
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<&'a str>,
     /// Its name.
     name: &'a str,
-    /// What it counts.
+    /// The unit that it counts.
     unit: &'a str,
     /// How much per period, or how many slots.
     amount: u64,
     /// What is left.
     remaining: u64,
-    /// How long until it is whole again.
+    /// How long until it resets.
     reset_ms: u64,
-    /// Where others have booked ahead: how far ahead of now these figures are.
+    /// If others have booked ahead: how far in the future these figures apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     as_of_ms: Option<u64>,
 }
@@ -93,31 +93,31 @@ impl<'a> LimitAnswer<'a> {
     }
 }
 
-/// One entry of the answer to several takes.
+/// One entry of the response to several takes.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum BatchEntry<'a> {
-    /// It was decided.
+    /// The decision.
     Answer(Box<TakeAnswer<'a>>),
-    /// It was not.
+    /// The error, if there is no decision.
     Problem(Problem),
 }
 
-/// Whether a call may go out.
+/// Whether a call may start.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct BeginAnswer {
-    /// How long to wait first; 0: go.
+    /// How long to wait first; 0: start now.
     pub(crate) delay_ms: u64,
-    /// The permit from now on, where the one that was named came too late and has taken again.
+    /// The new permit, if the old one came too late and a new take was granted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) permit: Option<String>,
 }
 
-/// What came of a correction.
+/// The result of a correction.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SettleAnswer {
-    /// `whole`: every limit was put right. `partly`: some could no longer be. `repeated`: this permit was settled or
-    /// returned before. `dropped`: nothing could be put right.
+    /// `whole`: every limit was corrected. `partly`: some limits were. `dropped`: none was. `repeated`: this permit was
+    /// settled or returned before.
     settled: SettledWord,
 }
 
@@ -142,7 +142,7 @@ impl From<Settled> for SettleAnswer {
     }
 }
 
-/// That a call is over.
+/// The end of a call.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct DoneAnswer {
     /// Always true.
@@ -152,6 +152,6 @@ pub(crate) struct DoneAnswer {
 /// Whether a call's slots were kept.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RenewAnswer {
-    /// False if a slot was lost: it had expired.
+    /// False if a slot had expired.
     pub(crate) renewed: bool,
 }

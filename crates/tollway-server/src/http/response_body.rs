@@ -1,4 +1,4 @@
-//! The body of an answer, complete before it is sent, and its trailers.
+//! The body of a response, complete before it is sent, and its trailers.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -8,11 +8,11 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use hyper::header::HeaderMap;
 
-/// A whole body.
+/// A complete body.
 #[derive(Default)]
 pub(crate) struct Body {
     data: Bytes,
-    /// What gRPC ends an answer with. Boxed: all other answers have none.
+    /// The trailers of a gRPC response. Boxed: all other responses have none.
     trailers: Option<Box<HeaderMap>>,
 }
 

@@ -1,4 +1,4 @@
-//! Every route, in one table: what is answered where, and who may ask.
+//! The table of all routes: path, operation and required access.
 
 use hyper::Method;
 use tollway_inbound::escapes::percent_decode;
@@ -8,7 +8,7 @@ use super::problem::Problem;
 use crate::consumers::{Management, ROUTES as CONSUMER_ROUTES};
 use crate::listener::ListenerKind;
 
-/// What is done.
+/// The operation of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Take,
@@ -28,15 +28,15 @@ pub(crate) enum Operation {
     SetLimit,
     ClearLimit,
     RedisHealth,
-    /// Of consumers.
+    /// Management of consumers.
     #[cfg(feature = "consumers")]
     Manage(Management),
 }
 
-/// What a caller must show.
+/// The access that a route needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// No token is needed.
+    /// No token.
     Open,
     /// A token that may read.
     Read,
@@ -56,7 +56,7 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// Whether it might be kept by others on its way, being a GET, and is something else a moment later.
+    /// Whether the response changes over time and could be cached on its way, since it answers a GET.
     pub(crate) fn changes(&self) -> bool {
         self.method == Method::GET && self.operation != Operation::OpenApi
     }
@@ -75,7 +75,7 @@ pub(crate) const fn administration(
     Route { listener: ListenerKind::Administration, method, path, operation, access }
 }
 
-/// All but those of consumers. What is asked for most comes first.
+/// All but those of consumers, the most frequent first.
 static ROUTES: [Route; 19] = [
     decision(Method::POST, "/v1/take", Operation::Take),
     decision(Method::GET, "/v1/authorize", Operation::Authorize),
@@ -111,7 +111,7 @@ pub(crate) fn routes(kind: ListenerKind) -> impl Iterator<Item = &'static Route>
     ROUTES.iter().chain(&CONSUMER_ROUTES).filter(move |route| route.listener == kind)
 }
 
-/// A route with what stood in the place of its parameters.
+/// A route with the values of its parameters.
 pub(crate) struct Found {
     pub(crate) route: &'static Route,
     pub(crate) parameters: Vec<String>,
@@ -137,7 +137,7 @@ pub(crate) fn find(kind: ListenerKind, method: &Method, path: &str) -> Result<Fo
     Err(Problem::wrong_method(&allowed))
 }
 
-/// What stands in the place of parameters, if the path is of this form.
+/// The values of the parameters, if the path has this form.
 fn matches(form: &str, path: &str) -> Option<Vec<String>> {
     if !form.contains('{') {
         return (form == path).then(Vec::new);
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_route_is_found_and_no_two_are_the_same() {
+    fn every_route_is_found_and_unique() {
         for route in ROUTES.iter().chain(&CONSUMER_ROUTES) {
             let given = |part: &str| match part {
                 "{policy}" | "{consumer_id}" => "a%2Fb".to_owned(),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn another_method_is_told_which_ones_there_are() {
+    fn wrong_method_lists_the_allowed_methods() {
         for (path, method, allowed) in [
             ("/v1/take", Method::GET, "POST"),
             ("/v1/authorize", Method::DELETE, "GET, POST"),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_the_administration_is_behind_the_other_door() {
+    fn administration_paths_are_404_on_the_decision_listener() {
         for path in ["/health", "/v1/policies", "/v1/usage", "/v1/reset", "/v1/policies/a/limits/b"] {
             let problem = find(ListenerKind::Decisions, &Method::GET, path).err().unwrap();
             assert_eq!(problem.status(), 404, "{path}");

@@ -40,7 +40,7 @@ async fn answer_one(worker: &Worker, body: &[u8]) -> Result<Response, Problem> {
     let taken = take.decide().await?;
     let decision = decision_of(&taken);
     let statuses = take.limit_statuses(decision, false);
-    // The permit becomes a ticket below; the headers need only the time and the outcome.
+    // `grant` consumes the permit below; the headers need only the time and the outcome.
     let decision = Decision::new(decision.now, decision.outcome);
     let mut response = match taken {
         Ok(permit) => json(StatusCode::OK, &TakeAnswer::grant(worker, permit, &statuses)),
@@ -50,18 +50,18 @@ async fn answer_one(worker: &Worker, body: &[u8]) -> Result<Response, Problem> {
     Ok(response)
 }
 
-/// Independent takes: each is decided by itself, and a problem with one is that one's answer.
+/// Independent takes: each has its own decision or error.
 async fn answer_batch(worker: &Worker, body: &[u8]) -> Result<Response, Problem> {
     let takes: Vec<TakeBody<'_>> = serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;
     if takes.len() > TAKES_PER_BATCH_MAX {
         return Err(Problem::too_many_takes(takes.len()));
     }
-    // Concurrently, so that a store on the network gets them in one batch.
+    // Concurrent, so that a remote store gets them in one batch.
     let entries = join_all(takes.iter().map(async |take| entry(worker, take).await)).await;
     Ok(json_list(&entries))
 }
 
-/// One answer of a batch, in JSON.
+/// One entry of a batch's response, in JSON.
 async fn entry(worker: &Worker, body: &TakeBody<'_>) -> Vec<u8> {
     let answered = answer_entry(worker, body).await;
     answered.unwrap_or_else(|problem| serde_json::to_vec(&BatchEntry::Problem(problem)).unwrap_or_default())
@@ -84,14 +84,14 @@ fn entry_json(answer: TakeAnswer<'_>) -> Vec<u8> {
     serde_json::to_vec(&BatchEntry::Answer(Box::new(answer))).unwrap_or_default()
 }
 
-/// A take as its body requests it, before its policies are looked up.
+/// A take as in its body, before its policies are looked up.
 pub(super) struct RequestedTake<'a> {
     pub(super) charges: SmallVec<[RequestedCharge<'a>; 1]>,
     pub(super) wait: Option<Duration>,
     pub(super) id: Option<&'a str>,
 }
 
-/// What a body requests of one policy.
+/// A charge as in its body.
 pub(super) struct RequestedCharge<'a> {
     pub(super) policy: &'a str,
     pub(super) subject: &'a str,
@@ -178,7 +178,7 @@ fn limit_answers<'a>(statuses: &[LimitStatus<'a>], decision: &Decision) -> Small
     statuses.iter().map(|status| LimitAnswer::new(status, decision.now)).collect()
 }
 
-/// Adds the headers that show what is left.
+/// Adds the rate-limit headers.
 pub(super) fn put_headers(response: &mut Response, statuses: &[LimitStatus<'_>], decision: &Decision) {
     let headers = response.headers_mut();
     headers::write(statuses, decision, |name, value| {

@@ -1,4 +1,4 @@
-//! Limits that callers choose with each command: made once, and found again by what was chosen.
+//! A cache of the limits that callers choose with each command.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,9 +10,9 @@ use tollway::{Limit, Limiter, Name, Policy, PolicyHandle, Span};
 
 use crate::bounds::RESP_CHOSEN_MAX;
 
-/// What the policies of limits that callers choose are called, with the seconds of their period behind it. One for all bursts
-/// and counts: what a key has used stays used when only these change. And one for each period: a line keeps the meters of
-/// so many limits that are gone and no more (decision 9), which must not be in a caller's hands.
+/// The name of these policies, followed by the period in seconds. All bursts and counts share one policy, so that a key's
+/// usage survives a change of them. Each period has its own: an account keeps the meters of only a few removed limits
+/// (decision 9), so a caller could otherwise evict the one that denies it.
 const POLICY: &str = "cl.throttle";
 
 /// The longest period, in seconds.
@@ -21,7 +21,7 @@ pub(super) const PERIOD_SECONDS_MAX: u64 = PERIOD_MAX.as_micros() / 1_000_000;
 /// The largest burst and count.
 pub(super) const COUNT_MAX: u64 = AMOUNT_MAX;
 
-/// What a caller chooses: a bucket of this size that refills by so many in so many seconds.
+/// The limit that a caller chooses: a bucket of this size that refills by `count` every `period_seconds`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Choice {
     pub(super) size: u64,
@@ -29,20 +29,20 @@ pub(super) struct Choice {
     pub(super) period_seconds: u64,
 }
 
-/// A limit that a caller has chosen.
+/// A policy for a caller's choice.
 pub(super) struct Chosen {
     pub(super) handle: PolicyHandle,
     pub(super) size: u64,
-    /// How long its bucket takes to fill.
+    /// How long the empty bucket takes to fill.
     pub(super) refill: Span,
 }
 
-/// The limits that a worker was asked for. Their meters are the store's, so nothing is lost with one that is forgotten.
+/// A worker's cache of these limits. The store keeps their usage, so evicting one loses nothing.
 #[derive(Default)]
 pub(super) struct ChosenLimits(RefCell<HashMap<Choice, Rc<Chosen>, foldhash::fast::RandomState>>);
 
 impl ChosenLimits {
-    /// The limit of this choice; why there is none otherwise.
+    /// The limit of this choice, or why it is invalid.
     pub(super) fn find(&self, limiter: &Limiter, choice: Choice) -> Result<Rc<Chosen>, String> {
         let mut known = self.0.borrow_mut();
         if let Some(chosen) = known.get(&choice) {
@@ -76,9 +76,9 @@ impl Chosen {
 mod tests {
     use super::*;
 
-    /// A map that callers fill has a bound, and what is used is not forgotten with it.
+    /// The cache is bounded, and evicting a limit keeps its usage.
     #[test]
-    fn however_many_limits_are_chosen_only_so_many_are_kept() {
+    fn chosen_limits_cache_is_bounded_and_keeps_usage() {
         let limiter = Limiter::builder().build();
         let limits = ChosenLimits::default();
         let choice = |size| Choice { size, count: 1, period_seconds: 60 };
@@ -95,9 +95,9 @@ mod tests {
         assert!(!take(1));
     }
 
-    /// A caller who tries every period cannot make a line forget the one that denies it.
+    /// A caller that tries many periods cannot evict the one that denies it from the account.
     #[test]
-    fn however_many_periods_are_chosen_none_is_forgotten() {
+    fn many_chosen_periods_do_not_evict_usage() {
         let limiter = Limiter::builder().build();
         let limits = ChosenLimits::default();
         let take = |period_seconds| {

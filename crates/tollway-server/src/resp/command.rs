@@ -1,4 +1,4 @@
-//! The commands: which there are, who may give them, and what each is answered.
+//! The table of commands: arguments, authentication and replies.
 
 use std::ops::RangeInclusive;
 
@@ -8,7 +8,7 @@ use super::session::Session;
 use super::{hello, info, throttle};
 use crate::worker::Worker;
 
-/// What is done.
+/// What a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Throttle,
@@ -22,18 +22,18 @@ enum Action {
     Info,
     Reset,
     Quit,
-    /// Said by browsers that a web page has sent here: not to be answered at all.
+    /// Closes the connection: a web page has made a browser send HTTP here.
     Hang,
 }
 
 /// One command.
 struct Command {
-    /// In lower case, as errors call it.
+    /// In lower case, as in errors.
     name: &'static str,
     action: Action,
-    /// How many words it may have, its name among them.
+    /// How many arguments it may have, including its name.
     words: RangeInclusive<usize>,
-    /// Whether it may be given before a token was shown.
+    /// Whether it is allowed before authentication.
     before_auth: bool,
 }
 
@@ -45,12 +45,12 @@ const fn before_auth(name: &'static str, action: Action, least: usize, most: usi
     Command { name, action, words: least..=most, before_auth: true }
 }
 
-/// As many words as the protocol allows.
+/// As many arguments as the protocol allows.
 const MANY: usize = usize::MAX;
 
-/// All there are. What is asked for most comes first.
+/// All commands, the most frequent first.
 static COMMANDS: [Command; 13] = [
-    // It has an error of its own for the wrong number of words.
+    // It has its own error for a wrong number of arguments.
     command("cl.throttle", Action::Throttle, 1, MANY),
     command("ping", Action::Ping, 1, 2),
     command("echo", Action::Echo, 2, 2),
@@ -112,7 +112,7 @@ fn select(arguments: &[&[u8]], out: &mut Vec<u8>) {
     }
 }
 
-/// What client libraries say about themselves is ignored.
+/// Accepts and ignores what client libraries report about themselves.
 fn client(session: &Session, arguments: &[&[u8]], out: &mut Vec<u8>) {
     let [_, subcommand, rest @ ..] = arguments else { return wrong_number("client", out) };
     let is = |name: &str| subcommand.eq_ignore_ascii_case(name.as_bytes());
@@ -144,12 +144,12 @@ fn set_info(option: &[u8], value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// What Redis takes for the name of a client.
+/// Whether Redis accepts this as the name of a client.
 pub(super) fn is_name(text: &[u8]) -> bool {
     text.iter().all(u8::is_ascii_graphic)
 }
 
-/// Asked by redis-cli for its help; there is none of ours in it.
+/// redis-cli asks for these docs to show help. There are none for our commands.
 fn commands(session: &Session, arguments: &[&[u8]], out: &mut Vec<u8>) {
     match arguments.get(1) {
         None => out.array(0),
@@ -166,7 +166,7 @@ fn unknown_subcommand(command: &str, subcommand: &[u8], out: &mut Vec<u8>) {
     out.error(format_args!("ERR unknown subcommand '{}'. Try {command} HELP.", shown(subcommand)));
 }
 
-/// Names what was asked for, as far as it is short.
+/// Repeats the beginning of the request, as Redis does.
 fn unknown(arguments: &[&[u8]], out: &mut Vec<u8>) {
     let [name, words @ ..] = arguments else { return };
     let mut beginning = String::new();
@@ -179,7 +179,7 @@ fn unknown(arguments: &[&[u8]], out: &mut Vec<u8>) {
     out.error(format_args!("ERR unknown command '{name}', with args beginning with: {beginning}"));
 }
 
-/// How much of a caller's words an error repeats.
+/// How much of a caller's arguments an error repeats.
 const SHOWN_BYTES_MAX: usize = 128;
 
 fn shown(word: &[u8]) -> std::borrow::Cow<'_, str> {

@@ -1,17 +1,17 @@
-//! The way of the fuzz targets to the parser.
+//! Entry point of the fuzz targets for the RESP parser.
 
 use super::request::{Parsed, parse};
 
-/// What stands at the beginning of what was read.
+/// What the input begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RespRead {
-    /// The words of a request, none if it asks for nothing, and how many bytes they took.
+    /// The arguments of a request, none if it is empty, and its length in bytes.
     Request(Vec<Vec<u8>>, usize),
-    /// The beginning of a request.
+    /// An incomplete request.
     Incomplete,
 }
 
-/// Reads the request that `input` begins with.
+/// Parses the request that `input` begins with.
 pub fn resp(input: &[u8], authenticated: bool) -> Result<RespRead, String> {
     let mut unquoted = Vec::new();
     let parsed = parse(input, &mut unquoted, authenticated).map_err(|error| error.to_string())?;

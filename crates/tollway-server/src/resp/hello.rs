@@ -1,4 +1,4 @@
-//! `HELLO` and `AUTH`: which protocol a client speaks, and whether it may ask at all.
+//! `HELLO` and `AUTH`: protocol version and authentication.
 
 use super::command::is_name;
 use super::reply::{Protocol, Reply};
@@ -53,7 +53,7 @@ pub(super) fn hello(worker: &Worker, session: &mut Session, arguments: &[&[u8]],
     introduce(session, out);
 }
 
-/// What `HELLO` may say besides the protocol.
+/// The options of `HELLO` besides the protocol.
 #[derive(Default)]
 struct Options<'a> {
     auth: Option<(&'a [u8], &'a [u8])>,
@@ -99,7 +99,7 @@ fn protocol(text: &[u8]) -> Result<Protocol, &'static str> {
     }
 }
 
-/// Says who we are, in the form that clients look for.
+/// Describes the server, with the fields that Redis has.
 fn introduce(session: &Session, out: &mut Vec<u8>) {
     let protocol = session.protocol();
     out.map(7, protocol);

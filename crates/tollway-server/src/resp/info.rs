@@ -1,9 +1,9 @@
-//! `INFO [section ...]`: what some libraries want to read before they ask anything, and as little as that.
+//! `INFO [section ...]`: only what some client libraries read before their first request.
 
 use super::reply::Reply;
 use super::session::Session;
 
-/// By section. The version is that of the Redis whose words and protocol ours are, which is what libraries look for.
+/// By section. Libraries check the version: it is that of the Redis whose protocol and errors this server follows.
 const SECTIONS: [(&str, &str); 3] = [
     (
         "Server",
@@ -17,10 +17,10 @@ const SECTIONS: [(&str, &str); 3] = [
     ("Replication", "role:master\r\nconnected_slaves:0\r\n"),
 ];
 
-/// Words for more than one section.
+/// Names for all sections.
 const ALL: [&str; 3] = ["default", "all", "everything"];
 
-/// Sections that there are not are left out, as with Redis.
+/// Unknown sections are left out, as in Redis.
 pub(super) fn answer(session: &Session, arguments: &[&[u8]], out: &mut Vec<u8>) {
     let asked = arguments.get(1..).unwrap_or_default();
     let is_asked = |name: &str| asked.iter().any(|asked| asked.eq_ignore_ascii_case(name.as_bytes()));

@@ -1,7 +1,7 @@
-//! Requests typed as a line: words between spaces, in quotes where a word has spaces of its own.
+//! Inline commands: one line of words separated by spaces, with quotes around words that contain spaces.
 //!
-//! Redis reads them so: in double quotes a backslash begins `\n`, `\r`, `\t`, `\b`, `\a` or `\xFF`, in single quotes only
-//! `\'`; a closing quote ends its word.
+//! As in Redis, double quotes allow the escapes `\n`, `\r`, `\t`, `\b`, `\a` and `\xFF`, single quotes only `\'`; a closing
+//! quote ends its word.
 
 use smallvec::SmallVec;
 
@@ -29,7 +29,7 @@ pub(super) fn split<'a>(line: &[u8], unquoted: &'a mut Vec<u8>) -> Result<Argume
     Ok(ends.into_iter().map(slice).collect())
 }
 
-/// Takes the first word; what comes after it.
+/// Unquotes the first word and returns the rest.
 fn word<'l>(mut rest: &'l [u8], unquoted: &mut Vec<u8>) -> Result<&'l [u8], ProtocolError> {
     loop {
         rest = match rest {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_must_end_and_end_their_word() {
+    fn unbalanced_quotes_are_rejected() {
         for line in [r#"ECHO "a"#, r"ECHO 'a", r#"ECHO "a"b"#, r"ECHO 'a'b", r#"ECHO "a\"#] {
             assert_eq!(split(line.as_bytes(), &mut Vec::new()), Err(ProtocolError::Quotes), "{line}");
         }

@@ -1,8 +1,8 @@
 //! The Redis protocol: `CL.THROTTLE` for programs that have only a Redis client.
 //!
-//! Everything that has arrived is answered in one write, and a store on the network is asked for all of it together.
-//! `request` and `inline` read, `command` knows every command, `throttle` is the one that matters, `chosen` finds the
-//! limit that its caller chose, `hello`, `info` and `session` are about the two sides, `reply` and `outbox` write.
+//! All requests that have arrived are answered in one write, and go to a remote store in one batch. `request` and `inline`
+//! parse, `command` is the table of commands, `throttle` is `CL.THROTTLE`, `chosen` caches the limits that callers choose,
+//! `hello`, `info` and `session` handle the connection's state, `reply` and `outbox` write.
 
 mod chosen;
 mod command;
@@ -34,8 +34,8 @@ use reply::Reply;
 use request::{Parsed, parse};
 use session::Session;
 
-/// What the connections of a worker share. Memory to read and to write is lent to the connection that is being answered, so that
-/// thousands of clients with nothing to ask hold none.
+/// What the connections of a worker share. The current connection borrows the read and write buffers, so that thousands of
+/// idle connections hold none.
 pub(crate) struct Resp {
     chosen: ChosenLimits,
     arrived: RefCell<Box<[u8]>>,
@@ -49,7 +49,7 @@ impl Resp {
     }
 }
 
-/// Serves one connection until its client goes, is cut off, or the server stops.
+/// Serves one connection until the client closes it, a deadline cuts it off, or the server stops.
 pub(crate) async fn serve(worker: &Worker, mut stream: impl AsyncRead + AsyncWrite + Unpin, caller: Caller) {
     let mut conversation = Conversation { worker, session: Session::new(), kept: Vec::new(), behind: false };
     if let Err(error) = conversation.hold(&mut stream, &caller).await {
@@ -57,14 +57,13 @@ pub(crate) async fn serve(worker: &Worker, mut stream: impl AsyncRead + AsyncWri
     }
 }
 
-/// One client and its requests.
+/// One connection and its requests.
 struct Conversation<'w> {
     worker: &'w Worker,
     session: Session,
-    /// What has arrived and is not answered: the beginning of a request, or what comes after as many replies as go out
-    /// together.
+    /// Bytes that are not answered yet: an incomplete request, or requests beyond a full outbox.
     kept: Vec<u8>,
-    /// Whether there are whole requests in it.
+    /// Whether `kept` may hold complete requests.
     behind: bool,
 }
 
@@ -81,7 +80,7 @@ impl Conversation<'_> {
                 let _busy = caller.deadlines.begin(false);
                 outbox.fill_gaps().await;
                 stream.write_all(&outbox.written).await?;
-                // Over TLS it may be encrypted, and not yet sent.
+                // TLS may hold encrypted bytes back.
                 stream.flush().await?;
                 IdleStrategy::BatchingPause.after_answer();
             }
@@ -92,13 +91,13 @@ impl Conversation<'_> {
                 return stream.shutdown().await;
             }
             if self.behind || heard == Heard::Much {
-                // Others have requests, too.
+                // Lets other connections run.
                 yield_now().await;
             }
         }
     }
 
-    /// Waits for something to arrive, and answers what is whole of it.
+    /// Waits for bytes and answers the complete requests in them.
     fn poll_hear(
         &mut self,
         stream: &mut (impl AsyncRead + Unpin),
@@ -132,7 +131,7 @@ impl Conversation<'_> {
         Poll::Ready(Ok(Heard::Much))
     }
 
-    /// Answers the requests that `arrived` begins with; how many bytes they were.
+    /// Answers the complete requests in `arrived`, and returns their length in bytes.
     fn answer(&mut self, arrived: &[u8], outbox: &mut Outbox) -> usize {
         outbox.written = self.worker.resp.written.take();
         let mut answered = 0;
@@ -164,13 +163,13 @@ impl Conversation<'_> {
     }
 }
 
-/// What has been heard of a client.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heard {
-    /// Something.
+    /// Less than a full buffer.
     Some,
-    /// As much as is read at once, or more than that: there may be more.
+    /// A full buffer or kept bytes: there may be more.
     Much,
-    /// All there will be.
+    /// The end of the stream, or the server stops.
     All,
 }

@@ -1,23 +1,23 @@
-//! What a client will be sent: replies in the order of its requests, also those that the store has yet to give.
+//! Replies to one client in the order of its requests, including those that wait for the store.
 
 use std::task::{Context, Poll};
 
 use super::throttle::{self, Later};
 use crate::bounds::{RESP_LATER_MAX, RESP_OUT_BYTES_MAX};
 
-/// Replies that go out together.
+/// Replies that are sent together.
 #[derive(Default)]
 pub(super) struct Outbox {
-    /// Those that are there, in memory that another outbox has done with.
+    /// Finished replies, in a buffer reused from another outbox.
     pub(super) written: Vec<u8>,
-    /// Those that are not, each by where it belongs.
+    /// Replies that wait for the store, each with its position.
     gaps: Vec<(usize, Later)>,
-    /// How many of them were sent to the store.
+    /// How many gaps were sent to the store.
     sent: usize,
 }
 
 impl Outbox {
-    /// Memory for another outbox, once everything is sent; none if there was nothing to write.
+    /// The buffer, for another outbox; `None` if nothing was written.
     pub(super) fn into_memory(mut self) -> Option<Vec<u8>> {
         self.written.clear();
         (self.written.capacity() > 0).then_some(self.written)
@@ -28,10 +28,10 @@ impl Outbox {
         self.gaps.push((self.written.len(), answer));
     }
 
-    /// Sends on their way to the store those that have not been. Together: none waits for the one before it.
+    /// Sends unsent requests to the store, all at once: none waits for the one before it.
     pub(super) fn send(&mut self, context: &mut Context<'_>) {
         for (_, answer) in self.gaps.iter_mut().skip(self.sent) {
-            // One that is answered already must not be polled again: it becomes its answer.
+            // A finished future must not be polled again, so its result replaces it.
             if let Poll::Ready(answered) = answer.as_mut().poll(context) {
                 *answer = Box::pin(std::future::ready(answered));
             }
@@ -39,7 +39,7 @@ impl Outbox {
         self.sent = self.gaps.len();
     }
 
-    /// Waits until every reply is there.
+    /// Waits for all replies.
     pub(super) async fn fill_gaps(&mut self) {
         if self.gaps.is_empty() {
             return;
@@ -55,12 +55,12 @@ impl Outbox {
         (self.written, self.sent) = (whole, 0);
     }
 
-    /// Whether there is nothing to send, now or later.
+    /// Whether there is no reply, finished or waiting.
     pub(super) fn is_empty(&self) -> bool {
         self.written.is_empty() && self.gaps.is_empty()
     }
 
-    /// Whether what is there should go out before more is answered.
+    /// Whether the replies should be sent before more requests are answered.
     pub(super) fn is_full(&self) -> bool {
         self.written.len() >= RESP_OUT_BYTES_MAX || self.gaps.len() >= RESP_LATER_MAX
     }

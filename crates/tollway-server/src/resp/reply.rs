@@ -1,9 +1,9 @@
-//! Replies, written one after the other into what will go out together.
+//! RESP replies, appended to a buffer.
 
 use std::fmt::Display;
 use std::io::Write;
 
-/// The protocol that a client has chosen. They differ in maps and in what nothing is.
+/// The protocol version of a client. They differ in maps and verbatim text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Protocol {
     #[default]
@@ -11,20 +11,20 @@ pub(super) enum Protocol {
     Resp3,
 }
 
-/// What will go out.
+/// A buffer of replies.
 pub(super) trait Reply {
-    /// A word of our own.
+    /// A simple string; the word has no line ends.
     fn simple(&mut self, word: &str);
-    /// Something went wrong. Line ends in the text would end the reply, and become spaces.
+    /// An error. Line ends in the text would end the reply, and become spaces.
     fn error(&mut self, text: impl Display);
     fn integer(&mut self, number: i64);
-    /// Bytes of anybody's.
+    /// Any bytes.
     fn bulk(&mut self, bytes: &[u8]);
-    /// So many replies follow, and belong together.
+    /// The head of an array: this many replies follow.
     fn array(&mut self, entries: usize);
-    /// Text for people, or for who takes it apart.
+    /// Verbatim text; a bulk string in RESP2.
     fn text(&mut self, text: &str, protocol: Protocol);
-    /// So many pairs of replies follow.
+    /// The head of a map: this many pairs of replies follow.
     fn map(&mut self, pairs: usize, protocol: Protocol);
 }
 
@@ -36,7 +36,7 @@ impl Reply for Vec<u8> {
     fn error(&mut self, text: impl Display) {
         self.push(b'-');
         let begin = self.len();
-        // Writing to memory does not fail.
+        // Writing to a `Vec` cannot fail.
         let _ = write!(self, "{text}");
         for byte in self.iter_mut().skip(begin).filter(|byte| matches!(byte, b'\r' | b'\n')) {
             *byte = b' ';
@@ -79,7 +79,7 @@ impl Reply for Vec<u8> {
     }
 }
 
-/// Stands before a text, and says that it is nothing but that.
+/// The format prefix of verbatim text: plain text.
 const TEXT_FORMAT: &[u8] = b"txt:";
 
 #[inline]
@@ -94,14 +94,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_one_line_whatever_its_text() {
+    fn line_ends_in_an_error_become_spaces() {
         let mut out = Vec::new();
         out.error("ERR a\r\nb");
         assert_eq!(out, b"-ERR a  b\r\n");
     }
 
     #[test]
-    fn a_map_is_a_list_before_resp3() {
+    fn a_map_is_an_array_in_resp2() {
         let written = |protocol| {
             let mut out = Vec::new();
             out.map(2, protocol);

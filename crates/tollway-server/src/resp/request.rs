@@ -1,5 +1,5 @@
-//! Requests, as they lie in what was read: arguments are slices of it, and a request that is not all there is left for
-//! later. Protocol errors have Redis's own words.
+//! Parses requests in place: arguments are slices of the input, and an incomplete request waits for more. Protocol errors
+//! have the wording of Redis.
 
 use smallvec::SmallVec;
 
@@ -9,22 +9,21 @@ use crate::bounds::{
     RESP_REQUEST_BYTES_MAX,
 };
 
-/// The words of a request, the command's name first. No command of ours has more than six.
+/// The arguments of a request, the command's name first. Our commands have at most six.
 pub(super) type Arguments<'a> = SmallVec<[&'a [u8]; 6]>;
 
-/// What stands at the beginning of what was read.
+/// What the input begins with.
 #[derive(Debug, PartialEq)]
 pub(super) enum Parsed<'a> {
-    /// A request, and how many bytes it took.
+    /// A request, and its length in bytes.
     Request(Arguments<'a>, usize),
-    /// So many bytes that ask for nothing: an empty line, or an array of nothing.
+    /// An empty line or an empty array, and its length in bytes.
     Nothing(usize),
-    /// The beginning of a request.
+    /// An incomplete request.
     Incomplete,
 }
 
-/// What is wrong with what a client sends. It is told, and the connection closed: it is not known where the next request
-/// would begin.
+/// A protocol error. The client gets it, and the connection is closed: it is unknown where the next request begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ProtocolError {
     #[error("too big inline request")]
@@ -45,7 +44,7 @@ pub(super) enum ProtocolError {
     Length,
 }
 
-/// Reads the request that `input` begins with. Words of a line are unquoted into `unquoted`.
+/// Parses the request that `input` begins with. Words of an inline command are unquoted into `unquoted`.
 pub(super) fn parse<'a>(
     input: &'a [u8],
     unquoted: &'a mut Vec<u8>,
@@ -58,7 +57,7 @@ pub(super) fn parse<'a>(
     }
 }
 
-/// An array of bulk strings, which is how programs ask.
+/// An array of bulk strings, as client libraries send.
 fn parse_array(input: &[u8], authenticated: bool) -> Result<Parsed<'_>, ProtocolError> {
     let Some((count, mut at)) = number_line(input, 0, ProtocolError::LongCount)? else {
         return Ok(Parsed::Incomplete);
@@ -108,7 +107,7 @@ fn parse_bulk(input: &[u8], at: usize) -> Result<Option<(&[u8], usize)>, Protoco
     }
 }
 
-/// A line of one sign and a number: the number, if it is one, and where the next line begins.
+/// A line of a type byte and a number: the number, if it is valid, and where the next line begins.
 #[inline]
 fn number_line(
     input: &[u8],
@@ -118,7 +117,7 @@ fn number_line(
     let rest = input.get(at..).unwrap_or_default();
     match rest.iter().position(|byte| *byte == b'\r') {
         None if rest.len() > RESP_LINE_BYTES_MAX => Err(too_long),
-        // The line feed has to be there, too.
+        // The line feed must have arrived, too.
         Some(end) if end.saturating_add(2) <= rest.len() => {
             let number = rest.get(1..end).and_then(number);
             Ok(Some((number, at.saturating_add(end).saturating_add(2))))
@@ -127,7 +126,7 @@ fn number_line(
     }
 }
 
-/// A number as Redis writes it: nothing before its first digit but a minus, and no zero that means nothing.
+/// A number as Redis writes it: an optional minus, and no leading zeros.
 #[inline]
 pub(super) fn number(text: &[u8]) -> Option<i64> {
     match text {
@@ -145,7 +144,7 @@ fn positive(digits: &[u8]) -> Option<i64> {
     })
 }
 
-/// A line of words, which is how people ask who have nothing but a terminal.
+/// An inline command, as typed in a terminal.
 fn parse_line<'a>(input: &'a [u8], unquoted: &'a mut Vec<u8>) -> Result<Parsed<'a>, ProtocolError> {
     let Some(end) = input.iter().position(|byte| *byte == b'\n') else {
         return if input.len() > RESP_LINE_BYTES_MAX {
@@ -172,7 +171,7 @@ mod tests {
 
     type Words = (Vec<Vec<u8>>, usize);
 
-    /// The words of the request, and how many bytes they took.
+    /// The arguments of the request, and its length in bytes.
     fn words(input: &[u8]) -> Result<Option<Words>, ProtocolError> {
         let mut unquoted = Vec::new();
         Ok(match parse(input, &mut unquoted, true)? {
@@ -215,9 +214,9 @@ mod tests {
         }
     }
 
-    /// T19: what is over a bound is told so before it is waited for.
+    /// T19: input over a bound is rejected before it is buffered.
     #[test]
-    fn bounds_are_told_before_anything_is_kept() {
+    fn input_over_a_bound_is_rejected_before_it_is_buffered() {
         let long = "x".repeat(RESP_LINE_BYTES_MAX + 1);
         let many = request(&vec![vec![b'x'; RESP_BULK_BYTES_MAX]; 5]);
         for (input, error) in [
@@ -249,7 +248,7 @@ mod tests {
     proptest! {
         /// T19: bytes that no client would send never panic, and no parse takes more bytes than there are.
         #[test]
-        fn any_bytes_are_read_within_what_is_there(input in vec(any::<u8>(), 0..512), authenticated: bool) {
+        fn arbitrary_bytes_never_parse_past_the_input(input in vec(any::<u8>(), 0..512), authenticated: bool) {
             let mut unquoted = Vec::new();
             if let Ok(Parsed::Request(_, taken) | Parsed::Nothing(taken)) = parse(&input, &mut unquoted, authenticated) {
                 prop_assert!(taken > 0 && taken <= input.len());
@@ -258,7 +257,7 @@ mod tests {
 
         /// The same with bytes that look like the protocol.
         #[test]
-        fn near_misses_are_read_within_what_is_there(pieces in vec(
+        fn protocol_like_bytes_never_parse_past_the_input(pieces in vec(
             prop::sample::select(vec!["*", "$", "\r", "\n", "\r\n", "-", "0", "1", "2", "3", "9999999999", "\"", "'", "\\x", "a", " "]),
             0..64,
         )) {
@@ -269,9 +268,9 @@ mod tests {
             }
         }
 
-        /// However a request is cut into pieces, it is understood when it is whole and not before.
+        /// However a request is fragmented, it parses once it is complete and not before.
         #[test]
-        fn a_request_is_understood_once_it_is_whole(
+        fn a_request_parses_only_once_it_is_complete(
             arguments in vec(vec(any::<u8>(), 0..40), 1..10),
             rest in vec(any::<u8>(), 0..10),
         ) {

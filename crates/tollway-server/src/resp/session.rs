@@ -1,4 +1,4 @@
-//! What is known of a client for as long as it is connected.
+//! The state of one connection.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -9,9 +9,9 @@ use crate::worker::Worker;
 pub(super) struct Session {
     id: i64,
     protocol: Protocol,
-    /// Whether it has shown a token.
+    /// Whether it has sent the token.
     authenticated: bool,
-    /// Whether none is needed.
+    /// Whether no token is needed.
     open: bool,
     ended: bool,
 }
@@ -32,12 +32,12 @@ impl Session {
         self.protocol
     }
 
-    /// From now on in this protocol; as before, if none is named.
+    /// Switches the protocol; `None` keeps it.
     pub(super) fn speak(&mut self, protocol: Option<Protocol>) {
         self.protocol = protocol.unwrap_or(self.protocol);
     }
 
-    /// Takes over what a reload may have changed.
+    /// Applies what a reload may have changed.
     pub(super) fn follow(&mut self, worker: &Worker) {
         self.open = worker.state.rules().resp_tokens.are_none();
     }
@@ -47,14 +47,13 @@ impl Session {
         self.open
     }
 
-    /// Whether it has shown the token, or none is needed.
+    /// Whether it has sent the token, or none is needed.
     #[inline]
     pub(super) fn may_ask(&self) -> bool {
         self.authenticated || self.open
     }
 
-    /// Shows a token; whether it is right. Where none is needed, any is, as with Redis. A wrong one does not
-    /// end an authenticated session.
+    /// Checks a token. If none is needed, any is right, as in Redis. A wrong one does not end an authenticated session.
     pub(super) fn show_token(&mut self, worker: &Worker, user: &[u8], token: &[u8]) -> bool {
         let known = || worker.state.rules().resp_tokens.right_of(token).is_some();
         let right = user == b"default" && (self.open || known());
@@ -62,12 +61,12 @@ impl Session {
         right
     }
 
-    /// As if it had just connected.
+    /// Resets the state to that of a new connection.
     pub(super) fn reset(&mut self) {
         (self.protocol, self.authenticated) = (Protocol::default(), false);
     }
 
-    /// Nothing more is answered than what was.
+    /// Closes the connection after the replies so far.
     pub(super) fn end(&mut self) {
         self.ended = true;
     }

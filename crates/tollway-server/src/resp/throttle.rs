@@ -1,7 +1,7 @@
 //! `CL.THROTTLE key max_burst count period [quantity]`, answered as the module redis-cell answers it.
 //!
-//! Five numbers: whether it was limited, the size of the bucket, what is left of it, and in how many seconds to come back
-//! and the bucket is full. Where redis-cell has words for a mistake, they are its own.
+//! The reply is five numbers: whether it was limited, the size of the bucket, what is left of it, the seconds until a retry
+//! makes sense, and the seconds until the bucket is full. Errors have the wording of redis-cell where it has one.
 
 use std::pin::Pin;
 
@@ -14,28 +14,28 @@ use super::reply::Reply;
 use super::request;
 use crate::worker::Worker;
 
-/// An answer that is on its way from the store.
+/// A reply that waits for the store.
 pub(super) type Later = Pin<Box<dyn Future<Output = Result<Throttled, TakeError>>>>;
 
-/// What is asked.
+/// The parsed arguments.
 struct Wanted<'a> {
     key: &'a str,
     choice: Choice,
     quantity: u64,
 }
 
-/// What is answered.
+/// The reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Throttled {
     limited: bool,
     size: u64,
     remaining: u64,
-    /// Nothing for what was granted, and for what can never be.
+    /// `None` if the take was granted, or can never be.
     retry_after: Option<Span>,
     reset_after: Span,
 }
 
-/// Answers the command, at once if the store is in this process.
+/// Answers the command; at once if the store is in this process.
 pub(super) fn answer(worker: &Worker, arguments: &[&[u8]], outbox: &mut Outbox) {
     let asked = Wanted::read(arguments).and_then(|wanted| {
         let chosen = worker.resp.chosen.find(&worker.state.limiter, wanted.choice);
@@ -62,7 +62,7 @@ pub(super) fn answer(worker: &Worker, arguments: &[&[u8]], outbox: &mut Outbox) 
     }
 }
 
-/// Writes an answer that came later.
+/// Writes a reply that waited for the store.
 pub(super) fn write(answer: &Result<Throttled, TakeError>, out: &mut Vec<u8>) {
     match answer {
         Ok(throttled) => throttled.write(out),
@@ -75,7 +75,7 @@ fn write_error(error: &TakeError, out: &mut Vec<u8>) {
 }
 
 impl<'a> Wanted<'a> {
-    /// What the arguments ask for; what is wrong with them otherwise, as it is answered.
+    /// Parses the arguments. An error is the text of the reply.
     fn read(arguments: &[&'a [u8]]) -> Result<Self, String> {
         let (key, max_burst, count, period, quantity) = match arguments {
             [_, key, max_burst, count, period] => (key, max_burst, count, period, None),
@@ -87,7 +87,7 @@ impl<'a> Wanted<'a> {
         };
         let key = std::str::from_utf8(key)
             .map_err(|_| "ERR the key is not UTF-8; write other bytes in hexadecimal")?;
-        // One more than it is called: a burst comes on top of the one request that is always possible.
+        // `max_burst` comes on top of the one request that is always possible.
         let size = amount("max_burst", max_burst, COUNT_MAX - 1)?.saturating_add(1);
         let count = amount("count", count, COUNT_MAX)?;
         let period_seconds = amount("period", period, PERIOD_SECONDS_MAX)?;
@@ -110,7 +110,7 @@ fn amount(what: &str, text: &[u8], most: u64) -> Result<u64, String> {
     fits.ok_or_else(|| format!("ERR {what} is {number}; it must be from 0 to {most}"))
 }
 
-/// A number as redis-cell reads it: also one with a plus or zeros before it, which the protocol's own have not.
+/// A number as redis-cell reads it: unlike the protocol's numbers, it may have a plus or leading zeros.
 fn number(text: &[u8]) -> Option<i64> {
     request::number(text).or_else(|| std::str::from_utf8(text).ok()?.parse().ok())
 }
@@ -130,7 +130,7 @@ impl Chosen {
         Some(Throttled::new(self, quantity, retry_after, seen.as_ref()))
     }
 
-    /// The take of a quantity. What is more than the bucket can hold takes nothing, and only looks.
+    /// The take of a quantity. A quantity larger than the bucket takes nothing and only reads.
     fn ask<'l>(&'l self, key: &'l str, quantity: u64) -> tollway::Take<'l, tollway::Tries> {
         let take = self.handle.try_take().subject(key);
         let take = match quantity {
@@ -153,7 +153,7 @@ impl Throttled {
     }
 
     fn new(chosen: &Chosen, quantity: u64, denied: Option<Span>, reading: Option<&Reading>) -> Self {
-        // Without the store there is no reading: report nothing left, for as long as that could last.
+        // Without the store there is no reading: report an empty bucket.
         let unknown = || (0, chosen.refill, None);
         let seen = |reading: &Reading| {
             let reset_after = reading.resets_at.since(reading.as_of);
@@ -182,13 +182,13 @@ fn minus(span: Span, less: Span) -> Span {
     Span::from_micros(span.as_micros().saturating_sub(less.as_micros()))
 }
 
-/// A begun second counts whole, a begun millisecond not at all: redis-cell rounds so.
+/// Rounds like redis-cell: down to milliseconds, then up to seconds.
 fn seconds(span: Span) -> i64 {
     let milliseconds = span.as_micros() / 1_000;
     whole(milliseconds.div_ceil(1_000))
 }
 
-/// All numbers of the engine are below 2^53.
+/// Cannot overflow: all numbers of the engine are below 2^53.
 fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -205,7 +205,7 @@ mod tests {
 
     /// B10: the sequence that redis-cell is tested with: a bucket of five, one more each second.
     #[test]
-    fn the_answers_are_those_of_redis_cell() {
+    fn replies_match_redis_cell() {
         let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_700_000_000)));
         let limiter = Limiter::builder().clock(clock.clone()).build();
         let limits = ChosenLimits::default();
@@ -238,13 +238,13 @@ mod tests {
             let taken = chosen.ask("foo", quantity).now().unwrap();
             let mut out = Vec::new();
             Throttled::of(&chosen, quantity, &taken).write(&mut out);
-            // The fast path takes one more, so it is asked of another key, which is brought to the same place.
+            // The fast path would take one more, so it uses another key with the same history.
             let again = chosen.ask_now("bar", quantity).unwrap_or_else(|| {
                 Throttled::of(&chosen, quantity, &chosen.ask("bar", quantity).now().unwrap())
             });
             let mut quick = Vec::new();
             again.write(&mut quick);
-            assert_eq!(quick, out, "both ways come to the same");
+            assert_eq!(quick, out, "fast path and slow path agree");
             let expected =
                 format!("*5\r\n:{limited}\r\n:5\r\n:{remaining}\r\n:{retry_after}\r\n:{reset_after}\r\n");
             assert_eq!(String::from_utf8(out).unwrap(), expected, "step {number}");
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_made_smaller_than_what_is_used_denies_until_that_has_come_back() {
+    fn bucket_shrunk_below_its_usage_denies_until_refilled() {
         let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_700_000_000)));
         let limiter = Limiter::builder().clock(clock).build();
         let limits = ChosenLimits::default();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_rounded_as_redis_cell_does() {
+    fn seconds_are_rounded_like_redis_cell() {
         let micros = [0, 999, 1_000, 999_999, 1_000_000, 1_000_999, 1_001_000];
         assert_eq!(micros.map(|micros| seconds(Span::from_micros(micros))), [0, 0, 1, 1, 1, 1, 2]);
     }

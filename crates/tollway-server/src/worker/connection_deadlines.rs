@@ -1,7 +1,7 @@
 //! The deadlines of a connection: what the server waits for, and until when.
 //!
-//! Nothing here sets a timer. The worker looks at all connections a few times a second and cuts off those that are overdue, so
-//! that a request pays for its bounds with a few stores to memory.
+//! There are no timers: the worker checks all connections a few times a second and cuts off overdue ones, so that deadlines
+//! cost a request only a few memory writes.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::bounds::Patience;
 
-/// The time since the worker began, as it was when it last looked.
+/// The time since the worker started, as of its last check.
 #[derive(Default)]
 pub(crate) struct CoarseClock(Cell<Duration>);
 
@@ -27,15 +27,15 @@ const NEVER: Duration = Duration::MAX;
 pub(crate) struct ConnectionDeadlines {
     clock: Rc<CoarseClock>,
     patience: Patience,
-    /// Until when the client must have sent a request.
+    /// When the client must have sent a request.
     due: Cell<Duration>,
-    /// Until when it must have read something of its answers.
+    /// When it must have read some of its responses.
     write_due: Cell<Duration>,
-    /// Requests that are being answered.
+    /// Requests in flight.
     requests: Cell<usize>,
     /// Whether no bytes have arrived since the last request.
     idle: Cell<bool>,
-    /// Whether it speaks HTTP/2, where bytes need not be a request.
+    /// Whether it is HTTP/2, where bytes need not belong to a request.
     streams: Cell<bool>,
     over: Cell<bool>,
     /// Whether it sent a request since the last check.
@@ -43,7 +43,7 @@ pub(crate) struct ConnectionDeadlines {
     task: RefCell<Option<Waker>>,
 }
 
-/// A request being answered; meanwhile no read deadline applies.
+/// A request in flight; no read deadline applies until it is dropped.
 pub(crate) struct Busy(Rc<ConnectionDeadlines>);
 
 impl ConnectionDeadlines {
@@ -71,7 +71,7 @@ impl ConnectionDeadlines {
         }
     }
 
-    /// A request is being answered until the guard is dropped.
+    /// A request is in flight until the guard is dropped.
     pub(crate) fn begin(self: &Rc<Self>, streams: bool) -> Busy {
         self.streams.set(streams);
         self.asked.set(true);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_without_a_request_has_the_time_of_a_head() {
+    fn connection_without_a_request_is_cut_off_after_the_head_timeout() {
         let (clock, deadlines) = deadlines();
         deadlines.received();
         assert_eq!(cut_off_at(&clock, &deadlines), 10);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn between_requests_it_may_be_idle_but_a_head_must_come_to_an_end() {
+    fn idle_timeout_applies_between_requests_and_head_timeout_within_one() {
         let (clock, idle) = deadlines();
         drop(idle.begin(false));
         clock.set(80 * SECOND);
@@ -213,17 +213,17 @@ mod tests {
     }
 
     #[test]
-    fn that_it_has_asked_is_told_once() {
+    fn a_request_is_reported_as_activity_once() {
         let (_, deadlines) = deadlines();
         deadlines.received();
-        assert!(!deadlines.has_asked(), "nothing is whole yet");
+        assert!(!deadlines.has_asked(), "no request is complete yet");
         drop(deadlines.begin(false));
         assert_eq!([deadlines.has_asked(), deadlines.has_asked()], [true, false]);
     }
 
     /// A connection of a pool may be silent from the beginning, but not halfway through a request.
     #[test]
-    fn one_that_rests_from_the_beginning_has_time_until_it_begins() {
+    fn silent_connection_gets_the_head_timeout_once_it_sends() {
         let (clock, silent) = deadlines();
         silent.set_idle();
         assert_eq!(cut_off_at(&clock, &silent), 75);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn on_http_2_bytes_are_no_excuse_and_no_request() {
+    fn http2_bytes_without_a_request_do_not_extend_the_idle_timeout() {
         let (clock, deadlines) = deadlines();
         drop(deadlines.begin(true));
         clock.set(60 * SECOND);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn while_requests_are_answered_the_client_is_not_waited_for() {
+    fn no_read_deadline_while_requests_are_in_flight() {
         let (clock, deadlines) = deadlines();
         let (one, other) = (deadlines.begin(true), deadlines.begin(true));
         clock.set(500 * SECOND);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_does_not_read_is_cut_off_even_while_answered() {
+    fn client_that_stops_reading_is_cut_off_despite_a_request_in_flight() {
         let (clock, deadlines) = deadlines();
         let _busy = deadlines.begin(false);
         deadlines.write_blocked();

@@ -1,7 +1,7 @@
-//! A worker: one thread with a runtime of its own, which serves its connections from their first byte to their last.
+//! A worker: one thread with its own runtime, which serves its connections from their first byte to their last.
 //!
-//! Workers share the limiter and nothing that a decision writes to besides. There are as many as cores, and each
-//! connection stays where it was handed to, so no request pays for being moved. Administration has one of its own.
+//! A decision writes to nothing that workers share except the limiter. By default there is one worker per core, and a
+//! connection never moves to another. Administration has its own worker.
 
 mod connection_deadlines;
 mod idle_strategy;
@@ -31,7 +31,7 @@ use crate::resp::Resp;
 use crate::server::ServerState;
 use connection_deadlines::CoarseClock;
 
-/// What a worker has at hand.
+/// The state of one worker.
 pub(crate) struct Worker {
     pub(crate) state: Arc<ServerState>,
     pub(crate) policies: KnownPolicies,
@@ -82,7 +82,7 @@ impl Worker {
         }
     }
 
-    /// Whether connections are to end when their requests are answered.
+    /// Whether connections should close after their requests in flight.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.get()
     }

@@ -34,7 +34,7 @@ impl Drop for Load {
 }
 
 impl Workers {
-    /// Starts so many threads with this name and a number; `grace` bounds running requests at the end.
+    /// Starts threads named `name-0`, `name-1` and so on; `grace` bounds requests in flight at the end.
     pub(crate) fn start(
         state: &Arc<ServerState>,
         name: &str,
@@ -57,7 +57,7 @@ impl Workers {
         }
     }
 
-    /// Waits until every worker has served its connections. No more may come.
+    /// Closes the inboxes and waits until every worker has ended.
     pub(crate) async fn end(self) {
         let (threads, ended): (Vec<_>, Vec<_>) =
             self.0.into_iter().map(|member| (member.thread, member.ended)).unzip();
@@ -98,6 +98,6 @@ fn start_one(name: String, state: Arc<ServerState>, grace: Duration) -> Result<M
     match started.recv() {
         Ok(Ok(())) => Ok(Member { inbox, load: Arc::default(), thread, ended }),
         Ok(Err(error)) => Err(machine(error)),
-        Err(_) => Err(ServeError::Machine("a worker ended before it began".to_owned())),
+        Err(_) => Err(ServeError::Machine("a worker thread ended before it started".to_owned())),
     }
 }

@@ -39,7 +39,7 @@ fn changes_are_logged_with_times() {
     assert_eq!(code, Some(0), "{log}");
     let lines: Vec<&str> = log.lines().collect();
     assert_eq!(lines.len(), 2, "{log}");
-    for (line, words) in lines.iter().zip(["INFO a limit was set", "INFO meters were made new"]) {
+    for (line, words) in lines.iter().zip(["INFO a limit was set", "INFO usage was reset"]) {
         let (time, rest) = line.split_once(' ').unwrap();
         assert!(time.ends_with('Z') && time.parse::<jiff::Timestamp>().is_ok(), "{line}");
         assert!(rest.trim_start().starts_with(words) && rest.contains("api"), "{line}");

@@ -71,7 +71,7 @@ fn port_in_use_is_an_error_with_advice() {
     let second = second.current_dir(home.path()).args(["serve", "--listen", &address]).output().unwrap();
     assert_eq!(second.status.code(), Some(1));
     let said = String::from_utf8(second.stderr).unwrap();
-    assert!(said.contains(&format!("{address} is taken")) && said.contains("listen elsewhere"), "{said}");
+    assert!(said.contains(&format!("{address} is in use")) && said.contains("listen elsewhere"), "{said}");
 }
 
 /// The command line can open every listener.

@@ -112,7 +112,7 @@ fn an_address_that_is_taken_is_named() {
     second.config.listen = ListenAddress::Tcp(first.tcp(ListenerKind::Decisions));
     let error = second.try_start().err().unwrap().to_string();
     assert!(
-        error.contains(&first.tcp(ListenerKind::Decisions).to_string()) && error.contains("is taken"),
+        error.contains(&first.tcp(ListenerKind::Decisions).to_string()) && error.contains("is in use"),
         "{error}"
     );
 }
