@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
+use tokio::time::timeout;
 use tollway_core::{Answer, Clock, Fault, Operation, Retry, Settings, Store, StoreError};
 use tollway_remote::{Link, Options, Remote};
 
@@ -58,12 +59,15 @@ impl RedisStore {
 
 /// Fails if a server answers within the deadline and is too old for the layout. Each later connection is checked as well.
 fn refuse_old_server(address: &Address) -> Result<(), StoreError> {
-    let connections = Connections::new(address, address.deadline)?;
+    let deadline = address.deadline;
+    let connections = Connections::new(address, deadline)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
     // On a thread of its own, because the caller may be inside a runtime.
     let check = thread::Builder::new()
         .name("tollway-version".to_owned())
-        .spawn(move || runtime.block_on(connections.too_old()))
+        .spawn(move || {
+            runtime.block_on(async { timeout(deadline, connections.too_old()).await.ok().flatten() })
+        })
         .map_err(no_thread)?;
     check.join().ok().flatten().map_or(Ok(()), Err)
 }

@@ -7,7 +7,7 @@ use tollway_core::{Fault, Retry, StoreError};
 
 use crate::address::Layout;
 use crate::connection::Connection;
-use crate::error::not_answered;
+use crate::error::not_connected;
 
 /// The newest command of the layout `consumers`, and the first Redis that has it.
 const NEWEST_COMMAND: &str = "PEXPIRETIME";
@@ -36,7 +36,7 @@ pub(crate) async fn too_old(
         Some(Err(error)) if is_unknown(error.code().unwrap_or_default(), error.detail()) => {
             Ok(Some(error_of(&version(hello))))
         }
-        Some(Err(error)) => Err(not_answered(&error)),
+        Some(Err(error)) => Err(not_connected(&error)),
         // Any other refusal, such as a missing permission, is told by the call itself.
         _ => Ok(None),
     }

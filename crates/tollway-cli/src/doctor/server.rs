@@ -10,7 +10,7 @@ use tollway_server::Token;
 
 use super::compare::different;
 use super::finding::{Finding, Findings};
-use super::http::Server;
+use super::http::{Response, Server};
 use super::store_url::FullStoreUrl;
 use crate::context::WholeConfig;
 
@@ -27,7 +27,9 @@ pub(super) async fn look_at(
     server: &Server,
     findings: &mut Findings,
 ) {
-    findings.checked(format!("server {server}"));
+    // A server reports no more than that.
+    findings
+        .checked(format!("server {server}: kind and address of its store, not database, prefix or layout"));
     let ours = Place::of(store);
     let theirs = match Place::ask(server, config).await {
         Ok(theirs) => theirs,
@@ -36,7 +38,8 @@ pub(super) async fn look_at(
                 "server-unreachable",
                 format!("the server at {server} does not report its store: {error}"),
                 "it is unknown whether it shares the store",
-                "use its administration address (`admin` in [server]), and put its token into this config",
+                "check that it runs; use its administration address (`admin` in [server]), and put its token into this \
+                 config",
             ));
         }
     };
@@ -49,6 +52,18 @@ pub(super) async fn look_at(
     }
     if theirs.ready == Some(false) {
         findings.add(not_answering(server, &theirs));
+    }
+    if theirs.consumers_enabled == Some(false)
+        && config.consumers().is_some_and(|consumers| consumers.enabled)
+    {
+        findings.add(Finding::problem(
+            "consumers-off",
+            format!(
+                "the server at {server} has consumers switched off, and this config has `enabled = true`"
+            ),
+            "no caller is limited or counted there: it runs with another config, or could not apply this one",
+            "check the server's log for an error in its config, and which config it was started with",
+        ));
     }
 }
 
@@ -123,12 +138,13 @@ struct Place {
     technology: String,
     redis: Option<(String, u16)>,
     ready: Option<bool>,
+    consumers_enabled: Option<bool>,
 }
 
 impl Place {
     fn of(store: &StoreUrl) -> Self {
         let redis = matches!(store, StoreUrl::Redis(_)).then(|| first_host(&store.to_string()));
-        Self { technology: store.kind().technology.to_owned(), redis, ready: None }
+        Self { technology: store.kind().technology.to_owned(), redis, ready: None, consumers_enabled: None }
     }
 
     async fn ask(server: &Server, config: &WholeConfig) -> io::Result<Self> {
@@ -136,34 +152,29 @@ impl Place {
         // Only requests with a token get the address of Redis.
         let shown = token.as_ref().and_then(|token| token.as_deref().ok());
         let health = server.get(REDIS, shown).await?;
-        if health.status == 200 && health.body["redis_ready"].is_boolean() {
-            return Self::of_redis(&health.body, token);
-        }
-        let other = other_technology(&health.body).filter(|_| health.status == 404);
-        let Some(other) = other else {
-            return Err(io::Error::other(format!("status {}, {}", health.status, detail(&health.body))));
+        let technology = match other_technology(&health.body) {
+            Some(other) if health.status == 404 => other,
+            None if health.status == 200 && health.body["redis_ready"].is_boolean() => "REDIS".to_owned(),
+            _ => return Err(unexpected(&health)),
         };
         let token = token.transpose()?;
-        let info = server.get(RATE_LIMITING, token.as_deref()).await?;
-        match info.status {
-            // A server without consumers.
-            200 | 404 => {
-                let ready = info.body["service_available"].as_bool();
-                Ok(Self { technology: other, redis: None, ready })
-            }
-            status => Err(io::Error::other(format!("status {status}, {}", detail(&info.body)))),
-        }
-    }
-
-    fn of_redis(health: &Value, token: Option<io::Result<String>>) -> io::Result<Self> {
-        let place = health["url"].as_str().zip(health["port"].as_u64());
-        let Some((host, port)) = place else {
-            token.transpose()?;
+        let place = health.body["url"].as_str().zip(health.body["port"].as_u64());
+        if technology == "REDIS" && place.is_none() {
             return Err(io::Error::other("it names its Redis only to requests with its token"));
-        };
-        let redis = Some((host.to_owned(), u16::try_from(port).unwrap_or_default()));
-        Ok(Self { technology: "REDIS".to_owned(), redis, ready: health["redis_ready"].as_bool() })
+        }
+        let info = server.get(RATE_LIMITING, token.as_deref()).await?;
+        // A server without consumers answers 404.
+        if !matches!(info.status, 200 | 404) {
+            return Err(unexpected(&info));
+        }
+        let ready = health.body["redis_ready"].as_bool().or(info.body["service_available"].as_bool());
+        let redis = place.map(|(host, port)| (host.to_owned(), u16::try_from(port).unwrap_or_default()));
+        Ok(Self { technology, redis, ready, consumers_enabled: info.body["enabled"].as_bool() })
     }
+}
+
+fn unexpected(response: &Response) -> io::Error {
+    io::Error::other(format!("status {}, {}", response.status, detail(&response.body)))
 }
 
 /// What a server says that has another store than Redis: `the store is FILE, not Redis; ...`.

@@ -58,7 +58,7 @@ impl Listed {
         let pipelines = self.places.iter().map(|(server, counters)| counters.pipeline(server, script));
         match pipelines.collect::<Option<Vec<_>>>() {
             Some(all) => format!(
-                "delete all of them, which starts new windows; each number is how many{breaks}{hint}: {}",
+                "delete all of them, which starts new windows, and print how many{breaks}{hint}: {}",
                 all.join("; ")
             ),
             None => {

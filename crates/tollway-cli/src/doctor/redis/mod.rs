@@ -18,7 +18,7 @@ use super::finding::{Finding, Findings, NAMED_MAX};
 use crate::context::WholeConfig;
 use keys::{Counters, Seen};
 use redis_cli::RedisCli;
-use servers::Url;
+use servers::{Kind, Url};
 pub(super) use servers::{is_at, same_store};
 
 /// Checks every server behind the URL. A command that a server refuses yields no finding.
@@ -44,7 +44,12 @@ pub(super) async fn look_at(config: &WholeConfig, url: &str, findings: &mut Find
 
 /// A command that shows whether the store at a URL can be reached.
 pub(super) fn ping(url: &str) -> Option<String> {
-    let cli = first_cli(&Url::read(url)?);
+    let mut url = Url::read(url)?;
+    if matches!(url.kind, Kind::Sentinel { .. }) {
+        // Sentinels have one database and do not share the store's user.
+        (url.database, url.user) = ("0".to_owned(), String::new());
+    }
+    let cli = first_cli(&url);
     Some(format!("{cli} PING{}", cli.hint()))
 }
 

@@ -182,6 +182,18 @@ fn server_with_a_file_is_not_called_different() {
     assert_eq!(codes(&home, &["--server", &without.1]), ["different-stores"]);
 }
 
+/// What the config says of consumers is not what a server does that runs with another one.
+#[test]
+fn finds_a_server_with_consumers_switched_off() {
+    let redis = RedisServer::start_with(&["--save", "60 1"]);
+    let home = Home::with_config(&config(&format!("{}?layout=consumers", redis.url()), LIMITED));
+    home.write("off.toml", config(&format!("{}?layout=consumers", redis.url()), "enabled = false"));
+    let served = Served::start(&home, "off.toml");
+    assert_eq!(codes(&home, &["--server", &served.1]), ["consumers-off"]);
+    let what = told(&home, &["--server", &served.1], "consumers-off", "what");
+    assert!(what.contains(&served.1), "{what}");
+}
+
 /// A server that is not asked at its administration address says nothing about its store.
 #[test]
 fn wrong_address_of_a_server_is_reported() {
