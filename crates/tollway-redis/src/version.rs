@@ -31,10 +31,10 @@ pub(crate) async fn too_old(
     let (knows, hello) = (answers.next(), answers.next());
     match knows {
         Some(Ok(Value::ServerError(error))) if is_unknown(error.code(), error.details()) => {
-            Ok(Some(error_of(&version(hello))))
+            Ok(Some(error_of(version(hello).as_deref())))
         }
         Some(Err(error)) if is_unknown(error.code().unwrap_or_default(), error.detail()) => {
-            Ok(Some(error_of(&version(hello))))
+            Ok(Some(error_of(version(hello).as_deref())))
         }
         Some(Err(error)) => Err(not_connected(&error)),
         // Any other refusal, such as a missing permission, is told by the call itself.
@@ -52,8 +52,8 @@ fn version(hello: Option<RedisResult<Value>>) -> Option<String> {
     String::from_redis_value(fields.get("version")?.clone()).ok()
 }
 
-fn error_of(version: &Option<String>) -> StoreError {
-    let version = version.as_deref().unwrap_or("of an unknown version");
+fn error_of(version: Option<&str>) -> StoreError {
+    let version = version.unwrap_or("of an unknown version");
     let message = format!(
         "this Redis is too old for layout=consumers: it is {version}, and the layout needs {NEEDED} or newer, for {NEWEST_COMMAND}"
     );
