@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
+use tollway::core::{Fault, StoreError};
 use tollway::{BuildError, ConfigError, TakeError};
 
 /// An exit code. `--help` lists Tollway's own.
@@ -24,6 +25,11 @@ impl Exit {
     /// The code of a child process, or one given with `--or-exit`.
     pub(crate) const fn new(code: u8) -> Self {
         Self(code)
+    }
+
+    /// A store refuses what it cannot keep, such as a limit that does not fit its layout: the caller's mistake.
+    pub(crate) fn of_store(error: &StoreError) -> Self {
+        if error.fault == Fault::Caller { Self::USAGE } else { Self::STORE }
     }
 
     pub(crate) fn code(self) -> u8 {
@@ -98,7 +104,7 @@ impl From<TakeError> for Failure {
             TakeError::Denied(_) => Exit::DENIED,
             TakeError::UnknownPolicy { .. } => Exit::CONFIG,
             TakeError::Name(_) | TakeError::Cost(_) | TakeError::Refused(_) => Exit::USAGE,
-            TakeError::Store(_) => Exit::STORE,
+            TakeError::Store(error) => Exit::of_store(error),
             TakeError::BlockingInAsync | TakeError::Runtime(_) => Exit::FAILED,
         };
         Self::new(exit, error)

@@ -89,7 +89,7 @@ fn not_set(error: SetLimitError) -> Failure {
     match error {
         SetLimitError::Policy(error) => error.into(),
         SetLimitError::UnknownLimit { .. } => Failure::new(Exit::CONFIG, error),
-        SetLimitError::Store(_) => Failure::new(Exit::STORE, error),
+        SetLimitError::Store(ref cause) => Failure::new(Exit::of_store(cause), error),
         _ => Failure::usage(error),
     }
 }

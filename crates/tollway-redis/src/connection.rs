@@ -19,9 +19,9 @@ use redis::{
 use tokio::sync::Mutex;
 use tollway_core::StoreError;
 
-use crate::address::{Address, Kind};
+use crate::address::{Address, Kind, Layout};
 use crate::error::{not_connected, wrong};
-use crate::tls;
+use crate::{tls, version};
 
 /// How often a Cluster's client may follow a slot that has moved.
 const CLUSTER_RETRIES: u32 = 3;
@@ -32,6 +32,7 @@ pub(crate) struct Connections {
     timeout: Duration,
     open: Mutex<Option<Connection>>,
     made: AtomicU64,
+    layout: Layout,
 }
 
 enum Server {
@@ -57,23 +58,37 @@ impl Connections {
     /// Connects nowhere yet. Nothing waits for the server longer than `timeout`.
     pub(crate) fn new(address: &Address, timeout: Duration) -> Result<Self, StoreError> {
         let server = server(address, timeout).map_err(|error| wrong(format!("the store's URL: {error}")))?;
-        Ok(Self { server, timeout, open: Mutex::new(None), made: AtomicU64::new(0) })
+        let layout = address.layout;
+        Ok(Self { server, timeout, open: Mutex::new(None), made: AtomicU64::new(0), layout })
     }
 
-    /// The connection that is open, or a new one.
+    /// The connection that is open, or a new one to a server that knows the layout's commands.
     pub(crate) async fn get(&self) -> Result<Connection, StoreError> {
         let mut open = self.open.lock().await;
         if let Some(connection) = &*open {
             return Ok(connection.clone());
         }
+        let mut connection = self.new_connection().await?;
+        if let Some(error) = version::too_old(&mut connection, self.layout).await? {
+            return Err(error);
+        }
+        *open = Some(connection.clone());
+        Ok(connection)
+    }
+
+    /// The error if the server is too old for the layout. A server that cannot be reached may come later.
+    pub(crate) async fn too_old(&self) -> Option<StoreError> {
+        let mut connection = self.new_connection().await.ok()?;
+        version::too_old(&mut connection, self.layout).await.ok().flatten()
+    }
+
+    async fn new_connection(&self) -> Result<Connection, StoreError> {
         let connect = tokio::time::timeout(self.timeout, self.connect());
         let wire = match connect.await {
             Ok(wire) => wire.map_err(|error| not_connected(&error))?,
             Err(_) => return Err(not_connected(&std::io::Error::from(std::io::ErrorKind::TimedOut).into())),
         };
-        let connection = Connection { number: self.made.fetch_add(1, Ordering::Relaxed), wire };
-        *open = Some(connection.clone());
-        Ok(connection)
+        Ok(Connection { number: self.made.fetch_add(1, Ordering::Relaxed), wire })
     }
 
     /// Gives a connection up that has failed: the next call makes a new one.

@@ -37,6 +37,7 @@ mod script;
 mod settings;
 mod store;
 mod tls;
+mod version;
 mod windows;
 
 pub use address::Address;

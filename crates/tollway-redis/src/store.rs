@@ -1,7 +1,9 @@
 //! The store: a [`RedisLink`] driven by [`Remote`], and the limits set at run time.
 
 use std::sync::Arc;
+use std::thread;
 
+use tokio::time::timeout;
 use tollway_core::{Answer, Clock, Fault, Operation, Retry, Settings, Store, StoreError};
 use tollway_remote::{Link, Options, Remote};
 
@@ -21,12 +23,17 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// The store that this URL names; see [`Address`]. It connects when it is first used.
+    /// The store that this URL names; see [`Address`]. It connects when it is first used. Only the layout `consumers` asks
+    /// the server at once, and fails if it answers and is too old.
     pub fn open(url: &str) -> Result<Self, StoreError> {
         let address = Address::parse(url)?;
         match address.layout {
             Layout::Lines => Self::start(&address, RedisLink::new(&address)?),
-            Layout::Consumers => Self::start(&address, ConsumersLink::new(&address)?),
+            Layout::Consumers => {
+                let link = ConsumersLink::new(&address)?;
+                refuse_old_server(&address)?;
+                Self::start(&address, link)
+            }
         }
     }
 
@@ -42,16 +49,32 @@ impl RedisStore {
 
     fn start(address: &Address, link: impl Link) -> Result<Self, StoreError> {
         let options = Options { deadline: address.deadline };
-        let failed = |error: std::io::Error| StoreError {
-            fault: Fault::Store,
-            retry: Retry::Safe,
-            message: format!("no thread for the store: {error}"),
-        };
         let connections = Connections::new(address, address.deadline)?;
-        let settings = RedisSettings::start(&Keys::new(&address.prefix, 0), connections).map_err(failed)?;
-        let remote = Remote::start("tollway-redis", Arc::new(link), options).map_err(failed)?;
+        let settings =
+            RedisSettings::start(&Keys::new(&address.prefix, 0), connections).map_err(no_thread)?;
+        let remote = Remote::start("tollway-redis", Arc::new(link), options).map_err(no_thread)?;
         Ok(Self { remote, settings, layout: address.layout })
     }
+}
+
+/// Fails if a server answers within the deadline and is too old for the layout. Each later connection is checked as well.
+fn refuse_old_server(address: &Address) -> Result<(), StoreError> {
+    let deadline = address.deadline;
+    let connections = Connections::new(address, deadline)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
+    // On a thread of its own, because the caller may be inside a runtime.
+    let check = thread::Builder::new()
+        .name("tollway-version".to_owned())
+        .spawn(move || {
+            runtime.block_on(async { timeout(deadline, connections.too_old()).await.ok().flatten() })
+        })
+        .map_err(no_thread)?;
+    check.join().ok().flatten().map_or(Ok(()), Err)
+}
+
+fn no_thread(error: std::io::Error) -> StoreError {
+    let message = format!("no thread for the store: {error}");
+    StoreError { fault: Fault::Store, retry: Retry::Safe, message }
 }
 
 impl Store for RedisStore {

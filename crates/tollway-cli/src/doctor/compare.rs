@@ -65,7 +65,10 @@ async fn difference(
     let same_kind = |(ours, theirs): &(&StoreUrl, &StoreUrl)| {
         ours.kind() == theirs.kind() && ours.kind().shared_by != SharedBy::Process
     };
-    let Some((ours, theirs)) = ours.zip(theirs).filter(same_kind) else { return Some("kind") };
+    let Some((ours, theirs)) = ours.zip(theirs).filter(same_kind) else {
+        let kind = |store: Option<&StoreUrl>| store.map(StoreUrl::kind);
+        return Some(if kind(ours) == kind(theirs) { "process" } else { "kind" });
+    };
     match (ours, theirs) {
         (StoreUrl::File(ours), StoreUrl::File(theirs)) => {
             (canonical(ours) != canonical(theirs)).then_some("file")

@@ -42,7 +42,7 @@ The page docs/guide/doctor.md explains each finding by its code in brackets.";
 /// Find problems that keep limits from being enforced
 ///
 /// Checks whether consumers are limited, and by which records; whether the store answers, its clock and its expiry; Redis
-/// for counters without TTL and for full memory; unused policies; and whether other processes use the same store. Changes
+/// for counters without TTL or count and for full memory; unused policies; and whether other processes use the same store. Changes
 /// nothing. Each finding names the problem, why it matters and the fix.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -103,7 +103,7 @@ async fn look(arguments: &Arguments, context: &Context, config: &WholeConfig, fi
         Some(StoreUrl::Memory { .. }) => findings.add(store::in_memory()),
         Some(StoreUrl::File(path)) => store::look_at_file(path, findings),
         Some(remote) => {
-            if store::look_at(remote, context, findings).await {
+            if store::look_at(remote, written, context, findings).await {
                 look_into(config, remote, written, findings).await;
             }
         }
@@ -116,7 +116,9 @@ async fn look(arguments: &Arguments, context: &Context, config: &WholeConfig, fi
         compare::look_at(config, store, written, other, findings).await;
     }
     if let Some(server) = &arguments.server {
-        server::look_at(config, store, written, server, findings).await;
+        // Without [store], commands count in a file, and a server in memory.
+        let ours = store.cloned().or_else(|| context.store(config.limits()).ok()).unwrap_or_default();
+        server::look_at(config, &ours, written, server, findings).await;
     }
 }
 

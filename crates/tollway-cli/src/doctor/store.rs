@@ -12,6 +12,7 @@ use tollway::{Limiter, StoreUrl, TakeError};
 use tollway_dynamodb::minute::Layout;
 
 use super::finding::{Finding, Findings};
+use super::store_url::FullStoreUrl;
 use crate::context::Context;
 use crate::humanize;
 #[cfg(feature = "aws")]
@@ -28,11 +29,26 @@ const LIMIT: &str = "1 requests / second from first call";
 #[cfg(feature = "aws")]
 const ACCOUNT_KEY: (&str, &str) = ("key", "S");
 
+const WHY_NOT_COUNTED: &str = "nothing is counted; each policy follows its `when_store_fails`, and consumers are not \
+     limited unless theirs is \"local\" or \"closed\"";
+
 /// Reads from a network store as a limiter does. Returns whether it answered.
-pub(super) async fn look_at(store: &StoreUrl, context: &Context, findings: &mut Findings) -> bool {
+pub(super) async fn look_at(
+    store: &StoreUrl,
+    written: &FullStoreUrl,
+    context: &Context,
+    findings: &mut Findings,
+) -> bool {
     findings.checked(format!("store {store}"));
+    let limiter = match limiter(store) {
+        Ok(limiter) => limiter,
+        Err(error) => {
+            findings.add(unusable(store, &error));
+            return false;
+        }
+    };
     let before = context.now();
-    let seen = peek(store).await;
+    let seen = peek(&limiter).await;
     let after = context.now();
     match seen {
         Ok(Some(time)) if store.kind().clock == StoreClock::Server => {
@@ -43,23 +59,64 @@ pub(super) async fn look_at(store: &StoreUrl, context: &Context, findings: &mut 
         Err(error) => {
             findings.add(Finding::problem(
                 "store-unreachable",
-                format!("the store {store} does not answer: {error}"),
-                "nothing is counted; each policy follows its `when_store_fails`, and consumers are not limited unless \
-                 theirs is \"local\" or \"closed\"",
-                "check that it runs and is reachable (for Redis: `redis-cli -h HOST -p PORT ping`), then check user, password and \
-                 TLS in [store] url",
+                format!("the store {store} cannot be read: {error}"),
+                WHY_NOT_COUNTED,
+                fix(store, written, &error),
             ));
             false
         }
     }
 }
 
-/// The store's time, if it has a clock. A layout that refuses the policy has answered, too.
-async fn peek(store: &StoreUrl) -> Result<Option<Timestamp>, String> {
+/// A store that does not start with this server, such as a Redis that is too old for its layout.
+fn unusable(store: &StoreUrl, error: &str) -> Finding {
+    Finding::problem(
+        "store-unusable",
+        format!("the store {store} cannot be used: {error}"),
+        "commands and servers with this config do not start; what runs already follows `when_store_fails`",
+        "use a newer server, or a [store] url that this one can serve",
+    )
+}
+
+/// What to do about a store that cannot be read.
+fn fix(store: &StoreUrl, written: &FullStoreUrl, error: &str) -> String {
+    match store {
+        StoreUrl::Redis(_) => {
+            let ping = redis_ping(written);
+            format!("check that it runs and is reachable: {ping}; then check user, password and TLS in [store] url")
+        }
+        // The service answers: the table is missing.
+        StoreUrl::DynamoDb(_) if error.contains("ResourceNotFoundException") => {
+            "create the table: tollway provision aws --apply; or check its name, region and endpoint in [store] url"
+                .to_owned()
+        }
+        StoreUrl::DynamoDb(_) => "check region and endpoint in [store] url, and the credentials; `tollway provision aws \
+                                  --plan` prints the permissions that they need"
+            .to_owned(),
+        _ => "check that it runs and is reachable, then check user, password, database and TLS in [store] url"
+            .to_owned(),
+    }
+}
+
+#[cfg(feature = "redis")]
+fn redis_ping(written: &FullStoreUrl) -> String {
+    written.redis().and_then(super::redis::ping).unwrap_or_default()
+}
+
+#[cfg(not(feature = "redis"))]
+fn redis_ping(_: &FullStoreUrl) -> String {
+    String::new()
+}
+
+fn limiter(store: &StoreUrl) -> Result<Limiter, String> {
     let policy = Policy::new(POLICY, [LIMIT]).map_err(|error| error.to_string())?;
     let policy = policy.with_when_store_fails(WhenStoreFails::Closed);
     let builder = Limiter::builder().fixed_limits().store_at(store).map_err(|error| error.to_string())?;
-    let limiter = builder.with_policy(policy).map_err(|error| error.to_string())?.build();
+    Ok(builder.with_policy(policy).map_err(|error| error.to_string())?.build())
+}
+
+/// The store's time, if it has a clock. A layout that refuses the policy has answered, too.
+async fn peek(limiter: &Limiter) -> Result<Option<Timestamp>, String> {
     match limiter.usage(POLICY).subject(POLICY).await {
         Ok(usage) => Ok(usage.limits.first().map(|limit| limit.as_of)),
         Err(TakeError::Store(error)) if error.fault != Fault::Caller => Err(error.to_string()),

@@ -203,3 +203,42 @@ fn commands_use_the_parameter_and_show_its_origin() {
     let (_, usage, _) = home.run(&["usage", "--json"]);
     assert!(usage.contains("\"from\":\"ssm:/provision/followed\""), "{usage}");
 }
+
+/// A caller's mistake on a table of minutes is told from a store that fails, and takes nothing.
+#[test]
+fn mistakes_on_a_table_of_minutes_exit_2() {
+    let tables = DynamoServer::start();
+    let url = |layout: &str| {
+        let addr = tables.addr();
+        format!(
+            "dynamodb://test:test@{layout}?layout={layout}&deadline=20s&region=eu-west-1&endpoint=http://{addr}"
+        )
+    };
+    let home_of = |layout| {
+        let policies = "[policies.adobe]\nlimits = [\"200 requests / minute\"]\n";
+        let home = Home::with_config(&format!("[store]\nurl = \"{}\"\n{policies}", url(layout)));
+        assert_eq!(home.run(&["provision", "aws", "--apply"]).0, 0);
+        home
+    };
+    let [minute, api_minute] = ["minute", "api-minute"].map(home_of);
+    let hour = ["x", "--limit", "5 / hour"];
+    for (home, arguments, says) in [
+        (&minute, &["take", "adobe", "--id", "a"][..], "remembers no ids"),
+        (&minute, &["run", "-p", "adobe", "--id", "a", "--", "true"], "remembers no ids"),
+        (&minute, &["take", "adobe", "--cost", "requests=201"], "can never be granted"),
+        (&minute, &["run", "-p", "adobe", "--cost", "requests=201", "--", "true"], "can never be granted"),
+        (&minute, &[&["take"], &hour[..]].concat(), "does not fit the layout minute"),
+        (&minute, &[&["why"], &hour[..]].concat(), "does not fit the layout minute"),
+        (&minute, &[&["usage"], &hour[..]].concat(), "does not fit the layout minute"),
+        (&minute, &[&["reset"], &hour[..]].concat(), "does not fit the layout minute"),
+        (&api_minute, &["take", "adobe"], "needs a subject"),
+    ] {
+        let (exit, _, beside) = home.run(arguments);
+        assert!(exit == 2 && beside.contains(says), "{arguments:?}: {exit} {beside}");
+    }
+    assert!(tables.items("minute").is_empty() && tables.items("api-minute").is_empty());
+    // A store that fails is still a store that fails.
+    minute
+        .write("tollway.toml", format!("[store]\nurl = \"{}\"\n", url("minute").replace("@minute", "@none")));
+    assert_eq!(minute.run(&["take", "adobe", "--limit", "5 / minute"]).0, 69);
+}

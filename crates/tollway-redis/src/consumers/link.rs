@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use redis::{Cmd, RedisResult, Value};
-use tollway_core::{Fault, Outcomes, Retry, StoreError};
+use tollway_core::{Clock, Outcomes, StoreError};
 use tollway_remote::{Call, Link, OPERATIONS_PER_CALL_MAX};
 
+use super::replaced::ReplacedLog;
 use super::request::Request;
 use super::script;
 use crate::address::Address;
+use crate::clock::WallClock;
 use crate::connection::Connections;
 use crate::error::{answered, not_answered, not_understood};
 use crate::keys::Keys;
@@ -24,6 +26,7 @@ pub(crate) struct ConsumersLink {
     connections: Connections,
     /// The keys for ids, refunds and answers.
     companions: Keys,
+    replaced: ReplacedLog,
 }
 
 impl ConsumersLink {
@@ -31,7 +34,8 @@ impl ConsumersLink {
     pub(crate) fn new(address: &Address) -> Result<Self, StoreError> {
         // A server that does not answer is noticed while there is time to ask once more.
         let connections = Connections::new(address, address.deadline / 2)?;
-        Ok(Self { connections, companions: Keys::new(&address.prefix, draw_writer()) })
+        let companions = Keys::new(&address.prefix, draw_writer());
+        Ok(Self { connections, companions, replaced: ReplacedLog::default() })
     }
 
     /// Sends what has no result yet, once.
@@ -63,6 +67,9 @@ impl Link for ConsumersLink {
             calls.into_iter().map(|call| SentCall::new(call, &self.companions)).collect();
         for _ in 0..ROUNDS_MAX {
             self.round(&mut sent_calls).await;
+        }
+        for key in sent_calls.iter().flat_map(SentCall::replaced_keys) {
+            self.replaced.note(key, WallClock.now());
         }
         let unknown = || Err(not_understood("it does not know the script that it was sent"));
         sent_calls.into_iter().map(|sent| sent.result.unwrap_or_else(unknown)).collect()
@@ -116,6 +123,8 @@ struct SentCall {
     request: Request,
     /// Whether the script itself is sent, for a server that has not seen it.
     by_text: bool,
+    /// The call's keys that held no count and were replaced, counted from 1.
+    replaced: Vec<Value>,
     result: Option<Result<Outcomes, StoreError>>,
 }
 
@@ -125,7 +134,7 @@ impl SentCall {
             Ok(request) => (request, None),
             Err(error) => (Request::default(), Some(Err(error))),
         };
-        Self { call, request, by_text: false, result }
+        Self { call, request, by_text: false, replaced: Vec::new(), result }
     }
 
     /// Takes in what came back: a result, or that the script must be sent.
@@ -134,25 +143,31 @@ impl SentCall {
             self.by_text = true;
             return;
         }
+        let answer = match answer {
+            Ok(Value::Array(mut parts)) if !parts.is_empty() => {
+                self.replaced = parts.split_off(1);
+                Ok(parts.remove(0))
+            }
+            answer => answer,
+        };
         self.result = Some(match answer {
             Ok(Value::BulkString(bytes)) => reply::outcomes(&bytes, &self.call.operations)
                 .ok_or_else(|| not_understood(&format!("{} bytes", bytes.len()))),
-            Ok(Value::Int(number)) => Err(self.no_count(number)),
             Ok(Value::ServerError(error)) => Err(answered(error.code(), error.details().unwrap_or_default())),
             Err(error) => Err(not_answered(&error)),
             Ok(other) => Err(not_understood(&format!("{other:?}").chars().take(80).collect::<String>())),
         });
     }
 
-    /// The error for a key that holds no count; `number` counts the call's keys from 1.
-    fn no_count(&self, number: i64) -> StoreError {
-        let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
-        match index.and_then(|index| self.request.keys.get(index)) {
-            Some(key) => {
-                let message = format!("the key {key:?} in Redis holds no count; DEL it to start over");
-                StoreError { fault: Fault::Account, retry: Retry::Useless, message }
-            }
-            None => not_understood(&number.to_string()),
-        }
+    fn replaced_keys(&self) -> impl Iterator<Item = &str> {
+        let index = |number: &Value| match number {
+            Value::Int(number) => usize::try_from(*number).ok()?.checked_sub(1),
+            _ => None,
+        };
+        self.replaced
+            .iter()
+            .filter_map(index)
+            .filter_map(|index| self.request.keys.get(index))
+            .map(String::as_str)
     }
 }

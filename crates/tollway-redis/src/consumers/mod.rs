@@ -18,6 +18,7 @@ mod fit;
 mod link;
 mod period;
 mod refusal;
+mod replaced;
 mod request;
 mod script;
 

@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use crate::asking::{SIX, charge, minute, number, of, open, outlive, policy, terms};
 use tollway_core::{
-    Action, Fault, Lease, Operation, Outcome, Period, Policy, Refusal, Span, Store, Subject, TakeOutcome,
-    Timestamp,
+    Action, Fault, Lease, Operation, Outcome, Period, Policy, Refusal, Retry, Span, Store, Subject,
+    TakeOutcome, Timestamp,
 };
 use tollway_redis::{RedisStore, counter_key};
 use tollway_testkit::servers::RedisServer;
@@ -179,30 +179,6 @@ fn a_key_without_expiry_gets_one() {
     }
 }
 
-/// A value that is no count is kept, named in the error, and counts nothing elsewhere.
-#[test]
-fn a_key_that_holds_no_count_is_named() {
-    let server = RedisServer::start();
-    let (store, policy) = (open(&server), policy(&SIX));
-    let consumer = of(&store, &policy, "garbage");
-    let key = "garbage_PER_HOUR";
-    for value in
-        ["", "many", "-1", "1.5", "1e3", "1e2", "007", " 7", "9007199254740992", "99999999999999999999"]
-    {
-        server.command(&["SET", key, value, "EX", "3600"]);
-        let error = consumer.apply(Action::Take(terms(None))).unwrap_err();
-        assert!(error.message.contains(key) && error.fault == Fault::Account, "{value:?}: {error}");
-        assert_eq!(server.command(&["GET", key]), value);
-    }
-    server.command(&["DEL", key]);
-    server.command(&["HSET", key, "a", "1"]);
-    assert!(consumer.apply(Action::Take(terms(None))).unwrap_err().message.contains(key));
-    assert_eq!(server.command(&["KEYS", "garbage_*"]), key);
-    // The largest count that is one.
-    server.command(&["SET", "garbage_PER_HOUR", "9007199254740991", "EX", "3600"]);
-    assert_eq!(consumer.denied().limit, 2);
-}
-
 /// I6: every key expires.
 #[test]
 fn every_key_expires() {
@@ -300,4 +276,37 @@ fn unsupported_servers_are_refused_when_opened() {
     let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
     let error = RedisStore::with_test_clock("redis://127.0.0.1?layout=consumers", clock).err().unwrap();
     assert!(error.message.contains("clock"), "{error}");
+}
+
+/// `PEXPIRETIME` came with Redis 7.0: a store on an older one does not start, and says so.
+#[test]
+fn redis_6_2_is_refused_when_opened() {
+    let old = RedisServer::start_6_2();
+    let error = RedisStore::open(&format!("{}/0?layout=consumers&deadline=20s", old.url())).err().unwrap();
+    assert_eq!((error.fault, error.retry), (Fault::Store, Retry::Useless), "{error}");
+    assert!(error.message.contains("6.2.") && error.message.contains("7.0"), "{error}");
+    // Our own layout needs no newer server.
+    let store = RedisStore::open(&format!("{}/0?deadline=20s", old.url())).unwrap();
+    of(&store, &minute(5), "c").take();
+}
+
+/// A server that is replaced by an older one, or comes late and is older, fails every operation as a store.
+#[test]
+fn redis_6_2_is_refused_on_a_new_connection() {
+    let mut server = RedisServer::start();
+    let (store, policy) = (open(&server), minute(5));
+    of(&store, &policy, "c").take();
+    server.kill();
+    let late = open(&server);
+    server.downgrade();
+    for store in [&store, &late] {
+        for _ in 0..2 {
+            let error = of(store, &policy, "c").apply(Action::Take(terms(None))).unwrap_err();
+            assert_eq!(error.fault, Fault::Store, "{error}");
+            assert!(error.message.contains("6.2.") && error.message.contains("7.0"), "{error}");
+        }
+        let probe = of(store, &policy, "").apply(Action::Peek).unwrap_err();
+        assert_eq!(probe.fault, Fault::Store, "a policy that does not fit is no sign of life: {probe}");
+    }
+    assert_eq!(server.command(&["DBSIZE"]), "0");
 }

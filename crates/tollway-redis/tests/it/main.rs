@@ -5,6 +5,7 @@ mod asking;
 mod calls;
 mod conformance;
 mod consumers;
+mod consumers_broken;
 mod consumers_engine;
 mod link;
 mod numbers;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::log::Log;
+use super::ministack::python_tool;
 use super::process::{Ending, Launch, Process};
 use super::program;
 use super::resp;
@@ -39,6 +40,11 @@ impl RedisServer {
     /// Starts one with more options, as on its command line: `&["--requirepass", "secret"]`.
     pub fn start_with(options: &[&str]) -> Self {
         Self::start_program(program::find_or_say("redis-server", &[], "redis-server"), options)
+    }
+
+    /// Starts a Redis 6.2, which `scripts/install-python-tools` installs: the last one before 7.0.
+    pub fn start_6_2() -> Self {
+        Self::start_program(python_tool("redis-server"), &[])
     }
 
     /// A server shared by all tests of this process. Tests must leave it unchanged.
@@ -134,6 +140,12 @@ impl RedisServer {
         let _ = fs::remove_file(folder.join("dump.rdb"));
         let _ = fs::remove_dir_all(folder.join("appendonlydir"));
         *process = self.start_again();
+    }
+
+    /// Kills it and starts a Redis 6.2 on its port, without its data.
+    pub fn downgrade(&mut self) {
+        self.program = python_tool("redis-server");
+        self.restart_empty();
     }
 
     fn start_again(&self) -> Process {

@@ -1,14 +1,16 @@
-//! Finds counters without TTL: which keys are counters, and a read-only search with SCAN.
+//! Finds counters without TTL or without a count: which keys are counters, and a read-only search with SCAN.
 
 use std::collections::HashSet;
 
-use redis::{Pipeline, RedisResult};
+use redis::{FromRedisValue, Pipeline, RedisResult, Value};
 use tollway::core::KEY_VERSION;
+use tollway::core::bounds::COUNT_MAX;
 
+use super::listed::Listed;
+use super::redis_cli::{RedisCli, shell_word};
 use super::servers::Server;
 use crate::context::WholeConfig;
-use crate::doctor::finding::{Finding, NAMED_MAX};
-use crate::humanize;
+use crate::doctor::finding::Finding;
 
 /// Suffixes of consumer keys.
 const SUFFIXES: [&str; 6] =
@@ -20,23 +22,35 @@ const PAGE_KEYS: &str = "1000";
 /// The most SCAN pages per pattern: about a million keys, some seconds.
 const PAGES_MAX: usize = 1_000;
 
+/// Deletes those of its keys that have no TTL, and says how many.
+const DELETE_WITHOUT_TTL: &str = "local n = 0 for _, key in ipairs(ARGV) do \
+     if redis.call(\"PTTL\", key) == -1 then n = n + redis.call(\"DEL\", key) end end return n";
+
+/// Deletes those of its keys that hold no count, and says how many. The store's script reads a count the same way.
+const DELETE_WITHOUT_COUNT: &str = "local n = 0 for _, key in ipairs(ARGV) do local v = redis.pcall(\"GET\", key) \
+     local bad = v if type(v) == \"table\" then bad = v.err:find(\"WRONGTYPE\") \
+     elseif v and #v < 17 and (v == \"0\" or v:find(\"^[1-9]%d*$\")) then bad = tonumber(v) > 9007199254740991 end \
+     if bad then n = n + redis.call(\"DEL\", key) end end return n";
+
 /// The result over all servers.
 pub(super) struct Seen<'c> {
     config: &'c WholeConfig,
+    /// Whether consumer keys are the store's own, and must hold counts.
+    consumers_layout: bool,
     pub(super) checked: u64,
     /// Whether the scan was complete.
     pub(super) whole: bool,
     /// Policies of the config with a meter.
     pub(super) policies: HashSet<String>,
-    without_ttl: u64,
-    /// The first keys without TTL.
-    named: Vec<String>,
+    without_ttl: Listed,
+    without_count: Listed,
 }
 
 impl<'c> Seen<'c> {
-    pub(super) fn new(config: &'c WholeConfig) -> Self {
-        let (policies, named) = (HashSet::new(), Vec::new());
-        Self { config, checked: 0, whole: true, policies, without_ttl: 0, named }
+    pub(super) fn new(config: &'c WholeConfig, consumers_layout: bool) -> Self {
+        let (without_ttl, without_count) = <(Listed, Listed)>::default();
+        let policies = HashSet::new();
+        Self { config, consumers_layout, checked: 0, whole: true, policies, without_ttl, without_count }
     }
 
     /// Scans the counters of one server.
@@ -62,71 +76,70 @@ impl<'c> Seen<'c> {
         if keys.is_empty() {
             return Ok(());
         }
-        let mut question = Pipeline::with_capacity(keys.len());
-        for key in &keys {
-            question.cmd("PTTL").arg(key);
+        if self.consumers_layout && matches!(counters, Counters::Consumers { .. }) {
+            for (key, answer) in keys.iter().zip(ask_each(server, "GET", &keys).await?) {
+                if !is_count(answer)? {
+                    self.without_count.add(key.clone(), &server.cli, counters);
+                }
+            }
         }
-        let ends: Vec<i64> = question.query_async(server.connection()).await?;
-        for (key, end) in keys.into_iter().zip(ends) {
+        for (key, answer) in keys.iter().zip(ask_each(server, "PTTL", &keys).await?) {
             self.checked = self.checked.saturating_add(1);
             if let Some(policy) =
-                counters.policy(&key).filter(|name| self.config.limits().policy(name).is_some())
+                counters.policy(key).filter(|name| self.config.limits().policy(name).is_some())
             {
                 self.policies.insert(policy.to_owned());
             }
-            // SCAN may return a key twice; -2 means the key has expired meanwhile.
-            if end == -1 && !self.named.contains(&key) {
-                self.without_ttl = self.without_ttl.saturating_add(1);
-                if self.named.len() < NAMED_MAX {
-                    self.named.push(key);
-                }
+            // -2 means that the key has expired meanwhile.
+            if i64::from_redis_value(answer.extract_error()?)? == -1 {
+                self.without_ttl.add(key.clone(), &server.cli, counters);
             }
         }
         Ok(())
     }
 
-    /// The finding, if there are counters without TTL.
-    pub(super) fn without_ttl(&self) -> Option<Finding> {
-        let number = match self.without_ttl {
-            0 => return None,
-            1 => "1 counter in Redis has no TTL".to_owned(),
-            many => format!("{} in Redis have no TTL", humanize::counted(many, "counters")),
-        };
-        let named: Vec<String> = self.named.iter().map(|key| key.escape_debug().to_string()).collect();
-        let all_named = u64::try_from(named.len()).is_ok_and(|named| named == self.without_ttl);
-        let more = if all_named { "" } else { ", ..." };
-        Some(Finding::problem(
-            "keys-without-ttl",
-            format!("{number}: {}{more}", named.join(", ")),
-            "a counter without TTL never resets: its caller stays denied once it is full, and Redis memory grows; another \
-             program wrote them without TTL (SET instead of SETEX), or incremented them just as they expired",
-            self.deletion(),
-        ))
-    }
-
-    /// A command that deletes the listed keys. Keys with control characters are left out.
-    fn deletion(&self) -> String {
-        let words: Vec<String> = self.named.iter().filter_map(|key| shell_word(key)).collect();
-        match words.is_empty() {
-            true => {
-                "delete them, which starts a new window; their names need a program, not a shell".to_owned()
-            }
-            false => format!("delete them, which starts a new window: redis-cli DEL {}", words.join(" ")),
-        }
+    /// The findings: counters that hold no count, and counters without TTL.
+    pub(super) fn findings(&self) -> impl Iterator<Item = Finding> {
+        let without_count = self.without_count.what("holds no count", "hold no count").map(|what| {
+            let why = "another program wrote them; the next take of a consumer replaces its counter by a new one, so a \
+                       program that keeps writing them keeps resetting its window";
+            let fix = self.without_count.deletion(DELETE_WITHOUT_COUNT);
+            Finding::problem("keys-without-count", what, why, fix)
+        });
+        let without_ttl = self.without_ttl.what("has no TTL", "have no TTL").map(|what| {
+            let why = "a counter without TTL never resets: its caller stays denied once it is full, and Redis memory \
+                       grows; another program wrote them without TTL (SET instead of SETEX), or incremented them just as \
+                       they expired";
+            Finding::problem("keys-without-ttl", what, why, self.without_ttl.deletion(DELETE_WITHOUT_TTL))
+        });
+        [without_count, without_ttl].into_iter().flatten()
     }
 }
 
-/// A key quoted for a shell, unless it has invisible characters.
-fn shell_word(key: &str) -> Option<String> {
-    let plain = |sign: char| sign.is_ascii_alphanumeric() || "_-.:".contains(sign);
-    let visible = |sign: char| sign.escape_debug().len() == 1 || "'\"\\".contains(sign);
-    if !key.chars().all(visible) {
-        return None;
+/// Asks one command of each key, in one round trip. An answer may be an error of its key.
+async fn ask_each(server: &mut Server, command: &str, keys: &[String]) -> RedisResult<Vec<Value>> {
+    let mut question = Pipeline::with_capacity(keys.len());
+    for key in keys {
+        question.cmd(command).arg(key);
     }
-    Some(if key.chars().all(plain) { key.to_owned() } else { format!("'{}'", key.replace('\'', "'\\''")) })
+    server.connection().send_packed_commands(&question, 0, keys.len()).await
+}
+
+/// Whether a counter holds a count, as the store's script reads it. A key that has expired meanwhile is fine.
+fn is_count(answer: Value) -> RedisResult<bool> {
+    let value = match answer {
+        Value::ServerError(error) if error.code() == "WRONGTYPE" => return Ok(false),
+        answer => Option::<Vec<u8>>::from_redis_value(answer.extract_error()?)?,
+    };
+    let Some(value) = value else { return Ok(true) };
+    let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    let shortest = value.len() == 1 || value.first() != Some(&b'0');
+    let count = str::from_utf8(&value).ok().and_then(|value| value.parse::<u64>().ok());
+    Ok(digits && shortest && count.is_some_and(|count| count <= COUNT_MAX))
 }
 
 /// A kind of counter, recognised by its keys.
+#[derive(Clone, PartialEq, Eq)]
 pub(super) enum Counters {
     /// Accounts of a store, by the prefix of their keys.
     Accounts { beginning: String },
@@ -147,6 +160,17 @@ impl Counters {
             Self::Accounts { beginning } => format!("{}*", escaped(beginning)),
             Self::Consumers { .. } => "*_PER_*".to_owned(),
         }
+    }
+
+    /// A pipeline of shell commands that runs a script on all keys of this kind on a server.
+    pub(super) fn pipeline(&self, server: &RedisCli, script: &str) -> Option<String> {
+        let filter = match self {
+            Self::Accounts { beginning } => {
+                format!("grep -avxF {}", shell_word(&format!("{beginning}settings"))?)
+            }
+            Self::Consumers { .. } => "grep -aE '_PER_(SECOND|MINUTE|HOUR|DAY|WEEK|MONTH)$'".to_owned(),
+        };
+        Some(server.on_all(&shell_word(&self.pattern())?, &filter, script))
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
@@ -184,15 +208,6 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn keys_are_quoted_or_left_out() {
-        assert_eq!(shell_word("a_PER_DAY").as_deref(), Some("a_PER_DAY"));
-        assert_eq!(shell_word("a'b \"c\\_PER_DAY").as_deref(), Some("'a'\\''b \"c\\_PER_DAY'"));
-        for hostile in ["\u{1b}[2J_PER_DAY", "a\nrm -rf /_PER_DAY", "\u{202e}a_PER_DAY"] {
-            assert_eq!(shell_word(hostile), None);
-        }
-    }
 
     #[test]
     fn counters_are_recognised_by_their_keys() {

@@ -3,6 +3,7 @@
 use tollway::Limit;
 use tollway::core::{Algorithm, Calendar, Span};
 
+use super::redis_cli::RedisCli;
 use super::servers::Server;
 use crate::context::WholeConfig;
 use crate::doctor::finding::{Finding, Findings};
@@ -34,22 +35,25 @@ impl Info {
 
 pub(super) async fn look_at(config: &WholeConfig, server: &mut Server, findings: &mut Findings) {
     let Some(info) = Info::ask(server).await else { return };
-    findings.findings.extend(eviction(&info));
-    findings.findings.extend(full(&info));
+    findings.findings.extend(eviction(&info, &server.cli));
+    findings.findings.extend(full(&info, &server.cli));
     if has_long_limits(config) && info.text("aof_enabled") == Some("0") {
         let saves: Result<Vec<String>, _> = server.ask(&["CONFIG", "GET", "save"]).await;
         // A server that refuses CONFIG GET may still save.
         if saves.is_ok_and(|saves| saves.get(1).is_some_and(String::is_empty)) {
-            findings.add(not_on_disk());
+            findings.add(not_on_disk(&server.cli));
         }
     }
 }
 
 /// An evicted key resets its meter.
-fn eviction(info: &Info) -> Option<Finding> {
+fn eviction(info: &Info, cli: &RedisCli) -> Option<Finding> {
     let policy = info.text("maxmemory_policy").filter(|policy| *policy != "noeviction")?;
     let what = format!("Redis may evict counters: its maxmemory-policy is {policy}");
-    let fix = "redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf; use another Redis for caches";
+    let hint = cli.hint();
+    let fix = format!(
+        "{cli} CONFIG SET maxmemory-policy noeviction{hint}, and the same in redis.conf; use another Redis for caches"
+    );
     Some(match info.number("maxmemory") {
         Some(0) => {
             let why = "maxmemory is not set, so nothing is evicted yet; with it, usage would be lost";
@@ -62,7 +66,7 @@ fn eviction(info: &Info) -> Option<Finding> {
     })
 }
 
-fn full(info: &Info) -> Option<Finding> {
+fn full(info: &Info, cli: &RedisCli) -> Option<Finding> {
     let most = info.number("maxmemory").filter(|most| *most > 0)?;
     let used = info.number("used_memory")?;
     let share = used.saturating_mul(100).checked_div(most)?;
@@ -72,8 +76,11 @@ fn full(info: &Info) -> Option<Finding> {
             "memory-full",
             format!("Redis is full: it uses {used} of {most} bytes"),
             "it rejects new counters or evicts existing ones",
-            "raise maxmemory (redis-cli CONFIG SET maxmemory, and redis.conf); find what grows: redis-cli --bigkeys, \
-             and keys without TTL",
+            format!(
+                "raise maxmemory ({cli} CONFIG SET maxmemory BYTES, and redis.conf); find what grows: {cli} --bigkeys{}, \
+                 and keys without TTL",
+                cli.hint()
+            ),
         )
     })
 }
@@ -96,17 +103,18 @@ fn is_long(limit: &Limit) -> bool {
     }
 }
 
-fn not_on_disk() -> Finding {
+fn not_on_disk(cli: &RedisCli) -> Finding {
     Finding::note(
         "not-on-disk",
         "Redis has no persistence, and some limits last a day or longer",
         "after a restart, usage of the day, week or month is lost and callers can use the limit again",
-        "redis-cli CONFIG SET appendonly yes, and the same in redis.conf",
+        format!("{cli} CONFIG SET appendonly yes{}, and the same in redis.conf", cli.hint()),
     )
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::servers::Url;
     use super::*;
 
     fn info(text: &str) -> Info {
@@ -115,13 +123,15 @@ mod tests {
 
     #[test]
     fn eviction_is_a_problem_only_with_maxmemory() {
-        let level = |text: &str| eviction(&info(text)).map(|finding| finding.level);
+        let cli = RedisCli::at(&Url::read("redis://h").unwrap(), "h:6379");
+        let level = |text: &str| eviction(&info(text), &cli).map(|finding| finding.level);
+        let full = |text: &str| full(&info(text), &cli);
         use crate::doctor::finding::Level::{Note, Problem};
         assert_eq!(level("maxmemory:0\nmaxmemory_policy:noeviction\n"), None);
         assert_eq!(level("maxmemory:0\nmaxmemory_policy:allkeys-lru\n"), Some(Note));
         assert_eq!(level("maxmemory:9\nmaxmemory_policy:volatile-ttl\n"), Some(Problem));
-        assert!(full(&info("used_memory:95\nmaxmemory:100\n")).is_some());
-        assert!(full(&info("used_memory:94\nmaxmemory:100\n")).is_none());
-        assert!(full(&info("used_memory:94\nmaxmemory:0\n")).is_none());
+        assert!(full("used_memory:95\nmaxmemory:100\n").is_some());
+        assert!(full("used_memory:94\nmaxmemory:100\n").is_none());
+        assert!(full("used_memory:94\nmaxmemory:0\n").is_none());
     }
 }

@@ -1,10 +1,12 @@
-//! Checks of Redis: keys without TTL, memory and eviction, persistence, policies without accounts.
+//! Checks of Redis: keys without TTL or count, memory and eviction, persistence, policies without accounts.
 //!
-//! `servers` connects to the servers behind a URL and compares two URLs, `keys` finds counters without TTL, `memory` reads
-//! INFO.
+//! `servers` connects to the servers behind a URL and compares two URLs, `keys` finds counters without TTL or count, `listed`
+//! reports them, `memory` reads INFO, `redis_cli` is the command in fixes.
 
 mod keys;
+mod listed;
 mod memory;
+mod redis_cli;
 mod servers;
 
 use std::collections::HashSet;
@@ -15,13 +17,14 @@ use tollway_server::DescriptorTarget;
 use super::finding::{Finding, Findings, NAMED_MAX};
 use crate::context::WholeConfig;
 use keys::{Counters, Seen};
-use servers::Url;
+use redis_cli::RedisCli;
+use servers::{Kind, Url};
 pub(super) use servers::{is_at, same_store};
 
 /// Checks every server behind the URL. A command that a server refuses yields no finding.
 pub(super) async fn look_at(config: &WholeConfig, url: &str, findings: &mut Findings) {
     let Some(url) = Url::read(url) else { return };
-    let mut seen = Seen::new(config);
+    let mut seen = Seen::new(config, url.has_consumers_layout());
     let counters = Counters::of(&url.prefix);
     for mut server in servers::connect(&url).await {
         memory::look_at(config, &mut server, findings).await;
@@ -30,21 +33,39 @@ pub(super) async fn look_at(config: &WholeConfig, url: &str, findings: &mut Find
             seen.whole &= looked.is_ok();
         }
     }
-    findings.findings.extend(seen.without_ttl());
+    findings.findings.extend(seen.findings());
     if !seen.whole {
-        findings.add(incomplete_scan(&seen));
+        findings.add(incomplete_scan(&seen, &first_cli(&url)));
     } else if !url.has_consumers_layout() {
         // Consumer keys do not contain a policy.
         findings.findings.extend(unused_policies(config, &seen.policies));
     }
 }
 
-fn incomplete_scan(seen: &Seen<'_>) -> Finding {
+/// A command that shows whether the store at a URL can be reached.
+pub(super) fn ping(url: &str) -> Option<String> {
+    let mut url = Url::read(url)?;
+    if matches!(url.kind, Kind::Sentinel { .. }) {
+        // Sentinels have one database and do not share the store's user.
+        (url.database, url.user) = ("0".to_owned(), String::new());
+    }
+    let cli = first_cli(&url);
+    Some(format!("{cli} PING{}", cli.hint()))
+}
+
+fn first_cli(url: &Url) -> RedisCli {
+    RedisCli::at(url, url.hosts.first().map_or("", String::as_str))
+}
+
+fn incomplete_scan(seen: &Seen<'_>, cli: &RedisCli) -> Finding {
     Finding::note(
         "keys-not-all-seen",
         format!("only {} keys in Redis could be checked", seen.checked),
         "the others are unknown",
-        "allow the store's user SCAN and PTTL; with more keys than that, check a part with `redis-cli --scan`",
+        format!(
+            "allow the store's user SCAN, PTTL and GET; with more keys than that, check a part with `{cli} --scan`{}",
+            cli.hint()
+        ),
     )
 }
 

@@ -8,6 +8,8 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult};
 use tollway::core::StoreUrlParts;
 
+use super::redis_cli::RedisCli;
+
 /// Timeout for connecting and for each response.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -20,7 +22,7 @@ pub(super) struct Url {
     pub(super) kind: Kind,
     pub(super) tls: bool,
     /// With its colon and `@`, or empty.
-    user: String,
+    pub(super) user: String,
     /// With their ports, in lower case.
     pub(super) hosts: Vec<String>,
     pub(super) database: String,
@@ -95,6 +97,7 @@ fn with_port(host: &str, port: u16) -> String {
 /// A connected server.
 pub(super) struct Server {
     connection: MultiplexedConnection,
+    pub(super) cli: RedisCli,
 }
 
 impl Server {
@@ -120,7 +123,7 @@ pub(super) async fn connect(url: &Url) -> Vec<Server> {
     let mut servers = Vec::new();
     for host in hosts {
         if let Ok(connection) = open(url, &host, &url.user, &url.database).await {
-            servers.push(Server { connection });
+            servers.push(Server { connection, cli: RedisCli::at(url, &host) });
         }
     }
     servers
@@ -132,7 +135,8 @@ async fn master_of(url: &Url, master: &str) -> Option<String> {
         // Sentinels have one database and do not share the store's user.
         let Ok(connection) = open(url, host, "", "0").await else { continue };
         let question = ["SENTINEL", "get-master-addr-by-name", master];
-        let known: RedisResult<Vec<String>> = Server { connection }.ask(&question).await;
+        let mut sentinel = Server { connection, cli: RedisCli::at(url, host) };
+        let known: RedisResult<Vec<String>> = sentinel.ask(&question).await;
         if let Ok([host, port]) = known.as_deref() {
             return Some(with_port(&format!("{host}:{port}"), 6_379));
         }
@@ -174,7 +178,7 @@ pub(in crate::doctor) async fn same_store(ours: &str, theirs: &str) -> Option<&'
     if (ours.kind == Kind::Cluster) != (theirs.kind == Kind::Cluster) {
         return Some("server");
     }
-    if !same_servers(&ours, &theirs).await {
+    if same_servers(&ours, &theirs).await != Some(true) {
         return Some("server");
     }
     if ours.database != theirs.database {
@@ -187,27 +191,36 @@ pub(in crate::doctor) async fn same_store(ours: &str, theirs: &str) -> Option<&'
     (ours.prefix != theirs.prefix).then_some("prefix")
 }
 
-/// Whether the server behind a URL is the one at this host and port.
-pub(in crate::doctor) async fn is_at(url: &str, host: &str, port: u16) -> bool {
-    let Some(ours) = Url::read(url) else { return false };
+/// Whether the server behind a URL is the one at this host and port; nothing if one of them cannot be asked.
+pub(in crate::doctor) async fn is_at(url: &str, host: &str, port: u16) -> Option<bool> {
+    let ours = Url::read(url)?;
     let there = ours.at(host, port);
+    // A server reports the first host of its URL; the order of nodes and Sentinels does not matter.
+    if there.hosts.iter().all(|host| ours.hosts.contains(host)) {
+        return Some(true);
+    }
     same_servers(&ours, &there).await
 }
 
-async fn same_servers(ours: &Url, theirs: &Url) -> bool {
+/// Nothing if one of them cannot be asked.
+async fn same_servers(ours: &Url, theirs: &Url) -> Option<bool> {
     if ours.kind == theirs.kind && ours.hosts.iter().collect::<BTreeSet<_>>() == theirs.hosts.iter().collect()
     {
-        return true;
+        return Some(true);
     }
     // A host can have several names; a run id is unique.
     let (ours, theirs) = (run_ids(ours).await, run_ids(theirs).await);
-    !ours.is_disjoint(&theirs)
+    (!ours.is_empty() && !theirs.is_empty()).then(|| !ours.is_disjoint(&theirs))
 }
 
 async fn run_ids(url: &Url) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     for mut server in connect(url).await {
         let info: String = server.ask(&["INFO", "server"]).await.unwrap_or_default();
+        // A Sentinel is not the server that it leads to.
+        if info.contains("redis_mode:sentinel") {
+            continue;
+        }
         ids.extend(info.lines().find_map(|line| line.strip_prefix(RUN_ID)).map(str::to_owned));
     }
     ids

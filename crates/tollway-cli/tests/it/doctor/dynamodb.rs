@@ -4,7 +4,7 @@ use std::process::Command;
 
 use tollway_testkit::servers::DynamoServer;
 
-use super::codes;
+use super::{codes, told};
 use crate::home::Home;
 
 #[test]
@@ -14,6 +14,10 @@ fn finds_a_table_without_ttl() {
     let home = Home::with_config(&format!(
         "[store]\nurl = \"dynamodb://test:test@limits?deadline=20s&region=eu-west-1&endpoint={endpoint}\"\n"
     ));
+    // Without a table, the fix makes it.
+    assert_eq!(codes(&home, &[]), ["store-unreachable"]);
+    let fix = told(&home, &[], "store-unreachable", "fix");
+    assert!(fix.contains("tollway provision aws --apply") && !fix.contains("redis-cli"), "{fix}");
     create_without_ttl(&endpoint);
     assert_eq!(codes(&home, &[]), ["items-never-vanish"]);
     assert_eq!(home.run(&["provision", "aws", "--apply"]).0, 0);

@@ -81,8 +81,8 @@ fn checks_every_node_of_a_cluster() {
     assert_eq!(codes(&home, &[]), Vec::<String>::new());
 }
 
-/// A server that runs, with where it is administered.
-struct Served(Child, String);
+/// A server that runs, with where it is administered, and where it decides.
+struct Served(Child, String, String);
 
 impl Served {
     fn start(home: &Home, config: &str) -> Self {
@@ -107,7 +107,8 @@ impl Served {
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
         let said: Value = serde_json::from_str(&said).unwrap();
         let admin = said["admin"].as_str().unwrap().to_owned();
-        Self(child, format!("http://{admin}"))
+        let listen = said["listen"].as_str().unwrap().to_owned();
+        Self(child, format!("http://{admin}"), format!("http://{listen}"))
     }
 }
 
@@ -135,10 +136,17 @@ fn finds_a_server_with_another_store() {
     home.write("tollway.toml", at(&redis));
     redis.kill();
     assert_eq!(codes(&home, &["--server", &same.1]), ["store-unreachable", "store-unreachable"]);
+    // Two names of a server that cannot be asked may be the same.
+    home.write("tollway.toml", at(&redis).replace("127.0.0.1", "localhost"));
+    let findings = ["store-unreachable", "(server-store-unknown)", "store-unreachable"];
+    assert_eq!(codes(&home, &["--server", &same.1]), findings);
+    home.write("tollway.toml", at(&redis));
     redis.restart();
     home.write("memory.toml", config("memory:", LIMITED));
     let in_memory = Served::start(&home, "memory.toml");
     assert_eq!(codes(&home, &["--server", &in_memory.1]), ["different-stores"]);
+    let what = told(&home, &["--server", &in_memory.1], "different-stores", "what");
+    assert!(what.ends_with("(different kind)"), "{what}");
     let gone = in_memory.1.clone();
     drop(in_memory);
     assert_eq!(codes(&home, &["--server", &gone]), ["server-unreachable"]);
@@ -154,4 +162,47 @@ fn server_is_queried_with_the_token_of_the_config() {
     let mut doctor = home.tollway(&["doctor", "--server", &served.1]);
     let output = doctor.env("TOLLWAY_TEST_TOKEN", "a-token-of-the-tests-0123456789").output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+/// A server reports no more of a store than its kind and the address of Redis; the rest is unknown, not different.
+#[test]
+fn server_with_a_file_is_not_called_different() {
+    let home = Home::with_config("[store]\nurl = \"file:state\"\n[policies.a]\nlimits = [\"5 / minute\"]\n");
+    let served = Served::start(&home, "tollway.toml");
+    assert_eq!(codes(&home, &["--server", &served.1]), ["(server-store-unknown)"]);
+    // Without consumers, the kind is known as well.
+    home.write("other.toml", "[store]\nurl = \"memory:\"\n[policies.a]\nlimits = [\"5 / minute\"]\n");
+    let other = Served::start(&home, "other.toml");
+    assert_eq!(codes(&home, &["--server", &other.1]), ["different-stores"]);
+    let what = told(&home, &["--server", &other.1], "different-stores", "what");
+    assert!(what.contains("FILE here, MEMORY for http"), "{what}");
+    // Without [store], commands count in a file and a server in memory.
+    home.write("tollway.toml", "[policies.a]\nlimits = [\"5 / minute\"]\n");
+    let without = Served::start(&home, "tollway.toml");
+    assert_eq!(codes(&home, &["--server", &without.1]), ["different-stores"]);
+}
+
+/// What the config says of consumers is not what a server does that runs with another one.
+#[test]
+fn finds_a_server_with_consumers_switched_off() {
+    let redis = RedisServer::start_with(&["--save", "60 1"]);
+    let home = Home::with_config(&config(&format!("{}?layout=consumers", redis.url()), LIMITED));
+    home.write("off.toml", config(&format!("{}?layout=consumers", redis.url()), "enabled = false"));
+    let served = Served::start(&home, "off.toml");
+    assert_eq!(codes(&home, &["--server", &served.1]), ["consumers-off"]);
+    let what = told(&home, &["--server", &served.1], "consumers-off", "what");
+    assert!(what.contains(&served.1), "{what}");
+}
+
+/// A server that is not asked at its administration address says nothing about its store.
+#[test]
+fn wrong_address_of_a_server_is_reported() {
+    let redis = RedisServer::shared();
+    let home = Home::with_config(&format!("[store]\nurl = \"{}\"\n", redis.url()));
+    let served = Served::start(&home, "tollway.toml");
+    assert_eq!(codes(&home, &["--server", &served.2]), ["server-unreachable"]);
+    let fix = told(&home, &["--server", &served.2], "server-unreachable", "fix");
+    assert!(fix.contains("administration address"), "{fix}");
+    // Without consumers in its config, too.
+    assert_eq!(codes(&home, &["--server", &served.1]), Vec::<String>::new());
 }

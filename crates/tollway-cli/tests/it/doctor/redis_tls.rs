@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tollway_testkit::servers::RedisServer;
 
-use super::codes;
+use super::{codes, told};
 use crate::home::Home;
 
 #[test]
@@ -27,12 +27,17 @@ fn checks_keys_over_tls() {
         &ca,
     ];
     let redis = RedisServer::start_with(&options);
-    let url = format!("rediss://localhost:{port}?deadline=3s&ca={ca}&cert={cert}&key={key}");
+    let url = format!("rediss://default:anything@localhost:{port}?deadline=3s&ca={ca}&cert={cert}&key={key}");
     home.write("tollway.toml", format!("[store]\nurl = \"{url}\"\n"));
     assert_eq!(codes(&home, &[]), Vec::<String>::new());
     redis.command(&["SET", "abc_PER_MINUTE", "1"]);
     assert_eq!(codes(&home, &[]), ["keys-without-ttl"]);
-    redis.command(&["DEL", "abc_PER_MINUTE"]);
+    // The fix runs unchanged.
+    let fix = told(&home, &[], "keys-without-ttl", "fix");
+    assert!(fix.contains("--tls") && fix.contains("--user default") && !fix.contains("anything"), "{fix}");
+    let command = &fix[fix.find("redis-cli").unwrap()..];
+    let done = Command::new("sh").args(["-c", command]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "1", "{command}: {done:?}");
     assert_eq!(codes(&home, &[]), Vec::<String>::new());
 }
 

@@ -15,7 +15,8 @@ mod stop;
 use std::process::Command;
 
 use crate::home::Home;
-use serving::{LONG, Serving};
+use serving::{LONG, Serving, status, wait_until};
+use tollway_testkit::servers::RedisServer;
 
 /// Without a config it serves an example policy, and shows a command to try.
 #[test]
@@ -133,4 +134,34 @@ fn invalid_settings_fail_before_listening() {
         assert!(said.contains(word), "{config}: {said}");
         assert_eq!(refused.status.code(), Some(code), "{said}");
     }
+}
+
+/// A Redis that is replaced by one that is too old for the layout is a store that fails: `when_store_fails` decides, and the
+/// log says why.
+#[test]
+fn redis_that_becomes_too_old_is_a_failed_store() {
+    let mut redis = RedisServer::start();
+    let policy = |name: &str| {
+        format!("[policies.{name}]\nwhen_store_fails = '{name}'\nlimits = ['9 / hour from first call']\n")
+    };
+    let [open, closed] = ["open", "closed"].map(policy);
+    let store = format!("[store]\nurl = '{}?layout=consumers'\n", redis.url());
+    let home = Home::with_config(&format!("{store}{open}{closed}"));
+    let serving = Serving::start(&home, &["--listen", "127.0.0.1:0"]);
+    let take = |policy: &str| {
+        let body = format!("{{\"policy\":\"{policy}\",\"subject\":\"{policy}\"}}");
+        serving.ask("decisions", "POST /v1/take", "", &body)
+    };
+    wait_until("both are decided by the store", || {
+        ["open", "closed"].map(take).iter().all(|answer| answer.contains("\"degraded\":false"))
+    });
+    redis.downgrade();
+    wait_until("the log says why", || {
+        take("closed");
+        serving.log().contains("too old for layout=consumers: it is 6.2.")
+    });
+    assert_eq!(status(&take("closed")), 503);
+    let answer = take("open");
+    assert!(status(&answer) == 200 && answer.contains("\"degraded\":true"), "{answer}");
+    assert_eq!(redis.command(&["DBSIZE"]), "0");
 }

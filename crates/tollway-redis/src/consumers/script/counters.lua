@@ -17,8 +17,8 @@ local VALUES_BEFORE = 1
 local time = redis.call("TIME")
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local now_millis = floor(now / 1000)
--- Of the call in hand.
-local keys, counters = {}, {}
+-- Of the call in hand; `replaced` are the numbers of the keys that held no count and now hold one.
+local keys, counters, replaced = {}, {}, {}
 
 -- As the server's own INCR writes it, and as exact as a number is here.
 local function whole(number)
@@ -49,18 +49,25 @@ local function window_of(i, period)
 end
 
 -- Reads every counter: `count`, and in milliseconds its `period` and the `last` in which its window runs; without
--- that, no window does. Answers the number of a key that holds no count, if one does.
+-- that, no window does. A key that holds no count is `broken` and has no window: the next debit replaces it.
 local function read_counters(periods, values)
   for i, period in ipairs(periods) do
     local counter = { period = period, count = 0 }
-    counter.last, counter.endless = window_of(i, period)
-    if counter.last then
-      counter.was = read_count(values[VALUES_BEFORE + i])
-      if not counter.was then return KEYS_BEFORE + i end
-      counter.count = counter.was
+    local last, endless = window_of(i, period)
+    local count = last and read_count(values[VALUES_BEFORE + i])
+    if count then
+      counter.was, counter.count, counter.last, counter.endless = count, count, last, endless
+    else
+      counter.broken = last ~= nil
     end
     counters[i] = counter
   end
+end
+
+-- Begins a window. SET replaces a value of any type.
+local function open_window(i, count, last, was_broken)
+  redis.call("SET", keys[KEYS_BEFORE + i], whole(count), "PXAT", whole(last))
+  if was_broken then replaced[#replaced + 1] = KEYS_BEFORE + i end
 end
 
 -- The first moment after the window. Keys still live in their last millisecond.
@@ -83,16 +90,16 @@ local function settle(counter, booked_at, reserved, actual)
 end
 
 local function clear(counter)
-  counter.count, counter.last, counter.opened, counter.endless = 0, nil, nil, nil
+  counter.count, counter.last, counter.opened, counter.endless, counter.cleared = 0, nil, nil, nil, true
 end
 
 -- Writes what has changed; says whether a count has.
 local function write_counter(i, counter)
   local key, changed = keys[KEYS_BEFORE + i], true
   if not counter.last then
-    changed = counter.was and redis.call("DEL", key)
+    changed = (counter.was or counter.broken and counter.cleared) and redis.call("DEL", key)
   elseif counter.opened then
-    redis.call("SET", key, whole(counter.count), "PXAT", whole(counter.last))
+    open_window(i, counter.count, counter.last, counter.broken)
   elseif counter.count ~= counter.was then
     redis.call("INCRBY", key, whole(counter.count - counter.was))
   else

@@ -9,22 +9,26 @@ local function uses_fast_path(request)
   return #request.operations == 1 and operation.verb == "take" and operation.parties == 1 and not operation.call
 end
 
--- What each counter counts, the last millisecond of its window if one runs, and which keys have no end, if any.
+-- What each counter counts, the last millisecond of its window if one runs, which keys have no end, if any, and which hold
+-- no count, if any.
 local function read_counts(periods, values)
-  local counts, lasts, endless = { 0, 0, 0, 0, 0, 0 }, { false, false, false, false, false, false }, nil
+  local counts, lasts = { 0, 0, 0, 0, 0, 0 }, { false, false, false, false, false, false }
+  local endless, broken
   for i = 1, #periods do
     local last, has_no_end = window_of(i, periods[i])
-    if last then
-      local count = read_count(values[VALUES_BEFORE + i])
-      if not count then return nil, KEYS_BEFORE + i end
+    local count = last and read_count(values[VALUES_BEFORE + i])
+    if count then
       counts[i], lasts[i] = count, last
-    end
-    if has_no_end then
-      endless = endless or {}
-      endless[i] = true
+      if has_no_end then
+        endless = endless or {}
+        endless[i] = true
+      end
+    elseif last then
+      broken = broken or {}
+      broken[i] = true
     end
   end
-  return counts, lasts, endless
+  return counts, lasts, endless, broken
 end
 
 -- Used, resets_at and as_of of each counter, of which there are so many.
@@ -39,7 +43,7 @@ local function readings_of(counts, lasts, number)
 end
 
 -- Counts in every window, which begins now where none runs: until when it is counted in all of them, and whether anything is.
-local function count_all(meters, periods, counts, lasts)
+local function count_all(meters, periods, counts, lasts, broken)
   local good_until, counted = MAX, false
   for i = 1, #meters do
     local amount, last, key = meters[i][AMOUNT], lasts[i], keys[KEYS_BEFORE + i]
@@ -48,7 +52,7 @@ local function count_all(meters, periods, counts, lasts)
       if not last then
         last = now_millis + periods[i]
         lasts[i] = last
-        redis.call("SET", key, whole(amount), "PXAT", whole(last))
+        open_window(i, amount, last, broken and broken[i])
       elseif amount == 1 then
         redis.call("INCR", key)
       else
@@ -61,12 +65,11 @@ local function count_all(meters, periods, counts, lasts)
   return good_until, counted
 end
 
--- Answers the outcome, and whether anything was counted; or nothing and the number of a key that holds no count.
+-- Answers the outcome, and whether anything was counted.
 local function take_fast(request, values)
   local operation, periods = request.operations[1], request.periods
   local meters, at, denying = operation.meters, now, nil
-  local counts, lasts, endless = read_counts(periods, values)
-  if not counts then return nil, lasts end
+  local counts, lasts, endless, broken = read_counts(periods, values)
   for i = 1, #meters do
     local meter = meters[i]
     local amount, allowed = meter[AMOUNT], meter[ALLOWED]
@@ -82,7 +85,7 @@ local function take_fast(request, values)
     local shown = operation.readings and readings_of(counts, lasts, #periods)
     return { "denied", now, at, denying[CHARGE], denying[LIMIT], shown }, false
   end
-  local good_until, counted = count_all(meters, periods, counts, lasts)
+  local good_until, counted = count_all(meters, periods, counts, lasts, broken)
   local shown = operation.readings and readings_of(counts, lasts, #periods)
   return { "granted", operation.permit, now, now, now, good_until, false, false, 0, shown }, counted
 end

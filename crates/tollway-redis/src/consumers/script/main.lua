@@ -4,7 +4,7 @@
 -- Each call has four arguments: how many of KEYS are its own, which follow those of the one before, its sequence, the
 -- permits of its operations, and its request: see request.rs. Its first key is the writer's for its tag, the second and third
 -- keep its ids and refunds, then come the counters, and in the end those that are to be forgotten. Answers for each its
--- outcomes, packed; or, with nothing changed, the number of a key of its own that holds no count; or an error.
+-- outcomes, packed; or a list of them and the numbers of its keys that held no count and were replaced; or an error.
 
 local CHARGES_PER_TAKE_MAX = 16
 local PERMIT_BYTES = 16
@@ -19,11 +19,9 @@ local function refuse_charges(operation)
   end
 end
 
--- Applies all operations: answers their outcomes, and whether anything has changed; or nothing and the number of a key that
--- holds no count.
+-- Applies all operations: answers their outcomes, and whether anything has changed.
 local function apply_all(request, values)
-  local no_count = read_counters(request.periods, values)
-  if no_count then return nil, no_count end
+  read_counters(request.periods, values)
   local outcomes = {}
   for number, operation in ipairs(request.operations) do
     outcomes[number] = refuse_charges(operation) or actions[operation.verb](operation)
@@ -57,11 +55,10 @@ local function answer_to(sequence, request)
   local outcomes, changed
   if uses_fast_path(request) then
     local outcome, counted = take_fast(request, values)
-    outcomes, changed = outcome and { outcome }, counted
+    outcomes, changed = { outcome }, counted
   else
     outcomes, changed = apply_all(request, values)
   end
-  if not outcomes then return changed end
   local answer = pack(outcomes)
   if changed then
     for i = #request.periods + 1, #keys - KEYS_BEFORE do
@@ -84,8 +81,10 @@ local answers, before = {}, 0
 for number = 1, #ARGV / 4 do
   local count, sequence, permits, text = unpack(ARGV, 4 * number - 3, 4 * number)
   keys, counters, memory_changed = { unpack(KEYS, before + 1, before + count) }, {}, false
+  replaced = {}
   IDS, REFUNDS, before = keys[2], keys[3], before + count
   local ok, answer = pcall(answer_to, tonumber(sequence), request_of(permits, text))
+  if ok and replaced[1] then answer = { answer, unpack(replaced) } end
   answers[number] = ok and answer or problem_of(answer)
 end
 return answers

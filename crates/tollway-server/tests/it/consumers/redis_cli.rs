@@ -4,7 +4,7 @@ use std::process::Command;
 
 use tollway::core::Period;
 
-use super::bank::{Bank, Place, is_whole, key};
+use super::bank::{Bank, CONSUMERS, Place, is_whole, key, only};
 
 const CONSUMER: &str = "consumer_abc123";
 
@@ -112,4 +112,23 @@ fn a_counter_that_would_never_end_is_mended() {
     bank.call(CONSUMER);
     let ttl: i64 = redis_cli(&bank, &["TTL", "consumer_abc123_PER_MINUTE"])[0].parse().unwrap();
     assert!((1..=60).contains(&ttl), "{ttl}");
+}
+
+/// A counter that holds no count, of whatever type, limits its consumer all the same; the administration reads and resets it.
+#[test]
+fn a_counter_without_a_count_is_replaced_or_reset() {
+    let mut bank = Bank::at(Place::redis(), "", "");
+    bank.record(CONSUMER, only(Period::Minute, 2));
+    let counter = "consumer_abc123_PER_MINUTE";
+    for words in [["SET", counter, "hello"], ["SET", counter, "-3"], ["RPUSH", counter, "1"]] {
+        redis_cli(&bank, &["DEL", counter]);
+        redis_cli(&bank, &words);
+        assert_eq!(bank.calls(CONSUMER, 3), [200, 200, 429], "{words:?}");
+        redis_cli(&bank, &["DEL", counter]);
+        redis_cli(&bank, &words);
+        assert_eq!(bank.look(CONSUMER, "call-counters"), serde_json::json!({"call_counters": {}}));
+        let reset = bank.manage("DELETE", &format!("{CONSUMERS}/{CONSUMER}/call-counters"), "");
+        assert_eq!(reset.status, 204, "{words:?}");
+        assert_eq!(redis_cli(&bank, &["EXISTS", counter]), ["0"], "{words:?}");
+    }
 }
