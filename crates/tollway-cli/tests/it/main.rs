@@ -14,5 +14,6 @@ mod provision;
 mod run;
 mod serve;
 mod simulate;
+mod simulate_input;
 mod take;
 mod terminal;
