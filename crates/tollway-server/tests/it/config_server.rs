@@ -1,4 +1,4 @@
-//! `[server]` of the config file, and for every mistake in the sections of servers and consumers the text that a user sees.
+//! `[server]` of the config file, and the error messages for mistakes in the sections of servers and consumers.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail the test")]
 
 use std::fs;
@@ -41,7 +41,7 @@ fn a_section_that_says_nothing_is_the_default() {
     assert!(ServerConfig::default().listen.is_local());
 }
 
-/// C4: 1,000 an hour for each address of those without credentials, unless the file says otherwise.
+/// C4: callers without credentials have 1,000 requests an hour per address, unless the file sets another limit.
 #[test]
 fn callers_without_credentials_have_a_policy() {
     let limits = |text: &str| {
@@ -55,7 +55,7 @@ fn callers_without_credentials_have_a_policy() {
     assert_eq!(limits("[server]"), None);
 }
 
-/// A token that stands in the file by mistake is not repeated in the message; only the line that shows where has it.
+/// The message does not repeat a token that is in the file by mistake; only the quoted line shows it.
 #[test]
 fn a_token_does_not_stand_in_the_file() {
     let error = ConfigWithServer::parse("[server.tokens]\nread = 'hunter2hunter2hunter2'").unwrap_err();
@@ -63,8 +63,8 @@ fn a_token_does_not_stand_in_the_file() {
     assert!(!error.message().contains("hunter2"), "{error}");
 }
 
-/// Each `wrong/NAME.toml` fails with exactly the text of `wrong/NAME.txt`. With `TOLLWAY_BLESS` set, the texts are
-/// written instead; read the difference before you keep it.
+/// Each `wrong/NAME.toml` fails with exactly the text of `wrong/NAME.txt`. `TOLLWAY_BLESS` rewrites the texts; review the
+/// diff before you keep it.
 #[test]
 fn every_mistake_has_its_text() {
     let entries = fs::read_dir("tests/config/wrong").unwrap();
@@ -74,7 +74,7 @@ fn every_mistake_has_its_text() {
     assert!(fixtures.len() >= 5, "only {} fixtures were found", fixtures.len());
     for path in fixtures {
         let Err(error) = ConfigWithServer::load(&path) else {
-            panic!("{} is taken for right", path.display())
+            panic!("{} is accepted", path.display())
         };
         let text = format!("{error}\n");
         let beside = path.with_extension("txt");
@@ -85,7 +85,7 @@ fn every_mistake_has_its_text() {
     }
 }
 
-/// Every mistake in the sections of limits has the same text, whether or not the other sections are read, too.
+/// A mistake in the sections of limits has the same message in the server and in the library.
 #[test]
 fn mistakes_in_limits_are_told_as_the_library_tells_them() {
     let entries = fs::read_dir("../tollway/tests/config/wrong").unwrap();
@@ -98,7 +98,7 @@ fn mistakes_in_limits_are_told_as_the_library_tells_them() {
     assert!(compared >= 25, "only {compared} fixtures were found");
 }
 
-/// A file that was cut off anywhere is read or refused, and what is wrong with it can be shown.
+/// A truncated file is read or rejected with a message, never a panic.
 #[test]
 fn a_file_cut_anywhere_is_read_or_refused() {
     let folders = ["tests/config/wrong", "tests/config/good"];

@@ -106,7 +106,7 @@ fn regular_file_at_the_socket_path_is_not_replaced() {
     let home = Home::new();
     home.write("precious", "x");
     for (address, code, words) in [
-        ("unix:precious", 1, "is no socket, and is left alone"),
+        ("unix:precious", 1, "is not a socket"),
         ("unix:x.sock?mode=rw", 2, "like ?mode=0660"),
     ] {
         // It would serve for ever if it did not refuse.

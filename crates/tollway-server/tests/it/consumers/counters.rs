@@ -1,11 +1,11 @@
-//! Counters, inspected and reset.
+//! Reading and resetting counters.
 
 use serde_json::json;
 use tollway::core::Period;
 
 use super::bank::{CONSUMERS, Place, banks, is_whole, key, told};
 
-/// C9: what was counted is seen and made new, for one consumer and no other.
+/// C9: the counters of one consumer are shown and reset; others keep theirs.
 #[test]
 fn counters_are_seen_and_made_new_for_one_consumer() {
     for mut bank in banks("") {
@@ -34,7 +34,7 @@ fn counters_are_seen_and_made_new_for_one_consumer() {
     }
 }
 
-/// C9: a counter of a period that is not limited any more is reset as well.
+/// C9: a counter of a period that is no longer limited is reset as well.
 #[test]
 fn a_reset_leaves_no_counter_behind() {
     for mut bank in banks("") {

@@ -12,7 +12,7 @@ fn keys(bank: &Bank, consumer: &str) -> Vec<String> {
     keys
 }
 
-/// C3: one period of two; when it is limited again, it begins anew.
+/// C3: one period of two; when it is limited again, its counter starts at zero.
 #[test]
 fn a_period_that_becomes_unlimited_loses_its_counter() {
     for mut bank in banks("") {
@@ -31,7 +31,7 @@ fn a_period_that_becomes_unlimited_loses_its_counter() {
     }
 }
 
-/// C3: all six at once; the next call takes the last counters away.
+/// C3: all six at once; the next call removes the counters.
 #[test]
 fn with_the_last_limit_goes_the_last_counter() {
     for mut bank in banks("") {

@@ -1,4 +1,4 @@
-//! Whether consumers are limited, and how Redis is.
+//! The state of consumer limits and of Redis.
 
 use serde_json::json;
 use tollway_testkit::servers::RedisServer;
@@ -8,7 +8,7 @@ use crate::running::Running;
 
 const INFO: &str = "/obp/v3.1.0/management/rate-limiting";
 
-/// C8: the documented answer, with the store that really counts.
+/// C8: the documented response, with the actual store.
 #[test]
 fn rate_limiting_is_told_of() {
     for (mut bank, technology) in banks("").into_iter().zip(["MEMORY", "REDIS"]) {
@@ -22,7 +22,7 @@ fn rate_limiting_is_told_of() {
     assert_eq!((&info["enabled"], &info["currently_active"]), (&json!(false), &json!(false)));
 }
 
-/// C8: `/health/redis` tells who may read where Redis is, and never its password.
+/// C8: `/health/redis` shows the address of Redis with a read token, and never its password.
 #[test]
 fn redis_is_told_of_without_its_password() {
     let redis = RedisServer::start_with(&["--requirepass", "hush-hush"]);
@@ -36,8 +36,7 @@ fn redis_is_told_of_without_its_password() {
     assert!(!health.body.contains("hush"), "{health:?}");
 }
 
-/// C8: without a token, probes are told whether it answers and not where it is, and however many ask, Redis is asked now and
-/// then.
+/// C8: without a token, probes see whether Redis answers but not its address, and the result is cached.
 #[test]
 fn without_a_token_health_says_little_and_is_cached() {
     let mut bank = Bank::at(Place::redis(), "", "");
@@ -51,7 +50,7 @@ fn without_a_token_health_says_little_and_is_cached() {
     };
     let before = scripts(&bank);
     let mut probe = bank.running.admin();
-    for token in ["", "authorization: Bearer of-nobody-at-all\r\n"].repeat(100) {
+    for token in ["", "authorization: Bearer an-unknown-token\r\n"].repeat(100) {
         let health = probe.get("/health/redis", token);
         assert_eq!((health.status, health.json()), (200, json!({"redis_ready": true})));
     }
@@ -59,7 +58,7 @@ fn without_a_token_health_says_little_and_is_cached() {
     assert!((1..100).contains(&asked), "{asked} times for 200 probes");
 }
 
-/// C8: to look at Redis leaves nothing in it.
+/// C8: health checks write nothing to Redis.
 #[test]
 fn to_ask_how_redis_is_changes_nothing() {
     let mut bank = Bank::at(Place::redis(), "", "");
@@ -68,7 +67,7 @@ fn to_ask_how_redis_is_changes_nothing() {
     assert_eq!(bank.redis().command(&["KEYS", "*_PER_*"]), "");
 }
 
-/// Where Redis is not the store, or there are no consumers, the answer says so and what to do.
+/// Without Redis or consumers, the error says so and how to configure them.
 #[test]
 fn what_is_not_configured_is_said() {
     let server = Running::of("[policies.api]\nlimits = [\"5 / hour\"]");

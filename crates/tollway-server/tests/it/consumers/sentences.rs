@@ -1,4 +1,4 @@
-//! What callers are told who are refused: the documented sentences, for all six periods.
+//! The documented messages of denials, for all six periods.
 
 use serde_json::json;
 use tollway::core::Period;
@@ -28,7 +28,7 @@ fn a_consumer_is_told_which_limit_refuses() {
     }
 }
 
-/// C5: the same for callers without credentials, whatever period the config limits them in.
+/// C5: the same for anonymous callers, for every period that the config may limit.
 #[test]
 fn an_anonymous_caller_is_told_which_limit_refuses() {
     for period in Period::ALL {

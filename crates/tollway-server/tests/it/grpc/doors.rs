@@ -1,4 +1,4 @@
-//! Where it is answered, and what else is asked there.
+//! Which listeners answer gRPC, and what else they answer.
 
 use prost::Message;
 use tollway_server::ListenerKind;
@@ -37,7 +37,7 @@ fn both_listeners_for_decisions_answer() {
     }
 }
 
-/// T22: the administration's listener answers nobody who has no business there.
+/// T22: the administration listener does not answer gRPC.
 #[test]
 fn other_listeners_do_not() {
     let server = Running::of(CONFIG);

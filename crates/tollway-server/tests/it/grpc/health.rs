@@ -1,4 +1,4 @@
-//! The health service, which Envoy and Kubernetes ask.
+//! The gRPC health service, which Envoy and Kubernetes use.
 
 use tollway_server::ListenerKind;
 
@@ -26,7 +26,7 @@ fn it_serves_and_says_which_services() {
     assert_eq!(envoy.send("/grpc.health.v1.Health/Watch", "application/grpc", framed(b"")).status, Some(12));
 }
 
-/// Envoy and Kubernetes hear that it stops while calls are still answered.
+/// During a drain, health is NOT_SERVING while calls are still answered.
 #[test]
 fn in_a_drain_it_serves_and_says_that_it_stops() {
     let mut setup = Setup::of("[policies.p]\nlimits = [\"1 / day\"]\n[server]\ngrpc = \"127.0.0.1:0\"");

@@ -1,4 +1,4 @@
-//! What is told: the limit, what is left, when it is whole again, and headers for both sides.
+//! The response: limit, remaining, reset time, and headers.
 
 use crate::messages::{Limit, OK, OVER_LIMIT, Status, descriptor, question};
 use crate::running::Running;
@@ -16,7 +16,7 @@ fn first_status(limits: &str) -> Status {
     response.statuses[0].clone()
 }
 
-/// B10: every field of a status, and every period that Envoy has a word for.
+/// B10: every field of a status, and every period that Envoy has a unit for.
 #[test]
 fn a_status_tells_the_limit_and_what_is_left() {
     for (limit, unit, longest) in [
@@ -45,7 +45,7 @@ fn of_several_limits_the_scarcest_is_told() {
     assert_eq!(status.limit_remaining, 2);
 }
 
-/// B10: the headers that the config chooses go to whoever sent the request, and a denial says when to come back.
+/// B10: the client gets the headers that the config chooses, and a denial has `Retry-After`.
 #[test]
 fn headers_are_those_that_the_config_chooses() {
     for (choice, [own, structured]) in [
@@ -53,7 +53,7 @@ fn headers_are_those_that_the_config_chooses() {
         (r#"headers = ["ratelimit"]"#, [false, true]),
         ("headers = []", [false, false]),
         ("headers = [\"ratelimit\", \"x-rate-limit\"]", [true, true]),
-        // Nobody said so: Envoy makes its own.
+        // Not configured: Envoy writes its own.
         ("", [false, false]),
         ("[server.policies.p]\nheaders = [\"x-rate-limit\"]", [true, false]),
     ] {

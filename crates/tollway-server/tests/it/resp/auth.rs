@@ -1,4 +1,4 @@
-//! Who may ask: the token, by every way there is to show it.
+//! Authentication with the token, in every form.
 
 use tempfile::NamedTempFile;
 use tollway_server::ConfigWithServer;
@@ -17,7 +17,7 @@ fn guarded() -> (Running, NamedTempFile) {
     (setup(&format!("[server.tokens]\nresp = \"file:{path}\"\n")).start(), file)
 }
 
-/// T22: every command before the token and after it, with a token that is right, wrong, or nearly right.
+/// T22: every command before and after authentication, with a right, a wrong and a nearly right token.
 #[test]
 fn nothing_is_answered_before_the_token() {
     let (server, _file) = guarded();
@@ -48,7 +48,7 @@ fn nothing_is_answered_before_the_token() {
     for words in guarded {
         assert!(!client.ask(words).starts_with('-'), "{words:?}");
     }
-    // Somebody who was right stays right.
+    // A wrong token does not end an authenticated session.
     assert_eq!(client.ask(&["AUTH", "wrong"]), wrong);
     assert_eq!(client.ask(&["PING"]), "+PONG\r\n");
     assert_eq!(client.ask(&["RESET"]), "+RESET\r\n");
@@ -72,7 +72,7 @@ fn each_connection_shows_it_by_any_of_the_three_ways() {
     assert_eq!(redis_cli(&server, &["--no-auth-warning", "-a", TOKEN, "PING"]), "PONG");
 }
 
-/// T19: before the token, a request may be small only.
+/// T19: before authentication, only small requests are accepted.
 #[test]
 fn a_stranger_is_not_waited_for_long() {
     let (server, _file) = guarded();

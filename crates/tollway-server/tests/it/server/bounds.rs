@@ -1,4 +1,4 @@
-//! Every bound, one beyond it, and what is wrong in every other way: always a 4xx that says what.
+//! Every bound, one beyond it, and all other invalid input: always a 4xx with an explanation.
 
 use std::time::Instant;
 
@@ -26,7 +26,7 @@ fn check(answer: &Answer, status: u16, word: &str, about: &str) {
     assert!(problem["detail"].as_str().unwrap().contains(word), "{about}: {problem}");
 }
 
-/// T19: hostile bodies. None of them is a 5xx, none takes anything, and each is told what is wrong.
+/// T19: hostile bodies. None of them is a 5xx, none is charged, and each error says what is wrong.
 #[test]
 fn wrong_bodies_are_told_what_is_wrong() {
     let server = Running::of(POLICIES);
@@ -71,7 +71,7 @@ fn wrong_bodies_are_told_what_is_wrong() {
     assert_eq!(client.take(r#"{"policy":"api"}"#).json()["limits"][0]["remaining"], 99);
 }
 
-/// T19: a body as long as it may be, and one byte longer, with a length and in chunks.
+/// T19: a body of maximal length, and one byte longer, with a length and in chunks.
 #[test]
 fn a_body_has_a_bound() {
     let server = Running::of(POLICIES);
@@ -90,7 +90,7 @@ fn a_body_has_a_bound() {
     check(&announced.answer().unwrap(), 413, "65536", "announced");
 }
 
-/// T19: heads that are too long, have too many headers, or are none.
+/// T19: heads that are too long, have too many headers, or are invalid.
 #[test]
 fn a_head_has_a_bound() {
     let server = Running::of(POLICIES);
@@ -107,18 +107,18 @@ fn a_head_has_a_bound() {
         ("GET / HTTP/9.9\r\n\r\n".to_owned(), 400),
     ] {
         let mut client = server.client();
-        // It may have been closed while we wrote.
+        // The server may close the connection during the write.
         let _ = client.write(&head);
         let about = &head[..head.len().min(80)];
         let answer = client.answer().unwrap_or_else(|error| panic!("{error}: {about:?}"));
         assert_eq!(answer.status, status, "{about:?}");
-        // What is no request is not answered like one.
+        // Only valid requests get a body.
         assert_eq!(answer.body.is_empty(), status != 404, "{about:?}: {answer:?}");
     }
     assert_eq!(server.client().take(r#"{"policy":"api"}"#).status, 200);
 }
 
-/// T19: paths and methods that are not there.
+/// T19: unknown paths and methods.
 #[test]
 fn paths_and_methods_are_told_what_there_is() {
     let server = Running::of(POLICIES);
@@ -139,12 +139,12 @@ fn administered(client: &mut Client) -> bool {
     succeeds(client, "GET /health HTTP/1.1\r\nhost: test\r\n\r\n")
 }
 
-/// Not if it is turned away.
+/// False if the connection is refused.
 fn succeeds(client: &mut Client, request: &str) -> bool {
     client.write(request).is_ok() && client.answer().is_ok_and(|answer| answer.status == 200)
 }
 
-/// T19, T21: one client has so many connections and no more; the next is closed at once, and room comes back.
+/// T19, T21: a client at its connection limit gets the next one closed at once; closing one frees a slot.
 #[test]
 fn one_address_has_so_many_connections() {
     let server = Running::of(POLICIES);
@@ -154,11 +154,11 @@ fn one_address_has_so_many_connections() {
     held.pop();
     let begun = Instant::now();
     while !served(&mut server.client()) {
-        assert!(begun.elapsed() < LONG, "the place of a client that has gone is not free");
+        assert!(begun.elapsed() < LONG, "the slot of a closed connection is not free");
     }
 }
 
-/// T21: with all places taken, others wait until one is free, and are served then.
+/// T21: at the total limit, further connections wait for a free slot and are served then.
 #[test]
 fn beyond_all_connections_others_wait() {
     let mut setup = Setup::of(POLICIES);
@@ -174,7 +174,7 @@ fn beyond_all_connections_others_wait() {
     assert_eq!(waiting.answer().unwrap().status, 200);
 }
 
-/// T21: whoever has taken all places for decisions has taken none of administration's.
+/// T21: connections for decisions do not use up those for administration.
 #[test]
 fn administration_is_reached_while_decisions_are_full() {
     let mut setup = Setup::of(POLICIES);
@@ -182,14 +182,14 @@ fn administration_is_reached_while_decisions_are_full() {
     let server = setup.start();
     let mut held: Vec<Client> = (0..6).map(|_| server.client()).collect();
     assert!(held.iter_mut().all(served));
-    // One more is accepted, and waits for a place.
+    // One more is accepted, and waits for a slot.
     let _waiting = server.client();
     for path in ["/health", "/ready", "/v1/policies"] {
         assert_eq!(server.admin().get(path, "").status, 200, "{path}");
     }
 }
 
-/// T21: administration has an end as well, and one client cannot reach it.
+/// T21: administration has a connection limit, too, and one client gets only half of it.
 #[test]
 fn one_address_has_half_of_administration() {
     let server = Running::of(POLICIES);
@@ -199,8 +199,8 @@ fn one_address_has_half_of_administration() {
     assert!(served(&mut server.client()));
 }
 
-/// T17, T21: a proxy that is named has more connections than one client; a number of hops names nobody, since whoever
-/// comes past the proxies looks like one.
+/// T17, T21: a proxy in `trusted_networks` has no limit per address. `trusted_hops` exempts no peer, since a client that
+/// bypasses the proxies looks like one.
 #[test]
 fn only_a_proxy_that_is_named_has_more_connections() {
     let of = |trust: &str| Running::of(&format!("{POLICIES}\n[server.address]\n{trust}"));

@@ -1,4 +1,4 @@
-//! What callers say of their permits.
+//! Operations on permits.
 
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn a_slot_is_held_until_done_or_expired() {
     let second = client.take(r#"{"policy":"slots"}"#);
     assert_eq!(second.status, 200);
     assert_eq!(say(&mut client, "renew", &first).json(), json!({ "renewed": false }));
-    // Nobody renews it for its holder: it is free again by itself.
+    // Without a renewal, the slot expires.
     while client.take(r#"{"policy":"slots"}"#).status == 429 {
         std::thread::yield_now();
     }
@@ -86,10 +86,10 @@ fn a_place_that_lies_ahead_is_told_how_long_and_given_back_exactly() {
     assert!((3_500_000..=3_600_000).contains(&delay), "{delay}");
     assert_eq!(say(&mut client, "return", &later).json(), json!({ "settled": "whole" }));
     let next = client.take(r#"{"policy":"paced","wait_ms":3600000}"#);
-    assert_eq!(next.status, 200, "the place is free again: {next:?}");
+    assert_eq!(next.status, 200, "the booking is free again: {next:?}");
 }
 
-/// A permit is authenticated: what is not ours, or was changed, says nothing and changes nothing.
+/// Permits are signed: a foreign or modified one is rejected and changes nothing.
 #[test]
 fn a_permit_that_is_not_ours_is_refused() {
     let server = Running::of(POLICIES);

@@ -1,4 +1,4 @@
-//! `POST /v1/take`: one, several, all together, now or later.
+//! `POST /v1/take`: one take, batches, several policies, and waits.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ const POLICIES: &str = r#"
     headers = []
 "#;
 
-/// C5: the answer and its headers, granted and denied.
+/// C5: the response and its headers, granted and denied.
 #[test]
 fn a_take_is_granted_until_the_limit_and_then_denied() {
     let server = Running::of(POLICIES);
@@ -69,7 +69,7 @@ fn a_take_is_granted_until_the_limit_and_then_denied() {
     assert_eq!(client.take(r#"{"policy": "api", "subject": "bob"}"#).status, 200);
 }
 
-/// C5: which headers there are is the policy's choice.
+/// C5: each policy can choose its headers.
 #[test]
 fn headers_are_chosen_by_policy() {
     let server = Running::of(POLICIES);
@@ -95,7 +95,7 @@ fn costs_are_taken_by_unit() {
     assert_eq!(remaining, [8, 600]);
 }
 
-/// A list is independent takes: what goes wrong with one is its own answer.
+/// A list is independent takes: each has its own decision or error.
 #[test]
 fn a_list_is_answered_in_its_order() {
     let server = Running::of(POLICIES);
@@ -112,7 +112,7 @@ fn a_list_is_answered_in_its_order() {
     assert_eq!(server.client().take("[]").body, "[]");
 }
 
-/// B1 over HTTP: several policies and subjects, all or nothing.
+/// B1 over HTTP: several policies and subjects; all are charged or none.
 #[test]
 fn all_is_granted_together_or_not_at_all() {
     let server = Running::of(POLICIES);
@@ -128,7 +128,7 @@ fn all_is_granted_together_or_not_at_all() {
     assert_eq!(ann["limits"][0]["remaining"], 1);
 }
 
-/// B4 over HTTP: a place in line, answered at once.
+/// B4 over HTTP: a booking, answered at once.
 #[test]
 fn a_take_that_may_wait_is_granted_for_later_at_once() {
     let server = Running::of(POLICIES);
@@ -138,7 +138,7 @@ fn a_take_that_may_wait_is_granted_for_later_at_once() {
     let delay = later["delay_ms"].as_u64().unwrap();
     assert!((3_500_000..=3_600_000).contains(&delay), "{later}");
     let too_long = client.take(r#"{"policy":"paced","wait_ms":7200000}"#);
-    assert_eq!(too_long.status, 200, "the second place is two hours away: {too_long:?}");
+    assert_eq!(too_long.status, 200, "the second booking is two hours ahead: {too_long:?}");
     let denied = client.take(r#"{"policy":"paced","wait_ms":3600000}"#);
     assert_eq!(denied.status, 429, "{denied:?}");
 }
@@ -157,7 +157,7 @@ fn an_id_counts_once() {
     assert_eq!((other.status, &other.json()["type"]), (409, &json!("urn:tollway:id-conflict")));
 }
 
-/// B9 over HTTP: a shadow says what it would have done, and changes nothing.
+/// B9 over HTTP: a shadow policy reports a denial and denies nothing.
 #[test]
 fn a_shadow_would_deny_and_does_not() {
     let server = Running::of(POLICIES);
@@ -173,12 +173,12 @@ fn a_shadow_would_deny_and_does_not() {
     assert_eq!(client.take(both).status, 429);
 }
 
-/// B9, C5: what a shadow shows is nobody's limit. No header tells of it, granted or denied, with others or alone.
+/// B9, C5: no header shows a shadow policy, granted or denied, with others or alone.
 #[test]
 fn a_shadow_is_in_no_header() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
-    // The shadow has the shorter period, and is the first to have nothing left.
+    // The shadow policy has the shorter period and is exhausted first.
     let both = r#"{"all":[{"policy":"api"},{"policy":"brief"}]}"#;
     for (status, remaining) in [(200, "2"), (200, "1"), (200, "0"), (429, "0")] {
         let answer = client.take(both);

@@ -15,7 +15,7 @@ fn client(server: &Running, door: ListenerKind, files: &TlsFiles) -> Client {
     Client::over(over_tls(server.tcp(door), files))
 }
 
-/// TLS for both listeners; whoever does not speak it is closed and disturbs nobody.
+/// Both listeners speak TLS; a plaintext connection is closed and affects no others.
 #[test]
 fn both_doors_speak_tls() {
     let folder = tempfile::tempdir().unwrap();
@@ -30,7 +30,7 @@ fn both_doors_speak_tls() {
     assert_eq!(client(&server, ListenerKind::Administration, &files).get("/health", "").status, 200);
 }
 
-/// T21: a handshake that never ends is cut off like any head.
+/// T21: a handshake that never ends is cut off by the head timeout.
 #[test]
 fn a_handshake_that_never_ends_is_cut_off() {
     let folder = tempfile::tempdir().unwrap();
