@@ -180,7 +180,7 @@ fn masked(permit: &str) -> String {
 }
 
 #[test]
-fn takes_keep_their_bytes() {
+fn take_responses_match_the_golden_bytes() {
     let server = Running::start();
     let mut text = String::new();
     for question in [
@@ -209,7 +209,7 @@ fn takes_keep_their_bytes() {
 
 /// A permit of fixed id, times and policies, as another server signed it, is understood and written the same.
 #[test]
-fn signed_permits_keep_their_bytes() {
+fn signed_permits_match_the_golden_bytes() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/bytes/permit.hex");
     let bytes = fixed_permit();
     compare(&path, hex(&bytes) + "\n");
@@ -257,7 +257,7 @@ fn fixed_permit() -> Vec<u8> {
 }
 
 #[test]
-fn authorizations_keep_their_bytes() {
+fn authorize_responses_match_the_golden_bytes() {
     let server = Running::start();
     let mut text = String::new();
     // Granted twice, then denied.
@@ -271,7 +271,7 @@ fn authorizations_keep_their_bytes() {
 
 /// Envoy's rate limit service, as bytes.
 #[test]
-fn envoys_messages_keep_their_bytes() {
+fn envoy_messages_match_the_golden_bytes() {
     let server = Running::start();
     // domain: "edge", descriptors: [{entries: [{key: "user", value: "ann"}]}]
     let question = b"\x0a\x04edge\x12\x0d\x0a\x0b\x0a\x04user\x12\x03ann";
@@ -283,7 +283,7 @@ fn envoys_messages_keep_their_bytes() {
 
 /// Names, kinds and labels of every series of `/metrics`. Values depend on the machine, and help is for people.
 #[test]
-fn series_keep_their_names() {
+fn metric_series_match_the_golden_file() {
     let server = Running::start();
     for _ in 0..3 {
         server.ask("POST", "/v1/take", r#"{"policy":"api","subject":"ann"}"#);

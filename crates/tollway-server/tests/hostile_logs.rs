@@ -27,7 +27,7 @@ const WRITE: &str = "write-write-write-write";
 
 /// T23: terminals are not driven and lines are not forged by what a caller sends, at the most talkative level.
 #[test]
-fn hostile_text_is_escaped_in_logs_and_answers() {
+fn hostile_text_is_escaped_in_logs_and_responses() {
     // Workers log too, so it is that of the whole process.
     let log = Log::default();
     tracing::subscriber::set_global_default(log.subscriber()).unwrap();

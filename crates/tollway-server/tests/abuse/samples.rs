@@ -54,7 +54,7 @@ impl fmt::Display for Thirds {
 }
 
 #[test]
-fn growth_is_seen_and_a_beginning_is_none() {
+fn growth_ignores_the_warm_up() {
     let thirds = |samples: &[usize]| Thirds::of(samples).growth();
     assert_eq!(thirds(&[1, 2, 3, 9, 9, 9, 9, 9, 9]), 1.0);
     assert_eq!(thirds(&[9, 9, 9, 10, 10, 10, 12, 12, 12]), 1.2);

@@ -44,7 +44,7 @@ fn get(client: &mut Client, path: &str, headers: &str) -> Answer {
 
 /// B10: through Envoy, from many connections at once, a limit holds exactly; its headers say what is left.
 #[test]
-fn a_limit_holds_exactly_behind_envoy() {
+fn limit_is_exact_behind_envoy() {
     let tollway = tollway(&[(PER_ADDRESS, "50 requests / hour from first call")]);
     let service = Service::start();
     let envoy = Envoy::start(tollway.tcp(ListenerKind::Grpc), service.address(), &[]);
@@ -72,7 +72,7 @@ fn a_limit_holds_exactly_behind_envoy() {
 
 /// I2, I3: who is stopped by the limit of the login uses up nothing of the other.
 #[test]
-fn a_denial_uses_up_nothing() {
+fn denial_charges_no_other_limit() {
     let hour = "requests / hour from first call";
     let tollway = tollway(&[(PER_ADDRESS, &format!("10 {hour}")), (LOGIN, &format!("3 {hour}"))]);
     let service = Service::start();
@@ -86,7 +86,7 @@ fn a_denial_uses_up_nothing() {
 
 /// B9: a shadow lets everything through, tells the service and Envoy's log, and nobody else.
 #[test]
-fn a_shadow_is_told_to_the_service_and_the_log() {
+fn shadow_denial_reaches_the_service_and_the_log() {
     let tollway = tollway(&[(TRIAL, "2 requests / hour from first call")]);
     let service = Service::start();
     let envoy = Envoy::start(tollway.tcp(ListenerKind::Grpc), service.address(), &[]);
@@ -109,7 +109,7 @@ fn a_shadow_is_told_to_the_service_and_the_log() {
 
 /// B10: a route may count as several hits.
 #[test]
-fn a_descriptor_counts_as_many_hits_as_its_route_says() {
+fn route_hits_addend_is_counted() {
     let tollway = tollway(&[(PER_ADDRESS, "25 requests / hour from first call")]);
     let service = Service::start();
     let envoy = Envoy::start(tollway.tcp(ListenerKind::Grpc), service.address(), &[]);
@@ -122,7 +122,7 @@ fn a_descriptor_counts_as_many_hits_as_its_route_says() {
 
 /// B10: a limit that Envoy sends along is in force, with meters of its own.
 #[test]
-fn a_limit_that_envoy_names_is_in_force() {
+fn envoy_override_limit_is_enforced() {
     let tollway = tollway(&[(PER_ADDRESS, "2 requests / hour from first call")]);
     let service = Service::start();
     let changes = [("requests_per_unit: 10", "requests_per_unit: 3")];
@@ -138,7 +138,7 @@ fn a_limit_that_envoy_names_is_in_force() {
 
 /// T18: a header that is not text counts, and does not get round the limit by making the question fail.
 #[test]
-fn a_header_that_is_not_text_counts() {
+fn non_utf8_header_is_counted() {
     let limit = "2 requests / hour from first call";
     let tollway = tollway(&[(TRIAL, limit), ("shadow = true", "")]);
     let service = Service::start();
@@ -156,7 +156,7 @@ fn a_header_that_is_not_text_counts() {
 /// C4, C5, B10: a consumer behind a real Envoy is told by its headers and in JSON which limit refuses, and a name that cannot be
 /// one does not get round anything, although Envoy lets through what it cannot ask about.
 #[test]
-fn a_consumer_is_told_why_behind_envoy() {
+fn consumer_denial_reaches_the_client_through_envoy() {
     const CONSUMERS: &str = r#"
         [consumers]
         records = "sqlite::memory:"
@@ -211,7 +211,7 @@ fn a_consumer_is_told_why_behind_envoy() {
 
 /// B10: while nobody decides, Envoy does what its configuration says.
 #[test]
-fn without_tollway_envoy_does_what_it_is_told() {
+fn envoy_failure_mode_applies_without_tollway() {
     for (choice, status) in [("failure_mode_deny: true", 500), ("failure_mode_deny: false", 200)] {
         let tollway = tollway(&[]);
         let service = Service::start();

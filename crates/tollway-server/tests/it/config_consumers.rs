@@ -14,7 +14,7 @@ fn consumers(text: &str) -> ConsumersConfig {
 
 /// C6: every property has its documented default.
 #[test]
-fn what_is_not_said_is_as_documented() {
+fn defaults_are_as_documented() {
     assert_eq!(ConfigWithServer::parse("").unwrap().consumers(), None, "off");
     let bare = consumers("[consumers]");
     assert_eq!(bare, ConsumersConfig::default());
@@ -26,7 +26,7 @@ fn what_is_not_said_is_as_documented() {
 
 /// C6: every property can be set.
 #[test]
-fn what_is_said_is_read() {
+fn every_key_of_consumers_is_read() {
     let all = consumers(
         r#"
         [consumers]
@@ -70,7 +70,7 @@ fn anonymous_callers_have_a_policy() {
 
 /// A descriptor rule for consumers takes the id from the last entry.
 #[test]
-fn descriptors_name_consumers_by_their_last_entry() {
+fn consumer_descriptor_uses_the_last_entry() {
     let rule = "[[server.descriptors]]\ndomain = \"edge\"\nkeys = [\"kind=api\", \"consumer_id\"]\npolicy = \"consumers\"";
     assert!(ConfigWithServer::parse(rule).is_err(), "there is no such policy without [consumers]");
     let config = ConfigWithServer::parse(&format!("[consumers]\n{rule}")).unwrap();
@@ -84,7 +84,7 @@ fn descriptors_name_consumers_by_their_last_entry() {
 
 /// C4: with consumers, a descriptor rule for anonymous callers takes the address from the last entry.
 #[test]
-fn descriptors_name_anonymous_callers_by_their_last_entry() {
+fn anonymous_descriptor_uses_the_last_entry() {
     let rule = "[[server.descriptors]]\ndomain = \"edge\"\nkeys = [\"kind=api\", \"address\"]\npolicy = \"anonymous\"";
     let of =
         |text: &str| match &ConfigWithServer::parse(text).unwrap().server().unwrap().descriptors[0].target {
@@ -100,7 +100,7 @@ fn descriptors_name_anonymous_callers_by_their_last_entry() {
 
 /// C4: no caller reports the end of an anonymous call, so a concurrency limit is rejected.
 #[test]
-fn anonymous_callers_hold_no_slots() {
+fn anonymous_policy_rejects_concurrency_limits() {
     let slots = "[policies.anonymous]\nlimits = [\"5 concurrent\"]\n";
     assert!(ConfigWithServer::parse(slots).is_ok(), "a policy like any other");
     for section in ["[consumers]", "[server.authorize]\nsubject_headers = [\"x-api-key\"]"] {

@@ -35,7 +35,7 @@ fn every_key_of_the_server_is_read() {
 }
 
 #[test]
-fn a_section_that_says_nothing_is_the_default() {
+fn empty_section_is_the_default() {
     assert_eq!(ConfigWithServer::parse("[server]").unwrap().server(), Some(&ServerConfig::default()));
     assert_eq!(ConfigWithServer::parse("").unwrap().server(), None);
     assert!(ServerConfig::default().listen.is_local());
@@ -57,7 +57,7 @@ fn callers_without_credentials_have_a_policy() {
 
 /// The message does not repeat a token that is in the file by mistake; only the quoted line shows it.
 #[test]
-fn a_token_does_not_stand_in_the_file() {
+fn token_in_the_config_is_not_repeated_in_the_error() {
     let error = ConfigWithServer::parse("[server.tokens]\nread = 'hunter2hunter2hunter2'").unwrap_err();
     assert!(error.message().contains("does not say where the token is"), "{error}");
     assert!(!error.message().contains("hunter2"), "{error}");
@@ -66,16 +66,14 @@ fn a_token_does_not_stand_in_the_file() {
 /// Each `wrong/NAME.toml` fails with exactly the text of `wrong/NAME.txt`. `TOLLWAY_BLESS` rewrites the texts; review the
 /// diff before you keep it.
 #[test]
-fn every_mistake_has_its_text() {
+fn every_config_error_matches_its_golden_text() {
     let entries = fs::read_dir("tests/config/wrong").unwrap();
     let mut fixtures: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     fixtures.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     fixtures.sort();
     assert!(fixtures.len() >= 5, "only {} fixtures were found", fixtures.len());
     for path in fixtures {
-        let Err(error) = ConfigWithServer::load(&path) else {
-            panic!("{} is accepted", path.display())
-        };
+        let Err(error) = ConfigWithServer::load(&path) else { panic!("{} is accepted", path.display()) };
         let text = format!("{error}\n");
         let beside = path.with_extension("txt");
         if std::env::var_os("TOLLWAY_BLESS").is_some() {
@@ -87,7 +85,7 @@ fn every_mistake_has_its_text() {
 
 /// A mistake in the sections of limits has the same message in the server and in the library.
 #[test]
-fn mistakes_in_limits_are_told_as_the_library_tells_them() {
+fn limit_errors_match_the_library() {
     let entries = fs::read_dir("../tollway/tests/config/wrong").unwrap();
     let fixtures = entries.map(|entry| entry.unwrap().path());
     let mut compared = 0;
@@ -100,7 +98,7 @@ fn mistakes_in_limits_are_told_as_the_library_tells_them() {
 
 /// A truncated file is read or rejected with a message, never a panic.
 #[test]
-fn a_file_cut_anywhere_is_read_or_refused() {
+fn truncated_config_never_panics() {
     let folders = ["tests/config/wrong", "tests/config/good"];
     for entry in folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()) {
         let text = fs::read_to_string(entry.unwrap().path()).unwrap();
@@ -114,7 +112,7 @@ fn a_file_cut_anywhere_is_read_or_refused() {
 }
 
 #[test]
-fn the_example_file_is_read_whole() {
+fn example_config_is_valid() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tollway.example.toml");
     assert!(ConfigWithServer::load(path).unwrap_or_else(|error| panic!("{error}")).server().is_some());
 }

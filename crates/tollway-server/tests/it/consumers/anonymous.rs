@@ -36,7 +36,7 @@ fn each_address_has_a_thousand_calls_an_hour() {
 
 /// C6: the config sets the limit; -1 means no limit.
 #[test]
-fn the_config_says_how_many() {
+fn anonymous_limit_is_configurable() {
     let mut bank = Bank::at(Place::memory(), "anonymous_per_hour = 2", "");
     assert_eq!([(); 3].map(|()| bank.call_with("").status), [200, 200, 429]);
     let mut bank = Bank::at(Place::memory(), "anonymous_per_hour = -1", "");
@@ -46,7 +46,7 @@ fn the_config_says_how_many() {
 
 /// C4: calls with and without credentials from one address count separately.
 #[test]
-fn a_consumer_and_its_address_are_counted_apart() {
+fn consumer_and_its_address_count_separately() {
     for place in [Place::memory(), Place::redis()] {
         let mut bank = Bank::at(place, "anonymous_per_hour = 1\nper_hour = 1", "");
         assert_eq!(bank.calls("c", 2), [200, 429]);

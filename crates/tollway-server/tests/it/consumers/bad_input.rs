@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::bank::{Bank, CONSUMERS, Place, record};
 
 const GOOD: [i64; 6] = [-1, 100, -1, -1, -1, -1];
-const NOBODYS: &str = "67e55044-10b1-426f-9247-bb680e5fe0c8";
+const UNKNOWN_RECORD: &str = "67e55044-10b1-426f-9247-bb680e5fe0c8";
 
 /// A valid record with one wrong field; `null` removes it.
 fn with(field: &str, value: Value) -> String {
@@ -51,7 +51,7 @@ fn wrong_records() -> Vec<(String, &'static str)> {
 
 /// C8: creating or changing a record with invalid fields fails and changes nothing.
 #[test]
-fn a_wrong_record_is_refused_and_nothing_changes() {
+fn invalid_record_is_rejected_and_changes_nothing() {
     let mut bank = Bank::at(Place::memory(), "", "");
     bank.record("c", GOOD);
     let mut other = record(GOOD);
@@ -73,13 +73,13 @@ fn a_wrong_record_is_refused_and_nothing_changes() {
 
 /// C8: invalid ids and hours are 400, missing records 404.
 #[test]
-fn wrong_ids_and_hours_are_told_apart_from_missing_ones() {
+fn invalid_ids_are_400_and_missing_records_404() {
     let mut bank = Bank::at(Place::memory(), "", "");
     let mine = bank.record("c", GOOD);
     let good = record(GOOD).to_string();
     for (method, path, status, word) in [
-        ("PUT", format!("c/consumer/rate-limits/{NOBODYS}"), 404, "has no record"),
-        ("DELETE", format!("c/consumer/rate-limits/{NOBODYS}"), 404, "has no record"),
+        ("PUT", format!("c/consumer/rate-limits/{UNKNOWN_RECORD}"), 404, "has no record"),
+        ("DELETE", format!("c/consumer/rate-limits/{UNKNOWN_RECORD}"), 404, "has no record"),
         ("DELETE", format!("another/consumer/rate-limits/{mine}"), 404, "consumer another has no record"),
         ("PUT", format!("another/consumer/rate-limits/{mine}"), 404, "consumer another has no record"),
         ("DELETE", "c/consumer/rate-limits/7".to_owned(), 400, "is not the id of a record"),
@@ -102,7 +102,7 @@ fn wrong_ids_and_hours_are_told_apart_from_missing_ones() {
 }
 
 #[test]
-fn a_flag_is_true_or_false() {
+fn blocked_flag_must_be_a_boolean() {
     let mut bank = Bank::at(Place::memory(), "", "");
     for wrong in ["", "{}", r#"{"blocked": "yes"}"#, r#"{"blocked": true, "until": "tomorrow"}"#, "true"] {
         let answer = bank.manage("PUT", &format!("{CONSUMERS}/c/blocked"), wrong);

@@ -25,7 +25,7 @@ fn worked_example_of_100_requests_a_minute() {
 
 /// C1: the window begins with the first call and ends a minute later, not at a full minute of the clock.
 #[test]
-fn a_window_begins_with_the_first_call_and_ends_on_time() {
+fn window_begins_with_the_first_call() {
     let mut bank = Bank::at(Place::memory(), "", "");
     bank.record("c", only(Period::Minute, 1));
     bank.advance(Span::from_secs(45));
@@ -61,7 +61,7 @@ fn aggregation_example_100_plus_50_is_150() {
 
 /// C3: 100 and -1 give 100; a 0 is ignored as well.
 #[test]
-fn what_is_not_positive_is_ignored() {
+fn non_positive_amounts_are_ignored() {
     let mut bank = Bank::at(Place::memory(), "", "");
     for (name, other) in [("minus", -1), ("zero", 0)] {
         let mut second = record(only(Period::Minute, other));

@@ -49,7 +49,7 @@ impl Drop for Flood {
 /// C7, T19: when lookups are overloaded, unknown consumers are denied: with 503 over HTTP, and with OVER_LIMIT for Envoy,
 /// which may let failed calls through.
 #[test]
-fn a_flood_of_names_lets_no_unknown_consumer_through() {
+fn flood_of_consumer_ids_is_denied() {
     let records: Arc<dyn Records> = Arc::new(SqliteRecords::open("sqlite::memory:").unwrap());
     let server = Setup { records: Some(Arc::clone(&records)), ..Setup::of(CONFIG) }.start();
     let (mut envoy, mut client) = (server.envoy(), server.client());

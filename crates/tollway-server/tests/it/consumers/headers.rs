@@ -6,7 +6,7 @@ use super::bank::{Bank, Place, banks, is_whole, told};
 
 /// C5: a success shows the shortest limited period, a 429 the denying one; of several denying ones, the shortest.
 #[test]
-fn headers_are_of_the_shortest_period_or_of_the_one_that_refuses() {
+fn headers_show_the_shortest_or_the_denying_period() {
     for mut bank in banks("") {
         bank.record("c", [-1, 10, 3, -1, -1, 50]);
         for remaining in [9, 8, 7] {
@@ -30,7 +30,7 @@ fn headers_are_of_the_shortest_period_or_of_the_one_that_refuses() {
 
 /// C5: `x-rate-limit-*` shows the shortest of six periods, and the structured fields show all of them.
 #[test]
-fn six_limits_are_told_of() {
+fn headers_show_all_six_limits() {
     let mut bank = Bank::at(Place::memory(), "", "");
     bank.record("c", [10, 100, 1_000, 10_000, 50_000, 200_000]);
     let answer = bank.call("c");
@@ -47,7 +47,7 @@ fn six_limits_are_told_of() {
 
 /// A call that one limit denies counts in no limit.
 #[test]
-fn a_refused_call_counts_nowhere() {
+fn denied_call_counts_in_no_limit() {
     for mut bank in banks("") {
         bank.record("c", [-1, 2, 100, -1, -1, -1]);
         assert_eq!(bank.calls("c", 5), [200, 200, 429, 429, 429]);

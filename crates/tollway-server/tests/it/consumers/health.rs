@@ -10,7 +10,7 @@ const INFO: &str = "/obp/v3.1.0/management/rate-limiting";
 
 /// C8: the documented response, with the actual store.
 #[test]
-fn rate_limiting_is_told_of() {
+fn rate_limiting_state_is_shown() {
     for (mut bank, technology) in banks("").into_iter().zip(["MEMORY", "REDIS"]) {
         let expected = json!({
             "enabled": true, "technology": technology, "service_available": true, "currently_active": true,
@@ -24,7 +24,7 @@ fn rate_limiting_is_told_of() {
 
 /// C8: `/health/redis` shows the address of Redis with a read token, and never its password.
 #[test]
-fn redis_is_told_of_without_its_password() {
+fn redis_health_never_shows_the_password() {
     let redis = RedisServer::start_with(&["--requirepass", "hush-hush"]);
     let server = Running::of(&format!("[store]\nurl = \"{}\"", redis.url()));
     let health = server.admin().get("/health/redis", "");
@@ -38,7 +38,7 @@ fn redis_is_told_of_without_its_password() {
 
 /// C8: without a token, probes see whether Redis answers but not its address, and the result is cached.
 #[test]
-fn without_a_token_health_says_little_and_is_cached() {
+fn redis_health_without_a_token_is_cached_and_has_no_address() {
     let mut bank = Bank::at(Place::redis(), "", "");
     let full = bank.manage("GET", "/health/redis", "").json();
     let expected = json!({"redis_ready": true, "url": "127.0.0.1", "port": bank.redis().port()});
@@ -60,7 +60,7 @@ fn without_a_token_health_says_little_and_is_cached() {
 
 /// C8: health checks write nothing to Redis.
 #[test]
-fn to_ask_how_redis_is_changes_nothing() {
+fn health_checks_write_nothing_to_redis() {
     let mut bank = Bank::at(Place::redis(), "", "");
     bank.manage("GET", "/health/redis", "");
     bank.manage("GET", INFO, "");
@@ -69,7 +69,7 @@ fn to_ask_how_redis_is_changes_nothing() {
 
 /// Without Redis or consumers, the error says so and how to configure them.
 #[test]
-fn what_is_not_configured_is_said() {
+fn missing_redis_or_consumers_is_explained() {
     let server = Running::of("[policies.api]\nlimits = [\"5 / hour\"]");
     for (path, kind, word) in [
         ("/health/redis", "urn:tollway:no-redis", "MEMORY"),

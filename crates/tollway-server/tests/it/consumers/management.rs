@@ -9,7 +9,7 @@ const DOCUMENTED: [i64; 6] = [10, 100, 1_000, 10_000, 50_000, 200_000];
 
 /// C8: the whole life of a record, with limits as strings.
 #[test]
-fn a_record_is_made_listed_changed_and_deleted() {
+fn record_is_created_listed_changed_and_deleted() {
     for mut bank in banks("") {
         let path = format!("{CONSUMERS}/c/consumer/rate-limits");
         assert_eq!(bank.manage("GET", &path, "").json(), json!({"limits": []}));
@@ -47,7 +47,7 @@ fn a_record_is_made_listed_changed_and_deleted() {
 
 /// C8: exactly the documented response; a period whose window has ended is left out.
 #[test]
-fn call_limits_are_told_with_their_counters() {
+fn call_limits_are_shown_with_counters() {
     let mut bank = Bank::at(Place::memory(), "", "");
     bank.record("c", DOCUMENTED);
     assert_eq!(bank.calls("c", 5), [200; 5]);
@@ -83,7 +83,7 @@ fn a_consumer_without_limits_has_no_counters() {
 
 /// C8: the limits in force in an hour: record ids, the start of the hour, and six numbers.
 #[test]
-fn active_limits_are_told_for_now_and_for_an_hour() {
+fn active_limits_are_shown_for_now_and_for_an_hour() {
     let mut bank = Bank::at(Place::memory(), "", "");
     let id = bank.record("c", [10, 100, 0, -1, -1, 200_000]);
     let expected = |hour: &str| {

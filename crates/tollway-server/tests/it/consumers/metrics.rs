@@ -6,7 +6,7 @@ use super::bank::{Bank, Place, READ, only};
 
 /// C1, G10, T23: consumers are counted by period and separately from anonymous callers; no id creates a series.
 #[test]
-fn consumers_are_counted_by_period_and_never_by_name() {
+fn consumer_metrics_have_periods_and_no_ids() {
     let mut bank = Bank::at(Place::memory(), "anonymous_per_hour = 1", "");
     let metrics = |bank: &Bank| {
         let token = format!("authorization: Bearer {READ}\r\n");

@@ -44,7 +44,7 @@ fn set_blocked(admin: &mut Client, blocked: bool) {
 /// C3, C5, B10: behind nginx a limited consumer gets 429 and the limit, a blocked one 403, an unknown token 401, each with
 /// the documented text.
 #[test]
-fn nginx_passes_on_why_a_consumer_is_refused() {
+fn nginx_forwards_consumer_denials() {
     let folder = tempfile::tempdir().unwrap();
     let tollway = tollway(&folder);
     let nginx = Nginx::start(EXAMPLE, tollway.tcp(ListenerKind::Decisions));

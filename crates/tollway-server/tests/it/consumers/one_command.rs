@@ -42,7 +42,7 @@ impl Drop for Monitor {
 
 /// C1: one command checks and counts all six periods, for granted and for denied calls.
 #[test]
-fn six_limits_are_one_command_a_call() {
+fn six_limits_cost_one_redis_command() {
     let mut bank = Bank::at(Place::redis(), "", "");
     bank.record("six", [100, 100, 100, 100, 100, 20]);
     assert_eq!(bank.call("six").status, 200, "loads the script");

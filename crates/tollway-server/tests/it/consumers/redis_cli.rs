@@ -44,7 +44,7 @@ fn bank_after(calls: usize) -> Bank {
 
 /// C2: KEYS, GET, TTL and MGET show the counters under the documented keys.
 #[test]
-fn counters_are_readable() {
+fn redis_cli_reads_the_counters() {
     let mut bank = bank_after(3);
     bank.call_with("");
     let mut all = six_keys();
@@ -78,7 +78,7 @@ fn every_key_has_a_ttl() {
 
 /// C2: DEL of one counter resets that window, DEL of all six resets the consumer.
 #[test]
-fn deleted_counters_begin_anew() {
+fn deleted_counters_start_at_zero() {
     let mut bank = bank_after(4);
     assert_eq!(redis_cli(&bank, &["DEL", "consumer_abc123_PER_MINUTE"]), ["1"]);
     assert_eq!(bank.call(CONSUMER).status, 200);
@@ -92,7 +92,7 @@ fn deleted_counters_begin_anew() {
 
 /// C2: INFO memory works (`one_command` uses MONITOR), and counts that other programs write are used.
 #[test]
-fn memory_is_told_and_foreign_counts_are_seen() {
+fn counts_from_other_programs_are_used() {
     let mut bank = bank_after(1);
     let info = redis_cli(&bank, &["INFO", "memory"]);
     assert!(info.iter().any(|line| line.starts_with("used_memory:")), "{info:?}");
@@ -105,7 +105,7 @@ fn memory_is_told_and_foreign_counts_are_seen() {
 
 /// C2: the next call repairs a key without a TTL, the documented "counters not resetting".
 #[test]
-fn a_counter_that_would_never_end_is_mended() {
+fn counter_without_ttl_is_repaired() {
     let mut bank = bank_after(1);
     redis_cli(&bank, &["PERSIST", "consumer_abc123_PER_MINUTE"]);
     assert_eq!(redis_cli(&bank, &["TTL", "consumer_abc123_PER_MINUTE"]), ["-1"]);

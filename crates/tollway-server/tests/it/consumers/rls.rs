@@ -49,7 +49,7 @@ fn told(response: &RateLimitResponse) -> Option<[&str; 2]> {
 
 /// C1, C3: a consumer named by a descriptor is limited by its records, and shares its counters with HTTP.
 #[test]
-fn a_descriptor_that_names_a_consumer_is_limited_by_its_records() {
+fn consumer_descriptor_is_limited_by_its_records() {
     for place in [Place::memory(), Place::redis()] {
         let mut bank = Bank::at(place, "", DESCRIPTORS);
         bank.record("c", only(Period::Hour, 3));
@@ -69,7 +69,7 @@ fn a_descriptor_that_names_a_consumer_is_limited_by_its_records() {
 /// C2, T19: an invalid consumer id is denied as over HTTP. The call succeeds, so that a proxy that fails open does not let
 /// the request through.
 #[test]
-fn a_consumer_that_cannot_be_is_refused_and_no_question_fails() {
+fn invalid_consumer_id_is_over_limit_not_an_error() {
     for place in [Place::memory(), Place::redis()] {
         let bank = Bank::at(place, "per_hour = 5", DESCRIPTORS);
         let long = [256, 1_024, 1_025, 20_000].map(|length| "x".repeat(length));
@@ -97,7 +97,7 @@ fn a_consumer_that_cannot_be_is_refused_and_no_question_fails() {
 /// T18, T19: the key layout `consumers` cannot hold every subject, and two policies can collide in one key. Such requests
 /// are denied, whatever the rule.
 #[test]
-fn values_that_have_no_key_are_refused_and_no_question_fails() {
+fn values_without_a_redis_key_are_over_limit() {
     let mut bank = Bank::at(Place::redis(), "", DESCRIPTORS);
     bank.record("c", only(Period::Day, 5));
     let [named, at] = anonymous("a_PER_b");
@@ -118,7 +118,7 @@ fn values_that_have_no_key_are_refused_and_no_question_fails() {
 
 /// C5: headers, status and message show the shortest period on a grant, and the denying period on a denial.
 #[test]
-fn a_consumer_is_told_what_it_is_told_over_http() {
+fn envoy_response_for_a_consumer_matches_http() {
     for place in [Place::memory(), Place::redis()] {
         let mut bank = Bank::at(place, "", DESCRIPTORS);
         bank.record("c", [-1, 10, 2, -1, -1, -1]);
@@ -129,11 +129,7 @@ fn a_consumer_is_told_what_it_is_told_over_http() {
             assert_eq!(granted.header("content-type"), None);
         }
         let refused = ask_of(&bank, "c");
-        assert_eq!(
-            (told(&refused), refused.overall_code),
-            (Some(["2", "0"]), OVER_LIMIT),
-            "the hour denies"
-        );
+        assert_eq!((told(&refused), refused.overall_code), (Some(["2", "0"]), OVER_LIMIT), "the hour denies");
         assert_eq!(refused.statuses[0].current_limit.as_ref().unwrap().name, "per_hour");
         assert_eq!(refused.header("content-type"), Some("application/json"));
         let [mut envoy, mut http] = [body(&refused), bank.call("c").json()];
@@ -181,7 +177,7 @@ fn anonymous_callers_are_limited_by_address() {
 
 /// C6: `enabled = false`, and `-1` for anonymous callers, mean the same for Envoy as over HTTP.
 #[test]
-fn switched_off_or_unlimited_consumers_are_not_limited() {
+fn disabled_or_unlimited_consumers_are_not_limited() {
     let [named, at] = anonymous("192.0.2.7");
     let mut off = Bank::at(Place::memory(), "enabled = false\nanonymous_per_hour = 1", DESCRIPTORS);
     off.record("c", only(Period::Hour, 1));

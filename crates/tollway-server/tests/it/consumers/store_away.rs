@@ -19,7 +19,7 @@ fn bank(consumers: &str, log: &Log) -> Bank {
 
 /// C7: without Redis the API stays up and the log reports it; limits apply again once Redis is back.
 #[test]
-fn without_redis_consumers_are_let_through_until_it_is_back() {
+fn consumers_are_granted_while_redis_is_down() {
     let log = Log::default();
     let mut bank = bank("", &log);
     bank.redis().kill();
@@ -48,7 +48,7 @@ fn without_redis_consumers_are_let_through_until_it_is_back() {
 
 /// C7: `closed` returns a 503 with `Retry-After`.
 #[test]
-fn closed_refuses_while_redis_is_away() {
+fn closed_policy_returns_503_while_redis_is_down() {
     let mut bank = bank("when_store_fails = \"closed\"", &Log::default());
     bank.redis().kill();
     for headers in ["x-consumer-id: c\r\n", ""] {
@@ -63,7 +63,7 @@ fn closed_refuses_while_redis_is_away() {
 
 /// C7: with `local`, each server grants a tenth of every limit.
 #[test]
-fn local_keeps_to_a_tenth_while_redis_is_away() {
+fn local_policy_grants_a_tenth_while_redis_is_down() {
     let mut bank = bank("when_store_fails = \"local\"", &Log::default());
     bank.record("local", only(Period::Hour, 100));
     assert_eq!(told(&bank.call("local")).unwrap()[0..2], [100, 99]);

@@ -7,7 +7,7 @@ use super::bank::{Bank, CONSUMERS, Place, UNLIMITED, banks, only, record, told};
 
 /// C3: a blocked consumer is denied whatever its limits, and its calls are not counted.
 #[test]
-fn a_blocked_consumer_is_refused_and_not_counted() {
+fn blocked_consumer_is_denied_and_not_counted() {
     for mut bank in banks("") {
         bank.record("c", only(Period::Hour, 10));
         let path = format!("{CONSUMERS}/c/blocked");
@@ -26,7 +26,7 @@ fn a_blocked_consumer_is_refused_and_not_counted() {
 
 /// C6: with the master switch off no call is limited or counted, and records can still be managed.
 #[test]
-fn switched_off_consumers_are_not_limited() {
+fn disabled_consumers_are_not_limited() {
     for mut bank in banks("enabled = false\nanonymous_per_hour = 1") {
         bank.record("c", only(Period::Hour, 1));
         for _ in 0..3 {
@@ -41,7 +41,7 @@ fn switched_off_consumers_are_not_limited() {
 
 /// C3: without a record the defaults of the config apply; a record replaces them, even one without limits.
 #[test]
-fn without_records_the_defaults_are_in_force() {
+fn defaults_apply_without_records() {
     for mut bank in banks("per_minute = 2\nper_day = 100") {
         assert_eq!(bank.calls("c", 3), [200, 200, 429]);
         let active = bank.look("c", "active-rate-limits");
@@ -59,7 +59,7 @@ fn without_records_the_defaults_are_in_force() {
 
 /// C3: a record applies in every hour that it overlaps.
 #[test]
-fn a_record_counts_in_the_hours_that_it_touches() {
+fn record_applies_in_every_hour_it_overlaps() {
     let mut bank = Bank::at(Place::memory(), "per_hour = 7", "");
     let mut record = record(only(Period::Hour, 3));
     record["from_date"] = "2026-06-01T13:30:00Z".into();

@@ -20,7 +20,7 @@ const UNIMPLEMENTED: u32 = 12;
 
 /// T19: too many, too few, and unsupported fields.
 #[test]
-fn what_cannot_be_answered_says_why() {
+fn invalid_request_explains_itself() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let one = || descriptor(&["k=v"]);
@@ -47,7 +47,7 @@ fn what_cannot_be_answered_says_why() {
 
 /// T19: a message may be as long as a body, and no longer.
 #[test]
-fn a_message_has_a_longest() {
+fn message_over_the_bound_is_resource_exhausted() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let of_length = |length: usize| {
@@ -61,7 +61,7 @@ fn a_message_has_a_longest() {
 
 /// T18, T19: long or invalid values count under a subject of their own. A proxy might let a failed call through.
 #[test]
-fn values_that_cannot_be_subjects_still_count() {
+fn invalid_subject_values_still_count() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let long = "x".repeat(30_000);

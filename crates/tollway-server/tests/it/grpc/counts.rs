@@ -50,7 +50,7 @@ fn overall(responses: &[RateLimitResponse]) -> Vec<i32> {
 
 /// B10: each subject gets exactly its limit.
 #[test]
-fn so_many_and_not_one_more() {
+fn limit_is_exact_per_subject() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     for address in ["192.0.2.1", "192.0.2.2"] {
@@ -96,7 +96,7 @@ fn all_descriptors_are_one_take() {
 }
 
 #[test]
-fn hits_are_the_descriptors_own_or_the_requests_or_one() {
+fn hits_default_to_the_requests_then_to_one() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let left = |response: &RateLimitResponse| response.statuses[0].limit_remaining;
@@ -110,7 +110,7 @@ fn hits_are_the_descriptors_own_or_the_requests_or_one() {
 
 /// A descriptor with 0 hits only reads usage, and denies the request if nothing is left.
 #[test]
-fn no_hits_count_nothing() {
+fn zero_hits_only_read_usage() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let look = || descriptor(&["remote_address=192.0.2.1"]).with_hits(0);
@@ -129,7 +129,7 @@ fn no_hits_count_nothing() {
 
 /// A cost above the limit is OVER_LIMIT, not an error, which most proxies would let through.
 #[test]
-fn more_than_a_limit_ever_grants_is_over_it() {
+fn cost_above_the_limit_is_over_limit() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     for hits in [6, 1 << 60, u64::MAX] {
@@ -140,7 +140,7 @@ fn more_than_a_limit_ever_grants_is_over_it() {
 }
 
 #[test]
-fn a_rule_that_says_more_counts() {
+fn most_specific_rule_is_applied() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let mut ask = |path: &str| envoy.ask(&question([descriptor(&[&format!("path={path}")])]));
@@ -152,7 +152,7 @@ fn a_rule_that_says_more_counts() {
 
 /// Descriptors without a rule are not limited, as in Envoy's own service.
 #[test]
-fn what_no_rule_speaks_of_is_let_through() {
+fn descriptor_without_a_rule_is_not_limited() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let unknown = [
@@ -193,7 +193,7 @@ fn hits_count_in_the_unit_of_the_rule() {
 
 /// Two descriptors with the same policy and subject both count.
 #[test]
-fn two_descriptors_may_count_in_one_place() {
+fn descriptors_of_the_same_account_add_up() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let address = || descriptor(&["remote_address=192.0.2.1"]);
@@ -205,7 +205,7 @@ fn two_descriptors_may_count_in_one_place() {
 
 /// B10: gRPC and HTTP share the usage of a policy and subject.
 #[test]
-fn one_meter_for_envoy_and_for_http() {
+fn grpc_and_http_share_usage() {
     let server = Running::of(CONFIG);
     let request = question([descriptor(&["remote_address=192.0.2.1"])]);
     assert_eq!(server.envoy().ask(&request).overall_code, OK);

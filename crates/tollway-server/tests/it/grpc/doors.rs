@@ -20,7 +20,7 @@ const CONFIG: &str = r#"
 "#;
 
 #[test]
-fn both_listeners_for_decisions_answer() {
+fn both_decision_listeners_answer_grpc() {
     let server = Running::of(CONFIG);
     for door in [ListenerKind::Decisions, ListenerKind::Grpc] {
         let mut envoy = Connection::to(server.tcp(door));
@@ -39,7 +39,7 @@ fn both_listeners_for_decisions_answer() {
 
 /// T22: the administration listener does not answer gRPC.
 #[test]
-fn other_listeners_do_not() {
+fn administration_listener_does_not_answer_grpc() {
     let server = Running::of(CONFIG);
     let body = framed(&question([descriptor(&["k=v"])]).encode_to_vec());
     let reply = Connection::to(server.tcp(ListenerKind::Administration)).send(
@@ -51,7 +51,7 @@ fn other_listeners_do_not() {
 }
 
 #[test]
-fn the_listener_for_envoy_understands_nothing_else() {
+fn grpc_listener_rejects_other_content_types() {
     let server = Running::of(CONFIG);
     let mut envoy = Connection::to(server.tcp(ListenerKind::Grpc));
     let body = framed(&question([descriptor(&["k=v"])]).encode_to_vec());

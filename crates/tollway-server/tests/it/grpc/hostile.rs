@@ -28,7 +28,7 @@ fn still_answers(envoy: &mut Connection) {
 
 /// T19: frames that are too short, too long, compressed or invalid.
 #[test]
-fn a_frame_that_is_none_is_told() {
+fn invalid_frame_is_an_error() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let good = framed(&question([descriptor(&["k=v"])]).encode_to_vec());
@@ -58,7 +58,7 @@ fn a_frame_that_is_none_is_told() {
 
 /// T19: arbitrary bytes get a decision or a status that blames the caller.
 #[test]
-fn whatever_bytes_come_there_is_an_answer() {
+fn arbitrary_bytes_get_a_valid_status() {
     let server = Running::of(CONFIG);
     let envoy = RefCell::new(server.envoy());
     let good = question([descriptor(&["k=v", "l=w"]).with_hits(2).with_limit(3, 2)]).encode_to_vec();

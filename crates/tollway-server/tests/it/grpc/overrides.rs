@@ -16,7 +16,7 @@ const DAY: i32 = 4;
 
 /// B10: an override replaces the policy's limit for the whole descriptor, and usage survives a changed amount.
 #[test]
-fn a_limit_that_comes_along_counts_instead() {
+fn override_limit_replaces_the_policys() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let mut ask =
@@ -36,7 +36,7 @@ fn a_limit_that_comes_along_counts_instead() {
 
 /// Two overrides of one unit for the same entries share their usage, and the stricter one applies.
 #[test]
-fn of_two_for_the_same_entries_the_stricter_counts() {
+fn stricter_of_two_overrides_applies() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     for limits in [[3, 5], [5, 3]] {
@@ -50,7 +50,7 @@ fn of_two_for_the_same_entries_the_stricter_counts() {
 
 /// I3: an override is one take with the policies of other descriptors.
 #[test]
-fn it_is_all_or_nothing_with_the_others() {
+fn override_limit_is_one_take_with_the_others() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let both = question([descriptor(&["k=v"]), descriptor(&["x=y"]).with_limit(9, DAY)]);
@@ -63,7 +63,7 @@ fn it_is_all_or_nothing_with_the_others() {
 }
 
 #[test]
-fn a_unit_that_is_none_is_told() {
+fn unknown_override_unit_is_an_error() {
     let server = Running::of(CONFIG);
     for unit in [0, 8, -1] {
         let (code, message) =

@@ -40,7 +40,7 @@ fn would_deny(response: &RateLimitResponse) -> Option<String> {
 
 /// B9: a shadow policy is evaluated with the others, reported by name, and changes no enforced counter.
 #[test]
-fn a_shadow_says_what_it_would_do_and_does_nothing() {
+fn shadow_policy_reports_denials_without_denying() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let request =
@@ -63,7 +63,7 @@ fn a_shadow_says_what_it_would_do_and_does_nothing() {
 
 /// B9: a shadow policy alone never denies and never fails, whatever the hits.
 #[test]
-fn a_shadow_alone_lets_everything_through() {
+fn shadow_policy_alone_never_denies() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let told: Vec<Option<String>> = (0..4)
@@ -85,7 +85,7 @@ fn a_shadow_alone_lets_everything_through() {
 /// B9: Envoy writes headers from every status that names a limit. The status of a shadow policy is only OK, with or without
 /// hits, and configured headers do not show it either.
 #[test]
-fn the_status_of_a_shadow_names_no_limit() {
+fn status_of_a_shadow_policy_names_no_limit() {
     let chosen = "[server]\nheaders = [\"x-rate-limit\", \"ratelimit\"]";
     let server = Running::of(&CONFIG.replacen("[[server", &format!("{chosen}\n[[server"), 1));
     let mut envoy = server.envoy();

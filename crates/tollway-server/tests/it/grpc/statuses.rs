@@ -18,7 +18,7 @@ fn first_status(limits: &str) -> Status {
 
 /// B10: every field of a status, and every period that Envoy has a unit for.
 #[test]
-fn a_status_tells_the_limit_and_what_is_left() {
+fn status_shows_limit_remaining_and_reset() {
     for (limit, unit, longest) in [
         ("10 / second from first call", 1, 1),
         ("10 / minute from first call", 2, 60),
@@ -39,7 +39,7 @@ fn a_status_tells_the_limit_and_what_is_left() {
 }
 
 #[test]
-fn of_several_limits_the_scarcest_is_told() {
+fn status_shows_the_scarcest_limit() {
     let status = first_status(r#""5 / day", "3 / hour from first call", "20 / week""#);
     assert_eq!(status.current_limit.map(|limit| limit.requests_per_unit), Some(3));
     assert_eq!(status.limit_remaining, 2);
@@ -47,7 +47,7 @@ fn of_several_limits_the_scarcest_is_told() {
 
 /// B10: the client gets the headers that the config chooses, and a denial has `Retry-After`.
 #[test]
-fn headers_are_those_that_the_config_chooses() {
+fn config_chooses_the_headers() {
     for (choice, [own, structured]) in [
         (r#"headers = ["x-rate-limit"]"#, [true, false]),
         (r#"headers = ["ratelimit"]"#, [false, true]),

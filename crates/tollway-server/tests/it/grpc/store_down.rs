@@ -7,7 +7,7 @@ use crate::running::Running;
 
 /// B4, B10: `closed` is an error, so that `failure_mode_deny` decides; `open` grants; `local` grants its share.
 #[test]
-fn policies_do_what_they_say_while_the_store_is_away() {
+fn when_store_fails_applies_while_the_store_is_down() {
     let redis = RedisServer::start();
     let policy = |mode: &str| {
         format!(

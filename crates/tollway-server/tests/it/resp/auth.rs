@@ -19,7 +19,7 @@ fn guarded() -> (Running, NamedTempFile) {
 
 /// T22: every command before and after authentication, with a right, a wrong and a nearly right token.
 #[test]
-fn nothing_is_answered_before_the_token() {
+fn commands_need_auth_first() {
     let (server, _file) = guarded();
     let no = "-NOAUTH Authentication required.\r\n";
     let wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
@@ -56,7 +56,7 @@ fn nothing_is_answered_before_the_token() {
 }
 
 #[test]
-fn each_connection_shows_it_by_any_of_the_three_ways() {
+fn every_form_of_auth_authenticates_one_connection() {
     let (server, _file) = guarded();
     let ways: [&[&str]; 3] = [
         &["AUTH", TOKEN],
@@ -74,7 +74,7 @@ fn each_connection_shows_it_by_any_of_the_three_ways() {
 
 /// T19: before authentication, only small requests are accepted.
 #[test]
-fn a_stranger_is_not_waited_for_long() {
+fn unauthenticated_request_must_be_small() {
     let (server, _file) = guarded();
     let mut client = RedisClient::of(&server);
     client.write("*11\r\n").unwrap();
@@ -82,7 +82,7 @@ fn a_stranger_is_not_waited_for_long() {
 }
 
 #[test]
-fn a_token_that_comes_by_reload_is_asked_for_at_once() {
+fn token_added_by_reload_is_required_at_once() {
     let server = setup("").start();
     let mut client = RedisClient::of(&server);
     assert_eq!(client.ask(&["PING"]), "+PONG\r\n");

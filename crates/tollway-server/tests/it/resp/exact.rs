@@ -45,7 +45,7 @@ fn exactly_the_limit_is_granted() {
 
 /// The same with Redis as the store.
 #[test]
-fn exactly_the_limit_is_granted_by_a_store_on_the_network() {
+fn exactly_the_limit_is_granted_with_redis() {
     let redis = RedisServer::start();
     let server = setup(&format!("[store]\nurl = \"{}\"\n", redis.url())).start();
     assert_eq!(grants(&server, 50), 1_000);

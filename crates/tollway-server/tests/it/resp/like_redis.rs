@@ -8,7 +8,7 @@ use crate::redis_client::{RedisClient, request};
 
 /// B10: replies to all other commands and to mistakes match Redis byte for byte.
 #[test]
-fn replies_are_those_of_redis() {
+fn replies_match_redis() {
     let (redis, server) = (RedisServer::start(), server());
     let (mut theirs, mut ours) = (RedisClient::at(redis.addr()), RedisClient::of(&server));
     let long = "w".repeat(200);
@@ -77,7 +77,7 @@ fn replies_are_those_of_redis() {
 /// The commands that client libraries send on connect succeed: ioredis and its ready check, node-redis, go-redis, redis-py
 /// and Jedis, lettuce, StackExchange.Redis.
 #[test]
-fn libraries_get_through_their_first_words() {
+fn client_library_handshakes_succeed() {
     let server = server();
     let preambles: [&[&[&str]]; 6] = [
         &[&["INFO"]],
@@ -109,7 +109,7 @@ fn libraries_get_through_their_first_words() {
 
 /// The fields of `INFO` are a subset of those of Redis.
 #[test]
-fn what_is_told_of_the_server_has_the_form_of_redis() {
+fn info_fields_are_a_subset_of_redis() {
     let (redis, server) = (RedisServer::start(), server());
     let (mut theirs, mut ours) = (RedisClient::at(redis.addr()), RedisClient::of(&server));
     for protocol in ["2", "3"] {
@@ -137,7 +137,7 @@ fn what_is_told_of_the_server_has_the_form_of_redis() {
 
 /// T19: a protocol error gets the message of Redis and closes the connection.
 #[test]
-fn what_is_not_the_protocol_is_told_and_closed() {
+fn protocol_error_closes_the_connection() {
     let (redis, server) = (RedisServer::start(), server());
     for bytes in [
         &b"*1\r\nPING\r\n"[..],
@@ -168,7 +168,7 @@ fn what_is_not_the_protocol_is_told_and_closed() {
 
 /// The token acts as Redis's password.
 #[test]
-fn before_the_token_replies_are_those_of_redis() {
+fn replies_before_auth_match_redis() {
     let token = "0123456789abcdef";
     let redis = RedisServer::start_with(&["--requirepass", token]);
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -235,7 +235,7 @@ fn clients_start_cleanly() {
 
 /// T19: random protocol-like bytes. Every response consists of complete replies, and the server keeps serving.
 #[test]
-fn hostile_bytes_end_a_connection_and_nothing_else() {
+fn hostile_bytes_only_end_their_connection() {
     let server = server();
     let mut random = tollway_testkit::Random::new(19);
     let pieces = [

@@ -7,7 +7,7 @@ use crate::redis_client::RedisClient;
 
 /// T21: an incomplete request is cut off by the head timeout, although bytes keep arriving.
 #[test]
-fn a_request_that_does_not_come_to_an_end_is_cut_off() {
+fn incomplete_request_is_cut_off() {
     let mut setup = setup("");
     setup.patience.head = Duration::from_millis(300);
     let server = setup.start();
@@ -28,7 +28,7 @@ fn a_request_that_does_not_come_to_an_end_is_cut_off() {
 
 /// Pools open connections ahead: a new connection has the idle timeout, not the head timeout.
 #[test]
-fn a_new_client_need_not_ask_at_once() {
+fn new_connection_has_the_idle_timeout() {
     let mut setup = setup("");
     setup.patience.head = Duration::from_millis(50);
     let server = setup.start();
@@ -42,7 +42,7 @@ fn a_new_client_need_not_ask_at_once() {
 
 /// An idle connection of a pool is closed after the idle timeout.
 #[test]
-fn an_idle_client_is_closed_in_the_end() {
+fn idle_client_is_closed() {
     let mut setup = setup("");
     setup.patience.idle = Duration::from_millis(50);
     let server = setup.start();
@@ -52,7 +52,7 @@ fn an_idle_client_is_closed_in_the_end() {
 }
 
 #[test]
-fn a_server_that_stops_lets_its_clients_go() {
+fn stop_closes_redis_connections() {
     let mut server = server();
     let mut client = RedisClient::of(&server);
     assert_eq!(client.ask(&["PING"]), "+PONG\r\n");

@@ -31,7 +31,7 @@ fn check_mixed(client: &mut RedisClient, requests: usize) {
 }
 
 #[test]
-fn thousands_in_one_write_are_answered_in_order() {
+fn long_pipeline_is_answered_in_order() {
     let server = server();
     let mut client = RedisClient::of(&server);
     client.write(mixed(5_000)).unwrap();
@@ -39,7 +39,7 @@ fn thousands_in_one_write_are_answered_in_order() {
 }
 
 #[test]
-fn requests_that_come_in_pieces_are_put_together() {
+fn fragmented_requests_are_reassembled() {
     let server = server();
     let mut client = RedisClient::of(&server);
     for piece in mixed(60).chunks(7) {
@@ -52,7 +52,7 @@ fn requests_that_come_in_pieces_are_put_together() {
 
 /// A pipeline goes to a remote store in batches, and its replies come in order.
 #[test]
-fn a_pipeline_goes_to_the_store_together() {
+fn pipeline_goes_to_the_store_in_batches() {
     let redis = RedisServer::start();
     let server = setup(&format!("[store]\nurl = \"{}\"\n", redis.url())).start();
     let mut client = RedisClient::of(&server);
@@ -66,7 +66,7 @@ fn a_pipeline_goes_to_the_store_together() {
 }
 
 #[test]
-fn a_store_that_is_gone_is_no_reason_to_hang() {
+fn failed_store_does_not_block_replies() {
     let redis = RedisServer::start();
     let server = setup(&format!("[store]\nurl = \"{}\"\n", redis.url())).start();
     let mut client = RedisClient::of(&server);
@@ -82,7 +82,7 @@ fn a_store_that_is_gone_is_no_reason_to_hang() {
 /// T21: the server stops reading from a client that never reads, so that its buffers stay small, and then cuts it off.
 /// Other clients are not affected.
 #[test]
-fn a_client_that_does_not_read_is_stopped_and_then_closed() {
+fn client_that_never_reads_is_throttled_and_cut_off() {
     let mut setup = setup("");
     setup.patience.write = std::time::Duration::from_millis(300);
     let server = setup.start();
@@ -97,7 +97,7 @@ fn a_client_that_does_not_read_is_stopped_and_then_closed() {
 }
 
 #[test]
-fn a_client_that_reads_late_gets_everything() {
+fn late_reader_gets_every_reply() {
     let server = server();
     let mut client = RedisClient::of(&server);
     let echo = request(&["ECHO", &"x".repeat(10_000)]);

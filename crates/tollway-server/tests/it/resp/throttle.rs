@@ -6,7 +6,7 @@ use crate::redis_client::RedisClient;
 
 /// B10: redis-cli shows the same as with redis-cell.
 #[test]
-fn redis_cli_is_answered_as_by_redis_cell() {
+fn redis_cli_output_matches_redis_cell() {
     let server = server();
     let take = |words: &str| {
         let words: Vec<&str> = words.split(' ').collect();
@@ -27,7 +27,7 @@ fn redis_cli_is_answered_as_by_redis_cell() {
 }
 
 #[test]
-fn a_quantity_of_nothing_looks_and_one_that_never_fits_is_told_so() {
+fn zero_quantity_reads_and_oversized_quantity_is_limited() {
     let server = server();
     let mut client = RedisClient::of(&server);
     assert_eq!(client.throttle(&["k", "4", "1", "86400", "0"]), [0, 5, 5, -1, 0]);
@@ -38,7 +38,7 @@ fn a_quantity_of_nothing_looks_and_one_that_never_fits_is_told_so() {
 }
 
 #[test]
-fn what_is_used_stays_used_when_the_caller_chooses_another_burst_or_count() {
+fn usage_survives_a_new_burst_or_count() {
     let server = server();
     let mut client = RedisClient::of(&server);
     assert_eq!(client.throttle(&["k", "9", "1", "86400", "6"])[..4], [0, 10, 4, -1]);
@@ -50,7 +50,7 @@ fn what_is_used_stays_used_when_the_caller_chooses_another_burst_or_count() {
 
 /// T19: every invalid argument gets an error that explains it, and takes nothing.
 #[test]
-fn what_cannot_be_is_told() {
+fn invalid_throttle_arguments_are_errors() {
     let server = server();
     let mut client = RedisClient::of(&server);
     let usage = "Cell error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]";
@@ -94,7 +94,7 @@ fn what_cannot_be_is_told() {
 }
 
 #[test]
-fn a_config_that_has_a_policy_of_the_same_name_is_not_mixed_up_with_it() {
+fn policy_with_the_reserved_name_is_an_error() {
     let server = setup("[policies.\"cl.throttle.60\"]\nlimits = [\"5 / minute\"]\n").start();
     let mut client = RedisClient::of(&server);
     let told = "-ERR the config already has a policy cl.throttle.60; choose another name\r\n";
@@ -102,7 +102,7 @@ fn a_config_that_has_a_policy_of_the_same_name_is_not_mixed_up_with_it() {
 }
 
 #[test]
-fn a_unix_socket_does_as_well() {
+fn resp_works_over_a_unix_socket() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("resp.sock");
     let path = path.to_str().unwrap();

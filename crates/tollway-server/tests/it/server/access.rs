@@ -77,7 +77,7 @@ fn try_server(read: bool, write: bool, admin: Option<ListenAddress>) -> Result<R
 
 /// T22: every route without a token, with a wrong one, a read token and a write token.
 #[test]
-fn every_route_asks_for_what_it_needs() {
+fn every_route_checks_its_required_token() {
     for (read, write) in [(true, true), (true, false), (false, true), (false, false)] {
         let server = server(read, write);
         let mut admin = server.admin();
@@ -111,7 +111,7 @@ fn every_route_asks_for_what_it_needs() {
 
 /// T22: `ROUTES` above is complete.
 #[test]
-fn no_route_is_left_out() {
+fn route_table_of_the_test_is_complete() {
     let document = server(false, false).admin().get("/openapi.json", "").json();
     let paths = document["paths"].as_object().unwrap().values();
     let routes: usize = paths.map(|methods| methods.as_object().unwrap().len()).sum();
@@ -120,7 +120,7 @@ fn no_route_is_left_out() {
 
 /// T22: the decision listener serves no administration, and the administration listener no decisions.
 #[test]
-fn doors_are_apart() {
+fn listeners_do_not_serve_each_others_routes() {
     let server = Running::of(POLICIES);
     let (mut client, mut admin) = (server.client(), server.admin());
     for (method, path, body, _, _) in ROUTES {
@@ -137,7 +137,7 @@ fn doors_are_apart() {
 
 /// T22: without a token, administration must listen locally; there is no default secret.
 #[test]
-fn administration_without_a_token_stays_on_this_machine() {
+fn administration_without_a_token_must_be_local() {
     let everywhere = || Some(ListenAddress::Tcp("0.0.0.0:0".parse().unwrap()));
     let refused = try_server(false, false, everywhere()).err();
     assert!(matches!(refused, Some(ServeError::OpenAdministration(_))), "{refused:?}");
@@ -146,7 +146,7 @@ fn administration_without_a_token_stays_on_this_machine() {
 
 /// T22: a token that can be guessed is rejected.
 #[test]
-fn a_short_token_is_refused() {
+fn short_token_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let mut setup = Setup::of(POLICIES);
     setup.config.read_token = token(folder.path(), "secret");
@@ -156,7 +156,7 @@ fn a_short_token_is_refused() {
 
 /// Administration shows usage, sets limits and resets usage.
 #[test]
-fn limits_are_seen_and_set() {
+fn usage_is_shown_and_limits_are_set() {
     let server = server(false, true);
     let (mut client, mut admin) = (server.client(), server.admin());
     let bearer = format!("authorization: Bearer {WRITE}\r\n");

@@ -51,7 +51,7 @@ async fn ask(
 
 /// T19, T21: the memory for incomplete bodies of a client is bounded. A body in many pieces is one body.
 #[test]
-fn bodies_that_never_end_have_so_much_room() {
+fn incomplete_bodies_are_bounded() {
     let server = Setup::of(POLICIES).start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

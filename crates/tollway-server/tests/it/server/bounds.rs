@@ -28,7 +28,7 @@ fn check(answer: &Answer, status: u16, word: &str, about: &str) {
 
 /// T19: hostile bodies. None of them is a 5xx, none is charged, and each error says what is wrong.
 #[test]
-fn wrong_bodies_are_told_what_is_wrong() {
+fn invalid_body_explains_itself() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     let long = |count: usize| "x".repeat(count);
@@ -73,7 +73,7 @@ fn wrong_bodies_are_told_what_is_wrong() {
 
 /// T19: a body of maximal length, and one byte longer, with a length and in chunks.
 #[test]
-fn a_body_has_a_bound() {
+fn body_over_the_bound_is_413() {
     let server = Running::of(POLICIES);
     let padded = |length: usize| {
         let take = r#"{"policy":"api"}"#;
@@ -92,7 +92,7 @@ fn a_body_has_a_bound() {
 
 /// T19: heads that are too long, have too many headers, or are invalid.
 #[test]
-fn a_head_has_a_bound() {
+fn head_over_the_bound_is_rejected() {
     let server = Running::of(POLICIES);
     let many = "a: b\r\n".repeat(120);
     let long = format!("a: {}\r\n", "b".repeat(HEAD_BYTES_MAX));
@@ -120,7 +120,7 @@ fn a_head_has_a_bound() {
 
 /// T19: unknown paths and methods.
 #[test]
-fn paths_and_methods_are_told_what_there_is() {
+fn unknown_path_and_method_list_the_known_ones() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     check(&client.get("/v1/tke", ""), 404, "/v1/take", "a path");
@@ -146,7 +146,7 @@ fn succeeds(client: &mut Client, request: &str) -> bool {
 
 /// T19, T21: a client at its connection limit gets the next one closed at once; closing one frees a slot.
 #[test]
-fn one_address_has_so_many_connections() {
+fn connections_per_address_are_limited() {
     let server = Running::of(POLICIES);
     let mut held: Vec<Client> = (0..4).map(|_| server.client()).collect();
     assert!(held.iter_mut().all(served));
@@ -160,7 +160,7 @@ fn one_address_has_so_many_connections() {
 
 /// T21: at the total limit, further connections wait for a free slot and are served then.
 #[test]
-fn beyond_all_connections_others_wait() {
+fn connections_over_the_total_limit_wait() {
     let mut setup = Setup::of(POLICIES);
     setup.config.connections_per_address = 100;
     let server = setup.start();
@@ -176,7 +176,7 @@ fn beyond_all_connections_others_wait() {
 
 /// T21: connections for decisions do not use up those for administration.
 #[test]
-fn administration_is_reached_while_decisions_are_full() {
+fn administration_works_at_the_decision_connection_limit() {
     let mut setup = Setup::of(POLICIES);
     setup.config.connections_per_address = 100;
     let server = setup.start();
@@ -191,7 +191,7 @@ fn administration_is_reached_while_decisions_are_full() {
 
 /// T21: administration has a connection limit, too, and one client gets only half of it.
 #[test]
-fn one_address_has_half_of_administration() {
+fn one_address_gets_half_of_the_administration_connections() {
     let server = Running::of(POLICIES);
     let mut held: Vec<Client> = (0..ADMINISTRATION_CONNECTIONS_MAX / 2).map(|_| server.admin()).collect();
     assert!(held.iter_mut().all(administered));
@@ -202,7 +202,7 @@ fn one_address_has_half_of_administration() {
 /// T17, T21: a proxy in `trusted_networks` has no limit per address. `trusted_hops` exempts no peer, since a client that
 /// bypasses the proxies looks like one.
 #[test]
-fn only_a_proxy_that_is_named_has_more_connections() {
+fn only_trusted_networks_exceed_the_connection_limit() {
     let of = |trust: &str| Running::of(&format!("{POLICIES}\n[server.address]\n{trust}"));
     let named = of("trusted_networks = ['127.0.0.0/8']");
     let mut held: Vec<Client> = (0..5).map(|_| named.client()).collect();

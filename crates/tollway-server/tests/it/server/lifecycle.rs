@@ -10,7 +10,7 @@ const POLICIES: &str = "[policies.api]\nlimits = [\"100 requests / hour\"]";
 
 /// A stop answers requests in flight and accepts no new connections.
 #[test]
-fn a_stop_lets_requests_finish() {
+fn stop_lets_requests_in_flight_finish() {
     let mut server = Running::of(POLICIES);
     let address = server.tcp(ListenerKind::Decisions);
     let mut idle = server.client();
@@ -35,7 +35,7 @@ fn a_stop_lets_requests_finish() {
 
 /// A request that exceeds the grace is cut off, and the server ends.
 #[test]
-fn a_stop_waits_no_longer_than_its_grace() {
+fn stop_waits_no_longer_than_the_grace() {
     let mut setup = Setup::of(POLICIES);
     setup.config.grace = std::time::Duration::from_millis(100);
     let server = setup.start();
@@ -50,7 +50,7 @@ fn a_stop_waits_no_longer_than_its_grace() {
 
 /// During the drain, `/ready` returns 503 while new connections still get decisions.
 #[test]
-fn a_drain_is_seen_before_anything_is_refused() {
+fn drain_reports_not_ready_while_still_serving() {
     let mut setup = Setup::of(POLICIES);
     setup.config.drain = LONG;
     let mut server = setup.start();
@@ -71,7 +71,7 @@ fn a_drain_is_seen_before_anything_is_refused() {
 
 /// During the grace, decisions accept no connections, and administration still does.
 #[test]
-fn administration_is_reached_until_the_last_decision_has_ended() {
+fn administration_closes_after_the_last_decision() {
     let mut server = Running::of(POLICIES);
     let [address, administration] =
         [ListenerKind::Decisions, ListenerKind::Administration].map(|door| server.tcp(door));
@@ -112,7 +112,7 @@ fn policies_are_looked_up_again_after_a_reload() {
 
 /// A reload of `[server]` applies to open connections.
 #[test]
-fn rules_are_followed_after_a_reload() {
+fn reload_applies_to_open_connections() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     assert!(client.take(r#"{"policy":"api"}"#).header("ratelimit").is_some());
@@ -130,7 +130,7 @@ fn rules_are_followed_after_a_reload() {
 
 /// Both HTTP listeners serve their OpenAPI document.
 #[test]
-fn each_door_describes_itself() {
+fn each_listener_serves_its_openapi_document() {
     let server = Running::of(POLICIES);
     for (mut client, path) in [(server.client(), "/v1/take"), (server.admin(), "/v1/policies")] {
         let document = client.get("/openapi.json", "").json();

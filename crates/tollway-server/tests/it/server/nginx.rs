@@ -15,7 +15,7 @@ fn tollway(limit: &str) -> Running {
 
 /// B10: many concurrent connections through nginx get exactly the limit; denials are 429.
 #[test]
-fn a_limit_holds_exactly_behind_nginx() {
+fn limit_is_exact_behind_nginx() {
     let tollway = tollway("50 requests / hour from first call");
     let nginx = Nginx::start(EXAMPLE, tollway.tcp(ListenerKind::Decisions));
     let counts: Vec<(usize, usize)> = std::thread::scope(|scope| {
@@ -41,7 +41,7 @@ fn a_limit_holds_exactly_behind_nginx() {
 /// B10, C5: headers reach the client on grants and denials; the application's own 403 stays a 403; without Tollway, nginx
 /// lets no request through.
 #[test]
-fn nginx_passes_on_what_was_said() {
+fn nginx_forwards_headers_and_denials() {
     let tollway = tollway("2 requests / hour from first call");
     let nginx = Nginx::start(EXAMPLE, tollway.tcp(ListenerKind::Decisions));
     let mut client = nginx.client();

@@ -41,7 +41,7 @@ fn trickle(client: &mut Client, byte: &str) {
 
 /// T21, slowloris: a head that never ends, although bytes keep arriving.
 #[test]
-fn a_head_that_never_ends_is_cut_off() {
+fn endless_head_is_cut_off() {
     let server = server(|patience| patience.head = SHORT);
     beside_a_good_client(&server, || {
         let mut slow = server.client();
@@ -52,7 +52,7 @@ fn a_head_that_never_ends_is_cut_off() {
 
 /// T21: the same for the second request of a connection.
 #[test]
-fn a_second_head_that_never_ends_is_cut_off() {
+fn endless_second_head_is_cut_off() {
     let server = server(|patience| patience.head = SHORT);
     beside_a_good_client(&server, || {
         let mut slow = server.client();
@@ -63,7 +63,7 @@ fn a_second_head_that_never_ends_is_cut_off() {
 
 /// T21: a connection that sends nothing, or only the HTTP/2 preface.
 #[test]
-fn a_connection_that_says_nothing_is_cut_off() {
+fn silent_connection_is_cut_off() {
     let server = server(|patience| patience.head = SHORT);
     beside_a_good_client(&server, || {
         server.client().closed();
@@ -89,7 +89,7 @@ fn an_idle_connection_is_closed() {
 
 /// T21: a body that trickles gets a 408, with a length and in chunks.
 #[test]
-fn a_body_that_never_ends_is_answered_and_closed() {
+fn slow_body_gets_408_and_is_closed() {
     let server = server(|patience| patience.body = SHORT);
     for (length, byte) in [("content-length: 1000", " "), ("transfer-encoding: chunked", "1\r\n \r\n")] {
         beside_a_good_client(&server, || {

@@ -23,7 +23,7 @@ fn at(path: &Path) -> Setup {
 }
 
 #[test]
-fn a_unix_socket_serves_and_is_gone_afterwards() {
+fn unix_socket_serves_and_is_removed_on_stop() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tollway.sock");
     let server = at(&path).start();
@@ -38,7 +38,7 @@ fn a_unix_socket_serves_and_is_gone_afterwards() {
 }
 
 #[test]
-fn a_socket_that_was_left_over_is_replaced() {
+fn stale_unix_socket_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tollway.sock");
     drop(UnixListener::bind(&path).unwrap());
@@ -50,7 +50,7 @@ fn a_socket_that_was_left_over_is_replaced() {
 
 /// Connecting to any file fails with the same error as connecting to a stale socket.
 #[test]
-fn a_file_that_is_no_socket_is_left_alone() {
+fn regular_file_at_the_socket_path_is_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("precious");
     std::fs::write(&path, "x").unwrap();
@@ -66,7 +66,7 @@ fn a_file_that_is_no_socket_is_left_alone() {
 
 /// A server that stops does not remove a socket that another process has since created at its path.
 #[test]
-fn the_socket_of_a_successor_stays() {
+fn stop_keeps_the_socket_of_a_successor() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tollway.sock");
     let server = at(&path).start();
@@ -79,7 +79,7 @@ fn the_socket_of_a_successor_stays() {
 }
 
 #[test]
-fn a_socket_has_the_mode_that_it_is_given() {
+fn unix_socket_has_the_configured_mode() {
     let folder = tempfile::tempdir().unwrap();
     for mode in [0o660, 0o606] {
         let path = folder.path().join("tollway.sock");
@@ -93,7 +93,7 @@ fn a_socket_has_the_mode_that_it_is_given() {
 
 /// A client behind a unix socket has no address, except from a trusted proxy.
 #[test]
-fn a_client_behind_a_unix_socket_is_known_by_its_proxy_only() {
+fn unix_socket_client_address_comes_from_the_trusted_proxy() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tollway.sock");
     let server = at(&path).start();
@@ -106,7 +106,7 @@ fn a_client_behind_a_unix_socket_is_known_by_its_proxy_only() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_named() {
+fn address_in_use_is_named_in_the_error() {
     let first = Setup::of(POLICIES).start();
     let mut second = Setup::of(POLICIES);
     second.config.listen = ListenAddress::Tcp(first.tcp(ListenerKind::Decisions));

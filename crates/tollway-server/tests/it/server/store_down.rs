@@ -10,7 +10,7 @@ use crate::running::{LONG, Setup};
 
 /// C7: `closed` is a 503 with `Retry-After`, `open` grants, `local` grants its share; the log reports failure and recovery.
 #[test]
-fn policies_do_what_they_say_while_the_store_is_away() {
+fn when_store_fails_applies_while_the_store_is_down() {
     let redis = RedisServer::start();
     let log = Log::default();
     let mut setup = Setup::of(&format!(

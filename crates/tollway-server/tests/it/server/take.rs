@@ -26,7 +26,7 @@ const POLICIES: &str = r#"
 
 /// C5: the response and its headers, granted and denied.
 #[test]
-fn a_take_is_granted_until_the_limit_and_then_denied() {
+fn take_is_granted_up_to_the_limit_then_denied() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     for remaining in [2, 1, 0] {
@@ -87,7 +87,7 @@ fn headers_are_chosen_by_policy() {
 }
 
 #[test]
-fn costs_are_taken_by_unit() {
+fn costs_are_charged_by_unit() {
     let server = Running::of(POLICIES);
     let body = server.client().take(r#"{"policy":"tokens","cost":{"tokens":400,"requests":2}}"#).json();
     let remaining: Vec<_> =
@@ -97,7 +97,7 @@ fn costs_are_taken_by_unit() {
 
 /// A list is independent takes: each has its own decision or error.
 #[test]
-fn a_list_is_answered_in_its_order() {
+fn batch_is_answered_in_order() {
     let server = Running::of(POLICIES);
     let takes =
         r#" [{"policy":"api"},{"policy":"apy"},{"policy":"api"},{"policy":"api"},{"policy":"api"},{}]"#;
@@ -114,7 +114,7 @@ fn a_list_is_answered_in_its_order() {
 
 /// B1 over HTTP: several policies and subjects; all are charged or none.
 #[test]
-fn all_is_granted_together_or_not_at_all() {
+fn all_charges_are_taken_or_none() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     let both = r#"{"all": [{"policy":"api","subject":"ann"},{"policy":"tokens","subject":"team","cost":{"tokens":600}}]}"#;
@@ -130,7 +130,7 @@ fn all_is_granted_together_or_not_at_all() {
 
 /// B4 over HTTP: a booking, answered at once.
 #[test]
-fn a_take_that_may_wait_is_granted_for_later_at_once() {
+fn take_with_a_wait_is_granted_with_a_delay() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     assert_eq!(client.take(r#"{"policy":"paced"}"#).json()["delay_ms"], 0);
@@ -145,7 +145,7 @@ fn a_take_that_may_wait_is_granted_for_later_at_once() {
 
 /// I5 over HTTP.
 #[test]
-fn an_id_counts_once() {
+fn take_repeated_with_its_id_counts_once() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     let take = r#"{"policy":"api","id":"call-1"}"#;
@@ -159,7 +159,7 @@ fn an_id_counts_once() {
 
 /// B9 over HTTP: a shadow policy reports a denial and denies nothing.
 #[test]
-fn a_shadow_would_deny_and_does_not() {
+fn shadow_take_would_deny_but_is_granted() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     let both = r#"{"all":[{"policy":"api"},{"policy":"watched"}]}"#;
@@ -175,7 +175,7 @@ fn a_shadow_would_deny_and_does_not() {
 
 /// B9, C5: no header shows a shadow policy, granted or denied, with others or alone.
 #[test]
-fn a_shadow_is_in_no_header() {
+fn shadow_policy_is_in_no_header() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     // The shadow policy has the shorter period and is exhausted first.
