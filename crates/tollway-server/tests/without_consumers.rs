@@ -1,4 +1,4 @@
-//! A server built without the feature `consumers`. With the feature there is nothing here to run.
+//! A server built without the feature `consumers`. With the feature, there are no tests here.
 #![cfg(not(feature = "consumers"))]
 #![allow(
     clippy::unwrap_used,

@@ -118,12 +118,12 @@ impl Running {
         Setup::of(text).start()
     }
 
-    fn address(&self, door: ListenerKind) -> &ListenAddress {
-        &self.addresses.iter().find(|(known, _)| *known == door).unwrap().1
+    fn address(&self, kind: ListenerKind) -> &ListenAddress {
+        &self.addresses.iter().find(|(known, _)| *known == kind).unwrap().1
     }
 
-    pub(crate) fn tcp(&self, door: ListenerKind) -> SocketAddr {
-        match self.address(door) {
+    pub(crate) fn tcp(&self, kind: ListenerKind) -> SocketAddr {
+        match self.address(kind) {
             ListenAddress::Tcp(address) => *address,
             ListenAddress::Unix { path, .. } => panic!("{} is not a TCP address", path.display()),
         }

@@ -22,9 +22,9 @@ const CONFIG: &str = r#"
 #[test]
 fn both_decision_listeners_answer_grpc() {
     let server = Running::of(CONFIG);
-    for door in [ListenerKind::Decisions, ListenerKind::Grpc] {
-        let mut envoy = Connection::to(server.tcp(door));
-        assert_eq!(envoy.ask(&question([descriptor(&["k=v"])])).overall_code, OK, "{door:?}");
+    for kind in [ListenerKind::Decisions, ListenerKind::Grpc] {
+        let mut envoy = Connection::to(server.tcp(kind));
+        assert_eq!(envoy.ask(&question([descriptor(&["k=v"])])).overall_code, OK, "{kind:?}");
         let body = framed(&question([descriptor(&["k=v"])]).encode_to_vec());
         for content_type in ["application/grpc+proto", "application/grpc;charset=utf-8"] {
             let reply = envoy.send(SHOULD_RATE_LIMIT, content_type, body.clone());

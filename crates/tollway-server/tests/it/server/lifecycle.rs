@@ -74,7 +74,7 @@ fn drain_reports_not_ready_while_still_serving() {
 fn administration_closes_after_the_last_decision() {
     let mut server = Running::of(POLICIES);
     let [address, administration] =
-        [ListenerKind::Decisions, ListenerKind::Administration].map(|door| server.tcp(door));
+        [ListenerKind::Decisions, ListenerKind::Administration].map(|kind| server.tcp(kind));
     let mut running = server.client();
     let head = "POST /v1/take HTTP/1.1\r\nhost: test\r\ncontent-length: 16\r\nexpect: 100-continue\r\n\r\n";
     running.write(head).unwrap();

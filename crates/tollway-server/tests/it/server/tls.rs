@@ -11,8 +11,8 @@ use crate::running::{Running, Setup};
 
 const POLICIES: &str = "[policies.api]\nlimits = [\"100 / hour\"]";
 
-fn client(server: &Running, door: ListenerKind, files: &TlsFiles) -> Client {
-    Client::over(over_tls(server.tcp(door), files))
+fn client(server: &Running, kind: ListenerKind, files: &TlsFiles) -> Client {
+    Client::over(over_tls(server.tcp(kind), files))
 }
 
 /// Both listeners speak TLS; a plaintext connection is closed and affects no others.
