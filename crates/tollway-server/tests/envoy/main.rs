@@ -117,7 +117,7 @@ fn route_hits_addend_is_counted() {
     let exports: Vec<u16> = (0..3).map(|_| get(&mut client, "/export", "").status).collect();
     assert_eq!(exports, [200, 200, 429]);
     let others: Vec<u16> = (0..6).map(|_| get(&mut client, "/", "").status).collect();
-    assert_eq!(others, [200, 200, 200, 200, 200, 429], "a denied cost of ten leaves five for single requests");
+    assert_eq!(others, [200, 200, 200, 200, 200, 429], "a denied cost of ten leaves five");
 }
 
 /// B10: a limit that Envoy sends is enforced, with its own usage.
