@@ -45,7 +45,7 @@ pub enum ServeError {
         /// What is wrong.
         problem: String,
     },
-    /// The config asks for TLS, and this build has none.
+    /// The config sets TLS, which this build does not have.
     #[error("[server.tls] needs TLS, which this build does not have; build it with `--features tls`")]
     NoTls,
     /// The system refuses a thread or random bytes.

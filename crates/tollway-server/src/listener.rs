@@ -20,7 +20,7 @@ pub enum ListenerKind {
     Administration,
     /// Decisions for Envoy, gRPC only; no token is needed.
     Grpc,
-    /// Decisions in the Redis protocol, optionally with a token of its own.
+    /// Decisions in the Redis protocol, optionally with a token.
     Resp,
 }
 

@@ -1,7 +1,7 @@
-//! What the server sends and signs keeps its bytes: bodies of takes, headers of authorizations, Envoy's messages, permits.
+//! Golden bytes of what the server sends and signs: bodies of takes, headers of authorizations, Envoy's messages, permits.
 //!
-//! The clock stands still and the secret is fixed. `UPDATE_GOLDEN=1` rewrites the expected files. Masked: a permit's id,
-//! drawn at random, and the signature over it, which is computed and compared here.
+//! The clock and the secret are fixed. `UPDATE_GOLDEN=1` rewrites the expected files. Masked: a permit's random id, and the
+//! signature over it, which is computed and compared here.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
 use std::fmt::Write as _;
@@ -50,7 +50,7 @@ fn golden(name: &str, found: &str) {
     compare(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/bytes").join(name), found);
 }
 
-/// A server on free ports, whose clock stands at 2026-01-15T12:00:00Z.
+/// A server on free ports, with its clock fixed at 2026-01-15T12:00:00Z.
 struct Running {
     decisions: SocketAddr,
     admin: SocketAddr,
@@ -80,7 +80,7 @@ impl Running {
             });
         });
         let addresses = told.recv().unwrap();
-        let address = |door| match addresses.iter().find(|(known, _)| *known == door) {
+        let address = |kind| match addresses.iter().find(|(known, _)| *known == kind) {
             Some((_, ListenAddress::Tcp(address))) => *address,
             other => panic!("{other:?}"),
         };
@@ -88,12 +88,12 @@ impl Running {
         Self { decisions, admin, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// The whole answer as text, without its date.
+    /// The whole response as text, without its date.
     fn ask(&self, method: &str, path: &str, body: &str) -> String {
         exchange(self.decisions, method, path, body)
     }
 
-    /// The answer to a call of gRPC: its message, with the five bytes before it, and its status.
+    /// The response to a gRPC call: its message with the five-byte prefix, and its status.
     fn call(&self, path: &str, message: &[u8]) -> String {
         let length = u32::try_from(message.len()).unwrap().to_be_bytes();
         let body = Full::new(Bytes::from([&[0][..], &length, message].concat()));
@@ -152,12 +152,12 @@ fn exchange(address: SocketAddr, method: &str, path: &str, body: &str) -> String
     text + &String::from_utf8(body).unwrap() + "\n"
 }
 
-/// The permit in an answer.
+/// The permit in a response.
 fn permit(answer: &str) -> &str {
     answer.split_once("\"permit\":\"").unwrap().1.split_once('"').unwrap().0
 }
 
-/// Problems are told in sentences, which may be put better: what programs read of them stands before.
+/// Removes title and detail of a problem, whose wording may change.
 fn without_sentences(answer: String) -> String {
     match answer.split_once(",\"title\":") {
         Some((before, _)) => format!("{before},SENTENCES\n"),
@@ -180,7 +180,7 @@ fn masked(permit: &str) -> String {
 }
 
 #[test]
-fn takes_keep_their_bytes() {
+fn take_responses_match_the_golden_bytes() {
     let server = Running::start();
     let mut text = String::new();
     for question in [
@@ -207,9 +207,9 @@ fn takes_keep_their_bytes() {
     golden("takes.txt", &text);
 }
 
-/// A permit of fixed id, times and policies, as another server signed it, is understood and written the same.
+/// A fixed permit, signed as by another server, is accepted and encodes to the same bytes.
 #[test]
-fn signed_permits_keep_their_bytes() {
+fn signed_permits_match_the_golden_bytes() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/bytes/permit.hex");
     let bytes = fixed_permit();
     compare(&path, hex(&bytes) + "\n");
@@ -230,8 +230,8 @@ fn signed_permits_keep_their_bytes() {
     golden("permits.txt", &text);
 }
 
-/// Version, flags, id, three times, and two policies with subject and units; numbers are big-endian, texts come after their
-/// length.
+/// Version, flags, id, three times, and two policies with subject and units; numbers are big-endian, strings are
+/// length-prefixed.
 fn fixed_permit() -> Vec<u8> {
     let mut bytes = vec![1, 0];
     bytes.extend(0x0123_4567_89ab_cdef_0011_2233_4455_6677_u128.to_be_bytes());
@@ -257,7 +257,7 @@ fn fixed_permit() -> Vec<u8> {
 }
 
 #[test]
-fn authorizations_keep_their_bytes() {
+fn authorize_responses_match_the_golden_bytes() {
     let server = Running::start();
     let mut text = String::new();
     // Granted twice, then denied.
@@ -271,7 +271,7 @@ fn authorizations_keep_their_bytes() {
 
 /// Envoy's rate limit service, as bytes.
 #[test]
-fn envoys_messages_keep_their_bytes() {
+fn envoy_messages_match_the_golden_bytes() {
     let server = Running::start();
     // domain: "edge", descriptors: [{entries: [{key: "user", value: "ann"}]}]
     let question = b"\x0a\x04edge\x12\x0d\x0a\x0b\x0a\x04user\x12\x03ann";
@@ -281,9 +281,9 @@ fn envoys_messages_keep_their_bytes() {
     golden("envoy.txt", &answers.concat());
 }
 
-/// Names, kinds and labels of every series of `/metrics`. Values depend on the machine, and help is for people.
+/// Names, kinds and labels of every series of `/metrics`. Values depend on the machine, and help texts may change.
 #[test]
-fn series_keep_their_names() {
+fn metric_series_match_the_golden_file() {
     let server = Running::start();
     for _ in 0..3 {
         server.ask("POST", "/v1/take", r#"{"policy":"api","subject":"ann"}"#);

@@ -1,5 +1,5 @@
-//! What strangers send does not get into logs or headers as it is. A process of its own, because it reads all that the
-//! process logs.
+//! Untrusted text is escaped in logs and responses. A separate test binary, because it captures the log of the whole
+//! process.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -22,13 +22,13 @@ use log::Log;
 use running::Setup;
 use tollway_server::Token;
 
-/// The token of an administrator who may write.
+/// The write token.
 const WRITE: &str = "write-write-write-write";
 
-/// T23: terminals are not driven and lines are not forged by what a caller sends, at the most talkative level.
+/// T23: a caller's text cannot inject terminal escapes or log lines, at any log level.
 #[test]
-fn hostile_text_is_escaped_in_logs_and_answers() {
-    // Workers log too, so it is that of the whole process.
+fn hostile_text_is_escaped_in_logs_and_responses() {
+    // Global, because workers log on their own threads.
     let log = Log::default();
     tracing::subscriber::set_global_default(log.subscriber()).unwrap();
     let mut setup = Setup::of(
@@ -58,7 +58,7 @@ fn hostile_text_is_escaped_in_logs_and_answers() {
     answers.push(client.get(&format!("/{escaped}"), ""));
     answers.push(client.get("/v1/authorize?policy=api", "x-key: SECRET-SUBJECT\u{9b}2J\r\n"));
     answers.push(server.admin().get(&format!("/v1/usage?policy={escaped}"), ""));
-    // The two requests of these that are logged: a reset, which does not name its subject, and bytes that are no HTTP.
+    // Two of these requests are logged: a reset, without its subject, and bytes that are not HTTP.
     let reset = json!({ "policy": "api", "subject": "SECRET-SUBJECT\u{1b}[2J" });
     let bearer = format!("authorization: bearer {WRITE}\r\n");
     assert_eq!(server.admin().ask("POST", "/v1/reset", &bearer, &reset.to_string()).status, 204);
@@ -77,5 +77,5 @@ fn hostile_text_is_escaped_in_logs_and_answers() {
     }
     assert!(log.chars().all(|c| c == '\n' || !c.is_control()), "{log:?}");
     assert!(!log.lines().any(|line| line.starts_with("ERROR forged")), "{log}");
-    assert!(!log.contains("SECRET-SUBJECT"), "subjects are nobody's business: {log}");
+    assert!(!log.contains("SECRET-SUBJECT"), "subjects must not be logged: {log}");
 }

@@ -1,4 +1,4 @@
-//! A server built without the feature `consumers`. With the feature there is nothing here to run.
+//! A server built without the feature `consumers`. With the feature, there are no tests here.
 #![cfg(not(feature = "consumers"))]
 #![allow(
     clippy::unwrap_used,
@@ -23,7 +23,7 @@ use tollway_server::ConfigWithServer;
 const CONFIG: &str = "[policies.api]\nlimits = [\"2 / hour\"]\n[consumers]\nheader = \"x-consumer-id\"";
 
 #[test]
-fn policies_are_limited_and_consumers_are_not_known() {
+fn policies_work_without_the_consumers_feature() {
     let server = Running::of(CONFIG);
     let mut client = server.client();
     let statuses = [(); 3].map(|()| client.get("/v1/authorize?policy=api", "").status);
@@ -35,7 +35,7 @@ fn policies_are_limited_and_consumers_are_not_known() {
 }
 
 #[test]
-fn consumers_cannot_be_managed() {
+fn consumer_routes_are_404_without_the_feature() {
     let server = Running::of(CONFIG);
     let mut admin = server.admin();
     let document = admin.get("/openapi.json", "");
@@ -45,7 +45,7 @@ fn consumers_cannot_be_managed() {
 }
 
 #[test]
-fn the_section_of_consumers_is_skipped() {
+fn consumers_section_is_skipped_without_the_feature() {
     assert_eq!(ConfigWithServer::parse(CONFIG).unwrap().limits().policies().len(), 1);
     let misspelt = CONFIG.replace("[consumers]", "[consumer]");
     assert!(ConfigWithServer::parse(&misspelt).is_err(), "an unknown section is a mistake");

@@ -1,4 +1,4 @@
-//! Administration: on a listener of its own, with a token.
+//! Administration: on its own listener, with tokens.
 
 mod access;
 mod answers;

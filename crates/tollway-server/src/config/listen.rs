@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_is_read_in_octal_or_refused() {
+    fn socket_mode_is_parsed_as_octal() {
         let mode = |text: &str| match format!("unix:/run/x?{text}").parse() {
             Ok(ListenAddress::Unix { path, mode }) => {
                 assert_eq!(path, PathBuf::from("/run/x"));

@@ -205,7 +205,7 @@ struct SixCounters {
 #[derive(Serialize, JsonSchema)]
 struct CounterAnswer {
     calls_made: u64,
-    /// Rounded up, so that a client that waits this long does not come back too early.
+    /// Rounded up, so that a client that waits this long does not retry too early.
     reset_in_seconds: u64,
 }
 

@@ -100,8 +100,8 @@ async fn take(
             && count.of_caller
             && let Err(denied) = &taken
         {
-            let told = || TooManyRequests::of_denial(policy, mine, denied, count.is_anonymous());
-            draft.refusal.get_or_insert_with(|| RefusalBody::of_limit(&told()));
+            let body = || TooManyRequests::of_denial(policy, mine, denied, count.is_anonymous());
+            draft.refusal.get_or_insert_with(|| RefusalBody::of_limit(&body()));
         }
         // Envoy writes its own headers from the status. Ours are added if the config names them, and always for callers.
         if !count.of_caller && !rules.names_headers_of(policy.name().as_str()) {
@@ -162,8 +162,8 @@ async fn read_usage(index: usize, count: &Count, draft: &mut ResponseDraft) -> R
         && let Some(shown) = shown
     {
         let (limit, retry_after) = (Some(shown.limit), shown.reading.resets_at.since(now));
-        let told = || TooManyRequests::new(policy, limit, count.is_anonymous(), retry_after);
-        draft.refusal.get_or_insert_with(|| RefusalBody::of_limit(&told()));
+        let body = || TooManyRequests::new(policy, limit, count.is_anonymous(), retry_after);
+        draft.refusal.get_or_insert_with(|| RefusalBody::of_limit(&body()));
     }
     draft.over |= over;
     Ok(())
@@ -209,7 +209,7 @@ impl ResponseDraft {
             name: most.limit.name().as_str().to_owned(),
         });
         shown.limit_remaining = u32::try_from(most.reading.remaining).unwrap_or(u32::MAX);
-        // Rounded up, so that a client that waits this long does not come back too early.
+        // Rounded up, so that a client that waits this long does not retry too early.
         let seconds = most.reading.resets_at.since(now).as_micros().div_ceil(1_000_000);
         shown.duration_until_reset = Some(Duration { seconds: i64::try_from(seconds).unwrap_or(i64::MAX) });
     }
@@ -288,7 +288,7 @@ fn unit(limit: &Limit) -> Unit {
     }
 }
 
-/// The JSON that `/v1/authorize` would answer, for the client whose request the proxy holds. The proxy sets the status.
+/// The JSON that `/v1/authorize` would answer, for the client behind the proxy. The proxy sets the status.
 pub(crate) struct RefusalBody {
     media_type: &'static str,
     json: Bytes,
@@ -300,8 +300,8 @@ impl RefusalBody {
         Self { media_type, json: serde_json::to_vec(body).unwrap_or_default().into() }
     }
 
-    pub(super) fn of_limit(told: &TooManyRequests<'_>) -> Self {
-        Self::new("application/json", told)
+    pub(super) fn of_limit(body: &TooManyRequests<'_>) -> Self {
+        Self::new("application/json", body)
     }
 
     pub(crate) fn of_problem(problem: &Problem) -> Self {

@@ -81,7 +81,7 @@ pub(super) struct RateLimitResponse {
     /// One for each descriptor, in their order.
     #[prost(message, repeated, tag = "2")]
     pub(super) statuses: Vec<DescriptorStatus>,
-    /// For the client whose request the proxy holds.
+    /// For the client behind the proxy.
     #[prost(message, repeated, tag = "3")]
     pub(super) response_headers_to_add: Vec<HeaderValue>,
     /// For the service that the proxy forwards to.

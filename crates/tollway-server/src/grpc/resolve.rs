@@ -123,7 +123,7 @@ pub(super) fn check(request: &RateLimitRequest) -> Result<(), Failure> {
             ));
         }
         if *is_negative_hits {
-            // The request does not say which take to give back.
+            // The request does not name the take to return.
             let message =
                 "is_negative_hits is not supported; return the permit of a take instead (/v1/return)";
             return Err(Failure::new(StatusCode::Unimplemented, message));

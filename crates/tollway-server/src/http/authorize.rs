@@ -102,8 +102,8 @@ impl CountedRequest {
                 granted
             }
             Err(denied) => {
-                let told = TooManyRequests::of_denial(&known.policy, &statuses, denied, *anonymous);
-                refused_with(denied_with, json(StatusCode::TOO_MANY_REQUESTS, &told))
+                let body = TooManyRequests::of_denial(&known.policy, &statuses, denied, *anonymous);
+                refused_with(denied_with, json(StatusCode::TOO_MANY_REQUESTS, &body))
             }
         };
         put_headers(&mut response, &statuses, decision);

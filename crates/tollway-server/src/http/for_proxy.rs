@@ -64,10 +64,10 @@ mod tests {
         let refusal = || json(StatusCode::TOO_MANY_REQUESTS, &"größe \u{1f600}\u{7f}");
         let plain = refused_with(StatusCode::TOO_MANY_REQUESTS, refusal());
         assert_eq!((plain.status(), plain.headers().get(BODY)), (StatusCode::TOO_MANY_REQUESTS, None));
-        let told = refused_with(StatusCode::FORBIDDEN, refusal());
-        assert_eq!(told.status(), StatusCode::FORBIDDEN);
-        assert_eq!(told.headers()[STATUS], "429");
-        let header = told.headers()[BODY].to_str().unwrap();
+        let denied = refused_with(StatusCode::FORBIDDEN, refusal());
+        assert_eq!(denied.status(), StatusCode::FORBIDDEN);
+        assert_eq!(denied.headers()[STATUS], "429");
+        let header = denied.headers()[BODY].to_str().unwrap();
         assert_eq!(header, r#""gr\u00f6\u00dfe \ud83d\ude00\u007f""#);
         assert_eq!(serde_json::from_str::<String>(header).unwrap(), "größe \u{1f600}\u{7f}");
         let blocked = refused_with(StatusCode::UNAUTHORIZED, json(StatusCode::FORBIDDEN, &""));
@@ -79,9 +79,9 @@ mod tests {
             unknown
         };
         for (response, challenge) in [(refusal(), "Tollway"), (unknown(), "Bearer")] {
-            let told = refused_with(StatusCode::UNAUTHORIZED, response);
+            let denied = refused_with(StatusCode::UNAUTHORIZED, response);
             assert_eq!(
-                (told.status(), &told.headers()[WWW_AUTHENTICATE]),
+                (denied.status(), &denied.headers()[WWW_AUTHENTICATE]),
                 (StatusCode::UNAUTHORIZED, &HeaderValue::from_static(challenge))
             );
         }

@@ -23,7 +23,7 @@ const PAUSE_AFTER_ANSWERS_MIN: u32 = 4;
 /// arrive to pay for it; a longer one adds latency.
 const PER_ANSWER: Duration = Duration::from_micros(8);
 
-/// The pause grows no longer than that of so many answers.
+/// The pause is never longer than for this many answers.
 const ANSWERS_MAX: u32 = 32;
 
 thread_local! {

@@ -1,4 +1,4 @@
-//! The crowd: each abuser has an address of its own and does its worst, round after round, until it is over.
+//! The abusers: each has its own address and repeats one kind of abuse until the test is over.
 
 use std::cell::Cell;
 use std::io::{self, Read, Write};
@@ -21,32 +21,32 @@ use crate::running::Running;
 /// Connections of an abuser that holds many.
 const HELD: usize = 40;
 
-/// More than one address may have.
+/// More than the connection limit per address.
 const OVER_THE_BOUND: usize = 250;
 
-/// Between two bytes of whoever trickles.
+/// The pause between two bytes of a slow client.
 const TRICKLE: Duration = Duration::from_millis(200);
 
-/// A round lasts no longer: the server has cut off whoever it will cut off.
+/// The length of a round: the server's deadlines have passed by then.
 const TRICKLES_MAX: usize = 75;
 
-/// Questions of a round of a flood.
+/// Requests in one round of a flood.
 const FLOOD: usize = 500;
 
-/// One of the crowd.
+/// One abuser.
 pub(crate) struct Abuser<'s> {
     server: &'s Running,
-    /// Where it comes from: one stranger's connections do not count for another.
+    /// Its own address, so that it has its own connection limit.
     address: Ipv4Addr,
     over: &'s AtomicBool,
     random: Random,
-    /// Counts whatever must not come twice.
+    /// Makes subjects and keys unique.
     number: Cell<u64>,
 }
 
 type Abuse = fn(&mut Abuser<'_>) -> io::Result<()>;
 
-/// All there are, by name.
+/// All kinds of abuse, by name.
 const ABUSES: [(&str, Abuse); 9] = [
     ("slow heads", slow_heads),
     ("silent connections", silent_connections),
@@ -59,7 +59,7 @@ const ABUSES: [(&str, Abuse); 9] = [
     ("aborted requests", aborted_requests),
 ];
 
-/// Sets all of them upon the server; each tells in the end how many rounds it had.
+/// Starts all of them; each thread returns its number of rounds.
 pub(crate) fn gather<'s, 'e>(
     scope: &'s Scope<'s, 'e>,
     server: &'e Running,
@@ -72,7 +72,7 @@ pub(crate) fn gather<'s, 'e>(
         let thread = scope.spawn(move || {
             let mut rounds = 0;
             while !abuser.is_over() {
-                // That the server hangs up is what it should do.
+                // The server is expected to close the connection.
                 let _ = abuse(&mut abuser);
                 rounds += 1;
             }
@@ -89,23 +89,23 @@ impl Abuser<'_> {
     }
 
     /// A connection from this abuser's address.
-    fn connect(&self, door: ListenerKind) -> io::Result<TcpStream> {
-        let stream = self.server.connect(self.address, door)?;
+    fn connect(&self, kind: ListenerKind) -> io::Result<TcpStream> {
+        let stream = self.server.connect(self.address, kind)?;
         let patience = Some(Duration::from_secs(15));
         stream.set_read_timeout(patience)?;
         stream.set_write_timeout(patience)?;
         Ok(stream)
     }
 
-    fn connections(&self, door: ListenerKind, count: usize) -> Vec<TcpStream> {
-        (0..count).filter_map(|_| self.connect(door).ok()).collect()
+    fn connections(&self, kind: ListenerKind, count: usize) -> Vec<TcpStream> {
+        (0..count).filter_map(|_| self.connect(kind).ok()).collect()
     }
 
     fn next_number(&self) -> u64 {
         self.number.replace(self.number.get() + 1)
     }
 
-    /// Sends these bytes again and again through all of them, slowly, until none is left.
+    /// Repeats these bytes slowly on all connections until none is left.
     fn trickle(&self, mut streams: Vec<TcpStream>, bytes: &[u8]) {
         for _ in 0..TRICKLES_MAX {
             streams.retain_mut(|stream| stream.write_all(bytes).is_ok());
@@ -126,7 +126,7 @@ fn slow_heads(abuser: &mut Abuser<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Nothing, or only the beginning of something, through every door.
+/// Sends nothing, or only the beginning of a request, to every listener.
 fn silent_connections(abuser: &mut Abuser<'_>) -> io::Result<()> {
     let beginnings: [(ListenerKind, &[u8]); 5] = [
         (ListenerKind::Decisions, b""),
@@ -136,8 +136,8 @@ fn silent_connections(abuser: &mut Abuser<'_>) -> io::Result<()> {
         (ListenerKind::Resp, b"*2\r\n$1000\r\nhalf"),
     ];
     let mut streams = Vec::new();
-    for (door, beginning) in beginnings.iter().cycle().take(HELD) {
-        let mut stream = abuser.connect(*door)?;
+    for (kind, beginning) in beginnings.iter().cycle().take(HELD) {
+        let mut stream = abuser.connect(*kind)?;
         stream.write_all(beginning)?;
         streams.push(stream);
     }
@@ -186,10 +186,10 @@ fn http2_floods(abuser: &mut Abuser<'_>) -> io::Result<()> {
         |n| vec![frame(HEADERS, END_HEADERS, stream(n), POST)],
     ];
     let round = *abuser.random.pick(&rounds);
-    let door = *abuser.random.pick(&[ListenerKind::Decisions, ListenerKind::Grpc]);
-    let raw = Raw::over(abuser.connect(door)?)?;
+    let kind = *abuser.random.pick(&[ListenerKind::Decisions, ListenerKind::Grpc]);
+    let raw = Raw::over(abuser.connect(kind)?)?;
     let over = abuser.over;
-    // An unknown frame of too many bytes ends whatever the server would still put up with when it is over.
+    // When the test is over, an oversized unknown frame makes the server close the connection.
     raw.flood(|number| match over.load(Ordering::Relaxed) {
         true => vec![vec![0xff; 64]],
         false => round(number),
@@ -206,7 +206,7 @@ fn resp_garbage(abuser: &mut Abuser<'_>) -> io::Result<()> {
         let garbage: String = (0..length).map(|_| *abuser.random.pick(&pieces)).collect();
         stream.write_all(garbage.as_bytes())?;
     }
-    // Questions without end whose answers nobody reads.
+    // Endless requests whose replies are never read.
     let mut deaf = abuser.connect(ListenerKind::Resp)?;
     let questions = request(&["ECHO", &"x".repeat(1_000)]).repeat(FLOOD);
     while deaf.write_all(&questions).is_ok() && !abuser.is_over() {}
@@ -214,13 +214,13 @@ fn resp_garbage(abuser: &mut Abuser<'_>) -> io::Result<()> {
 }
 
 fn too_many_connections(abuser: &mut Abuser<'_>) -> io::Result<()> {
-    let door = *abuser.random.pick(&[ListenerKind::Decisions, ListenerKind::Grpc, ListenerKind::Resp]);
-    let held = abuser.connections(door, OVER_THE_BOUND);
+    let kind = *abuser.random.pick(&[ListenerKind::Decisions, ListenerKind::Grpc, ListenerKind::Resp]);
+    let held = abuser.connections(kind, OVER_THE_BOUND);
     abuser.trickle(held, b"");
     Ok(())
 }
 
-/// Subjects that nobody has seen before and nobody will see again, each as long as may be.
+/// Long subjects, each used once.
 fn new_subjects(abuser: &mut Abuser<'_>) -> io::Result<()> {
     let mut client = Client::over(abuser.connect(ListenerKind::Decisions)?);
     for _ in 0..FLOOD {
@@ -244,7 +244,7 @@ fn new_keys_and_limits(abuser: &mut Abuser<'_>) -> io::Result<()> {
         let mut reply = [0; 4];
         reading.read_exact(&mut reply)?;
         assert_eq!(&reply, b"*5\r\n");
-        // The rest is five numbers, each in a line of its own.
+        // The rest is five numbers, one per line.
         let mut lines = 0;
         while lines < 5 {
             let mut byte = [0];
@@ -255,7 +255,7 @@ fn new_keys_and_limits(abuser: &mut Abuser<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Gone before the request is whole, or before the answer is read.
+/// Disconnects before the request is complete, or before the response is read.
 fn aborted_requests(abuser: &mut Abuser<'_>) -> io::Result<()> {
     let body = r#"{"policy": "api", "subject": "aborted"}"#;
     let whole = format!("POST /v1/take HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len());

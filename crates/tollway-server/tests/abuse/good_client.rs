@@ -1,4 +1,4 @@
-//! Somebody who asks politely, over every protocol, and must be answered each time.
+//! A well-behaved client over HTTP and the Redis protocol, which must always be served.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -12,16 +12,16 @@ use crate::client::Client;
 use crate::redis_client::RedisClient;
 use crate::running::Running;
 
-/// Where it comes from: none of the crowd does.
+/// Its address, which no abuser uses.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 2, 1);
 
-/// Between two rounds of questions.
+/// The pause between two rounds of requests.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// After so many rounds it comes through the door again.
+/// After this many rounds it reconnects.
 const ROUNDS_PER_CONNECTION: usize = 50;
 
-/// How it went.
+/// Its results.
 #[derive(Default)]
 pub(crate) struct Answered {
     answers: usize,
@@ -30,11 +30,11 @@ pub(crate) struct Answered {
 
 impl fmt::Display for Answered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the polite client had {} answers, the slowest after {:?}", self.answers, self.slowest)
+        write!(f, "the good client had {} responses, the slowest after {:?}", self.answers, self.slowest)
     }
 }
 
-/// Sends requests until it is over. Whatever is not the right answer fails the test.
+/// Sends requests until the test is over. Any unexpected response fails the test.
 pub(crate) fn ask_until(server: &Running, over: &AtomicBool) -> Answered {
     let mut answered = Answered::default();
     while !over.load(Ordering::Relaxed) {

@@ -1,5 +1,5 @@
-//! Minutes of abuse: a real `tollway serve` is slowed down, flooded, fed with rubbish and left alone in the middle of
-//! sentences, all at once. Its memory and its descriptors stay flat, and whoever asks politely is answered.
+//! A soak test: slow clients, floods, garbage and aborted requests hit a real `tollway serve` at the same time. Its memory
+//! and file descriptors stay flat, and a well-behaved client is served.
 //!
 //! `scripts/abuse` builds the command and runs this.
 #![allow(
@@ -30,23 +30,22 @@ use std::time::{Duration, Instant};
 use running::{LONG, Running};
 use samples::Samples;
 
-/// How long it goes on, unless `TOLLWAY_ABUSE_SECONDS` says otherwise.
+/// The default duration; `TOLLWAY_ABUSE_SECONDS` overrides it.
 const SECONDS_DEFAULT: u64 = 180;
 
-/// The shortest time that says anything: in its first third, the store and the caches must fill up.
+/// The shortest meaningful duration: in its first third, the store and the caches must fill up.
 const SECONDS_MIN: u64 = 90;
 
 /// A sample of the server's memory and descriptors each second.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How much more memory the last third of the time may need than the one before it: what an allocator moves to and fro.
+/// How much more memory the last third may need than the middle one, because allocators fluctuate.
 const MEMORY_GROWTH_MAX: f64 = 1.10;
 
-/// The same for descriptors, which come and go with each round of each abuse.
+/// The same for file descriptors, which come and go with each round.
 const DESCRIPTORS_GROWTH_MAX: f64 = 1.25;
 
-/// Descriptors that may be open in the end besides those of the beginning: connections that are about to be noticed as
-/// closed.
+/// File descriptors that may stay open at the end: connections whose close the server has not noticed yet.
 const DESCRIPTORS_LEFT_MAX: usize = 8;
 
 /// T21, T15, T19: all kinds of abuse at once.
@@ -55,7 +54,7 @@ const DESCRIPTORS_LEFT_MAX: usize = 8;
 fn abuse_leaves_memory_and_descriptors_flat() {
     let seconds =
         std::env::var("TOLLWAY_ABUSE_SECONDS").map_or(SECONDS_DEFAULT, |text| text.parse().unwrap());
-    assert!(seconds >= SECONDS_MIN, "TOLLWAY_ABUSE_SECONDS={seconds} says nothing; {SECONDS_MIN} or more do");
+    assert!(seconds >= SECONDS_MIN, "TOLLWAY_ABUSE_SECONDS={seconds} is below the minimum, {SECONDS_MIN}");
     let server = Running::start();
     let at_first = server.descriptors();
     let over = AtomicBool::new(false);
@@ -72,7 +71,7 @@ fn abuse_leaves_memory_and_descriptors_flat() {
     eprintln!("{polite}");
     eprintln!("memory in KiB: {}", samples.memory());
     eprintln!("descriptors:   {}", samples.descriptors());
-    assert!(rounds.iter().all(|(_, rounds)| *rounds > 0), "an abuse was not tried");
+    assert!(rounds.iter().all(|(_, rounds)| *rounds > 0), "a kind of abuse did not run");
     assert!(samples.memory().growth() <= MEMORY_GROWTH_MAX, "memory grows: {}", samples.memory());
     assert!(
         samples.descriptors().growth() <= DESCRIPTORS_GROWTH_MAX,
@@ -82,7 +81,7 @@ fn abuse_leaves_memory_and_descriptors_flat() {
     are_gone(&server, at_first + DESCRIPTORS_LEFT_MAX);
 }
 
-/// Waits until the connections of the crowd are.
+/// Waits until the connections of the abusers are closed.
 fn are_gone(server: &Running, most: usize) {
     let end = Instant::now() + LONG;
     while server.descriptors() > most {
@@ -91,7 +90,7 @@ fn are_gone(server: &Running, most: usize) {
     }
 }
 
-/// Looks at the server until the time is over, or the polite client has given up.
+/// Samples the server until the time is over or the good client fails.
 fn sample(server: &Running, seconds: u64, given_up: impl Fn() -> bool) -> Samples {
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut samples = Samples::default();

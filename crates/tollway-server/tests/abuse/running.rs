@@ -1,4 +1,4 @@
-//! The server as a process of its own, so that its memory and its descriptors are nobody else's.
+//! The server as a separate process, so that its memory and file descriptors can be measured.
 
 use std::io::{self, BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ use tollway_server::ListenerKind;
 /// Long enough for anything that should happen at all.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// A store that is soon full, so that a flood of subjects is over before the memory is looked at in earnest.
+/// A small store that fills up in the first third of the test.
 const CONFIG: &str = r#"
 [store]
 url = "memory:?lines=20000"
@@ -25,7 +25,7 @@ connections = 2000
 connections_per_address = 150
 "#;
 
-/// A running `tollway serve`; ended with its value.
+/// A running `tollway serve`; dropping it stops it.
 pub(crate) struct Running {
     process: Child,
     addresses: Value,
@@ -36,7 +36,7 @@ impl Running {
     /// Starts the command that `TOLLWAY_BINARY` names.
     pub(crate) fn start() -> Self {
         let binary = std::env::var_os("TOLLWAY_BINARY")
-            .expect("TOLLWAY_BINARY names no command to abuse; scripts/abuse builds one");
+            .expect("TOLLWAY_BINARY is not set; scripts/abuse builds the command and sets it");
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("tollway.toml");
         std::fs::write(&config, CONFIG).unwrap();
@@ -48,8 +48,8 @@ impl Running {
         Self { process, addresses: serde_json::from_str(&said).unwrap(), _folder: folder }
     }
 
-    pub(crate) fn tcp(&self, door: ListenerKind) -> SocketAddr {
-        let key = match door {
+    pub(crate) fn tcp(&self, kind: ListenerKind) -> SocketAddr {
+        let key = match kind {
             ListenerKind::Decisions => "listen",
             ListenerKind::Grpc => "grpc",
             ListenerKind::Resp => "resp",
@@ -58,23 +58,23 @@ impl Running {
         self.addresses[key].as_str().unwrap().parse().unwrap()
     }
 
-    /// A connection from this address. One that is bound to none gets no port that is still taken on another, and a quick
-    /// crowd leaves more closed connections behind than there are ports.
-    pub(crate) fn connect(&self, from: Ipv4Addr, door: ListenerKind) -> io::Result<TcpStream> {
+    /// A connection from this address. Without a bound address, all abusers would share one range of ports and exhaust it
+    /// with closed connections.
+    pub(crate) fn connect(&self, from: Ipv4Addr, kind: ListenerKind) -> io::Result<TcpStream> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let stream = runtime.block_on(async {
             let socket = tokio::net::TcpSocket::new_v4()?;
             socket.bind(SocketAddr::from((from, 0)))?;
-            socket.connect(self.tcp(door)).await?.into_std()
+            socket.connect(self.tcp(kind)).await?.into_std()
         })?;
         stream.set_nonblocking(false)?;
         Ok(stream)
     }
 
-    /// What it holds of the machine's memory.
+    /// Its resident memory.
     pub(crate) fn memory_kib(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the server lives");
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the server runs");
         resident.trim().trim_end_matches(" kB").parse().unwrap()
     }
 

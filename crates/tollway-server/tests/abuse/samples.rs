@@ -1,8 +1,8 @@
-//! What was seen of the server, and whether it grows.
+//! Samples of the server's memory and file descriptors, and their growth.
 
 use std::fmt;
 
-/// Memory and descriptors, in the order of time.
+/// Memory and file descriptors over time.
 #[derive(Default)]
 pub(crate) struct Samples {
     memory: Vec<usize>,
@@ -30,7 +30,7 @@ impl Samples {
 impl Thirds {
     fn of(samples: &[usize]) -> Self {
         let third = samples.len() / 3;
-        assert!(third > 0, "too short to say anything");
+        assert!(third > 0, "too few samples");
         let median = |part: &[usize]| {
             let mut part = part.to_vec();
             part.sort_unstable();
@@ -39,7 +39,7 @@ impl Thirds {
         Self([&samples[..third], &samples[third..2 * third], &samples[2 * third..]].map(median))
     }
 
-    /// The last third by the one before it. The first is when everything fills up.
+    /// The last third divided by the middle one. The first is the warm-up.
     pub(crate) fn growth(&self) -> f64 {
         let [_, middle, last] = self.0;
         last as f64 / middle as f64
@@ -54,7 +54,7 @@ impl fmt::Display for Thirds {
 }
 
 #[test]
-fn growth_is_seen_and_a_beginning_is_none() {
+fn growth_ignores_the_warm_up() {
     let thirds = |samples: &[usize]| Thirds::of(samples).growth();
     assert_eq!(thirds(&[1, 2, 3, 9, 9, 9, 9, 9, 9]), 1.0);
     assert_eq!(thirds(&[9, 9, 9, 10, 10, 10, 12, 12, 12]), 1.2);

@@ -27,7 +27,7 @@ use running::{Running, Setup};
 use service::Service;
 use tollway_server::ListenerKind;
 
-/// The example's config with other limits, so that no window ends while a test runs.
+/// The example's config with other limits, so that no window ends during a test.
 fn tollway(changes: &[(&str, &str)]) -> Running {
     let example = include_str!("../../../../examples/envoy/tollway.toml");
     let moved = [("127.0.0.1:8081", "127.0.0.1:0")];
@@ -42,9 +42,9 @@ fn get(client: &mut Client, path: &str, headers: &str) -> Answer {
     client.get(path, headers)
 }
 
-/// B10: through Envoy, from many connections at once, a limit holds exactly; its headers say what is left.
+/// B10: many concurrent connections through Envoy get exactly the limit; its headers show what remains.
 #[test]
-fn a_limit_holds_exactly_behind_envoy() {
+fn limit_is_exact_behind_envoy() {
     let tollway = tollway(&[(PER_ADDRESS, "50 requests / hour from first call")]);
     let service = Service::start();
     let envoy = Envoy::start(tollway.tcp(ListenerKind::Grpc), service.address(), &[]);
@@ -70,9 +70,9 @@ fn a_limit_holds_exactly_behind_envoy() {
     assert_eq!(service.served(), 50);
 }
 
-/// I2, I3: who is stopped by the limit of the login uses up nothing of the other.
+/// I2, I3: a request that the login limit denies does not charge the other limit.
 #[test]
-fn a_denial_uses_up_nothing() {
+fn denial_charges_no_other_limit() {
     let hour = "requests / hour from first call";
     let tollway = tollway(&[(PER_ADDRESS, &format!("10 {hour}")), (LOGIN, &format!("3 {hour}"))]);
     let service = Service::start();
@@ -84,9 +84,9 @@ fn a_denial_uses_up_nothing() {
     assert_eq!(others, [[200; 7].as_slice(), &[429; 2]].concat());
 }
 
-/// B9: a shadow lets everything through, tells the service and Envoy's log, and nobody else.
+/// B9: a shadow policy denies nothing; only the service and Envoy's log see its denials.
 #[test]
-fn a_shadow_is_told_to_the_service_and_the_log() {
+fn shadow_denial_reaches_the_service_and_the_log() {
     let tollway = tollway(&[(TRIAL, "2 requests / hour from first call")]);
     let service = Service::start();
     let envoy = Envoy::start(tollway.tcp(ListenerKind::Grpc), service.address(), &[]);
@@ -109,7 +109,7 @@ fn a_shadow_is_told_to_the_service_and_the_log() {
 
 /// B10: a route may count as several hits.
 #[test]
-fn a_descriptor_counts_as_many_hits_as_its_route_says() {
+fn route_hits_addend_is_counted() {
     let tollway = tollway(&[(PER_ADDRESS, "25 requests / hour from first call")]);
     let service = Service::start();
     let envoy = Envoy::start(tollway.tcp(ListenerKind::Grpc), service.address(), &[]);
@@ -117,12 +117,12 @@ fn a_descriptor_counts_as_many_hits_as_its_route_says() {
     let exports: Vec<u16> = (0..3).map(|_| get(&mut client, "/export", "").status).collect();
     assert_eq!(exports, [200, 200, 429]);
     let others: Vec<u16> = (0..6).map(|_| get(&mut client, "/", "").status).collect();
-    assert_eq!(others, [200, 200, 200, 200, 200, 429], "what ten did not fit into is left for one");
+    assert_eq!(others, [200, 200, 200, 200, 200, 429], "a denied cost of ten leaves five");
 }
 
-/// B10: a limit that Envoy sends along is in force, with meters of its own.
+/// B10: a limit that Envoy sends is enforced, with its own usage.
 #[test]
-fn a_limit_that_envoy_names_is_in_force() {
+fn envoy_override_limit_is_enforced() {
     let tollway = tollway(&[(PER_ADDRESS, "2 requests / hour from first call")]);
     let service = Service::start();
     let changes = [("requests_per_unit: 10", "requests_per_unit: 3")];
@@ -136,9 +136,9 @@ fn a_limit_that_envoy_names_is_in_force() {
     assert_eq!(get(&mut client, "/", "").status, 200);
 }
 
-/// T18: a header that is not text counts, and does not get round the limit by making the question fail.
+/// T18: a header that is not UTF-8 counts, and cannot bypass the limit by making the call fail.
 #[test]
-fn a_header_that_is_not_text_counts() {
+fn non_utf8_header_is_counted() {
     let limit = "2 requests / hour from first call";
     let tollway = tollway(&[(TRIAL, limit), ("shadow = true", "")]);
     let service = Service::start();
@@ -153,10 +153,10 @@ fn a_header_that_is_not_text_counts() {
     assert_eq!(statuses, [200, 200, 429, 429]);
 }
 
-/// C4, C5, B10: a consumer behind a real Envoy is told by its headers and in JSON which limit refuses, and a name that cannot be
-/// one does not get round anything, although Envoy lets through what it cannot ask about.
+/// C4, C5, B10: a consumer behind a real Envoy sees the denying limit in headers and JSON. An invalid id is denied, although
+/// Envoy fails open here.
 #[test]
-fn a_consumer_is_told_why_behind_envoy() {
+fn consumer_denial_reaches_the_client_through_envoy() {
     const CONSUMERS: &str = r#"
         [consumers]
         records = "sqlite::memory:"
@@ -172,7 +172,7 @@ fn a_consumer_is_told_why_behind_envoy() {
         keys = ["header_match=anonymous", "remote_address"]
         policy = "anonymous"
     "#;
-    // As the guide has it, but for the name of the header.
+    // As in the guide, except for the name of the header.
     const ACTIONS: &str = "header_name: x-user, descriptor_key: consumer }
                               - actions:
                                   - header_value_match:
@@ -209,9 +209,9 @@ fn a_consumer_is_told_why_behind_envoy() {
     assert_eq!(service.served(), 3);
 }
 
-/// B10: while nobody decides, Envoy does what its configuration says.
+/// B10: without Tollway, Envoy follows its `failure_mode_deny`.
 #[test]
-fn without_tollway_envoy_does_what_it_is_told() {
+fn envoy_failure_mode_applies_without_tollway() {
     for (choice, status) in [("failure_mode_deny: true", 500), ("failure_mode_deny: false", 200)] {
         let tollway = tollway(&[]);
         let service = Service::start();

@@ -1,4 +1,4 @@
-//! A running Envoy, ended with its value.
+//! A running Envoy; dropping it stops it.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ pub(crate) struct Envoy {
 }
 
 impl Envoy {
-    /// With the example's configuration and these changes to it, on a free port between this service and this Tollway.
+    /// Starts Envoy with the example's configuration and these changes, in front of this service, asking this Tollway.
     pub(crate) fn start(tollway: SocketAddr, service: SocketAddr, changes: &[(&str, &str)]) -> Self {
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
         let ports = [("10000", address), ("8081", tollway), ("8000", service)];
@@ -48,7 +48,7 @@ impl Envoy {
         Client::tcp(self.address)
     }
 
-    /// Lets it write its log to the end, and reads it.
+    /// Stops it and returns its log.
     pub(crate) fn ended(mut self) -> String {
         self.end();
         fs::read_to_string(self.folder.path().join("log")).unwrap()
@@ -68,7 +68,7 @@ impl Drop for Envoy {
     }
 }
 
-/// A text with changes, each of which it must have a place for.
+/// A text with replacements; each must match.
 pub(crate) fn changed<'a>(text: &str, changes: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     changes.into_iter().fold(text.to_owned(), |text, (from, to)| {
         assert!(text.contains(from), "the example has no {from:?}");

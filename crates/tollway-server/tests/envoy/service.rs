@@ -1,4 +1,4 @@
-//! The service behind Envoy: answers every request with what it was told of shadows.
+//! The service behind Envoy: responds to every request with its `x-tollway-would-deny` header.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -31,16 +31,16 @@ impl Service {
         self.address
     }
 
-    /// How many requests have come through.
+    /// How many requests have arrived.
     pub(crate) fn served(&self) -> usize {
         self.served.load(Ordering::Relaxed)
     }
 }
 
-/// Until the other end closes.
+/// Serves one connection until Envoy closes it.
 fn serve(stream: &TcpStream, count: &AtomicUsize) {
     let mut told = String::new();
-    // Not as text: what clients write need not be any.
+    // As bytes: headers of clients need not be UTF-8.
     for line in BufReader::new(stream).split(b'\n') {
         let Ok(line) = line else { return };
         let line = String::from_utf8_lossy(&line);

@@ -1,4 +1,4 @@
-//! A gRPC client: one HTTP/2 connection, unary calls, and frames as bytes, so that it can send wrong ones too.
+//! A gRPC client: one HTTP/2 connection, unary calls, and frames as bytes, so that it can also send invalid ones.
 
 use std::net::SocketAddr;
 
@@ -29,7 +29,7 @@ pub(crate) struct Reply {
     pub(crate) http_status: u16,
     pub(crate) status: Option<u32>,
     pub(crate) message: String,
-    /// The body, with the five bytes before a message.
+    /// The body, with the message's five-byte prefix.
     pub(crate) body: Bytes,
 }
 
@@ -77,14 +77,14 @@ impl Connection {
         self.send(path, "application/grpc", framed(&message.encode_to_vec()))
     }
 
-    /// A question that must be answered.
+    /// A request that must succeed.
     pub(crate) fn ask(&mut self, request: &RateLimitRequest) -> RateLimitResponse {
         let reply = self.call(SHOULD_RATE_LIMIT, request);
         assert_eq!((reply.http_status, reply.status), (200, Some(0)), "{reply:?}");
         reply.read()
     }
 
-    /// A question that must not be answered; its code.
+    /// A request that must fail; its code and message.
     pub(crate) fn ask_wrongly(&mut self, request: &RateLimitRequest) -> (u32, String) {
         let reply = self.call(SHOULD_RATE_LIMIT, request);
         assert_eq!((reply.http_status, &reply.body[..]), (200, &b""[..]), "{reply:?}");
@@ -103,13 +103,13 @@ impl Reply {
 }
 
 impl Running {
-    /// A connection where all decisions are asked for.
+    /// A gRPC connection to the listener for decisions.
     pub(crate) fn envoy(&self) -> Connection {
         Connection::to(self.tcp(ListenerKind::Decisions))
     }
 }
 
-/// A message with what comes before it.
+/// A message with its prefix.
 pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
     let length = u32::try_from(message.len()).unwrap().to_be_bytes();
     [&[0][..], &length, message].concat()

@@ -1,4 +1,4 @@
-//! A certificate for localhost that a test makes for itself, and a client that believes it.
+//! A self-signed certificate for localhost, and a client that trusts it.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -13,7 +13,7 @@ use tollway_server::TlsFiles;
 
 use crate::running::LONG;
 
-/// Makes it in this folder; nobody but itself has signed it.
+/// Creates a self-signed certificate in this folder.
 pub(crate) fn certificate(folder: &Path) -> TlsFiles {
     let arguments = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
                      -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE \
@@ -25,7 +25,7 @@ pub(crate) fn certificate(folder: &Path) -> TlsFiles {
     TlsFiles { certificate: folder.join("server.pem"), key: folder.join("server.key") }
 }
 
-/// A connection over TLS to whoever has this certificate.
+/// A TLS connection that trusts this certificate.
 pub(crate) fn over_tls(address: SocketAddr, files: &TlsFiles) -> StreamOwned<ClientConnection, TcpStream> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(&files.certificate).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! A small HTTP/1 client: it writes what it is told, also what no client should, and reads one answer at a time.
+//! A small HTTP/1 client: it writes any bytes, also invalid ones, and reads one response at a time.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -17,7 +17,7 @@ pub(crate) struct Client {
     stream: BufReader<Box<dyn Stream>>,
 }
 
-/// One answer.
+/// One response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -64,7 +64,7 @@ impl Client {
         self.stream.get_mut().flush()
     }
 
-    /// Sends a request and reads the answer. Headers are lines that end.
+    /// Sends a request and reads the response. Every header ends with CRLF.
     pub(crate) fn ask(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
         let length = body.len();
         let head =
@@ -86,7 +86,7 @@ impl Client {
         self.post("/v1/take", question)
     }
 
-    /// The next answer.
+    /// The next response.
     pub(crate) fn answer(&mut self) -> io::Result<Answer> {
         let status_line = self.line()?;
         let status = status_line.split(' ').nth(1).and_then(|status| status.parse().ok());
@@ -112,7 +112,7 @@ impl Client {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Waits until the other end has closed the connection; what it said until then.
+    /// Waits until the server closes the connection, and returns what it sent until then.
     pub(crate) fn closed(&mut self) -> String {
         let mut rest = Vec::new();
         match self.stream.read_to_end(&mut rest) {

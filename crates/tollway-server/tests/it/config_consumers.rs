@@ -12,9 +12,9 @@ fn consumers(text: &str) -> ConsumersConfig {
     ConfigWithServer::parse(text).unwrap().consumers().unwrap().clone()
 }
 
-/// C6: every property has a place, and the default that is documented for it.
+/// C6: every property has its documented default.
 #[test]
-fn what_is_not_said_is_as_documented() {
+fn defaults_are_as_documented() {
     assert_eq!(ConfigWithServer::parse("").unwrap().consumers(), None, "off");
     let bare = consumers("[consumers]");
     assert_eq!(bare, ConsumersConfig::default());
@@ -24,9 +24,9 @@ fn what_is_not_said_is_as_documented() {
     assert_eq!(bare.records.to_string(), "sqlite:tollway.db");
 }
 
-/// C6: and each can be said.
+/// C6: every property can be set.
 #[test]
-fn what_is_said_is_read() {
+fn every_key_of_consumers_is_read() {
     let all = consumers(
         r#"
         [consumers]
@@ -55,7 +55,7 @@ fn what_is_said_is_read() {
     assert_eq!(all.when_store_fails, WhenStoreFails::Closed);
 }
 
-/// C4: callers without credentials have a policy, unless it says that nothing limits them, or there is one already.
+/// C4: callers without credentials have a default policy, unless the config makes them unlimited or has its own.
 #[test]
 fn anonymous_callers_have_a_policy() {
     let of = |text: &str| {
@@ -68,9 +68,9 @@ fn anonymous_callers_have_a_policy() {
     assert_eq!(of("[policies.anonymous]\nlimits = [\"3 / minute\"]\n[consumers]"), Some(3));
 }
 
-/// A descriptor that names the policy of consumers names one by its last entry.
+/// A descriptor rule for consumers takes the id from the last entry.
 #[test]
-fn descriptors_name_consumers_by_their_last_entry() {
+fn consumer_descriptor_uses_the_last_entry() {
     let rule = "[[server.descriptors]]\ndomain = \"edge\"\nkeys = [\"kind=api\", \"consumer_id\"]\npolicy = \"consumers\"";
     assert!(ConfigWithServer::parse(rule).is_err(), "there is no such policy without [consumers]");
     let config = ConfigWithServer::parse(&format!("[consumers]\n{rule}")).unwrap();
@@ -82,9 +82,9 @@ fn descriptors_name_consumers_by_their_last_entry() {
     assert!(format!("{subject:?}").contains("[Value(1)]"), "the second entry and nothing else: {subject:?}");
 }
 
-/// C4: with consumers, a caller without credentials is its address in descriptors, too.
+/// C4: with consumers, a descriptor rule for anonymous callers takes the address from the last entry.
 #[test]
-fn descriptors_name_anonymous_callers_by_their_last_entry() {
+fn anonymous_descriptor_uses_the_last_entry() {
     let rule = "[[server.descriptors]]\ndomain = \"edge\"\nkeys = [\"kind=api\", \"address\"]\npolicy = \"anonymous\"";
     let of =
         |text: &str| match &ConfigWithServer::parse(text).unwrap().server().unwrap().descriptors[0].target {
@@ -98,9 +98,9 @@ fn descriptors_name_anonymous_callers_by_their_last_entry() {
     );
 }
 
-/// C4: nobody would say when a call without credentials is done, whichever way they are counted.
+/// C4: no caller reports the end of an anonymous call, so a concurrency limit is rejected.
 #[test]
-fn anonymous_callers_hold_no_slots() {
+fn anonymous_policy_rejects_concurrency_limits() {
     let slots = "[policies.anonymous]\nlimits = [\"5 concurrent\"]\n";
     assert!(ConfigWithServer::parse(slots).is_ok(), "a policy like any other");
     for section in ["[consumers]", "[server.authorize]\nsubject_headers = [\"x-api-key\"]"] {

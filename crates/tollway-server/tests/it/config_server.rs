@@ -1,4 +1,4 @@
-//! `[server]` of the config file, and for every mistake in the sections of servers and consumers the text that a user sees.
+//! `[server]` of the config file, and the error messages for mistakes in the sections of servers and consumers.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail the test")]
 
 use std::fs;
@@ -35,13 +35,13 @@ fn every_key_of_the_server_is_read() {
 }
 
 #[test]
-fn a_section_that_says_nothing_is_the_default() {
+fn empty_section_is_the_default() {
     assert_eq!(ConfigWithServer::parse("[server]").unwrap().server(), Some(&ServerConfig::default()));
     assert_eq!(ConfigWithServer::parse("").unwrap().server(), None);
     assert!(ServerConfig::default().listen.is_local());
 }
 
-/// C4: 1,000 an hour for each address of those without credentials, unless the file says otherwise.
+/// C4: callers without credentials have 1,000 requests an hour per address, unless the file sets another limit.
 #[test]
 fn callers_without_credentials_have_a_policy() {
     let limits = |text: &str| {
@@ -55,27 +55,25 @@ fn callers_without_credentials_have_a_policy() {
     assert_eq!(limits("[server]"), None);
 }
 
-/// A token that stands in the file by mistake is not repeated in the message; only the line that shows where has it.
+/// The message does not repeat a token that is in the file by mistake; only the quoted line shows it.
 #[test]
-fn a_token_does_not_stand_in_the_file() {
+fn token_in_the_config_is_not_repeated_in_the_error() {
     let error = ConfigWithServer::parse("[server.tokens]\nread = 'hunter2hunter2hunter2'").unwrap_err();
     assert!(error.message().contains("does not say where the token is"), "{error}");
     assert!(!error.message().contains("hunter2"), "{error}");
 }
 
-/// Each `wrong/NAME.toml` fails with exactly the text of `wrong/NAME.txt`. With `TOLLWAY_BLESS` set, the texts are
-/// written instead; read the difference before you keep it.
+/// Each `wrong/NAME.toml` fails with exactly the text of `wrong/NAME.txt`. `TOLLWAY_BLESS` rewrites the texts; review the
+/// diff before you keep it.
 #[test]
-fn every_mistake_has_its_text() {
+fn every_config_error_matches_its_golden_text() {
     let entries = fs::read_dir("tests/config/wrong").unwrap();
     let mut fixtures: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     fixtures.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     fixtures.sort();
     assert!(fixtures.len() >= 5, "only {} fixtures were found", fixtures.len());
     for path in fixtures {
-        let Err(error) = ConfigWithServer::load(&path) else {
-            panic!("{} is taken for right", path.display())
-        };
+        let Err(error) = ConfigWithServer::load(&path) else { panic!("{} is accepted", path.display()) };
         let text = format!("{error}\n");
         let beside = path.with_extension("txt");
         if std::env::var_os("TOLLWAY_BLESS").is_some() {
@@ -85,9 +83,9 @@ fn every_mistake_has_its_text() {
     }
 }
 
-/// Every mistake in the sections of limits has the same text, whether or not the other sections are read, too.
+/// A mistake in the sections of limits has the same message in the server and in the library.
 #[test]
-fn mistakes_in_limits_are_told_as_the_library_tells_them() {
+fn limit_errors_match_the_library() {
     let entries = fs::read_dir("../tollway/tests/config/wrong").unwrap();
     let fixtures = entries.map(|entry| entry.unwrap().path());
     let mut compared = 0;
@@ -98,9 +96,9 @@ fn mistakes_in_limits_are_told_as_the_library_tells_them() {
     assert!(compared >= 25, "only {compared} fixtures were found");
 }
 
-/// A file that was cut off anywhere is read or refused, and what is wrong with it can be shown.
+/// A truncated file is read or rejected with a message, never a panic.
 #[test]
-fn a_file_cut_anywhere_is_read_or_refused() {
+fn truncated_config_never_panics() {
     let folders = ["tests/config/wrong", "tests/config/good"];
     for entry in folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()) {
         let text = fs::read_to_string(entry.unwrap().path()).unwrap();
@@ -114,7 +112,7 @@ fn a_file_cut_anywhere_is_read_or_refused() {
 }
 
 #[test]
-fn the_example_file_is_read_whole() {
+fn example_config_is_valid() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tollway.example.toml");
     assert!(ConfigWithServer::load(path).unwrap_or_else(|error| panic!("{error}")).server().is_some());
 }

@@ -1,4 +1,4 @@
-//! HTTP/2 frame by frame, for clients that do not mean well.
+//! HTTP/2 frame by frame, for hostile clients.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -24,7 +24,7 @@ pub(crate) const POST: &[u8] = &[0x83, 0x86, 0x84];
 pub(crate) struct Raw(TcpStream);
 
 impl Raw {
-    /// Says that it speaks HTTP/2.
+    /// Sends the preface and the settings.
     pub(crate) fn over(mut stream: TcpStream) -> io::Result<Self> {
         stream.set_read_timeout(Some(LONG))?;
         stream.set_write_timeout(Some(LONG))?;
@@ -38,8 +38,8 @@ impl Raw {
         self.0.write_all(&frames.concat())
     }
 
-    /// Sends the frames of each round until the server has had enough. Reads meanwhile, so that it is not cut off for
-    /// not reading.
+    /// Sends the frames of each round until the server closes the connection. Reads meanwhile, so that it is not cut off
+    /// for not reading.
     pub(crate) fn flood(mut self, mut round: impl FnMut(u32) -> Vec<Vec<u8>>) {
         let mut reading = self.0.try_clone().unwrap();
         let reader = std::thread::spawn(move || {

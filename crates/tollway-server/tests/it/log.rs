@@ -1,11 +1,11 @@
-//! What a server logs, kept for a test to read.
+//! A captured log.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// What was logged so far.
+/// The log so far.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -14,7 +14,7 @@ impl Log {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
-    /// What writes to it, down to the least important.
+    /// A subscriber that writes to it, at every level.
     pub(crate) fn subscriber(&self) -> impl tracing::Subscriber + Send + Sync + 'static {
         let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_ansi(false);
         subscriber.with_writer(self.clone()).finish()

@@ -1,5 +1,5 @@
-//! The server as its clients see it: real sockets on free ports, raw bytes, nothing mocked. One program, so that it is
-//! linked once; what several of its modules use stands beside them.
+//! Integration tests of the server: real sockets on free ports, raw bytes, nothing mocked. One binary, so that it links
+//! once; modules share the helpers beside them.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

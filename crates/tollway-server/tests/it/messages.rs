@@ -1,5 +1,5 @@
-//! Envoy's messages as a client has them, written down apart from the server's: texts are texts here, and every field is
-//! there that a client of today sends or reads.
+//! Envoy's messages as a client has them, independent of the server's: strings are strings, and all fields that current
+//! clients use are there.
 
 use std::collections::HashMap;
 
@@ -147,7 +147,7 @@ impl Descriptor {
     }
 }
 
-/// A question of these descriptors under the domain `edge`.
+/// A request with these descriptors in the domain `edge`.
 pub(crate) fn question(descriptors: impl IntoIterator<Item = Descriptor>) -> RateLimitRequest {
     RateLimitRequest {
         domain: "edge".to_owned(),
@@ -169,7 +169,7 @@ impl RateLimitResponse {
         self.statuses.iter().map(|status| status.code).collect()
     }
 
-    /// A header for whoever sent the request.
+    /// A header for the client behind the proxy.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.response_headers_to_add.iter().find(|header| header.key == name);
         found.map(|header| header.value.as_str())

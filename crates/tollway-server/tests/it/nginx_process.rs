@@ -1,4 +1,4 @@
-//! A running nginx, ended with its value.
+//! A running nginx; dropping it stops it.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -54,7 +54,7 @@ fn spawn(folder: &Path) -> Child {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Its workers end with it only if it is asked to.
+        // SIGTERM, because SIGKILL would leave its workers running.
         let _ = Command::new("kill").arg(self.process.id().to_string()).status();
         let _ = self.process.wait();
     }

@@ -1,4 +1,4 @@
-//! A small client: it sends what it is told, also what no client should, and reads one reply at a time.
+//! A small Redis client: it sends any bytes, also invalid ones, and reads one reply at a time.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -71,18 +71,18 @@ impl RedisClient {
         numbers(&self.ask(&words))
     }
 
-    /// Another hand to write with, while this one reads.
+    /// A second handle for writing while this one reads.
     pub(crate) fn writer(&self) -> TcpStream {
         self.stream.get_ref().try_clone().unwrap()
     }
 
-    /// Says that nothing more will come.
+    /// Closes the connection for writing.
     pub(crate) fn end(&mut self) {
-        // Whoever was closed by the other end already has nothing left to say.
+        // Fails if the server has closed it already.
         let _ = self.stream.get_ref().shutdown(Shutdown::Write);
     }
 
-    /// Waits until the other end has closed the connection; what it said until then.
+    /// Waits until the server closes the connection, and returns what it sent until then.
     pub(crate) fn closed(&mut self) -> String {
         let mut rest = Vec::new();
         match self.stream.read_to_end(&mut rest) {
@@ -101,7 +101,7 @@ pub(crate) fn numbers(reply: &str) -> [i64; 5] {
     numbers.collect::<Vec<i64>>().try_into().unwrap()
 }
 
-/// A command as programs send it.
+/// A command as an array of bulk strings.
 pub(crate) fn request(words: &[&str]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len());
     for word in words {

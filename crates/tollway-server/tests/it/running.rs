@@ -1,4 +1,4 @@
-//! A server of a test's own, on free ports, ended with its value.
+//! A server for one test, on free ports; dropping it stops it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,16 +35,16 @@ pub(crate) struct Setup {
     pub(crate) store: StoreUrl,
     #[cfg(feature = "consumers")]
     pub(crate) consumers: Option<ConsumersConfig>,
-    /// Instead of those that the config names.
+    /// Overrides the records of the config.
     #[cfg(feature = "consumers")]
     pub(crate) records: Option<Arc<dyn Records>>,
     pub(crate) patience: Patience,
-    /// Where the thread that accepts is to log, if not nowhere.
+    /// The log of the accepting thread.
     pub(crate) log: Option<Log>,
 }
 
 impl Setup {
-    /// Of a config file's text; all listens on free ports.
+    /// From the text of a config file, with free ports.
     pub(crate) fn of(text: &str) -> Self {
         tollway_testkit::keep_callsites_enabled();
         let config = ConfigWithServer::parse(text).unwrap();
@@ -112,20 +112,20 @@ impl Setup {
 }
 
 impl Running {
-    /// A server of this config.
+    /// Starts a server with this config.
     pub(crate) fn of(text: &str) -> Self {
         tollway_testkit::keep_callsites_enabled();
         Setup::of(text).start()
     }
 
-    fn address(&self, door: ListenerKind) -> &ListenAddress {
-        &self.addresses.iter().find(|(known, _)| *known == door).unwrap().1
+    fn address(&self, kind: ListenerKind) -> &ListenAddress {
+        &self.addresses.iter().find(|(known, _)| *known == kind).unwrap().1
     }
 
-    pub(crate) fn tcp(&self, door: ListenerKind) -> SocketAddr {
-        match self.address(door) {
+    pub(crate) fn tcp(&self, kind: ListenerKind) -> SocketAddr {
+        match self.address(kind) {
             ListenAddress::Tcp(address) => *address,
-            ListenAddress::Unix { path, .. } => panic!("{} is no TCP address", path.display()),
+            ListenAddress::Unix { path, .. } => panic!("{} is not a TCP address", path.display()),
         }
     }
 
@@ -139,12 +139,12 @@ impl Running {
         Client::tcp(self.tcp(ListenerKind::Administration))
     }
 
-    /// Tells it to stop, without waiting.
+    /// Sends the stop signal, without waiting.
     pub(crate) fn tell_to_stop(&mut self) {
         self.stop.take();
     }
 
-    /// Waits until it has ended, and says how.
+    /// Stops it and returns its result.
     pub(crate) fn ended(mut self) -> Result<(), ServeError> {
         self.stop.take();
         self.thread.take().unwrap().join().unwrap()

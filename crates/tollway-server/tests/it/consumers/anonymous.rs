@@ -10,7 +10,7 @@ fn from(address: &str) -> String {
     format!("x-forwarded-for: {address}\r\n")
 }
 
-/// C4: 1,000 an hour by default, for each address by itself, and a new thousand in the next hour.
+/// C4: each address has 1,000 calls an hour by default, and 1,000 more in the next hour.
 #[test]
 fn each_address_has_a_thousand_calls_an_hour() {
     for place in [Place::memory(), Place::redis()] {
@@ -34,9 +34,9 @@ fn each_address_has_a_thousand_calls_an_hour() {
     }
 }
 
-/// C6: the limit is the config's to choose, and -1 is none.
+/// C6: the config sets the limit; -1 means no limit.
 #[test]
-fn the_config_says_how_many() {
+fn anonymous_limit_is_configurable() {
     let mut bank = Bank::at(Place::memory(), "anonymous_per_hour = 2", "");
     assert_eq!([(); 3].map(|()| bank.call_with("").status), [200, 200, 429]);
     let mut bank = Bank::at(Place::memory(), "anonymous_per_hour = -1", "");
@@ -44,9 +44,9 @@ fn the_config_says_how_many() {
     assert_eq!((answer.status, told(&answer)), (200, None), "nothing is counted");
 }
 
-/// C4: who calls from one address as a consumer and without credentials is counted apart.
+/// C4: calls with and without credentials from one address count separately.
 #[test]
-fn a_consumer_and_its_address_are_counted_apart() {
+fn consumer_and_its_address_count_separately() {
     for place in [Place::memory(), Place::redis()] {
         let mut bank = Bank::at(place, "anonymous_per_hour = 1\nper_hour = 1", "");
         assert_eq!(bank.calls("c", 2), [200, 429]);

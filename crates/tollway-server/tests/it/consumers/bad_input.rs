@@ -1,13 +1,13 @@
-//! Wrong questions get a clear answer, and nothing changes.
+//! Invalid requests get a clear error and change nothing.
 
 use serde_json::{Value, json};
 
 use super::bank::{Bank, CONSUMERS, Place, record};
 
 const GOOD: [i64; 6] = [-1, 100, -1, -1, -1, -1];
-const NOBODYS: &str = "67e55044-10b1-426f-9247-bb680e5fe0c8";
+const UNKNOWN_RECORD: &str = "67e55044-10b1-426f-9247-bb680e5fe0c8";
 
-/// A right record with one field as it must not be; `null` takes it out.
+/// A valid record with one wrong field; `null` removes it.
 fn with(field: &str, value: Value) -> String {
     let mut wrong = record(GOOD);
     wrong["api_name"] = "another".into();
@@ -18,7 +18,7 @@ fn with(field: &str, value: Value) -> String {
     wrong.to_string()
 }
 
-/// C8: dates, numbers, ranges and fields that cannot be, each with the word that says what is wrong.
+/// C8: invalid dates, numbers, ranges and fields, each with a part of the expected message.
 fn wrong_records() -> Vec<(String, &'static str)> {
     vec![
         (
@@ -49,9 +49,9 @@ fn wrong_records() -> Vec<(String, &'static str)> {
     ]
 }
 
-/// C8: a wrong record is refused, made or changed, and the records are as they were.
+/// C8: creating or changing a record with invalid fields fails and changes nothing.
 #[test]
-fn a_wrong_record_is_refused_and_nothing_changes() {
+fn invalid_record_is_rejected_and_changes_nothing() {
     let mut bank = Bank::at(Place::memory(), "", "");
     bank.record("c", GOOD);
     let mut other = record(GOOD);
@@ -71,15 +71,15 @@ fn a_wrong_record_is_refused_and_nothing_changes() {
     assert_eq!(bank.look("c", "active-rate-limits")["active_per_minute_rate_limit"], 200);
 }
 
-/// C8: ids and hours that cannot be are 400, records that are not there 404.
+/// C8: invalid ids and hours are 400, missing records 404.
 #[test]
-fn wrong_ids_and_hours_are_told_apart_from_missing_ones() {
+fn invalid_ids_are_400_and_missing_records_404() {
     let mut bank = Bank::at(Place::memory(), "", "");
     let mine = bank.record("c", GOOD);
     let good = record(GOOD).to_string();
     for (method, path, status, word) in [
-        ("PUT", format!("c/consumer/rate-limits/{NOBODYS}"), 404, "has no record"),
-        ("DELETE", format!("c/consumer/rate-limits/{NOBODYS}"), 404, "has no record"),
+        ("PUT", format!("c/consumer/rate-limits/{UNKNOWN_RECORD}"), 404, "has no record"),
+        ("DELETE", format!("c/consumer/rate-limits/{UNKNOWN_RECORD}"), 404, "has no record"),
         ("DELETE", format!("another/consumer/rate-limits/{mine}"), 404, "consumer another has no record"),
         ("PUT", format!("another/consumer/rate-limits/{mine}"), 404, "consumer another has no record"),
         ("DELETE", "c/consumer/rate-limits/7".to_owned(), 400, "is not the id of a record"),
@@ -90,7 +90,7 @@ fn wrong_ids_and_hours_are_told_apart_from_missing_ones() {
         ("GET", "a_PER_B/active-rate-limits".to_owned(), 400, "_PER_"),
         ("GET", "a%20b/consumer/call-limits".to_owned(), 400, "visible characters"),
         ("GET", "/consumer/call-limits".to_owned(), 400, "empty"),
-        ("GET", "c/consumer/call-limit".to_owned(), 404, "is not here"),
+        ("GET", "c/consumer/call-limit".to_owned(), 404, "there is no path"),
         ("POST", "c/active-rate-limits".to_owned(), 405, "GET"),
     ] {
         let answer = bank.manage(method, &format!("{CONSUMERS}/{path}"), &good);
@@ -102,7 +102,7 @@ fn wrong_ids_and_hours_are_told_apart_from_missing_ones() {
 }
 
 #[test]
-fn a_flag_is_true_or_false() {
+fn blocked_flag_must_be_a_boolean() {
     let mut bank = Bank::at(Place::memory(), "", "");
     for wrong in ["", "{}", r#"{"blocked": "yes"}"#, r#"{"blocked": true, "until": "tomorrow"}"#, "true"] {
         let answer = bank.manage("PUT", &format!("{CONSUMERS}/c/blocked"), wrong);

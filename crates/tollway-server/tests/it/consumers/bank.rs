@@ -1,4 +1,4 @@
-//! A server with consumers, with all that a test does to it: calls, management, and time that passes.
+//! A server with consumers, and helpers for calls, management and time.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,10 +19,10 @@ use crate::running::{LONG, Running, Setup};
 pub(crate) const READ: &str = "read-read-read-read";
 pub(crate) const WRITE: &str = "write-write-write-write";
 
-/// Where all consumers are managed.
+/// The path of consumer management.
 pub(crate) const CONSUMERS: &str = "/obp/v6.0.0/management/consumers";
 
-/// Where the clock of a bank in memory stands at first.
+/// The initial time of a bank in memory.
 pub(crate) const BEGIN: &str = "2026-06-01T12:00:00Z";
 
 /// No period is limited.
@@ -32,20 +32,20 @@ pub(crate) const UNLIMITED: [i64; 6] = [-1; 6];
 pub(crate) struct Bank {
     pub(crate) running: Running,
     pub(crate) place: Place,
-    /// With the records, and whatever else its config names.
+    /// Contains the records and all other files of the config.
     _folder: Arc<TempDir>,
     client: Client,
     admin: Client,
 }
 
-/// Where it counts.
+/// The store.
 pub(crate) enum Place {
     Memory(Arc<ManualClock>),
     Redis(Arc<RedisServer>),
 }
 
 impl Place {
-    /// In memory, where time passes when the test says so.
+    /// In memory, with a manual clock.
     pub(crate) fn memory() -> Self {
         Self::Memory(Arc::new(ManualClock::at(begin())))
     }
@@ -60,7 +60,7 @@ pub(crate) fn begin() -> Timestamp {
     read_date(BEGIN).unwrap()
 }
 
-/// One in memory, and one in Redis, with these lines in `[consumers]`.
+/// One bank in memory and one in Redis, with these lines in `[consumers]`.
 pub(crate) fn banks(consumers: &str) -> [Bank; 2] {
     [Place::memory(), Place::redis()].map(|place| Bank::at(place, consumers, ""))
 }
@@ -68,19 +68,19 @@ pub(crate) fn banks(consumers: &str) -> [Bank; 2] {
 /// What a bank is started with.
 pub(crate) struct Plan<'a> {
     pub(crate) place: Place,
-    /// Where its records are.
+    /// The folder of its records.
     pub(crate) folder: Arc<TempDir>,
     /// Lines of `[consumers]`.
     pub(crate) consumers: &'a str,
     /// Sections after it.
     pub(crate) more: &'a str,
-    /// How long Redis may take.
+    /// The timeout of Redis.
     pub(crate) deadline: &'a str,
     pub(crate) log: Option<Log>,
 }
 
 impl<'a> Plan<'a> {
-    /// With nothing in particular, and so much time that nothing fails because the machine is busy.
+    /// The defaults, with a timeout that a busy machine does not exceed.
     pub(crate) fn at(place: Place) -> Self {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         Self { place, folder, consumers: "", more: "", deadline: "20s", log: None }
@@ -123,7 +123,7 @@ impl Bank {
         Plan { consumers, more, ..Plan::at(place) }.start()
     }
 
-    /// A call of this consumer, as a proxy asks for it.
+    /// A call of this consumer through a proxy.
     pub(crate) fn call(&mut self, consumer: &str) -> Answer {
         self.call_with(&format!("x-consumer-id: {consumer}\r\n"))
     }
@@ -133,29 +133,29 @@ impl Bank {
         self.client.get("/v1/authorize", headers)
     }
 
-    /// The statuses of so many calls.
+    /// The statuses of this many calls.
     pub(crate) fn calls(&mut self, consumer: &str, calls: usize) -> Vec<u16> {
         (0..calls).map(|_| self.call(consumer).status).collect()
     }
 
-    /// Queries the administration, with the token that may write.
+    /// Queries the administration with the write token.
     pub(crate) fn manage(&mut self, method: &str, path: &str, body: &str) -> Answer {
         self.admin.ask(method, path, &format!("authorization: Bearer {WRITE}\r\n"), body)
     }
 
-    /// Something about a consumer.
+    /// Reads a resource of a consumer.
     pub(crate) fn look(&mut self, consumer: &str, what: &str) -> Value {
         let answer = self.manage("GET", &format!("{CONSUMERS}/{consumer}/{what}"), "");
         assert_eq!(answer.status, 200, "{what}: {answer:?}");
         answer.json()
     }
 
-    /// Makes a record for this consumer; its id.
+    /// Creates a record with these amounts and returns its id.
     pub(crate) fn record(&mut self, consumer: &str, amounts: [i64; 6]) -> String {
         self.record_of(consumer, &record(amounts))
     }
 
-    /// Makes this record for this consumer; its id.
+    /// Creates this record and returns its id.
     pub(crate) fn record_of(&mut self, consumer: &str, record: &Value) -> String {
         let path = format!("{CONSUMERS}/{consumer}/consumer/rate-limits");
         let made = self.manage("POST", &path, &record.to_string());
@@ -163,14 +163,14 @@ impl Bank {
         made.json()["rate_limiting_id"].as_str().unwrap().to_owned()
     }
 
-    /// Makes a record say something else.
+    /// Changes the amounts of a record.
     pub(crate) fn change(&mut self, consumer: &str, id: &str, amounts: [i64; 6]) {
         let path = format!("{CONSUMERS}/{consumer}/consumer/rate-limits/{id}");
         let changed = self.manage("PUT", &path, &record(amounts).to_string());
         assert_eq!(changed.status, 200, "{changed:?}");
     }
 
-    /// A whole period passes, as far as this consumer can tell: in memory with the clock, in Redis with the end of its key.
+    /// Lets a period of this consumer end: in memory by the clock, in Redis by expiring its key.
     pub(crate) fn pass(&self, consumer: &str, period: Period) {
         match &self.place {
             Place::Memory(clock) => clock.advance(period.span()),
@@ -178,20 +178,20 @@ impl Bank {
                 redis.command(&["PEXPIRE", &key(consumer, period), "1"]);
                 let begun = Instant::now();
                 while redis.command(&["EXISTS", &key(consumer, period)]) != "0" {
-                    assert!(begun.elapsed() < LONG, "the key lives on");
+                    assert!(begun.elapsed() < LONG, "the key does not expire");
                 }
             }
         }
     }
 
-    /// A first call of a consumer, in a second that lasts. It would end by itself while a busy machine does something else.
+    /// Makes a first call and extends the second's window, which could otherwise end on a busy machine.
     pub(crate) fn first_call_in_a_long_second(&mut self, consumer: &str) {
-        until("a second that lasts", || {
+        until("the second is extended", || {
             assert_eq!(self.call(consumer).status, 200);
             let Place::Redis(redis) = &self.place else { return true };
             let lasts = redis.command(&["PEXPIRE", &key(consumer, Period::Second), "600000"]) == "1";
             if !lasts {
-                // It was over already: once more, as if nothing had been counted.
+                // The window ended first: delete the counters and retry.
                 for period in Period::ALL {
                     redis.command(&["DEL", &key(consumer, period)]);
                 }
@@ -200,7 +200,7 @@ impl Bank {
         });
     }
 
-    /// The Redis that it counts in.
+    /// The Redis of this bank.
     pub(crate) fn redis(&self) -> &RedisServer {
         match &self.place {
             Place::Redis(redis) => redis,
@@ -242,24 +242,24 @@ pub(crate) fn only(period: Period, amount: i64) -> [i64; 6] {
     Period::ALL.map(|known| if known == period { amount } else { -1 })
 }
 
-/// Whether so many seconds can be left of a period in which just now a first call was made.
+/// Whether `reset` can be the time left in a period that has just begun.
 pub(crate) fn is_whole(reset: u64, period: Period) -> bool {
     let whole = period.span().as_micros() / 1_000_000;
-    // Nor does a test take longer than this between two calls.
+    // No test takes longer than 30 s between two calls.
     (whole.saturating_sub(30)..=whole).contains(&reset)
 }
 
-/// The three headers that tell of a limit: how many, how many left, seconds until it is whole.
+/// The three headers of a limit: limit, remaining, seconds until reset.
 pub(crate) fn told(answer: &Answer) -> Option<[u64; 3]> {
     let number = |name| Some(answer.header(name)?.parse().unwrap());
     Some([number("x-rate-limit-limit")?, number("x-rate-limit-remaining")?, number("x-rate-limit-reset")?])
 }
 
-/// Waits until something is so. If it never is, the test fails.
+/// Waits until a condition holds, or fails the test.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < LONG, "it never came: {what}");
+        assert!(begun.elapsed() < LONG, "timed out: {what}");
         std::thread::yield_now();
     }
 }

@@ -1,13 +1,13 @@
-//! Counters, inspected and reset.
+//! Reading and resetting counters.
 
 use serde_json::json;
 use tollway::core::Period;
 
 use super::bank::{CONSUMERS, Place, banks, is_whole, key, told};
 
-/// C9: what was counted is seen and made new, for one consumer and no other.
+/// C9: the counters of one consumer are shown and reset; others keep theirs.
 #[test]
-fn counters_are_seen_and_made_new_for_one_consumer() {
+fn counters_are_shown_and_reset_per_consumer() {
     for mut bank in banks("") {
         for consumer in ["c", "another"] {
             bank.record(consumer, [-1, -1, 3, -1, 30, -1]);
@@ -34,9 +34,9 @@ fn counters_are_seen_and_made_new_for_one_consumer() {
     }
 }
 
-/// C9: a counter of a period that is not limited any more is reset as well.
+/// C9: a counter of a period that is no longer limited is reset as well.
 #[test]
-fn a_reset_leaves_no_counter_behind() {
+fn reset_removes_every_counter() {
     for mut bank in banks("") {
         let id = bank.record("c", [9; 6]);
         assert_eq!(bank.call("c").status, 200);

@@ -1,10 +1,10 @@
-//! The worked examples of the document.
+//! The worked examples of the specification.
 
 use tollway::core::{Period, Span};
 
 use super::bank::{Bank, Place, banks, is_whole, only, record, told};
 
-/// C1, C5, the document's request flow: 100 a minute, 99, 98 and 97 remaining, and a new window after 60 seconds.
+/// C1, C5, the specified request flow: 100 a minute, 99, 98 and 97 remaining, and a new window after 60 seconds.
 #[test]
 fn worked_example_of_100_requests_a_minute() {
     for mut bank in banks("") {
@@ -23,9 +23,9 @@ fn worked_example_of_100_requests_a_minute() {
     }
 }
 
-/// C1: the window begins with the first call and ends a minute later, whatever the clock on the wall says.
+/// C1: the window begins with the first call and ends a minute later, not at a full minute of the clock.
 #[test]
-fn a_window_begins_with_the_first_call_and_ends_on_time() {
+fn window_begins_with_the_first_call() {
     let mut bank = Bank::at(Place::memory(), "", "");
     bank.record("c", only(Period::Minute, 1));
     bank.advance(Span::from_secs(45));
@@ -36,7 +36,7 @@ fn a_window_begins_with_the_first_call_and_ends_on_time() {
     assert_eq!(bank.calls("c", 2), [200, 429]);
 }
 
-/// C3, the document's aggregation: 100 and 50 a minute are 150, and the 151st call is refused.
+/// C3, the specified aggregation: 100 and 50 a minute are 150, and the 151st call is denied.
 #[test]
 fn aggregation_example_100_plus_50_is_150() {
     for mut bank in banks("") {
@@ -61,7 +61,7 @@ fn aggregation_example_100_plus_50_is_150() {
 
 /// C3: 100 and -1 give 100; a 0 is ignored as well.
 #[test]
-fn what_is_not_positive_is_ignored() {
+fn non_positive_amounts_are_ignored() {
     let mut bank = Bank::at(Place::memory(), "", "");
     for (name, other) in [("minus", -1), ("zero", 0)] {
         let mut second = record(only(Period::Minute, other));

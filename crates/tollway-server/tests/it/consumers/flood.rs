@@ -1,4 +1,4 @@
-//! More consumers than can be looked up.
+//! A flood of unknown consumer ids.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ const CONFIG: &str = r#"
     policy = "consumers"
 "#;
 
-/// Somebody who asks for records as fast as can be, until its value is dropped.
+/// A thread that looks up records as fast as it can, until it is dropped.
 struct Flood {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -46,22 +46,22 @@ impl Drop for Flood {
     }
 }
 
-/// C7, T19: whoever makes up more names than can be looked up is refused. Over HTTP that is a 503; Envoy, which might let
-/// through what fails, is told that the limit is reached.
+/// C7, T19: when lookups are overloaded, unknown consumers are denied: with 503 over HTTP, and with OVER_LIMIT for Envoy,
+/// which may let failed calls through.
 #[test]
-fn a_flood_of_names_lets_no_unknown_consumer_through() {
+fn flood_of_consumer_ids_is_denied() {
     let records: Arc<dyn Records> = Arc::new(SqliteRecords::open("sqlite::memory:").unwrap());
     let server = Setup { records: Some(Arc::clone(&records)), ..Setup::of(CONFIG) }.start();
     let (mut envoy, mut client) = (server.envoy(), server.client());
     let _flood = Flood::of(records);
     let mut names = (0..).map(|number| format!("stranger-{number}"));
     let mut next = || names.next().unwrap();
-    until("Envoy is told to refuse one", || {
+    until("Envoy gets OVER_LIMIT", || {
         let answer = envoy.ask(&question([descriptor(&[&format!("consumer={}", next())])]));
         let body = serde_json::from_slice::<Value>(&answer.raw_body).unwrap_or_default();
         answer.overall_code == OVER_LIMIT && body["type"] == "urn:tollway:records-unavailable"
     });
-    until("one is refused over HTTP", || {
+    until("HTTP gets a 503", || {
         let answer = client.get("/v1/authorize", &format!("x-consumer-id: {}\r\n", next()));
         assert!([200, 503].contains(&answer.status), "{answer:?}");
         answer.status == 503

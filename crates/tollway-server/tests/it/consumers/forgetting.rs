@@ -12,9 +12,9 @@ fn keys(bank: &Bank, consumer: &str) -> Vec<String> {
     keys
 }
 
-/// C3: one period of two; when it is limited again, it begins anew.
+/// C3: one period of two; when it is limited again, its counter starts at zero.
 #[test]
-fn a_period_that_becomes_unlimited_loses_its_counter() {
+fn period_that_becomes_unlimited_loses_its_counter() {
     for mut bank in banks("") {
         let id = bank.record("c", [-1, 5, 5, -1, -1, -1]);
         assert_eq!(bank.calls("c", 2), [200, 200]);
@@ -31,9 +31,9 @@ fn a_period_that_becomes_unlimited_loses_its_counter() {
     }
 }
 
-/// C3: all six at once; the next call takes the last counters away.
+/// C3: all six at once; the next call removes the counters.
 #[test]
-fn with_the_last_limit_goes_the_last_counter() {
+fn last_counter_goes_with_the_last_limit() {
     for mut bank in banks("") {
         let id = bank.record("c", [50, 50, 50, 50, 50, 50]);
         assert_eq!(bank.calls("c", 3), [200; 3]);

@@ -1,4 +1,4 @@
-//! Whether consumers are limited, and how Redis is.
+//! The state of consumer limits and of Redis.
 
 use serde_json::json;
 use tollway_testkit::servers::RedisServer;
@@ -8,9 +8,9 @@ use crate::running::Running;
 
 const INFO: &str = "/obp/v3.1.0/management/rate-limiting";
 
-/// C8: the documented answer, with the store that really counts.
+/// C8: the documented response, with the actual store.
 #[test]
-fn rate_limiting_is_told_of() {
+fn rate_limiting_state_is_shown() {
     for (mut bank, technology) in banks("").into_iter().zip(["MEMORY", "REDIS"]) {
         let expected = json!({
             "enabled": true, "technology": technology, "service_available": true, "currently_active": true,
@@ -22,9 +22,9 @@ fn rate_limiting_is_told_of() {
     assert_eq!((&info["enabled"], &info["currently_active"]), (&json!(false), &json!(false)));
 }
 
-/// C8: `/health/redis` tells who may read where Redis is, and never its password.
+/// C8: `/health/redis` shows the address of Redis with a read token, and never its password.
 #[test]
-fn redis_is_told_of_without_its_password() {
+fn redis_health_never_shows_the_password() {
     let redis = RedisServer::start_with(&["--requirepass", "hush-hush"]);
     let server = Running::of(&format!("[store]\nurl = \"{}\"", redis.url()));
     let health = server.admin().get("/health/redis", "");
@@ -36,10 +36,9 @@ fn redis_is_told_of_without_its_password() {
     assert!(!health.body.contains("hush"), "{health:?}");
 }
 
-/// C8: without a token, probes are told whether it answers and not where it is, and however many ask, Redis is asked now and
-/// then.
+/// C8: without a token, probes see whether Redis answers but not its address, and the result is cached.
 #[test]
-fn without_a_token_health_says_little_and_is_cached() {
+fn redis_health_without_a_token_is_cached_and_has_no_address() {
     let mut bank = Bank::at(Place::redis(), "", "");
     let full = bank.manage("GET", "/health/redis", "").json();
     let expected = json!({"redis_ready": true, "url": "127.0.0.1", "port": bank.redis().port()});
@@ -51,7 +50,7 @@ fn without_a_token_health_says_little_and_is_cached() {
     };
     let before = scripts(&bank);
     let mut probe = bank.running.admin();
-    for token in ["", "authorization: Bearer of-nobody-at-all\r\n"].repeat(100) {
+    for token in ["", "authorization: Bearer an-unknown-token\r\n"].repeat(100) {
         let health = probe.get("/health/redis", token);
         assert_eq!((health.status, health.json()), (200, json!({"redis_ready": true})));
     }
@@ -59,18 +58,18 @@ fn without_a_token_health_says_little_and_is_cached() {
     assert!((1..100).contains(&asked), "{asked} times for 200 probes");
 }
 
-/// C8: to look at Redis leaves nothing in it.
+/// C8: health checks write nothing to Redis.
 #[test]
-fn to_ask_how_redis_is_changes_nothing() {
+fn health_checks_write_nothing_to_redis() {
     let mut bank = Bank::at(Place::redis(), "", "");
     bank.manage("GET", "/health/redis", "");
     bank.manage("GET", INFO, "");
     assert_eq!(bank.redis().command(&["KEYS", "*_PER_*"]), "");
 }
 
-/// Where Redis is not the store, or there are no consumers, the answer says so and what to do.
+/// Without Redis or consumers, the error says so and how to configure them.
 #[test]
-fn what_is_not_configured_is_said() {
+fn missing_redis_or_consumers_is_explained() {
     let server = Running::of("[policies.api]\nlimits = [\"5 / hour\"]");
     for (path, kind, word) in [
         ("/health/redis", "urn:tollway:no-redis", "MEMORY"),

@@ -1,4 +1,4 @@
-//! Records: made, listed, changed and deleted, and what is in force of them.
+//! Records: create, list, change and delete, and the limits in force.
 
 use serde_json::json;
 use tollway::core::Span;
@@ -7,9 +7,9 @@ use super::bank::{BEGIN, Bank, CONSUMERS, Place, UNLIMITED, banks, record};
 
 const DOCUMENTED: [i64; 6] = [10, 100, 1_000, 10_000, 50_000, 200_000];
 
-/// C8: the whole life of a record, with limits as texts.
+/// C8: the whole life of a record, with limits as strings.
 #[test]
-fn a_record_is_made_listed_changed_and_deleted() {
+fn record_is_created_listed_changed_and_deleted() {
     for mut bank in banks("") {
         let path = format!("{CONSUMERS}/c/consumer/rate-limits");
         assert_eq!(bank.manage("GET", &path, "").json(), json!({"limits": []}));
@@ -45,9 +45,9 @@ fn a_record_is_made_listed_changed_and_deleted() {
     }
 }
 
-/// C8: the documented answer, number for number; a period whose window is over is left out.
+/// C8: exactly the documented response; a period whose window has ended is left out.
 #[test]
-fn call_limits_are_told_with_their_counters() {
+fn call_limits_are_shown_with_counters() {
     let mut bank = Bank::at(Place::memory(), "", "");
     bank.record("c", DOCUMENTED);
     assert_eq!(bank.calls("c", 5), [200; 5]);
@@ -81,9 +81,9 @@ fn a_consumer_without_limits_has_no_counters() {
     }
 }
 
-/// C8: what is in force in an hour: ids, where the hour begins, and six numbers.
+/// C8: the limits in force in an hour: record ids, the start of the hour, and six numbers.
 #[test]
-fn active_limits_are_told_for_now_and_for_an_hour() {
+fn active_limits_are_shown_for_now_and_for_an_hour() {
     let mut bank = Bank::at(Place::memory(), "", "");
     let id = bank.record("c", [10, 100, 0, -1, -1, 200_000]);
     let expected = |hour: &str| {
@@ -102,7 +102,7 @@ fn active_limits_are_told_for_now_and_for_an_hour() {
     assert_eq!(before["active_per_second_rate_limit"], -1);
 }
 
-/// An id with characters that mean something in URLs is one id all the same.
+/// An id may contain characters that have a meaning in URLs.
 #[test]
 fn ids_are_escaped_in_paths() {
     let mut bank = Bank::at(Place::memory(), "", "");

@@ -4,9 +4,9 @@ use tollway::core::Period;
 
 use super::bank::{Bank, Place, READ, only};
 
-/// C1, G10, T23: consumers are counted by period, anonymous callers beside them, and nobody's name makes a series.
+/// C1, G10, T23: consumers are counted by period and separately from anonymous callers; no id creates a series.
 #[test]
-fn consumers_are_counted_by_period_and_never_by_name() {
+fn consumer_metrics_have_periods_and_no_ids() {
     let mut bank = Bank::at(Place::memory(), "anonymous_per_hour = 1", "");
     let metrics = |bank: &Bank| {
         let token = format!("authorization: Bearer {READ}\r\n");
@@ -19,7 +19,7 @@ fn consumers_are_counted_by_period_and_never_by_name() {
     bank.record("d", [-1, 2, 100, -1, -1, -1]);
     let before = metrics(&bank);
     assert_eq!((bank.calls("c", 3), bank.calls("d", 3)), (vec![200, 429, 429], vec![200, 200, 429]));
-    assert_eq!(bank.calls("invented", 2), [200, 200], "nothing limits it, and nothing counts it");
+    assert_eq!(bank.calls("invented", 2), [200, 200], "unlimited and not counted");
     assert_eq!([(); 2].map(|()| bank.call_with("").status), [200, 429]);
     let after = metrics(&bank);
     assert_eq!(series(&before), series(&after));

@@ -1,5 +1,4 @@
-//! Consumers, as callers, operators and those who manage them see them: real servers on free ports, counting in memory and in
-//! a real Redis under the keys of the layout `consumers`.
+//! Consumers: real servers on free ports, which count in memory and in a real Redis with the layout `consumers`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -11,7 +11,7 @@ use crate::running::{Running, Setup};
 const EXAMPLE: &str = include_str!("../../../../../examples/nginx/consumers.conf");
 const TOKEN: &str = "authorization: Bearer token-of-abc\r\n";
 
-/// The example's own config, with its files elsewhere and a few calls an hour.
+/// The example's config, with files in this folder and lower limits.
 fn tollway(folder: &tempfile::TempDir) -> Running {
     let example = include_str!("../../../../../examples/nginx/consumers.toml");
     let tokens = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/nginx/consumer-tokens");
@@ -41,10 +41,10 @@ fn set_blocked(admin: &mut Client, blocked: bool) {
     assert_eq!(set.status, 200, "{set:?}");
 }
 
-/// C3, C5, B10: behind nginx a limited consumer is told 429 and which limit, a blocked one 403, an unknown token 401; each in
-/// the documented words.
+/// C3, C5, B10: behind nginx a limited consumer gets 429 and the limit, a blocked one 403, an unknown token 401, each with
+/// the documented text.
 #[test]
-fn nginx_passes_on_why_a_consumer_is_refused() {
+fn nginx_forwards_consumer_denials() {
     let folder = tempfile::tempdir().unwrap();
     let tollway = tollway(&folder);
     let nginx = Nginx::start(EXAMPLE, tollway.tcp(ListenerKind::Decisions));
@@ -70,7 +70,7 @@ fn nginx_passes_on_why_a_consumer_is_refused() {
     set_blocked(&mut admin, false);
     assert_eq!(client.get("/", TOKEN).status, 429);
 
-    let unknown = client.get("/", "authorization: Bearer of-nobody\r\n");
+    let unknown = client.get("/", "authorization: Bearer unknown\r\n");
     assert_eq!(told(&unknown, "www-authenticate"), (401, Some("Bearer")));
 }
 

@@ -1,4 +1,4 @@
-//! Six limits cost one command.
+//! Six limits cost one Redis command.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -7,14 +7,14 @@ use tollway_testkit::servers::RedisServer;
 
 use super::bank::{Bank, Place};
 
-/// `redis-cli MONITOR`, ended with its value.
+/// `redis-cli MONITOR`; dropping it stops it.
 struct Monitor {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Monitor {
-    /// Sees everything from here on.
+    /// Starts to record all commands.
     fn of(redis: &RedisServer) -> Self {
         let port = redis.port().to_string();
         let mut command = Command::new("redis-cli");
@@ -40,18 +40,18 @@ impl Drop for Monitor {
     }
 }
 
-/// C1: all six periods are checked and counted in one command, of a consumer that is let through and of one that is not.
+/// C1: one command checks and counts all six periods, for granted and for denied calls.
 #[test]
-fn six_limits_are_one_command_a_call() {
+fn six_limits_cost_one_redis_command() {
     let mut bank = Bank::at(Place::redis(), "", "");
     bank.record("six", [100, 100, 100, 100, 100, 20]);
-    assert_eq!(bank.call("six").status, 200, "the script is there from now on");
+    assert_eq!(bank.call("six").status, 200, "loads the script");
     let mut monitor = Monitor::of(bank.redis());
     let statuses = bank.calls("six", 24);
     assert_eq!(statuses, [[200; 19].as_slice(), &[429; 5]].concat());
     bank.redis().command(&["ECHO", "enough"]);
     let seen = monitor.lines_until("enough");
-    // What a script does by itself is marked as `lua`; the rest came over the network.
+    // Commands inside a script are marked as `lua`; the others came over the network.
     let sent: Vec<&String> =
         seen.iter().filter(|line| line.contains("six") && !line.contains("lua]")).collect();
     assert_eq!(sent.len(), 24, "{sent:#?}");

@@ -1,4 +1,4 @@
-//! What operators type into `redis-cli`: the document's whole section, against a running server (C2).
+//! The documented `redis-cli` commands for operators, against a running server (C2).
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use super::bank::{Bank, CONSUMERS, Place, is_whole, key, only};
 
 const CONSUMER: &str = "consumer_abc123";
 
-/// What `redis-cli` says to these words.
+/// The output of `redis-cli` with these arguments.
 fn redis_cli(bank: &Bank, words: &[&str]) -> Vec<String> {
     let port = bank.redis().port().to_string();
     let ran = Command::new("redis-cli").args(["-h", "127.0.0.1", "-p", &port]).args(words).output();
@@ -26,14 +26,14 @@ fn six_keys() -> Vec<String> {
     Period::ALL.map(|period| key(CONSUMER, period)).to_vec()
 }
 
-/// With `words` before the six keys.
+/// Runs a command on all six keys.
 fn of_all(bank: &Bank, word: &str) -> Vec<String> {
     let keys = six_keys();
     let words: Vec<&str> = [word].into_iter().chain(keys.iter().map(String::as_str)).collect();
     redis_cli(bank, &words)
 }
 
-/// A server whose consumer has called so often, and whose second lasts while we look.
+/// A server after this many calls of one consumer; the counter of the second does not expire during the test.
 fn bank_after(calls: usize) -> Bank {
     let mut bank = Bank::at(Place::redis(), "", "");
     bank.record(CONSUMER, [10, 100, 1_000, 10_000, 50_000, 200_000]);
@@ -42,9 +42,9 @@ fn bank_after(calls: usize) -> Bank {
     bank
 }
 
-/// C2: KEYS, GET, TTL and MGET show what was counted, under the documented keys.
+/// C2: KEYS, GET, TTL and MGET show the counters under the documented keys.
 #[test]
-fn counters_are_readable() {
+fn redis_cli_reads_the_counters() {
     let mut bank = bank_after(3);
     bank.call_with("");
     let mut all = six_keys();
@@ -58,7 +58,7 @@ fn counters_are_readable() {
     assert!((1..=60).contains(&ttl), "{ttl}");
 }
 
-/// C2: every counter ends, and with the period that it is named for; so does what is remembered of a consumer besides.
+/// C2: every counter expires with its period, and all other keys of a consumer expire, too.
 #[test]
 fn every_key_has_a_ttl() {
     let bank = bank_after(2);
@@ -66,7 +66,7 @@ fn every_key_has_a_ttl() {
         let keys = redis_cli(&bank, &["KEYS", pattern]);
         assert!(!keys.is_empty());
         for key in keys {
-            // -1 would be for ever; -2: it has ended in between.
+            // -1 means no expiry; -2 means it has just expired.
             assert_ne!(redis_cli(&bank, &["TTL", &key]), ["-1"], "{key}");
         }
     }
@@ -76,9 +76,9 @@ fn every_key_has_a_ttl() {
     }
 }
 
-/// C2: DEL of one counter begins that window anew, DEL of all six everything.
+/// C2: DEL of one counter resets that window, DEL of all six resets the consumer.
 #[test]
-fn deleted_counters_begin_anew() {
+fn deleted_counters_start_at_zero() {
     let mut bank = bank_after(4);
     assert_eq!(redis_cli(&bank, &["DEL", "consumer_abc123_PER_MINUTE"]), ["1"]);
     assert_eq!(bank.call(CONSUMER).status, 200);
@@ -90,9 +90,9 @@ fn deleted_counters_begin_anew() {
     assert_eq!(redis_cli(&bank, &["GET", "consumer_abc123_PER_MONTH"]), ["1"]);
 }
 
-/// C2: INFO memory answers; MONITOR is used in `one_command`. What others count is counted here, too.
+/// C2: INFO memory works (`one_command` uses MONITOR), and counts that other programs write are used.
 #[test]
-fn memory_is_told_and_foreign_counts_are_seen() {
+fn counts_from_other_programs_are_used() {
     let mut bank = bank_after(1);
     let info = redis_cli(&bank, &["INFO", "memory"]);
     assert!(info.iter().any(|line| line.starts_with("used_memory:")), "{info:?}");
@@ -103,9 +103,9 @@ fn memory_is_told_and_foreign_counts_are_seen() {
     assert_eq!(bank.look(CONSUMER, "call-counters")["call_counters"]["per_minute"]["calls_made"], 2);
 }
 
-/// C2: a key without a TTL, the document's "counters not resetting", is mended by the next call.
+/// C2: the next call repairs a key without a TTL, the documented "counters not resetting".
 #[test]
-fn a_counter_that_would_never_end_is_mended() {
+fn counter_without_ttl_is_repaired() {
     let mut bank = bank_after(1);
     redis_cli(&bank, &["PERSIST", "consumer_abc123_PER_MINUTE"]);
     assert_eq!(redis_cli(&bank, &["TTL", "consumer_abc123_PER_MINUTE"]), ["-1"]);

@@ -1,4 +1,4 @@
-//! Consumers and anonymous callers behind Envoy: a descriptor names one, and the answer is that of `/v1/authorize`.
+//! Consumers and anonymous callers behind Envoy: a descriptor names one, and the response matches `/v1/authorize`.
 
 use prost::Message;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::bank::{Bank, CONSUMERS, Place, only};
 use crate::call::{Reply, SHOULD_RATE_LIMIT, framed};
 use crate::messages::{OK, OVER_LIMIT, RateLimitResponse, descriptor, question};
 
-/// Both kinds of callers, and a limit of another kind beside them.
+/// Rules for both kinds of callers, and one for an ordinary policy.
 const DESCRIPTORS: &str = r#"
     [policies.plain]
     limits = ["3 requests / day from first call"]
@@ -47,9 +47,9 @@ fn told(response: &RateLimitResponse) -> Option<[&str; 2]> {
     Some([response.header("x-rate-limit-limit")?, response.header("x-rate-limit-remaining")?])
 }
 
-/// C1, C3: a consumer that a descriptor names is limited by its records, and shares its counters with HTTP.
+/// C1, C3: a consumer named by a descriptor is limited by its records, and shares its counters with HTTP.
 #[test]
-fn a_descriptor_that_names_a_consumer_is_limited_by_its_records() {
+fn consumer_descriptor_is_limited_by_its_records() {
     for place in [Place::memory(), Place::redis()] {
         let mut bank = Bank::at(place, "", DESCRIPTORS);
         bank.record("c", only(Period::Hour, 3));
@@ -66,10 +66,10 @@ fn a_descriptor_that_names_a_consumer_is_limited_by_its_records() {
     }
 }
 
-/// C2, T19: a name that no consumer can have is refused as over HTTP. The question is answered, so that no proxy lets it
-/// through, and with it what its other descriptors would stop.
+/// C2, T19: an invalid consumer id is denied as over HTTP. The call succeeds, so that a proxy that fails open does not let
+/// the request through.
 #[test]
-fn a_consumer_that_cannot_be_is_refused_and_no_question_fails() {
+fn invalid_consumer_id_is_over_limit_not_an_error() {
     for place in [Place::memory(), Place::redis()] {
         let bank = Bank::at(place, "per_hour = 5", DESCRIPTORS);
         let long = [256, 1_024, 1_025, 20_000].map(|length| "x".repeat(length));
@@ -90,14 +90,14 @@ fn a_consumer_that_cannot_be_is_refused_and_no_question_fails() {
             bank.running.envoy().send(SHOULD_RATE_LIMIT, "application/grpc", framed(&not_text));
         assert_eq!(reply.read::<RateLimitResponse>().overall_code, OVER_LIMIT);
         let left = ask(&bank, &[&["user=ann"]]).statuses[0].limit_remaining;
-        assert_eq!(left, 2, "a refused request uses up nothing of its other limits");
+        assert_eq!(left, 2, "a denied request charges none of its other limits");
     }
 }
 
-/// T18, T19: under the keys of the layout `consumers` not every subject can be counted, and two policies may meet in one key;
-/// whoever writes such values is refused, whatever the rule.
+/// T18, T19: the key layout `consumers` cannot hold every subject, and two policies can collide in one key. Such requests
+/// are denied, whatever the rule.
 #[test]
-fn values_that_have_no_key_are_refused_and_no_question_fails() {
+fn values_without_a_redis_key_are_over_limit() {
     let mut bank = Bank::at(Place::redis(), "", DESCRIPTORS);
     bank.record("c", only(Period::Day, 5));
     let [named, at] = anonymous("a_PER_b");
@@ -116,9 +116,9 @@ fn values_that_have_no_key_are_refused_and_no_question_fails() {
     assert_eq!(ask(&bank, &[&["consumer=c"], &["user=ann"]]).overall_code, OK);
 }
 
-/// C5: the headers, the status and the sentence are of the shortest period on a grant, and of the one that refuses on a denial.
+/// C5: headers, status and message show the shortest period on a grant, and the denying period on a denial.
 #[test]
-fn a_consumer_is_told_what_it_is_told_over_http() {
+fn envoy_response_for_a_consumer_matches_http() {
     for place in [Place::memory(), Place::redis()] {
         let mut bank = Bank::at(place, "", DESCRIPTORS);
         bank.record("c", [-1, 10, 2, -1, -1, -1]);
@@ -129,11 +129,7 @@ fn a_consumer_is_told_what_it_is_told_over_http() {
             assert_eq!(granted.header("content-type"), None);
         }
         let refused = ask_of(&bank, "c");
-        assert_eq!(
-            (told(&refused), refused.overall_code),
-            (Some(["2", "0"]), OVER_LIMIT),
-            "the hour refuses"
-        );
+        assert_eq!((told(&refused), refused.overall_code), (Some(["2", "0"]), OVER_LIMIT), "the hour denies");
         assert_eq!(refused.statuses[0].current_limit.as_ref().unwrap().name, "per_hour");
         assert_eq!(refused.header("content-type"), Some("application/json"));
         let [mut envoy, mut http] = [body(&refused), bank.call("c").json()];
@@ -148,7 +144,7 @@ fn a_consumer_is_told_what_it_is_told_over_http() {
     }
 }
 
-/// C5: the config may choose other headers for them, or none.
+/// C5: the config may choose other headers for consumers, or none.
 #[test]
 fn the_config_chooses_the_headers_of_consumers() {
     let none = format!("{DESCRIPTORS}\n[server.policies.consumers]\nheaders = []");
@@ -158,7 +154,7 @@ fn the_config_chooses_the_headers_of_consumers() {
     assert_eq!((refused.overall_code, &body(&refused)["limit"]), (OVER_LIMIT, &json!("per_hour")));
 }
 
-/// C4, C5: callers without credentials share the counters of their address with HTTP, and are told the same.
+/// C4, C5: anonymous callers share the counters of their address with HTTP, and get the same message.
 #[test]
 fn anonymous_callers_are_limited_by_address() {
     for place in [Place::memory(), Place::redis()] {
@@ -179,9 +175,9 @@ fn anonymous_callers_are_limited_by_address() {
     }
 }
 
-/// C6: the master switch, and `-1` for anonymous callers, mean the same to Envoy as over HTTP.
+/// C6: `enabled = false`, and `-1` for anonymous callers, mean the same for Envoy as over HTTP.
 #[test]
-fn switched_off_or_unlimited_consumers_are_not_limited() {
+fn disabled_or_unlimited_consumers_are_not_limited() {
     let [named, at] = anonymous("192.0.2.7");
     let mut off = Bank::at(Place::memory(), "enabled = false\nanonymous_per_hour = 1", DESCRIPTORS);
     off.record("c", only(Period::Hour, 1));

@@ -1,4 +1,4 @@
-//! What callers are told who are refused: the documented sentences, for all six periods.
+//! The documented messages of denials, for all six periods.
 
 use serde_json::json;
 use tollway::core::Period;
@@ -7,7 +7,7 @@ use super::bank::{Bank, Place, banks, only};
 
 /// C5: `per second` to `per month`, for a consumer.
 #[test]
-fn a_consumer_is_told_which_limit_refuses() {
+fn denial_names_the_limit_for_a_consumer() {
     for mut bank in banks("") {
         for period in Period::ALL {
             let consumer = format!("of_{period}");
@@ -28,9 +28,9 @@ fn a_consumer_is_told_which_limit_refuses() {
     }
 }
 
-/// C5: the same for callers without credentials, whatever period the config limits them in.
+/// C5: the same for anonymous callers, for every period that the config may limit.
 #[test]
-fn an_anonymous_caller_is_told_which_limit_refuses() {
+fn denial_names_the_limit_for_an_anonymous_caller() {
     for period in Period::ALL {
         let policy = format!("[policies.anonymous]\nlimits = [\"1 requests / {period} from first call\"]");
         let mut bank = Bank::at(Place::memory(), "", &policy);

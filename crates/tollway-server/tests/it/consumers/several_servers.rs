@@ -7,18 +7,22 @@ use tollway_testkit::servers::RedisServer;
 
 use super::bank::{CONSUMERS, Place, Plan, only, told, until};
 
-/// C3: a change on one server is in force on all that share the records, at once; what was counted is shared as well.
+/// C3: a change on one server applies on all servers that share the records; counters are shared as well.
 #[test]
-fn a_change_on_one_server_is_seen_by_the_others() {
+fn record_change_reaches_the_other_servers() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let redis = Arc::new(RedisServer::start());
     let start = || Plan { folder: Arc::clone(&folder), ..Plan::at(Place::Redis(Arc::clone(&redis))) }.start();
     let (mut one, mut other) = (start(), start());
-    // Both have asked, and remember that nothing limits it.
+    // Both servers cache that the consumer is unlimited.
     assert_eq!((told(&one.call("c")), told(&other.call("c"))), (None, None));
 
     let id = one.record("c", only(Period::Hour, 5));
-    assert_eq!(told(&one.call("c")).unwrap()[0..2], [5, 4], "where it was changed: with the next call");
+    assert_eq!(
+        told(&one.call("c")).unwrap()[0..2],
+        [5, 4],
+        "the changed server applies it with the next call"
+    );
     let mut seen = None;
     until("the other server sees the record", || {
         seen = told(&other.call("c"));

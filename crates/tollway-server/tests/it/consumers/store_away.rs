@@ -1,4 +1,4 @@
-//! Redis goes away and comes back.
+//! Redis fails and recovers.
 
 use serde_json::json;
 use tollway::core::Period;
@@ -9,7 +9,7 @@ use crate::log::Log;
 const INFO: &str = "/obp/v3.1.0/management/rate-limiting";
 
 fn bank(consumers: &str, log: &Log) -> Bank {
-    // Who waits for a store that is away waits as long as servers do by default.
+    // The default timeout of the store.
     let (deadline, log) = ("500ms", Some(log.clone()));
     let mut bank = Plan { consumers, deadline, log, ..Plan::at(Place::redis()) }.start();
     bank.record("c", only(Period::Hour, 1));
@@ -17,9 +17,9 @@ fn bank(consumers: &str, log: &Log) -> Bank {
     bank
 }
 
-/// C7: without Redis the API stays up, the log says so, and limits are back with Redis.
+/// C7: without Redis the API stays up and the log reports it; limits apply again once Redis is back.
 #[test]
-fn without_redis_consumers_are_let_through_until_it_is_back() {
+fn consumers_are_granted_while_redis_is_down() {
     let log = Log::default();
     let mut bank = bank("", &log);
     bank.redis().kill();
@@ -37,7 +37,7 @@ fn without_redis_consumers_are_let_through_until_it_is_back() {
     let limits = bank.manage("GET", &format!("{CONSUMERS}/c/consumer/call-limits"), "");
     assert_eq!((limits.status, &limits.json()["type"]), (503, &json!("urn:tollway:store-unavailable")));
     let active = bank.look("c", "active-rate-limits");
-    assert_eq!(active["active_per_hour_rate_limit"], 1, "records are kept elsewhere");
+    assert_eq!(active["active_per_hour_rate_limit"], 1, "records are not in Redis");
 
     bank.redis().restart();
     until("calls are counted again", || told(&bank.call("c")).is_some());
@@ -46,9 +46,9 @@ fn without_redis_consumers_are_let_through_until_it_is_back() {
     assert_eq!(bank.manage("GET", INFO, "").json()["currently_active"], true);
 }
 
-/// C7: `closed` is a choice, and then a 503 that says whether to try again.
+/// C7: `closed` returns a 503 with `Retry-After`.
 #[test]
-fn closed_refuses_while_redis_is_away() {
+fn closed_policy_returns_503_while_redis_is_down() {
     let mut bank = bank("when_store_fails = \"closed\"", &Log::default());
     bank.redis().kill();
     for headers in ["x-consumer-id: c\r\n", ""] {
@@ -61,9 +61,9 @@ fn closed_refuses_while_redis_is_away() {
     until("the store decides again", || bank.call("c").status == 200);
 }
 
-/// C7: with `local`, each server keeps to a tenth of every limit by itself.
+/// C7: with `local`, each server grants a tenth of every limit.
 #[test]
-fn local_keeps_to_a_tenth_while_redis_is_away() {
+fn local_policy_grants_a_tenth_while_redis_is_down() {
     let mut bank = bank("when_store_fails = \"local\"", &Log::default());
     bank.record("local", only(Period::Hour, 100));
     assert_eq!(told(&bank.call("local")).unwrap()[0..2], [100, 99]);

@@ -1,13 +1,13 @@
-//! What stands above limits: the blocked flag, the master switch, and the defaults below them.
+//! The blocked flag, the master switch and the default limits.
 
 use serde_json::json;
 use tollway::core::{Period, Span};
 
 use super::bank::{Bank, CONSUMERS, Place, UNLIMITED, banks, only, record, told};
 
-/// C3: a blocked consumer is refused whatever its limits, nothing is counted, and the flag is all it takes.
+/// C3: a blocked consumer is denied whatever its limits, and its calls are not counted.
 #[test]
-fn a_blocked_consumer_is_refused_and_not_counted() {
+fn blocked_consumer_is_denied_and_not_counted() {
     for mut bank in banks("") {
         bank.record("c", only(Period::Hour, 10));
         let path = format!("{CONSUMERS}/c/blocked");
@@ -24,9 +24,9 @@ fn a_blocked_consumer_is_refused_and_not_counted() {
     }
 }
 
-/// C6: with the master switch off nobody is limited or counted, and records can be managed all the same.
+/// C6: with the master switch off no call is limited or counted, and records can still be managed.
 #[test]
-fn switched_off_consumers_are_not_limited() {
+fn disabled_consumers_are_not_limited() {
     for mut bank in banks("enabled = false\nanonymous_per_hour = 1") {
         bank.record("c", only(Period::Hour, 1));
         for _ in 0..3 {
@@ -39,9 +39,9 @@ fn switched_off_consumers_are_not_limited() {
     }
 }
 
-/// C3: without a record the defaults of the config are in force; a record takes their place, also one that limits nothing.
+/// C3: without a record the defaults of the config apply; a record replaces them, even one without limits.
 #[test]
-fn without_records_the_defaults_are_in_force() {
+fn defaults_apply_without_records() {
     for mut bank in banks("per_minute = 2\nper_day = 100") {
         assert_eq!(bank.calls("c", 3), [200, 200, 429]);
         let active = bank.look("c", "active-rate-limits");
@@ -57,9 +57,9 @@ fn without_records_the_defaults_are_in_force() {
     }
 }
 
-/// C3: records come into force and out of it with their hours.
+/// C3: a record applies in every hour that it overlaps.
 #[test]
-fn a_record_counts_in_the_hours_that_it_touches() {
+fn record_applies_in_every_hour_it_overlaps() {
     let mut bank = Bank::at(Place::memory(), "per_hour = 7", "");
     let mut record = record(only(Period::Hour, 3));
     record["from_date"] = "2026-06-01T13:30:00Z".into();

@@ -1,4 +1,4 @@
-//! Which consumer calls.
+//! How a consumer is identified.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ fn bank_with_tokens() -> Bank {
     Plan { folder, more: &tokens, ..Plan::at(Place::memory()) }.start()
 }
 
-/// C4: a token stands for its consumer, however it is sent; one that nobody was given is refused, and not taken for anonymous.
+/// C4: a token identifies its consumer in every supported form; an unknown token is a 401, not an anonymous caller.
 #[test]
-fn a_token_stands_for_its_consumer_and_an_unknown_one_is_refused() {
+fn token_identifies_its_consumer_and_unknown_is_401() {
     let mut bank = bank_with_tokens();
     bank.record("c", only(Period::Hour, 10));
     for (shown, remaining) in [("Bearer the-token-of-c", 9), (r#"DirectLogin token="the-token-of-c""#, 8)] {
@@ -35,9 +35,9 @@ fn a_token_stands_for_its_consumer_and_an_unknown_one_is_refused() {
     assert_eq!(told(&bank.call("c")).unwrap()[1], 7, "by the header");
 }
 
-/// C2: an id that could not be a key is refused before anything is counted.
+/// C2: an id that cannot be a Redis key is rejected before anything is counted.
 #[test]
-fn an_id_that_cannot_be_is_refused() {
+fn invalid_consumer_id_is_rejected() {
     for place in [Place::memory(), Place::redis()] {
         let mut bank = Bank::at(place, "per_hour = 5", "");
         for id in ["c_PER_MINUTE", "a b", &"x".repeat(256)] {

@@ -1,4 +1,4 @@
-//! Everything has a bound, and whoever is beyond it is told so.
+//! Every bound of a gRPC call, and the error beyond it.
 
 use crate::call::{SHOULD_RATE_LIMIT, framed};
 use crate::messages::{OK, OVER_LIMIT, RateLimitRequest, descriptor, question};
@@ -18,9 +18,9 @@ const INVALID_ARGUMENT: u32 = 3;
 const RESOURCE_EXHAUSTED: u32 = 8;
 const UNIMPLEMENTED: u32 = 12;
 
-/// T19: too many, too few, and what is not understood.
+/// T19: too many, too few, and unsupported fields.
 #[test]
-fn what_cannot_be_answered_says_why() {
+fn invalid_request_explains_itself() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let one = || descriptor(&["k=v"]);
@@ -45,9 +45,9 @@ fn what_cannot_be_answered_says_why() {
     assert_eq!(envoy.ask(&question([one()])).statuses[0].limit_remaining, 1, "none of it was counted");
 }
 
-/// T19: a message may be as long as a body; one byte more is too much.
+/// T19: a message may be as long as a body, and no longer.
 #[test]
-fn a_message_has_a_longest() {
+fn message_over_the_bound_is_resource_exhausted() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let of_length = |length: usize| {
@@ -59,9 +59,9 @@ fn a_message_has_a_longest() {
     assert_eq!(code, RESOURCE_EXHAUSTED, "{message}");
 }
 
-/// T18, T19: what clients write counts for them, however long or broken it is. A call that failed might be let through.
+/// T18, T19: long or invalid values count under a subject of their own. A proxy might let a failed call through.
 #[test]
-fn values_that_cannot_be_subjects_still_count() {
+fn invalid_subject_values_still_count() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let long = "x".repeat(30_000);
@@ -81,7 +81,7 @@ fn values_that_cannot_be_subjects_still_count() {
     }
 }
 
-/// A field of bytes, as it is on the wire.
+/// The wire format of a bytes field.
 fn field(tag: u8, bytes: &[u8]) -> Vec<u8> {
     let mut field = vec![tag << 3 | 2];
     let mut length = bytes.len();

@@ -1,4 +1,4 @@
-//! What counts: one take over all descriptors, hits, and rules that say more or less.
+//! How descriptors count: as one take, with hits, under the most specific rule.
 
 use std::thread;
 
@@ -48,9 +48,9 @@ fn overall(responses: &[RateLimitResponse]) -> Vec<i32> {
     responses.iter().map(|response| response.overall_code).collect()
 }
 
-/// B10: a limit holds exactly, for each subject by itself.
+/// B10: each subject gets exactly its limit.
 #[test]
-fn so_many_and_not_one_more() {
+fn limit_is_exact_per_subject() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     for address in ["192.0.2.1", "192.0.2.2"] {
@@ -61,7 +61,7 @@ fn so_many_and_not_one_more() {
     }
 }
 
-/// B10: also with many connections at once.
+/// B10: many concurrent connections get exactly the limit.
 #[test]
 fn many_connections_share_the_limit() {
     let server = Running::of(&CONFIG.replace("3 / hour", "100 / hour"));
@@ -77,7 +77,7 @@ fn many_connections_share_the_limit() {
     assert_eq!(granted, 100);
 }
 
-/// I2, I3: what one descriptor stops has used up nothing of the others.
+/// I2, I3: a request that one descriptor denies charges none of the others.
 #[test]
 fn all_descriptors_are_one_take() {
     let server = Running::of(CONFIG);
@@ -96,7 +96,7 @@ fn all_descriptors_are_one_take() {
 }
 
 #[test]
-fn hits_are_the_descriptors_own_or_the_requests_or_one() {
+fn hits_default_to_the_requests_then_to_one() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let left = |response: &RateLimitResponse| response.statuses[0].limit_remaining;
@@ -108,9 +108,9 @@ fn hits_are_the_descriptors_own_or_the_requests_or_one() {
     assert_eq!((too_many.overall_code, left(&too_many)), (OVER_LIMIT, 1));
 }
 
-/// A descriptor that adds no hits is looked at only, and stops the others if nothing is left.
+/// A descriptor with 0 hits only reads usage, and denies the request if nothing is left.
 #[test]
-fn no_hits_count_nothing() {
+fn zero_hits_only_read_usage() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let look = || descriptor(&["remote_address=192.0.2.1"]).with_hits(0);
@@ -127,9 +127,9 @@ fn no_hits_count_nothing() {
     assert_eq!(envoy.ask(&question([descriptor(&["path=/a"])])).statuses[0].limit_remaining, 4);
 }
 
-/// A cost that can never be granted is over its limit. As an error, most proxies would let it through.
+/// A cost above the limit is OVER_LIMIT, not an error, which most proxies would let through.
 #[test]
-fn more_than_a_limit_ever_grants_is_over_it() {
+fn cost_above_the_limit_is_over_limit() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     for hits in [6, 1 << 60, u64::MAX] {
@@ -140,19 +140,19 @@ fn more_than_a_limit_ever_grants_is_over_it() {
 }
 
 #[test]
-fn a_rule_that_says_more_counts() {
+fn most_specific_rule_is_applied() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let mut ask = |path: &str| envoy.ask(&question([descriptor(&[&format!("path={path}")])]));
     assert_eq!(overall(&[(); 3].map(|()| ask("/admin/x"))), [OK, OVER_LIMIT, OVER_LIMIT]);
-    assert_eq!(overall(&[(); 2].map(|()| ask("/admin/y"))), [OK, OVER_LIMIT], "a subject of its own");
+    assert_eq!(overall(&[(); 2].map(|()| ask("/admin/y"))), [OK, OVER_LIMIT], "another subject");
     assert_eq!(overall(&[(); 9].map(|()| ask("/health"))), [OK; 9]);
     assert_eq!(overall(&[ask("/old")]), [OVER_LIMIT]);
 }
 
-/// Like Envoy's own service: what nobody has configured has no limit.
+/// Descriptors without a rule are not limited, as in Envoy's own service.
 #[test]
-fn what_no_rule_speaks_of_is_let_through() {
+fn descriptor_without_a_rule_is_not_limited() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let unknown = [
@@ -177,7 +177,7 @@ fn what_no_rule_speaks_of_is_let_through() {
     assert_eq!(envoy.ask(&question([descriptor(&["path=/a"])])).statuses[0].limit_remaining, 4);
 }
 
-/// Hits may be something else than requests; the request counts as one beside it.
+/// Hits may count in another unit; the request itself counts as one.
 #[test]
 fn hits_count_in_the_unit_of_the_rule() {
     let server = Running::of(CONFIG);
@@ -191,9 +191,9 @@ fn hits_count_in_the_unit_of_the_rule() {
     assert_eq!(used, [100, 2]);
 }
 
-/// Two descriptors that stand for the same policy and subject both count.
+/// Two descriptors with the same policy and subject both count.
 #[test]
-fn two_descriptors_may_count_in_one_place() {
+fn descriptors_of_the_same_account_add_up() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let address = || descriptor(&["remote_address=192.0.2.1"]);
@@ -203,9 +203,9 @@ fn two_descriptors_may_count_in_one_place() {
     assert_eq!((response.codes(), response.statuses[0].limit_remaining), (vec![OVER_LIMIT; 2], 1));
 }
 
-/// B10: whoever asks over HTTP for the same policy and subject shares the meter.
+/// B10: gRPC and HTTP share the usage of a policy and subject.
 #[test]
-fn one_meter_for_envoy_and_for_http() {
+fn grpc_and_http_share_usage() {
     let server = Running::of(CONFIG);
     let request = question([descriptor(&["remote_address=192.0.2.1"])]);
     assert_eq!(server.envoy().ask(&request).overall_code, OK);

@@ -1,4 +1,4 @@
-//! Where it is answered, and what else is asked there.
+//! Which listeners answer gRPC, and what else they answer.
 
 use prost::Message;
 use tollway_server::ListenerKind;
@@ -20,11 +20,11 @@ const CONFIG: &str = r#"
 "#;
 
 #[test]
-fn both_listeners_for_decisions_answer() {
+fn both_decision_listeners_answer_grpc() {
     let server = Running::of(CONFIG);
-    for door in [ListenerKind::Decisions, ListenerKind::Grpc] {
-        let mut envoy = Connection::to(server.tcp(door));
-        assert_eq!(envoy.ask(&question([descriptor(&["k=v"])])).overall_code, OK, "{door:?}");
+    for kind in [ListenerKind::Decisions, ListenerKind::Grpc] {
+        let mut envoy = Connection::to(server.tcp(kind));
+        assert_eq!(envoy.ask(&question([descriptor(&["k=v"])])).overall_code, OK, "{kind:?}");
         let body = framed(&question([descriptor(&["k=v"])]).encode_to_vec());
         for content_type in ["application/grpc+proto", "application/grpc;charset=utf-8"] {
             let reply = envoy.send(SHOULD_RATE_LIMIT, content_type, body.clone());
@@ -37,9 +37,9 @@ fn both_listeners_for_decisions_answer() {
     }
 }
 
-/// T22: the administration's listener answers nobody who has no business there.
+/// T22: the administration listener does not answer gRPC.
 #[test]
-fn other_listeners_do_not() {
+fn administration_listener_does_not_answer_grpc() {
     let server = Running::of(CONFIG);
     let body = framed(&question([descriptor(&["k=v"])]).encode_to_vec());
     let reply = Connection::to(server.tcp(ListenerKind::Administration)).send(
@@ -51,7 +51,7 @@ fn other_listeners_do_not() {
 }
 
 #[test]
-fn the_listener_for_envoy_understands_nothing_else() {
+fn grpc_listener_rejects_other_content_types() {
     let server = Running::of(CONFIG);
     let mut envoy = Connection::to(server.tcp(ListenerKind::Grpc));
     let body = framed(&question([descriptor(&["k=v"])]).encode_to_vec());

@@ -1,4 +1,4 @@
-//! The health service, which Envoy and Kubernetes ask.
+//! The gRPC health service, which Envoy and Kubernetes use.
 
 use tollway_server::ListenerKind;
 
@@ -8,7 +8,7 @@ use crate::running::{LONG, Running, Setup};
 const CHECK: &str = "/grpc.health.v1.Health/Check";
 
 #[test]
-fn it_serves_and_says_which_services() {
+fn health_reports_serving_for_known_services() {
     let server = Running::of("[policies.p]\nlimits = [\"1 / day\"]\n[server]\ngrpc = \"127.0.0.1:0\"");
     let mut envoy = Connection::to(server.tcp(ListenerKind::Grpc));
     let mut check = |service: &str| {
@@ -26,9 +26,9 @@ fn it_serves_and_says_which_services() {
     assert_eq!(envoy.send("/grpc.health.v1.Health/Watch", "application/grpc", framed(b"")).status, Some(12));
 }
 
-/// Envoy and Kubernetes hear that it stops while calls are still answered.
+/// During a drain, health is NOT_SERVING while calls are still answered.
 #[test]
-fn in_a_drain_it_serves_and_says_that_it_stops() {
+fn drain_reports_not_serving_while_still_answering() {
     let mut setup = Setup::of("[policies.p]\nlimits = [\"1 / day\"]\n[server]\ngrpc = \"127.0.0.1:0\"");
     setup.config.drain = LONG;
     let mut server = setup.start();

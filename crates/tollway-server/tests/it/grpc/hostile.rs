@@ -1,4 +1,4 @@
-//! Bytes that no client should send: each is answered, and the connection goes on.
+//! Invalid bytes: each call gets an error, and the connection stays usable.
 
 use std::cell::RefCell;
 
@@ -26,9 +26,9 @@ fn still_answers(envoy: &mut Connection) {
     assert_eq!(envoy.ask(&question([descriptor(&["k=v"])])).overall_code, OK);
 }
 
-/// T19: frames that are too short, too long, compressed or none.
+/// T19: frames that are too short, too long, compressed or invalid.
 #[test]
-fn a_frame_that_is_none_is_told() {
+fn invalid_frame_is_an_error() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let good = framed(&question([descriptor(&["k=v"])]).encode_to_vec());
@@ -56,9 +56,9 @@ fn a_frame_that_is_none_is_told() {
     }
 }
 
-/// T19: whatever comes, the server answers with a code of the caller's fault, or decides.
+/// T19: arbitrary bytes get a decision or a status that blames the caller.
 #[test]
-fn whatever_bytes_come_there_is_an_answer() {
+fn arbitrary_bytes_get_a_valid_status() {
     let server = Running::of(CONFIG);
     let envoy = RefCell::new(server.envoy());
     let good = question([descriptor(&["k=v", "l=w"]).with_hits(2).with_limit(3, 2)]).encode_to_vec();

@@ -1,4 +1,4 @@
-//! The rate limit service of Envoy, as a client of its own sees it: real sockets, and bytes as they are on the wire.
+//! Envoy's rate limit service, tested with an independent client over real sockets.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Limits that Envoy brings with a descriptor.
+//! Limits that Envoy sends with a descriptor.
 
 use crate::messages::{OK, OVER_LIMIT, RateLimitRequest, descriptor, question};
 use crate::running::Running;
@@ -14,9 +14,9 @@ const CONFIG: &str = r#"
 
 const DAY: i32 = 4;
 
-/// B10: it counts instead of the policy's, for the whole descriptor, and a changed amount keeps what is used.
+/// B10: an override replaces the policy's limit for the whole descriptor, and usage survives a changed amount.
 #[test]
-fn a_limit_that_comes_along_counts_instead() {
+fn override_limit_replaces_the_policys() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let mut ask =
@@ -34,9 +34,9 @@ fn a_limit_that_comes_along_counts_instead() {
     assert_eq!(used.limits[0].used, 0);
 }
 
-/// Two limits of one unit for the same entries count in one place, and the stricter is in force.
+/// Two overrides of one unit for the same entries share their usage, and the stricter one applies.
 #[test]
-fn of_two_for_the_same_entries_the_stricter_counts() {
+fn stricter_of_two_overrides_applies() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     for limits in [[3, 5], [5, 3]] {
@@ -48,9 +48,9 @@ fn of_two_for_the_same_entries_the_stricter_counts() {
     }
 }
 
-/// I3: it is one take with the policies of other descriptors.
+/// I3: an override is one take with the policies of other descriptors.
 #[test]
-fn it_is_all_or_nothing_with_the_others() {
+fn override_limit_is_one_take_with_the_others() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let both = question([descriptor(&["k=v"]), descriptor(&["x=y"]).with_limit(9, DAY)]);
@@ -63,7 +63,7 @@ fn it_is_all_or_nothing_with_the_others() {
 }
 
 #[test]
-fn a_unit_that_is_none_is_told() {
+fn unknown_override_unit_is_an_error() {
     let server = Running::of(CONFIG);
     for unit in [0, 8, -1] {
         let (code, message) =
@@ -76,5 +76,5 @@ fn a_unit_that_is_none_is_told() {
         ..question([descriptor(&["k=v"]).with_limit(1, DAY)])
     };
     let mut envoy = server.envoy();
-    assert_eq!([(); 3].map(|()| envoy.ask(&elsewhere).overall_code), [OK; 3], "nobody has configured it");
+    assert_eq!([(); 3].map(|()| envoy.ask(&elsewhere).overall_code), [OK; 3], "the domain is not configured");
 }

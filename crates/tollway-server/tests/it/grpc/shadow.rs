@@ -1,4 +1,4 @@
-//! Shadow policies: they say what they would have done, and do nothing.
+//! Shadow policies report denials and deny nothing.
 
 use crate::messages::{Header, Kind, OK, OVER_LIMIT, RateLimitResponse, Status, descriptor, question};
 use crate::running::Running;
@@ -26,7 +26,7 @@ const CONFIG: &str = r#"
     policy = "wider"
 "#;
 
-/// Which shadows are said to deny: to the service behind, and to the proxy's log.
+/// The shadow policies that would deny, as reported to the service and to the proxy's log.
 fn would_deny(response: &RateLimitResponse) -> Option<String> {
     let metadata =
         response.dynamic_metadata.as_ref().map(|metadata| match &metadata.fields["would_deny"].kind {
@@ -38,9 +38,9 @@ fn would_deny(response: &RateLimitResponse) -> Option<String> {
     metadata
 }
 
-/// B9: a shadow is judged beside the others, reported by name, and changes no counter that is enforced.
+/// B9: a shadow policy is evaluated with the others, reported by name, and changes no enforced counter.
 #[test]
-fn a_shadow_says_what_it_would_do_and_does_nothing() {
+fn shadow_policy_reports_denials_without_denying() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let request =
@@ -61,9 +61,9 @@ fn a_shadow_says_what_it_would_do_and_does_nothing() {
     assert_eq!(used("wider", "wider=w"), 3);
 }
 
-/// B9: whatever is asked of a shadow, nothing fails and nothing is denied.
+/// B9: a shadow policy alone never denies and never fails, whatever the hits.
 #[test]
-fn a_shadow_alone_lets_everything_through() {
+fn shadow_policy_alone_never_denies() {
     let server = Running::of(CONFIG);
     let mut envoy = server.envoy();
     let told: Vec<Option<String>> = (0..4)
@@ -82,10 +82,10 @@ fn a_shadow_alone_lets_everything_through() {
     }
 }
 
-/// B9: Envoy makes headers of every status that names a limit. That of a shadow says OK and nothing else, whether it is
-/// counted or looked at, and whatever the others say; nor do headers that the config chooses tell of it.
+/// B9: Envoy writes headers from every status that names a limit. The status of a shadow policy is only OK, with or without
+/// hits, and configured headers do not show it either.
 #[test]
-fn the_status_of_a_shadow_names_no_limit() {
+fn status_of_a_shadow_policy_names_no_limit() {
     let chosen = "[server]\nheaders = [\"x-rate-limit\", \"ratelimit\"]";
     let server = Running::of(&CONFIG.replacen("[[server", &format!("{chosen}\n[[server"), 1));
     let mut envoy = server.envoy();

@@ -1,4 +1,4 @@
-//! What is told: the limit, what is left, when it is whole again, and headers for both sides.
+//! The response: limit, remaining, reset time, and headers.
 
 use crate::messages::{Limit, OK, OVER_LIMIT, Status, descriptor, question};
 use crate::running::Running;
@@ -16,9 +16,9 @@ fn first_status(limits: &str) -> Status {
     response.statuses[0].clone()
 }
 
-/// B10: every field of a status, and every period that Envoy has a word for.
+/// B10: every field of a status, and every period that Envoy has a unit for.
 #[test]
-fn a_status_tells_the_limit_and_what_is_left() {
+fn status_shows_limit_remaining_and_reset() {
     for (limit, unit, longest) in [
         ("10 / second from first call", 1, 1),
         ("10 / minute from first call", 2, 60),
@@ -39,21 +39,21 @@ fn a_status_tells_the_limit_and_what_is_left() {
 }
 
 #[test]
-fn of_several_limits_the_scarcest_is_told() {
+fn status_shows_the_scarcest_limit() {
     let status = first_status(r#""5 / day", "3 / hour from first call", "20 / week""#);
     assert_eq!(status.current_limit.map(|limit| limit.requests_per_unit), Some(3));
     assert_eq!(status.limit_remaining, 2);
 }
 
-/// B10: the headers that the config chooses go to whoever sent the request, and a denial says when to come back.
+/// B10: the client gets the headers that the config chooses, and a denial has `Retry-After`.
 #[test]
-fn headers_are_those_that_the_config_chooses() {
+fn config_chooses_the_headers() {
     for (choice, [own, structured]) in [
         (r#"headers = ["x-rate-limit"]"#, [true, false]),
         (r#"headers = ["ratelimit"]"#, [false, true]),
         ("headers = []", [false, false]),
         ("headers = [\"ratelimit\", \"x-rate-limit\"]", [true, true]),
-        // Nobody said so: Envoy makes its own.
+        // Not configured: Envoy writes its own.
         ("", [false, false]),
         ("[server.policies.p]\nheaders = [\"x-rate-limit\"]", [true, false]),
     ] {

@@ -1,13 +1,13 @@
-//! A store that goes away: every policy does what it says, and a closed one leaves it to Envoy.
+//! A failing store: each policy follows its `when_store_fails`, and `closed` leaves the decision to Envoy.
 
 use tollway_testkit::servers::RedisServer;
 
 use crate::messages::{OK, OVER_LIMIT, descriptor, question};
 use crate::running::Running;
 
-/// B4, B10: closed is an error, so that `failure_mode_deny` decides; open lets through; local keeps to its share.
+/// B4, B10: `closed` is an error, so that `failure_mode_deny` decides; `open` grants; `local` grants its share.
 #[test]
-fn policies_do_what_they_say_while_the_store_is_away() {
+fn when_store_fails_applies_while_the_store_is_down() {
     let redis = RedisServer::start();
     let policy = |mode: &str| {
         format!(

@@ -1,4 +1,4 @@
-//! Who may ask: the token, by every way there is to show it.
+//! Authentication with the token, in every form.
 
 use tempfile::NamedTempFile;
 use tollway_server::ConfigWithServer;
@@ -17,9 +17,9 @@ fn guarded() -> (Running, NamedTempFile) {
     (setup(&format!("[server.tokens]\nresp = \"file:{path}\"\n")).start(), file)
 }
 
-/// T22: every command before the token and after it, with a token that is right, wrong, or nearly right.
+/// T22: every command before and after authentication, with a right, a wrong and a nearly right token.
 #[test]
-fn nothing_is_answered_before_the_token() {
+fn commands_need_auth_first() {
     let (server, _file) = guarded();
     let no = "-NOAUTH Authentication required.\r\n";
     let wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
@@ -48,7 +48,7 @@ fn nothing_is_answered_before_the_token() {
     for words in guarded {
         assert!(!client.ask(words).starts_with('-'), "{words:?}");
     }
-    // Somebody who was right stays right.
+    // A wrong token does not end an authenticated session.
     assert_eq!(client.ask(&["AUTH", "wrong"]), wrong);
     assert_eq!(client.ask(&["PING"]), "+PONG\r\n");
     assert_eq!(client.ask(&["RESET"]), "+RESET\r\n");
@@ -56,7 +56,7 @@ fn nothing_is_answered_before_the_token() {
 }
 
 #[test]
-fn each_connection_shows_it_by_any_of_the_three_ways() {
+fn every_form_of_auth_authenticates_one_connection() {
     let (server, _file) = guarded();
     let ways: [&[&str]; 3] = [
         &["AUTH", TOKEN],
@@ -72,9 +72,9 @@ fn each_connection_shows_it_by_any_of_the_three_ways() {
     assert_eq!(redis_cli(&server, &["--no-auth-warning", "-a", TOKEN, "PING"]), "PONG");
 }
 
-/// T19: before the token, a request may be small only.
+/// T19: before authentication, only small requests are accepted.
 #[test]
-fn a_stranger_is_not_waited_for_long() {
+fn unauthenticated_request_must_be_small() {
     let (server, _file) = guarded();
     let mut client = RedisClient::of(&server);
     client.write("*11\r\n").unwrap();
@@ -82,7 +82,7 @@ fn a_stranger_is_not_waited_for_long() {
 }
 
 #[test]
-fn a_token_that_comes_by_reload_is_asked_for_at_once() {
+fn token_added_by_reload_is_required_at_once() {
     let server = setup("").start();
     let mut client = RedisClient::of(&server);
     assert_eq!(client.ask(&["PING"]), "+PONG\r\n");

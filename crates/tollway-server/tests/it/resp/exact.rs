@@ -1,4 +1,4 @@
-//! A limit holds exactly, whoever asks and however many at once.
+//! Concurrent clients get exactly the limit.
 
 use std::thread;
 
@@ -11,7 +11,7 @@ use crate::running::Running;
 
 const CLIENTS: usize = 16;
 
-/// Grants of a limit of 1,000 that many clients ask for at once, each by pipelines of this many.
+/// Grants of a limit of 1,000 to many concurrent clients, each with pipelines of this length.
 fn grants(server: &Running, pipeline: usize) -> i64 {
     let ask = || {
         let mut client = RedisClient::of(server);
@@ -43,15 +43,15 @@ fn exactly_the_limit_is_granted() {
     }
 }
 
-/// The same where the meters are in Redis.
+/// The same with Redis as the store.
 #[test]
-fn exactly_the_limit_is_granted_by_a_store_on_the_network() {
+fn exactly_the_limit_is_granted_with_redis() {
     let redis = RedisServer::start();
     let server = setup(&format!("[store]\nurl = \"{}\"\n", redis.url())).start();
     assert_eq!(grants(&server, 50), 1_000);
 }
 
-/// B10: redis-benchmark's fifty clients, with pipelines and without: every one of its requests was counted once.
+/// B10: every request of redis-benchmark's fifty clients counts once, with pipelines and without.
 #[test]
 fn every_request_of_redis_benchmark_counts_once() {
     let server = server();

@@ -1,4 +1,4 @@
-//! What a real Redis answers to the same bytes.
+//! Replies compared with those of a real Redis.
 
 use tollway_testkit::servers::RedisServer;
 
@@ -6,9 +6,9 @@ use super::tools::redis_cli;
 use super::{server, setup};
 use crate::redis_client::{RedisClient, request};
 
-/// B10: every other command and every mistake is answered to the letter as Redis answers it.
+/// B10: replies to all other commands and to mistakes match Redis byte for byte.
 #[test]
-fn replies_are_those_of_redis() {
+fn replies_match_redis() {
     let (redis, server) = (RedisServer::start(), server());
     let (mut theirs, mut ours) = (RedisClient::at(redis.addr()), RedisClient::of(&server));
     let long = "w".repeat(200);
@@ -74,10 +74,10 @@ fn replies_are_those_of_redis() {
     }
 }
 
-/// What libraries say before they ask anything is answered, so that they go on: ioredis and its ready check, node-redis,
-/// go-redis, redis-py and Jedis, lettuce, StackExchange.Redis.
+/// The commands that client libraries send on connect succeed: ioredis and its ready check, node-redis, go-redis, redis-py
+/// and Jedis, lettuce, StackExchange.Redis.
 #[test]
-fn libraries_get_through_their_first_words() {
+fn client_library_handshakes_succeed() {
     let server = server();
     let preambles: [&[&[&str]]; 6] = [
         &[&["INFO"]],
@@ -107,9 +107,9 @@ fn libraries_get_through_their_first_words() {
     }
 }
 
-/// Facts of a section, as a library takes them apart; of Redis there are more.
+/// The fields of `INFO` are a subset of those of Redis.
 #[test]
-fn what_is_told_of_the_server_has_the_form_of_redis() {
+fn info_fields_are_a_subset_of_redis() {
     let (redis, server) = (RedisServer::start(), server());
     let (mut theirs, mut ours) = (RedisClient::at(redis.addr()), RedisClient::of(&server));
     for protocol in ["2", "3"] {
@@ -135,9 +135,9 @@ fn what_is_told_of_the_server_has_the_form_of_redis() {
     assert!(ours.ask(&["INFO", "replication"]).contains("role:master\r\n"));
 }
 
-/// T19: what is not the protocol is told in Redis's words, and the connection closed.
+/// T19: a protocol error gets the message of Redis and closes the connection.
 #[test]
-fn what_is_not_the_protocol_is_told_and_closed() {
+fn protocol_error_closes_the_connection() {
     let (redis, server) = (RedisServer::start(), server());
     for bytes in [
         &b"*1\r\nPING\r\n"[..],
@@ -166,9 +166,9 @@ fn what_is_not_the_protocol_is_told_and_closed() {
     assert_eq!(RedisClient::of(&server).ask(&["PING"]), "+PONG\r\n");
 }
 
-/// The token is Redis's password.
+/// The token acts as Redis's password.
 #[test]
-fn before_the_token_replies_are_those_of_redis() {
+fn replies_before_auth_match_redis() {
     let token = "0123456789abcdef";
     let redis = RedisServer::start_with(&["--requirepass", token]);
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -206,7 +206,7 @@ fn hello_introduces_the_server_in_both_protocols() {
         third.starts_with("%7\r\n$6\r\nserver\r\n$7\r\ntollway\r\n") && third.contains("proto\r\n:3\r\n"),
         "{third}"
     );
-    // It goes on in the protocol it was told.
+    // The protocol stays selected.
     assert_eq!(client.ask(&["HELLO"]), third);
     assert_eq!(client.ask(&["COMMAND", "DOCS"]), "%0\r\n");
     assert_eq!(client.throttle(&["k", "1", "1", "86400"])[..4], [0, 2, 1, -1]);
@@ -216,7 +216,7 @@ fn hello_introduces_the_server_in_both_protocols() {
     assert_ne!(ids[0], ids[1]);
 }
 
-/// What libraries and redis-cli send of their own accord is no error.
+/// Commands that libraries and redis-cli send automatically succeed.
 #[test]
 fn clients_start_cleanly() {
     let server = server();
@@ -233,9 +233,9 @@ fn clients_start_cleanly() {
     assert_eq!(redis_cli(&server, &["-3", "ECHO", "hello"]), "hello");
 }
 
-/// T19: hostile bytes, sent to a server that goes on serving. Every answer is made of whole replies.
+/// T19: random protocol-like bytes. Every response consists of complete replies, and the server keeps serving.
 #[test]
-fn hostile_bytes_end_a_connection_and_nothing_else() {
+fn hostile_bytes_only_end_their_connection() {
     let server = server();
     let mut random = tollway_testkit::Random::new(19);
     let pieces = [
@@ -261,7 +261,7 @@ fn hostile_bytes_end_a_connection_and_nothing_else() {
         let length = random.below(40);
         let bytes: String = (0..length).map(|_| *random.pick(&pieces)).collect();
         let mut client = RedisClient::of(&server);
-        // It may be closed before all of it is sent.
+        // The server may close the connection first.
         let _ = client.write(&bytes);
         client.end();
         let told = client.closed();

@@ -1,4 +1,4 @@
-//! The server as Redis clients see it: redis-cli and redis-benchmark, raw bytes, and a real Redis to compare with.
+//! The Redis protocol, tested with redis-cli, redis-benchmark and raw bytes, and compared with a real Redis.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod auth;
@@ -13,7 +13,7 @@ mod tools;
 
 use crate::running::{Running, Setup};
 
-/// A server that speaks the Redis protocol, with no policies of its own.
+/// A server that speaks the Redis protocol, without policies.
 fn server() -> Running {
     setup("").start()
 }

@@ -1,13 +1,13 @@
-//! Clients that keep the server waiting, and the end of the server itself.
+//! Slow and idle clients, and a stop of the server.
 
 use std::time::Duration;
 
 use super::{server, setup};
 use crate::redis_client::RedisClient;
 
-/// T21: half a request is waited for only so long, however steadily the other half trickles.
+/// T21: an incomplete request is cut off by the head timeout, although bytes keep arriving.
 #[test]
-fn a_request_that_does_not_come_to_an_end_is_cut_off() {
+fn incomplete_request_is_cut_off() {
     let mut setup = setup("");
     setup.patience.head = Duration::from_millis(300);
     let server = setup.start();
@@ -19,30 +19,30 @@ fn a_request_that_does_not_come_to_an_end_is_cut_off() {
             break;
         }
         came += 1;
-        // Good clients are answered all the while.
+        // Other clients are served meanwhile.
         assert_eq!(RedisClient::of(&server).ask(&["PING"]), "+PONG\r\n");
     }
     assert_eq!(slow.closed(), "");
-    assert!(came < 16_000, "it was waited for");
+    assert!(came < 16_000, "it was not cut off");
 }
 
-/// Pools open connections ahead: one that has not asked yet may be silent for as long as one that has.
+/// Pools open connections ahead: a new connection has the idle timeout, not the head timeout.
 #[test]
-fn a_new_client_need_not_ask_at_once() {
+fn new_connection_has_the_idle_timeout() {
     let mut setup = setup("");
     setup.patience.head = Duration::from_millis(50);
     let server = setup.start();
     let mut ahead = RedisClient::of(&server);
-    // Whoever begins is not waited for any longer than that; so by now it is later.
+    // When this one is cut off, the head timeout has passed.
     let mut begun = RedisClient::of(&server);
     begun.write("PIN").unwrap();
     assert_eq!(begun.closed(), "");
     assert_eq!(ahead.ask(&["PING"]), "+PONG\r\n");
 }
 
-/// A pool's connection may be idle for long, but not for ever.
+/// An idle connection of a pool is closed after the idle timeout.
 #[test]
-fn an_idle_client_is_closed_in_the_end() {
+fn idle_client_is_closed() {
     let mut setup = setup("");
     setup.patience.idle = Duration::from_millis(50);
     let server = setup.start();
@@ -52,7 +52,7 @@ fn an_idle_client_is_closed_in_the_end() {
 }
 
 #[test]
-fn a_server_that_stops_lets_its_clients_go() {
+fn stop_closes_redis_connections() {
     let mut server = server();
     let mut client = RedisClient::of(&server);
     assert_eq!(client.ask(&["PING"]), "+PONG\r\n");

@@ -1,4 +1,4 @@
-//! Many requests at once: answered together, in order, and within bounds.
+//! Pipelines: answered together, in order, and within bounds.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use tollway_testkit::servers::RedisServer;
 use super::{server, setup};
 use crate::redis_client::{RedisClient, numbers, request};
 
-/// Requests in turn: takes under one key, and words to be repeated, which show the order.
+/// Alternating requests: takes under one key, and numbered echoes that show the order.
 fn mixed(requests: usize) -> Vec<u8> {
     let one = |number: usize| match number % 3 {
         0 => request(&["ECHO", &number.to_string()]),
@@ -31,7 +31,7 @@ fn check_mixed(client: &mut RedisClient, requests: usize) {
 }
 
 #[test]
-fn thousands_in_one_write_are_answered_in_order() {
+fn long_pipeline_is_answered_in_order() {
     let server = server();
     let mut client = RedisClient::of(&server);
     client.write(mixed(5_000)).unwrap();
@@ -39,7 +39,7 @@ fn thousands_in_one_write_are_answered_in_order() {
 }
 
 #[test]
-fn requests_that_come_in_pieces_are_put_together() {
+fn fragmented_requests_are_reassembled() {
     let server = server();
     let mut client = RedisClient::of(&server);
     for piece in mixed(60).chunks(7) {
@@ -50,9 +50,9 @@ fn requests_that_come_in_pieces_are_put_together() {
     assert_eq!((client.reply(), client.reply()), ("+PONG\r\n".into(), "$9\r\ntwo words\r\n".into()));
 }
 
-/// A store on the network is asked for a pipeline together, and answered in order.
+/// A pipeline goes to a remote store in batches, and its replies come in order.
 #[test]
-fn a_pipeline_goes_to_the_store_together() {
+fn pipeline_goes_to_the_store_in_batches() {
     let redis = RedisServer::start();
     let server = setup(&format!("[store]\nurl = \"{}\"\n", redis.url())).start();
     let mut client = RedisClient::of(&server);
@@ -66,23 +66,23 @@ fn a_pipeline_goes_to_the_store_together() {
 }
 
 #[test]
-fn a_store_that_is_gone_is_no_reason_to_hang() {
+fn failed_store_does_not_block_replies() {
     let redis = RedisServer::start();
     let server = setup(&format!("[store]\nurl = \"{}\"\n", redis.url())).start();
     let mut client = RedisClient::of(&server);
     assert_eq!(client.throttle(&["k", "99", "1", "86400"])[..4], [0, 100, 99, -1]);
     drop(redis);
-    // Each process keeps to a tenth of the limit by itself, and nobody knows what is left of the whole.
+    // Without the store, each process grants a tenth of the limit, and the remaining amount is unknown.
     let denied = (0..20).filter(|_| client.throttle(&["k", "99", "1", "86400"])[0] == 1).count();
     assert_eq!(denied, 10);
     let answer = client.throttle(&["other", "99", "1", "86400"]);
     assert_eq!(answer, [0, 100, 0, -1, 100 * 86_400]);
 }
 
-/// T21: a client that sends and never reads is not read from either, so what is kept for it stays small; then it is cut
-/// off, and others have not noticed.
+/// T21: the server stops reading from a client that never reads, so that its buffers stay small, and then cuts it off.
+/// Other clients are not affected.
 #[test]
-fn a_client_that_does_not_read_is_stopped_and_then_closed() {
+fn client_that_never_reads_is_throttled_and_cut_off() {
     let mut setup = setup("");
     setup.patience.write = std::time::Duration::from_millis(300);
     let server = setup.start();
@@ -91,13 +91,13 @@ fn a_client_that_does_not_read_is_stopped_and_then_closed() {
     let mut sent = 0;
     while deaf.write(&echo).is_ok() {
         sent += echo.len();
-        assert!(sent < 256 << 20, "the server goes on reading");
+        assert!(sent < 256 << 20, "the server keeps reading");
     }
     assert_eq!(RedisClient::of(&server).ask(&["PING"]), "+PONG\r\n");
 }
 
 #[test]
-fn a_client_that_reads_late_gets_everything() {
+fn late_reader_gets_every_reply() {
     let server = server();
     let mut client = RedisClient::of(&server);
     let echo = request(&["ECHO", &"x".repeat(10_000)]);

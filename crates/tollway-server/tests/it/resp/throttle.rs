@@ -1,18 +1,18 @@
-//! `CL.THROTTLE`: a limit that its caller chooses.
+//! `CL.THROTTLE`: a limit that the caller chooses.
 
 use super::tools::redis_cli;
 use super::{server, setup};
 use crate::redis_client::RedisClient;
 
-/// B10: what redis-cli shows is what it shows of redis-cell.
+/// B10: redis-cli shows the same as with redis-cell.
 #[test]
-fn redis_cli_is_answered_as_by_redis_cell() {
+fn redis_cli_output_matches_redis_cell() {
     let server = server();
     let take = |words: &str| {
         let words: Vec<&str> = words.split(' ').collect();
         redis_cli(&server, &words).lines().map(|line| line.parse().unwrap()).collect::<Vec<i64>>()
     };
-    // One in a day: nothing comes back while the test runs, but the seconds go on.
+    // One a day: nothing refills during the test, but the seconds pass.
     assert_eq!(take("CL.THROTTLE user123 2 1 86400")[..4], [0, 3, 2, -1]);
     assert_eq!(take("cl.throttle user123 2 1 86400 2")[..4], [0, 3, 0, -1]);
     let denied = take("CL.THROTTLE user123 2 1 86400");
@@ -27,7 +27,7 @@ fn redis_cli_is_answered_as_by_redis_cell() {
 }
 
 #[test]
-fn a_quantity_of_nothing_looks_and_one_that_never_fits_is_told_so() {
+fn zero_quantity_reads_and_oversized_quantity_is_limited() {
     let server = server();
     let mut client = RedisClient::of(&server);
     assert_eq!(client.throttle(&["k", "4", "1", "86400", "0"]), [0, 5, 5, -1, 0]);
@@ -38,7 +38,7 @@ fn a_quantity_of_nothing_looks_and_one_that_never_fits_is_told_so() {
 }
 
 #[test]
-fn what_is_used_stays_used_when_the_caller_chooses_another_burst_or_count() {
+fn usage_survives_a_new_burst_or_count() {
     let server = server();
     let mut client = RedisClient::of(&server);
     assert_eq!(client.throttle(&["k", "9", "1", "86400", "6"])[..4], [0, 10, 4, -1]);
@@ -48,9 +48,9 @@ fn what_is_used_stays_used_when_the_caller_chooses_another_burst_or_count() {
     assert_eq!(client.throttle(&["k", "9", "1", "3600", "0"])[..4], [0, 10, 10, -1]);
 }
 
-/// T19: every argument that cannot be is answered by an error that says what, and takes nothing.
+/// T19: every invalid argument gets an error that explains it, and takes nothing.
 #[test]
-fn what_cannot_be_is_told() {
+fn invalid_throttle_arguments_are_errors() {
     let server = server();
     let mut client = RedisClient::of(&server);
     let usage = "Cell error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]";
@@ -86,7 +86,7 @@ fn what_cannot_be_is_told() {
     client.write(b"*5\r\n$11\r\nCL.THROTTLE\r\n$1\r\n\xff\r\n$1\r\n1\r\n$1\r\n1\r\n$2\r\n60\r\n").unwrap();
     assert_eq!(client.reply(), "-ERR the key is not UTF-8; write other bytes in hexadecimal\r\n");
     assert_eq!(client.throttle(&["k", "1", "1", "86400", "0"]), [0, 2, 2, -1, 0]);
-    // The largest of everything still counts.
+    // The largest values still work.
     assert_eq!(
         client.throttle(&["k", "999999999999999", "1000000000000000", "31622400"])[..3],
         [0, 1_000_000_000_000_000, 999_999_999_999_999]
@@ -94,7 +94,7 @@ fn what_cannot_be_is_told() {
 }
 
 #[test]
-fn a_config_that_has_a_policy_of_the_same_name_is_not_mixed_up_with_it() {
+fn policy_with_the_reserved_name_is_an_error() {
     let server = setup("[policies.\"cl.throttle.60\"]\nlimits = [\"5 / minute\"]\n").start();
     let mut client = RedisClient::of(&server);
     let told = "-ERR the config already has a policy cl.throttle.60; choose another name\r\n";
@@ -102,7 +102,7 @@ fn a_config_that_has_a_policy_of_the_same_name_is_not_mixed_up_with_it() {
 }
 
 #[test]
-fn a_unix_socket_does_as_well() {
+fn resp_works_over_a_unix_socket() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("resp.sock");
     let path = path.to_str().unwrap();

@@ -13,8 +13,7 @@ use crate::redis_client::RedisClient;
 
 const TOKEN: &str = "0123456789abcdef";
 
-/// B10: redis-cli believes the certificate, shows its token and is answered; whoever does not speak TLS is closed and
-/// disturbs nobody.
+/// B10: redis-cli works over TLS with a token; a plaintext connection is closed and affects no others.
 #[test]
 fn redis_cli_speaks_tls() {
     let folder = tempfile::tempdir().unwrap();
@@ -40,8 +39,8 @@ fn redis_cli_speaks_tls() {
     assert_eq!(ask(&throttle).lines().nth(2), Some("3"));
 }
 
-/// What does not fit into the socket at once is sent when it does, to the last byte, although the client asks no more. How much
-/// fits nobody knows: so there is a client for each amount that it could be, and they read when all is answered that can be.
+/// Replies that do not fit into the socket's buffer are sent completely once the client reads, even without another request.
+/// The size of that buffer is unknown, so there is a client for each possible size.
 #[test]
 fn clients_that_read_late_get_everything_over_tls() {
     let folder = tempfile::tempdir().unwrap();
@@ -74,5 +73,5 @@ fn read_text(replies: &mut impl BufRead, number: usize) {
 /// Each asks for 57 KB more than the one before: less than the 64 KB that are encrypted ahead.
 const MORE_REQUESTS: usize = 350;
 
-/// From less than a socket keeps, which is 4 MB, to more.
+/// From less than a socket buffers, which is 4 MB, to more.
 const CLIENTS: RangeInclusive<usize> = 20..=110;

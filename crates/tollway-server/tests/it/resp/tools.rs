@@ -1,4 +1,4 @@
-//! The programs that come with Redis, as people use them.
+//! The command-line tools of Redis.
 
 use std::process::{Command, Output};
 
@@ -6,13 +6,13 @@ use tollway_server::ListenerKind;
 
 use crate::running::Running;
 
-/// What redis-cli prints.
+/// The output of redis-cli.
 pub(crate) fn redis_cli(server: &Running, arguments: &[&str]) -> String {
     let port = server.tcp(ListenerKind::Resp).port().to_string();
     run("redis-cli", &[&["-p", &port], arguments].concat())
 }
 
-/// What redis-benchmark prints.
+/// The output of redis-benchmark.
 pub(crate) fn redis_benchmark(server: &Running, arguments: &[&str]) -> String {
     let port = server.tcp(ListenerKind::Resp).port().to_string();
     run("redis-benchmark", &[&["-p", &port], arguments].concat())

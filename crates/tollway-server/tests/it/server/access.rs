@@ -16,7 +16,7 @@ const POLICIES: &str = r#"
 const READ: &str = "read-read-read-read";
 const WRITE: &str = "write-write-write-write";
 
-/// Every route behind the door of administration, with what it takes and its status for whoever may.
+/// Every route of the administration, with the access it needs and the status with that access.
 const ROUTES: [(&str, &str, &str, Needs, u16); 22] = [
     ("GET", "/health", "", Needs::Nothing, 200),
     ("GET", "/ready", "", Needs::Nothing, 200),
@@ -61,7 +61,7 @@ fn token(folder: &Path, secret: &str) -> Option<Token> {
     Some(Token::File(path))
 }
 
-/// A server with these tokens. They are read when it starts, and never again.
+/// A server with these tokens. It reads them only when it starts.
 fn server(read: bool, write: bool) -> Running {
     try_server(read, write, None).unwrap()
 }
@@ -75,9 +75,9 @@ fn try_server(read: bool, write: bool, admin: Option<ListenAddress>) -> Result<R
     setup.try_start()
 }
 
-/// T22: every route with no credential, a wrong one, one that may read and one that may write.
+/// T22: every route without a token, with a wrong one, a read token and a write token.
 #[test]
-fn every_route_asks_for_what_it_needs() {
+fn every_route_checks_its_required_token() {
     for (read, write) in [(true, true), (true, false), (false, true), (false, false)] {
         let server = server(read, write);
         let mut admin = server.admin();
@@ -109,18 +109,18 @@ fn every_route_asks_for_what_it_needs() {
     }
 }
 
-/// T22: a route that nobody thought of above is found.
+/// T22: `ROUTES` above is complete.
 #[test]
-fn no_route_is_left_out() {
+fn route_table_of_the_test_is_complete() {
     let document = server(false, false).admin().get("/openapi.json", "").json();
     let paths = document["paths"].as_object().unwrap().values();
     let routes: usize = paths.map(|methods| methods.as_object().unwrap().len()).sum();
     assert_eq!(routes, ROUTES.len(), "add the new route to the ones above");
 }
 
-/// T22: nothing of the administration is behind the other door, and no decision behind this one.
+/// T22: the decision listener serves no administration, and the administration listener no decisions.
 #[test]
-fn doors_are_apart() {
+fn listeners_do_not_serve_each_others_routes() {
     let server = Running::of(POLICIES);
     let (mut client, mut admin) = (server.client(), server.admin());
     for (method, path, body, _, _) in ROUTES {
@@ -135,28 +135,28 @@ fn doors_are_apart() {
     }
 }
 
-/// T22: without a token, administration is for this machine only; there is no default secret.
+/// T22: without a token, administration must listen locally; there is no default secret.
 #[test]
-fn administration_without_a_token_stays_on_this_machine() {
+fn administration_without_a_token_must_be_local() {
     let everywhere = || Some(ListenAddress::Tcp("0.0.0.0:0".parse().unwrap()));
     let refused = try_server(false, false, everywhere()).err();
     assert!(matches!(refused, Some(ServeError::OpenAdministration(_))), "{refused:?}");
     drop(try_server(true, false, everywhere()).unwrap());
 }
 
-/// T22: a secret that can be guessed is none.
+/// T22: a token that can be guessed is rejected.
 #[test]
-fn a_short_token_is_refused() {
+fn short_token_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let mut setup = Setup::of(POLICIES);
     setup.config.read_token = token(folder.path(), "secret");
     let refused = setup.try_start().err().unwrap().to_string();
-    assert!(refused.contains("16 are needed") && !refused.contains("characters: secret"), "{refused}");
+    assert!(refused.contains("fewer than 16") && !refused.contains("characters: secret"), "{refused}");
 }
 
-/// What administration does: usage, limits that are set, meters made new.
+/// Administration shows usage, sets limits and resets usage.
 #[test]
-fn limits_are_seen_and_set() {
+fn usage_is_shown_and_limits_are_set() {
     let server = server(false, true);
     let (mut client, mut admin) = (server.client(), server.admin());
     let bearer = format!("authorization: Bearer {WRITE}\r\n");

@@ -1,4 +1,4 @@
-//! `/v1/authorize`: yes or no for a request that a proxy holds.
+//! `/v1/authorize`: allows or denies a request for a proxy.
 
 use serde_json::json;
 
@@ -16,9 +16,9 @@ fn ask(client: &mut Client, query: &str, headers: &str) -> u16 {
     client.get(&format!("/v1/authorize?{query}"), headers).status
 }
 
-/// B10, T17: without trust, everybody behind one connection is one client, whatever headers they send.
+/// B10, T17: without a trusted proxy, forwarding headers are ignored.
 #[test]
-fn an_untrusted_header_changes_nothing() {
+fn untrusted_forwarding_header_is_ignored() {
     let server = Running::of(BY_ADDRESS);
     let mut client = server.client();
     let forged =
@@ -27,9 +27,9 @@ fn an_untrusted_header_changes_nothing() {
     assert_eq!(statuses, [200, 200, 429, 429]);
 }
 
-/// T17: with a trusted proxy in front, clients are told apart, and what they write themselves is not believed.
+/// T17: behind a trusted proxy, clients are distinguished by the address that the proxy adds, not by their own.
 #[test]
-fn clients_behind_a_trusted_proxy_are_told_apart() {
+fn clients_behind_a_trusted_proxy_are_distinguished() {
     for trust in ["trusted_hops = 1", "trusted_networks = [\"127.0.0.0/8\"]"] {
         let server = Running::of(&format!("{BY_ADDRESS}\n[server.address]\n{trust}"));
         let mut client = server.client();
@@ -47,9 +47,9 @@ fn clients_behind_a_trusted_proxy_are_told_apart() {
     }
 }
 
-/// T17: a client writes what it likes into the line that its proxy adds to, and is still whom the proxy has seen.
+/// T17: invalid bytes from a client do not hide the address that its proxy adds.
 #[test]
-fn a_header_that_is_not_text_hides_no_client() {
+fn invalid_forwarding_header_does_not_hide_the_client() {
     const QUOTE: &[u8] = b"for=\"6.6.6.6, for=203.0.113.7";
     for (header, seen) in [("x-forwarded-for", &b"\xff, 203.0.113.7"[..]), ("forwarded", QUOTE)] {
         for trust in ["trusted_hops = 1", "trusted_networks = [\"127.0.0.0/8\"]"] {
@@ -66,9 +66,9 @@ fn a_header_that_is_not_text_hides_no_client() {
     }
 }
 
-/// B9: a shadow says no to nobody, names itself to the proxy, and its figures are in no header.
+/// B9: a shadow policy denies nothing, is named to the proxy, and its figures are in no header.
 #[test]
-fn a_shadow_is_named_where_it_would_have_denied() {
+fn shadow_denial_is_named_in_a_header() {
     let server = Running::of("[policies.\"größe\"]\nlimits = [\"1 / hour from first call\"]\nshadow = true");
     let mut client = server.client();
     for told in [None, Some("gr%C3%B6%C3%9Fe"), Some("gr%C3%B6%C3%9Fe")] {
@@ -78,9 +78,9 @@ fn a_shadow_is_named_where_it_would_have_denied() {
     }
 }
 
-/// RFC 9111: what counts, or is another answer a moment later, is asked for again each time.
+/// RFC 9111: every changing response has `Cache-Control: no-store`.
 #[test]
-fn answers_that_change_are_not_kept() {
+fn changing_responses_are_not_cacheable() {
     let server = Running::of(BY_ADDRESS);
     let (mut client, mut admin) = (server.client(), server.admin());
     for path in ["/v1/authorize?policy=api", "/v1/authorize?policy=slots"] {
@@ -92,10 +92,10 @@ fn answers_that_change_are_not_kept() {
     assert_eq!(client.get("/openapi.json", "").header("cache-control"), None);
 }
 
-/// C4: who shows no credentials is counted by address, 1,000 an hour unless the config says otherwise; C5: and is told
-/// so in the documented words.
+/// C4: callers without credentials have 1,000 requests an hour per address by default. C5: a denial has the documented
+/// message.
 #[test]
-fn callers_without_credentials_are_counted_by_address() {
+fn callers_without_credentials_count_by_address() {
     let server = Running::of(&format!("{BY_ADDRESS}\n[server.authorize]\nsubject_headers = [\"X-Api-Key\"]"));
     let mut client = server.client();
     let key = |key: &str| format!("x-api-key: {key}\r\n");
@@ -119,9 +119,9 @@ fn callers_without_credentials_are_counted_by_address() {
     assert_eq!(denied.json()["message"], message);
 }
 
-/// A caller's key can never be taken for an address, or the other way round.
+/// A key and an address never share a subject.
 #[test]
-fn a_key_that_looks_like_an_address_is_a_key() {
+fn api_key_and_address_have_different_subjects() {
     let config = r#"
         [policies.anonymous]
         limits = ["2 / hour from first call"]
@@ -136,25 +136,25 @@ fn a_key_that_looks_like_an_address_is_a_key() {
     assert_eq!([(); 3].map(|()| ask(&mut client, "policy=anonymous", "")), [200, 200, 429]);
 }
 
-/// B10: nginx knows 401 and 403 only, so a denial can have those.
+/// B10: nginx understands only 401 and 403, so a denial can have those.
 #[test]
-fn a_denial_has_the_status_that_was_asked_for() {
+fn denial_has_the_requested_status() {
     let server = Running::of(BY_ADDRESS);
     let mut client = server.client();
     assert_eq!([200, 200], [(); 2].map(|()| ask(&mut client, "policy=api&deny=403", "")));
     let denied = client.get("/v1/authorize?policy=api&deny=403", "");
     assert_eq!((denied.status, denied.header("x-tollway-status")), (403, Some("429")));
     assert_eq!(denied.header("x-tollway-body"), Some(denied.body.as_str()));
-    assert_eq!(denied.json()["code"], 429, "what it means");
+    assert_eq!(denied.json()["code"], 429, "the real status");
     let denied = client.get("/v1/authorize?deny=401&policy=api", "");
-    // RFC 9110: every 401 has a challenge. This one asks for nothing that anybody has.
+    // RFC 9110: every 401 has a challenge. No client knows this scheme.
     assert_eq!((denied.status, denied.header("www-authenticate")), (401, Some("Tollway")));
-    let plain = client.post("/v1/authorize?policy=api&deny=429", "a body that nobody reads");
+    let plain = client.post("/v1/authorize?policy=api&deny=429", "an ignored body");
     assert_eq!((plain.status, plain.header("x-tollway-body")), (429, None));
 }
 
 #[test]
-fn what_cannot_be_authorized_is_said() {
+fn invalid_authorize_request_explains_itself() {
     let server = Running::of(BY_ADDRESS);
     let mut client = server.client();
     for (query, status, word) in [

@@ -1,4 +1,4 @@
-//! Bodies over HTTP/2, of which one client can begin many at the same time.
+//! Bodies over HTTP/2: one client can begin many concurrently.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::running::Setup;
 
 const POLICIES: &str = "[policies.api]\nlimits = [\"1000 / hour\"]";
 
-/// A body that comes piece by piece, and ends or does not.
+/// A body in pieces that ends or stalls.
 struct Pieces {
     left: Vec<Bytes>,
     ends: bool,
@@ -49,9 +49,9 @@ async fn ask(
     client.send_request(Request::post("http://test/v1/take").body(body).unwrap()).await
 }
 
-/// T19, T21: whoever begins bodies and ends none of them has room for a few. A body in many pieces is one body.
+/// T19, T21: the memory for incomplete bodies of a client is bounded. A body in many pieces is one body.
 #[test]
-fn bodies_that_never_end_have_so_much_room() {
+fn incomplete_bodies_are_bounded() {
     let server = Setup::of(POLICIES).start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! Every bound, one beyond it, and what is wrong in every other way: always a 4xx that says what.
+//! Every bound, one beyond it, and all other invalid input: always a 4xx with an explanation.
 
 use std::time::Instant;
 
@@ -26,9 +26,9 @@ fn check(answer: &Answer, status: u16, word: &str, about: &str) {
     assert!(problem["detail"].as_str().unwrap().contains(word), "{about}: {problem}");
 }
 
-/// T19: hostile bodies. None of them is a 5xx, none takes anything, and each is told what is wrong.
+/// T19: hostile bodies. None of them is a 5xx, none is charged, and each error says what is wrong.
 #[test]
-fn wrong_bodies_are_told_what_is_wrong() {
+fn invalid_body_explains_itself() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     let long = |count: usize| "x".repeat(count);
@@ -71,9 +71,9 @@ fn wrong_bodies_are_told_what_is_wrong() {
     assert_eq!(client.take(r#"{"policy":"api"}"#).json()["limits"][0]["remaining"], 99);
 }
 
-/// T19: a body as long as it may be, and one byte longer, with a length and in chunks.
+/// T19: a body of maximal length, and one byte longer, with a length and in chunks.
 #[test]
-fn a_body_has_a_bound() {
+fn body_over_the_bound_is_413() {
     let server = Running::of(POLICIES);
     let padded = |length: usize| {
         let take = r#"{"policy":"api"}"#;
@@ -90,9 +90,9 @@ fn a_body_has_a_bound() {
     check(&announced.answer().unwrap(), 413, "65536", "announced");
 }
 
-/// T19: heads that are too long, have too many headers, or are none.
+/// T19: heads that are too long, have too many headers, or are invalid.
 #[test]
-fn a_head_has_a_bound() {
+fn head_over_the_bound_is_rejected() {
     let server = Running::of(POLICIES);
     let many = "a: b\r\n".repeat(120);
     let long = format!("a: {}\r\n", "b".repeat(HEAD_BYTES_MAX));
@@ -107,20 +107,20 @@ fn a_head_has_a_bound() {
         ("GET / HTTP/9.9\r\n\r\n".to_owned(), 400),
     ] {
         let mut client = server.client();
-        // It may have been closed while we wrote.
+        // The server may close the connection during the write.
         let _ = client.write(&head);
         let about = &head[..head.len().min(80)];
         let answer = client.answer().unwrap_or_else(|error| panic!("{error}: {about:?}"));
         assert_eq!(answer.status, status, "{about:?}");
-        // What is no request is not answered like one.
+        // Only valid requests get a body.
         assert_eq!(answer.body.is_empty(), status != 404, "{about:?}: {answer:?}");
     }
     assert_eq!(server.client().take(r#"{"policy":"api"}"#).status, 200);
 }
 
-/// T19: paths and methods that are not there.
+/// T19: unknown paths and methods.
 #[test]
-fn paths_and_methods_are_told_what_there_is() {
+fn unknown_path_and_method_list_the_known_ones() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     check(&client.get("/v1/tke", ""), 404, "/v1/take", "a path");
@@ -139,14 +139,14 @@ fn administered(client: &mut Client) -> bool {
     succeeds(client, "GET /health HTTP/1.1\r\nhost: test\r\n\r\n")
 }
 
-/// Not if it is turned away.
+/// False if the connection is refused.
 fn succeeds(client: &mut Client, request: &str) -> bool {
     client.write(request).is_ok() && client.answer().is_ok_and(|answer| answer.status == 200)
 }
 
-/// T19, T21: one client has so many connections and no more; the next is closed at once, and room comes back.
+/// T19, T21: a client at its connection limit gets the next one closed at once; closing one frees a slot.
 #[test]
-fn one_address_has_so_many_connections() {
+fn connections_per_address_are_limited() {
     let server = Running::of(POLICIES);
     let mut held: Vec<Client> = (0..4).map(|_| server.client()).collect();
     assert!(held.iter_mut().all(served));
@@ -154,13 +154,13 @@ fn one_address_has_so_many_connections() {
     held.pop();
     let begun = Instant::now();
     while !served(&mut server.client()) {
-        assert!(begun.elapsed() < LONG, "the place of a client that has gone is not free");
+        assert!(begun.elapsed() < LONG, "the slot of a closed connection is not free");
     }
 }
 
-/// T21: with all places taken, others wait until one is free, and are served then.
+/// T21: at the total limit, further connections wait for a free slot and are served then.
 #[test]
-fn beyond_all_connections_others_wait() {
+fn connections_over_the_total_limit_wait() {
     let mut setup = Setup::of(POLICIES);
     setup.config.connections_per_address = 100;
     let server = setup.start();
@@ -174,24 +174,24 @@ fn beyond_all_connections_others_wait() {
     assert_eq!(waiting.answer().unwrap().status, 200);
 }
 
-/// T21: whoever has taken all places for decisions has taken none of administration's.
+/// T21: connections for decisions do not use up those for administration.
 #[test]
-fn administration_is_reached_while_decisions_are_full() {
+fn administration_works_at_the_decision_connection_limit() {
     let mut setup = Setup::of(POLICIES);
     setup.config.connections_per_address = 100;
     let server = setup.start();
     let mut held: Vec<Client> = (0..6).map(|_| server.client()).collect();
     assert!(held.iter_mut().all(served));
-    // One more is accepted, and waits for a place.
+    // One more is accepted, and waits for a slot.
     let _waiting = server.client();
     for path in ["/health", "/ready", "/v1/policies"] {
         assert_eq!(server.admin().get(path, "").status, 200, "{path}");
     }
 }
 
-/// T21: administration has an end as well, and one client cannot reach it.
+/// T21: administration has a connection limit, too, and one client gets only half of it.
 #[test]
-fn one_address_has_half_of_administration() {
+fn one_address_gets_half_of_the_administration_connections() {
     let server = Running::of(POLICIES);
     let mut held: Vec<Client> = (0..ADMINISTRATION_CONNECTIONS_MAX / 2).map(|_| server.admin()).collect();
     assert!(held.iter_mut().all(administered));
@@ -199,10 +199,10 @@ fn one_address_has_half_of_administration() {
     assert!(served(&mut server.client()));
 }
 
-/// T17, T21: a proxy that is named has more connections than one client; a number of hops names nobody, since whoever
-/// comes past the proxies looks like one.
+/// T17, T21: a proxy in `trusted_networks` has no limit per address. `trusted_hops` exempts no peer, since a client that
+/// bypasses the proxies looks like one.
 #[test]
-fn only_a_proxy_that_is_named_has_more_connections() {
+fn only_trusted_networks_exceed_the_connection_limit() {
     let of = |trust: &str| Running::of(&format!("{POLICIES}\n[server.address]\n{trust}"));
     let named = of("trusted_networks = ['127.0.0.0/8']");
     let mut held: Vec<Client> = (0..5).map(|_| named.client()).collect();

@@ -1,4 +1,4 @@
-//! HTTP/2 floods: each ends with the connection of whoever sends it, while a good client is served.
+//! HTTP/2 floods: the server closes the flooding connection, while a good client is served.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn server() -> Running {
     setup.start()
 }
 
-/// T21: the flood ends, the server does not, and a good client is served from its beginning to after its end.
+/// T21: the flood is cut off, and a good client is served during and after it.
 fn is_survived(flood: impl FnOnce(Raw) + Send) {
     let server = server();
     std::thread::scope(|scope| {
@@ -53,7 +53,7 @@ fn made_you_reset() {
     is_survived(|raw| {
         raw.flood(|number| {
             let opened = frame(HEADERS, END_HEADERS, stream(number), POST);
-            // A window that overflows is the client's mistake, for which the server resets the stream.
+            // The server resets a stream whose window overflows.
             let update = frame(WINDOW_UPDATE, 0, stream(number), &0x7fff_ffffu32.to_be_bytes());
             vec![opened, update.clone(), update]
         });
@@ -85,7 +85,7 @@ fn headers_without_bound() {
     });
 }
 
-/// T21: RUSTSEC-2026-0258 and its kind: frames that carry nothing.
+/// T21: RUSTSEC-2026-0258 and its kind: empty frames.
 #[test]
 fn empty_data_without_end() {
     is_survived(|raw| {
@@ -96,14 +96,14 @@ fn empty_data_without_end() {
     });
 }
 
-/// T21: questions that keep the server busy with answers which are no requests.
+/// T21: frames that the server must acknowledge although they are not requests.
 #[test]
 fn pings_and_settings_without_end() {
     is_survived(|raw| raw.flood(|_| vec![frame(PING, 0, 0, &[0; 8]); 100]));
     is_survived(|raw| raw.flood(|_| vec![frame(SETTINGS, 0, 0, &[]); 100]));
 }
 
-/// T21: more streams than there may be.
+/// T21: more streams than allowed.
 #[test]
 fn streams_without_bound() {
     is_survived(|raw| raw.flood(|number| vec![frame(HEADERS, END_HEADERS, stream(number), POST)]));

@@ -1,4 +1,4 @@
-//! From start to stop: requests that run come to their end, and changes are taken over in between.
+//! Stop, drain and reload.
 
 use std::net::TcpStream;
 
@@ -8,9 +8,9 @@ use crate::running::{LONG, Running, Setup};
 
 const POLICIES: &str = "[policies.api]\nlimits = [\"100 requests / hour\"]";
 
-/// A request that runs when the server is told to stop is answered; nobody new is let in.
+/// A stop answers requests in flight and accepts no new connections.
 #[test]
-fn a_stop_lets_requests_finish() {
+fn stop_lets_requests_in_flight_finish() {
     let mut server = Running::of(POLICIES);
     let address = server.tcp(ListenerKind::Decisions);
     let mut idle = server.client();
@@ -18,7 +18,7 @@ fn a_stop_lets_requests_finish() {
     let mut running = server.client();
     let head = "POST /v1/take HTTP/1.1\r\nhost: test\r\ncontent-length: 16\r\nexpect: 100-continue\r\n\r\n";
     running.write(head).unwrap();
-    // Until it is known to be in the hands of a worker, it is not yet running.
+    // The interim response shows that a worker has the request.
     assert_eq!(running.answer().unwrap().status, 100);
     running.write("{\"policy\"").unwrap();
     server.tell_to_stop();
@@ -33,9 +33,9 @@ fn a_stop_lets_requests_finish() {
     server.ended().unwrap();
 }
 
-/// Who takes longer than the grace is cut off, and the server ends.
+/// A request that exceeds the grace is cut off, and the server ends.
 #[test]
-fn a_stop_waits_no_longer_than_its_grace() {
+fn stop_waits_no_longer_than_the_grace() {
     let mut setup = Setup::of(POLICIES);
     setup.config.grace = std::time::Duration::from_millis(100);
     let server = setup.start();
@@ -48,9 +48,9 @@ fn a_stop_waits_no_longer_than_its_grace() {
     slow.closed();
 }
 
-/// Told to stop, it says so to those who ask, and goes on deciding for new connections until the drain is over.
+/// During the drain, `/ready` returns 503 while new connections still get decisions.
 #[test]
-fn a_drain_is_seen_before_anything_is_refused() {
+fn drain_reports_not_ready_while_still_serving() {
     let mut setup = Setup::of(POLICIES);
     setup.config.drain = LONG;
     let mut server = setup.start();
@@ -69,12 +69,12 @@ fn a_drain_is_seen_before_anything_is_refused() {
     assert!(TcpStream::connect(address).is_err());
 }
 
-/// While requests that run have their grace, nobody new is let in to decisions, and everybody to administration.
+/// During the grace, decisions accept no connections, and administration still does.
 #[test]
-fn administration_is_reached_until_the_last_decision_has_ended() {
+fn administration_closes_after_the_last_decision() {
     let mut server = Running::of(POLICIES);
     let [address, administration] =
-        [ListenerKind::Decisions, ListenerKind::Administration].map(|door| server.tcp(door));
+        [ListenerKind::Decisions, ListenerKind::Administration].map(|kind| server.tcp(kind));
     let mut running = server.client();
     let head = "POST /v1/take HTTP/1.1\r\nhost: test\r\ncontent-length: 16\r\nexpect: 100-continue\r\n\r\n";
     running.write(head).unwrap();
@@ -91,7 +91,7 @@ fn administration_is_reached_until_the_last_decision_has_ended() {
     assert!(TcpStream::connect(administration).is_err());
 }
 
-/// A policy that is gone from the config is gone from the server, and what is used of others stays used.
+/// A reload removes policies that the config no longer has, and keeps the usage of the others.
 #[test]
 fn policies_are_looked_up_again_after_a_reload() {
     let server =
@@ -110,9 +110,9 @@ fn policies_are_looked_up_again_after_a_reload() {
     assert_eq!([(); 2].map(|()| client.take(r#"{"policy":"api"}"#).status), [200, 429]);
 }
 
-/// What `[server]` says of answers is followed on connections that are open.
+/// A reload of `[server]` applies to open connections.
 #[test]
-fn rules_are_followed_after_a_reload() {
+fn reload_applies_to_open_connections() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     assert!(client.take(r#"{"policy":"api"}"#).header("ratelimit").is_some());
@@ -124,13 +124,13 @@ fn rules_are_followed_after_a_reload() {
     assert!(reload("[server.tokens]\nread = 'env:TOLLWAY_NO_SUCH'").is_err());
     assert!(
         client.take(r#"{"policy":"api"}"#).header("ratelimit").is_none(),
-        "what was wrong changed nothing"
+        "a failed reload changes nothing"
     );
 }
 
-/// Both doors tell what they understand.
+/// Both HTTP listeners serve their OpenAPI document.
 #[test]
-fn each_door_describes_itself() {
+fn each_listener_serves_its_openapi_document() {
     let server = Running::of(POLICIES);
     for (mut client, path) in [(server.client(), "/v1/take"), (server.admin(), "/v1/policies")] {
         let document = client.get("/openapi.json", "").json();

@@ -1,4 +1,4 @@
-//! `GET /metrics`: what was counted, for Prometheus.
+//! `GET /metrics` for Prometheus.
 
 use std::time::{Duration, Instant};
 
@@ -10,9 +10,9 @@ use crate::running::{LONG, Running, Setup};
 
 const POLICIES: &str = "[policies.api]\nlimits = [\"2 requests / hour\"]";
 
-/// G10, T23: takes are counted by policy and limit; whatever callers name, the series stay the same.
+/// G10, T23: takes are counted by policy and limit; subjects create no series.
 #[test]
-fn takes_are_counted_and_subjects_are_no_labels() {
+fn take_metrics_have_no_subject_labels() {
     let server = Running::of(POLICIES);
     let (mut client, mut admin) = (server.client(), server.admin());
     let series = |text: &str| {
@@ -42,7 +42,7 @@ fn takes_are_counted_and_subjects_are_no_labels() {
     }
 }
 
-/// Waits until a figure is told so.
+/// Waits until the metrics contain this line.
 fn until_told(admin: &mut Client, line: &str) {
     let begun = Instant::now();
     loop {
@@ -54,9 +54,9 @@ fn until_told(admin: &mut Client, line: &str) {
     }
 }
 
-/// Connections are counted by door: those that are open, that waited, that were one too many, and that were slow.
+/// Connections are counted by listener: open, waiting, over the limit, and slow.
 #[test]
-fn connections_are_counted_by_door() {
+fn connections_are_counted_by_listener() {
     let mut setup = Setup::of(POLICIES);
     (setup.config.connections, setup.config.connections_per_address) = (3, 2);
     setup.patience.head = Duration::from_millis(500);
@@ -78,7 +78,7 @@ fn connections_are_counted_by_door() {
 }
 
 #[test]
-fn a_connection_that_waits_for_a_place_is_counted() {
+fn waiting_connection_is_counted() {
     let mut setup = Setup::of(POLICIES);
     setup.config.connections = 1;
     let server = setup.start();
@@ -88,9 +88,9 @@ fn a_connection_that_waits_for_a_place_is_counted() {
     until_told(&mut server.admin(), r#"tollway_connections_waited_total{door="decisions"} 1"#);
 }
 
-/// The reference page is written from the catalogue; `TOLLWAY_BLESS=1` writes it anew.
+/// The table of the reference page is generated from the metrics; `TOLLWAY_BLESS=1` rewrites it.
 #[test]
-fn the_page_is_the_catalogue() {
+fn metrics_page_matches_the_metrics() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/metrics.md");
     let page = std::fs::read_to_string(path).unwrap();
     let (before, rest) = page.split_once("<!-- metrics begin -->\n").unwrap();
@@ -106,12 +106,12 @@ fn the_page_is_the_catalogue() {
     if std::env::var_os("TOLLWAY_BLESS").is_some() {
         std::fs::write(path, &wanted).unwrap();
     }
-    assert_eq!(std::fs::read_to_string(path).unwrap(), wanted, "TOLLWAY_BLESS=1 writes the page anew");
+    assert_eq!(std::fs::read_to_string(path).unwrap(), wanted, "TOLLWAY_BLESS=1 rewrites the page");
 }
 
-/// One catalogue after the other: no name stands in both, and no label could be a caller.
+/// The server's and the limiter's metrics share no name, and no label holds a caller's value.
 #[test]
-fn the_servers_metrics_have_names_of_their_own() {
+fn server_metrics_have_unique_names() {
     for metric in SERVER_METRICS {
         let namesakes = METRICS.into_iter().chain(SERVER_METRICS).filter(|other| other.name == metric.name);
         assert_eq!(namesakes.count(), 1, "{}", metric.name);

@@ -1,4 +1,4 @@
-//! The server, as its clients see it: real sockets on free ports, raw bytes, nothing mocked.
+//! HTTP, administration and the life of the server.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

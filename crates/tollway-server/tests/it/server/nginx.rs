@@ -13,9 +13,9 @@ fn tollway(limit: &str) -> Running {
     Setup::of(&example.replace(limits, &format!("limits = [\"{limit}\"]"))).start()
 }
 
-/// B10: through nginx, from many connections at once, a limit holds exactly; who is denied is told as 429.
+/// B10: many concurrent connections through nginx get exactly the limit; denials are 429.
 #[test]
-fn a_limit_holds_exactly_behind_nginx() {
+fn limit_is_exact_behind_nginx() {
     let tollway = tollway("50 requests / hour from first call");
     let nginx = Nginx::start(EXAMPLE, tollway.tcp(ListenerKind::Decisions));
     let counts: Vec<(usize, usize)> = std::thread::scope(|scope| {
@@ -23,7 +23,7 @@ fn a_limit_holds_exactly_behind_nginx() {
             let mut client = nginx.client();
             let statuses: Vec<u16> = (0..25)
                 .map(|call| {
-                    // A header of the client's own makes nobody new.
+                    // A forged header does not make a new client.
                     let forged = format!("x-forwarded-for: 203.0.{thread}.{call}\r\n");
                     client.get("/", &forged).status
                 })
@@ -38,10 +38,10 @@ fn a_limit_holds_exactly_behind_nginx() {
     assert_eq!(sum, (50, 150));
 }
 
-/// B10, C5: headers reach the client, on grants and denials; the application's own 403 stays one; without Tollway, nginx
-/// lets nobody through.
+/// B10, C5: headers reach the client on grants and denials; the application's own 403 stays a 403; without Tollway, nginx
+/// lets no request through.
 #[test]
-fn nginx_passes_on_what_was_said() {
+fn nginx_forwards_headers_and_denials() {
     let tollway = tollway("2 requests / hour from first call");
     let nginx = Nginx::start(EXAMPLE, tollway.tcp(ListenerKind::Decisions));
     let mut client = nginx.client();

@@ -1,4 +1,4 @@
-//! Clients that are slow on purpose: each is cut off, and a good one is served all the while.
+//! Slow clients: each is cut off, while a good client is served.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const SHORT: Duration = Duration::from_millis(500);
 /// So long that a test which waits for it fails.
 const FOR_EVER: Duration = Duration::from_secs(3_600);
 
-/// A server that is patient with everything but what the test is about.
+/// A server without timeouts except the one under test.
 fn server(patience: impl FnOnce(&mut Patience)) -> Running {
     let mut setup = Setup::of(POLICIES);
     setup.patience = Patience { head: FOR_EVER, idle: FOR_EVER, body: FOR_EVER, write: FOR_EVER };
@@ -20,7 +20,7 @@ fn server(patience: impl FnOnce(&mut Patience)) -> Running {
     setup.start()
 }
 
-/// Serves a good client until the bad one is done, which must not be for ever.
+/// Serves a good client until the bad one is cut off.
 fn beside_a_good_client(server: &Running, bad: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         let bad = scope.spawn(bad);
@@ -39,9 +39,9 @@ fn trickle(client: &mut Client, byte: &str) {
     }
 }
 
-/// T21, slowloris: a head that never ends, however steadily it comes.
+/// T21, slowloris: a head that never ends, although bytes keep arriving.
 #[test]
-fn a_head_that_never_ends_is_cut_off() {
+fn endless_head_is_cut_off() {
     let server = server(|patience| patience.head = SHORT);
     beside_a_good_client(&server, || {
         let mut slow = server.client();
@@ -50,9 +50,9 @@ fn a_head_that_never_ends_is_cut_off() {
     });
 }
 
-/// T21: the same on a connection that has been served before.
+/// T21: the same for the second request of a connection.
 #[test]
-fn a_second_head_that_never_ends_is_cut_off() {
+fn endless_second_head_is_cut_off() {
     let server = server(|patience| patience.head = SHORT);
     beside_a_good_client(&server, || {
         let mut slow = server.client();
@@ -61,9 +61,9 @@ fn a_second_head_that_never_ends_is_cut_off() {
     });
 }
 
-/// T21: a connection on which nothing is said, or only the beginning of HTTP/2.
+/// T21: a connection that sends nothing, or only the HTTP/2 preface.
 #[test]
-fn a_connection_that_says_nothing_is_cut_off() {
+fn silent_connection_is_cut_off() {
     let server = server(|patience| patience.head = SHORT);
     beside_a_good_client(&server, || {
         server.client().closed();
@@ -76,7 +76,7 @@ fn a_connection_that_says_nothing_is_cut_off() {
     });
 }
 
-/// T21: a connection that is kept and not used.
+/// T21: a connection that is idle after a request.
 #[test]
 fn an_idle_connection_is_closed() {
     let server = server(|patience| patience.idle = SHORT);
@@ -87,9 +87,9 @@ fn an_idle_connection_is_closed() {
     });
 }
 
-/// T21: a body that trickles is answered with 408, whether it was announced or comes in chunks.
+/// T21: a body that trickles gets a 408, with a length and in chunks.
 #[test]
-fn a_body_that_never_ends_is_answered_and_closed() {
+fn slow_body_gets_408_and_is_closed() {
     let server = server(|patience| patience.body = SHORT);
     for (length, byte) in [("content-length: 1000", " "), ("transfer-encoding: chunked", "1\r\n \r\n")] {
         beside_a_good_client(&server, || {
@@ -100,14 +100,14 @@ fn a_body_that_never_ends_is_answered_and_closed() {
                 client
             };
             trickle(&mut begin(server.client()), byte);
-            // Whoever goes on writing to what is closed may lose what it was told; so this one stops, and reads.
+            // A client that keeps writing to a closed connection may lose the response, so this one stops and reads.
             let told = begin(server.client()).closed();
             assert!(told.starts_with("HTTP/1.1 408"), "{told}");
         });
     }
 }
 
-/// T21: a client that asks and asks and never reads.
+/// T21: a client that sends requests and never reads.
 #[test]
 fn a_client_that_does_not_read_is_cut_off() {
     let server = server(|patience| patience.write = SHORT);

@@ -1,4 +1,4 @@
-//! What callers say of their permits.
+//! Operations on permits.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn remaining(client: &mut Client) -> Value {
 
 /// B3 over HTTP: an estimate is settled to what was used, once.
 #[test]
-fn an_estimate_is_settled_once() {
+fn estimate_is_settled_once() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     let permit = permit(&client.take(r#"{"policy":"tokens","cost":{"tokens":400}}"#));
@@ -46,7 +46,7 @@ fn an_estimate_is_settled_once() {
 }
 
 #[test]
-fn an_unused_permit_is_returned() {
+fn unused_permit_returns_its_cost() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     let permit = permit(&client.take(r#"{"policy":"tokens","cost":{"tokens":400}}"#));
@@ -55,7 +55,7 @@ fn an_unused_permit_is_returned() {
 }
 
 #[test]
-fn a_slot_is_held_until_done_or_expired() {
+fn slot_is_held_until_done_or_expired() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     let first = permit(&client.take(r#"{"policy":"slots"}"#));
@@ -69,7 +69,7 @@ fn a_slot_is_held_until_done_or_expired() {
     let second = client.take(r#"{"policy":"slots"}"#);
     assert_eq!(second.status, 200);
     assert_eq!(say(&mut client, "renew", &first).json(), json!({ "renewed": false }));
-    // Nobody renews it for its holder: it is free again by itself.
+    // Without a renewal, the slot expires.
     while client.take(r#"{"policy":"slots"}"#).status == 429 {
         std::thread::yield_now();
     }
@@ -77,7 +77,7 @@ fn a_slot_is_held_until_done_or_expired() {
 }
 
 #[test]
-fn a_place_that_lies_ahead_is_told_how_long_and_given_back_exactly() {
+fn future_booking_reports_its_delay_and_is_returned_exactly() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     client.take(r#"{"policy":"paced"}"#);
@@ -86,12 +86,12 @@ fn a_place_that_lies_ahead_is_told_how_long_and_given_back_exactly() {
     assert!((3_500_000..=3_600_000).contains(&delay), "{delay}");
     assert_eq!(say(&mut client, "return", &later).json(), json!({ "settled": "whole" }));
     let next = client.take(r#"{"policy":"paced","wait_ms":3600000}"#);
-    assert_eq!(next.status, 200, "the place is free again: {next:?}");
+    assert_eq!(next.status, 200, "the booking is free again: {next:?}");
 }
 
-/// A permit is authenticated: what is not ours, or was changed, says nothing and changes nothing.
+/// Permits are signed: a foreign or modified one is rejected and changes nothing.
 #[test]
-fn a_permit_that_is_not_ours_is_refused() {
+fn foreign_or_modified_permit_is_rejected() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     let ours = permit(&client.take(r#"{"policy":"tokens","cost":{"tokens":400}}"#));
@@ -116,7 +116,7 @@ fn a_permit_that_is_not_ours_is_refused() {
 
 /// Every server that shares the store accepts a permit, also after a restart.
 #[test]
-fn a_permit_is_known_to_every_server_of_the_store() {
+fn permit_works_on_every_server_of_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let config = format!("[store]\nurl = \"file:{}\"\n{POLICIES}", folder.path().join("state").display());
     let first = Setup::of(&config).start();

@@ -1,4 +1,4 @@
-//! Unix sockets, and addresses that are taken.
+//! Unix sockets, and addresses in use.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
@@ -23,14 +23,14 @@ fn at(path: &Path) -> Setup {
 }
 
 #[test]
-fn a_unix_socket_serves_and_is_gone_afterwards() {
+fn unix_socket_serves_and_is_removed_on_stop() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tollway.sock");
     let server = at(&path).start();
     assert_eq!(Client::unix(&path).take(r#"{"policy":"api"}"#).status, 200);
     assert!(
         matches!(at(&path).try_start().err(), Some(ServeError::Taken(_))),
-        "it is not taken from who listens"
+        "a live socket is not replaced"
     );
     assert_eq!(Client::unix(&path).take(r#"{"policy":"api"}"#).status, 200);
     drop(server);
@@ -38,7 +38,7 @@ fn a_unix_socket_serves_and_is_gone_afterwards() {
 }
 
 #[test]
-fn a_socket_that_was_left_over_is_replaced() {
+fn stale_unix_socket_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tollway.sock");
     drop(UnixListener::bind(&path).unwrap());
@@ -48,25 +48,25 @@ fn a_socket_that_was_left_over_is_replaced() {
     drop(server);
 }
 
-/// A connection to any file is refused in the same words as one to a socket that is left over.
+/// Connecting to any file fails with the same error as connecting to a stale socket.
 #[test]
-fn a_file_that_is_no_socket_is_left_alone() {
+fn regular_file_at_the_socket_path_is_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("precious");
     std::fs::write(&path, "x").unwrap();
     let error = at(&path).try_start().err().unwrap().to_string();
-    assert!(error.contains("is no socket") && error.contains("precious"), "{error}");
+    assert!(error.contains("is not a socket") && error.contains("precious"), "{error}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "x");
-    // Nor is one that is reached through a link, nor the link.
+    // The same for a symbolic link to it.
     let link = folder.path().join("link");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     assert!(at(&link).try_start().is_err());
     assert_eq!(std::fs::read_to_string(&link).unwrap(), "x");
 }
 
-/// Somebody removed the socket and listens there now: a server that ends leaves theirs.
+/// A server that stops does not remove a socket that another process has since created at its path.
 #[test]
-fn the_socket_of_a_successor_stays() {
+fn stop_keeps_the_socket_of_a_successor() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tollway.sock");
     let server = at(&path).start();
@@ -79,7 +79,7 @@ fn the_socket_of_a_successor_stays() {
 }
 
 #[test]
-fn a_socket_has_the_mode_that_it_is_given() {
+fn unix_socket_has_the_configured_mode() {
     let folder = tempfile::tempdir().unwrap();
     for mode in [0o660, 0o606] {
         let path = folder.path().join("tollway.sock");
@@ -91,9 +91,9 @@ fn a_socket_has_the_mode_that_it_is_given() {
     }
 }
 
-/// A client behind a unix socket has no address: a trusted proxy says whom it speaks for, or nobody knows.
+/// A client behind a unix socket has no address, except from a trusted proxy.
 #[test]
-fn a_client_behind_a_unix_socket_is_known_by_its_proxy_only() {
+fn unix_socket_client_address_comes_from_the_trusted_proxy() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tollway.sock");
     let server = at(&path).start();
@@ -106,7 +106,7 @@ fn a_client_behind_a_unix_socket_is_known_by_its_proxy_only() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_named() {
+fn address_in_use_is_named_in_the_error() {
     let first = Setup::of(POLICIES).start();
     let mut second = Setup::of(POLICIES);
     second.config.listen = ListenAddress::Tcp(first.tcp(ListenerKind::Decisions));

@@ -1,4 +1,4 @@
-//! A store that goes away: every policy does what it says, and the API stays up.
+//! A failing store: each policy follows its `when_store_fails`, and the API stays up.
 
 use std::time::Instant;
 
@@ -8,10 +8,9 @@ use tollway_testkit::servers::RedisServer;
 use crate::log::Log;
 use crate::running::{LONG, Setup};
 
-/// C7: closed is a 503 that says whether to retry, open grants, local keeps to its share; the log says so, and all of it
-/// comes back.
+/// C7: `closed` is a 503 with `Retry-After`, `open` grants, `local` grants its share; the log reports failure and recovery.
 #[test]
-fn policies_do_what_they_say_while_the_store_is_away() {
+fn when_store_fails_applies_while_the_store_is_down() {
     let redis = RedisServer::start();
     let log = Log::default();
     let mut setup = Setup::of(&format!(
@@ -49,18 +48,18 @@ fn policies_do_what_they_say_while_the_store_is_away() {
 
     let begun = Instant::now();
     while !log.text().contains("Redis issue: ") {
-        assert!(begun.elapsed() < LONG, "nobody says that the store is away: {}", log.text());
+        assert!(begun.elapsed() < LONG, "the failure is not logged: {}", log.text());
         std::thread::yield_now();
     }
 
     redis.restart();
     let begun = Instant::now();
     while client.take(&take("closed")).status != 200 {
-        assert!(begun.elapsed() < LONG, "the store is back, and nobody asks it");
+        assert!(begun.elapsed() < LONG, "the recovered store is not used");
         std::thread::yield_now();
     }
     while !log.text().contains("the store is back") {
-        assert!(begun.elapsed() < LONG, "nobody says that the store is back: {}", log.text());
+        assert!(begun.elapsed() < LONG, "the recovery is not logged: {}", log.text());
         std::thread::yield_now();
     }
 }

@@ -1,4 +1,4 @@
-//! `POST /v1/take`: one, several, all together, now or later.
+//! `POST /v1/take`: one take, batches, several policies, and waits.
 
 use serde_json::{Value, json};
 
@@ -24,9 +24,9 @@ const POLICIES: &str = r#"
     headers = []
 "#;
 
-/// C5: the answer and its headers, granted and denied.
+/// C5: the response and its headers, granted and denied.
 #[test]
-fn a_take_is_granted_until_the_limit_and_then_denied() {
+fn take_is_granted_up_to_the_limit_then_denied() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     for remaining in [2, 1, 0] {
@@ -69,7 +69,7 @@ fn a_take_is_granted_until_the_limit_and_then_denied() {
     assert_eq!(client.take(r#"{"policy": "api", "subject": "bob"}"#).status, 200);
 }
 
-/// C5: which headers there are is the policy's choice.
+/// C5: each policy can choose its headers.
 #[test]
 fn headers_are_chosen_by_policy() {
     let server = Running::of(POLICIES);
@@ -87,7 +87,7 @@ fn headers_are_chosen_by_policy() {
 }
 
 #[test]
-fn costs_are_taken_by_unit() {
+fn costs_are_charged_by_unit() {
     let server = Running::of(POLICIES);
     let body = server.client().take(r#"{"policy":"tokens","cost":{"tokens":400,"requests":2}}"#).json();
     let remaining: Vec<_> =
@@ -95,9 +95,9 @@ fn costs_are_taken_by_unit() {
     assert_eq!(remaining, [8, 600]);
 }
 
-/// A list is independent takes: what goes wrong with one is its own answer.
+/// A list is independent takes: each has its own decision or error.
 #[test]
-fn a_list_is_answered_in_its_order() {
+fn batch_is_answered_in_order() {
     let server = Running::of(POLICIES);
     let takes =
         r#" [{"policy":"api"},{"policy":"apy"},{"policy":"api"},{"policy":"api"},{"policy":"api"},{}]"#;
@@ -112,9 +112,9 @@ fn a_list_is_answered_in_its_order() {
     assert_eq!(server.client().take("[]").body, "[]");
 }
 
-/// B1 over HTTP: several policies and subjects, all or nothing.
+/// B1 over HTTP: several policies and subjects; all are charged or none.
 #[test]
-fn all_is_granted_together_or_not_at_all() {
+fn all_charges_are_taken_or_none() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     let both = r#"{"all": [{"policy":"api","subject":"ann"},{"policy":"tokens","subject":"team","cost":{"tokens":600}}]}"#;
@@ -128,9 +128,9 @@ fn all_is_granted_together_or_not_at_all() {
     assert_eq!(ann["limits"][0]["remaining"], 1);
 }
 
-/// B4 over HTTP: a place in line, answered at once.
+/// B4 over HTTP: a booking, answered at once.
 #[test]
-fn a_take_that_may_wait_is_granted_for_later_at_once() {
+fn take_with_a_wait_is_granted_with_a_delay() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     assert_eq!(client.take(r#"{"policy":"paced"}"#).json()["delay_ms"], 0);
@@ -138,14 +138,14 @@ fn a_take_that_may_wait_is_granted_for_later_at_once() {
     let delay = later["delay_ms"].as_u64().unwrap();
     assert!((3_500_000..=3_600_000).contains(&delay), "{later}");
     let too_long = client.take(r#"{"policy":"paced","wait_ms":7200000}"#);
-    assert_eq!(too_long.status, 200, "the second place is two hours away: {too_long:?}");
+    assert_eq!(too_long.status, 200, "the second booking is two hours ahead: {too_long:?}");
     let denied = client.take(r#"{"policy":"paced","wait_ms":3600000}"#);
     assert_eq!(denied.status, 429, "{denied:?}");
 }
 
 /// I5 over HTTP.
 #[test]
-fn an_id_counts_once() {
+fn take_repeated_with_its_id_counts_once() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     let take = r#"{"policy":"api","id":"call-1"}"#;
@@ -157,9 +157,9 @@ fn an_id_counts_once() {
     assert_eq!((other.status, &other.json()["type"]), (409, &json!("urn:tollway:id-conflict")));
 }
 
-/// B9 over HTTP: a shadow says what it would have done, and changes nothing.
+/// B9 over HTTP: a shadow policy reports a denial and denies nothing.
 #[test]
-fn a_shadow_would_deny_and_does_not() {
+fn shadow_take_would_deny_but_is_granted() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
     let both = r#"{"all":[{"policy":"api"},{"policy":"watched"}]}"#;
@@ -173,12 +173,12 @@ fn a_shadow_would_deny_and_does_not() {
     assert_eq!(client.take(both).status, 429);
 }
 
-/// B9, C5: what a shadow shows is nobody's limit. No header tells of it, granted or denied, with others or alone.
+/// B9, C5: no header shows a shadow policy, granted or denied, with others or alone.
 #[test]
-fn a_shadow_is_in_no_header() {
+fn shadow_policy_is_in_no_header() {
     let server = Running::of(POLICIES);
     let mut client = server.client();
-    // The shadow has the shorter period, and is the first to have nothing left.
+    // The shadow policy has the shorter period and is exhausted first.
     let both = r#"{"all":[{"policy":"api"},{"policy":"brief"}]}"#;
     for (status, remaining) in [(200, "2"), (200, "1"), (200, "0"), (429, "0")] {
         let answer = client.take(both);

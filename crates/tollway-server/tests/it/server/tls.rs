@@ -11,13 +11,13 @@ use crate::running::{Running, Setup};
 
 const POLICIES: &str = "[policies.api]\nlimits = [\"100 / hour\"]";
 
-fn client(server: &Running, door: ListenerKind, files: &TlsFiles) -> Client {
-    Client::over(over_tls(server.tcp(door), files))
+fn client(server: &Running, kind: ListenerKind, files: &TlsFiles) -> Client {
+    Client::over(over_tls(server.tcp(kind), files))
 }
 
-/// TLS for both listeners; whoever does not speak it is closed and disturbs nobody.
+/// Both listeners speak TLS; a plaintext connection is closed and affects no others.
 #[test]
-fn both_doors_speak_tls() {
+fn both_http_listeners_speak_tls() {
     let folder = tempfile::tempdir().unwrap();
     let files = certificate(folder.path());
     let mut setup = Setup::of(POLICIES);
@@ -30,9 +30,9 @@ fn both_doors_speak_tls() {
     assert_eq!(client(&server, ListenerKind::Administration, &files).get("/health", "").status, 200);
 }
 
-/// T21: a handshake that never ends is cut off like any head.
+/// T21: a handshake that never ends is cut off by the head timeout.
 #[test]
-fn a_handshake_that_never_ends_is_cut_off() {
+fn endless_tls_handshake_is_cut_off() {
     let folder = tempfile::tempdir().unwrap();
     let files = certificate(folder.path());
     let mut setup = Setup::of(POLICIES);
@@ -46,7 +46,7 @@ fn a_handshake_that_never_ends_is_cut_off() {
 }
 
 #[test]
-fn a_certificate_that_cannot_be_used_is_named() {
+fn unusable_certificate_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let files = certificate(folder.path());
     let other = tempfile::tempdir().unwrap();
