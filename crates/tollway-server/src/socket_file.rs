@@ -68,6 +68,7 @@ async fn remove_left_over(path: &Path) -> io::Result<()> {
     match UnixStream::connect(path).await {
         Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
-        Err(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
     }
 }

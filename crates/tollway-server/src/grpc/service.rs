@@ -96,6 +96,8 @@ fn unread(problem: &Problem) -> Failure {
     let code = match hyper::StatusCode::from_u16(problem.status()) {
         Ok(hyper::StatusCode::PAYLOAD_TOO_LARGE) => StatusCode::ResourceExhausted,
         Ok(hyper::StatusCode::REQUEST_TIMEOUT) => StatusCode::DeadlineExceeded,
+        // Too many bodies at once: the caller may retry.
+        Ok(hyper::StatusCode::SERVICE_UNAVAILABLE) => StatusCode::Unavailable,
         _ => StatusCode::InvalidArgument,
     };
     Failure::new(code, problem.detail())

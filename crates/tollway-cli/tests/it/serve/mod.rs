@@ -106,18 +106,10 @@ fn every_listener_has_an_option() {
 fn regular_file_at_the_socket_path_is_not_replaced() {
     let home = Home::new();
     home.write("precious", "x");
-<<<<<<< HEAD
-    for (address, code, words) in [
-        ("unix:precious", 1, "is no socket, and is left alone"),
-        ("unix:x.sock?mode=rw", 2, "like ?mode=0660"),
-    ] {
-        // Without the refusal it would serve forever.
-=======
     for (address, code, words) in
         [("unix:precious", 1, "is not a socket"), ("unix:x.sock?mode=rw", 2, "like ?mode=0660")]
     {
-        // It would serve for ever if it did not refuse.
->>>>>>> w7
+        // Without the refusal it would serve forever.
         let refused = home.tollway(&["serve", "--listen", address]).timeout(LONG).output().unwrap();
         let said = String::from_utf8(refused.stderr).unwrap();
         assert!(refused.status.code() == Some(code) && said.contains(words), "{said}");
