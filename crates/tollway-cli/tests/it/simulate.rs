@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use crate::home::{Home, golden};
 use serde_json::Value;
