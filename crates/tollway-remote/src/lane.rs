@@ -138,19 +138,27 @@ impl Lane {
     /// something back is sent all the same, so its caller only hears that it is unclear.
     pub(crate) fn expire(&mut self, id: u64) {
         if let Some(at) = self.waiting.iter().position(|pending| pending.id == id) {
+            let cause = self.held_up_by();
             if self.waiting.get(at).is_some_and(|pending| gives_back(&pending.operation)) {
                 if let Some(pending) = self.waiting.get_mut(at) {
-                    pending
-                        .reply
-                        .fail(too_late(Retry::Unclear, "the store did not take it in time; it will be sent"));
+                    pending.reply.fail(too_late(Retry::Unclear, &format!("{cause}; it will be sent")));
                 }
             } else if let Some(mut pending) = self.waiting.remove(at) {
-                pending
-                    .reply
-                    .fail(too_late(Retry::Safe, "the store did not take it in time; it was not sent"));
+                pending.reply.fail(too_late(Retry::Safe, &format!("{cause}; it was not sent")));
             }
         } else if let Some(flight) = &mut self.flight {
             flight.expire(id);
+        }
+    }
+}
+
+impl Lane {
+    /// Why the operations that wait were not sent: the call before them failed, or has no answer.
+    fn held_up_by(&self) -> String {
+        let Some(flight) = &self.flight else { return "the store did not take it in time".to_owned() };
+        match &flight.last_error {
+            Some(error) => format!("the call before it failed: {}", error.message),
+            None => "the store did not answer the call before it in time".to_owned(),
         }
     }
 }
@@ -171,6 +179,21 @@ mod tests {
         let policy = Arc::new(Policy::new("p", ["1 / minute"]).unwrap());
         let charge = Charge::new(policy, Subject::SHARED);
         Operation::one(charge, Action::Take(Terms::now(PermitId(permit))))
+    }
+
+    /// C7: a take that waited behind a failing call names why that call failed.
+    #[test]
+    fn a_take_that_was_not_sent_names_the_failure_before_it() {
+        let operations: Arc<[Operation]> = [take(1)].into();
+        let call = Call { tag: Tag::of(&operations[0]).unwrap(), sequence: 1, again: false, operations };
+        let (sender, mut told) = oneshot::channel();
+        let mut flight = InFlightCall::new(Arc::new(call), Vec::new(), Instant::now());
+        let message = "connection refused".to_owned();
+        flight.last_error = Some(StoreError { fault: Fault::Network, retry: Retry::Safe, message });
+        let waiting = [QueuedOperation { id: 2, operation: take(2), reply: Reply::new(sender) }].into();
+        Lane { waiting, flight: Some(flight) }.expire(2);
+        let error = told.try_recv().unwrap().unwrap_err();
+        assert!(error.message.contains("connection refused"), "{error}");
     }
 
     /// Only for the last waiting caller is the call certainly not applied: while another caller waits, the call is resent with
