@@ -149,8 +149,5 @@ pub(crate) const TOKEN_BYTES_MIN: usize = 16;
 /// The longest token: a file larger than this is another file.
 pub(crate) const TOKEN_BYTES_MAX: usize = 1_024;
 
-/// How often the store is looked at, to say in the log when it fails and when it is back.
-pub(crate) const STORE_LOOK_INTERVAL: Duration = Duration::from_secs(1);
-
 /// How often the store is asked again for the secret that permits are signed with, if it had none to give.
 pub(crate) const SECRET_RETRY_INTERVAL: Duration = Duration::from_secs(5);
