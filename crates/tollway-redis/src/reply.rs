@@ -71,7 +71,7 @@ fn decision(packed: &[Packed], charges: &[Charge]) -> Option<Decision> {
 }
 
 /// Used, resets_at and as_of of each limit of each charge, in one flat list; empty if they were not requested.
-fn statuses(packed: &Packed, charges: &[Charge]) -> Option<SmallVec<[ChargeStatus; 1]>> {
+pub(crate) fn statuses(packed: &Packed, charges: &[Charge]) -> Option<SmallVec<[ChargeStatus; 1]>> {
     let Some(shown) = packed.list() else { return Some(SmallVec::new()) };
     let mut shown = shown.chunks_exact(3);
     let status = |charge: &Charge| {

@@ -3,10 +3,14 @@
 
 use std::sync::Arc;
 
-use tollway_core::{Action, Booking, Decision, Operation, Outcome, Outcomes, PermitId, TakeOutcome, Terms};
+use smallvec::SmallVec;
+use tollway_core::{
+    Action, Booking, Charge, ChargeStatus, Decision, Limit, Operation, Outcome, Outcomes, PermitId, Reading,
+    Span, TakeOutcome, Terms,
+};
 
 use crate::pack::Packed;
-use crate::reply::{outcome, time};
+use crate::reply::{outcome, statuses, time};
 
 /// The operations, grouped into runs of equal takes.
 pub(crate) fn runs(operations: &[Operation]) -> impl Iterator<Item = &[Operation]> {
@@ -23,18 +27,47 @@ pub(crate) fn permits(run: &[Operation]) -> Option<Vec<PermitId>> {
 fn is_equal_take(one: &Operation, other: &Operation) -> bool {
     let (Some(terms), Some(others)) = (plain_terms(one), plain_terms(other)) else { return false };
     let ([charge], [others_charge]) = (&*one.charges, &*other.charges) else { return false };
-    terms.max_wait == others.max_wait
+    (terms.max_wait, terms.readings) == (others.max_wait, others.readings)
         && charge.subject == others_charge.subject
         && charge.cost() == others_charge.cost()
         && (Arc::ptr_eq(&charge.policy, &others_charge.policy) || charge.policy == others_charge.policy)
 }
 
-/// The terms of a take whose outcome is all it leaves: no slot of its own, no id, no shadow.
+/// The terms of a take whose outcome is all it leaves: no slot of its own, no id, no shadow. Its readings, if it has any,
+/// follow from those of the last take in its run.
 fn plain_terms(operation: &Operation) -> Option<&Terms> {
     let Action::Take(terms) = &operation.action else { return None };
     let plain =
         operation.charges.iter().all(|charge| !charge.policy.shadow() && !charge.policy.holds_slots());
-    (plain && terms.call.is_none() && !terms.readings).then_some(terms)
+    let readable = || operation.charges.iter().all(reads_evenly);
+    (plain && terms.call.is_none() && (!terms.readings || readable())).then_some(terms)
+}
+
+/// Whether each charge moves the resets of its limits by a whole number of microseconds.
+fn reads_evenly(charge: &Charge) -> bool {
+    charge.amounts().all(|(limit, amount)| reset_moves_by(limit, amount).is_some())
+}
+
+/// How much later the limit resets because of this amount; none if that is not a whole number of microseconds. A window
+/// resets at its end, whatever was taken.
+fn reset_moves_by(limit: &Limit, amount: u64) -> Option<Span> {
+    let Some(period) = limit.period().filter(|_| limit.refills()) else { return Some(Span::ZERO) };
+    let (time, rate) =
+        (u128::from(amount).saturating_mul(period.as_micros().into()), u128::from(limit.amount()));
+    let whole = time.checked_rem(rate) == Some(0);
+    whole.then(|| u64::try_from(time.checked_div(rate)?).ok().map(Span::from_micros)).flatten()
+}
+
+/// The readings after a take that this many takes of its run followed.
+fn readings_before(charge: &Charge, last: &ChargeStatus, followed_by: u64) -> ChargeStatus {
+    let before = |((limit, amount), reading): ((&Limit, u64), &Reading)| {
+        let used = reading.used.saturating_sub(amount.saturating_mul(followed_by));
+        let moved = reset_moves_by(limit, amount).unwrap_or_default().times(followed_by);
+        let remaining = reading.capacity.saturating_sub(used);
+        Reading { used, remaining, resets_at: reading.resets_at.minus(moved), ..*reading }
+    };
+    let readings = charge.amounts().zip(&last.readings).map(before).collect();
+    ChargeStatus { policy: Arc::clone(&last.policy), readings }
 }
 
 /// The outcomes of operations that were sent as runs; nothing if the bytes are not that.
@@ -54,12 +87,24 @@ pub(crate) fn outcomes_of_runs(bytes: &[u8], operations: &[Operation]) -> Option
 
 fn add_outcomes_of(run: &[Operation], packed: &[Packed], outcomes: &mut Outcomes) -> Option<()> {
     match packed {
-        [kind, granted_at, now, at, good_until, over] if kind.text()? == b"together" => {
+        [kind, granted_at, now, at, good_until, over, shown @ ..] if kind.text()? == b"together" => {
             let (now, over) = (time(now)?, over.boolean()?);
             let (granted_at, at, good_until) = (time(granted_at)?, time(at)?, time(good_until)?);
+            let charges = &*run.first()?.charges;
+            let last = match shown {
+                [] => SmallVec::new(),
+                [shown] => statuses(shown, charges)?,
+                _ => return None,
+            };
+            let mut followed_by = u64::try_from(run.len()).ok()?;
             let granted = |permit| {
+                followed_by = followed_by.saturating_sub(1);
                 let booking = Booking { permit, granted_at, at, good_until };
-                Outcome::Decided(Decision { over, ..Decision::new(now, TakeOutcome::Granted(booking)) })
+                let statuses = charges.iter().zip(&last);
+                let charges =
+                    statuses.map(|(charge, last)| readings_before(charge, last, followed_by)).collect();
+                let outcome = TakeOutcome::Granted(booking);
+                Outcome::Decided(Decision { over, charges, ..Decision::new(now, outcome) })
             };
             outcomes.extend(permits(run)?.into_iter().map(granted));
         }

@@ -15,6 +15,7 @@ pub(crate) const TEXT: &str = concat!(
     include_str!("script/account.lua"),
     include_str!("script/decide.lua"),
     include_str!("script/apply.lua"),
+    include_str!("script/readings.lua"),
     include_str!("script/equal_takes.lua"),
     "other_parts = function()\n",
     include_str!("script/exact.lua"),

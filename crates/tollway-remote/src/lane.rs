@@ -152,26 +152,31 @@ impl Lane {
     /// that one is still sent, so its outcome is unclear.
     pub(crate) fn expire(&mut self, id: u64, now: Instant) {
         let contention = self.contention(now);
-        let not_sent = |retry, message| match &contention {
-            Some(error) => StoreError { retry, ..error.clone() },
-            None => too_late(retry, message),
-        };
         if let Some(at) = self.waiting.iter().position(|pending| pending.id == id) {
+            let cause = contention.unwrap_or_else(|| too_late(Retry::Safe, &self.held_up_by()));
+            let not_sent = |retry, but: &str| StoreError {
+                retry,
+                message: format!("{}; {but}", cause.message),
+                ..cause.clone()
+            };
             if self.waiting.get(at).is_some_and(|pending| gives_back(&pending.operation)) {
                 if let Some(pending) = self.waiting.get_mut(at) {
-                    pending.reply.fail(not_sent(
-                        Retry::Unclear,
-                        "the deadline passed before it was sent; it will still be sent",
-                    ));
+                    pending.reply.fail(not_sent(Retry::Unclear, "it will still be sent"));
                 }
             } else if let Some(mut pending) = self.waiting.remove(at) {
-                pending.reply.fail(not_sent(
-                    Retry::Safe,
-                    "the deadline passed before it was sent; it was not applied",
-                ));
+                pending.reply.fail(not_sent(Retry::Safe, "it was not applied"));
             }
         } else if let Some(flight) = &mut self.flight {
             flight.expire(id, contention);
+        }
+    }
+
+    /// Why the operations that wait were not sent: the call before them failed, or has no answer.
+    fn held_up_by(&self) -> String {
+        let Some(flight) = &self.flight else { return "the deadline passed before it was sent".to_owned() };
+        match &flight.last_error {
+            Some(error) => format!("the call before it failed: {}", error.message),
+            None => "the store did not answer the call before it in time".to_owned(),
         }
     }
 }
@@ -197,6 +202,21 @@ mod tests {
         let policy = Arc::new(Policy::new("p", ["1 / minute"]).unwrap());
         let charge = Charge::new(policy, Subject::SHARED);
         Operation::one(charge, Action::Take(Terms::now(PermitId(permit))))
+    }
+
+    /// C7: a take that waited behind a failing call names why that call failed.
+    #[test]
+    fn a_take_that_was_not_sent_names_the_failure_before_it() {
+        let operations: Arc<[Operation]> = [take(1)].into();
+        let call = Call { tag: Tag::of(&operations[0]).unwrap(), sequence: 1, again: false, operations };
+        let (sender, mut told) = oneshot::channel();
+        let mut flight = InFlightCall::new(Arc::new(call), Vec::new(), Instant::now());
+        let message = "connection refused".to_owned();
+        flight.last_error = Some(StoreError { fault: Fault::Network, retry: Retry::Safe, message });
+        let waiting = [QueuedOperation { id: 2, operation: take(2), reply: Reply::new(sender) }].into();
+        Lane { waiting, flight: Some(flight), contention: None }.expire(2, Instant::now());
+        let error = told.try_recv().unwrap().unwrap_err();
+        assert!(error.message.contains("connection refused"), "{error}");
     }
 
     /// The call is certainly not applied only for the last waiting caller: while another waits, the call is resent with all

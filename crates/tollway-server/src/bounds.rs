@@ -149,8 +149,5 @@ pub(crate) const TOKEN_BYTES_MIN: usize = 16;
 /// The longest token: a larger file is not a token file.
 pub(crate) const TOKEN_BYTES_MAX: usize = 1_024;
 
-/// How often the server checks the store, to log when it fails and recovers.
-pub(crate) const STORE_LOOK_INTERVAL: Duration = Duration::from_secs(1);
-
 /// How often the server retries to read the secret for permits from the store.
 pub(crate) const SECRET_RETRY_INTERVAL: Duration = Duration::from_secs(5);

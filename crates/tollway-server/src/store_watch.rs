@@ -1,28 +1,21 @@
 //! Says in the log when the store fails, and when it is back.
 
-use tokio::time::{MissedTickBehavior, interval};
-use tollway::Limiter;
-
-use crate::bounds::STORE_LOOK_INTERVAL;
+use tollway::{Limiter, StoreStatus};
 
 /// Never ends.
 pub(crate) async fn report(limiter: &Limiter, store: &str) {
-    let mut ticks = interval(STORE_LOOK_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut told = limiter.store_status().fallbacks;
-    let mut degraded = false;
+    // A store that failed before the server was up is reported, too.
+    let mut seen = StoreStatus::default();
     loop {
-        ticks.tick().await;
-        let status = limiter.store_status();
-        if status.fallbacks != told {
-            told = status.fallbacks;
-            degraded = true;
-            let error = status.last_error.unwrap_or_default();
+        let status = limiter.store_status_after(&seen).await;
+        let failed = status.fallbacks != seen.fallbacks;
+        if failed {
+            let error = status.last_error.as_deref().unwrap_or_default();
             tracing::error!("{store} issue: {error}; each policy does what it says in `when_store_fails`");
         }
-        if degraded && status.degraded_since.is_none() {
-            degraded = false;
+        if status.degraded_since.is_none() && (failed || seen.degraded_since.is_some()) {
             tracing::warn!(degraded_decisions = status.degraded_decisions, "the store is back");
         }
+        seen = status;
     }
 }

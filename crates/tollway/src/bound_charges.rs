@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use tollway_core::{Action, Answer, Charge, Charges, Cost, Decision, Operation, Subject};
 
 use crate::bound_policy::BoundPolicy;
+use crate::fallback::decides_locally;
 use crate::state::LimiterState;
 
 /// The charges of one take, at least one, each with its bound policy.
@@ -67,6 +68,11 @@ impl BoundCharges {
 
     pub(crate) fn holds_slots(&self) -> bool {
         self.charges.iter().any(|charge| charge.policy.holds_slots())
+    }
+
+    /// Whether a decision without the store needs to know what the store last said.
+    pub(crate) fn may_be_decided_locally(&self) -> bool {
+        !self.state().in_process() && self.charges.iter().any(decides_locally)
     }
 
     /// Replaces each bound policy for which `newer` returns another one.

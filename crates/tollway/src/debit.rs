@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use tollway_core::{
-    Action, Booking, Charge, Cost, Operation, Outcome, Policy, StoreError, Subject, Terms, Timestamp,
+    Action, Booking, Charge, Cost, Operation, Outcome, Policy, Settled, StoreError, Subject, Terms, Timestamp,
 };
 
 use crate::bound_policy::next_permit;
-use crate::fallback::cost_of;
+use crate::fallback::{Owed, cost_of};
 use crate::pending_take::wrong_answer;
 use crate::state::LimiterState;
 
@@ -18,20 +18,61 @@ pub(crate) async fn debit(
     subject: &Subject,
     spent: Cost,
 ) -> Result<(), StoreError> {
-    let charge = |cost| Charge::new(Arc::clone(policy), subject.clone()).with_cost(cost);
-    if take(state, charge(spent.clone())).await? {
+    let charge = Charge::new(Arc::clone(policy), subject.clone());
+    if take(state, charge.clone().with_cost(spent.clone())).await? {
         return Ok(());
     }
-    let nothing = cost_of(policy, |_| 0);
-    let Outcome::Peeked(charges) = send(state, charge(nothing.clone()), Action::Peek).await? else {
+    let booking = unused_booking(state, charge.clone()).await?;
+    settle(state, charge, spent, booking, false).await.map(drop)
+}
+
+/// Debits what was granted without the store. If an answer was lost, the next attempt sends the same settlement, which
+/// the store counts once.
+pub(crate) async fn debit_owed(state: &LimiterState, owed: &Owed) -> Result<(), StoreError> {
+    let charge = Charge::new(Arc::clone(&owed.policy), owed.subject.clone());
+    let spent = || owed.spent.clone();
+    let booking = match owed.sent {
+        Some(booking) => booking,
+        None => {
+            if take(state, charge.clone().with_cost(spent())).await? {
+                state.fallback.settled(owed);
+                return Ok(());
+            }
+            let booking = unused_booking(state, charge.clone()).await?;
+            state.fallback.settling_under(owed, booking);
+            booking
+        }
+    };
+    let settled = settle(state, charge.clone(), spent(), booking, true).await?;
+    // Nothing was debited: the account was reset, or cannot remember another refund.
+    if matches!(settled, Outcome::Settled(Settled::Dropped)) {
+        settle(state, charge, spent(), booking, false).await?;
+    }
+    state.fallback.settled(&Owed { sent: Some(booking), ..owed.clone() });
+    Ok(())
+}
+
+/// A booking of nothing, now, by the store's clock.
+async fn unused_booking(state: &LimiterState, charge: Charge) -> Result<Booking, StoreError> {
+    let nothing = cost_of(&charge.policy, |_| 0);
+    let Outcome::Peeked(charges) = send(state, charge.with_cost(nothing), Action::Peek).await? else {
         return Err(wrong_answer());
     };
     let readings = charges.iter().flat_map(|charge| &charge.readings);
     let at = readings.map(|reading| reading.as_of).max().unwrap_or_default();
-    let booking = Booking { permit: next_permit(), granted_at: at, at, good_until: Timestamp::MAX };
-    let actual = [spent].into();
-    let settle = Action::Settle { booking, actual, remember: false };
-    send(state, charge(nothing), settle).await.map(drop)
+    Ok(Booking { permit: next_permit(), granted_at: at, at, good_until: Timestamp::MAX })
+}
+
+async fn settle(
+    state: &LimiterState,
+    charge: Charge,
+    spent: Cost,
+    booking: Booking,
+    remember: bool,
+) -> Result<Outcome, StoreError> {
+    let nothing = cost_of(&charge.policy, |_| 0);
+    let settle = Action::Settle { booking, actual: [spent].into(), remember };
+    send(state, charge.with_cost(nothing), settle).await
 }
 
 /// A take now or not at all, that holds no slot; whether there was room.

@@ -4,25 +4,64 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Mutex as AsyncMutex;
 use tollway_core::bounds::AMOUNT_MAX;
 use tollway_core::{
-    AccountKey, Action, Answer, Charge, Clock, Cost, Decision, Fault, Limit, Operation, Outcome, PermitId,
-    Policy, Store, StoreError, Subject, Terms, Timestamp, WhenStoreFails,
+    AccountKey, Action, Answer, Booking, Charge, Clock, Cost, Decision, Fault, Limit, Operation, Outcome,
+    PermitId, Policy, Store, StoreError, Subject, TakeOutcome, Terms, Timestamp, WhenStoreFails,
 };
 use tollway_memory::MemoryStore;
 
-/// The most accounts that the local meters hold.
+use crate::known_usage::{KnownUsage, StoreReading};
+
+/// The most accounts that the local meters hold, and of which the usage in the store is known.
 const LOCAL_ACCOUNTS: usize = 10_000;
 
 /// Local meters, for policies that continue with a share of their limits.
 pub(crate) struct Fallback {
     local: MemoryStore,
-    /// What was granted locally and is not yet debited in the store; at most `LOCAL_ACCOUNTS` entries.
-    granted: Mutex<HashMap<AccountKey, Owed>>,
-    /// Whether `granted` has entries, readable without the lock.
+    /// What the store last said is left. Locked before `debts` where both are.
+    known: KnownUsage,
+    /// What was granted locally and is not yet debited in the store.
+    debts: Mutex<Debts>,
+    /// Whether there are debts, readable without the lock.
     owing: AtomicBool,
-    /// Whether a task is settling the debts.
+    /// Whether a task is about to settle the debts.
     settling: AtomicBool,
+    /// Held while debts are debited, so that none is debited twice.
+    pub(crate) debiting: AsyncMutex<()>,
+    /// Whether the end of the limiter has waited for the store in vain.
+    pub(crate) given_up: AtomicBool,
+}
+
+/// What was granted locally, by account; at most `LOCAL_ACCOUNTS` entries each.
+#[derive(Default)]
+struct Debts {
+    granted: HashMap<AccountKey, Owed>,
+    /// Those whose settlement was sent and may have been applied.
+    sent: HashMap<AccountKey, Owed>,
+}
+
+impl Debts {
+    fn is_empty(&self) -> bool {
+        self.granted.is_empty() && self.sent.is_empty()
+    }
+
+    /// Removes what was debited. Grants made meanwhile stay.
+    fn subtract(&mut self, debited: &Owed) {
+        let key = debited.key();
+        let Some(owed) = self.granted.get_mut(&key) else { return };
+        let policy = Arc::clone(&owed.policy);
+        let left = |unit| owed.granted.of(unit).saturating_sub(debited.granted.of(unit));
+        let left = cost_of(&policy, |unit| {
+            if policy.units() == debited.policy.units() { left(unit) } else { owed.granted.of(unit) }
+        });
+        if left.amounts().iter().all(|amount| *amount == 0) {
+            self.granted.remove(&key);
+        } else {
+            owed.granted = left;
+        }
+    }
 }
 
 /// What was granted to one account without the store.
@@ -33,17 +72,51 @@ pub(crate) struct Owed {
     /// The part that still counts and must be debited.
     pub(crate) spent: Cost,
     /// Everything that was granted.
-    granted: Cost,
+    pub(crate) granted: Cost,
+    /// Under which `spent` was settled, if that was sent and may have been applied.
+    pub(crate) sent: Option<Booking>,
+}
+
+impl Owed {
+    fn key(&self) -> AccountKey {
+        AccountKey { policy: self.policy.name().clone(), subject: self.subject.clone() }
+    }
 }
 
 impl Fallback {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             local: MemoryStore::with_capacity(LOCAL_ACCOUNTS, clock),
-            granted: Mutex::default(),
+            known: KnownUsage::new(LOCAL_ACCOUNTS),
+            debts: Mutex::default(),
             owing: AtomicBool::new(false),
             settling: AtomicBool::new(false),
+            debiting: AsyncMutex::default(),
+            given_up: AtomicBool::new(false),
         }
+    }
+
+    /// Learns what a decision of the store says is left, for policies that may be decided without it.
+    pub(crate) fn learn(&self, charges: &[Charge], decision: &Decision, now: Timestamp) {
+        let mut known = self.known.lock();
+        for (index, charge) in charges.iter().enumerate().filter(|(_, charge)| decides_locally(charge)) {
+            let owed = if self.owes() { self.granted_to(charge) } else { None };
+            let (readings, decided_at) = (decision.readings_of(index), decision.now);
+            let reading = StoreReading { charge, readings, decided_at, owed: owed.as_ref() };
+            self.known.learn(&mut known, &reading, now);
+        }
+    }
+
+    /// What was granted to the charge's account and is not yet debited in the store.
+    fn granted_to(&self, charge: &Charge) -> Option<Cost> {
+        let debts = self.lock();
+        let key = charge.key();
+        let owed = [debts.granted.get(&key), debts.sent.get(&key)];
+        let amounts = |unit: usize| {
+            let known = owed.iter().flatten().filter(|owed| owed.policy.units() == charge.policy.units());
+            known.fold(0, |sum: u64, owed| sum.saturating_add(owed.granted.of(unit)).min(AMOUNT_MAX))
+        };
+        owed.iter().any(Option::is_some).then(|| cost_of(&charge.policy, amounts))
     }
 
     /// Decides without the store, in the strictest mode among the take's policies.
@@ -68,16 +141,31 @@ impl Fallback {
                 FallbackOutcome::Decided(Decision { degraded: true, ..decision })
             }
             WhenStoreFails::Closed => FallbackOutcome::Failed(error),
-            WhenStoreFails::Local => self.decide_locally(charges, terms, error),
+            WhenStoreFails::Local => self.decide_locally(charges, terms, error, now),
         }
     }
 
-    fn decide_locally(&self, charges: &[Charge], terms: Terms, error: StoreError) -> FallbackOutcome {
+    /// Grants what fits both into the share of the limits and into the share of what the store said is left of them.
+    fn decide_locally(
+        &self,
+        charges: &[Charge],
+        terms: Terms,
+        error: StoreError,
+        now: Timestamp,
+    ) -> FallbackOutcome {
+        // Held until the grant is counted, so that two takes do not get the same units.
+        let mut known = self.known.lock();
+        if let Some(denial) = known.denial(charges, now) {
+            let decision = Decision::new(now, TakeOutcome::Denied(denial));
+            return FallbackOutcome::Decided(Decision { degraded: true, ..decision });
+        }
         match self.apply(charges, Action::Take(terms)) {
             Some(Outcome::Decided(decision)) => {
                 if decision.is_granted() {
-                    let enforced = charges.iter().filter(|charge| !charge.policy.shadow());
-                    enforced.for_each(|charge| self.note_granted(charge));
+                    for charge in charges.iter().filter(|charge| !charge.policy.shadow()) {
+                        known.spend(charge);
+                        self.note_granted(charge);
+                    }
                 }
                 FallbackOutcome::Decided(Decision { degraded: true, ..decision })
             }
@@ -88,7 +176,8 @@ impl Fallback {
     fn note_granted(&self, charge: &Charge) {
         let policy = &charge.policy;
         let key = charge.key();
-        let mut granted = self.lock();
+        let mut debts = self.lock();
+        let granted = &mut debts.granted;
         if granted.len() >= LOCAL_ACCOUNTS && !granted.contains_key(&key) {
             return;
         }
@@ -97,12 +186,14 @@ impl Fallback {
             subject: charge.subject.clone(),
             spent: cost_of(policy, |_| 0),
             granted: cost_of(policy, |_| 0),
+            sent: None,
         });
         let same_units = owed.policy.units() == policy.units();
         let before = if same_units { owed.granted.clone() } else { cost_of(policy, |_| 0) };
         owed.policy = Arc::clone(policy);
         owed.granted =
             cost_of(policy, |unit| before.of(unit).saturating_add(charge.cost().of(unit)).min(AMOUNT_MAX));
+        self.given_up.store(false, Ordering::Release);
         self.owing.store(true, Ordering::Release);
     }
 
@@ -122,19 +213,24 @@ impl Fallback {
     }
 
     /// The debits for the store: what was granted without it and still counts. A bucket owes at most one burst, the
-    /// largest debt it accepts.
+    /// largest debt it accepts. A settlement whose answer is missing comes before new debits of its account.
     pub(crate) fn owed(&self) -> Vec<Owed> {
-        let granted: Vec<Owed> = self.lock().values().cloned().collect();
-        let (owed, over): (Vec<Owed>, Vec<Owed>) = granted
+        let (sent, granted): (Vec<Owed>, Vec<Owed>) = {
+            let debts = self.lock();
+            let new = debts.granted.iter().filter(|(key, _)| !debts.sent.contains_key(key));
+            (debts.sent.values().cloned().collect(), new.map(|(_, owed)| owed.clone()).collect())
+        };
+        let (mut owed, over): (Vec<Owed>, Vec<Owed>) = granted
             .into_iter()
             .map(|owed| self.still_counting(owed))
             .partition(|owed| owed.spent.amounts().iter().any(|amount| *amount > 0));
         over.iter().for_each(|owed| self.settled(owed));
+        owed.extend(sent);
         owed
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<AccountKey, Owed>> {
-        self.granted.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Debts> {
+        self.debts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn still_counting(&self, owed: Owed) -> Owed {
@@ -166,24 +262,24 @@ impl Fallback {
         }
     }
 
+    /// Keeps a debt with the booking under which it is about to be settled. Until the answer is known, the same
+    /// settlement is sent again, which counts once.
+    pub(crate) fn settling_under(&self, owed: &Owed, booking: Booking) {
+        let mut debts = self.lock();
+        debts.subtract(owed);
+        debts.sent.insert(owed.key(), Owed { sent: Some(booking), ..owed.clone() });
+    }
+
     /// Removes what the store was debited; grants made meanwhile stay owed. The local meters keep their usage, so a store
     /// that fails again does not reset the local share.
     pub(crate) fn settled(&self, debited: &Owed) {
-        let key = AccountKey { policy: debited.policy.name().clone(), subject: debited.subject.clone() };
-        let mut all = self.lock();
-        if let Some(owed) = all.get_mut(&key) {
-            let policy = Arc::clone(&owed.policy);
-            let left = |unit| owed.granted.of(unit).saturating_sub(debited.granted.of(unit));
-            let left = cost_of(&policy, |unit| {
-                if policy.units() == debited.policy.units() { left(unit) } else { owed.granted.of(unit) }
-            });
-            if left.amounts().iter().all(|amount| *amount == 0) {
-                all.remove(&key);
-            } else {
-                owed.granted = left;
-            }
+        let mut debts = self.lock();
+        if debited.sent.is_some() {
+            debts.sent.remove(&debited.key());
+        } else {
+            debts.subtract(debited);
         }
-        self.owing.store(!all.is_empty(), Ordering::Release);
+        self.owing.store(!debts.is_empty(), Ordering::Release);
     }
 
     /// Renews the slots that a permit holds in the local meters. False if they had expired.
@@ -211,6 +307,11 @@ impl Fallback {
 pub(crate) enum FallbackOutcome {
     Decided(Decision),
     Failed(StoreError),
+}
+
+/// Whether the charge may be decided locally.
+pub(crate) fn decides_locally(charge: &Charge) -> bool {
+    !charge.policy.shadow() && charge.policy.when_store_fails() == WhenStoreFails::Local
 }
 
 /// The policy with its local share of every limit and burst, rounded down, at least 1.

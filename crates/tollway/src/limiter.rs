@@ -11,6 +11,7 @@ use tollway_memory::{ACCOUNTS_DEFAULT, MemoryStore, SystemClock};
 use crate::bound_charges::BoundCharges;
 use crate::bound_policy::{BoundPolicy, BoundRef};
 use crate::config::{ConfigFile, ConfigWatch, WATCH_INTERVAL};
+use crate::debts::settle_on_drop;
 use crate::metrics::Metrics;
 use crate::open::OpenedStore;
 use crate::outage::StoreStatus;
@@ -44,6 +45,12 @@ struct Inner {
     polled_sources: Arc<PolledSources>,
     /// Ends with the last clone.
     watch: Mutex<Option<ConfigWatch>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        settle_on_drop(self.registry.state());
+    }
 }
 
 /// How the last reload of the config file went.
@@ -185,6 +192,11 @@ impl Limiter {
     /// How the store has been doing.
     pub fn store_status(&self) -> StoreStatus {
         self.inner.registry.state().breaker.status()
+    }
+
+    /// Waits until the store fails or is back, compared with an earlier status, and returns the new one.
+    pub async fn store_status_after(&self, seen: &StoreStatus) -> StoreStatus {
+        self.inner.registry.state().breaker.status_after(seen).await
     }
 
     pub(crate) fn find(&self, policy: &str) -> Result<Arc<BoundPolicy>, TakeError> {

@@ -7,18 +7,19 @@
 //! 3. **Returning.** A probe succeeded: the store is debited what was granted without it ([`settle_and_close`]). Then the
 //!    breaker closes.
 //!
-//! Single failures do not open the breaker but leave debts too; those are settled in the background
-//! ([`settle_in_background`]).
+//! Single failures do not open the breaker but leave debts too; those are settled in the background (see `debts.rs`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tollway_core::{
     Action, Answer, Charge, Fault, Policy, Retry, Span, StoreError, StoreResult, Subject, Timestamp,
 };
 
-use crate::debit::{debit, send};
+use crate::debit::send;
+use crate::debts::{settle, settle_in_background};
 use crate::state::LimiterState;
 
 /// This many failures in a row open the breaker.
@@ -31,7 +32,7 @@ const UNUSABLE_LOGGED_EVERY: Span = Span::from_secs(60);
 const PROBE_WAIT_MIN: Duration = Duration::from_millis(50);
 
 /// The longest wait between probes, and so the longest time a recovered store stays unused.
-const PROBE_WAIT_MAX: Duration = Duration::from_secs(1);
+pub(crate) const PROBE_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// The health of the store, as the breaker sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub(crate) struct Breaker {
     /// Mirrors the phase, so that a take reads it without a lock.
     open: AtomicBool,
     state: Mutex<BreakerState>,
+    /// Tells listeners that the breaker opened or closed.
+    changes: watch::Sender<()>,
     pub(crate) degraded_decisions: AtomicU64,
 }
 
@@ -153,7 +156,7 @@ async fn probe(state: &LimiterState) -> bool {
 // === Returning ===
 
 /// Debits what was granted without the store and closes the breaker. False if the store fails again.
-async fn settle_and_close(state: &LimiterState) -> bool {
+async fn settle_and_close(state: &Arc<LimiterState>) -> bool {
     if !settle(state).await {
         return false;
     }
@@ -161,52 +164,6 @@ async fn settle_and_close(state: &LimiterState) -> bool {
     // Queued takes can get a permit from the store now.
     state.queues.notify_all();
     true
-}
-
-/// Debits everything that was granted without the store, including grants made meanwhile. False if the store cannot be
-/// reached or written. A debit that fails for one account stays owed and does not hold up the others.
-async fn settle(state: &LimiterState) -> bool {
-    loop {
-        let mut progress = false;
-        for owed in state.fallback.owed() {
-            match debit(state, &owed.policy, &owed.subject, owed.spent.clone()).await {
-                Ok(()) => {
-                    state.fallback.settled(&owed);
-                    progress = true;
-                }
-                Err(error) if serves_no_caller(&error) => return false,
-                Err(error) => tracing::debug!(%error, "grants made without the store stay owed"),
-            }
-        }
-        if !progress {
-            return true;
-        }
-    }
-}
-
-/// Whether an error affects every caller. A read-only store does, although it answers probes.
-fn serves_no_caller(error: &StoreError) -> bool {
-    match error.fault {
-        Fault::Network | Fault::Throttled => true,
-        Fault::Store => error.retry == Retry::Useless,
-        Fault::Caller | Fault::Account => false,
-    }
-}
-
-/// Settles debts while the breaker is closed, unless a task is doing that already.
-fn settle_in_background(state: &Arc<LimiterState>) {
-    if !state.fallback.begin_settling() {
-        return;
-    }
-    let weak = Arc::downgrade(state);
-    state.timers.spawn_own(async move {
-        // Failures come in bursts; the delay settles them together.
-        tokio::time::sleep(PROBE_WAIT_MAX).await;
-        if let Some(state) = weak.upgrade() {
-            settle(&state).await;
-            state.fallback.end_settling();
-        }
-    });
 }
 
 impl Breaker {
@@ -267,6 +224,7 @@ impl Breaker {
         state.fallbacks += 1;
         state.last_error = Some(error.to_string());
         self.open.store(true, Ordering::Release);
+        self.changes.send_replace(());
         tracing::warn!(event = "RateLimiterFallbackActivated", %error, "the store failed; decisions are made without it until it answers a probe");
         BreakerChange::Opened
     }
@@ -276,7 +234,21 @@ impl Breaker {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.phase = Phase::Closed { failures: 0 };
         self.open.store(false, Ordering::Release);
+        self.changes.send_replace(());
         tracing::info!(event = "RateLimiterFallbackEnded", "the store answers again");
+    }
+
+    /// The status once the breaker has opened or closed since `seen`.
+    pub(crate) async fn status_after(&self, seen: &StoreStatus) -> StoreStatus {
+        let mut changes = self.changes.subscribe();
+        loop {
+            let status = self.status();
+            if (status.fallbacks, status.degraded_since) != (seen.fallbacks, seen.degraded_since) {
+                return status;
+            }
+            // Cannot fail: the sender is the breaker's own.
+            let _ = changes.changed().await;
+        }
     }
 
     pub(crate) fn status(&self) -> StoreStatus {
@@ -323,6 +295,24 @@ mod tests {
         breaker.close();
         assert!(breaker.error_if_open().is_none());
         assert_eq!(breaker.status().fallbacks, 1);
+    }
+
+    /// C7: a listener hears of an outage when the breaker opens, with the error that opened it.
+    #[tokio::test]
+    async fn a_listener_hears_why_the_breaker_opened() {
+        let breaker = Arc::new(Breaker::default());
+        let listener = Arc::clone(&breaker);
+        let heard = tokio::spawn(async move {
+            let opened = listener.status_after(&StoreStatus::default()).await;
+            (listener.status_after(&opened).await, opened)
+        });
+        tokio::task::yield_now().await;
+        breaker.note(&failure(Fault::Throttled), Timestamp::EPOCH);
+        tokio::task::yield_now().await;
+        breaker.close();
+        let (closed, opened) = heard.await.unwrap();
+        assert!(opened.last_error.is_some_and(|error| error.contains("gone")));
+        assert_eq!((opened.degraded_since, closed.degraded_since), (Some(Timestamp::EPOCH), None));
     }
 
     /// G8: a throttled call was already retried.

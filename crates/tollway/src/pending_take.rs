@@ -75,7 +75,8 @@ impl PendingTake {
         let state = self.state();
         let at = if state.in_process() { None } else { Some(state.clock.now()) };
         let permit = next_permit();
-        let terms = Terms { permit, max_wait, ..self.terms.clone() };
+        let readings = self.terms.readings || self.charges.may_be_decided_locally();
+        let terms = Terms { permit, max_wait, readings, ..self.terms.clone() };
         (Attempt { permit, max_wait, at }, self.charges.send(Action::Take(terms)))
     }
 
@@ -115,11 +116,25 @@ impl PendingTake {
         }
         match result {
             Ok(mut outcomes) => match outcomes.pop() {
-                Some(Outcome::Decided(decision)) => Ok(self.decided(sent, decision)),
+                Some(Outcome::Decided(mut decision)) => {
+                    self.learn(&mut decision);
+                    Ok(self.decided(sent, decision))
+                }
                 Some(Outcome::Refused(refusal)) => Err(refusal.into()),
                 _ => Err(self.failed(wrong_answer())),
             },
             Err(error) => self.fall_back(sent, error),
+        }
+    }
+
+    /// Keeps what the store said is left, and drops readings that the caller did not ask for.
+    fn learn(&self, decision: &mut Decision) {
+        if self.charges.may_be_decided_locally() {
+            let state = self.state();
+            state.fallback.learn(self.charges.charges(), decision, state.clock.now());
+        }
+        if !self.terms.readings {
+            decision.charges.clear();
         }
     }
 

@@ -51,6 +51,10 @@ async fn serve(setup: Setup, arguments: &Arguments, context: &Context) -> Result
         () = reload::follow_changes(&server, file, fixed, &mut hangups) => {}
         () = signals.handle(&server, stop) => {}
     }
+    // What was granted while the store was away would be lost with this process.
+    if let Err(error) = server.limiter().close().await {
+        tracing::warn!("{error}");
+    }
     Ok(Exit::DONE)
 }
 

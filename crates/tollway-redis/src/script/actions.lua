@@ -37,7 +37,7 @@ parts.actions = function()
       if known[2] ~= terms.asked then return { "refused", "id_reused" } end
       local held = engine.correct.holds_all_slots(charges, accounts, permit, known_at, false)
       if not held then return { "refused", "call_over" } end
-      local readings = terms.readings and engine.slow_path.read_all(charges, accounts, known_at)
+      local readings = terms.readings and engine.readings.of_all(charges, accounts, known_at)
       return { "granted", permit, known[4], known_at, known[5], known[6], true, false, known[7], readings or false }
     end
     if not engine.memory.has_room_for_call(calls, known_at) then return { "refused", "too_many_ids" } end
@@ -109,7 +109,7 @@ parts.actions = function()
   end
 
   function actions.peek(charges, accounts, _, now)
-    return { "peeked", engine.slow_path.read_all(charges, accounts, engine.change.newest(accounts, now)) }, false
+    return { "peeked", engine.readings.of_all(charges, accounts, engine.change.newest(accounts, now)) }, false
   end
   return actions
 end

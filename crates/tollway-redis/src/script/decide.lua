@@ -86,7 +86,7 @@ parts.decide = function()
     if found.at > now then
       local wait = found.settled and engine.slow_path.longest_wait(charges, terms.max_wait)
       if not wait or found.at - now > wait then
-        local readings = terms.readings and engine.slow_path.read_all(charges, accounts, now)
+        local readings = terms.readings and engine.readings.of_all(charges, accounts, now)
         return { "denied", now, found.at, found.charge - 1, found.limit - 1, readings or false }
       end
     end
@@ -105,7 +105,7 @@ parts.decide = function()
         good_until, over = min(good_until, until_then), over or too_much
       end
     end
-    local readings = terms.readings and engine.slow_path.read_all(charges, accounts, now)
+    local readings = terms.readings and engine.readings.of_all(charges, accounts, now)
     return { "granted", permit, now, now, found.at, good_until, false, over, denying, readings or false }
   end
   return decide

@@ -1,8 +1,9 @@
 -- Equal takes of one account in one call, the common case of a hot subject. They are granted in one step, as one take of
 -- their total cost, if all fit now; the account ends up the same as after single takes.
 --
--- Returns {"together", granted_at, now, at, good_until, over} for all of them, or {"apart", outcomes} with the outcome of
--- each; those after the first that was not granted are not in it, for theirs are the same: nothing has changed.
+-- Returns {"together", granted_at, now, at, good_until, over} for all of them, then the readings after the last one if they
+-- were asked for; or {"apart", outcomes} with the outcome of each. Those after the first that was not granted are not in it,
+-- for theirs are the same: nothing has changed.
 
 parts.equal_takes = function()
   local equal_takes = {}
@@ -32,11 +33,17 @@ parts.equal_takes = function()
     local charge, permits, changed = operation.parties[1], operation.permits, false
     local amounts = total_amounts(charge.charges, #permits)
     if amounts then
-      local all = { verb = "take", permit = permits[1], max_wait = 0, parties = { { policy = charge.policy, charges = amounts } } }
+      local all = {
+        verb = "take",
+        permit = permits[1],
+        max_wait = 0,
+        readings = operation.readings,
+        parties = { { policy = charge.policy, charges = amounts } },
+      }
       local outcome
       outcome, changed = engine.apply.apply(all, own, now)
       if outcome[1] == "granted" then
-        return { "together", outcome[3], outcome[4], outcome[5], outcome[6], outcome[8] }, true
+        return { "together", outcome[3], outcome[4], outcome[5], outcome[6], outcome[8], outcome[10] or nil }, true
       end
     end
     return one_by_one(operation, own, now, changed)

@@ -1,4 +1,4 @@
--- The slow path of a take: bookings, shadows, readings. Mirrors decide.rs.
+-- The slow path of a take: bookings, shadows. Mirrors decide.rs.
 
 parts.slow_path = function()
   local slow_path = {}
@@ -50,25 +50,6 @@ parts.slow_path = function()
     end
     engine.decide.debit(charge, account, permit, now, now)
     return false
-  end
-
-  -- What every limit of every charge shows now, or at its frontier if that lies ahead: used, resets_at, as_of of
-  -- each.
-  function slow_path.read_all(charges, accounts, now)
-    local readings, n = {}, 0
-    for index, charge in ipairs(charges) do
-      local account = accounts[index]
-      local as_of = engine.account.as_of(account)
-      local at = max(now, as_of)
-      for i, limit in ipairs(charge.policy.limits) do
-        local meter = account.meters[i]
-        readings[n + 1] = engine.meter.used(limit, meter, as_of, at)
-        readings[n + 2] = engine.meter.resets_at(limit, meter, as_of, at)
-        readings[n + 3] = at
-        n = n + 3
-      end
-    end
-    return readings
   end
   return slow_path
 end

@@ -98,7 +98,11 @@ async fn take_lease(charge: &Charge, bound: &Arc<BoundPolicy>, size: u64) -> Res
     let answer = charges.send(Action::Take(terms));
     let result = InFlight::new(answer, &charges, false).await;
     match result.map_err(LeaseError::Store)?.pop() {
-        Some(Outcome::Decided(decision)) => Ok(decision),
+        Some(Outcome::Decided(decision)) => {
+            let state = &bound.state;
+            state.fallback.learn(charges.charges(), &decision, state.clock.now());
+            Ok(decision)
+        }
         Some(Outcome::Refused(refusal)) => Err(LeaseError::Refused(refusal)),
         _ => Err(LeaseError::Store(wrong_answer())),
     }

@@ -223,6 +223,44 @@ async fn g7_a_recovered_store_is_debited_the_local_grants_and_decides_again() {
     }
 }
 
+/// G7: what the store last said is left bounds local grants, until the window is over.
+#[tokio::test(start_paused = true)]
+async fn g7_local_grants_nothing_of_a_window_that_was_used_up() {
+    let (limiter, store, _clock) = limiter([("api", "20 / minute", WhenStoreFails::Local)]);
+    store.away.store(false, Ordering::SeqCst);
+    for _ in 0..20 {
+        let taken = limiter.try_take("api").await.unwrap();
+        assert!(taken.decision().unwrap().charges.is_empty(), "the caller did not ask for readings");
+        assert!(taken.is_granted());
+    }
+    tokio::time::sleep(20.seconds()).await;
+    store.away.store(true, Ordering::SeqCst);
+    let denied = limiter.try_take("api").await.unwrap().denied().unwrap();
+    assert!(denied.degraded());
+    assert_eq!(denied.retry_after(), 40.seconds(), "when the window ends");
+    let waited = limiter.take("api").max_wait(60.seconds()).await.unwrap();
+    assert!(waited.degraded());
+    assert_eq!(
+        granted(&limiter, "api", 5).await,
+        1,
+        "a tenth of the new window, of which one was waited for"
+    );
+}
+
+/// G7: a bucket goes on to refill while its store is away.
+#[tokio::test(start_paused = true)]
+async fn g7_local_grants_a_share_of_what_a_bucket_has_refilled() {
+    let (limiter, store, _clock) = limiter([("api", "60 / minute bucket", WhenStoreFails::Local)]);
+    store.away.store(false, Ordering::SeqCst);
+    for _ in 0..60 {
+        assert!(limiter.try_take("api").await.unwrap().is_granted());
+    }
+    store.away.store(true, Ordering::SeqCst);
+    assert_eq!(limiter.try_take("api").await.unwrap().denied().unwrap().retry_after(), 1.seconds());
+    tokio::time::sleep(30.seconds()).await;
+    assert_eq!(granted(&limiter, "api", 9).await, 3, "a tenth of thirty");
+}
+
 /// G7: three failures in a row open the breaker; takes no longer wait for the store.
 #[tokio::test(start_paused = true)]
 async fn g7_three_failures_open_the_breaker() {

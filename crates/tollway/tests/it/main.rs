@@ -16,6 +16,8 @@ mod limiter;
 mod metrics;
 #[cfg(feature = "dynamodb")]
 mod minute;
+#[cfg(feature = "redis")]
+mod outage_usage;
 mod paused;
 mod permit;
 #[cfg(all(feature = "redis", feature = "postgres", feature = "dynamodb"))]

@@ -166,6 +166,71 @@ fn grants_made_for_single_failures_are_settled() {
     assert!(all <= 100, "{all} of 100 / hour by one process, the breaker never open");
 }
 
+/// Two tasks may want to settle: one after a single failure, one before the breaker closes.
+#[test]
+fn debts_are_debited_once_by_two_settling_tasks() {
+    let away = Arc::new(AtomicBool::new(true));
+    let is_away = away.clone();
+    let (limiter, store) = ruled(&["200 / hour"], move |_| is_away.load(Ordering::SeqCst));
+    assert_eq!(grants(&limiter, 1), 1);
+    away.store(false, Ordering::SeqCst);
+    assert_eq!(
+        grants(&limiter, 1),
+        1,
+        "answered by the store, which is to be told of the first one in a second"
+    );
+    away.store(true, Ordering::SeqCst);
+    assert_eq!(grants(&limiter, 3), 3);
+    store.gate.store(true, Ordering::SeqCst);
+    away.store(false, Ordering::SeqCst);
+    // By then both have begun.
+    std::thread::sleep(Duration::from_millis(1500));
+    store.gate.store(false, Ordering::SeqCst);
+    assert!(wait_until(|| limiter.store_status().degraded_since.is_none()));
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(limiter.usage("api").now().unwrap().limits[0].used, 5);
+}
+
+/// Loses the answer to the first settlement, which was applied.
+struct LosesSettlement {
+    memory: Arc<MemoryStore>,
+    away: AtomicBool,
+    lost: AtomicBool,
+}
+impl Store for LosesSettlement {
+    fn apply(&self, batch: &[Operation]) -> Answer {
+        let settles = matches!(batch[0].action, Action::Settle { .. });
+        let away = self.away.load(Ordering::SeqCst);
+        if !away {
+            let answer = self.memory.apply(batch);
+            if !settles || self.lost.swap(true, Ordering::SeqCst) {
+                return answer;
+            }
+        }
+        let (message, retry) = ("no answer".to_owned(), if settles { Retry::Unclear } else { Retry::Safe });
+        Answer::now(Err(StoreError { fault: Fault::Network, retry, message }))
+    }
+}
+
+#[test]
+fn a_debt_whose_answer_was_lost_is_debited_once() {
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_001_200)));
+    let memory = Arc::new(MemoryStore::new(clock.clone()));
+    let (away, lost) = (AtomicBool::new(true), AtomicBool::new(false));
+    let store = Arc::new(LosesSettlement { memory: memory.clone(), away, lost });
+    let limiter = |store: Arc<dyn Store>| {
+        let policy = Policy::new("api", ["10 / hour"]).unwrap().with_local_share("1/1".parse().unwrap());
+        Limiter::builder().with_policy(policy).unwrap().store(store).clock(clock.clone()).build()
+    };
+    let (limiter, other) = (limiter(store.clone()), limiter(memory));
+    assert_eq!(grants(&limiter, 4), 4);
+    assert_eq!(grants(&other, 8), 8, "so that the debt has no room");
+    store.away.store(false, Ordering::SeqCst);
+    assert!(wait_until(|| limiter.store_status().degraded_since.is_none()));
+    assert!(store.lost.load(Ordering::SeqCst));
+    assert_eq!(other.usage("api").now().unwrap().limits[0].used, 12);
+}
+
 fn good_one_is_stored(limiter: &Limiter) -> bool {
     let taken = limiter.try_take("api").subject("good").now().unwrap();
     taken.granted().is_some_and(|permit| !permit.degraded())

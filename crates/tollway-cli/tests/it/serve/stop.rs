@@ -19,6 +19,31 @@ fn drain_is_visible_and_a_second_signal_ends_it() {
     assert_eq!(serving.stop().0, Some(0));
 }
 
+/// The server debits what it granted without the store before it exits.
+#[cfg(feature = "redis")]
+#[test]
+fn shutdown_debits_grants_made_without_the_store() {
+    let redis = tollway_testkit::servers::RedisServer::start();
+    let home = Home::with_config(&format!(
+        "[store]\nurl = '{}?deadline=300ms'\n[policies.api]\nlimits = ['100 / day from first call']\n\
+         [server]\nlisten = '127.0.0.1:0'\ndrain = '0s'",
+        redis.url()
+    ));
+    let serving = Serving::start(&home, &[]);
+    let takes = |count: u64| (0..count).map(|_| u64::from(serving.take("api") == 200)).sum::<u64>();
+    let by_store = takes(10);
+    redis.pause();
+    let locally = takes(6);
+    // Probes are now a second apart.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    redis.resume();
+    assert_eq!(serving.stop().0, Some(0));
+    let (_, usage, said) = home.run(&["usage", "api", "--json"]);
+    let usage: serde_json::Value = serde_json::from_str(&usage).expect(&said);
+    let used = usage["policies"][0]["limits"][0]["used"].as_u64().unwrap();
+    assert_eq!((by_store, locally, used), (10, 6, 16));
+}
+
 /// Leased units are returned before it exits: the store's usage equals the grants.
 #[cfg(feature = "redis")]
 #[test]

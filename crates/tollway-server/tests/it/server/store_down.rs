@@ -52,6 +52,10 @@ fn when_store_fails_applies_while_the_store_is_down() {
         std::thread::yield_now();
     }
 
+    let logged = log.text();
+    let issue = logged.lines().find(|line| line.contains("Redis issue: ")).unwrap();
+    assert!(issue.contains("store unreachable: ") && issue.contains("refused"), "{issue}");
+
     redis.restart();
     let begun = Instant::now();
     while client.take(&take("closed")).status != 200 {
