@@ -14,6 +14,9 @@ use crate::observation::{QUOTAS_MAX, QuotaReset, QuotaUnit, VendorQuota, clean};
 /// The most quotas in one header.
 const LIST_MAX: usize = 8;
 
+/// The most lines of one header.
+const LINES_MAX: usize = 16;
+
 /// A quota, and the headers that tell of it. Those with several windows come first: a single number belongs to one of them.
 pub(crate) struct QuotaRows {
     pub(crate) name: Option<&'static str>,
@@ -82,7 +85,7 @@ struct QuotaDrafts {
 
 /// All lines of a header as one text. `None` if there is none, or if it is blank or not text.
 pub(crate) fn joined<'h>(headers: &'h HeaderMap, header: &str) -> Option<Cow<'h, str>> {
-    let mut lines = headers.get_all(header).iter().filter_map(|line| line.to_str().ok());
+    let mut lines = headers.get_all(header).iter().take(LINES_MAX).filter_map(|line| line.to_str().ok());
     let first = lines.next()?;
     let text = lines.fold(Cow::Borrowed(first), |text, line| Cow::Owned(format!("{text}, {line}")));
     (!text.trim().is_empty()).then_some(text)

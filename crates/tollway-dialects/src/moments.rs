@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::lengths::{self, Decimal, LENGTH_MAX};
+use crate::observation::clean;
 
 /// A larger number is a time in milliseconds since 1970: as seconds it would be in the year 33658.
 const EPOCH_MILLIS_ABOVE: u64 = 1_000_000_000_000;
@@ -27,7 +28,8 @@ pub(crate) fn date_of(headers: &HeaderMap) -> Option<Timestamp> {
     let text = headers.get(header::DATE)?;
     let sent = text.to_str().ok().and_then(date);
     if sent.is_none() {
-        tracing::debug!(value = ?text, "ignored a Date that makes no sense");
+        let value = text.to_str().ok().and_then(clean);
+        tracing::debug!(?value, "ignored a Date that makes no sense");
     }
     sent
 }
