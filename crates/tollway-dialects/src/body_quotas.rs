@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::body::text;
-use crate::evidence::Evidence;
-use crate::lengths::count;
-use crate::moments;
+use crate::durations::count;
 use crate::observation::{DAY, QUOTAS_MAX, QuotaReset, QuotaUnit, VendorQuota, clean};
+use crate::response::ParsedResponse;
+use crate::times;
 
 /// Adds the quotas of a body. Returns the wait that they imply after a refusal.
-pub(crate) type BodyQuotas = fn(&Evidence<'_>, &mut Vec<VendorQuota>) -> Option<Duration>;
+pub(crate) type BodyQuotas = fn(&ParsedResponse<'_>, &mut Vec<VendorQuota>) -> Option<Duration>;
 
 /// The members of a body that these functions read.
 pub(crate) const MEMBERS: [&str; 2] = ["error", "extensions"];
@@ -20,16 +20,16 @@ pub(crate) const MEMBERS: [&str; 2] = ["error", "extensions"];
 const GEMINI_ZONE: &str = "America/Los_Angeles";
 
 /// `error.details[]` of type `QuotaFailure`: every violation is a quota with nothing left.
-pub(crate) fn gemini(evidence: &Evidence<'_>, quotas: &mut Vec<VendorQuota>) -> Option<Duration> {
-    for violation in evidence.body.find("error.details.*.violations.*") {
+pub(crate) fn gemini(parsed: &ParsedResponse<'_>, quotas: &mut Vec<VendorQuota>) -> Option<Duration> {
+    for violation in parsed.body.find("error.details.*.violations.*") {
         if quotas.len() < QUOTAS_MAX {
-            quotas.push(gemini_quota(violation, evidence));
+            quotas.push(gemini_quota(violation, parsed));
         }
     }
     None
 }
 
-fn gemini_quota(violation: &Value, evidence: &Evidence<'_>) -> VendorQuota {
+fn gemini_quota(violation: &Value, parsed: &ParsedResponse<'_>) -> VendorQuota {
     let said = |key: &str| violation.get(key).and_then(text);
     let (id, metric) = (said("quotaId").unwrap_or_default(), said("quotaMetric").unwrap_or_default());
     let unit = if id.contains("InputToken") || metric.contains("input_token") {
@@ -44,7 +44,7 @@ fn gemini_quota(violation: &Value, evidence: &Evidence<'_>) -> VendorQuota {
     } else {
         id.contains("PerMinute").then_some(Duration::from_secs(60))
     };
-    let midnight = || moments::until_midnight(GEMINI_ZONE, evidence.sent?).map(QuotaReset::WindowEnds);
+    let midnight = || times::until_midnight(GEMINI_ZONE, parsed.sent?).map(QuotaReset::WindowEnds);
     VendorQuota {
         name: clean(&id),
         unit,
@@ -56,8 +56,8 @@ fn gemini_quota(violation: &Value, evidence: &Evidence<'_>) -> VendorQuota {
 }
 
 /// `extensions.cost`: a bucket of points. A refused query may run when the bucket holds what it asked for.
-pub(crate) fn shopify(evidence: &Evidence<'_>, quotas: &mut Vec<VendorQuota>) -> Option<Duration> {
-    let number = |path: &str| evidence.body.texts(path).next().and_then(|text| count(&text));
+pub(crate) fn shopify(parsed: &ParsedResponse<'_>, quotas: &mut Vec<VendorQuota>) -> Option<Duration> {
+    let number = |path: &str| parsed.body.texts(path).next().and_then(|text| count(&text));
     let limit = number("extensions.cost.throttleStatus.maximumAvailable").filter(|limit| *limit > 0)?;
     let remaining = number("extensions.cost.throttleStatus.currentlyAvailable")?;
     let a_second = number("extensions.cost.throttleStatus.restoreRate").filter(|rate| *rate > 0);

@@ -6,11 +6,11 @@ use http::HeaderMap;
 
 use crate::body::ResponseBody;
 use crate::body_quotas::{self, BodyQuotas};
-use crate::evidence::{Evidence, ResponseField, VendorResponse};
 use crate::headers::{self, QuotaRows};
 use crate::observation::{Observation, RefusalKind, VendorQuota, clean};
 use crate::ratelimit_fields;
 use crate::refusal::{self, RefusalRow};
+use crate::response::{ParsedResponse, ResponseField, VendorResponse};
 use crate::tables::{DIALECTS, HTTP};
 use crate::wait::{self, WaitRow};
 
@@ -78,26 +78,17 @@ impl Dialect {
         let known = refused_as(response);
         let reads_body = known.is_some() || self.reads_successes || !response.status.is_success();
         let body = if reads_body { self.parse_body(response.body) } else { ResponseBody::default() };
-        let evidence = Evidence::of(response, body);
+        let parsed = ParsedResponse::of(response, body);
 
-        let mut quotas = Vec::new();
-        if self.ratelimit_fields {
-            ratelimit_fields::read(evidence.headers, &mut quotas);
-        }
-        // The older three fields say the same as the newer two, with less detail.
-        if quotas.is_empty() {
-            for rows in self.quotas {
-                headers::read(rows, evidence.headers, evidence.sent, &mut quotas);
-            }
-        }
-        let implied = self.body_quotas.and_then(|read| read(&evidence, &mut quotas));
-        refusal::mark_violated_policies(&evidence, &mut quotas);
+        let mut quotas = self.header_quotas(&parsed);
+        let implied = self.body_quotas.and_then(|read| read(&parsed, &mut quotas));
+        refusal::mark_violated_policies(&parsed, &mut quotas);
 
-        let refusal = known.or_else(|| refusal::classify(self.refusals, &evidence, &quotas));
-        let is_error = evidence.status.is_client_error() || evidence.status.is_server_error();
+        let refusal = known.or_else(|| refusal::classify(self.refusals, &parsed, &quotas));
+        let is_error = parsed.status.is_client_error() || parsed.status.is_server_error();
         let mut wait = None;
         if is_error || refusal.is_some() {
-            wait = wait::told(self.waits, &evidence, refusal);
+            wait = wait::told(self.waits, &parsed, refusal);
         }
         if let Some(refusal) = refusal {
             wait = wait.or(implied).or_else(|| wait::until_reset(&quotas, refusal));
@@ -105,9 +96,23 @@ impl Dialect {
         Observation {
             refusal,
             wait: wait.map(|wait| wait::capped(wait, refusal)),
-            reason: refusal.and_then(|refusal| self.reason(refusal, &evidence, &quotas)),
+            reason: refusal.and_then(|refusal| self.reason(refusal, &parsed, &quotas)),
             quotas,
         }
+    }
+
+    fn header_quotas(&self, parsed: &ParsedResponse<'_>) -> Vec<VendorQuota> {
+        let mut quotas = Vec::new();
+        if self.ratelimit_fields {
+            ratelimit_fields::read(parsed.headers, &mut quotas);
+        }
+        // The older three fields say the same as the newer two, with less detail.
+        if quotas.is_empty() {
+            for rows in self.quotas {
+                headers::read(rows, parsed.headers, parsed.sent, &mut quotas);
+            }
+        }
+        quotas
     }
 
     fn parse_body(&self, bytes: &[u8]) -> ResponseBody {
@@ -123,7 +128,7 @@ impl Dialect {
     fn reason(
         &self,
         refusal: RefusalKind,
-        evidence: &Evidence<'_>,
+        parsed: &ParsedResponse<'_>,
         quotas: &[VendorQuota],
     ) -> Option<String> {
         let is_meant = |quota: &&VendorQuota| {
@@ -131,7 +136,7 @@ impl Dialect {
         };
         let name = quotas.iter().filter(is_meant).find_map(|quota| quota.name.clone());
         name.or_else(|| {
-            self.reasons.iter().flat_map(|field| evidence.texts(*field)).find_map(|text| clean(&text))
+            self.reasons.iter().flat_map(|field| parsed.texts(*field)).find_map(|text| clean(&text))
         })
     }
 }

@@ -7,9 +7,9 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use smallvec::SmallVec;
 
-use crate::lengths::{Decimal, LENGTH_MAX, count};
-use crate::moments;
+use crate::durations::{DURATION_MAX, Decimal, count};
 use crate::observation::{QUOTAS_MAX, QuotaReset, QuotaUnit, VendorQuota, clean};
+use crate::times;
 
 /// The most quotas in one header.
 const LIST_MAX: usize = 8;
@@ -52,11 +52,11 @@ pub(crate) enum ValueFormat {
     Pairs,
     /// `32/40`, and `api-usage=10018/100000`: used and limit, whatever the field.
     UsedOfLimit,
-    /// A length of time or a point in time, in any notation, or a list of them.
-    Moment,
+    /// A duration or a point in time, in any notation, or a list of them.
+    Time,
     /// The same, and the vendor is a second late.
-    MomentAndASecond,
-    /// A length of time in milliseconds.
+    TimePlusSecond,
+    /// A duration in milliseconds.
     Milliseconds,
     /// Text.
     Text,
@@ -139,9 +139,9 @@ impl QuotaDrafts {
                 (draft.used, draft.limit) = (Some(used), Some(limit));
                 Some(())
             }
-            ValueFormat::Moment => self.add_lengths(text, |part| moments::until(part, sent)),
-            ValueFormat::MomentAndASecond => {
-                self.add_lengths(text, |part| Some(moments::until(part, sent)? + Duration::from_secs(1)))
+            ValueFormat::Time => self.add_resets(text, |part| times::until(part, sent)),
+            ValueFormat::TimePlusSecond => {
+                self.add_resets(text, |part| Some(times::until(part, sent)? + Duration::from_secs(1)))
             }
             ValueFormat::Milliseconds => {
                 self.current().reset = Some(Decimal::parse(text)?.milliseconds()?);
@@ -197,16 +197,16 @@ impl QuotaDrafts {
         Some(())
     }
 
-    fn add_lengths(&mut self, text: &str, length: impl Fn(&str) -> Option<Duration>) -> Option<()> {
+    fn add_resets(&mut self, text: &str, parse: impl Fn(&str) -> Option<Duration>) -> Option<()> {
         // A date has a comma too.
-        if let Some(one) = length(text) {
-            self.current().reset = Some(one);
+        if let Some(reset) = parse(text) {
+            self.current().reset = Some(reset);
             return Some(());
         }
-        let lengths: SmallVec<[Duration; 2]> =
-            text.split(',').take(LIST_MAX).map(length).collect::<Option<_>>()?;
-        for (place, length) in lengths.into_iter().enumerate() {
-            self.at(place).reset = Some(length);
+        let resets: SmallVec<[Duration; 2]> =
+            text.split(',').take(LIST_MAX).map(parse).collect::<Option<_>>()?;
+        for (place, reset) in resets.into_iter().enumerate() {
+            self.at(place).reset = Some(reset);
         }
         Some(())
     }
@@ -246,7 +246,7 @@ fn number_with_window(text: &str) -> Option<(u64, Option<Duration>)> {
 }
 
 fn seconds_of_window(text: &str) -> Option<Duration> {
-    count(text).map(Duration::from_secs).filter(|window| !window.is_zero() && *window <= LENGTH_MAX)
+    count(text).map(Duration::from_secs).filter(|window| !window.is_zero() && *window <= DURATION_MAX)
 }
 
 /// `32/40`, or `api-usage=10018/100000; per-app-api-usage=17/250(...)`, of which the first counts.

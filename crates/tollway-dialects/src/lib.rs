@@ -57,7 +57,7 @@
 //! - A wait comes from `Retry-After-Ms`, then `Retry-After`, then the vendor's own field, then from the reset of quotas
 //!   that are used up. The reset of a quota that passed is never a wait: gateways show the wrong one.
 //! - Waits are at most [`WAIT_MAX`], after a daily quota [`DAILY_WAIT_MAX`].
-//! - A number is a time in milliseconds since 1970 if it is above 10^12, in seconds if above 10^9, otherwise a length in
+//! - A number is a time in milliseconds since 1970 if it is above 10^12, in seconds if above 10^9, otherwise a duration in
 //!   seconds. Times are compared with the `Date` of the same response; without one they are ignored.
 //!
 //! A vendor that refuses in its own way needs a function of the application:
@@ -82,10 +82,10 @@
 //! | `tables` | the dialects: one row for each header, refusal and wait |
 //! | `dialect` | a dialect, its detection, and `observe` |
 //! | `observation` | the result, and its bounds |
-//! | `evidence`, `body` | the fields of a response that rows name; members of a JSON body |
+//! | `response`, `body` | the fields of a response that rows name; members of a JSON body |
 //! | `headers`, `body_quotas` | quotas in headers and in bodies |
 //! | `refusal`, `wait` | the kind of a refusal; the wait |
-//! | `lengths`, `moments` | numbers and lengths of time; points in time |
+//! | `durations`, `times` | numbers and durations; points in time |
 //! | `structured_fields`, `ratelimit_fields` | lists of RFC 9651; the IETF's two fields |
 //! | `usage`, `usage_scanner` | tokens used; finds them in a stream |
 
@@ -94,23 +94,23 @@
 mod body;
 mod body_quotas;
 mod dialect;
-mod evidence;
+mod durations;
 mod headers;
-mod lengths;
-mod moments;
 mod observation;
 mod ratelimit_fields;
 mod refusal;
+mod response;
 mod structured_fields;
 mod tables;
+mod times;
 mod usage;
 mod usage_scanner;
 mod wait;
 
 pub use body::BODY_BYTES_MAX;
 pub use dialect::Dialect;
-pub use evidence::VendorResponse;
 pub use observation::{
     DAILY_WAIT_MAX, Observation, QuotaReset, QuotaUnit, RefusalKind, VendorQuota, WAIT_MAX,
 };
+pub use response::VendorResponse;
 pub use usage::{TokenUsage, UsageReader};

@@ -42,7 +42,7 @@ pub enum RefusalKind {
     Concurrency,
     /// A quota of a day or longer is used up.
     DailyQuota,
-    /// The vendor is overloaded, whoever calls.
+    /// The vendor is overloaded. The rate of this caller is not the cause.
     Overload,
     /// The account has no quota at all: no plan, no credit. Waiting does not help.
     NoAccess,
@@ -87,7 +87,7 @@ pub enum QuotaUnit {
     ConcurrentRequests,
 }
 
-/// When the units of a quota come back, as a length of time after the response was sent.
+/// When the units of a quota come back, as a duration after the response was sent.
 ///
 /// A vendor's date is compared with the `Date` of the same response, so the clocks of both sides do not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +148,7 @@ impl fmt::Display for QuotaUnit {
 }
 
 impl QuotaReset {
-    /// The length of time, whatever happens at its end.
+    /// The duration, whatever happens at its end.
     pub fn after(self) -> Duration {
         match self {
             Self::WindowEnds(after) | Self::BucketFull(after) => after,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use http::HeaderMap;
 
+use crate::durations::DURATION_MAX;
 use crate::headers::joined;
-use crate::lengths::LENGTH_MAX;
 use crate::observation::{QUOTAS_MAX, QuotaReset, QuotaUnit, VendorQuota, clean};
 use crate::structured_fields::{BareItem, ListItem, list};
 
@@ -54,14 +54,14 @@ fn policy(item: &ListItem<'_>) -> Option<VendorQuota> {
         Some(_) => return None,
     };
     let limit = item.number("q").filter(|limit| *limit > 0)?;
-    let window = item.number("w").map(Duration::from_secs).filter(|window| *window <= LENGTH_MAX);
+    let window = item.number("w").map(Duration::from_secs).filter(|window| *window <= DURATION_MAX);
     Some(VendorQuota { name: Some(name(item)?), unit, limit: Some(limit), window, ..VendorQuota::default() })
 }
 
 /// `"default";r=50;t=30`: `r` is required.
 fn state(item: &ListItem<'_>) -> Option<VendorQuota> {
     let remaining = Some(item.number("r")?);
-    let reset = item.number("t").map(Duration::from_secs).filter(|length| *length <= LENGTH_MAX);
+    let reset = item.number("t").map(Duration::from_secs).filter(|duration| *duration <= DURATION_MAX);
     let reset = reset.map(QuotaReset::WindowEnds);
     Some(VendorQuota { name: Some(name(item)?), remaining, reset, ..VendorQuota::default() })
 }

@@ -1,8 +1,8 @@
 //! Whether a response is a refusal, and of which kind.
 
-use crate::evidence::ResponseField::Body;
-use crate::evidence::{Evidence, ResponseField, TextMatch};
 use crate::observation::{QuotaUnit, RefusalKind, VendorQuota};
+use crate::response::ResponseField::Body;
+use crate::response::{ParsedResponse, ResponseField, TextMatch};
 
 /// A refusal that is told by one field of a response. The first row that fits decides.
 pub(crate) struct RefusalRow {
@@ -31,8 +31,8 @@ const fn problem_type(text: &'static str, kind: RefusalKind) -> RefusalRow {
 }
 
 /// Marks the quotas that a problem names as used up.
-pub(crate) fn mark_violated_policies(evidence: &Evidence<'_>, quotas: &mut [VendorQuota]) {
-    for violated in evidence.body.texts(VIOLATED_POLICIES) {
+pub(crate) fn mark_violated_policies(parsed: &ParsedResponse<'_>, quotas: &mut [VendorQuota]) {
+    for violated in parsed.body.texts(VIOLATED_POLICIES) {
         for quota in quotas.iter_mut().filter(|quota| quota.name.as_deref() == Some(&*violated)) {
             quota.remaining = Some(0);
         }
@@ -42,11 +42,11 @@ pub(crate) fn mark_violated_policies(evidence: &Evidence<'_>, quotas: &mut [Vend
 /// The kind of refusal: by the vendor's rows, then by problem type, then by status.
 pub(crate) fn classify(
     rows: &[RefusalRow],
-    evidence: &Evidence<'_>,
+    parsed: &ParsedResponse<'_>,
     quotas: &[VendorQuota],
 ) -> Option<RefusalKind> {
-    let row = rows.iter().chain(&PROBLEM_TYPES).find(|row| row.fits(evidence));
-    let kind = row.map(|row| row.kind).or_else(|| by_status(evidence.status.as_u16()))?;
+    let row = rows.iter().chain(&PROBLEM_TYPES).find(|row| row.fits(parsed));
+    let kind = row.map(|row| row.kind).or_else(|| by_status(parsed.status.as_u16()))?;
     Some(if kind == RefusalKind::Rate { by_exhausted(quotas) } else { kind })
 }
 
@@ -72,8 +72,8 @@ fn by_status(status: u16) -> Option<RefusalKind> {
 }
 
 impl RefusalRow {
-    fn fits(&self, evidence: &Evidence<'_>) -> bool {
-        (self.statuses.is_empty() || self.statuses.contains(&evidence.status.as_u16()))
-            && self.text.fits(&evidence.texts(self.field))
+    fn fits(&self, parsed: &ParsedResponse<'_>) -> bool {
+        (self.statuses.is_empty() || self.statuses.contains(&parsed.status.as_u16()))
+            && self.text.fits(&parsed.texts(self.field))
     }
 }

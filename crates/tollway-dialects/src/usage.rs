@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::lengths::COUNT_MAX;
+use crate::durations::COUNT_MAX;
 use crate::usage_scanner::UsageScanner;
 
 /// The tokens of one call. Vendors count differently; these are the same for all.

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::evidence::ResponseField::Header;
-use crate::evidence::{Evidence, ResponseField, find_words};
-use crate::lengths::{self, Decimal};
-use crate::moments;
+use crate::durations::{self, Decimal};
 use crate::observation::{QuotaReset, RefusalKind, VendorQuota, WAIT_MAX, clean};
+use crate::response::ResponseField::Header;
+use crate::response::{ParsedResponse, ResponseField, find_words};
+use crate::times;
 
 /// A wait that is told by one field of a response. The first row that makes sense decides.
 pub(crate) struct WaitRow {
@@ -20,10 +20,10 @@ pub(crate) struct WaitRow {
 
 #[derive(Clone, Copy)]
 pub(crate) enum WaitFormat {
-    /// A length of time or a point in time, in any notation.
-    Length,
+    /// A duration or a point in time, in any notation.
+    Duration,
     Milliseconds,
-    /// A length of time in a sentence, behind these words.
+    /// A duration in a sentence, behind these words.
     Behind(&'static str),
     /// So many seconds, if the text contains these words.
     SecondsIf(&'static str, u64),
@@ -32,18 +32,18 @@ pub(crate) enum WaitFormat {
 /// `Retry-After` comes first, for every vendor.
 const RETRY_AFTER: [WaitRow; 2] = [
     WaitRow { field: Header("retry-after-ms"), format: WaitFormat::Milliseconds, wrong_if_daily: false },
-    WaitRow { field: Header("retry-after"), format: WaitFormat::Length, wrong_if_daily: false },
+    WaitRow { field: Header("retry-after"), format: WaitFormat::Duration, wrong_if_daily: false },
 ];
 
 /// What the response tells: by `Retry-After`, then by the vendor's rows. Zero tells nothing.
 pub(crate) fn told(
     rows: &[WaitRow],
-    evidence: &Evidence<'_>,
+    parsed: &ParsedResponse<'_>,
     refusal: Option<RefusalKind>,
 ) -> Option<Duration> {
     let is_daily = refusal == Some(RefusalKind::DailyQuota);
     let rows = RETRY_AFTER.iter().chain(rows).filter(|row| !(is_daily && row.wrong_if_daily));
-    rows.filter_map(|row| row.told(evidence)).find(|wait| !wait.is_zero())
+    rows.filter_map(|row| row.told(parsed)).find(|wait| !wait.is_zero())
 }
 
 /// The time until the used up quotas come back: of several, the last counts. Quotas that passed say nothing about it.
@@ -66,10 +66,10 @@ pub(crate) fn capped(wait: Duration, refusal: Option<RefusalKind>) -> Duration {
 
 impl WaitRow {
     /// Of several texts, the longest wait.
-    fn told(&self, evidence: &Evidence<'_>) -> Option<Duration> {
-        let texts = evidence.texts(self.field);
+    fn told(&self, parsed: &ParsedResponse<'_>) -> Option<Duration> {
+        let texts = parsed.texts(self.field);
         let waits = texts.iter().filter_map(|text| {
-            let wait = self.format.parse(text, evidence.sent);
+            let wait = self.format.parse(text, parsed.sent);
             if wait.is_none() && self.format.is_all_of_the_text() {
                 tracing::debug!(value = ?clean(text), "ignored a wait that makes no sense");
             }
@@ -81,23 +81,23 @@ impl WaitRow {
 
 impl WaitFormat {
     fn is_all_of_the_text(self) -> bool {
-        matches!(self, Self::Length | Self::Milliseconds)
+        matches!(self, Self::Duration | Self::Milliseconds)
     }
 
     fn parse(self, text: &str, sent: Option<Timestamp>) -> Option<Duration> {
         match self {
-            Self::Length => moments::until(text, sent).or_else(|| too_long(text)),
+            Self::Duration => times::until(text, sent).or_else(|| too_long(text)),
             Self::Milliseconds => {
                 let number = Decimal::parse(text)?;
-                number.milliseconds().or(Some(lengths::LENGTH_MAX))
+                number.milliseconds().or(Some(durations::DURATION_MAX))
             }
-            Self::Behind(words) => lengths::in_sentence(text.get(find_words(text, words)?..)?),
+            Self::Behind(words) => durations::in_sentence(text.get(find_words(text, words)?..)?),
             Self::SecondsIf(words, seconds) => find_words(text, words).map(|_| Duration::from_secs(seconds)),
         }
     }
 }
 
-/// A number that is too large for a length is still a request to wait, and is capped.
+/// A number that is too large for a duration is still a request to wait, and is capped.
 fn too_long(text: &str) -> Option<Duration> {
-    Decimal::parse(text).filter(|number| number.seconds().is_none()).map(|_| lengths::LENGTH_MAX)
+    Decimal::parse(text).filter(|number| number.seconds().is_none()).map(|_| durations::DURATION_MAX)
 }

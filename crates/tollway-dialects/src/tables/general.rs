@@ -2,13 +2,13 @@
 
 use super::{PLAIN, REQUESTS, limit, remaining, reset, used};
 use crate::dialect::Dialect;
-use crate::evidence::ResponseField::Body;
 use crate::headers::{HeaderRow, QuotaRows};
+use crate::response::ResponseField::Body;
 
 /// `Retry-After` and statuses. Adobe PDF Services sends the status alone.
 pub(crate) static HTTP: Dialect = Dialect { names: &["http", "adobe"], ..PLAIN };
 
-/// The older three fields of the IETF draft. `RateLimit-Reset` is a length for some and a time for others.
+/// The older three fields of the IETF draft. `RateLimit-Reset` is a duration for some and a time for others.
 pub(super) const OLDER_RATELIMIT_FIELDS: [HeaderRow; 3] =
     [limit("ratelimit-limit"), remaining("ratelimit-remaining"), reset("ratelimit-reset")];
 

@@ -9,10 +9,10 @@ mod models;
 mod vendors;
 
 use crate::dialect::Dialect;
-use crate::evidence::{ResponseField, TextMatch};
 use crate::headers::{HeaderRow, QuotaField, QuotaRows, ValueFormat};
 use crate::observation::{QuotaUnit, RefusalKind};
 use crate::refusal::RefusalRow;
+use crate::response::{ResponseField, TextMatch};
 use crate::wait::{WaitFormat, WaitRow};
 
 pub(crate) use general::HTTP;
@@ -83,7 +83,7 @@ const fn used_of_limit(header: &'static str) -> HeaderRow {
 }
 
 const fn reset(header: &'static str) -> HeaderRow {
-    reset_in(header, ValueFormat::Moment)
+    reset_in(header, ValueFormat::Time)
 }
 
 const fn reset_in(header: &'static str, format: ValueFormat) -> HeaderRow {

@@ -3,11 +3,11 @@
 use super::{ANY, PLAIN, REQUESTS, limit, refused, remaining, reset, wait};
 use crate::body_quotas;
 use crate::dialect::Dialect;
-use crate::evidence::ResponseField::Body;
-use crate::evidence::TextMatch::{Contains, Is};
 use crate::headers::{HeaderRow, QuotaField, QuotaRows, ValueFormat};
 use crate::observation::{QuotaUnit, RefusalKind};
 use crate::refusal::RefusalRow;
+use crate::response::ResponseField::Body;
+use crate::response::TextMatch::{Contains, Is};
 use crate::wait::{WaitFormat, WaitRow};
 
 /// A quota whose reset is the time until its bucket is full.
@@ -181,7 +181,7 @@ pub(super) static GEMINI: Dialect = Dialect {
     waits: &[
         WaitRow {
             field: Body("error.details.*.retryDelay"),
-            format: WaitFormat::Length,
+            format: WaitFormat::Duration,
             wrong_if_daily: true,
         },
         WaitRow {

@@ -6,10 +6,10 @@ use super::{
 };
 use crate::body_quotas;
 use crate::dialect::Dialect;
-use crate::evidence::ResponseField::{Body, Header};
-use crate::evidence::TextMatch::{Absent, Contains, Is, Present};
 use crate::headers::{HeaderRow, QuotaField, QuotaRows, ValueFormat};
 use crate::observation::RefusalKind;
+use crate::response::ResponseField::{Body, Header};
+use crate::response::TextMatch::{Absent, Contains, Is, Present};
 use crate::wait::WaitFormat;
 
 const A_DAY: Option<u64> = Some(86_400);
@@ -26,7 +26,7 @@ pub(super) static GITHUB: Dialect = Dialect {
             limit("x-ratelimit-limit"),
             remaining("x-ratelimit-remaining"),
             used("x-ratelimit-used"),
-            reset_in("x-ratelimit-reset", ValueFormat::MomentAndASecond),
+            reset_in("x-ratelimit-reset", ValueFormat::TimePlusSecond),
             name("x-ratelimit-resource"),
         ],
         ..REQUESTS
@@ -134,7 +134,7 @@ pub(super) static ATLASSIAN: Dialect = Dialect {
     ..PLAIN
 };
 
-/// The quota's name is the id of a bucket that several routes share. The length is exact, the time is not.
+/// The quota's name is the id of a bucket that several routes share. The duration is exact, the time is not.
 pub(super) static DISCORD: Dialect = Dialect {
     names: &["discord"],
     detected_by: &[
@@ -153,7 +153,7 @@ pub(super) static DISCORD: Dialect = Dialect {
         ],
         ..REQUESTS
     }],
-    waits: &[wait(Body("retry_after"), WaitFormat::Length)],
+    waits: &[wait(Body("retry_after"), WaitFormat::Duration)],
     reasons: &[Header("x-ratelimit-scope")],
     ..PLAIN
 };
@@ -241,7 +241,7 @@ pub(super) static HELCIM: Dialect = Dialect {
     ..PLAIN
 };
 
-/// The older IETF fields with a time, where others send a length.
+/// The older IETF fields with a time, where others send a duration.
 pub(super) static GITLAB: Dialect = Dialect {
     names: &["gitlab"],
     detected_by: &[&[("ratelimit-observed", "")], &[("x-gitlab-meta", "")]],
@@ -260,7 +260,7 @@ pub(super) static AKAMAI: Dialect = Dialect {
     ..PLAIN
 };
 
-/// The reset is a length in milliseconds, which no rule can tell from seconds.
+/// The reset is a duration in milliseconds, which no rule can tell from seconds.
 pub(super) static PRISJAKT: Dialect = Dialect {
     names: &["prisjakt"],
     quotas: &[QuotaRows {
@@ -274,7 +274,7 @@ pub(super) static PRISJAKT: Dialect = Dialect {
     ..PLAIN
 };
 
-/// Used and remaining, without a limit; the reset is a length in seconds, the counts have a fraction.
+/// Used and remaining, without a limit; the reset is a duration in seconds, the counts have a fraction.
 pub(super) static REDDIT: Dialect = Dialect {
     names: &["reddit"],
     detected_by: &[&[("x-ratelimit-used", ""), ("x-ratelimit-remaining", ".")]],

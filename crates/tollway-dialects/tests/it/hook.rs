@@ -24,6 +24,16 @@ fn application_recognises_a_refusal_inside_a_200() {
     assert_eq!((told.refusal, told.wait), (Some(RefusalKind::Concurrency), Some(Duration::from_secs(3))));
 }
 
+/// The body of a success is read for its wait once it is known to be a refusal.
+#[test]
+fn wait_in_the_body_of_such_a_refusal_is_read() {
+    let headers = HeaderMap::new();
+    let body = br#"{"ok":false,"error":"busy","retry_after":0.5}"#;
+    let busy = VendorResponse { status: StatusCode::OK, headers: &headers, body };
+    let told = Dialect::by_name("discord").unwrap().observe_with(&busy, refused);
+    assert_eq!(told.wait, Some(Duration::from_millis(500)));
+}
+
 #[test]
 fn dialect_decides_if_the_application_does_not() {
     let headers = HeaderMap::new();

@@ -1,12 +1,12 @@
-//! Numbers and lengths of time as text: `2`, `0.75`, `6m0s`, `33 seconds`.
+//! Numbers and durations as text: `2`, `0.75`, `6m0s`, `33 seconds`.
 
 use std::time::Duration;
 
 /// Counts stay below 2^53, like all numbers of Tollway.
 pub(crate) const COUNT_MAX: u64 = (1 << 53) - 1;
 
-/// A length of time beyond this is a mistake: no vendor has a window longer than a year.
-pub(crate) const LENGTH_MAX: Duration = Duration::from_secs(400 * 86_400);
+/// A duration beyond this is a mistake: no vendor has a window longer than a year.
+pub(crate) const DURATION_MAX: Duration = Duration::from_secs(400 * 86_400);
 
 /// A number with an optional fraction, exact to a billionth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,18 +35,18 @@ impl Decimal {
         Some((Self { whole, billionths }, rest))
     }
 
-    /// As so many times `unit`, a length in nanoseconds.
+    /// As so many times `unit`, in nanoseconds.
     fn times(self, unit: u64) -> u128 {
         let unit = u128::from(unit);
         u128::from(self.whole) * unit + u128::from(self.billionths) * unit / 1_000_000_000
     }
 
     pub(crate) fn seconds(self) -> Option<Duration> {
-        length(self.times(SECOND))
+        bounded(self.times(SECOND))
     }
 
     pub(crate) fn milliseconds(self) -> Option<Duration> {
-        length(self.times(MILLISECOND))
+        bounded(self.times(MILLISECOND))
     }
 }
 
@@ -55,17 +55,17 @@ pub(crate) fn count(text: &str) -> Option<u64> {
     Decimal::parse(text).map(|number| number.whole).filter(|whole| *whole <= COUNT_MAX)
 }
 
-/// A length of time with units, as Go and Google write it: `6m0s`, `12ms`, `36.429760048s`.
+/// A duration with units, as Go and Google write it: `6m0s`, `12ms`, `36.429760048s`.
 pub(crate) fn with_units(text: &str) -> Option<Duration> {
     let (nanoseconds, rest) = units_prefix(text.trim())?;
-    if rest.is_empty() { length(nanoseconds) } else { None }
+    if rest.is_empty() { bounded(nanoseconds) } else { None }
 }
 
-/// A length of time at the beginning of a sentence: `7m12s. Visit`, `33 seconds.`, `20`.
+/// A duration at the beginning of a sentence: `7m12s. Visit`, `33 seconds.`, `20`.
 pub(crate) fn in_sentence(text: &str) -> Option<Duration> {
     let text = text.trim_start();
     match units_prefix(text) {
-        Some((nanoseconds, _)) => length(nanoseconds),
+        Some((nanoseconds, _)) => bounded(nanoseconds),
         None => Decimal::prefix(text)?.0.seconds(),
     }
 }
@@ -101,8 +101,8 @@ fn unit_of(word: &str) -> Option<u64> {
     })
 }
 
-fn length(nanoseconds: u128) -> Option<Duration> {
-    let nanoseconds = (nanoseconds <= LENGTH_MAX.as_nanos()).then_some(nanoseconds)?;
+fn bounded(nanoseconds: u128) -> Option<Duration> {
+    let nanoseconds = (nanoseconds <= DURATION_MAX.as_nanos()).then_some(nanoseconds)?;
     let (seconds, rest) = (nanoseconds / u128::from(SECOND), nanoseconds % u128::from(SECOND));
     Some(Duration::new(u64::try_from(seconds).ok()?, u32::try_from(rest).ok()?))
 }
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn millis(text: &str) -> Option<u128> {
-        with_units(text).map(|length| length.as_millis())
+        with_units(text).map(|duration| duration.as_millis())
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_in_sentences() {
+    fn durations_in_sentences() {
         assert_eq!(in_sentence(" 7m12s. Visit the page"), Some(Duration::from_secs(432)));
         assert_eq!(in_sentence("33 seconds."), Some(Duration::from_secs(33)));
         assert_eq!(in_sentence("20."), Some(Duration::from_secs(20)));

@@ -1,4 +1,4 @@
-//! Points in time, in every notation that vendors use, as a length of time after the response's own `Date`.
+//! Points in time, in every notation that vendors use, as a duration after the response's own `Date`.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use jiff::fmt::{rfc2822, strtime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::lengths::{self, Decimal, LENGTH_MAX};
+use crate::durations::{self, DURATION_MAX, Decimal};
 use crate::observation::clean;
 
 /// A larger number is a time in milliseconds since 1970: as seconds it would be in the year 33658.
 const EPOCH_MILLIS_ABOVE: u64 = 1_000_000_000_000;
 
-/// A larger number is a time in seconds since 1970, a smaller one a length: as a length it would be 31 years.
+/// A larger number is a time in seconds since 1970, a smaller one a duration: as a duration it would be 31 years.
 const EPOCH_SECONDS_ABOVE: u64 = 1_000_000_000;
 
 /// A wrong name of the day does not make a time useless.
@@ -34,14 +34,14 @@ pub(crate) fn date_of(headers: &HeaderMap) -> Option<Timestamp> {
     sent
 }
 
-/// A reset or a wait as a length of time: a number, a length with units, or a date.
+/// A reset or a wait as a duration: a number, a duration with units, or a date.
 ///
-/// A date in the past is a length of zero. A date without a `Date` to compare it with says nothing.
+/// A date in the past is a duration of zero. A date without a `Date` to compare it with says nothing.
 pub(crate) fn until(text: &str, sent: Option<Timestamp>) -> Option<Duration> {
     let text = text.trim();
     match Decimal::parse(text) {
         Some(number) => number_until(number, sent),
-        None => lengths::with_units(text).or_else(|| between(sent?, date(text)?)),
+        None => durations::with_units(text).or_else(|| between(sent?, date(text)?)),
     }
 }
 
@@ -57,10 +57,10 @@ fn number_until(number: Decimal, sent: Option<Timestamp>) -> Option<Duration> {
     between(sent?, Timestamp::from_duration(since_1970).ok()?)
 }
 
-fn between(sent: Timestamp, moment: Timestamp) -> Option<Duration> {
-    let length = moment.duration_since(sent);
-    let length = if length.is_negative() { Duration::ZERO } else { length.unsigned_abs() };
-    (length <= LENGTH_MAX).then_some(length)
+fn between(sent: Timestamp, time: Timestamp) -> Option<Duration> {
+    let duration = time.duration_since(sent);
+    let duration = if duration.is_negative() { Duration::ZERO } else { duration.unsigned_abs() };
+    (duration <= DURATION_MAX).then_some(duration)
 }
 
 fn date(text: &str) -> Option<Timestamp> {
@@ -68,10 +68,10 @@ fn date(text: &str) -> Option<Timestamp> {
     let other = |format: &&str| strtime::parse(format, text).ok()?.to_datetime().ok();
     let utc = |datetime: jiff::civil::DateTime| datetime.to_zoned(TimeZone::UTC).ok();
     // RFC 3339, seconds optional.
-    let moment = text.parse().ok();
-    let moment = moment.or_else(|| IMF.parse_timestamp(text).ok());
-    let moment = moment.or_else(|| Some(OTHER_DATES.iter().find_map(other).and_then(utc)?.timestamp()));
-    moment.or_else(|| javascript_date(text))
+    let time = text.parse().ok();
+    let time = time.or_else(|| IMF.parse_timestamp(text).ok());
+    let time = time.or_else(|| Some(OTHER_DATES.iter().find_map(other).and_then(utc)?.timestamp()));
+    time.or_else(|| javascript_date(text))
 }
 
 /// `Tue Mar 03 2026 10:05:00 GMT+0000 (Coordinated Universal Time)`
@@ -94,7 +94,7 @@ mod tests {
     const SENT: i64 = 1_772_445_600;
 
     fn seconds(text: &str) -> Option<f64> {
-        until(text, Timestamp::from_second(SENT).ok()).map(|length| length.as_secs_f64())
+        until(text, Timestamp::from_second(SENT).ok()).map(|duration| duration.as_secs_f64())
     }
 
     #[test]

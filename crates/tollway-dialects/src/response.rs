@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::body::ResponseBody;
 use crate::headers::joined;
-use crate::moments;
+use crate::times;
 
 /// A response as a dialect reads it.
 #[derive(Clone, Copy, Debug)]
@@ -41,17 +41,17 @@ pub(crate) enum TextMatch {
 }
 
 /// A response with its body and date parsed.
-pub(crate) struct Evidence<'r> {
+pub(crate) struct ParsedResponse<'r> {
     pub(crate) status: StatusCode,
     pub(crate) headers: &'r HeaderMap,
     pub(crate) body: ResponseBody,
     pub(crate) sent: Option<Timestamp>,
 }
 
-impl<'r> Evidence<'r> {
+impl<'r> ParsedResponse<'r> {
     pub(crate) fn of(response: &VendorResponse<'r>, body: ResponseBody) -> Self {
         let VendorResponse { status, headers, .. } = *response;
-        Self { status, headers, body, sent: moments::date_of(headers) }
+        Self { status, headers, body, sent: times::date_of(headers) }
     }
 
     /// What a field says: one text, or one for each element of an array.
