@@ -12,6 +12,7 @@
 mod addresses;
 mod config;
 mod consumers;
+mod dialects;
 mod envoy;
 mod import;
 mod limit;

@@ -1,0 +1,157 @@
+//! A vendor's way to tell its limits: tables, and the one function that reads a response by them.
+
+use std::fmt;
+
+use http::HeaderMap;
+
+use crate::body::ResponseBody;
+use crate::body_quotas::{self, BodyQuotas};
+use crate::headers::{self, QuotaRows};
+use crate::observation::{Observation, RefusalKind, VendorQuota, clean};
+use crate::ratelimit_fields;
+use crate::refusal::{self, RefusalRow};
+use crate::response::{ParsedResponse, ResponseField, VendorResponse};
+use crate::tables::{DIALECTS, HTTP};
+use crate::wait::{self, WaitRow};
+
+/// A vendor's way to tell its limits: which headers, in which notation, and which errors mean what.
+///
+/// All dialects are in a table; get one [`by_name`](Self::by_name), or [`detect`](Self::detect) it.
+pub struct Dialect {
+    /// Its name, and those of vendors that do the same.
+    pub(crate) names: &'static [&'static str],
+    /// Headers by which it is detected: all of one group, each with a part of its value.
+    pub(crate) detected_by: &'static [&'static [(&'static str, &'static str)]],
+    pub(crate) quotas: &'static [QuotaRows],
+    /// Whether it has the IETF's `RateLimit` and `RateLimit-Policy`.
+    pub(crate) ratelimit_fields: bool,
+    pub(crate) refusals: &'static [RefusalRow],
+    pub(crate) waits: &'static [WaitRow],
+    /// Where the vendor names the limit that refused.
+    pub(crate) reasons: &'static [ResponseField],
+    pub(crate) body_quotas: Option<BodyQuotas>,
+    /// Whether bodies of successes are read: they may be refusals, or tell of quotas.
+    pub(crate) reads_successes: bool,
+}
+
+impl Dialect {
+    /// The dialect of a vendor: `"openai"`, `"github"`. See [`names`](Self::names).
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        DIALECTS.iter().copied().find(|dialect| dialect.names.contains(&name))
+    }
+
+    /// All names, also those of vendors that share a dialect.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        DIALECTS.iter().flat_map(|dialect| dialect.names.iter().copied())
+    }
+
+    /// The dialect that a response's headers show; `http`, which knows `Retry-After` and little else, if none
+    /// does.
+    ///
+    /// Vendors that send no headers of their own, such as Gemini, are not detected. Name the dialect if you know it.
+    pub fn detect(headers: &HeaderMap) -> &'static Self {
+        let is_there = |(header, part): &(&str, &str)| {
+            headers.get(*header).is_some_and(|value| value.to_str().is_ok_and(|value| value.contains(part)))
+        };
+        let is_shown = |dialect: &&Self| dialect.detected_by.iter().any(|group| group.iter().all(is_there));
+        DIALECTS.iter().copied().find(is_shown).unwrap_or(&HTTP)
+    }
+
+    /// Its name: the first, if it has several.
+    pub fn name(&self) -> &'static str {
+        self.names.first().copied().unwrap_or_default()
+    }
+
+    /// Reads a response.
+    pub fn observe(&self, response: &VendorResponse<'_>) -> Observation {
+        self.observe_with(response, |_| None)
+    }
+
+    /// Reads a response of a vendor that refuses in its own way, such as inside a 200.
+    ///
+    /// `refused_as` is asked first. If it returns `None`, the dialect decides.
+    pub fn observe_with(
+        &self,
+        response: &VendorResponse<'_>,
+        refused_as: impl Fn(&VendorResponse<'_>) -> Option<RefusalKind>,
+    ) -> Observation {
+        let known = refused_as(response);
+        let reads_body = known.is_some() || self.reads_successes || !response.status.is_success();
+        let body = if reads_body { self.parse_body(response.body) } else { ResponseBody::default() };
+        let parsed = ParsedResponse::of(response, body);
+
+        let mut quotas = self.header_quotas(&parsed);
+        let implied = self.body_quotas.and_then(|read| read(&parsed, &mut quotas));
+        refusal::mark_violated_policies(&parsed, &mut quotas);
+
+        let refusal = known.or_else(|| refusal::classify(self.refusals, &parsed, &quotas));
+        let is_error = parsed.status.is_client_error() || parsed.status.is_server_error();
+        let mut wait = None;
+        if is_error || refusal.is_some() {
+            wait = wait::told(self.waits, &parsed, refusal);
+        }
+        if let Some(refusal) = refusal {
+            wait = wait.or(implied).or_else(|| wait::until_reset(&quotas, refusal));
+        }
+        Observation {
+            refusal,
+            wait: wait.map(|wait| wait::capped(wait, refusal)),
+            reason: refusal.and_then(|refusal| self.reason(refusal, &parsed, &quotas)),
+            quotas,
+        }
+    }
+
+    fn header_quotas(&self, parsed: &ParsedResponse<'_>) -> Vec<VendorQuota> {
+        let mut quotas = Vec::new();
+        if self.ratelimit_fields {
+            ratelimit_fields::read(parsed.headers, &mut quotas);
+        }
+        // The older three fields say the same as the newer two, with less detail.
+        if quotas.is_empty() {
+            for rows in self.quotas {
+                headers::read(rows, parsed.headers, parsed.sent, &mut quotas);
+            }
+        }
+        quotas
+    }
+
+    fn parse_body(&self, bytes: &[u8]) -> ResponseBody {
+        let fields = self.refusals.iter().map(|row| row.field);
+        let fields = fields.chain(self.waits.iter().map(|row| row.field)).chain(self.reasons.iter().copied());
+        let of_rows = |key: &str| fields.clone().any(|field| field.member() == Some(key));
+        ResponseBody::parse(bytes, |key| {
+            refusal::MEMBERS.contains(&key) || body_quotas::MEMBERS.contains(&key) || of_rows(key)
+        })
+    }
+
+    /// The vendor's word. Of a daily quota it is its name: the word may be about a shorter one that is used up too.
+    fn reason(
+        &self,
+        refusal: RefusalKind,
+        parsed: &ParsedResponse<'_>,
+        quotas: &[VendorQuota],
+    ) -> Option<String> {
+        let is_meant = |quota: &&VendorQuota| {
+            refusal == RefusalKind::DailyQuota && quota.is_exhausted() && quota.is_daily()
+        };
+        let name = quotas.iter().filter(is_meant).find_map(|quota| quota.name.clone());
+        name.or_else(|| {
+            self.reasons.iter().flat_map(|field| parsed.texts(*field)).find_map(|text| clean(&text))
+        })
+    }
+}
+
+/// Two dialects are the same if they have the same name.
+impl PartialEq for Dialect {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Dialect {}
+
+impl fmt::Debug for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Dialect").field(&self.name()).finish()
+    }
+}
