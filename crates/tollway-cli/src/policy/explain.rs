@@ -142,9 +142,9 @@ pub(super) fn policy(policy: &Policy) -> String {
         WhenStoreFails::Local => {
             let share = policy.local_share();
             if share == LocalShare::default() {
-                "if the store fails, each process enforces a tenth of every limit".to_owned()
+                "if the store fails, each process grants a tenth of what was left".to_owned()
             } else {
-                format!("if the store fails, each process enforces {share} of every limit")
+                format!("if the store fails, each process grants {share} of what was left")
             }
         }
         WhenStoreFails::Open => "if the store fails, every take is granted".to_owned(),
