@@ -149,6 +149,7 @@ impl Limiter {
 
     /// The policies in force, sorted by name.
     pub fn policies(&self) -> Vec<Arc<Policy>> {
+        self.inner.registry.state().activity.note();
         self.inner.registry.policies()
     }
 
