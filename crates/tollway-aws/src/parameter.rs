@@ -64,6 +64,20 @@ impl ParameterAddress {
         Ok(Self { name, connect })
     }
 
+    /// What tells the parameter from every other one, on one line: its name, and the region, endpoint and profile that the
+    /// address or the environment gives.
+    pub fn identity(&self) -> String {
+        let first = |given: &Option<String>, variables: &[&str]| {
+            let found =
+                || variables.iter().find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()));
+            given.clone().or_else(found).unwrap_or_default()
+        };
+        let region = first(&self.connect.region, &["AWS_REGION", "AWS_DEFAULT_REGION"]);
+        let endpoint = first(&self.connect.endpoint, &["AWS_ENDPOINT_URL_SSM", "AWS_ENDPOINT_URL"]);
+        let profile = first(&None, &["AWS_PROFILE"]);
+        format!("{self} {region:?} {endpoint:?} {profile:?}")
+    }
+
     /// The name of the parameter of one of several limits.
     pub fn below(&self, limit: &str) -> String {
         format!("{}/{limit}", self.name.trim_end_matches('/'))
@@ -206,6 +220,15 @@ mod tests {
             (address.to_string(), address.below("rpm")),
             ("ssm:/a/b".to_owned(), "/a/b/rpm".to_owned())
         );
+    }
+
+    #[test]
+    fn equal_names_in_other_regions_are_other_parameters() {
+        let identity = |text: &str| ParameterAddress::parse(text).unwrap().identity();
+        assert_eq!(identity("/a?region=eu-west-1"), identity("/a?region=eu-west-1&access=me:secret"));
+        assert_ne!(identity("/a?region=eu-west-1"), identity("/a?region=eu-west-2"));
+        let endpoint = identity("/a?region=eu-west-1&endpoint=http://127.0.0.1:1");
+        assert_ne!(endpoint, identity("/a?region=eu-west-1&endpoint=http://127.0.0.1:2"));
     }
 
     /// A4: the documented default name.

@@ -88,8 +88,22 @@ impl Context {
 
     /// A limiter on the commands' store with the config's policies.
     pub(crate) fn limiter(&self, config: &Config) -> Result<Limiter, Failure> {
-        let builder = Limiter::builder().sources(config.sources());
+        let mut builder = Limiter::builder().sources(config.sources());
+        if let Some(folder) = self.sources_folder(config).filter(|_| !config.sources().is_empty()) {
+            builder = builder.keep_sources_in(folder);
+        }
         self.limiter_of(builder, config, config.policies().iter().cloned())
+    }
+
+    /// The folder beside the state file that keeps amounts for the next command. None if there is no state folder.
+    fn sources_folder(&self, config: &Config) -> Option<PathBuf> {
+        let state = match self.store(config).ok()? {
+            StoreUrl::File(path) => path,
+            _ => state_file().ok()?,
+        };
+        let mut folder = state.into_os_string();
+        folder.push(".sources");
+        Some(folder.into())
     }
 
     /// A limiter with one policy from `--limit`, which limits set in the store do not override.

@@ -15,9 +15,6 @@ use crate::writers::Writers;
 /// A writer is active if it wrote within this time of the last write.
 const ACTIVE_FOR: Duration = Duration::from_secs(1);
 
-/// How long after a conflict an item counts as contended.
-pub(crate) const CONTENDED_FOR: Duration = Duration::from_millis(200);
-
 /// The longest wait for a turn: callers wait for hundreds of milliseconds at most.
 const WAIT_MAX: Duration = Duration::from_millis(150);
 
@@ -64,7 +61,8 @@ impl Contention {
         self.part_of(self.write() * 2)
     }
 
-    fn write(&self) -> Duration {
+    /// How long a write takes.
+    pub(crate) fn write(&self) -> Duration {
         Duration::from_micros(self.write_micros.load(Ordering::Relaxed))
     }
 

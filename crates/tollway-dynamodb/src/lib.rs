@@ -3,9 +3,10 @@
 //! # A take
 //!
 //! The engine runs here, on the last known state of an account, and the result is written on condition that the item still
-//! has the version of that state: one write, and no read before it. A writer that loses a race gets the state
-//! that won in the same reply, and decides again from it. Takes of one process on one subject go together. A call on
-//! several accounts is one transaction with a condition for each. Processes that write one item take turns. Why it is so is in
+//! has the version of that state: one write, and no read before it unless other processes have probably written since. A
+//! failed write gets the state that won in the same reply, and decides again from it. Takes of one process on one subject go
+//! together. A call on several accounts is one transaction with a condition for each. Processes that write one item at the
+//! same time take turns. Why it is so is in
 //! `docs/decisions/0020-on-dynamodb-a-process-writes-from-what-it-last-knew.md`.
 //!
 //! # What may be answered from a state that is only remembered

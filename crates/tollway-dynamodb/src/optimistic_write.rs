@@ -11,7 +11,6 @@ use tollway_remote::Call;
 
 use crate::cache::CachedItem;
 use crate::call_part::{CachedItems, CallPart, PartDecision};
-use crate::contention::CONTENDED_FOR;
 use crate::counters::Effort;
 use crate::item::{Attributes, Item};
 use crate::link::DynamoLink;
@@ -29,7 +28,7 @@ impl DynamoLink {
         let begun = Instant::now();
         let mut effort = Effort::new(&self.table.counters);
         let mut found = self.cached(part);
-        let mut contended = self.is_contended(part, &found);
+        let mut first_write = true;
         if attempts.is_unresolved() {
             effort.retried();
             found.remove(&part.tag);
@@ -51,7 +50,7 @@ impl DynamoLink {
                 }
                 return Ok(decided.outcomes);
             }
-            if std::mem::take(&mut contended) && self.wait_for_turn(part, &mut found).await {
+            if std::mem::take(&mut first_write) && self.drop_probably_stale(part, &mut found).await {
                 continue;
             }
             let sent = Instant::now();
@@ -59,7 +58,7 @@ impl DynamoLink {
                 Written::Yes => return Ok(decided.outcomes),
                 Written::Lost(items) => {
                     effort.lost();
-                    self.learn_winners(part, &mut found, items, sent).await?;
+                    self.learn_winners(part, &mut found, items, begun, sent).await?;
                 }
                 Written::Conflict => tokio::time::sleep(self.contention.jitter()).await,
             }
@@ -102,9 +101,9 @@ impl DynamoLink {
         lost_at: Option<Instant>,
     ) -> Result<CachedItem, StoreError> {
         let item = attributes.map(Item::read).transpose()?.map(Arc::new);
-        let known = CachedItem { lost_at, ..CachedItem::new(item, as_of) };
-        self.cache.learn(key, known.clone());
-        Ok(known)
+        let mut known = CachedItem::new(item, as_of);
+        known.lost_at = lost_at;
+        Ok(self.cache.learn(key, known))
     }
 
     /// Writes the decision. The attempt is recorded before it is sent, and dropped if it certainly failed.
@@ -139,7 +138,7 @@ impl DynamoLink {
                 self.contention.note_write(sent.elapsed());
                 items
                     .into_iter()
-                    .for_each(|(key, item)| self.cache.learn(key, CachedItem::new(Some(item), sent)));
+                    .for_each(|(key, item)| self.cache.wrote(key, CachedItem::new(Some(item), sent)));
             }
             Err(error) if error.retry == Retry::Unclear => {}
             _ => attempts.not_applied(),
@@ -147,26 +146,39 @@ impl DynamoLink {
         written
     }
 
-    /// After a conflict: takes over the states that won, and waits for this writer's turn.
+    /// After a failed condition: takes over the states that won. Waits for this writer's turn if other processes write right
+    /// now: they overtook a state that this call had learned, or keep writing. Otherwise the cached state was only out of date.
     async fn learn_winners(
         &self,
         part: &CallPart<'_>,
         found: &mut CachedItems,
         items: Vec<(String, Option<Attributes>)>,
+        begun: Instant,
         sent: Instant,
     ) -> Result<(), StoreError> {
+        let mut contended = false;
         for (key, attributes) in items {
-            let known = self.learn(&key, attributes.as_ref(), sent, Some(Instant::now()))?;
+            let raced = found.get(&key).is_some_and(|known| known.as_of >= begun);
+            let known = self.learn(&key, attributes.as_ref(), sent, raced.then(Instant::now))?;
+            contended |= known.is_contended(self.contention.write());
             found.insert(key, known);
         }
-        self.wait_for_turn(part, found).await;
+        if contended {
+            self.wait_for_turn(part, found).await;
+        }
         Ok(())
     }
 
-    /// Whether this process lost a race for the item a moment ago, so that its cached state is probably out of date.
-    fn is_contended(&self, part: &CallPart<'_>, found: &CachedItems) -> bool {
-        let lost_at = found.get(&part.tag).and_then(|known| known.lost_at);
-        lost_at.is_some_and(|at| at.elapsed() < CONTENDED_FOR)
+    /// Before the first write of a call: drops the states on which it would probably fail, so that they are read. Returns
+    /// whether there were any.
+    async fn drop_probably_stale(&self, part: &CallPart<'_>, found: &mut CachedItems) -> bool {
+        let contended = found.get(&part.tag).is_some_and(|tag| tag.is_contended(self.contention.write()));
+        if contended && self.wait_for_turn(part, found).await {
+            return true;
+        }
+        let before = found.len();
+        found.retain(|_, known| !known.is_probably_stale());
+        found.len() < before
     }
 
     /// Waits for this writer's turn; returns whether it had to. The state is old then, and dropped.

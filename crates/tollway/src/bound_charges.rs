@@ -122,6 +122,8 @@ impl BoundCharges {
         if matches!(action, Action::Reset) {
             self.end_leases();
         }
+        // A lease lasts a second at most, so takes that spend one come here often enough.
+        self.state().activity.note();
         if let Some(error) = self.state().breaker.error_if_open() {
             return Answer::now(Err(error));
         }

@@ -1,7 +1,7 @@
 //! The limiter: policies over a store, in the hands of a program.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -156,6 +156,7 @@ impl Limiter {
 
     /// The policies in force, sorted by name.
     pub fn policies(&self) -> Vec<Arc<Policy>> {
+        self.inner.registry.state().activity.note();
         self.inner.registry.policies()
     }
 
@@ -222,6 +223,7 @@ pub struct LimiterBuilder {
     policies: Vec<Arc<Policy>>,
     api_policies: HashSet<Name>,
     sources: Vec<SourceToPoll>,
+    sources_folder: Option<PathBuf>,
     store: Option<Arc<dyn Store>>,
     clock: Option<Arc<dyn Clock>>,
     memory_accounts: Option<usize>,
@@ -288,12 +290,20 @@ impl LimiterBuilder {
         self
     }
 
+    /// Keeps the last amounts read from the config's sources in this folder, for programs that end soon, such as commands.
+    /// The next one starts from them, and reads a source only when its interval is over. Programs may share the folder.
+    #[must_use]
+    pub fn keep_sources_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.sources_folder = Some(folder.into());
+        self
+    }
+
     /// Reads the amounts of a policy's limits from a source of your own, this often ([`SOURCE_EVERY_MIN`] to
     /// [`SOURCE_EVERY_MAX`]).
     pub fn source(mut self, policy: &str, every: Span, source: Arc<dyn Source>) -> Result<Self, BuildError> {
         let policy = Name::new(policy).map_err(tollway_core::PolicyError::from)?;
         let every = every.clamp(SOURCE_EVERY_MIN, SOURCE_EVERY_MAX);
-        self.sources.push(SourceToPoll { policy, every, source, configured: None });
+        self.sources.push(SourceToPoll { policy, every, source, configured: None, kept: None });
         Ok(self)
     }
 
@@ -359,7 +369,12 @@ impl LimiterBuilder {
         let registry = Registry::start(state, self.policies);
         follow_in_background(&registry);
         let polled_sources = Arc::new(PolledSources::default());
-        self.sources.into_iter().for_each(|source_to_poll| polled_sources.begin(source_to_poll, &registry));
+        for mut source_to_poll in self.sources {
+            if let Some(folder) = &self.sources_folder {
+                source_to_poll = source_to_poll.kept_in(folder);
+            }
+            polled_sources.begin(source_to_poll, &registry);
+        }
         let inner = Inner { registry, reload: Arc::default(), polled_sources, watch: Mutex::new(None) };
         Limiter { inner: Arc::new(inner) }
     }

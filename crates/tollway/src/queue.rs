@@ -67,6 +67,11 @@ pub(crate) struct QueueEntry {
 }
 
 impl Queues {
+    /// Whether no take waits for a turn.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).entry == 0
+    }
+
     /// Joins the queue of the take's first account. None if the queues are full.
     pub(crate) fn join(&self, charges: &BoundCharges) -> Option<QueueEntry> {
         let (key, several) = (charges.first().0.key(), charges.charges().len() > 1);

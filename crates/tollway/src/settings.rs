@@ -1,9 +1,11 @@
 //! Limits set at run time: kept in the store, followed by every process that shares it.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tollway_core::{
     Limit, LimitError, LimitTextError, Name, Policy, Setting, SettingChange, Settings, StoreError, nearest,
 };
@@ -12,8 +14,38 @@ use crate::registry::Registry;
 use crate::secret::is_secret;
 use crate::{Limiter, Pending, TakeError};
 
-/// How often the store is polled for limits set by other processes.
+/// How often the store of a busy limiter is polled for limits set by other processes.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The same for an idle limiter: each poll is a request that some stores bill.
+const FOLLOW_INTERVAL_IDLE: Duration = Duration::from_secs(30);
+
+/// Whether a limiter is in use, so that its settings must be up to date.
+#[derive(Debug, Default)]
+pub(crate) struct Activity {
+    /// Since the settings were last polled.
+    used: AtomicBool,
+    wake: Notify,
+}
+
+impl Activity {
+    /// The limiter is in use: an idle follower polls at once.
+    pub(crate) fn note(&self) {
+        if !self.used.load(Ordering::Relaxed) && !self.used.swap(true, Ordering::AcqRel) {
+            self.wake.notify_one();
+        }
+    }
+
+    fn begin_poll(&self) {
+        self.used.store(false, Ordering::Release);
+    }
+
+    async fn noted(&self) {
+        while !self.used.load(Ordering::Acquire) {
+            self.wake.notified().await;
+        }
+    }
+}
 
 /// Why a limit was not set.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +89,7 @@ pub enum SetLimitError {
 
 impl Limiter {
     /// Sets a limit at run time for every process that shares the store. `to` is the new limit, or only its amount. Usage
-    /// is kept. Other processes follow within about a second; the limit in the config file no longer applies.
+    /// is kept. Busy processes follow within about a second, idle ones with their next take; the limit in the config file no longer applies.
     ///
     /// ```
     /// let limiter = tollway::Limiter::builder().policy("adobe", ["200 requests / minute"])?.build();
@@ -85,6 +117,7 @@ impl Limiter {
 
     /// The limits set in the store, as this process last read them.
     pub fn settings(&self) -> Vec<Setting> {
+        self.registry().state().activity.note();
         self.registry().settings()
     }
 
@@ -163,12 +196,26 @@ pub(crate) fn follow_in_background(registry: &Arc<Registry>) {
     if state.in_process() || settings_store(registry).is_err() {
         return;
     }
-    let registry = Arc::downgrade(registry);
+    let (registry, activity) = (Arc::downgrade(registry), Arc::clone(&state.activity));
     state.timers.spawn_own(async move {
-        while poll_once(&registry).await {
+        loop {
+            activity.begin_poll();
+            if !poll_once(&registry).await {
+                return;
+            }
             tokio::time::sleep(FOLLOW_INTERVAL).await;
+            if !has_queued_takes(&registry) {
+                let idle = FOLLOW_INTERVAL_IDLE.saturating_sub(FOLLOW_INTERVAL);
+                // In use, or idle for that long: the poll is due either way.
+                let _ = tokio::time::timeout(idle, activity.noted()).await;
+            }
         }
     });
+}
+
+/// A raised limit may end the wait of a queued take, which does not use the store meanwhile.
+fn has_queued_takes(registry: &Weak<Registry>) -> bool {
+    registry.upgrade().is_some_and(|registry| !registry.state().queues.is_empty())
 }
 
 /// Polls once. False if the limiter is gone.

@@ -17,6 +17,7 @@ use crate::outage::Breaker;
 use crate::queue::Queues;
 use crate::recent_grants::RecentGrants;
 use crate::registry::Registry;
+use crate::settings::Activity;
 use crate::timer::Timers;
 
 /// The store, the clock, and everything else that the policies of one limiter share.
@@ -36,6 +37,8 @@ pub(crate) struct LimiterState {
     pub(crate) permits_lost: AtomicU64,
     /// Whether to ignore limits set in the store.
     pub(crate) fixed_limits: bool,
+    /// Shared with the task that follows limits set in the store.
+    pub(crate) activity: Arc<Activity>,
     /// The policies in force, for queued takes that wait across a reload.
     pub(crate) registry: OnceLock<Weak<Registry>>,
     leases: Mutex<HashMap<Name, Arc<Leases>>>,
@@ -68,6 +71,7 @@ impl LimiterState {
             metrics,
             permits_lost: AtomicU64::new(0),
             fixed_limits,
+            activity: Arc::default(),
             registry: OnceLock::new(),
             leases: Mutex::default(),
             api_policies: Mutex::default(),

@@ -7,6 +7,8 @@ mod doctor;
 mod home;
 mod import;
 mod import_obp;
+#[cfg(feature = "aws")]
+mod kept_amounts;
 mod plan;
 mod policy;
 #[cfg(feature = "aws")]

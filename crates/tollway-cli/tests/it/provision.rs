@@ -164,7 +164,7 @@ fn config_without_aws_resources_is_an_error() {
 }
 
 /// Overwrites the parameter with boto3, as the documented script does.
-fn put(parameters: &Ministack, name: &str, value: &str) {
+pub(crate) fn put(parameters: &Ministack, name: &str, value: &str) {
     let mut python = Command::new(python_tool("python3"))
         .arg("-")
         .env("AWS_ENDPOINT_URL", parameters.endpoint())

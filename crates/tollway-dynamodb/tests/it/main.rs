@@ -10,4 +10,5 @@ mod once;
 mod remembered;
 mod settings;
 mod support;
+mod taking_turns;
 mod together;

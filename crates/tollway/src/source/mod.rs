@@ -2,14 +2,15 @@
 //!
 //! A policy that names one gets its limits' amounts from there. They are read in the background, never on the way of a
 //! take. The last amounts read stay in force while the source fails or gives something that is not an amount. Before the
-//! first successful read, the config file's amounts are. Limits set in the store ([`Limiter::set_limit`]) override a source,
+//! first successful read, the config file's amounts are. A short program can keep the last reading in a file, for the next. Limits set in the store ([`Limiter::set_limit`]) override a source,
 //! and a source overrides the file.
 //!
 //! Where to look: `url` is the source in a config file, `poll` reads it repeatedly, `polled_sources` holds all of them,
-//! `reading` checks one reading, `origin` reports where an amount comes from, `ssm` is the only source so far.
+//! `reading` checks one reading, `kept` keeps the last one in a file, `origin` reports where an amount comes from, `ssm` is the only source so far.
 //!
 //! [`Limiter::set_limit`]: crate::Limiter::set_limit
 
+mod kept;
 mod origin;
 mod poll;
 mod polled_sources;
@@ -19,11 +20,13 @@ mod ssm;
 mod url;
 
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use tollway_core::{Name, Span};
 
+pub(crate) use kept::KeptReading;
 pub use origin::Origin;
 pub use poll::SourceStatus;
 pub(crate) use polled_sources::PolledSources;
@@ -93,11 +96,19 @@ pub(crate) struct SourceToPoll {
     pub(crate) source: Arc<dyn Source>,
     /// How the config file named it; none if the program added it.
     pub(crate) configured: Option<PolicySource>,
+    /// Where its last reading is kept between programs; none if it is not.
+    pub(crate) kept: Option<KeptReading>,
 }
 
 impl SourceToPoll {
     pub(crate) fn configured(by: &PolicySource) -> Self {
         let source = by.url.open();
-        Self { policy: by.policy.clone(), every: by.every, source, configured: Some(by.clone()) }
+        Self { policy: by.policy.clone(), every: by.every, source, configured: Some(by.clone()), kept: None }
+    }
+
+    /// Keeps its last reading in this folder.
+    pub(crate) fn kept_in(self, folder: &Path) -> Self {
+        let kept = self.configured.as_ref().map(|source| KeptReading::new(folder, source));
+        Self { kept, ..self }
     }
 }

@@ -1,5 +1,6 @@
 //! Reads one source again and again, in the background.
 
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use tokio::sync::watch;
 use tollway_core::{Name, Policy, Span, Timestamp};
 
 use super::reading::SourceReading;
-use super::{SOURCE_EVERY_MIN, SourceError, SourceToPoll};
+use super::{KeptReading, SOURCE_EVERY_MIN, SourceError, SourceToPoll};
 use crate::registry::Registry;
 
 /// A source that has not answered by then has failed, this time.
@@ -19,6 +20,12 @@ const READS_AFTER_FAILURE: u64 = 10;
 
 /// The part of the pause that chance may take off: processes that started together do not read together for ever.
 const JITTER_PART: u64 = 5;
+
+/// The pause before a program checks again whether another one has read the source.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// How often it checks: a little longer than a reading may take.
+const LOCK_CHECKS: u32 = 200;
 
 /// How a source has been doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,17 +97,93 @@ pub(super) async fn poll_source(
     registry: Weak<Registry>,
     status: watch::Sender<SourceStatus>,
 ) {
-    while read(&source_to_poll, &registry, &status).await.is_some() {
+    let mut lock = None;
+    if let Some(kept) = &source_to_poll.kept {
+        match start_from(kept, &source_to_poll, &registry, &status).await {
+            FirstStep::Pause(pause) => tokio::time::sleep(pause.into()).await,
+            FirstStep::Read(held) => lock = held,
+        }
+    }
+    while read(&source_to_poll, &registry, &status, lock.take()).await.is_some() {
         let failed = status.borrow().problem.is_some();
         tokio::time::sleep(pause(source_to_poll.every, failed).into()).await;
     }
 }
 
-/// Reads it once, without blocking takes. None if the limiter or the policy is gone.
+/// How to go on after the kept reading.
+enum FirstStep {
+    /// It is in force, and no reading is due for so long.
+    Pause(Span),
+    /// A reading is due, under the lock if it could be had.
+    Read(Option<File>),
+}
+
+/// Puts the kept reading in force. Of programs that start together one reads the source; the others wait for its reading
+/// only if they have no earlier one.
+async fn start_from(
+    kept: &KeptReading,
+    source_to_poll: &SourceToPoll,
+    registry: &Weak<Registry>,
+    status: &watch::Sender<SourceStatus>,
+) -> FirstStep {
+    for _ in 0..LOCK_CHECKS {
+        if let Some(pause) = adopt(kept, source_to_poll, registry, status) {
+            return FirstStep::Pause(pause);
+        }
+        match kept.try_lock() {
+            Ok(Some(lock)) => {
+                // The last holder may have saved a reading in between.
+                return match adopt(kept, source_to_poll, registry, status) {
+                    Some(pause) => FirstStep::Pause(pause),
+                    None => FirstStep::Read(Some(lock)),
+                };
+            }
+            Ok(None) if !status.borrow().amounts.is_empty() => {
+                status.send_modify(|status| status.tries = 1);
+                return FirstStep::Pause(READ_DEADLINE.into());
+            }
+            Ok(None) => tokio::time::sleep(LOCK_PAUSE).await,
+            Err(_) => return FirstStep::Read(None),
+        }
+    }
+    FirstStep::Read(None)
+}
+
+/// Puts the kept amounts in force. Returns the time until the next reading; none if one is due.
+fn adopt(
+    kept: &KeptReading,
+    source_to_poll: &SourceToPoll,
+    registry: &Weak<Registry>,
+    status: &watch::Sender<SourceStatus>,
+) -> Option<Span> {
+    let registry = registry.upgrade()?;
+    let policy = registry.given(&source_to_poll.policy)?;
+    let mut after = status.borrow().clone();
+    let tried_at = kept.load(&mut after, &policy)?;
+    let now = registry.state().clock.now();
+    let due = tried_at.plus(longest_pause(source_to_poll.every, after.problem.is_some()));
+    // A time to come is that of a clock that was set back since.
+    let fresh = tried_at <= now && now < due;
+    if fresh {
+        after.tries = 1;
+        if after.problem.is_some() {
+            after.log_change();
+        }
+    } else {
+        // The reading that is due reports its own.
+        after.problem = None;
+    }
+    registry.set_sourced(&source_to_poll.policy, &after.amounts);
+    status.send_replace(after);
+    fresh.then(|| due.since(now))
+}
+
+/// Reads it once, without blocking takes, and keeps the reading under the lock. None if the limiter or the policy is gone.
 async fn read(
     source_to_poll: &SourceToPoll,
     registry: &Weak<Registry>,
     status: &watch::Sender<SourceStatus>,
+    lock: Option<File>,
 ) -> Option<()> {
     let policy = policy_as_given(registry, &source_to_poll.policy)?;
     let names: Vec<Name> = policy.limits().iter().map(|limit| limit.name().clone()).collect();
@@ -109,9 +192,16 @@ async fn read(
     let registry = registry.upgrade()?;
     let reading = SourceReading::of(policy.limits(), read);
     let mut after = status.borrow().clone();
-    after.note(reading, &policy, registry.state().clock.now());
+    let now = registry.state().clock.now();
+    after.note(reading, &policy, now);
     // In force before the status reports it.
     registry.set_sourced(&source_to_poll.policy, &after.amounts);
+    if let Some(kept) = &source_to_poll.kept {
+        let lock = lock.or_else(|| kept.try_lock().ok().flatten());
+        if lock.is_some() {
+            kept.save(&after, now);
+        }
+    }
     status.send_replace(after);
     Some(())
 }
@@ -120,13 +210,18 @@ fn policy_as_given(registry: &Weak<Registry>, policy: &Name) -> Option<Arc<Polic
     registry.upgrade()?.given(policy)
 }
 
-/// The pause before the next read, at most `every`.
-fn pause(every: Span, failed: bool) -> Span {
-    let longest = if failed {
+/// The longest pause before the next read: shorter after a failure.
+fn longest_pause(every: Span, failed: bool) -> Span {
+    if failed {
         Span::from_micros(every.as_micros() / READS_AFTER_FAILURE).max(SOURCE_EVERY_MIN)
     } else {
         every
-    };
+    }
+}
+
+/// The pause before the next read, at most `every`.
+fn pause(every: Span, failed: bool) -> Span {
+    let longest = longest_pause(every, failed);
     let off = RandomState::new().hash_one(0) % (longest.as_micros() / JITTER_PART).max(1);
     Span::from_micros(longest.as_micros().saturating_sub(off))
 }

@@ -40,9 +40,20 @@ fn amount(limit: &Limit, text: Option<&str>) -> Result<u64, String> {
     let Some(text) = text.map(str::trim) else { return Err("nothing is kept for it".to_owned()) };
     let shown: String = text.chars().take(SHOWN_MAX).collect();
     let amount =
-        Limit::read_amount(text).map_err(|_| format!("{shown:?} is not a number; write one like 200"))?;
+        read_integer(text).ok_or_else(|| format!("{shown:?} is not a number; write one like 200"))?;
     limit.with_amount(amount).map_err(|error| format!("{shown:?} cannot be its amount: {error}"))?;
     Ok(amount)
+}
+
+/// Reads an integer as Python's `int()` does, so that a Python task with the same parameter has the same limit: a sign and
+/// underscores between digits are allowed, `250k` is not.
+fn read_integer(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix('+').unwrap_or(text);
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits.split('_').all(is_number) {
+        return None;
+    }
+    digits.replace('_', "").parse().ok()
 }
 
 #[cfg(test)]
@@ -63,6 +74,16 @@ mod tests {
     fn each_limit_has_its_amount() {
         let reading = read(&[Some(" 250\n"), Some("1000")]);
         assert_eq!((amounts(&reading), &reading.problem), (vec![250, 1000], &None));
+    }
+
+    #[test]
+    fn an_amount_is_an_integer_as_python_reads_it() {
+        for (text, amount) in [("+10", 10), ("1_000", 1_000), ("\t007 \n", 7)] {
+            assert_eq!(amounts(&read(&[Some(text), Some("7")])), [amount, 7], "{text:?}");
+        }
+        for text in ["250k", "5M", "_1", "1_", "1__0", "++1", "+ 1", "0x10", "1e3", "1 000"] {
+            assert_eq!(amounts(&read(&[Some(text), Some("7")])), [7], "{text:?}");
+        }
     }
 
     /// A3: what is no number leaves the others in force, and says what is wrong.

@@ -32,6 +32,14 @@ impl SourceUrl {
         match self.0 {}
     }
 
+    /// What tells it from every other source, also from one of the same name in another region.
+    pub(crate) fn identity(&self) -> String {
+        #[cfg(feature = "aws")]
+        return self.0.identity();
+        #[cfg(not(feature = "aws"))]
+        match self.0 {}
+    }
+
     /// The parameter of AWS Systems Manager that it is.
     #[cfg(feature = "aws")]
     pub fn parameter(&self) -> &tollway_aws::ParameterAddress {

@@ -2,10 +2,37 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tollway::config::ConfigFile;
-use tollway::{Limiter, SetLimitError, StoreUrl};
+use tollway::core::{Answer, Operation, Setting, SettingChange, Settings, SettingsAnswer};
+use tollway::{Limiter, SetLimitError, Store, StoreUrl};
+use tollway_memory::{FileStore, WallClock};
+
+/// Counts how often the settings are read.
+struct Counted(FileStore, AtomicU64);
+
+impl Store for Counted {
+    fn apply(&self, batch: &[Operation]) -> Answer {
+        self.0.apply(batch)
+    }
+
+    fn settings(&self) -> Option<&dyn Settings> {
+        Some(self)
+    }
+}
+
+impl Settings for Counted {
+    fn settings(&self) -> SettingsAnswer<Vec<Setting>> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        Settings::settings(&self.0)
+    }
+
+    fn change(&self, change: SettingChange) -> SettingsAnswer<()> {
+        self.0.change(change)
+    }
+}
 
 fn sharing(path: &std::path::Path) -> Limiter {
     let store = StoreUrl::File(path.to_owned());
@@ -46,6 +73,30 @@ fn every_process_of_the_store_follows() {
     one.clear_limit("adobe", "requests_per_day").now().unwrap();
     other.follow_settings().now().unwrap();
     assert_eq!((amount(&one), amount(&other)), (2, 2));
+}
+
+/// Each read costs money on DynamoDB. A3: the next take reads at once.
+#[test]
+fn an_idle_process_rarely_reads_the_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let store = Arc::new(Counted(FileStore::open(&path, Arc::new(WallClock)).unwrap(), AtomicU64::new(0)));
+    let reads = || store.1.load(Ordering::SeqCst);
+    let builder = Limiter::builder().policy("adobe", ["2 requests / day"]).unwrap();
+    let limiter = builder.store(Arc::clone(&store) as _).build();
+    std::thread::sleep(Duration::from_secs(6));
+    assert!(reads() <= 2, "{} reads of an idle process", reads());
+    sharing(&path).set_limit("adobe", "requests_per_day", "7").now().unwrap();
+    assert!(limiter.try_take("adobe").now().unwrap().is_granted());
+    while limiter.policy("adobe").unwrap().policy().limits()[0].amount() != 7 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // A busy process follows every change.
+    sharing(&path).set_limit("adobe", "requests_per_day", "9").now().unwrap();
+    while limiter.policy("adobe").unwrap().policy().limits()[0].amount() != 9 {
+        limiter.usage("adobe").now().unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]

@@ -1,0 +1,128 @@
+//! The last reading of a source, kept in a file. Programs that end before they would poll again start from it.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use tollway_core::{Fingerprint, Name, Policy, Timestamp};
+
+use super::{PolicySource, SourceStatus};
+
+/// An amount takes less than a hundred bytes, so a larger file is not one of these.
+const FILE_BYTES_MAX: usize = 64 << 10;
+
+/// How much of a problem is kept.
+const PROBLEM_CHARS_MAX: usize = 400;
+
+const HEADER: &str = "tollway amounts 1";
+
+/// The file of one policy's source.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptReading {
+    path: PathBuf,
+    /// Its second line: the policy and the source.
+    identity: String,
+}
+
+impl KeptReading {
+    /// The file of this source in the folder, which is created when it is first needed.
+    pub(crate) fn new(folder: &Path, source: &PolicySource) -> Self {
+        let identity = format!("{} {}", source.policy, source.url.identity());
+        let name = format!("{:016x}", Fingerprint::new().text(&identity).finish());
+        Self { path: folder.join(name), identity }
+    }
+
+    /// Puts the kept reading into a status; returns when it was made. None if there is none that can be used.
+    pub(super) fn load(&self, status: &mut SourceStatus, policy: &Policy) -> Option<Timestamp> {
+        let mut text = String::new();
+        let limit = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX);
+        File::open(&self.path).ok()?.take(limit).read_to_string(&mut text).ok()?;
+        let mut lines = text.lines();
+        if lines.next()? != HEADER || lines.next()? != self.identity {
+            return None;
+        }
+        let (mut tried_at, mut read_at, mut problem, mut amounts) = (None, None, None, Vec::new());
+        for line in lines {
+            let (word, rest) = line.split_once(' ')?;
+            match word {
+                "tried" => tried_at = Some(Timestamp::from_micros(rest.parse().ok()?)),
+                "read" => read_at = Some(Timestamp::from_micros(rest.parse().ok()?)),
+                "problem" => problem = Some(rest.to_owned()),
+                "amount" => {
+                    let (amount, name) = rest.split_once(' ')?;
+                    amounts.push((Name::new(name).ok()?, amount.parse().ok()?));
+                }
+                _ => return None,
+            }
+        }
+        let fits = |name: &Name, amount: u64| {
+            let mut limits = policy.limits().iter();
+            limits.find(|limit| limit.name() == name).is_some_and(|limit| limit.with_amount(amount).is_ok())
+        };
+        amounts.retain(|(name, amount)| fits(name, *amount));
+        (status.read_at, status.amounts, status.problem) = (read_at, amounts, problem);
+        tried_at
+    }
+
+    /// Replaces the file, for the holder of the lock. Programs go on without it if that fails.
+    pub(super) fn save(&self, status: &SourceStatus, tried_at: Timestamp) {
+        let mut lines = vec![HEADER.to_owned(), self.identity.clone()];
+        lines.push(format!("tried {}", tried_at.as_micros()));
+        lines.extend(status.read_at.map(|at| format!("read {}", at.as_micros())));
+        let on_one_line = |problem: &String| {
+            let cut: String = problem.chars().take(PROBLEM_CHARS_MAX).collect();
+            format!("problem {}", cut.replace(['\n', '\r'], " "))
+        };
+        lines.extend(status.problem.as_ref().map(on_one_line));
+        lines.extend(status.amounts.iter().map(|(name, amount)| format!("amount {amount} {name}")));
+        lines.push(String::new());
+        if let Err(error) = self.replace(&lines.join("\n")) {
+            tracing::debug!(%error, path = %self.path.display(), "the amounts of a limit source are not kept");
+        }
+    }
+
+    /// The lock of the program that reads the source and saves the reading. None if another program has it.
+    pub(super) fn try_lock(&self) -> io::Result<Option<File>> {
+        if let Some(folder) = self.path.parent() {
+            create_private_folder(folder)?;
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = private(&mut options).open(self.path.with_extension("lock"))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn replace(&self, text: &str) -> io::Result<()> {
+        if text.len() >= FILE_BYTES_MAX {
+            return Err(io::Error::other("too large"));
+        }
+        let draft = self.path.with_extension("tmp");
+        // Removes what a killed process left there. It is never opened, because it could be a link.
+        let _ = fs::remove_file(&draft);
+        let mut file = private(OpenOptions::new().write(true).create_new(true)).open(&draft)?;
+        file.write_all(text.as_bytes())?;
+        fs::rename(&draft, &self.path)
+    }
+}
+
+/// Only the owner may change the amounts in force.
+#[cfg(unix)]
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600)
+}
+
+#[cfg(not(unix))]
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+fn create_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
