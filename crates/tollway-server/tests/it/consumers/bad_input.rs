@@ -27,7 +27,7 @@ fn wrong_records() -> Vec<(String, &'static str)> {
         ),
         (with("from_date", json!("2026-01-01")), "write it as 2025-01-01T00:00:00Z"),
         (with("to_date", json!("yesterday")), "to_date: "),
-        (with("to_date", json!("9999-12-31T23:59:59Z")), "out of range"),
+        (with("to_date", json!("9999-12-31T23:59:59-01:00")), "out of range"),
         (with("to_date", json!("2019-12-31T23:59:59Z")), "before it begins"),
         (with("from_date", json!(null)), "missing field `from_date`"),
         (with("from_date", json!(20260101)), "expected a string"),
@@ -41,8 +41,6 @@ fn wrong_records() -> Vec<(String, &'static str)> {
         (with("api_name", json!("")), "api_name is empty"),
         (with("bank_id", json!("x".repeat(256))), "bank_id has 256 bytes"),
         (with("bank_id", json!(7)), "expected a string"),
-        (record(GOOD).to_string(), "whose dates overlap"),
-        (record(GOOD).to_string().replace("2020-01-01T", "2021-06-01T"), "whose dates overlap"),
         (String::new(), "EOF"),
         ("[]".to_owned(), "expected a record as an object"),
         ("{\"from_date\": ".to_owned(), "EOF"),
@@ -90,7 +88,7 @@ fn wrong_ids_and_hours_are_told_apart_from_missing_ones() {
         ("GET", "a_PER_B/active-rate-limits".to_owned(), 400, "_PER_"),
         ("GET", "a%20b/consumer/call-limits".to_owned(), 400, "visible characters"),
         ("GET", "/consumer/call-limits".to_owned(), 400, "empty"),
-        ("GET", "c/consumer/call-limit".to_owned(), 404, "is not here"),
+        ("GET", "c/consumer/call-limit".to_owned(), 404, "there is no path"),
         ("POST", "c/active-rate-limits".to_owned(), 405, "GET"),
     ] {
         let answer = bank.manage(method, &format!("{CONSUMERS}/{path}"), &good);
