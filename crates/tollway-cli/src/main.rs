@@ -14,6 +14,7 @@ mod doctor;
 mod failure;
 mod humanize;
 mod limit;
+mod log;
 mod man;
 mod meters;
 mod origin;
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
     let output = Output::new(global.json, global.quiet, global.color);
     // `serve` sets up its own log level.
     if !matches!(command, Command::Serve(_)) {
-        report_warnings(global.quiet);
+        log::report_warnings(global.quiet);
     }
     let context = Context::new(global, output);
     match dispatch(command, &context).and_then(|exit| context.output().flush().map(|()| exit)) {
@@ -75,15 +76,4 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Completions(arguments) => completions::run(&arguments, context),
         Command::Man(arguments) => man::run(&arguments, context),
     }
-}
-
-/// Sends the library's warnings to standard error.
-fn report_warnings(quiet: bool) {
-    let level = if quiet { tracing::Level::ERROR } else { tracing::Level::WARN };
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(std::io::stderr)
-        .with_target(false)
-        .without_time()
-        .init();
 }

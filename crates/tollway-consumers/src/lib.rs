@@ -15,8 +15,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Records of one consumer with different scopes may be valid at the same time, and add up. A record that overlaps another
-//! of the same scope is rejected.
+//! Records of one consumer may be valid at the same time, whatever their scopes, and add up.
 
 mod active;
 mod amounts;
@@ -40,7 +39,7 @@ pub use config::{
     ANONYMOUS_PER_HOUR_DEFAULT, ConfigWithConsumers, ConsumerTokens, ConsumersConfig, RecordsUrl, WhoCalls,
 };
 pub use consumer_id::{CONSUMER_BYTES_MAX, ConsumerId, ConsumerIdError};
-pub use date::{DateError, read_date, write_date};
+pub use date::{DateError, RecordDate, read_date, write_date};
 pub use gate::{Counter, Gate, GateError};
 pub use hour::{Hour, HourError};
 pub use record::{Draft, Record, RecordId, RecordIdError};

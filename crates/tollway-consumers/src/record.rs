@@ -27,8 +27,7 @@ pub struct Draft {
 
 /// A stored record.
 ///
-/// A consumer may have several at the same time with different scopes; they add up. A second one of the same scope with an
-/// overlapping range is rejected as a mistake: change the existing record instead.
+/// A consumer may have several that are valid at the same time, of different scopes or of the same one; they add up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Its random id.

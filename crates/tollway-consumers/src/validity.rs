@@ -1,15 +1,13 @@
 //! The date range in which a record is valid.
 
-use tollway_core::Timestamp;
-
-use crate::date::write_date;
+use crate::date::{RecordDate, write_date};
 use crate::hour::Hour;
 
 /// The date range in which a record is valid, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Validity {
-    from: Timestamp,
-    to: Timestamp,
+    from: RecordDate,
+    to: RecordDate,
 }
 
 /// A range that ends before it begins.
@@ -20,35 +18,38 @@ pub struct Validity {
 )]
 pub struct Reversed {
     /// The given start.
-    pub from: Timestamp,
+    pub from: RecordDate,
     /// The given end.
-    pub to: Timestamp,
+    pub to: RecordDate,
 }
 
 impl Validity {
     /// Rejects a range that ends before it begins.
-    pub fn new(from: Timestamp, to: Timestamp) -> Result<Self, Reversed> {
+    pub fn new(from: impl Into<RecordDate>, to: impl Into<RecordDate>) -> Result<Self, Reversed> {
+        let (from, to) = (from.into(), to.into());
         if to < from { Err(Reversed { from, to }) } else { Ok(Self { from, to }) }
     }
 
     /// Its first moment.
-    pub fn from(&self) -> Timestamp {
+    pub fn from(&self) -> RecordDate {
         self.from
     }
 
     /// Its last moment.
-    pub fn to(&self) -> Timestamp {
+    pub fn to(&self) -> RecordDate {
         self.to
     }
 
     /// Whether it contains any moment of the hour.
     pub fn touches(&self, hour: Hour) -> bool {
-        self.from <= hour.last() && self.to >= hour.first()
+        self.from <= hour.last().into() && self.to >= hour.first().into()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tollway_core::Timestamp;
+
     use super::*;
     use crate::date::read_date;
 
@@ -71,10 +72,16 @@ mod tests {
     }
 
     #[test]
+    fn a_record_that_begins_after_the_range_of_timestamps_counts_for_no_hour() {
+        let later = Validity::new(read_date("2300-01-01T00:00:00Z").unwrap(), RecordDate::MAX).unwrap();
+        assert!(!later.touches(Hour::LAST) && !later.touches(Hour::of(Timestamp::MAX)));
+    }
+
+    #[test]
     fn a_reversed_range_is_refused() {
         let (early, late) = (Timestamp::from_secs(1), Timestamp::from_secs(2));
         let error = Validity::new(late, early).unwrap_err();
-        assert_eq!(error, Reversed { from: late, to: early });
+        assert_eq!(error, Reversed { from: late.into(), to: early.into() });
         assert!(error.to_string().contains("(1970-01-01T00:00:01Z) before it begins (1970-01-01T00:00:02Z)"));
         assert!(Validity::new(early, early).is_ok());
     }

@@ -41,6 +41,32 @@ fn records_persist_across_reopening() {
     assert_eq!(soon(open_at(&path).consumer(&consumer("c"))).unwrap().records, [made]);
 }
 
+/// Earlier versions refused records of one scope that overlap.
+#[test]
+fn a_file_of_an_earlier_version_keeps_its_records_and_accepts_overlapping_ones() {
+    let (_folder, path) = place();
+    let old = Connection::open(&path).unwrap();
+    for migration in [
+        include_str!("../src/records/sqlite/migrations/1.sql"),
+        include_str!("../src/records/sqlite/migrations/2.sql"),
+    ] {
+        old.execute_batch(migration).unwrap();
+    }
+    old.execute_batch(
+        "INSERT INTO records VALUES ('67e55044-10b1-426f-9247-bb680e5fe0c8', 'c', NULL, NULL, NULL, 0, 1800000000000000,
+                                     -1, 100, -1, -1, -1, -1, 0, 0);
+         PRAGMA user_version = 2",
+    )
+    .unwrap();
+    drop(old);
+    let records = open_at(&path);
+    soon(records.create(draft("c", 50))).unwrap();
+    soon(records.create(draft("c", 50))).unwrap();
+    let found = soon(records.consumer(&consumer("c"))).unwrap().records;
+    let amounts: Vec<i64> = found.iter().map(|record| record.draft.amounts.all()[1]).collect();
+    assert_eq!(amounts, [100, 50, 50]);
+}
+
 /// C3: a change is in force on every server that shares the records.
 #[test]
 fn a_change_by_one_handle_invalidates_the_cache_of_another() {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::request::Parts;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use tollway::PolicyHandle;
 use tollway_consumers::{ConsumerId, Gate, RecordsError, Who, WhoError};
 use tollway_inbound::Admission;
@@ -16,7 +16,7 @@ use tower_layer::Layer;
 
 use crate::RateLimit;
 use crate::problem::Problem;
-use crate::rules::{CountedRequest, Rules};
+use crate::rules::{CountedRequest, RequestCharge, Rules};
 use crate::subject::{ReadPeer, client_address};
 
 /// Limits each consumer by its records before its requests reach a service.
@@ -140,8 +140,8 @@ impl ConsumerRules {
         subject: String,
         anonymous: bool,
     ) -> CountedRequest<'r> {
-        let (amounts, headers) = (SmallVec::new(), self.headers);
-        CountedRequest { handle, subject, amounts, headers, anonymous }
+        let charges = smallvec![RequestCharge { handle, subject, amounts: SmallVec::new() }];
+        CountedRequest { charges, headers: self.headers, anonymous }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The layer: its policy, its subject, and the headers it writes.
+//! The layer: its policies, their subjects and costs, and the headers it writes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tollway_inbound::headers::HeaderChoice;
 use tower_layer::Layer;
 
 use crate::problem::Problem;
-use crate::rules::{CountedRequest, Rules};
+use crate::rules::{CountedRequest, RequestCharge, Rules};
 use crate::{RateLimit, SubjectFrom};
 
 /// Limits requests before they reach a service.
@@ -36,11 +36,19 @@ pub struct RateLimitLayer {
 /// What the layer and its services share.
 #[derive(Clone)]
 pub(crate) struct PolicyRules {
+    charge: ChargeRules,
+    /// Further charges of the same take.
+    others: Vec<ChargeRules>,
+    headers: HeaderChoice,
+}
+
+/// What a request takes under one policy.
+#[derive(Clone)]
+struct ChargeRules {
     handle: PolicyHandle,
     /// `None`: all requests share one subject.
     subject: Option<SubjectFrom>,
     costs: Vec<(String, Arc<ReadCost>)>,
-    headers: HeaderChoice,
 }
 
 type ReadCost = dyn Fn(&Parts) -> u64 + Send + Sync;
@@ -48,17 +56,38 @@ type ReadCost = dyn Fn(&Parts) -> u64 + Send + Sync;
 impl RateLimitLayer {
     /// Limits all requests together under a policy.
     pub fn new(handle: PolicyHandle) -> Self {
-        let rules = PolicyRules { handle, subject: None, costs: Vec::new(), headers: HeaderChoice::ALL };
-        Self { rules }
+        let (charge, headers) = (ChargeRules::new(handle), HeaderChoice::ALL);
+        Self { rules: PolicyRules { charge, others: Vec::new(), headers } }
     }
 
-    /// Limits each subject separately.
+    /// Also limits requests under another policy of the same limiter, all or nothing: a request that one policy denies
+    /// spends nothing of the others. `subject` and `cost` that follow are of this policy.
+    ///
+    /// Two layers around each other are two takes instead: a denial of the inner one leaves the outer one spent.
+    ///
+    /// ```
+    /// # use tollway::Limiter;
+    /// # use tollway_tower::{RateLimitLayer, SubjectFrom};
+    /// let limiter =
+    ///     Limiter::builder().policy("keys", ["100 / minute"])?.policy("everybody", ["1000 / minute"])?.build();
+    /// let limit = RateLimitLayer::new(limiter.policy("keys")?)
+    ///     .subject(SubjectFrom::header("x-api-key"))
+    ///     .and(limiter.policy("everybody")?);
+    /// # let _ = limit;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn and(self, handle: PolicyHandle) -> Self {
+        self.with(|rules| rules.others.push(ChargeRules::new(handle)))
+    }
+
+    /// Limits each subject separately, under the policy named last.
     #[must_use]
     pub fn subject(self, from: SubjectFrom) -> Self {
-        self.with(|rules| rules.subject = Some(from))
+        self.with(|rules| rules.last().subject = Some(from))
     }
 
-    /// How much of a unit a request costs. The default cost is one request.
+    /// How much of a unit a request costs under the policy named last. The default cost is one request.
     ///
     /// ```
     /// # let limiter = tollway::Limiter::builder().policy("upload", ["1G bytes / hour bucket"]).unwrap().build();
@@ -70,7 +99,7 @@ impl RateLimitLayer {
     /// ```
     #[must_use]
     pub fn cost(self, unit: &str, of: impl Fn(&Parts) -> u64 + Send + Sync + 'static) -> Self {
-        self.with(|rules| rules.costs.push((unit.to_owned(), Arc::new(of))))
+        self.with(|rules| rules.last().costs.push((unit.to_owned(), Arc::new(of))))
     }
 
     /// Which headers a response has besides `Retry-After`; all of them by default.
@@ -95,9 +124,25 @@ impl<S> Layer<S> for RateLimitLayer {
 
 impl PolicyRules {
     pub(crate) fn counted(&self, request: &Parts) -> Result<CountedRequest<'_>, Problem> {
+        let charges = std::iter::once(&self.charge).chain(&self.others);
+        let charges = charges.map(|charge| charge.of(request)).collect::<Result<_, Problem>>()?;
+        Ok(CountedRequest { charges, headers: self.headers, anonymous: false })
+    }
+
+    /// The charge that the builder's calls are about.
+    fn last(&mut self) -> &mut ChargeRules {
+        self.others.last_mut().unwrap_or(&mut self.charge)
+    }
+}
+
+impl ChargeRules {
+    fn new(handle: PolicyHandle) -> Self {
+        Self { handle, subject: None, costs: Vec::new() }
+    }
+
+    fn of(&self, request: &Parts) -> Result<RequestCharge<'_>, Problem> {
         let subject = self.subject.as_ref().map_or(Ok(String::new()), |from| from.find(request))?;
         let amounts = self.costs.iter().map(|(unit, read)| (unit.as_str(), read(request))).collect();
-        let (handle, headers) = (Cow::Borrowed(&self.handle), self.headers);
-        Ok(CountedRequest { handle, subject, amounts, headers, anonymous: false })
+        Ok(RequestCharge { handle: Cow::Borrowed(&self.handle), subject, amounts })
     }
 }

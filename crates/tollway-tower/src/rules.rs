@@ -1,6 +1,7 @@
-//! From a request to its admission: free, or counted under a policy for a subject.
+//! From a request to its admission: free, or counted under policies for subjects.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use http::request::Parts;
 use smallvec::SmallVec;
@@ -15,7 +16,7 @@ use crate::problem::Problem;
 
 /// What a layer and its services share.
 pub(crate) enum Rules {
-    /// One policy for all requests.
+    /// The same policies for all requests.
     Policy(PolicyRules),
     /// The limits of each consumer.
     #[cfg(feature = "consumers")]
@@ -24,14 +25,23 @@ pub(crate) enum Rules {
 
 /// A request that is counted.
 pub(crate) struct CountedRequest<'r> {
-    pub(crate) handle: Cow<'r, PolicyHandle>,
-    pub(crate) subject: String,
-    /// The amount of each unit; empty is one request.
-    pub(crate) amounts: SmallVec<[(&'r str, u64); 2]>,
+    /// What it takes; at least one charge.
+    pub(crate) charges: SmallVec<[RequestCharge<'r>; 1]>,
     pub(crate) headers: HeaderChoice,
     /// Whether the request has no credentials although the layer looks for them.
     pub(crate) anonymous: bool,
 }
+
+/// What a request takes under one policy.
+pub(crate) struct RequestCharge<'r> {
+    pub(crate) handle: Cow<'r, PolicyHandle>,
+    pub(crate) subject: String,
+    /// The amount of each unit; empty is one request.
+    pub(crate) amounts: SmallVec<[(&'r str, u64); 2]>,
+}
+
+/// The policies of a request's charges as they are in force, in order.
+pub(crate) type PoliciesInForce = SmallVec<[Arc<Policy>; 1]>;
 
 impl Rules {
     pub(crate) async fn admission(&self, request: &Parts) -> Result<Admission<CountedRequest<'_>>, Problem> {
@@ -44,10 +54,16 @@ impl Rules {
 }
 
 impl CountedRequest<'_> {
-    /// Its take under the policy in force, without waiting.
-    pub(crate) fn take<'a>(&'a self, policy: &'a Policy) -> InboundTake<'a> {
-        let Self { handle, subject, amounts, headers, .. } = self;
-        let (amounts, headers) = (amounts.iter().copied().collect(), *headers);
-        InboundTake::now([CountedCharge { handle, policy, subject, amounts, headers }])
+    pub(crate) fn policies(&self) -> PoliciesInForce {
+        self.charges.iter().map(|charge| charge.handle.policy()).collect()
+    }
+
+    /// Its take under the policies in force, all or nothing, without waiting.
+    pub(crate) fn take<'a>(&'a self, policies: &'a PoliciesInForce) -> InboundTake<'a> {
+        let headers = self.headers;
+        InboundTake::now(self.charges.iter().zip(policies).map(|(charge, policy)| {
+            let RequestCharge { handle, subject, amounts } = charge;
+            CountedCharge { handle, policy, subject, amounts: amounts.iter().copied().collect(), headers }
+        }))
     }
 }

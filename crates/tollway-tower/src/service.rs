@@ -72,8 +72,8 @@ where
         Ok(Admission::Blocked) => return Ok(failed(&head, &Problem(ProblemDetails::blocked()))),
         Err(problem) => return Ok(failed(&head, &problem)),
     };
-    let policy = counted.handle.policy();
-    let take = counted.take(&policy);
+    let policies = counted.policies();
+    let take = counted.take(&policies);
     let permit = match take.decide().await {
         Ok(Ok(permit)) => permit,
         Ok(Err(denial)) => return Ok(denied(&head, &denial, &take, counted.anonymous)),
@@ -82,6 +82,6 @@ where
     let mut response = inner.call(Request::from_parts(head, body)).await?;
     headers::put(&take, permit.decision(), &mut response);
     // A slot is held until the response is sent; other units stay spent when the permit ends.
-    let slot = policy.holds_slots().then_some(permit);
+    let slot = policies.iter().any(|policy| policy.holds_slots()).then_some(permit);
     Ok(response.map(|body| LimitedBody::served(body, slot)))
 }

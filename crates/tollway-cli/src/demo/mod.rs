@@ -26,14 +26,15 @@ use tollway::core::read_span;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use quota::Quota;
+use quota::{EDGE_MIN, MINUTE_IN_EDGES, Quota};
 use report::Report;
 use state::Plan;
 
 /// Each worker is a process; more would show nothing new.
 const WORKERS_MAX: usize = 64;
 
-const MINUTE_MIN: Span = Span::from_secs(1);
+/// In a shorter minute, a call that a busy machine delays arrives in the next one, past the edge.
+const MINUTE_MIN: Span = Span::from_micros(EDGE_MIN.as_micros() * MINUTE_IN_EDGES);
 const MINUTE_MAX: Span = Span::from_secs(60);
 
 const EXAMPLES: &str = "\
@@ -41,7 +42,7 @@ Examples:
   tollway demo                                    eight processes, one limit, no refusals
   tollway demo --without                          the same without Tollway: refusals
   tollway demo --workers 32 --limit 500           more workers, higher limit
-  tollway demo --minute 1s --minutes 3 --json     a short run with JSON output
+  tollway demo --minutes 2 --json                 a short run with JSON output
 
 Exits with 1 if the vendor refused a call or received more calls than it allows.
 Ctrl-C ends the demo early; it still prints the report.";
@@ -54,7 +55,7 @@ Ctrl-C ends the demo early; it still prints the report.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Length of the vendor's minute, from 1s to 60s
+    /// Length of the vendor's minute, from 5s to 60s
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = minute)]
     minute: Span,
     /// Requests that the vendor allows per minute, at most 2000
@@ -96,7 +97,8 @@ fn minute(text: &str) -> Result<Span, String> {
     match read_span(text)? {
         minute if (MINUTE_MIN..=MINUTE_MAX).contains(&minute) => Ok(minute),
         _ => Err(format!(
-            "the minute of a demo is from {MINUTE_MIN} to {}s long",
+            "the minute of a demo is from {MINUTE_MIN} to {}s long: in a shorter one the edge, a twentieth of it, is too \
+             short for a busy machine",
             MINUTE_MAX.as_micros() / 1_000_000
         )),
     }

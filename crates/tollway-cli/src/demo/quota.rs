@@ -4,6 +4,12 @@ use std::time::Duration;
 
 use tollway::{Span, Timestamp};
 
+/// The longest delay, on a busy machine, between a worker's last check and the arrival of its call.
+pub(super) const EDGE_MIN: Span = Span::from_millis(250);
+
+/// The longest edge that a policy may have is this part of its minute.
+pub(super) const MINUTE_IN_EDGES: u64 = 20;
+
 /// A number of requests per minute.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quota {
@@ -32,7 +38,7 @@ impl Quota {
 
     /// The `edge` of the workers' policy: a twentieth of the minute, the maximum.
     pub(super) fn edge(self) -> Span {
-        self.percent_of_minute(5)
+        Span::from_micros(self.minute.as_micros() / MINUTE_IN_EDGES)
     }
 
     /// The vendor's response time: with it, this many workers could make about twice the allowed calls. So a minute fills

@@ -1,14 +1,12 @@
 //! Logs to standard error with UTC times, from a configurable level.
 
 use std::env;
-use std::io::stderr;
 
 use clap::ValueEnum;
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::failure::{Exit, Failure};
+use crate::log::{Times, begin as begin_log};
 
 /// The level, if `--log-level` is not given.
 const VARIABLE: &str = "TOLLWAY_LOG_LEVEL";
@@ -20,7 +18,7 @@ pub(super) enum Level {
     Error,
     /// Conditions that may lead to failures
     Warn,
-    /// Changes of config and through administration
+    /// Changes of config and through administration; takes on a DynamoDB table of minutes
     Info,
     /// Single connections and takes, with their subjects
     Debug,
@@ -32,8 +30,7 @@ pub(super) fn begin(requested: Option<Level>, quiet: bool) -> Result<(), Failure
         Some(level) => level,
         None => level_from_environment()?.unwrap_or(if quiet { Level::Error } else { Level::Info }),
     };
-    let lines = tracing_subscriber::fmt::layer().with_writer(stderr).with_target(false);
-    tracing_subscriber::registry().with(targets(level)).with(lines).init();
+    begin_log(targets(level), Times::Shown);
     Ok(())
 }
 
@@ -54,11 +51,5 @@ fn targets(level: Level) -> Targets {
         Level::Info => LevelFilter::INFO,
         Level::Debug => LevelFilter::DEBUG,
     };
-    let important = ours.min(LevelFilter::WARN);
-    // This module logs every take with its subject.
-    let takes = if level == Level::Debug { ours } else { important };
-    Targets::new()
-        .with_default(important)
-        .with_target("tollway", ours)
-        .with_target("tollway_dynamodb::minute", takes)
+    Targets::new().with_default(ours.min(LevelFilter::WARN)).with_target("tollway", ours)
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::home::Home;
 use serde_json::Value;
 
-/// A small demo: three minutes of it take at most four seconds.
-const LITTLE: [&str; 7] = ["demo", "--minute", "1s", "--limit", "40", "--workers", "4"];
+/// A small demo: three minutes of it take at most 20 seconds.
+const LITTLE: [&str; 7] = ["demo", "--minute", "5s", "--limit", "40", "--workers", "4"];
 
 /// How often to poll before giving up.
 const LOOKS: u32 = 600;
@@ -76,7 +76,7 @@ fn four_processes_share_a_limit_and_one_is_killed() {
     assert_eq!((output.status.code(), rest.as_str()), (Some(0), ""), "{report}");
 
     assert_eq!(report["with_tollway"], true);
-    assert_eq!((&report["limit"], &report["minute_ms"]), (&40.into(), &1_000.into()));
+    assert_eq!((&report["limit"], &report["minute_ms"]), (&40.into(), &5_000.into()));
     assert_eq!((&report["refusals"], &report["interrupted"]), (&0.into(), &false.into()));
     assert!((1..=40).contains(&report["most_calls_in_a_minute"].as_u64().unwrap()), "{report}");
     assert!(report["started_at"].as_str() < report["ended_at"].as_str());
@@ -117,7 +117,7 @@ fn without_a_terminal_the_demo_prints_lines() {
     assert!(answer.starts_with("With Tollway: 2 full minutes of 40 requests\n"), "{answer}");
     let said = |what: fn(&&str) -> bool| -> Vec<&str> { rest.lines().filter(what).collect() };
     let opening = [
-        "A vendor allows 40 requests a minute; its minute takes 1s here.",
+        "A vendor allows 40 requests a minute; its minute takes 5s here.",
         "Its callers: 4 workers, each a process; they share the limit through a file.",
     ];
     assert_eq!(said(|line| !line.starts_with("  ") && !line.is_empty()), opening);
@@ -212,9 +212,10 @@ fn invalid_arguments_are_rejected() {
         (["--workers", "0"], "write a number from 1 to 64"),
         (["--workers", "65"], "write a number from 1 to 64"),
         (["--workers", "many"], "write a number from 1 to 64"),
-        (["--minute", "0s"], "from 1s to 60s"),
-        (["--minute", "999ms"], "from 1s to 60s"),
-        (["--minute", "61s"], "from 1s to 60s"),
+        (["--minute", "0s"], "from 5s to 60s"),
+        (["--minute", "1s"], "from 5s to 60s"),
+        (["--minute", "4999ms"], "in a shorter one the edge"),
+        (["--minute", "61s"], "from 5s to 60s"),
         (["--minute", "5"], "is not a length of time"),
         (["--minute", "99999999999999999999s"], "is not a length of time"),
         (["--minutes", "0"], "0 is not in 1..=60"),

@@ -18,13 +18,11 @@ pub struct RecordsError {
     pub message: String,
 }
 
-/// What went wrong. The first three are caller errors: nothing has changed.
+/// What went wrong. The first two are caller errors: nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordsFault {
     /// The consumer has no such record.
     NotFound,
-    /// The consumer has a record of the same scope that is valid at the same time.
-    Conflict,
     /// The consumer has the maximum number of records.
     TooMany,
     /// The queue is full: an overload, not a failure of the database.
@@ -38,7 +36,7 @@ pub enum RecordsFault {
 impl RecordsError {
     /// Whether it is a caller error.
     pub fn is_callers(&self) -> bool {
-        matches!(self.fault, RecordsFault::NotFound | RecordsFault::Conflict | RecordsFault::TooMany)
+        matches!(self.fault, RecordsFault::NotFound | RecordsFault::TooMany)
     }
 
     /// The limiter got another policy with the consumers' name after the gate was built.
@@ -49,14 +47,6 @@ impl RecordsError {
     pub(crate) fn not_found(consumer: &ConsumerId, id: RecordId) -> Self {
         let message = format!("consumer {consumer} has no record {id}");
         Self { fault: RecordsFault::NotFound, retry: Retry::Useless, message }
-    }
-
-    pub(crate) fn conflict(consumer: &ConsumerId) -> Self {
-        let message = format!(
-            "consumer {consumer} has a record for the same api_name, api_version and bank_id whose dates overlap with \
-             these: change that one, or choose other dates"
-        );
-        Self { fault: RecordsFault::Conflict, retry: Retry::Useless, message }
     }
 
     pub(crate) fn too_many(consumer: &ConsumerId, most: usize) -> Self {

@@ -79,8 +79,7 @@ pub trait Records: Send + Sync {
     /// Known consumers in byte order, after this one, at most `limit` and never more than [`PAGE_MAX`].
     fn consumers(&self, after: Option<&ConsumerId>, limit: usize) -> RecordsAnswer<Vec<ConsumerId>>;
 
-    /// Creates a record: at most [`RECORDS_PER_CONSUMER_MAX`] per consumer, and none that overlaps another of the same
-    /// scope.
+    /// Creates a record: at most [`RECORDS_PER_CONSUMER_MAX`] per consumer.
     fn create(&self, draft: Draft) -> RecordsAnswer<Record>;
 
     /// Changes a record. Its consumer stays: the record of another consumer is not found.

@@ -7,6 +7,7 @@ use tollway_core::Timestamp;
 use super::RecordsError;
 use crate::amounts::Amounts;
 use crate::consumer_id::ConsumerId;
+use crate::date::RecordDate;
 use crate::record::{Draft, Record, RecordId};
 use crate::scope::Scope;
 use crate::validity::Validity;
@@ -27,7 +28,7 @@ pub(crate) struct Stored {
 
 impl Stored {
     pub(crate) fn into_record(self) -> Result<Record, RecordsError> {
-        let (from, to) = (time("valid_from", self.valid_from)?, time("valid_to", self.valid_to)?);
+        let (from, to) = (date("valid_from", self.valid_from)?, date("valid_to", self.valid_to)?);
         let scope = Scope::new(self.api_name, self.api_version, self.bank_id);
         let draft = Draft {
             consumer: read_consumer(&self.consumer)?,
@@ -45,15 +46,19 @@ pub(crate) fn read_consumer(text: &str) -> Result<ConsumerId, RecordsError> {
     ConsumerId::new(text).map_err(|error| unreadable("the consumer", &error))
 }
 
-/// A timestamp as a column value.
-pub(crate) fn micros(time: Timestamp) -> i64 {
-    // The timestamp range is far below `i64::MAX`.
-    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+/// A date as a column value.
+pub(crate) fn micros(date: RecordDate) -> i64 {
+    // The range of dates is far below `i64::MAX`.
+    date.as_micros().cast_signed()
+}
+
+fn date(column: &str, micros: i64) -> Result<RecordDate, RecordsError> {
+    let micros = u64::try_from(micros).map_err(|error| unreadable(column, &error))?;
+    Ok(RecordDate::from_micros(micros))
 }
 
 pub(crate) fn time(column: &str, micros: i64) -> Result<Timestamp, RecordsError> {
-    let micros = u64::try_from(micros).map_err(|error| unreadable(column, &error))?;
-    Ok(Timestamp::from_micros(micros))
+    date(column, micros).map(RecordDate::timestamp)
 }
 
 fn unreadable(what: &str, why: &dyn Display) -> RecordsError {

@@ -20,7 +20,7 @@ fn cached() -> (Arc<Counted>, ActiveCache) {
 }
 
 fn at(time: &str) -> Timestamp {
-    read_date(&format!("2026-06-01T{time}Z")).unwrap()
+    read_date(&format!("2026-06-01T{time}Z")).unwrap().timestamp()
 }
 
 fn active(cache: &ActiveCache, time: &str) -> Result<Arc<Active>, RecordsError> {

@@ -30,7 +30,7 @@ impl Flooded {
         let path = folder.path().join("records.db");
         let records = Arc::new(SqliteRecords::open(&format!("sqlite:{}", path.display())).unwrap());
         soon(records.create(draft("c", 7))).unwrap();
-        let clock = Arc::new(ManualClock::at(read_date("2026-06-01T12:00:00Z").unwrap()));
+        let clock = Arc::new(ManualClock::at(read_date("2026-06-01T12:00:00Z").unwrap().timestamp()));
         let defaults = [-1, -1, per_hour, -1, -1, -1];
         let config = ConsumersConfig { defaults, when_store_fails, ..ConsumersConfig::default() };
         let limiter = Limiter::builder().clock(clock).build();

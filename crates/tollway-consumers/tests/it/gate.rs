@@ -12,7 +12,7 @@ use tollway_consumers::{Admission, ConsumersConfig, Gate, GateError, Records, Sq
 use tollway_testkit::ManualClock;
 
 fn limiter() -> Limiter {
-    let clock = Arc::new(ManualClock::at(read_date("2026-06-01T12:00:00Z").unwrap()));
+    let clock = Arc::new(ManualClock::at(read_date("2026-06-01T12:00:00Z").unwrap().timestamp()));
     Limiter::builder().clock(clock).build()
 }
 

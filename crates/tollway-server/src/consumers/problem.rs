@@ -49,7 +49,7 @@ impl From<RecordsError> for Problem {
             RecordsFault::NotFound => {
                 Self::new(StatusCode::NOT_FOUND, "urn:tollway:no-such-record", "no such record", detail)
             }
-            RecordsFault::Conflict | RecordsFault::TooMany => Self::bad_record(detail),
+            RecordsFault::TooMany => Self::bad_record(detail),
         }
     }
 }

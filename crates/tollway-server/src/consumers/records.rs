@@ -4,10 +4,9 @@ use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tollway::Timestamp;
 use tollway_consumers::{
-    Amounts, ConsumerId, Draft, Gate, Record, RecordId, SCOPE_BYTES_MAX, Scope, Validity, read_date,
-    write_date,
+    Amounts, ConsumerId, Draft, Gate, Record, RecordDate, RecordId, SCOPE_BYTES_MAX, Scope, Validity,
+    read_date, write_date,
 };
 
 use super::limits::LimitTexts;
@@ -93,7 +92,7 @@ impl RecordBody {
     }
 }
 
-fn date(field: &str, text: &str) -> Result<Timestamp, Problem> {
+fn date(field: &str, text: &str) -> Result<RecordDate, Problem> {
     read_date(text).map_err(|error| Problem::bad_record(format!("{field}: {error}")))
 }
 

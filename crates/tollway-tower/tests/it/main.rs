@@ -6,5 +6,6 @@ mod axum;
 mod consumers;
 mod hyper;
 mod service;
+mod several_policies;
 mod stacked;
 mod tonic;

@@ -11,8 +11,7 @@ fn record(home: &Home, consumer: &str, from: &str, to: &str, per_minute: i64) {
     let url = format!("sqlite:{}", home.path().join("tollway.db").display());
     let draft = Draft {
         consumer: ConsumerId::new(consumer).unwrap(),
-        // Those of one scope must not overlap.
-        scope: Scope::new(Some(format!("{per_minute} a minute")), None, None).unwrap(),
+        scope: Scope::ALL,
         validity: Validity::new(read_date(from).unwrap(), read_date(to).unwrap()).unwrap(),
         amounts: Amounts::new([-1, per_minute, -1, -1, -1, -1]).unwrap(),
     };

@@ -1,5 +1,9 @@
 //! The server's log: changes with their time, but no subjects and no secrets.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Instant;
+
 use super::serving::{Serving, status};
 use crate::home::Home;
 
@@ -66,4 +70,33 @@ fn log_level_is_configurable() {
     let said = String::from_utf8(wrong.stderr).unwrap();
     assert_eq!(wrong.status.code(), Some(78), "{said}");
     assert!(said.contains("\"loud\"") && said.contains("error, warn, info or debug"), "{said}");
+}
+
+/// A PING frame of HTTP/2, or the acknowledgement of one.
+fn ping(is_ack: bool, data: &[u8; 8]) -> Vec<u8> {
+    let mut frame = vec![0, 0, 8, 6, u8::from(is_ack), 0, 0, 0, 0];
+    frame.extend(data);
+    frame
+}
+
+/// T23: a client that makes a library log each of its frames writes a bounded number of lines.
+#[test]
+fn a_client_cannot_flood_the_log() {
+    let home = Home::new();
+    let serving = start(&home, &[], &[]);
+    let begun = Instant::now();
+    let mut client = TcpStream::connect(serving.address("decisions")).unwrap();
+    client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
+    client.write_all(&ping(true, b"unwanted").repeat(20_000)).unwrap();
+    client.write_all(&ping(false, b"finished")).unwrap();
+    let (mut read, mut bytes) = (Vec::<u8>::new(), [0; 4_096]);
+    while !read.windows(8).any(|part| part == b"finished") {
+        let count = client.read(&mut bytes).unwrap();
+        assert_ne!(count, 0, "the server has answered everything");
+        read.extend(&bytes[..count]);
+    }
+    let seconds = usize::try_from(begun.elapsed().as_secs()).unwrap() + 2;
+    let (_, log) = serving.stop();
+    assert!(log.contains("lines in a second; more are dropped"), "{log}");
+    assert!(log.lines().count() <= 102 * seconds, "{} lines in {seconds} s", log.lines().count());
 }

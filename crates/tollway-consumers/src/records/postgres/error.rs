@@ -1,11 +1,9 @@
 //! Maps Postgres errors to records errors: whose fault, and whether to retry.
 
 use tokio_postgres::Error;
-use tokio_postgres::error::SqlState;
 use tollway_core::{Fault, Retry, StoreError};
 use tollway_postgres_link::{ErrorText, classify, timed_out};
 
-use crate::consumer_id::ConsumerId;
 use crate::records::{RecordsError, RecordsFault};
 
 /// How messages name the URL. Server details are left out: they may show a consumer's record.
@@ -15,16 +13,6 @@ pub(super) const TEXT: ErrorText =
 /// Maps an error. If the connection was lost, the outcome is unknown, and `lost` says what that means for a retry.
 pub(super) fn failed(error: &Error, lost: Retry) -> RecordsError {
     in_records(classify(error, lost, &TEXT))
-}
-
-/// Maps an error of a statement that writes a record.
-pub(super) fn changing(consumer: &ConsumerId, error: &Error) -> RecordsError {
-    match error.code() {
-        Some(&SqlState::EXCLUSION_VIOLATION | &SqlState::UNIQUE_VIOLATION) => {
-            RecordsError::conflict(consumer)
-        }
-        _ => failed(error, Retry::Unclear),
-    }
 }
 
 /// Postgres did not respond in time.

@@ -11,7 +11,8 @@ use super::error::failed;
 use crate::records::{RecordsError, RecordsFault};
 
 /// Each migrates the tables from the version of its index to the next. A released migration never changes.
-const MIGRATIONS: [&str; 2] = [include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("migrations/1.sql"), include_str!("migrations/2.sql"), include_str!("migrations/3.sql")];
 
 /// Migrates the tables to the version that this program knows.
 pub(super) async fn prepare(client: &Client, schema: &str) -> Result<(), RecordsError> {

@@ -4,7 +4,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use tollway_core::Retry;
 
-use super::error::{changing, failed};
+use super::error::failed;
 use super::session::Session;
 use crate::consumer_id::ConsumerId;
 use crate::record::{Draft, Record, RecordId};
@@ -178,11 +178,8 @@ async fn write(
     let mut values: Vec<&(dyn ToSql + Sync)> = vec![&id, &text, &name, &version, &bank, &from, &to];
     values.extend(amounts.iter().map(|amount| amount as &(dyn ToSql + Sync)));
     values.extend(more);
-    let written = async {
-        let row = session.client().query_opt(session.statement(index), &values).await;
-        Ok(row.map_err(|error| changing(consumer, &error)))
-    };
-    let Some(row) = session.within(written, Retry::Unclear).await?? else { return Ok(None) };
+    let written = session.client().query_opt(session.statement(index), &values);
+    let Some(row) = session.within(written, Retry::Unclear).await? else { return Ok(None) };
     let times = || Ok((row.try_get(0)?, row.try_get(1)?));
     times().map(Some).map_err(|error| failed(&error, Retry::Unclear))
 }

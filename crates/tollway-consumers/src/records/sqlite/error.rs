@@ -1,9 +1,8 @@
 //! Maps SQLite errors to records errors: whose fault, and whether to retry.
 
-use rusqlite::{Error, ErrorCode, ffi};
+use rusqlite::{Error, ErrorCode};
 use tollway_core::Retry;
 
-use crate::consumer_id::ConsumerId;
 use crate::records::{RecordsError, RecordsFault};
 
 /// Maps an error.
@@ -24,13 +23,6 @@ pub(super) fn storage(error: &Error) -> RecordsError {
         _ => (RecordsFault::Storage, Retry::Useless, ""),
     };
     RecordsError { fault, retry, message: format!("SQLite: {error}{advice}") }
-}
-
-/// Maps an error of a statement that writes a record.
-pub(super) fn changing(consumer: &ConsumerId, error: &Error) -> RecordsError {
-    let conflicts = [ffi::SQLITE_CONSTRAINT_TRIGGER, ffi::SQLITE_CONSTRAINT_UNIQUE];
-    let conflicts = error.sqlite_error().is_some_and(|said| conflicts.contains(&said.extended_code));
-    if conflicts { RecordsError::conflict(consumer) } else { storage(error) }
 }
 
 /// Maps an error from opening a file.

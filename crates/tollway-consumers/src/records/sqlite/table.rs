@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
-use super::error::{changing, storage};
+use super::error::storage;
 use crate::consumer_id::ConsumerId;
 use crate::record::{Draft, Record, RecordId};
 use crate::records::stored::{Stored, micros, read_consumer, time};
@@ -178,7 +178,7 @@ fn write(
     ];
     let times = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
     let written = transaction.query_row(statement, values, times).optional();
-    written.map_err(|error| changing(consumer, &error))
+    written.map_err(|error| storage(&error))
 }
 
 fn record(id: RecordId, draft: Draft, times: (i64, i64)) -> Result<Record, RecordsError> {

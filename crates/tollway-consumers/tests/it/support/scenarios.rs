@@ -5,7 +5,7 @@ use std::thread;
 
 use tollway_consumers::{
     AMOUNT_MAX, Active, Amounts, Consumer, Draft, RECORDS_PER_CONSUMER_MAX, Record, Records, RecordsFault,
-    Scope, Validity,
+    Scope, Validity, write_date,
 };
 use tollway_core::{Period, Retry, Timestamp};
 
@@ -19,8 +19,9 @@ macro_rules! holds_for {
             records_come_by_where_they_begin
             a_change_keeps_id_and_creation
             a_record_of_another_consumer_is_not_found
-            records_of_one_scope_do_not_overlap
-            of_overlapping_records_made_at_once_one_is_kept
+            records_of_one_scope_may_overlap_and_add_up
+            overlapping_records_made_at_once_are_all_kept
+            a_record_may_last_until_the_year_9999
             deleted_records_are_gone
             blocking_is_a_flag_of_its_own
             there_is_a_bound_to_the_records_of_a_consumer
@@ -92,55 +93,55 @@ pub(crate) fn a_record_of_another_consumer_is_not_found(records: &dyn Records) {
     assert!(!read(records, "theirs").is_known());
 }
 
-/// C8: records of one scope never overlap. A record may start after another ends.
-pub(crate) fn records_of_one_scope_do_not_overlap(records: &dyn Records) {
-    let made = create(records, draft("c", 100));
-    let in_range = |from, to| Draft { validity: validity(from, to), ..draft("c", 50) };
-    for (from, to) in [
-        ("2026-01-01T00:00:00Z", "2026-12-31T23:59:59Z"),
-        ("2025-06-01T00:00:00Z", "2026-01-01T00:00:00Z"),
-        ("2026-12-31T23:59:59Z", "2027-06-01T00:00:00Z"),
-        ("2026-06-01T00:00:00Z", "2026-06-02T00:00:00Z"),
-        ("2020-01-01T00:00:00Z", "2030-01-01T00:00:00Z"),
-    ] {
-        let error = soon(records.create(in_range(from, to))).unwrap_err();
-        assert_eq!((error.fault, error.retry), (RecordsFault::Conflict, Retry::Useless), "{from} to {to}");
-    }
-    let next = create(records, in_range("2027-01-01T00:00:00Z", "2027-12-31T23:59:59Z"));
-    let earlier = in_range("2026-12-31T00:00:00Z", "2027-12-31T23:59:59Z");
-    let error = soon(records.change(next.id, earlier)).unwrap_err();
-    assert_eq!(error.fault, RecordsFault::Conflict);
-    soon(records.delete(&consumer("c"), next.id)).unwrap();
-    create(records, draft("another", 50));
-    let other = create(records, for_api(draft("c", 50), "accounts"));
-    let error = soon(records.create(for_api(draft("c", 1), "accounts"))).unwrap_err();
-    assert_eq!(error.fault, RecordsFault::Conflict);
-    let error = soon(records.change(other.id, draft("c", 9))).unwrap_err();
-    assert_eq!(error.fault, RecordsFault::Conflict);
+/// C3: records of one scope may overlap, with the same dates too; their amounts add up, and those without a limit add none.
+pub(crate) fn records_of_one_scope_may_overlap_and_add_up(records: &dyn Records) {
+    let in_range = |from, to, minute| Draft { validity: validity(from, to), ..draft("c", minute) };
+    let whole_year = create(records, draft("c", 100));
+    let same_dates = create(records, draft("c", 50));
+    create(records, in_range("2026-06-01T00:00:00Z", "2026-06-02T00:00:00Z", 7));
+    create(records, in_range("2020-01-01T00:00:00Z", "2030-01-01T00:00:00Z", -1));
+    let scoped: Vec<Record> =
+        (0..2).map(|_| create(records, for_api(draft("c", 1_000), "accounts"))).collect();
+    assert_eq!(minute(records, "2026-05-31-23"), Some(2_150));
+    assert_eq!(minute(records, "2026-06-01-12"), Some(2_157));
+    assert_eq!(minute(records, "2027-06-01-12"), None, "only a record without a limit is left");
+    soon(records.change(scoped[0].id, draft("c", 9))).unwrap();
+    assert_eq!(minute(records, "2026-05-31-23"), Some(1_159), "a change may overlap others, too");
+    soon(records.delete(&consumer("c"), same_dates.id)).unwrap();
+    assert_eq!(minute(records, "2026-05-31-23"), Some(1_109));
     let found = read(records, "c");
-    assert_eq!((found.records.len(), found.record(made.id)), (2, Some(&made)));
-    assert_eq!(found.record(other.id), Some(&other), "nothing has changed");
-    soon(records.change(other.id, for_api(draft("c", 60), "accounts"))).unwrap();
+    assert_eq!((found.records.len(), found.record(whole_year.id)), (5, Some(&whole_year)));
 }
 
-pub(crate) fn of_overlapping_records_made_at_once_one_is_kept(records: &dyn Records) {
+pub(crate) fn overlapping_records_made_at_once_are_all_kept(records: &dyn Records) {
     let barrier = &Barrier::new(8);
-    let made = thread::scope(|scope| {
-        let make = |day: u32| {
-            let validity = validity(&format!("2026-01-0{day}T00:00:00Z"), "2026-12-31T00:00:00Z");
-            move || {
-                barrier.wait();
-                soon(records.create(Draft { validity, ..draft("c", 100) }))
-            }
+    thread::scope(|scope| {
+        let make = || {
+            barrier.wait();
+            create(records, draft("c", 100));
         };
-        let threads: Vec<_> = (1..=8).map(|day| scope.spawn(make(day))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        for _ in 0..8 {
+            scope.spawn(make);
+        }
     });
-    assert_eq!(made.iter().filter(|made| made.is_ok()).count(), 1);
-    for error in made.into_iter().filter_map(Result::err) {
-        assert_eq!(error.fault, RecordsFault::Conflict, "{error}");
+    assert_eq!(read(records, "c").records.len(), 8);
+    assert_eq!(minute(records, "2026-06-01-12"), Some(800));
+}
+
+/// C8: 9999-12-31 is how other systems write "for ever". It comes back as it was written.
+pub(crate) fn a_record_may_last_until_the_year_9999(records: &dyn Records) {
+    for to in ["9999-12-31T00:00:00Z", "9999-12-31T23:59:59Z"] {
+        let made =
+            create(records, Draft { validity: validity("2026-06-01T00:00:00Z", to), ..draft("c", 100) });
+        assert_eq!(write_date(made.draft.validity.to()), to);
+        assert_eq!(read(records, "c").record(made.id), Some(&made));
+        for (hour, limit) in
+            [("2026-05-31-23", None), ("2026-06-01-00", Some(100)), ("2255-06-05-22", Some(100))]
+        {
+            assert_eq!(minute(records, hour), limit, "{hour}");
+        }
+        soon(records.delete(&consumer("c"), made.id)).unwrap();
     }
-    assert_eq!(read(records, "c").records.len(), 1);
 }
 
 pub(crate) fn deleted_records_are_gone(records: &dyn Records) {

@@ -57,7 +57,7 @@ impl Place {
 }
 
 pub(crate) fn begin() -> Timestamp {
-    read_date(BEGIN).unwrap()
+    read_date(BEGIN).unwrap().timestamp()
 }
 
 /// One bank in memory and one in Redis, with these lines in `[consumers]`.

@@ -59,6 +59,22 @@ fn aggregation_example_100_plus_50_is_150() {
     }
 }
 
+/// C3: two records of the same scope and dates, the end written as "for ever", are added up and shown as they were made.
+#[test]
+fn equal_records_until_9999_add_up() {
+    let mut bank = Bank::at(Place::memory(), "", "");
+    let mut forever = record(only(Period::Minute, 2));
+    forever["to_date"] = "9999-12-31T00:00:00Z".into();
+    for _ in 0..2 {
+        bank.record_of("c", &forever);
+    }
+    assert_eq!(bank.look("c", "active-rate-limits")["active_per_minute_rate_limit"], 4);
+    assert_eq!(bank.calls("c", 5), [200, 200, 200, 200, 429]);
+    for kept in bank.look("c", "consumer/rate-limits")["limits"].as_array().unwrap() {
+        assert_eq!(kept["to_date"], "9999-12-31T00:00:00Z");
+    }
+}
+
 /// C3: 100 and -1 give 100; a 0 is ignored as well.
 #[test]
 fn non_positive_amounts_are_ignored() {

@@ -1,0 +1,54 @@
+//! Log lines on standard error, for every subcommand, with a bound on how many.
+
+mod line_limit;
+
+use std::io::{Write, stderr};
+use std::sync::Arc;
+
+use tollway::Clock;
+use tollway_memory::WallClock;
+use tracing::Level;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use line_limit::LineLimit;
+
+/// Takes on a table of minutes: dashboards of the system that owns it search for these lines, so they are logged at info.
+const MINUTE_TAKES: &str = "tollway_dynamodb::minute";
+
+/// Whether lines have a time in front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Times {
+    Shown,
+    Hidden,
+}
+
+/// Sends the library's warnings to standard error, for a short command.
+pub(crate) fn report_warnings(quiet: bool) {
+    let (level, takes) = match quiet {
+        true => (LevelFilter::ERROR, LevelFilter::ERROR),
+        false => (LevelFilter::WARN, LevelFilter::INFO),
+    };
+    begin(Targets::new().with_default(level).with_target(MINUTE_TAKES, takes), Times::Hidden);
+}
+
+/// Starts logging what these targets let through.
+pub(crate) fn begin(targets: Targets, times: Times) {
+    let limit = LineLimit::new(Arc::new(WallClock), move |level, line| write_line(times, level, line));
+    let registry = tracing_subscriber::registry().with(targets).with(limit);
+    let lines = tracing_subscriber::fmt::layer().with_writer(stderr).with_target(false);
+    match times {
+        Times::Shown => registry.with(lines).init(),
+        Times::Hidden => registry.with(lines.without_time()).init(),
+    }
+}
+
+/// Writes a line in the format of the log.
+fn write_line(times: Times, level: Level, line: &str) {
+    let micros = WallClock.now().as_micros().cast_signed();
+    let time = jiff::Timestamp::from_microsecond(micros).ok().filter(|_| times == Times::Shown);
+    let time = time.map(|time| time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ ").to_string()).unwrap_or_default();
+    // Like the log itself, it has nowhere to report a closed standard error.
+    let _ = writeln!(stderr().lock(), "{time}{level:>5} {line}");
+}
