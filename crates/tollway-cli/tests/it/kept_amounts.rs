@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::home::Home;
 use crate::provision::put;
-use tollway_testkit::faults::AwsFront;
+use tollway_testkit::faults::{AwsFront, Said};
 use tollway_testkit::servers::Ministack;
 
 /// 200 in the config; the parameter is read through `addr`.
@@ -31,25 +31,32 @@ fn amount_of_take(home: &Home) -> (u64, String) {
 
 /// Takes until a command says this: an amount is kept for a second.
 fn take_until_said(home: &Home, wanted: &str) -> u64 {
-    loop {
+    for _ in 0..100 {
         let (amount, said) = amount_of_take(home);
         if said.contains(wanted) {
             return amount;
         }
-        std::thread::sleep(Duration::from_millis(200));
+        std::thread::sleep(Duration::from_millis(500));
     }
+    panic!("no command said {wanted:?}");
 }
 
-/// A3: a value that is not a number, no parameter, and no SSM at all: the next command goes by the last good value.
+/// A3: a value that is not a number, a throttle, a refusal, no SSM at all, and no parameter: the next command goes by the last good value.
 #[test]
 fn the_last_good_amount_outlives_a_command() {
     let parameters = Ministack::start();
-    let home = Home::with_config(&config(parameters.addr(), "/kept/rpm", "1s"));
+    let front = AwsFront::to(parameters.addr());
+    let home = Home::with_config(&config(front.addr(), "/kept/rpm", "1s"));
     put(&parameters, "/kept/rpm", "150");
     assert_eq!(amount_of_take(&home).0, 150);
     for wrong in ["nonsense", "250k"] {
         put(&parameters, "/kept/rpm", wrong);
         assert_eq!(take_until_said(&home, wrong), 150);
+    }
+    for (said, wanted) in [(Said::Throttled, "ThroughputExceeded"), (Said::Denied, "AccessDenied")] {
+        front.always("GetParameter", said);
+        assert_eq!(take_until_said(&home, wanted), 150);
+        front.clear();
     }
     parameters.kill();
     assert_eq!(take_until_said(&home, "could not be reached"), 150);
