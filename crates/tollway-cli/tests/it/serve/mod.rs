@@ -9,7 +9,7 @@
 
 mod log;
 mod reload;
-mod serving;
+pub(crate) mod serving;
 mod stop;
 
 use std::process::Command;
@@ -106,7 +106,7 @@ fn regular_file_at_the_socket_path_is_not_replaced() {
     let home = Home::new();
     home.write("precious", "x");
     for (address, code, words) in [
-        ("unix:precious", 1, "is no socket, and is left alone"),
+        ("unix:precious", 1, "a file that is not a socket is there"),
         ("unix:x.sock?mode=rw", 2, "like ?mode=0660"),
     ] {
         // Without the refusal it would serve forever.
