@@ -310,6 +310,11 @@ impl Policy {
         self.when_store_fails
     }
 
+    /// Whether leases are requested. [`Policy::leases`] says whether its limits allow them.
+    pub fn lease(&self) -> Lease {
+        self.lease
+    }
+
     /// Whether its units may be leased: leases are on, and every limit is a window.
     pub fn leases(&self) -> bool {
         self.lease != Lease::Off && !self.shadow && self.limits.iter().all(Limit::is_window)

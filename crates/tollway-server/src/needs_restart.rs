@@ -15,6 +15,7 @@ pub fn needs_restart(in_force: &ServerConfig, read: &ServerConfig) -> Vec<&'stat
         connections_per_address,
         drain,
         grace,
+        permits_token,
         // A reload applies these.
         descriptors: _,
         headers: _,
@@ -37,6 +38,7 @@ pub fn needs_restart(in_force: &ServerConfig, read: &ServerConfig) -> Vec<&'stat
         ("connections_per_address", *connections_per_address == read.connections_per_address),
         ("drain", *drain == read.drain),
         ("grace", *grace == read.grace),
+        ("tokens.permits", *permits_token == read.permits_token),
     ];
     keys.into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect()
 }
@@ -60,6 +62,7 @@ mod tests {
             ("connections_per_address", "3"),
             ("drain", "'3s'"),
             ("grace", "'3s'"),
+            ("tokens.permits", "'env:X'"),
         ] {
             assert_eq!(needs_restart(&in_force, &read(&format!("[server]\n{key} = {value}"))), [key]);
         }

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tollway::{Limiter, StoreUrl};
 
 use crate::accept::Acceptor;
-use crate::admin::StoreHealth;
+use crate::admin::{StoreHealth, read_permit_secret};
 use crate::bounds::{
     ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX, ADMINISTRATION_GRACE,
     Patience,
@@ -75,7 +75,7 @@ impl Server {
         let rules = Rules::new(config)?;
         config.admin.iter().try_for_each(|admin| check_administration(admin, &rules))?;
         let rules = ArcSwap::from_pointee(rules);
-        let seal = Seal::new(&limiter).await?;
+        let seal = Seal::new(&limiter, read_permit_secret(config)?).await?;
         let state = ServerState {
             limiter,
             seal,

@@ -71,10 +71,12 @@ impl Limiter {
     /// A limiter as a config file describes it. It follows the file: a changed one is in force within about a second,
     /// a wrong one is reported and the old one kept. Usage is kept.
     ///
+    /// It counts its decisions, as with [`LimiterBuilder::metrics`].
+    ///
     /// Limits that were set in the store ([`Limiter::set_limit`]) beat those that are read from a source, and those beat
     /// the file's.
     pub async fn from_config(path: impl AsRef<Path>) -> Result<Self, BuildError> {
-        let limiter = Self::builder().of_file(path)?;
+        let limiter = Self::builder().metrics().of_file(path)?;
         limiter.first_settings(limiter.follow_settings().await);
         limiter.first_settings(limiter.sources_read().await);
         Ok(limiter)
@@ -82,13 +84,17 @@ impl Limiter {
 
     /// The same, for threads without a runtime.
     pub fn from_config_blocking(path: impl AsRef<Path>) -> Result<Self, BuildError> {
-        Self::builder().file_blocking(path)
+        Self::builder().metrics().file_blocking(path)
     }
 
-    /// A store that does not answer must not keep the program from starting; the background task retries.
+    /// A store that does not answer must not keep the program from starting; the background task retries. A store that
+    /// keeps no limits has none to read.
     fn first_settings(&self, read: Result<(), SetLimitError>) {
-        if let Err(error) = read {
-            tracing::warn!(%error, "the limits that are set could not be read; the config file's are in force");
+        match read {
+            Ok(()) | Err(SetLimitError::NotKept) => {}
+            Err(error) => {
+                tracing::warn!(%error, "the limits that are set could not be read; the config file's are in force");
+            }
         }
     }
 

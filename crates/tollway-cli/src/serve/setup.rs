@@ -1,6 +1,6 @@
 //! Combines config file and command line, or serves an example policy if there is no config file.
 
-use tollway::{Config, Limiter, StoreUrl};
+use tollway::{Config, Limiter, SetLimitError, StoreUrl};
 use tollway_config::ConfigFile;
 use tollway_consumers::{ANONYMOUS_POLICY, ConsumersConfig};
 use tollway_server::ServerConfig;
@@ -62,8 +62,12 @@ fn limiter(config: &Config, store: &StoreUrl) -> Result<Limiter, Failure> {
     let limiter = builder.sources(config.sources()).metrics().store_at(store)?.build();
     // An unavailable store must not prevent the start; the limiter retries in the background.
     for read in [limiter.follow_settings().now(), limiter.sources_read().now()] {
-        if let Err(error) = read {
-            tracing::warn!(%error, "cannot read the limits set in the store; using the config file's");
+        match read {
+            // A store that keeps no limits has none to read.
+            Ok(()) | Err(SetLimitError::NotKept) => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot read the limits set in the store; using the config file's")
+            }
         }
     }
     Ok(limiter)

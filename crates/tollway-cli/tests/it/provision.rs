@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use crate::home::Home;
+use crate::serve::serving::Serving;
 use tollway_testkit::servers::{DynamoServer, Ministack, python_tool};
 
 /// A config with a per-minute table and a parameter, on the test's own servers.
@@ -241,4 +242,62 @@ fn mistakes_on_a_table_of_minutes_exit_2() {
     minute
         .write("tollway.toml", format!("[store]\nurl = \"{}\"\n", url("minute").replace("@minute", "@none")));
     assert_eq!(minute.run(&["take", "adobe", "--limit", "5 / minute"]).0, 69);
+}
+
+/// A5: `take`, `run` and `serve` write the documented lines, and no warning of settings, which this layout does not have.
+#[test]
+fn run_take_and_serve_write_the_documented_log_lines() {
+    let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
+    let text = config(&tables, parameters, "/provision/logged");
+    let source = text.lines().find(|line| line.contains("source =")).unwrap();
+    let text = text.replace(source, "").replace("200 requests", "3 requests");
+    let home = Home::with_config(&format!("{text}\n[server]\nlisten = \"127.0.0.1:0\"\n"));
+    assert_eq!(home.run(&["provision", "aws", "--apply"]).0, 0);
+    let taken = |said: &str| said.matches("Rate limit token acquired for autotag: ").count();
+    let (mut waited, mut calls) = (String::new(), 0);
+    // A minute may end between two takes.
+    while waited.is_empty() {
+        let (exit, _, said) = home.run(&["take", "adobe", "-s", "autotag", "--max-wait", "1s"]);
+        assert!(!said.contains("WARN"), "{said}");
+        match exit {
+            0 => assert_eq!(taken(&said), 1, "{said}"),
+            _ => waited = said,
+        }
+        calls += 1;
+        assert!(calls < 20, "no minute has more than three");
+    }
+    assert!(waited.contains("Rate limit reached (3/min), waiting for next minute window..."), "{waited}");
+    assert!(waited.contains(" seconds for next minute window..."), "{waited}");
+    home.run(&["reset", "adobe"]);
+    let (_, _, said) = home.run(&["run", "--policy", "adobe", "-s", "autotag", "--", "true"]);
+    assert_eq!((taken(&said), said.contains("WARN")), (1, false), "{said}");
+    let (_, _, said) = home.run(&["take", "adobe", "-s", "autotag", "--quiet"]);
+    assert_eq!(said, "");
+    let serving = Serving::start(&home, &[]);
+    let answer = serving.ask("decisions", "POST /v1/take", "", TAKE);
+    let (_, log) = serving.stop();
+    assert!(taken(&log) == 1 && !log.contains("WARN"), "{log}\n{answer}");
+    assert!(log.contains("`permits` in [server.tokens]"), "{log}");
+}
+
+const TAKE: &str = r#"{"policy": "adobe", "subject": "autotag", "wait_ms": 60000}"#;
+
+/// The table has no place for the signing secret, so the config names it.
+#[test]
+fn servers_of_a_table_of_minutes_accept_each_others_permits() {
+    let (tables, parameters) = (DynamoServer::start(), Ministack::shared());
+    let text = config(&tables, parameters, "/provision/permits");
+    let source = text.lines().find(|line| line.contains("source =")).unwrap();
+    let text = text.replace(source, "");
+    let home = Home::with_config(&format!(
+        "{text}\n[server]\nlisten = \"127.0.0.1:0\"\n[server.tokens]\npermits = \"file:permits\"\n"
+    ));
+    home.write("permits", "0123456789abcdef-of-all-servers");
+    assert_eq!(home.run(&["provision", "aws", "--apply"]).0, 0);
+    let (one, other) = (Serving::start(&home, &[]), Serving::start(&home, &[]));
+    let taken = one.ask("decisions", "POST /v1/take", "", TAKE);
+    let body: serde_json::Value = serde_json::from_str(taken.split("\r\n\r\n").last().unwrap()).unwrap();
+    let permit = serde_json::json!({ "permit": body["permit"] }).to_string();
+    let returned = other.ask("decisions", "POST /v1/return", "", &permit);
+    assert!(returned.starts_with("HTTP/1.1 200"), "{returned}");
 }

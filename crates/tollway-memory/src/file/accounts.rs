@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use tollway_core::{
-    Account, AccountKey, Charge, Invariant, Operation, Outcome, Setting, SettingChange, SettingList,
+    Account, AccountKey, Charge, Invariant, Operation, Outcome, Setting, SettingChange, SettingList, Span,
     StoreError, Timestamp, apply,
 };
 
@@ -23,6 +23,8 @@ pub(super) struct FileAccounts {
     changed: HashSet<AccountKey>,
     changed_bytes: usize,
     forgotten: Timestamp,
+    /// The newest clock reading of any account.
+    newest: Timestamp,
     settings: SettingList,
     /// Whether the settings must still be written.
     settings_changed: bool,
@@ -45,6 +47,7 @@ impl FileAccounts {
         }
         for text in record.accounts {
             let Entry { key, account } = Entry::decode(&text)?;
+            self.newest = account.as_ref().map_or(self.newest, |account| self.newest.max(account.seen));
             match account {
                 Some(account) => {
                     self.accounts.insert(key, StoredAccount { account, bytes: text.get().len() })
@@ -59,6 +62,12 @@ impl FileAccounts {
     /// back would grant the deleted account's quota twice.
     pub(super) fn time(&self, clock: Timestamp) -> Timestamp {
         clock.max(self.forgotten)
+    }
+
+    /// How far the clock is behind the newest reading in the file. Accounts stay at that reading until the clock is there
+    /// again, so this long is missing in the wait of a denial.
+    pub(super) fn clock_behind(&self, clock: Timestamp) -> Span {
+        self.newest.max(self.forgotten).since(clock)
     }
 
     /// All settings.
@@ -93,6 +102,7 @@ impl FileAccounts {
     }
 
     fn keep(&mut self, key: AccountKey, account: Account) {
+        self.newest = self.newest.max(account.seen);
         let bytes = match self.accounts.get_mut(&key) {
             // The operation did not change this account, such as a shadow that would have denied.
             Some(stored) if stored.account == account => return,
@@ -206,4 +216,37 @@ impl FileAccounts {
 
 fn widen(size: usize) -> u64 {
     u64::try_from(size).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use tollway_core::{Action, Charges, PermitId, Policy, Subject, Terms};
+
+    use super::*;
+
+    /// A denial of a minute repeats the same wait while the clock is behind; this is what it lacks.
+    #[test]
+    fn a_clock_set_back_is_behind_the_newest_reading_in_the_file() {
+        let (noon, hour) = (Timestamp::from_secs(43_200), Span::from_hours(1));
+        let policy = std::sync::Arc::new(Policy::new("adobe", ["1 requests / minute"]).unwrap());
+        let charges = Charges::from_iter([Charge::new(policy, Subject::SHARED)]);
+        let terms = |number| Terms::now(PermitId(number));
+        let mut accounts = FileAccounts::default();
+        let mut wait = |number, now| {
+            let operation = Operation { charges: charges.clone(), action: Action::Take(terms(number)) };
+            let Outcome::Decided(decision) = accounts.apply(&operation, now) else {
+                panic!("a take is decided")
+            };
+            let grants_at = decision.wait().plus(accounts.clock_behind(now));
+            (decision.is_granted(), grants_at)
+        };
+        assert_eq!(wait(1, noon), (true, Span::ZERO));
+        for minutes in [0, 1, 59] {
+            let clock = noon.minus(hour).plus(Span::from_mins(minutes));
+            let true_wait = noon.plus(Span::from_mins(1)).since(clock);
+            assert_eq!(wait(2, clock), (false, true_wait), "{minutes} minutes later");
+        }
+        assert!(wait(3, noon.plus(Span::from_mins(1))).0);
+    }
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use tollway_core::{Operation, Outcomes, Setting, SettingChange, StoreError, Timestamp};
 
 use super::accounts::FileAccounts;
-use super::bounds::{COMPACT_BYTES_MIN, COMPACT_FACTOR, FILE_BYTES_MAX, RECORD_BYTES_MAX, RECORD_BYTES_SOFT};
+use super::bounds::{
+    CLOCK_BEHIND_MAX, COMPACT_BYTES_MIN, COMPACT_FACTOR, FILE_BYTES_MAX, RECORD_BYTES_MAX, RECORD_BYTES_SOFT,
+};
 use super::error::FileError;
 use super::lock::LockGuard;
 use super::log::{FileChange, Log, Tail};
@@ -20,12 +22,20 @@ pub(super) struct State {
     accounts: FileAccounts,
     /// The file size at which to check again whether compaction is worthwhile.
     count_at: u64,
+    /// Whether it was reported that the clock is behind the file.
+    is_behind: bool,
 }
 
 impl State {
     /// The state of this file, not read yet.
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, log: None, accounts: FileAccounts::default(), count_at: COMPACT_BYTES_MIN }
+        Self {
+            path,
+            log: None,
+            accounts: FileAccounts::default(),
+            count_at: COMPACT_BYTES_MIN,
+            is_behind: false,
+        }
     }
 
     /// Reads what other processes have written.
@@ -69,7 +79,16 @@ impl State {
     }
 
     /// The store's time.
-    pub(super) fn time(&self, clock: Timestamp) -> Timestamp {
+    pub(super) fn time(&mut self, clock: Timestamp) -> Timestamp {
+        let behind = self.accounts.clock_behind(clock);
+        let was_behind = std::mem::replace(&mut self.is_behind, behind > CLOCK_BEHIND_MAX);
+        if self.is_behind && !was_behind {
+            tracing::warn!(
+                path = %self.path.display(),
+                "the clock is {behind} behind the newest time in the state file; until it gets there, accounts stand still and \
+                 denials last that much longer than they say. Correct the clock, or remove the file to start anew"
+            );
+        }
         self.accounts.time(clock)
     }
 

@@ -11,4 +11,4 @@ pub(crate) use answers::{
     reset, set_limit, usage,
 };
 pub(crate) use store::{RedisHealthAnswer, StoreHealth, redis_health};
-pub(crate) use tokens::Tokens;
+pub(crate) use tokens::{Tokens, read_permit_secret};

@@ -3,7 +3,8 @@
 use std::io::Read;
 
 use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
+use tollway::Secret;
 
 use crate::bounds::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN};
 use crate::{ServeError, ServerConfig, Token};
@@ -67,6 +68,13 @@ impl Tokens {
     fn digest(&self, token: &[u8]) -> [u8; 32] {
         self.key.clone().chain_update(token).finalize().into_bytes().into()
     }
+}
+
+/// The secret that signs permits, if the config names one.
+pub(crate) fn read_permit_secret(config: &ServerConfig) -> Result<Option<Secret>, ServeError> {
+    let Some(token) = &config.permits_token else { return Ok(None) };
+    let text = read(token).map_err(|problem| ServeError::Token { token: token.clone(), problem })?;
+    Ok(Some(Sha256::digest(text).into()))
 }
 
 fn read(token: &Token) -> Result<String, String> {

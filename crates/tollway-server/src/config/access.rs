@@ -56,14 +56,14 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// The tokens for reading, for writing and for the Redis protocol.
-pub(super) fn read_tokens(mut section: Section<'_>) -> [Option<Token>; 3] {
+/// The tokens for reading, for writing and for the Redis protocol, and the secret of permits.
+pub(super) fn read_tokens(mut section: Section<'_>) -> [Option<Token>; 4] {
     let mut read = |key: &'static str| {
         let text = section.string(key, "env:TOLLWAY_TOKEN")?;
         let wrong = |message: &str| section.report().problem(text.span(), message, "");
         text.get_ref().parse().map_err(wrong).ok()
     };
-    let tokens = ["read", "write", "resp"].map(&mut read);
+    let tokens = ["read", "write", "resp", "permits"].map(&mut read);
     section.finish();
     tokens
 }

@@ -92,6 +92,8 @@ pub struct ServerConfig {
     pub write_token: Option<Token>,
     /// Where the token of the Redis protocol is kept; with `None`, clients need no token.
     pub resp_token: Option<Token>,
+    /// Where the secret is kept that signs permits; with `None`, it is kept in the store.
+    pub permits_token: Option<Token>,
     /// The certificate for TLS on all TCP addresses.
     pub tls: Option<TlsFiles>,
 }
@@ -117,6 +119,7 @@ impl Default for ServerConfig {
             read_token: None,
             write_token: None,
             resp_token: None,
+            permits_token: None,
             tls: None,
         }
     }
@@ -134,8 +137,8 @@ impl ServerConfig {
         let sockets = sockets.into_iter().flatten();
         let sockets = sockets.filter_map(ListenAddress::path_mut);
         let tokens =
-            [&mut self.read_token, &mut self.write_token, &mut self.resp_token].into_iter().flatten();
-        let tokens = tokens.filter_map(Token::path_mut);
+            [&mut self.read_token, &mut self.write_token, &mut self.resp_token, &mut self.permits_token];
+        let tokens = tokens.into_iter().flatten().filter_map(Token::path_mut);
         let tls = self.tls.iter_mut().flat_map(|files| [&mut files.certificate, &mut files.key]);
         for path in sockets.chain(tokens).chain(tls) {
             *path = folder.join(&*path);
@@ -164,7 +167,7 @@ fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> S
     let policy_headers = inbound::read_policy_headers(&mut section, names);
     let address = section.section("address").map(inbound::read_address);
     let subject_headers = section.section("authorize").map(inbound::read_subject_headers);
-    let [read_token, write_token, resp_token] =
+    let [read_token, write_token, resp_token, permits_token] =
         section.section("tokens").map(access::read_tokens).unwrap_or_default();
     let tls = section.section("tls").and_then(access::read_tls);
     let grpc = listen::read(&mut section, "grpc", "127.0.0.1:8081");
@@ -189,6 +192,7 @@ fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> S
         read_token,
         write_token,
         resp_token,
+        permits_token,
         tls,
     }
 }

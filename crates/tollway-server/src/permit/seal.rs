@@ -1,4 +1,4 @@
-//! The seal on permits: made with a secret that is kept in the store, so that every server and a restart know it.
+//! The seal on permits: made with a secret from the config or the store, so that every server and a restart know it.
 
 use std::sync::Arc;
 
@@ -20,7 +20,9 @@ const TAG_BYTES: usize = 16;
 
 /// Seals permits and opens them.
 pub(crate) struct Seal {
-    /// One of our own, for as long as the store has none to give.
+    /// The secret of the config, which comes before those of the store.
+    configured: Option<Secret>,
+    /// One of our own, for as long as there is no other.
     own: Secret,
     /// The first seals; all are believed. Never empty.
     keys: ArcSwap<Vec<Hmac<Sha256>>>,
@@ -33,12 +35,21 @@ pub(crate) struct UnknownPermit;
 impl Seal {
     /// The seal of all who share the limiter's store. A store that does not answer keeps no server from starting: until
     /// it does, permits are known here only.
-    pub(crate) async fn new(limiter: &Limiter) -> Result<Self, ServeError> {
+    pub(crate) async fn new(limiter: &Limiter, configured: Option<Secret>) -> Result<Self, ServeError> {
         let mut own = Secret::default();
         getrandom::fill(&mut own).map_err(|error| ServeError::Machine(error.to_string()))?;
-        let seal = Self { own, keys: ArcSwap::from_pointee(vec![key(&own)]) };
-        if let Err(error) = seal.ask(limiter).await {
-            tracing::warn!(%error, "the store keeps no secret for permits yet; they are known to this server only");
+        let keys = configured.iter().chain([&own]).map(key).collect();
+        let seal = Self { configured, own, keys: ArcSwap::from_pointee(keys) };
+        match seal.ask(limiter).await {
+            Ok(()) => {}
+            Err(_) if configured.is_some() => {}
+            Err(SetLimitError::NotKept) => tracing::info!(
+                "this store keeps no secret for permits: only this server accepts them, until it restarts; servers that \
+                 name the same secret with `permits` in [server.tokens] accept each other's"
+            ),
+            Err(error) => {
+                tracing::warn!(%error, "the store keeps no secret for permits yet; they are known to this server only");
+            }
         }
         Ok(seal)
     }
@@ -58,7 +69,7 @@ impl Seal {
     async fn ask(&self, limiter: &Limiter) -> Result<(), SetLimitError> {
         let state = limiter.shared_secrets(self.own).await?;
         // Ours stays believed: permits may be about that were sealed with it before the store had an answer.
-        let keys = state.iter().chain([&self.own]).map(key).collect();
+        let keys = self.configured.iter().chain(&state).chain([&self.own]).map(key).collect();
         self.keys.store(Arc::new(keys));
         Ok(())
     }
@@ -107,7 +118,7 @@ mod tests {
     use super::*;
 
     async fn seal(limiter: &Limiter) -> Seal {
-        Seal::new(limiter).await.unwrap()
+        Seal::new(limiter, None).await.unwrap()
     }
 
     async fn ticket(limiter: &Limiter) -> Ticket {
@@ -122,6 +133,20 @@ mod tests {
         let permit = seal(&ours).await.close(&ticket).unwrap();
         assert_eq!(seal(&ours).await.open(&permit), Ok(ticket));
         assert_eq!(seal(&others).await.open(&permit), Err(UnknownPermit));
+    }
+
+    /// Also where stores are not shared, or keep no secret; permits sealed with the store's stay valid.
+    #[tokio::test]
+    async fn servers_with_the_same_configured_secret_accept_each_others_permits() {
+        let limiter = || Limiter::builder().policy("api", ["9 / minute"]).unwrap().build();
+        let (ours, others) = (limiter(), limiter());
+        let with = async |limiter, secret| Seal::new(limiter, Some([secret; 32])).await.unwrap();
+        let ticket = ticket(&ours).await;
+        let permit = with(&ours, 7).await.close(&ticket).unwrap();
+        assert_eq!(with(&others, 7).await.open(&permit), Ok(ticket.clone()));
+        assert_eq!(with(&others, 8).await.open(&permit), Err(UnknownPermit));
+        let earlier = seal(&ours).await.close(&ticket).unwrap();
+        assert_eq!(with(&ours, 7).await.open(&earlier), Ok(ticket));
     }
 
     #[tokio::test]

@@ -150,3 +150,14 @@ async fn every_series_is_one_of_the_catalogue_with_all_its_labels() {
         assert_eq!(sample.labels.len(), sample.metric.labels.len(), "{}", sample.metric.name);
     }
 }
+
+/// A limiter of a config file counts like one of the builder with metrics.
+#[tokio::test]
+async fn a_limiter_of_a_config_counts_its_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("tollway.toml");
+    std::fs::write(&config, "policies.adobe.limits = ['9 / hour']").unwrap();
+    let limiter = Limiter::from_config(&config).await.unwrap();
+    assert!(limiter.try_take("adobe").await.unwrap().is_granted());
+    assert_eq!(number(&limiter, "tollway_decisions_total", &["adobe", "granted"]).await, Some(1));
+}

@@ -1,7 +1,7 @@
 //! Findings about a policy.
 
 use tollway::core::bounds::{EDGE_PART_OF_PERIOD, WAIT_DEFAULT, WAIT_MAX};
-use tollway::core::{Calendar, REQUESTS};
+use tollway::core::{Calendar, Lease, REQUESTS};
 use tollway::{Limit, Policy, Span};
 
 use super::Level::{Note, Warning};
@@ -14,6 +14,7 @@ pub(super) fn look_at(policy: &Policy, called: bool) -> Vec<Finding> {
     found.extend(short_wait(policy, &place));
     found.extend(idle_edge(policy, &place));
     found.extend(missing_edge(policy, &place, called));
+    found.extend(idle_lease(policy, &place));
     for limit in policy.limits() {
         found.extend(capped_edge(policy, limit, &place));
         found.extend(assumed_zone(limit, &place));
@@ -70,6 +71,19 @@ fn missing_edge(policy: &Policy, place: &str, called: bool) -> Option<Finding> {
     let advice =
         "set `edge = \"250ms\"`, which costs no quota; use a paced limit if the vendor's windows are unknown";
     Some(Finding::new(Note, "no_edge", place, message, advice))
+}
+
+/// Only windows can be leased; `auto` means "where possible" and is no mistake.
+fn idle_lease(policy: &Policy, place: &str) -> Option<Finding> {
+    if policy.lease() != Lease::On || policy.leases() {
+        return None;
+    }
+    let because = match policy.limits().iter().find(|limit| !limit.is_window()) {
+        Some(limit) => format!("{} is not a window, and only windows can be leased", limit.name()),
+        None => "a shadow policy is not leased".to_owned(),
+    };
+    let message = format!("`lease` has no effect: {because}. Every take asks the store");
+    Some(Finding::new(Warning, "idle_lease", place, message, "remove it, or use windows only"))
 }
 
 /// The engine caps the edge at a twentieth of the window.
@@ -132,6 +146,18 @@ mod tests {
         assert_eq!(of("limits = ['200 / minute']\nmax_wait = '1s'\nshadow = true"), NOTHING);
         assert_eq!(of("limits = ['200 / minute bucket']\nmax_wait = '1s'"), NOTHING);
         assert_eq!(of("limits = ['200 / hour']"), ["short_wait"], "the default is only a note");
+    }
+
+    #[test]
+    fn warns_of_a_lease_without_effect() {
+        assert_eq!(of("limits = ['9 / second bucket']\nlease = 'on'"), ["IDLE_LEASE"]);
+        assert_eq!(
+            of("limits = ['9 / minute', '3 concurrent']\nlease = 'on'\nmax_wait = '60s'"),
+            ["IDLE_LEASE"]
+        );
+        assert_eq!(of("limits = ['9 / minute']\nlease = 'on'\nshadow = true"), ["IDLE_LEASE"]);
+        assert_eq!(of("limits = ['9 / second bucket']\nlease = 'auto'"), NOTHING);
+        assert_eq!(of("limits = ['9 / minute']\nlease = 'on'\nmax_wait = '60s'"), NOTHING);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 
 mod log;
 mod reload;
-mod serving;
+pub(crate) mod serving;
 mod stop;
 
 use std::process::Command;
@@ -106,9 +106,10 @@ fn every_listener_has_an_option() {
 fn regular_file_at_the_socket_path_is_not_replaced() {
     let home = Home::new();
     home.write("precious", "x");
-    for (address, code, words) in
-        [("unix:precious", 1, "is not a socket"), ("unix:x.sock?mode=rw", 2, "like ?mode=0660")]
-    {
+    for (address, code, words) in [
+        ("unix:precious", 1, "a file that is not a socket is there"),
+        ("unix:x.sock?mode=rw", 2, "like ?mode=0660"),
+    ] {
         // Without the refusal it would serve forever.
         let refused = home.tollway(&["serve", "--listen", address]).timeout(LONG).output().unwrap();
         let said = String::from_utf8(refused.stderr).unwrap();
