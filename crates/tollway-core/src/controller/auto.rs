@@ -1,0 +1,222 @@
+//! The controller that measures a vendor's limit.
+
+use serde::{Deserialize, Serialize};
+
+use super::arithmetic::{calls_in, rate_of, scaled, thousandths};
+use super::{Cap, HOLD_MAX, ONE_CALL, Pace, RateRefusal, Report};
+use crate::{Span, Timestamp};
+
+/// The lowest rate: one call an hour, as long as the longest hold.
+const RATE_MIN: u64 = 278;
+/// The highest rate: a million calls a second.
+const RATE_MAX: u64 = 1_000_000 * ONE_CALL;
+/// Grants after which a measured ceiling is tried again for the first time. Fewer say little: the error is one in so many.
+const CYCLE_MIN: u64 = 12;
+/// Grants that pay for one refusal in the long run.
+const GRANTS_PER_REFUSAL: u64 = 350;
+/// How long a trial call may stay without an answer before another one is sent.
+const TRIAL: Span = Span::from_secs(60);
+const SECOND: Span = Span::from_secs(1);
+
+/// The state of the controller.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Auto {
+    rate: u64,
+    /// The measured limit; 0 while it is unknown.
+    ceiling: u64,
+    /// Cruise this many ten-thousandths below the ceiling.
+    margin: u64,
+    cut: u64,
+    hold_until: Timestamp,
+    /// A cycle lasts from one resume after a refusal to the next.
+    cycle_start: Timestamp,
+    cycle_grants: u64,
+    cycle_refused: u64,
+    /// Grants of a cycle before the ceiling is probed.
+    target: u64,
+    /// By how many thousandths the rate is above the ceiling; 0 while cruising.
+    gain: u64,
+    raised_at: Timestamp,
+    raised_grants: u64,
+    /// Refusals in a row: cuts since the last accepted call.
+    row: u64,
+    refused_at: Timestamp,
+    first_refused_at: Timestamp,
+    refused_grants: u64,
+    refused_rate: u64,
+    told: bool,
+    wait: Span,
+    longest_wait: Span,
+}
+
+impl Default for Auto {
+    fn default() -> Self {
+        Self {
+            rate: ONE_CALL,
+            ceiling: 0,
+            margin: 50,
+            cut: 0,
+            hold_until: Timestamp::EPOCH,
+            cycle_start: Timestamp::EPOCH,
+            cycle_grants: 0,
+            cycle_refused: 0,
+            target: CYCLE_MIN,
+            gain: 0,
+            raised_at: Timestamp::EPOCH,
+            raised_grants: 0,
+            row: 0,
+            refused_at: Timestamp::EPOCH,
+            first_refused_at: Timestamp::EPOCH,
+            refused_grants: 0,
+            refused_rate: 0,
+            told: false,
+            wait: Span::ZERO,
+            longest_wait: Span::ZERO,
+        }
+    }
+}
+
+impl Auto {
+    pub(super) fn report(&mut self, report: &Report<'_>) -> Pace {
+        if self.cycle_start == Timestamp::EPOCH {
+            self.cycle_start = report.now;
+            self.raised_at = report.now;
+        }
+        match report.refusal {
+            Some(refusal) => self.refuse(report, refusal),
+            None if self.row > 0 && report.accepted > 0 && report.accepted_cut >= self.cut => self.resume(report),
+            None if self.row == 0 => self.raise(report),
+            None => {}
+        }
+        self.pace(report.now)
+    }
+
+    pub(super) fn pace(&self, now: Timestamp) -> Pace {
+        let hold = self.hold_until.since(now);
+        let trial = self.row > 1 || (self.row == 1 && !self.told);
+        let cap = trial.then_some(Cap { grants: 1, lasts: hold.plus(TRIAL) });
+        Pace { rate: self.rate.clamp(RATE_MIN, RATE_MAX), burst: ONE_CALL, hold, cut: self.cut, cap }
+    }
+
+    fn refuse(&mut self, report: &Report<'_>, refusal: RateRefusal) {
+        self.cycle_refused = self.cycle_refused.saturating_add(1);
+        let current = refusal.cut >= self.cut;
+        if let Some(wait) = refusal.wait {
+            self.hold_until = self.hold_until.max(report.now.plus(wait.min(HOLD_MAX)));
+        }
+        if !current {
+            return;
+        }
+        if self.row == 0 {
+            self.first_refused_at = report.now;
+            self.refused_rate = self.rate;
+            self.rate = self.cruise();
+        }
+        self.cut = self.cut.saturating_add(1);
+        self.row = self.row.saturating_add(1);
+        self.told = refusal.wait.is_some();
+        self.refused_at = report.now;
+        self.refused_grants = report.grants;
+        self.wait = match refusal.wait {
+            Some(wait) if self.row < 4 => wait,
+            Some(wait) => wait.max(Span::from_micros(self.wait.as_micros().saturating_mul(2))),
+            None if self.row == 1 => {
+                let gap = rate_of(1, Span::from_micros(self.rate)).max(1_000_000);
+                Span::from_micros(gap.max(self.longest_wait.as_micros() / 16)).min(Span::from_mins(1))
+            }
+            None => Span::from_micros(scaled(self.wait.as_micros(), 3, 2)),
+        };
+        self.hold_until = self.hold_until.max(report.now.plus(self.wait.min(HOLD_MAX)));
+    }
+
+    fn cruise(&self) -> u64 {
+        match self.ceiling {
+            0 => self.rate / 2,
+            ceiling => scaled(ceiling, 10_000_u64.saturating_sub(self.margin), 10_000),
+        }
+    }
+
+    /// The first accepted call after a refusal ends a cycle.
+    fn resume(&mut self, report: &Report<'_>) {
+        let resumed = if self.told {
+            self.hold_until.min(report.now)
+        } else {
+            let half = report.now.since(self.refused_at).as_micros() / 2;
+            self.refused_at.plus(Span::from_micros(half))
+        };
+        let waited = resumed.since(self.first_refused_at);
+        self.longest_wait = waited.max(Span::from_micros(scaled(self.longest_wait.as_micros(), 7, 8)));
+        let admitted = self.refused_grants.saturating_sub(self.cycle_grants).saturating_sub(self.cycle_refused);
+        let lasted = resumed.since(self.cycle_start);
+        self.learn(admitted, lasted, waited);
+        self.cycle_start = resumed;
+        self.cycle_grants = self.refused_grants;
+        self.cycle_refused = 0;
+        self.gain = 0;
+        self.row = 0;
+        self.rate = self.cruise();
+        self.raised_at = report.now;
+        self.raised_grants = report.grants;
+    }
+
+    fn learn(&mut self, admitted: u64, lasted: Span, waited: Span) {
+        let got = rate_of(admitted.max(1), lasted).max(RATE_MIN);
+        let drip = calls_in(got, Span::from_micros(waited.as_micros().saturating_sub(1_000_000))) <= 2;
+        if self.ceiling == 0 {
+            self.ceiling = got;
+            self.target = CYCLE_MIN;
+            return;
+        }
+        let allowed = calls_in(self.ceiling, lasted);
+        let slack = allowed / 50 + calls_in(self.ceiling, SECOND) + 1;
+        if admitted > allowed.saturating_add(slack) {
+            // More than the ceiling allows: the limit is higher.
+            self.ceiling = if drip { (got / 2).saturating_add(self.refused_rate / 2) } else { got };
+            self.target = CYCLE_MIN;
+        } else if self.gain > 0 && got >= thousandths(self.ceiling, 970) {
+            self.ceiling = self.ceiling.max(got);
+            self.margin = scaled(self.margin, 7, 10).max(50);
+            let most = GRANTS_PER_REFUSAL.saturating_mul(self.cycle_refused);
+            self.target = self.target.saturating_mul(2).min(most);
+        } else if got >= thousandths(self.ceiling, 970) {
+            self.margin = self.margin.saturating_add(100).min(1_500);
+            self.ceiling = self.ceiling.min(got);
+        } else {
+            self.ceiling = if admitted >= CYCLE_MIN { got } else { (self.ceiling / 2).saturating_add(got / 2) };
+            self.target = CYCLE_MIN;
+        }
+    }
+
+    /// Raises the rate if it is time to and the callers use what they have.
+    fn raise(&mut self, report: &Report<'_>) {
+        let elapsed = report.now.since(self.raised_at);
+        let grants = report.grants.saturating_sub(self.raised_grants);
+        if elapsed < SECOND || grants < 2 {
+            return;
+        }
+        let used = grants >= thousandths(calls_in(self.rate, elapsed), 750);
+        self.raised_at = report.now;
+        self.raised_grants = report.grants;
+        if !used {
+            return;
+        }
+        if self.ceiling == 0 {
+            self.rate = thousandths(self.rate, 1_250).min(RATE_MAX);
+            return;
+        }
+        let admitted = report.grants.saturating_sub(self.cycle_grants).saturating_sub(self.cycle_refused);
+        if admitted < self.target {
+            self.rate = self.cruise();
+            return;
+        }
+        let lasted = report.now.since(self.cycle_start);
+        let allowed = calls_in(self.ceiling, lasted);
+        let slack = allowed / 100 + calls_in(self.ceiling, SECOND) + 2;
+        if self.gain < 320 {
+            self.gain = self.gain.saturating_mul(2).max(40);
+        } else if admitted > allowed.saturating_add(slack) {
+            self.gain = thousandths(self.gain.saturating_add(1_000), 1_150).saturating_sub(1_000);
+        }
+        self.rate = thousandths(self.ceiling, self.gain.saturating_add(1_000)).min(RATE_MAX);
+    }
+}
