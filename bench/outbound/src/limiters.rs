@@ -52,7 +52,14 @@ impl Limiter {
 }
 
 fn ours(mut controller: Controller) -> (Pace, impl FnMut(&Report<'_>) -> Pace) {
-    (controller.pace(Timestamp::EPOCH), move |report: &Report<'_>| controller.report(report))
+    let trace = std::env::var_os("TRACE").is_some();
+    (controller.pace(Timestamp::EPOCH), move |report: &Report<'_>| {
+        let pace = controller.report(report);
+        if trace && (report.refusal.is_some() || report.accepted_cut >= pace.cut) {
+            eprintln!("{:8.2} {:?} acc {} {:?}", report.now.as_micros() as f64 / 1e6, report.refusal.map(|r| (r.cut, r.wait, r.named)), report.accepted, controller);
+        }
+        pace
+    })
 }
 
 /// The document's default settings: 2 a second at first, 0.1 to 50, steps of 0.1, halved at a refusal.

@@ -18,6 +18,16 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let has = |name: &str| args.iter().any(|arg| arg == name);
     let after = |name: &str| args.iter().skip_while(|arg| *arg != name).nth(1);
+    if let Some(name) = after("--trace") {
+        let all = [vendors::a(), vendors::b(), vendors::d1(), vendors::d2(), vendors::c()];
+        let voice = if has("--bare") { Voice::Bare } else if has("--headers") { Voice::Headers } else { Voice::Waits };
+        let s = match name.parse() { Ok(n) => vendors::random(n), _ => all.into_iter().find(|s| s.name.starts_with(name.as_str())).unwrap() };
+        let s = if name == "c" { s } else { s.saying(voice) };
+        let seed = after("--seed").and_then(|s| s.parse().ok()).unwrap_or(1);
+        let row = measure(&s, Limiter::Auto, seed, 1, true);
+        eprintln!("{} {:.1} / {:.1} ({})", s.name, row.share, row.refusals, row.refused);
+        return;
+    }
     match after("--random").and_then(|count| count.parse().ok()) {
         Some(count) => random_vendors(count, has("--odd"), has("--even")),
         None => table(has("--seeds"), after("--only").map(String::as_str)),

@@ -21,7 +21,8 @@ impl Account {
         let at = Timestamp::EPOCH;
         let level = pace.burst.min(ONE_CALL);
         let Pace { rate, burst, cut, .. } = pace;
-        Self { rate, burst, level, at, hold_until: at, cap: None, cut, grants: 0 }
+        let cap = pace.cap.map(|cap| (cap.grants, at.plus(cap.lasts)));
+        Self { rate, burst, level, at, hold_until: at, cap, cut, grants: 0 }
     }
 
     /// The earliest time at which a call is granted, from `now` on, if nothing changes; `None` if never.
@@ -39,7 +40,7 @@ impl Account {
         })
     }
 
-    /// Grants a call at a time that `next_grant` returned. True if it was granted under a cap.
+    /// Grants a call at a time that `next_grant` returned. True if it was the last one of a cap.
     pub(crate) fn grant(&mut self, now: Timestamp) -> bool {
         self.refill(now);
         self.level = self.level.saturating_sub(ONE_CALL);
@@ -47,7 +48,7 @@ impl Account {
         match &mut self.cap {
             Some((left, until)) if now < *until => {
                 *left -= 1;
-                true
+                *left == 0
             }
             _ => false,
         }

@@ -23,8 +23,8 @@ pub const HOLD_MAX: Span = Span::from_hours(1);
 /// The longest hold after the refusal of a named quota: a day, and the hour by which clocks change.
 pub const HOLD_DAILY_MAX: Span = Span::from_hours(25);
 
-/// What a process tells a controller: at most once a second, and at once after a refusal, after a call that was granted
-/// under a [`Cap`], and when a vendor's quota changes its limit.
+/// What a process tells a controller: at most once a second, and at once after a refusal, after the last call
+/// of a [`Cap`], and when a vendor's quota changes its limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
     /// The store's time.

@@ -1,10 +1,14 @@
 //! The controller that measures a vendor's limit.
 
+mod shown;
+
 use serde::{Deserialize, Serialize};
 
 use super::arithmetic::{calls_in, rate_of, scaled, thousandths};
-use super::{Cap, HOLD_MAX, ONE_CALL, Pace, RateRefusal, Report};
+use super::{Cap, HOLD_DAILY_MAX, HOLD_MAX, ONE_CALL, Pace, RateRefusal, Report};
 use crate::{Span, Timestamp};
+
+use self::shown::{Named, Shown};
 
 /// The lowest rate: one call an hour, as long as the longest hold.
 const RATE_MIN: u64 = 278;
@@ -12,8 +16,10 @@ const RATE_MIN: u64 = 278;
 const RATE_MAX: u64 = 1_000_000 * ONE_CALL;
 /// Grants after which a measured ceiling is tried again for the first time. Fewer say little: the error is one in so many.
 const CYCLE_MIN: u64 = 12;
+/// A probe goes so many thousandths above the ceiling before there is a sign that the limit is higher.
+const GAIN_MAX: u64 = 320;
 /// Grants that pay for one refusal in the long run.
-const GRANTS_PER_REFUSAL: u64 = 350;
+const GRANTS_PER_REFUSAL: u64 = 450;
 /// How long a trial call may stay without an answer before another one is sent.
 const TRIAL: Span = Span::from_secs(60);
 const SECOND: Span = Span::from_secs(1);
@@ -47,12 +53,19 @@ pub struct Auto {
     told: bool,
     wait: Span,
     longest_wait: Span,
+    /// The refusal was explained by a quota that the vendor shows: nothing to learn.
+    explained: bool,
+    names_quotas: bool,
+    shown: [Shown; 2],
+    named: Named,
+    grants: u64,
+    accepted: u64,
 }
 
 impl Default for Auto {
     fn default() -> Self {
         Self {
-            rate: ONE_CALL,
+            rate: 2 * ONE_CALL,
             ceiling: 0,
             margin: 50,
             cut: 0,
@@ -60,7 +73,7 @@ impl Default for Auto {
             cycle_start: Timestamp::EPOCH,
             cycle_grants: 0,
             cycle_refused: 0,
-            target: CYCLE_MIN,
+            target: 0,
             gain: 0,
             raised_at: Timestamp::EPOCH,
             raised_grants: 0,
@@ -72,6 +85,12 @@ impl Default for Auto {
             told: false,
             wait: Span::ZERO,
             longest_wait: Span::ZERO,
+            explained: false,
+            names_quotas: false,
+            shown: [Shown::default(); 2],
+            named: Named::default(),
+            grants: 0,
+            accepted: 0,
         }
     }
 }
@@ -81,6 +100,16 @@ impl Auto {
         if self.cycle_start == Timestamp::EPOCH {
             self.cycle_start = report.now;
             self.raised_at = report.now;
+        }
+        self.grants = report.grants;
+        self.accepted = self.accepted.saturating_add(report.accepted);
+        if self.named.advance(report.now, report.grants) {
+            // The store held calls back for the rest of a long period: the cycle says nothing.
+            self.refused_grants = report.grants;
+            self.restart(report.now);
+        }
+        for (shown, quota) in self.shown.iter_mut().zip(report.quotas) {
+            shown.observe(report.now, self.rate, quota);
         }
         match report.refusal {
             Some(refusal) => self.refuse(report, refusal),
@@ -93,13 +122,30 @@ impl Auto {
 
     pub(super) fn pace(&self, now: Timestamp) -> Pace {
         let hold = self.hold_until.since(now);
-        let trial = self.row > 1 || (self.row == 1 && !self.told);
-        let cap = trial.then_some(Cap { grants: 1, lasts: hold.plus(TRIAL) });
-        Pace { rate: self.rate.clamp(RATE_MIN, RATE_MAX), burst: ONE_CALL, hold, cut: self.cut, cap }
+        let mut rate = self.rate;
+        let mut cap = self.named.cap(now, self.grants);
+        let shown: Vec<_> = self.shown.iter().filter_map(|shown| shown.allows(now, self.grants)).collect();
+        if self.ceiling == 0 && !shown.is_empty() {
+            rate = RATE_MAX;
+        }
+        for (allowed, left) in shown {
+            rate = rate.min(allowed);
+            cap = [cap, left].into_iter().flatten().min_by_key(|cap| cap.grants);
+        }
+        if self.ceiling == 0 && self.row == 0 && cap.is_none() {
+            // Without an answer nothing is known: at most as many calls are in flight as were accepted, and two.
+            let grants = scaled(self.accepted, 3, 2).saturating_add(2).saturating_sub(self.grants);
+            cap = Some(Cap { grants, lasts: TRIAL });
+        }
+        if self.row > 1 || (self.row == 1 && !self.told) {
+            cap = Some(Cap { grants: 1, lasts: hold.plus(TRIAL) });
+        }
+        Pace { rate: rate.clamp(RATE_MIN, RATE_MAX), burst: ONE_CALL, hold, cut: self.cut, cap }
     }
 
     fn refuse(&mut self, report: &Report<'_>, refusal: RateRefusal) {
         self.cycle_refused = self.cycle_refused.saturating_add(1);
+        self.named.not_counted();
         let current = refusal.cut >= self.cut;
         if let Some(wait) = refusal.wait {
             self.hold_until = self.hold_until.max(report.now.plus(wait.min(HOLD_MAX)));
@@ -107,10 +153,13 @@ impl Auto {
         if !current {
             return;
         }
+        self.explain(report, refusal);
         if self.row == 0 {
             self.first_refused_at = report.now;
             self.refused_rate = self.rate;
-            self.rate = self.cruise();
+            if !self.explained {
+                self.rate = self.rate.min(self.cruise());
+            }
         }
         self.cut = self.cut.saturating_add(1);
         self.row = self.row.saturating_add(1);
@@ -127,6 +176,29 @@ impl Auto {
             None => Span::from_micros(scaled(self.wait.as_micros(), 3, 2)),
         };
         self.hold_until = self.hold_until.max(report.now.plus(self.wait.min(HOLD_MAX)));
+    }
+
+    /// Looks for a quota that the vendor shows or names and that is exhausted.
+    fn explain(&mut self, report: &Report<'_>, refusal: RateRefusal) {
+        self.explained = false;
+        self.names_quotas = refusal.named.is_some();
+        for shown in &mut self.shown {
+            if shown.explains(report.now, report.grants) {
+                shown.refused();
+                self.explained = true;
+            }
+        }
+        if let Some((period, Some(amount))) = refusal.named.filter(|(period, _)| *period <= HOLD_MAX) {
+            let named = rate_of(amount, period);
+            self.ceiling = if self.ceiling == 0 { named } else { self.ceiling.min(named) };
+            self.explained = true;
+        }
+        if let Some((period, amount)) = refusal.named.filter(|(period, _)| *period > HOLD_MAX) {
+            self.named.refused(period, amount);
+            self.explained = true;
+            let poll = Span::from_micros(period.as_micros() / 12).min(HOLD_DAILY_MAX);
+            self.hold_until = self.hold_until.max(report.now.plus(poll));
+        }
     }
 
     fn cruise(&self) -> u64 {
@@ -148,43 +220,78 @@ impl Auto {
         self.longest_wait = waited.max(Span::from_micros(scaled(self.longest_wait.as_micros(), 7, 8)));
         let admitted = self.refused_grants.saturating_sub(self.cycle_grants).saturating_sub(self.cycle_refused);
         let lasted = resumed.since(self.cycle_start);
-        self.learn(admitted, lasted, waited);
+        let got = rate_of(admitted.max(1), lasted).max(RATE_MIN);
+        self.row = 0;
+        self.raised_at = report.now;
+        self.raised_grants = report.grants;
+        self.named.resumed(resumed, self.refused_grants);
+        if self.explained {
+            self.restart(resumed);
+            self.rate = if self.ceiling > 0 { self.cruise() } else { self.rate };
+            return;
+        }
+        if self.ceiling > 0 && admitted < self.enough() {
+            self.rate = got.max(self.ceiling / 2).min(self.cruise());
+            self.gain = 0;
+            return;
+        }
+        self.learn(admitted, got, lasted, waited);
+        if self.names_quotas {
+            // The vendor says what is exhausted: nothing to find out by probing soon.
+            self.target = GRANTS_PER_REFUSAL;
+        }
+        self.restart(resumed);
+        self.rate = self.cruise();
+    }
+
+    fn restart(&mut self, resumed: Timestamp) {
         self.cycle_start = resumed;
         self.cycle_grants = self.refused_grants;
         self.cycle_refused = 0;
         self.gain = 0;
-        self.row = 0;
-        self.rate = self.cruise();
-        self.raised_at = report.now;
-        self.raised_grants = report.grants;
     }
 
-    fn learn(&mut self, admitted: u64, lasted: Span, waited: Span) {
-        let got = rate_of(admitted.max(1), lasted).max(RATE_MIN);
+    /// Calls after which a cycle says something: its ends are known to about a call and a second.
+    fn enough(&self) -> u64 {
+        calls_in(self.ceiling, SECOND).saturating_add(CYCLE_MIN)
+    }
+
+    fn learn(&mut self, admitted: u64, got: u64, lasted: Span, waited: Span) {
         let drip = calls_in(got, Span::from_micros(waited.as_micros().saturating_sub(1_000_000))) <= 2;
+        // What a bucket gained during the wait may not fit into it. Too high an estimate is soon refused and corrected.
+        let busy = Span::from_micros(lasted.as_micros().saturating_sub(waited.as_micros()));
+        let high = if drip { (rate_of(admitted, busy) / 2).saturating_add(got / 2) } else { got };
+        let probing = self.gain > 0;
         if self.ceiling == 0 {
             self.ceiling = got;
-            self.target = CYCLE_MIN;
+            self.target = 0;
             return;
         }
         let allowed = calls_in(self.ceiling, lasted);
         let slack = allowed / 50 + calls_in(self.ceiling, SECOND) + 1;
+        let most = GRANTS_PER_REFUSAL.saturating_mul(self.cycle_refused);
+        let before = self.ceiling;
         if admitted > allowed.saturating_add(slack) {
             // More than the ceiling allows: the limit is higher.
-            self.ceiling = if drip { (got / 2).saturating_add(self.refused_rate / 2) } else { got };
-            self.target = CYCLE_MIN;
-        } else if self.gain > 0 && got >= thousandths(self.ceiling, 970) {
-            self.ceiling = self.ceiling.max(got);
-            self.margin = scaled(self.margin, 7, 10).max(50);
-            let most = GRANTS_PER_REFUSAL.saturating_mul(self.cycle_refused);
-            self.target = self.target.saturating_mul(2).min(most);
-        } else if got >= thousandths(self.ceiling, 970) {
-            self.margin = self.margin.saturating_add(100).min(1_500);
-            self.ceiling = self.ceiling.min(got);
+            self.ceiling = if drip { got.saturating_mul(2).saturating_add(self.refused_rate) / 3 } else { got };
+        } else if probing {
+            self.ceiling = high;
         } else {
-            self.ceiling = if admitted >= CYCLE_MIN { got } else { (self.ceiling / 2).saturating_add(got / 2) };
-            self.target = CYCLE_MIN;
+            self.ceiling = got;
         }
+        let (least, least_more) = if probing { (920, 1_080) } else { (800, 1_080) };
+        if self.ceiling < thousandths(before, least) || self.ceiling > thousandths(before, least_more) {
+            self.target = 0;
+            return;
+        }
+        self.margin = if probing || self.target == 0 {
+            scaled(self.margin, 7, 10).max(50)
+        } else if got < thousandths(before, 970) {
+            self.margin
+        } else {
+            self.margin.saturating_add(100).min(1_500)
+        };
+        self.target = if !probing && got < thousandths(before, 970) { admitted.min(most) } else { most };
     }
 
     /// Raises the rate if it is time to and the callers use what they have.
@@ -201,18 +308,21 @@ impl Auto {
             return;
         }
         if self.ceiling == 0 {
-            self.rate = thousandths(self.rate, 1_250).min(RATE_MAX);
+            self.rate = thousandths(self.rate, 1_200).min(RATE_MAX);
             return;
         }
         let admitted = report.grants.saturating_sub(self.cycle_grants).saturating_sub(self.cycle_refused);
+        if self.cycle_refused > 0 && admitted < self.enough() {
+            return;
+        }
         if admitted < self.target {
             self.rate = self.cruise();
             return;
         }
         let lasted = report.now.since(self.cycle_start);
         let allowed = calls_in(self.ceiling, lasted);
-        let slack = allowed / 100 + calls_in(self.ceiling, SECOND) + 2;
-        if self.gain < 320 {
+        let slack = allowed / 100 + calls_in(self.ceiling, self.longest_wait.max(SECOND)) + 2;
+        if self.gain < GAIN_MAX {
             self.gain = self.gain.saturating_mul(2).max(40);
         } else if admitted > allowed.saturating_add(slack) {
             self.gain = thousandths(self.gain.saturating_add(1_000), 1_150).saturating_sub(1_000);
