@@ -24,7 +24,7 @@ fn main() {
         let s = match name.parse() { Ok(n) => vendors::random(n), _ => all.into_iter().find(|s| s.name.starts_with(name.as_str())).unwrap() };
         let s = if name == "c" { s } else { s.saying(voice) };
         let seed = after("--seed").and_then(|s| s.parse().ok()).unwrap_or(1);
-        let row = measure(&s, Limiter::Auto, seed, 1, true);
+        let row = measure(&s, Limiter::Auto, seed, if has("--eight") { 8 } else { 1 }, true);
         eprintln!("{} {:.1} / {:.1} ({})", s.name, row.share, row.refusals, row.refused);
         return;
     }

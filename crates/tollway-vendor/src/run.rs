@@ -93,6 +93,7 @@ struct Worker {
     accepted: u64,
     accepted_cut: u64,
     quotas: Vec<VendorQuota>,
+    quotas_at: Timestamp,
     limits: Vec<Option<u64>>,
     reported: Timestamp,
     flush_planned: bool,
@@ -229,6 +230,7 @@ impl<F: FnMut(&Report<'_>) -> Pace> Simulation<F> {
         let changed = limits != reporter.limits;
         reporter.limits = limits;
         reporter.quotas = answer.quotas;
+        reporter.quotas_at = self.now;
         for quota in &mut reporter.quotas {
             quota.grant = grant;
         }
@@ -246,7 +248,10 @@ impl<F: FnMut(&Report<'_>) -> Pace> Simulation<F> {
     fn report(&mut self, worker: usize, refusal: Option<RateRefusal>) {
         let worker = &mut self.workers[worker];
         let (account, controller, _) = &mut self.accounts[worker.account];
-        let quotas = std::mem::take(&mut worker.quotas);
+        let mut quotas = std::mem::take(&mut worker.quotas);
+        for quota in &mut quotas {
+            quota.age = self.now.since(worker.quotas_at);
+        }
         let accepted = std::mem::take(&mut worker.accepted);
         worker.reported = self.now;
         let accepted_cut = worker.accepted_cut;

@@ -173,7 +173,7 @@ impl Vendor {
                 Shape::Bucket { burst, .. } => (burst, None),
                 Shape::Sliding { amount, .. } => (amount, None),
             };
-            VendorQuota { limit: Some(limit), remaining: meter.left(now), reset, grant: 0 }
+            VendorQuota { limit: Some(limit), remaining: meter.left(now), reset, age: Span::ZERO, grant: 0 }
         });
         shown.collect()
     }

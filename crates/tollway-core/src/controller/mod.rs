@@ -61,6 +61,8 @@ pub struct VendorQuota {
     pub remaining: u64,
     /// The time until the quota is full again; `None` for a fill level that drips.
     pub reset: Option<Span>,
+    /// How long ago the answer with this header came.
+    pub age: Span,
     /// The store's count of grants just after the call that carried this header was granted.
     pub grant: u64,
 }

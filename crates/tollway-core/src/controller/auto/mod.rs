@@ -109,7 +109,7 @@ impl Auto {
             self.restart(report.now);
         }
         for (shown, quota) in self.shown.iter_mut().zip(report.quotas) {
-            shown.observe(report.now, self.rate, quota);
+            shown.observe(report.now.minus(quota.age), self.rate, quota);
         }
         match report.refusal {
             Some(refusal) => self.refuse(report, refusal),
@@ -260,7 +260,8 @@ impl Auto {
         let drip = calls_in(got, Span::from_micros(waited.as_micros().saturating_sub(1_000_000))) <= 2;
         // What a bucket gained during the wait may not fit into it. Too high an estimate is soon refused and corrected.
         let busy = Span::from_micros(lasted.as_micros().saturating_sub(waited.as_micros()));
-        let high = if drip { (rate_of(admitted, busy) / 2).saturating_add(got / 2) } else { got };
+        let most_got = if drip { rate_of(admitted, busy) } else { got };
+        let high = (most_got / 2).saturating_add(got / 2);
         let probing = self.gain > 0;
         if self.ceiling == 0 {
             self.ceiling = got;
@@ -279,8 +280,8 @@ impl Auto {
         } else {
             self.ceiling = got;
         }
-        let (least, least_more) = if probing { (920, 1_080) } else { (800, 1_080) };
-        if self.ceiling < thousandths(before, least) || self.ceiling > thousandths(before, least_more) {
+        let least = if probing { 920 } else { 800 };
+        if most_got < thousandths(before, least) || got > thousandths(before, 1_080) {
             self.target = 0;
             return;
         }

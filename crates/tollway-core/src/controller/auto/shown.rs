@@ -62,7 +62,7 @@ impl Shown {
             let spent = quota.grant.saturating_sub(self.grant);
             let gained = quota.remaining.saturating_add(spent).saturating_sub(self.left);
             let measured = rate_of(gained, now.since(self.seen));
-            let full = quota.remaining.saturating_add(1) >= limit;
+            let full = quota.remaining.min(self.left).saturating_add(1) >= limit;
             self.refill = if full {
                 // A full bucket drops what flows in: the refill is higher than it looks.
                 thousandths(self.refill.max(rate.min(measured)), 1_200)
