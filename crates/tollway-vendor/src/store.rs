@@ -57,6 +57,9 @@ impl Account {
     /// Brings the bucket to now at the old rate, then follows the pace. The later hold wins.
     pub(crate) fn follow(&mut self, now: Timestamp, pace: Pace) {
         self.refill(now);
+        if pace.cut > self.cut {
+            self.level = self.level.max(ONE_CALL);
+        }
         (self.rate, self.burst, self.cut) = (pace.rate, pace.burst, pace.cut);
         self.level = self.level.min(pace.burst);
         self.hold_until = self.hold_until.max(now.plus(pace.hold));

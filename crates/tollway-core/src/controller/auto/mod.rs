@@ -55,7 +55,8 @@ pub struct Auto {
     longest_wait: Span,
     /// The refusal was explained by a quota that the vendor shows: nothing to learn.
     explained: bool,
-    names_quotas: bool,
+    /// The period of the quota that the vendor named in its last refusal.
+    names: Span,
     shown: [Shown; 2],
     named: Named,
     grants: u64,
@@ -86,7 +87,7 @@ impl Default for Auto {
             wait: Span::ZERO,
             longest_wait: Span::ZERO,
             explained: false,
-            names_quotas: false,
+            names: Span::ZERO,
             shown: [Shown::default(); 2],
             named: Named::default(),
             grants: 0,
@@ -170,7 +171,7 @@ impl Auto {
             Some(wait) if self.row < 4 => wait,
             Some(wait) => wait.max(Span::from_micros(self.wait.as_micros().saturating_mul(2))),
             None if self.row == 1 => {
-                let gap = rate_of(1, Span::from_micros(self.rate)).max(1_000_000);
+                let gap = rate_of(1, Span::from_micros(self.rate.saturating_mul(2))).max(1_000_000);
                 Span::from_micros(gap.max(self.longest_wait.as_micros() / 16)).min(Span::from_mins(1))
             }
             None => Span::from_micros(scaled(self.wait.as_micros(), 3, 2)),
@@ -181,7 +182,7 @@ impl Auto {
     /// Looks for a quota that the vendor shows or names and that is exhausted.
     fn explain(&mut self, report: &Report<'_>, refusal: RateRefusal) {
         self.explained = false;
-        self.names_quotas = refusal.named.is_some();
+        self.names = refusal.named.map_or(Span::ZERO, |(period, _)| period);
         for shown in &mut self.shown {
             if shown.explains(report.now, report.grants) {
                 shown.refused();
@@ -191,6 +192,8 @@ impl Auto {
         if let Some((period, Some(amount))) = refusal.named.filter(|(period, _)| *period <= HOLD_MAX) {
             let named = rate_of(amount, period);
             self.ceiling = if self.ceiling == 0 { named } else { self.ceiling.min(named) };
+            self.rate = self.cruise();
+            self.target = GRANTS_PER_REFUSAL;
             self.explained = true;
         }
         if let Some((period, amount)) = refusal.named.filter(|(period, _)| *period > HOLD_MAX) {
@@ -219,7 +222,7 @@ impl Auto {
         let waited = resumed.since(self.first_refused_at);
         self.longest_wait = waited.max(Span::from_micros(scaled(self.longest_wait.as_micros(), 7, 8)));
         let admitted = self.refused_grants.saturating_sub(self.cycle_grants).saturating_sub(self.cycle_refused);
-        let lasted = resumed.since(self.cycle_start);
+        let lasted = resumed.since(self.cycle_start).max(self.names);
         let got = rate_of(admitted.max(1), lasted).max(RATE_MIN);
         self.row = 0;
         self.raised_at = report.now;
@@ -236,7 +239,7 @@ impl Auto {
             return;
         }
         self.learn(admitted, got, lasted, waited);
-        if self.names_quotas {
+        if self.names > Span::ZERO {
             // The vendor says what is exhausted: nothing to find out by probing soon.
             self.target = GRANTS_PER_REFUSAL;
         }
