@@ -19,7 +19,7 @@ const CYCLE_MIN: u64 = 12;
 /// A probe goes so many thousandths above the ceiling before there is a sign that the limit is higher.
 const GAIN_MAX: u64 = 320;
 /// Grants that pay for one refusal in the long run.
-const GRANTS_PER_REFUSAL: u64 = 450;
+const GRANTS_PER_REFUSAL: u64 = 500;
 /// How long a trial call may stay without an answer before another one is sent.
 const TRIAL: Span = Span::from_secs(60);
 const SECOND: Span = Span::from_secs(1);
@@ -213,11 +213,12 @@ impl Auto {
 
     /// The first accepted call after a refusal ends a cycle.
     fn resume(&mut self, report: &Report<'_>) {
-        let resumed = if self.told {
-            self.hold_until.min(report.now)
+        // A bare refusal leaves it open when the vendor would have accepted again: between the last trial and this one.
+        let (resumed, doubt) = if self.told {
+            (self.hold_until.min(report.now), Span::ZERO)
         } else {
-            let half = report.now.since(self.refused_at).as_micros() / 2;
-            self.refused_at.plus(Span::from_micros(half))
+            let half = Span::from_micros(report.now.since(self.refused_at).as_micros() / 2);
+            (self.refused_at.plus(half), half)
         };
         let waited = resumed.since(self.first_refused_at);
         self.longest_wait = waited.max(Span::from_micros(scaled(self.longest_wait.as_micros(), 7, 8)));
@@ -238,7 +239,7 @@ impl Auto {
             self.gain = 0;
             return;
         }
-        self.learn(admitted, got, lasted, waited);
+        self.learn(admitted, got, lasted, waited, doubt);
         if self.names > Span::ZERO {
             // The vendor says what is exhausted: nothing to find out by probing soon.
             self.target = GRANTS_PER_REFUSAL;
@@ -259,7 +260,7 @@ impl Auto {
         calls_in(self.ceiling, SECOND).saturating_add(CYCLE_MIN)
     }
 
-    fn learn(&mut self, admitted: u64, got: u64, lasted: Span, waited: Span) {
+    fn learn(&mut self, admitted: u64, got: u64, lasted: Span, waited: Span, doubt: Span) {
         let drip = calls_in(got, Span::from_micros(waited.as_micros().saturating_sub(1_000_000))) <= 2;
         // What a bucket gained during the wait may not fit into it. Too high an estimate is soon refused and corrected.
         let busy = Span::from_micros(lasted.as_micros().saturating_sub(waited.as_micros()));
@@ -284,7 +285,10 @@ impl Auto {
             self.ceiling = got;
         }
         let least = if probing { 920 } else { 800 };
-        if most_got < thousandths(before, least) || got > thousandths(before, 1_080) {
+        let shorter = Span::from_micros(lasted.as_micros().saturating_sub(doubt.as_micros()));
+        let most_got = most_got.max(rate_of(admitted, shorter));
+        let least_got = rate_of(admitted, lasted.plus(doubt));
+        if most_got < thousandths(before, least) || least_got > thousandths(before, 1_080) {
             self.target = 0;
             return;
         }
