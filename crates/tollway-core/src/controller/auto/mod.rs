@@ -66,7 +66,7 @@ pub struct Auto {
 impl Default for Auto {
     fn default() -> Self {
         Self {
-            rate: 2 * ONE_CALL,
+            rate: 3 * ONE_CALL,
             ceiling: 0,
             margin: 50,
             cut: 0,
@@ -279,10 +279,8 @@ impl Auto {
         if admitted > allowed.saturating_add(slack) {
             // More than the ceiling allows: the limit is higher.
             self.ceiling = if drip { got.saturating_mul(2).saturating_add(self.refused_rate) / 3 } else { got };
-        } else if probing {
-            self.ceiling = high;
         } else {
-            self.ceiling = got;
+            self.ceiling = high;
         }
         let least = if probing { 920 } else { 800 };
         let shorter = Span::from_micros(lasted.as_micros().saturating_sub(doubt.as_micros()));
@@ -316,7 +314,7 @@ impl Auto {
             return;
         }
         if self.ceiling == 0 {
-            self.rate = thousandths(self.rate, 1_200).min(RATE_MAX);
+            self.rate = thousandths(self.rate, 1_150).min(RATE_MAX);
             return;
         }
         let admitted = report.grants.saturating_sub(self.cycle_grants).saturating_sub(self.cycle_refused);
