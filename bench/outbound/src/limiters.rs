@@ -1,6 +1,6 @@
 //! The controllers of the table.
 
-use tollway_core::controller::{Aimd, AimdSettings, Auto, Controller, Pace, Report};
+use tollway_core::controller::{Aimd, AimdSettings, Auto, Controller, ONE_CALL, Pace, Report};
 use tollway_core::{Span, Timestamp};
 use tollway_vendor::{Figures, Run, Terms, run};
 
@@ -60,6 +60,23 @@ fn ours(mut controller: Controller) -> (Pace, impl FnMut(&Report<'_>) -> Pace) {
         }
         pace
     })
+}
+
+/// The most calls that a client with a fixed pace gets accepted. It is told the best pace, obeys waits, and cannot see how
+/// long a call will take.
+pub(crate) fn best_pace(terms: &Terms, how: &Run) -> u64 {
+    let slowest = terms.quotas.iter().flat_map(|quota| &quota.shapes).map(|(_, shape)| shape.rate()).max().unwrap_or(0);
+    let at = |share: u64| {
+        let rate = (slowest / 40 * share).max(1);
+        let fixed = |hold| Pace { rate, burst: ONE_CALL, hold, cut: 0, cap: None };
+        let figures = run(terms, how, || {
+            (fixed(Span::ZERO), move |report: &Report<'_>| {
+                fixed(report.refusal.map_or(Span::ZERO, |refusal| refusal.wait.unwrap_or(Span::from_secs(1))))
+            })
+        });
+        figures.accepted()
+    };
+    (1..=44).map(at).max().unwrap_or(0)
 }
 
 /// The document's default settings: 2 a second at first, 0.1 to 50, steps of 0.1, halved at a refusal.

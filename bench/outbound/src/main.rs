@@ -29,7 +29,7 @@ fn main() {
         return;
     }
     match after("--random").and_then(|count| count.parse().ok()) {
-        Some(count) => random_vendors(count, has("--odd"), has("--even")),
+        Some(count) => random_vendors(count, has("--odd"), has("--even"), has("--best")),
         None => table(has("--seeds"), after("--only").map(String::as_str)),
     }
 }
@@ -96,14 +96,16 @@ fn print_rows(scenario: &Scenario, limiters: &[Limiter], every_seed: bool, only:
     }
 }
 
-fn random_vendors(count: u64, odd: bool, even: bool) {
+fn random_vendors(count: u64, odd: bool, even: bool, best: bool) {
     let seeds = (1..=count).filter(|seed| (!odd || seed % 2 == 1) && (!even || seed % 2 == 0));
     let scenarios: Vec<(u64, Scenario)> = seeds.map(|seed| (seed, vendors::random(seed))).collect();
     for (title, voice) in [("told waits", Voice::Waits), ("bare 429s", Voice::Bare)] {
         println!("{title}: share / refusals per 1,000");
         let rows = scenarios.iter().map(|(seed, scenario)| {
             let row = measure(&scenario.saying(voice), Limiter::Auto, *seed, 1, true);
-            println!("  {seed:3} {:80} {:6.1} / {:7.1}", scenario.name, row.share, row.refusals);
+            let best = if best { limiters::best_pace(&scenario.saying(voice).terms, &scenario.run(*seed, 1, true)) } else { 0 };
+            let best = 100.0 * best as f64 / possible(&scenario.terms, &scenario.run(*seed, 1, true)).max(1) as f64;
+            println!("  {seed:3} {:80} {:6.1} / {:7.1}  {best:.1}", scenario.name, row.share, row.refusals);
             row
         });
         let rows: Vec<Row> = rows.collect();

@@ -235,7 +235,7 @@ impl Auto {
             return;
         }
         if self.ceiling > 0 && admitted < self.enough() {
-            self.rate = got.max(self.ceiling / 2).min(self.cruise());
+            self.rate = got.max(self.rate / 2).min(self.cruise());
             self.gain = 0;
             return;
         }
