@@ -18,6 +18,7 @@ const RATE_MAX: u64 = 1_000_000 * ONE_CALL;
 const CYCLE_MIN: u64 = 12;
 /// A probe goes so many thousandths above the ceiling before there is a sign that the limit is higher.
 const GAIN_MAX: u64 = 320;
+const GAIN_MIN: u64 = 40;
 /// Grants that pay for one refusal in the long run.
 const GRANTS_PER_REFUSAL: u64 = 500;
 /// How long a trial call may stay without an answer before another one is sent.
@@ -58,6 +59,9 @@ pub struct Auto {
     /// The period of the quota that the vendor named in its last refusal.
     names: Span,
     shown: [Shown; 2],
+    /// A slow probe stays at each step until it has sent so many calls beyond the ceiling.
+    slow: u64,
+    step_at: Timestamp,
     named: Named,
     grants: u64,
     accepted: u64,
@@ -89,6 +93,8 @@ impl Default for Auto {
             explained: false,
             names: Span::ZERO,
             shown: [Shown::default(); 2],
+            slow: 0,
+            step_at: Timestamp::EPOCH,
             named: Named::default(),
             grants: 0,
             accepted: 0,
@@ -276,21 +282,32 @@ impl Auto {
         let slack = allowed / 50 + calls_in(self.ceiling, SECOND) + 1;
         let most = GRANTS_PER_REFUSAL.saturating_mul(self.cycle_refused);
         let before = self.ceiling;
-        if admitted > allowed.saturating_add(slack) {
-            // More than the ceiling allows: the limit is higher.
-            self.ceiling = if drip { got.saturating_mul(2).saturating_add(self.refused_rate) / 3 } else { got };
+        let passed = if self.slow > 0 { thousandths(before, 1_000 + self.gain / 2) } else { 0 };
+        let higher = admitted > allowed.saturating_add(slack);
+        self.ceiling = if higher && drip && self.slow == 0 {
+            // More than the ceiling allows: the limit is higher, how much is not known yet.
+            got.saturating_mul(2).saturating_add(self.refused_rate) / 3
+        } else if self.slow > 0 && self.gain > GAIN_MIN {
+            high.max(passed)
         } else {
-            self.ceiling = high;
-        }
-        let least = if probing { 920 } else { 800 };
+            high
+        };
         let shorter = Span::from_micros(lasted.as_micros().saturating_sub(doubt.as_micros()));
         let most_got = most_got.max(rate_of(admitted, shorter));
         let least_got = rate_of(admitted, lasted.plus(doubt));
-        if most_got < thousandths(before, least) || least_got > thousandths(before, 1_080) {
+        let within = |down, up| most_got >= thousandths(before, down) && least_got <= thousandths(before, up);
+        let learning = self.target == 0;
+        let agrees = within(if probing { 920 } else { 800 }, 1_080);
+        let slow = std::mem::take(&mut self.slow);
+        if learning && drip && within(750, 1_250) && (slow == 0 || !agrees) {
+            self.slow = calls_in(self.ceiling, waited.max(SECOND)).saturating_add(2);
+            return;
+        }
+        if !agrees {
             self.target = 0;
             return;
         }
-        self.margin = if probing || self.target == 0 {
+        self.margin = if probing || learning {
             scaled(self.margin, 7, 10).max(50)
         } else if got < thousandths(before, 970) {
             self.margin
@@ -328,8 +345,13 @@ impl Auto {
         let lasted = report.now.since(self.cycle_start);
         let allowed = calls_in(self.ceiling, lasted);
         let slack = allowed / 100 + calls_in(self.ceiling, self.longest_wait.max(SECOND)) + 2;
+        let beyond = calls_in(thousandths(self.ceiling, self.gain), report.now.since(self.step_at));
+        if self.gain > 0 && beyond < self.slow {
+            return;
+        }
         if self.gain < GAIN_MAX {
-            self.gain = self.gain.saturating_mul(2).max(40);
+            self.gain = self.gain.saturating_mul(2).max(GAIN_MIN);
+            self.step_at = report.now;
         } else if admitted > allowed.saturating_add(slack) {
             self.gain = thousandths(self.gain.saturating_add(1_000), 1_150).saturating_sub(1_000);
         }
