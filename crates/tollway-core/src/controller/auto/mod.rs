@@ -230,7 +230,9 @@ impl Auto {
         self.longest_wait = waited.max(Span::from_micros(scaled(self.longest_wait.as_micros(), 7, 8)));
         let admitted = self.refused_grants.saturating_sub(self.cycle_grants).saturating_sub(self.cycle_refused);
         let lasted = resumed.since(self.cycle_start).max(self.names);
-        let got = rate_of(admitted.max(1), lasted).max(RATE_MIN);
+        // Who says "wait a second" accepts a call every few seconds: a floor, lest other clients' traffic talk us down to nothing.
+        let floor = rate_of(1, Span::from_micros(self.longest_wait.max(SECOND).as_micros().saturating_mul(2)));
+        let got = rate_of(admitted.max(1), lasted).max(floor).max(RATE_MIN);
         self.row = 0;
         self.raised_at = report.now;
         self.raised_grants = report.grants;
@@ -289,6 +291,9 @@ impl Auto {
             got.saturating_mul(2).saturating_add(self.refused_rate) / 3
         } else if self.slow > 0 && self.gain > GAIN_MIN {
             high.max(passed)
+        } else if probing && self.target > 0 {
+            // The cruise before the probe was not refused.
+            high.max(before)
         } else {
             high
         };
