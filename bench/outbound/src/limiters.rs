@@ -74,6 +74,7 @@ pub(crate) fn best_pace(terms: &Terms, how: &Run) -> u64 {
                 fixed(report.refusal.map_or(Span::ZERO, |refusal| refusal.wait.unwrap_or(Span::from_secs(1))))
             })
         });
+        if std::env::var_os("PACES").is_some() { eprintln!("pace {:.3}: {} / {}", rate as f64 / 1e6, figures.accepted(), figures.refused()); }
         figures.accepted()
     };
     (1..=44).map(at).max().unwrap_or(0)

@@ -25,6 +25,7 @@ fn main() {
         let s = if name == "c" { s } else { s.saying(voice) };
         let seed = after("--seed").and_then(|s| s.parse().ok()).unwrap_or(1);
         let row = measure(&s, Limiter::Auto, seed, if has("--eight") { 8 } else { 1 }, true);
+        if has("--best") { limiters::best_pace(&s.terms, &s.run(seed, 1, true)); }
         eprintln!("{} {:.1} / {:.1} ({})", s.name, row.share, row.refusals, row.refused);
         return;
     }
