@@ -4,7 +4,7 @@ use tollway_core::controller::{Aimd, AimdSettings, Auto, Controller, ONE_CALL, P
 use tollway_core::{Span, Timestamp};
 use tollway_vendor::{Figures, Run, Terms, run};
 
-use crate::rivals::{Cubic, DocumentedAimd};
+use crate::rivals::{Cubic, DocumentedAimd, Profile};
 
 /// A controller to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,10 +13,12 @@ pub(crate) enum Limiter {
     DocumentedAimd,
     CorrectedAimd,
     Cubic,
+    Profile,
 }
 
 impl Limiter {
-    pub(crate) const ALL: [Self; 4] = [Self::Auto, Self::DocumentedAimd, Self::CorrectedAimd, Self::Cubic];
+    pub(crate) const ADAPTIVE: [Self; 4] =
+        [Self::Auto, Self::DocumentedAimd, Self::CorrectedAimd, Self::Cubic];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -24,13 +26,14 @@ impl Limiter {
             Self::DocumentedAimd => "AIMD documented",
             Self::CorrectedAimd => "AIMD corrected",
             Self::Cubic => "AWS cubic",
+            Self::Profile => "fixed limits",
         }
     }
 
     /// Runs workers under this controller.
     pub(crate) fn run(self, terms: &Terms, how: &mut Run) -> Figures {
         match self {
-            Self::Auto => run(terms, how, || ours(Controller::Auto(Auto::default()))),
+            Self::Auto => run(terms, how, || ours(Controller::Auto(Box::<Auto>::default()))),
             Self::CorrectedAimd => run(terms, how, || ours(Controller::Aimd(corrected()))),
             Self::DocumentedAimd => {
                 how.client.report_every = Span::ZERO;
@@ -39,6 +42,12 @@ impl Limiter {
                     (aimd.pace(Timestamp::EPOCH), move |report: &Report<'_>| aimd.report(report))
                 })
             }
+            Self::Profile => run(terms, how, || {
+                let mut profile = Profile::default();
+                (profile.pace(Timestamp::EPOCH, 0), move |report: &Report<'_>| {
+                    profile.pace(report.now, report.grants)
+                })
+            }),
             Self::Cubic => {
                 how.client.report_every = Span::ZERO;
                 how.client.sleeps_after_refusals = true;
@@ -52,20 +61,14 @@ impl Limiter {
 }
 
 fn ours(mut controller: Controller) -> (Pace, impl FnMut(&Report<'_>) -> Pace) {
-    let trace = std::env::var_os("TRACE").is_some();
-    (controller.pace(Timestamp::EPOCH), move |report: &Report<'_>| {
-        let pace = controller.report(report);
-        if trace && (report.refusal.is_some() || report.accepted_cut >= pace.cut) {
-            eprintln!("{:8.2} {:?} acc {} {:?}", report.now.as_micros() as f64 / 1e6, report.refusal.map(|r| (r.cut, r.wait, r.named)), report.accepted, controller);
-        }
-        pace
-    })
+    (controller.pace(Timestamp::EPOCH), move |report: &Report<'_>| controller.report(report))
 }
 
 /// The most calls that a client with a fixed pace gets accepted. It is told the best pace, obeys waits, and cannot see how
 /// long a call will take.
 pub(crate) fn best_pace(terms: &Terms, how: &Run) -> u64 {
-    let slowest = terms.quotas.iter().flat_map(|quota| &quota.shapes).map(|(_, shape)| shape.rate()).max().unwrap_or(0);
+    let slowest =
+        terms.quotas.iter().flat_map(|quota| &quota.shapes).map(|(_, shape)| shape.rate()).max().unwrap_or(0);
     let at = |share: u64| {
         let rate = (slowest / 40 * share).max(1);
         let fixed = |hold| Pace { rate, burst: ONE_CALL, hold, cut: 0, cap: None };
@@ -74,7 +77,6 @@ pub(crate) fn best_pace(terms: &Terms, how: &Run) -> u64 {
                 fixed(report.refusal.map_or(Span::ZERO, |refusal| refusal.wait.unwrap_or(Span::from_secs(1))))
             })
         });
-        if std::env::var_os("PACES").is_some() { eprintln!("pace {:.3}: {} / {}", rate as f64 / 1e6, figures.accepted(), figures.refused()); }
         figures.accepted()
     };
     (1..=44).map(at).max().unwrap_or(0)

@@ -1,6 +1,6 @@
 //! Other controllers, as our own short re-implementations of their published rules.
 
-use tollway_core::controller::{ONE_CALL, Pace, Report};
+use tollway_core::controller::{Cap, ONE_CALL, Pace, Report};
 use tollway_core::{Span, Timestamp};
 
 /// AIMD as documented: steps and cuts for every answer, and less than one call saved up below 0.5 a second.
@@ -81,6 +81,32 @@ impl Cubic {
     pub(crate) fn pace(&self) -> Pace {
         let rate = if self.on { millionths(self.fill) } else { 1_000 * ONE_CALL };
         Pace { rate, burst: millionths(self.capacity).max(ONE_CALL), hold: Span::ZERO, cut: 0, cap: None }
+    }
+}
+
+/// The fixed limits of vendor c as a profile would state them, without adaptation: two calls of at most 90,000 tokens fit
+/// into a minute of 250,000, and 25 calls into a day that ends at 7 h. Latency shifts a call by up to 2.5 s.
+#[derive(Default)]
+pub(crate) struct Profile {
+    day: u64,
+    grants: u64,
+}
+
+impl Profile {
+    const APART: Span = Span::from_secs(35);
+    const DAY: u64 = 86_400_000_000;
+    const DAY_STARTS: u64 = (7 * 3_600 + 5) * 1_000_000;
+
+    pub(crate) fn pace(&mut self, now: Timestamp, grants: u64) -> Pace {
+        let since = now.as_micros() + Self::DAY - Self::DAY_STARTS;
+        if since / Self::DAY != self.day {
+            // The call that made this report is the first of its day.
+            (self.day, self.grants) = (since / Self::DAY, grants.saturating_sub(1));
+        }
+        let left = 25_u64.saturating_sub(grants - self.grants);
+        let cap = Cap { grants: left, lasts: Span::from_micros(Self::DAY - since % Self::DAY) };
+        let rate = 1_000_000_000_000 / Self::APART.as_micros();
+        Pace { rate, burst: ONE_CALL, hold: Span::ZERO, cut: 0, cap: Some(cap) }
     }
 }
 

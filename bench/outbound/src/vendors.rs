@@ -64,8 +64,10 @@ pub(crate) fn c() -> Scenario {
     let minute = |amount| Shape::Window { amount, length: Span::from_mins(1), phase: Span::from_secs(17) };
     let day = Shape::Window { amount: 25, length: Span::from_hours(24), phase: Span::from_hours(7) };
     let tokens = Quota { unit: Unit::Tokens, ..Quota::calls(minute(250_000)) };
-    let mut scenario =
-        Scenario::new("c  5/min, 250k tokens/min, 25/day", vec![Quota::calls(minute(5)), tokens, Quota::calls(day)]);
+    let mut scenario = Scenario::new(
+        "c  5/min, 250k tokens/min, 25/day",
+        vec![Quota::calls(minute(5)), tokens, Quota::calls(day)],
+    );
     scenario.terms.latency = (Span::from_secs(3), Span::from_secs(8));
     scenario.terms.voice = Voice::Bodies;
     scenario.length = Span::from_hours(48);
@@ -87,7 +89,11 @@ pub(crate) fn random(seed: u64) -> Scenario {
     // Long enough for 200 calls and five windows, at least 20 minutes.
     let seconds = (200.0 / rate).max(5.0 * window).max(1_200.0);
     if random.per_thousand(250) {
-        let factor = if random.per_thousand(500) { random.log_between(0.2, 0.7) } else { random.log_between(1.5, 5.0) };
+        let factor = if random.per_thousand(500) {
+            random.log_between(0.2, 0.7)
+        } else {
+            random.log_between(1.5, 5.0)
+        };
         let (later, _) = scaled_shape(shape, factor);
         name += &format!(", x{factor:.2} at half time");
         quota = quota.then(Timestamp::from_secs(seconds as u64 / 2), later);
@@ -101,11 +107,13 @@ pub(crate) fn random(seed: u64) -> Scenario {
     }
     let mut scenario = Scenario::new(String::new(), quotas);
     let slowest = random.log_between(0.05, 5.0);
-    scenario.terms.latency = (Span::from_micros((slowest * 4e5) as u64), Span::from_micros((slowest * 1e6) as u64));
+    scenario.terms.latency =
+        (Span::from_micros((slowest * 4e5) as u64), Span::from_micros((slowest * 1e6) as u64));
     name += &format!(", {slowest:.2} s");
     if random.per_thousand(200) {
         let share = random.log_between(0.1, 0.5);
-        let slowest_rate = scenario.terms.quotas.iter().map(|q| q.shape(Timestamp::EPOCH).rate()).min().unwrap_or(0);
+        let slowest_rate =
+            scenario.terms.quotas.iter().map(|q| q.shape(Timestamp::EPOCH).rate()).min().unwrap_or(0);
         scenario.terms.others = (slowest_rate as f64 * share) as u64;
         name += &format!(", others {:.0} %", share * 100.0);
     }

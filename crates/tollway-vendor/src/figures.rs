@@ -58,7 +58,8 @@ impl Figures {
     pub fn converged(&self, terms: &Terms) -> Option<usize> {
         let last = self.accepted.len().checked_sub(STEADY)?;
         (0..last).find(|&from| {
-            let sum = |counts: &[u32]| counts[from..from + STEADY].iter().copied().map(f64::from).sum::<f64>();
+            let sum =
+                |counts: &[u32]| counts[from..from + STEADY].iter().copied().map(f64::from).sum::<f64>();
             let (accepted, refused) = (sum(&self.accepted), sum(&self.refused));
             let allowed: f64 = (from..from + STEADY).map(|second| allowed_in(terms, second)).sum();
             accepted >= 0.9 * allowed && refused <= 0.02 * accepted

@@ -20,11 +20,28 @@ pub enum Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// So many in each window; windows start at `phase` and every `length` before and after.
-    Window { amount: u64, length: Span, phase: Span },
+    Window {
+        /// Units of a window.
+        amount: u64,
+        /// From one window to the next.
+        length: Span,
+        /// The start of one window.
+        phase: Span,
+    },
     /// So many millionths a second, saved up to `burst` whole units.
-    Bucket { rate: u64, burst: u64 },
+    Bucket {
+        /// Millionths of a unit a second.
+        rate: u64,
+        /// Whole units.
+        burst: u64,
+    },
     /// So many in any stretch of this length.
-    Sliding { amount: u64, length: Span },
+    Sliding {
+        /// Units in that stretch.
+        amount: u64,
+        /// The stretch.
+        length: Span,
+    },
 }
 
 impl Shape {
@@ -42,7 +59,9 @@ impl Shape {
 /// A quota: its unit, and its shape from each time on. The first time is the epoch.
 #[derive(Clone, Debug)]
 pub struct Quota {
+    /// What it counts.
     pub unit: Unit,
+    /// Each shape and the time from which it is in force.
     pub shapes: Vec<(Timestamp, Shape)>,
 }
 
@@ -139,7 +158,8 @@ impl Meter {
     pub(crate) fn wait(&self, now: Timestamp, units: u64) -> Span {
         match self.shape(now) {
             Shape::Window { length, phase, .. } => {
-                let into = (now.as_micros() + length.as_micros() - phase_within(length, phase)) % length.as_micros();
+                let into =
+                    (now.as_micros() + length.as_micros() - phase_within(length, phase)) % length.as_micros();
                 Span::from_micros(length.as_micros() - into)
             }
             Shape::Bucket { rate, .. } => {

@@ -35,13 +35,17 @@ impl Default for Client {
 /// A run. Demand is saturated: a worker calls as soon as it may.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
+    /// The same seed gives the same run.
     pub seed: u64,
+    /// From the epoch on.
     pub length: Span,
+    /// Processes. Each reports for itself.
     pub workers: usize,
     /// All workers share one controller, or each has its own.
     pub shared: bool,
     /// Calls in flight of all workers together.
     pub in_flight: usize,
+    /// How workers behave.
     pub client: Client,
 }
 

@@ -24,7 +24,9 @@ pub enum Voice {
 /// The terms of a vendor.
 #[derive(Clone, Debug)]
 pub struct Terms {
+    /// A call needs room in all of them.
     pub quotas: Vec<Quota>,
+    /// What the vendor says about them.
     pub voice: Voice,
     /// The shortest and the longest time a call takes. The vendor decides at half of it.
     pub latency: (Span, Span),
@@ -47,6 +49,7 @@ impl Terms {
 /// What a call costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
+    /// Tokens, for quotas that count them.
     pub tokens: u64,
 }
 
@@ -62,6 +65,7 @@ impl Call {
 /// What became of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
+    /// A 2xx.
     Accepted,
     /// A 429.
     Refused,
@@ -72,6 +76,7 @@ pub enum Outcome {
 /// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
+    /// Accepted, refused or failed.
     pub outcome: Outcome,
     /// The wait a refusal asks for.
     pub wait: Option<Span>,

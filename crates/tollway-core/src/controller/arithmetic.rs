@@ -1,6 +1,5 @@
 //! Rates and counts in integers: every product is made in 128 bits and saturates.
 
-use super::ONE_CALL;
 use crate::Span;
 
 /// `a * b / c`, rounded down; 0 if `c` is 0.
@@ -25,9 +24,4 @@ pub(super) fn rate_of(count: u64, span: Span) -> u64 {
 pub(super) fn calls_in(rate: u64, span: Span) -> u64 {
     let product = u128::from(rate).saturating_mul(u128::from(span.as_micros()));
     u64::try_from(product.checked_div(1_000_000_000_000).unwrap_or(0)).unwrap_or(u64::MAX)
-}
-
-/// The time that `rate` needs for this many thousandths of a call.
-pub(super) fn time_for(thousandths_of_a_call: u64, rate: u64) -> Span {
-    Span::from_micros(scaled(thousandths_of_a_call, ONE_CALL.saturating_mul(1_000), rate.max(1)))
 }

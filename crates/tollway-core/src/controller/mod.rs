@@ -6,6 +6,8 @@
 mod aimd;
 mod arithmetic;
 mod auto;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 
@@ -98,7 +100,7 @@ pub enum Controller {
     /// Additive increase, multiplicative decrease, between two given rates.
     Aimd(Aimd),
     /// Measures the vendor's limit.
-    Auto(Auto),
+    Auto(Box<Auto>),
 }
 
 impl Controller {

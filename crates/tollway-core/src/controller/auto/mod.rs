@@ -114,7 +114,7 @@ impl Default for Auto {
 impl Auto {
     pub(super) fn report(&mut self, report: &Report<'_>) -> Pace {
         if self.start == Timestamp::EPOCH {
-            (self.start, self.looked) = (report.now, report.now);
+            (self.start, self.looked, self.looked_at) = (report.now, report.now, report.grants);
         }
         self.grants = report.grants;
         self.accepted = self.accepted.saturating_add(report.accepted);

@@ -51,7 +51,8 @@ impl Auto {
             self.gain = self.gain.saturating_mul(2).max(GAIN_MIN);
             self.step_at = report.now;
         } else if admitted > allowed.saturating_add(allowed / 100).saturating_add(saved) {
-            self.gain = thousandths(self.gain.saturating_add(1_000), GROWTH).saturating_sub(1_000);
+            self.gain =
+                thousandths(self.gain.saturating_add(1_000), GROWTH).saturating_sub(1_000).min(RATE_MAX);
         }
         self.rate = thousandths(self.ceiling, self.gain.saturating_add(1_000)).min(RATE_MAX);
     }

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::super::arithmetic::{calls_in, rate_of, scaled, thousandths};
 use super::super::{Cap, VendorQuota};
+use super::RATE_MAX;
+use crate::bounds::AMOUNT_MAX;
 use crate::{Span, Timestamp};
 
 /// Two answers show the same window if their resets differ by less: they are rounded to a second.
@@ -15,8 +17,9 @@ const LEVEL_AGE: Span = Span::from_millis(900);
 /// In how many seconds a fill level returns to half.
 const LEVEL_SECONDS: u64 = 4;
 
-/// One quota in a vendor's headers.
+/// One quota in a vendor's headers. It is stored as a list, without names: the state must stay small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "[u64; 6]", into = "[u64; 6]")]
 pub(super) struct Shown {
     limit: u64,
     left: u64,
@@ -29,12 +32,30 @@ pub(super) struct Shown {
     refill: u64,
 }
 
+impl From<[u64; 6]> for Shown {
+    fn from([limit, left, grant, reset, seen, refill]: [u64; 6]) -> Self {
+        let (reset, seen) = (Timestamp::from_micros(reset), Timestamp::from_micros(seen));
+        Self { limit, left, grant, reset, seen, refill }
+    }
+}
+
+impl From<Shown> for [u64; 6] {
+    fn from(shown: Shown) -> Self {
+        let Shown { limit, left, grant, reset, seen, refill } = shown;
+        [limit, left, grant, reset.as_micros(), seen.as_micros(), refill]
+    }
+}
+
 impl Shown {
     pub(super) fn observe(&mut self, now: Timestamp, rate: u64, quota: &VendorQuota) {
+        // A header may hold any number.
+        let limit = quota.limit.map(|limit| limit.min(AMOUNT_MAX));
+        let quota = &VendorQuota { limit, remaining: quota.remaining.min(AMOUNT_MAX), ..*quota };
         match quota.reset {
             Some(reset) => self.observe_window(now.plus(reset), quota),
             None => self.observe_level(now, rate, quota),
         }
+        self.refill = self.refill.min(RATE_MAX);
     }
 
     fn observe_window(&mut self, reset: Timestamp, quota: &VendorQuota) {
@@ -95,7 +116,9 @@ impl Shown {
     pub(super) fn explains(&self, now: Timestamp, grants: u64) -> bool {
         match self.allows(now, grants) {
             Some((_, Some(cap))) => cap.grants <= self.limit / 10,
-            Some((rate, None)) => self.left.saturating_sub(calls_in(rate, now.since(self.seen))) <= self.limit / 2,
+            Some((rate, None)) => {
+                self.left.saturating_sub(calls_in(rate, now.since(self.seen))) <= self.limit / 2
+            }
             None => false,
         }
     }
@@ -121,7 +144,7 @@ pub(super) struct Named {
 
 impl Named {
     pub(super) fn refused(&mut self, period: Span, amount: Option<u64>) {
-        *self = Self { period, amount: amount.unwrap_or(0), ..Self::default() };
+        *self = Self { period, amount: amount.unwrap_or(0).min(AMOUNT_MAX), ..Self::default() };
     }
 
     /// A refused call used nothing.
