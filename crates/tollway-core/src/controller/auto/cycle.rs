@@ -12,6 +12,9 @@ const CALLS_MIN: u64 = 12;
 const MARGIN_MAX: u64 = 1_500;
 const MARGIN_STEP: u64 = 100;
 
+/// A raised limit is noticed after this time at the latest, even where refusals are not paid for by then.
+const PROBE_AT_LAST: Span = Span::from_mins(10);
+
 /// The measurements of one cycle.
 struct Cycle {
     admitted: u64,
@@ -61,10 +64,7 @@ impl Auto {
         let admitted = self.admitted(self.last_at);
         // The vendor named the period in which it counts: a shorter cycle would promise too much.
         let lasted = resumed.since(self.start).max(self.period);
-        // A vendor that asks for a second accepts a call every few seconds. Without this floor, refusals that other
-        // clients on the key cause would lower the rate for ever.
-        let floor = rate_of(1, self.longest.max(SECOND).times(2));
-        let got = rate_of(admitted.max(1), lasted).max(floor).max(RATE_MIN);
+        let got = rate_of(admitted.max(1), lasted).max(RATE_MIN);
         let beyond_rounding = Span::from_micros(waited.as_micros().saturating_sub(SECOND.as_micros()));
         let drips = calls_in(got, beyond_rounding) <= 2;
         let busy = Span::from_micros(lasted.as_micros().saturating_sub(waited.as_micros()));
@@ -127,7 +127,7 @@ impl Auto {
             self.target = 0;
             return;
         }
-        let paid = GRANTS_PER_REFUSAL.saturating_mul(self.refused);
+        let paid = GRANTS_PER_REFUSAL.saturating_mul(self.refused).min(calls_in(self.ceiling, PROBE_AT_LAST));
         let early = !probing && !learning;
         let exact = cycle.got >= thousandths(before, 970);
         if !early {
