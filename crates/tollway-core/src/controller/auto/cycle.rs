@@ -13,7 +13,7 @@ const MARGIN_MAX: u64 = 1_500;
 const MARGIN_STEP: u64 = 100;
 
 /// A raised limit is noticed after this time at the latest, even where refusals are not paid for by then.
-const PROBE_AT_LAST: Span = Span::from_mins(10);
+const PROBE_AT_LAST: Span = Span::from_mins(5);
 
 /// The measurements of one cycle.
 struct Cycle {
