@@ -1,7 +1,7 @@
 //! How well controllers find a vendor's limit: simulated vendors in virtual time, seeded.
 //!
 //!     cargo run --release -p tollway-outbound-bench -- [--seeds] [--only NAME]
-//!     cargo run --release -p tollway-outbound-bench -- --random N [--odd | --even] [--best]
+//!     cargo run --release -p tollway-outbound-bench -- --random N [--from SEED] [--odd | --even] [--best]
 //!
 //! `--seeds` prints every seed, `--only` one controller. `--random` measures N random vendors; `--best` adds the share that
 //! the best fixed pace would get, which takes longer.
@@ -22,8 +22,11 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let has = |name: &str| args.iter().any(|arg| arg == name);
     let after = |name: &str| args.iter().skip_while(|arg| *arg != name).nth(1);
-    match after("--random").and_then(|count| count.parse().ok()) {
-        Some(count) => random_vendors(count, has("--odd"), has("--even"), has("--best")),
+    let first: u64 = after("--from").and_then(|first| first.parse().ok()).unwrap_or(1);
+    match after("--random").and_then(|count| count.parse::<u64>().ok()) {
+        Some(count) => {
+            random_vendors(first..=first + count.max(1) - 1, has("--odd"), has("--even"), has("--best"))
+        }
         None => table(has("--seeds"), after("--only").map(String::as_str)),
     }
 }
@@ -101,8 +104,8 @@ fn print_rows(scenario: &Scenario, limiters: &[Limiter], every_seed: bool, only:
     }
 }
 
-fn random_vendors(count: u64, odd: bool, even: bool, best: bool) {
-    let seeds = (1..=count).filter(|seed| (!odd || seed % 2 == 1) && (!even || seed % 2 == 0));
+fn random_vendors(seeds: std::ops::RangeInclusive<u64>, odd: bool, even: bool, best: bool) {
+    let seeds = seeds.filter(|seed| (!odd || seed % 2 == 1) && (!even || seed % 2 == 0));
     let scenarios: Vec<(u64, Scenario)> = seeds.map(|seed| (seed, vendors::random(seed))).collect();
     for (title, voice) in [("told waits", Voice::Waits), ("bare 429s", Voice::Bare)] {
         println!(
