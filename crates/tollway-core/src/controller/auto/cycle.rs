@@ -80,7 +80,9 @@ impl Auto {
     fn learn(&mut self, cycle: &Cycle) {
         let before = self.ceiling;
         if before == 0 {
-            (self.ceiling, self.target) = (cycle.got, 0);
+            // One early refusal with a short wait may be chance: a few calls must not set a tiny ceiling.
+            let least = if cycle.drips && self.period == Span::ZERO { self.crash / 4 } else { 0 };
+            (self.ceiling, self.target) = (cycle.got.max(least), 0);
         } else {
             let slow = std::mem::take(&mut self.slow);
             self.ceiling = self.estimate(cycle, slow);
