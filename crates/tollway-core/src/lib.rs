@@ -39,6 +39,7 @@ mod account;
 mod algorithm;
 mod apply;
 pub mod bounds;
+pub mod controller;
 mod correct;
 mod cost;
 mod decide;

@@ -1,0 +1,138 @@
+//! How well controllers find a vendor's limit: simulated vendors in virtual time, seeded.
+//!
+//!     cargo run --release -p tollway-outbound-bench -- [--seeds] [--only NAME]
+//!     cargo run --release -p tollway-outbound-bench -- --random N [--from SEED] [--odd | --even] [--best]
+//!
+//! `--seeds` prints every seed, `--only` one controller. `--random` measures N random vendors; `--best` adds the share that
+//! the best fixed pace would get, which takes longer.
+#![allow(clippy::print_stdout)]
+
+mod limiters;
+mod rivals;
+mod vendors;
+
+use limiters::Limiter;
+use tollway_vendor::{Voice, possible};
+use vendors::Scenario;
+
+/// Seeds of each cell of the table.
+const SEEDS: u64 = 5;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let has = |name: &str| args.iter().any(|arg| arg == name);
+    let after = |name: &str| args.iter().skip_while(|arg| *arg != name).nth(1);
+    let first: u64 = after("--from").and_then(|first| first.parse().ok()).unwrap_or(1);
+    match after("--random").and_then(|count| count.parse::<u64>().ok()) {
+        Some(count) => {
+            random_vendors(first..=first + count.max(1) - 1, has("--odd"), has("--even"), has("--best"))
+        }
+        None => table(has("--seeds"), after("--only").map(String::as_str)),
+    }
+}
+
+/// One run of one seed.
+struct Row {
+    share: f64,
+    refusals: f64,
+    refused: u64,
+    converged: Option<usize>,
+}
+
+fn measure(scenario: &Scenario, limiter: Limiter, seed: u64, workers: usize, shared: bool) -> Row {
+    let mut run = scenario.run(seed, workers, shared);
+    let perfect = possible(&scenario.terms, &run);
+    let figures = limiter.run(&scenario.terms, &mut run);
+    let (accepted, refused) = (figures.accepted(), figures.refused());
+    Row {
+        share: 100.0 * accepted as f64 / perfect.max(1) as f64,
+        refusals: 1_000.0 * refused as f64 / accepted.max(1) as f64,
+        refused,
+        converged: figures.converged(&scenario.terms),
+    }
+}
+
+fn table(every_seed: bool, only: Option<&str>) {
+    println!(
+        "share of a perfect client's calls / refusals per 1,000 accepted / seconds to converge; mean of {SEEDS} seeds"
+    );
+    println!("AIMD as documented and AWS's cubic rule are our own short re-implementations.");
+    println!("8 shared: eight workers with one controller; 8 apart: each worker has its own.");
+    let four = [vendors::a(), vendors::b(), vendors::d1(), vendors::d2()];
+    let auto = &[Limiter::Auto][..];
+    let voices = [
+        ("told waits", Voice::Waits, &Limiter::ADAPTIVE[..]),
+        ("headers", Voice::Headers, auto),
+        ("bare 429s", Voice::Bare, auto),
+    ];
+    for (title, voice, limiters) in voices {
+        println!("\n{title}");
+        for scenario in &four {
+            print_rows(&scenario.saying(voice), limiters, every_seed, only);
+        }
+    }
+    println!("\nc, bodies that name the quota; two days; refusals in all, not per 1,000");
+    print_rows(&vendors::c(), &Limiter::ADAPTIVE, every_seed, only);
+    print_rows(&vendors::c(), &[Limiter::Profile], every_seed, only);
+    println!("\nc, told waits");
+    print_rows(&vendors::c().saying(Voice::Waits), auto, every_seed, only);
+}
+
+fn print_rows(scenario: &Scenario, limiters: &[Limiter], every_seed: bool, only: Option<&str>) {
+    for limiter in limiters.iter().filter(|limiter| only.is_none_or(|only| limiter.name().contains(only))) {
+        for (workers, shared, label) in [(1, true, "1"), (8, true, "8 shared"), (8, false, "8 apart")] {
+            let rows: Vec<Row> =
+                (1..=SEEDS).map(|seed| measure(scenario, *limiter, seed, workers, shared)).collect();
+            let mean = |value: &dyn Fn(&Row) -> f64| rows.iter().map(value).sum::<f64>() / rows.len() as f64;
+            let daily = scenario.tokens.1 > 0;
+            let refusals = |row: &Row| if daily { row.refused as f64 } else { row.refusals };
+            let converged =
+                rows.iter().map(|row| row.converged.map(|second| second as u64)).sum::<Option<u64>>();
+            let converged = converged.map_or("never".into(), |sum| (sum / SEEDS).to_string());
+            println!(
+                "  {:34} {:16} {label:9} {:6.1} / {:7.1} / {converged}",
+                scenario.name,
+                limiter.name(),
+                mean(&|row| row.share),
+                mean(&refusals)
+            );
+            if every_seed {
+                let seeds = rows.iter().map(|row| format!("{:.1}/{:.1}", row.share, refusals(row)));
+                println!("{:40}{}", "", seeds.collect::<Vec<_>>().join("  "));
+            }
+        }
+    }
+}
+
+fn random_vendors(seeds: std::ops::RangeInclusive<u64>, odd: bool, even: bool, best: bool) {
+    let seeds = seeds.filter(|seed| (!odd || seed % 2 == 1) && (!even || seed % 2 == 0));
+    let scenarios: Vec<(u64, Scenario)> = seeds.map(|seed| (seed, vendors::random(seed))).collect();
+    for (title, voice) in [("told waits", Voice::Waits), ("bare 429s", Voice::Bare)] {
+        println!(
+            "{title}: share / refusals per 1,000{}",
+            if best { " / share of the best fixed pace" } else { "" }
+        );
+        let mut rows = Vec::new();
+        for (seed, scenario) in &scenarios {
+            let scenario = scenario.saying(voice);
+            let row = measure(&scenario, Limiter::Auto, *seed, 1, true);
+            print!("  {seed:3} {:80} {:6.1} / {:7.1}", scenario.name, row.share, row.refusals);
+            if best {
+                let run = scenario.run(*seed, 1, true);
+                let best = limiters::best_pace(&scenario.terms, &run) as f64;
+                print!(" / {:6.1}", 100.0 * best / possible(&scenario.terms, &run).max(1) as f64);
+            }
+            println!();
+            rows.push(row);
+        }
+        let (share, refusals) = (median(&rows, |row| row.share), median(&rows, |row| row.refusals));
+        let lowest = rows.iter().map(|row| row.share).fold(f64::MAX, f64::min);
+        println!("  median {share:.1} / {refusals:.1}; lowest share {lowest:.1}\n");
+    }
+}
+
+fn median(rows: &[Row], value: impl Fn(&Row) -> f64) -> f64 {
+    let mut values: Vec<f64> = rows.iter().map(value).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}

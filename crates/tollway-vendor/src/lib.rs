@@ -1,0 +1,20 @@
+//! A simulated vendor: an API with rate limits, as a pure model in virtual time, and workers that call it.
+//!
+//! [`Vendor::decide`] answers one call at a time that is passed in, so the model serves a simulation as well as a server
+//! on a real clock. [`run`] lets workers call it through a controller and counts what they got; [`possible`] is what a
+//! perfect client would have got. The same seed gives the same run.
+
+mod figures;
+mod perfect;
+mod quota;
+mod random;
+mod run;
+mod store;
+mod vendor;
+
+pub use figures::Figures;
+pub use perfect::possible;
+pub use quota::{Quota, Shape, Unit};
+pub use random::Random;
+pub use run::{Client, Run, run};
+pub use vendor::{Answer, Call, Outcome, Terms, Vendor, Voice};

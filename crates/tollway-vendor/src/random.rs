@@ -1,0 +1,41 @@
+//! Reproducible random numbers.
+
+/// A small generator (splitmix64). Not for secrets.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The numbers of this seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    /// A number from `first` to `last`.
+    pub fn between(&mut self, first: u64, last: u64) -> u64 {
+        first + self.bits() % (last.saturating_sub(first) + 1)
+    }
+
+    /// A fraction from 0 up to, not including, 1.
+    pub fn fraction(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// True this many times in a thousand.
+    pub fn per_thousand(&mut self, times: u64) -> bool {
+        self.bits() % 1_000 < times
+    }
+
+    /// A number from `low` to `high`, each order of magnitude as likely as the next.
+    pub fn log_between(&mut self, low: f64, high: f64) -> f64 {
+        low * (high / low).powf(self.fraction())
+    }
+}

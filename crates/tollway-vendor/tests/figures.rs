@@ -1,0 +1,141 @@
+//! The controllers against simulated vendors: figures as floors with some room. Virtual time, so every run is the same.
+
+use tollway_core::controller::{Auto, Controller, Pace, Report};
+use tollway_core::{Span, Timestamp};
+use tollway_vendor::{
+    Call, Client, Figures, Outcome, Quota, Run, Shape, Terms, Vendor, Voice, possible, run,
+};
+
+fn bucket(per_second: u64, burst: u64) -> Shape {
+    Shape::Bucket { rate: per_second * 1_000_000, burst }
+}
+
+fn window() -> Shape {
+    Shape::Window { amount: 200, length: Span::from_mins(1), phase: Span::from_secs(17) }
+}
+
+fn twenty_minutes(workers: usize) -> Run {
+    Run {
+        seed: 3,
+        length: Span::from_mins(20),
+        workers,
+        shared: true,
+        in_flight: 16,
+        client: Client::default(),
+    }
+}
+
+fn auto() -> (Pace, impl FnMut(&Report<'_>) -> Pace) {
+    let mut controller = Controller::Auto(Box::<Auto>::default());
+    (controller.pace(Timestamp::EPOCH), move |report: &Report<'_>| controller.report(report))
+}
+
+/// Share of a perfect client in percent, and refusals per 1,000.
+fn figures(terms: &Terms, how: &Run) -> (f64, f64, Figures) {
+    let figures = run(terms, how, auto);
+    let (accepted, refused) = (figures.accepted() as f64, figures.refused() as f64);
+    (100.0 * accepted / possible(terms, how) as f64, 1_000.0 * refused / accepted, figures)
+}
+
+#[track_caller]
+fn expect(terms: Terms, share: f64, refusals: f64) {
+    for workers in [1, 8] {
+        let (got, refused, _) = figures(&terms, &twenty_minutes(workers));
+        assert!(got >= share, "{workers} workers got {got:.1} % of {terms:?}");
+        assert!(refused <= refusals, "{workers} workers were refused {refused:.1} in 1,000 by {terms:?}");
+    }
+}
+
+#[test]
+fn told_waits() {
+    expect(Terms::new(vec![Quota::calls(window())]), 94.0, 8.0);
+    expect(Terms::new(vec![Quota::calls(bucket(3, 5))]), 97.0, 5.0);
+    let half = Timestamp::from_secs(600);
+    expect(Terms::new(vec![Quota::calls(bucket(10, 10)).then(half, bucket(4, 4))]), 95.0, 5.0);
+    expect(Terms::new(vec![Quota::calls(bucket(4, 4)).then(half, bucket(10, 10))]), 88.0, 5.0);
+}
+
+#[test]
+fn headers() {
+    let half = Timestamp::from_secs(600);
+    let quotas = [
+        Quota::calls(window()),
+        Quota::calls(bucket(3, 5)),
+        Quota::calls(bucket(10, 10)).then(half, bucket(4, 4)),
+        Quota::calls(bucket(4, 4)).then(half, bucket(10, 10)),
+    ];
+    for quota in quotas {
+        expect(Terms { voice: Voice::Headers, ..Terms::new(vec![quota]) }, 98.5, 0.5);
+    }
+}
+
+#[test]
+fn bare_refusals() {
+    expect(Terms { voice: Voice::Bare, ..Terms::new(vec![Quota::calls(window())]) }, 92.0, 13.0);
+}
+
+#[test]
+fn named_quotas() {
+    let minute = Shape::Window { amount: 5, length: Span::from_mins(1), phase: Span::from_secs(17) };
+    let day = Shape::Window { amount: 25, length: Span::from_hours(24), phase: Span::from_hours(7) };
+    let latency = (Span::from_secs(3), Span::from_secs(8));
+    let quotas = vec![Quota::calls(minute), Quota::calls(day)];
+    let terms = Terms { voice: Voice::Bodies, latency, ..Terms::new(quotas) };
+    let how = Run { length: Span::from_hours(48), ..twenty_minutes(1) };
+    let (share, _, figures) = figures(&terms, &how);
+    assert!(share >= 97.0, "{share:.1} %");
+    assert!(figures.refused() <= 16, "{} refusals in two days", figures.refused());
+}
+
+#[test]
+fn three_bare_refusals_do_not_hang() {
+    // Less than the lowest rate of the documented design, which never sends again.
+    let slow = Shape::Bucket { rate: 200_000, burst: 1 };
+    let terms = Terms { voice: Voice::Bare, ..Terms::new(vec![Quota::calls(slow)]) };
+    let (share, _, figures) = figures(&terms, &twenty_minutes(1));
+    assert!(share >= 60.0, "{share:.1} %");
+    assert!(figures.longest_gap <= Span::from_mins(3), "{:?} without a call", figures.longest_gap);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let terms = Terms { others: 500_000, errors: 20, ..Terms::new(vec![Quota::calls(bucket(3, 5))]) };
+    let counts = || {
+        let figures = run(&terms, &twenty_minutes(8), auto);
+        (figures.accepted(), figures.refused())
+    };
+    assert_eq!(counts(), counts());
+}
+
+#[test]
+fn vendor_counts_and_tells() {
+    let mut vendor = Vendor::new(
+        Terms {
+            voice: Voice::Headers,
+            ..Terms::new(vec![Quota::calls(bucket(2, 2)), Quota::calls(window())])
+        },
+        1,
+    );
+    let now = Timestamp::from_secs(20);
+    let first = vendor.decide(now, Call::default());
+    assert_eq!(first.outcome, Outcome::Accepted);
+    let shown: Vec<_> =
+        first.quotas.iter().map(|quota| (quota.limit, quota.remaining, quota.reset)).collect();
+    assert_eq!(shown, [(Some(2), 1, None), (Some(200), 199, Some(Span::from_secs(57)))]);
+    assert_eq!(vendor.decide(now, Call::default()).outcome, Outcome::Accepted);
+    let refused = vendor.decide(now, Call::default());
+    assert_eq!((refused.outcome, refused.wait), (Outcome::Refused, Some(Span::from_secs(1))));
+    let later = now.plus(Span::from_millis(500));
+    assert_eq!(vendor.decide(later, Call::default()).outcome, Outcome::Accepted);
+}
+
+#[test]
+fn refusals_that_count_keep_a_sliding_window_full() {
+    let sliding = Shape::Sliding { amount: 2, length: Span::from_secs(10) };
+    let terms = Terms { refusals_count: true, ..Terms::new(vec![Quota::calls(sliding)]) };
+    let mut vendor = Vendor::new(terms, 1);
+    let accepted = (0..60).filter(|second| {
+        vendor.decide(Timestamp::from_secs(*second), Call::default()).outcome == Outcome::Accepted
+    });
+    assert_eq!(accepted.count(), 2);
+}
