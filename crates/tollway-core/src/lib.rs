@@ -23,7 +23,7 @@
 //!
 //! Where to look: [`Limit`] is a rule, [`Policy`] a list of rules, [`Account`] their state for one subject. [`decide`]
 //! decides a take, [`apply`] applies any [`Operation`], [`Store`] is the contract of a store. [`Invariant`] lists what must
-//! always hold, [`bounds`] the size of everything.
+//! always hold, [`bounds`] the size of everything. [`controller`] finds limits that are not known.
 #![cfg_attr(
     not(test),
     deny(

@@ -49,11 +49,6 @@ impl Figures {
         self.refused.iter().copied().map(u64::from).sum()
     }
 
-    /// Refused calls in the seconds before and from `second` on.
-    pub fn refused_from(&self, second: usize) -> u64 {
-        self.refused.iter().skip(second).copied().map(u64::from).sum()
-    }
-
     /// The first second from which 120 s have at least 90 % of the limit's rate and at most 2 % refusals.
     pub fn converged(&self, terms: &Terms) -> Option<usize> {
         let last = self.accepted.len().checked_sub(STEADY)?;

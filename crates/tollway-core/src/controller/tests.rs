@@ -242,8 +242,10 @@ fn window_in_headers_is_spent_to_its_last_call() {
     assert_eq!(pace.cap, Some(Cap { grants: 90, lasts: Span::from_secs(30) }));
     assert_eq!(pace.rate, 4_500_000, "half as fast again as evenly");
     rig.grants = 20;
-    // An answer that was overtaken: 85 left after the 13th grant is 98 in all, but 100 were promised before.
+    // 85 left after the 13th grant: the 98th is the last.
     assert_eq!(rig.report(10, None, &[shown(85, 13)]).cap.map(|cap| cap.grants), Some(78));
+    // An answer that was overtaken promises more than there is.
+    assert_eq!(rig.report(0, None, &[shown(89, 11)]).cap.map(|cap| cap.grants), Some(78));
 }
 
 #[test]
