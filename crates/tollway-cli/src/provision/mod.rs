@@ -44,7 +44,7 @@ enum Place {
   tollway provision aws --apply            create what is missing
   tollway provision aws --json | jq .iam.worker > worker-policy.json")]
 struct AwsArguments {
-    /// Show existing and missing resources [default]
+    /// Show existing and missing resources (the default)
     #[arg(long, conflicts_with = "apply")]
     plan: bool,
     /// Create what is missing
