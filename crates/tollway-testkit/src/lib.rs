@@ -29,10 +29,10 @@ mod keep_callsites_enabled;
 mod model;
 mod plain;
 pub mod planted;
-mod random;
 mod rig;
 #[cfg(unix)]
 pub mod servers;
+pub mod settings;
 pub mod takes;
 mod wait;
 
@@ -40,6 +40,6 @@ pub use clock::ManualClock;
 pub use keep_callsites_enabled::keep_callsites_enabled;
 pub use model::Model;
 pub use plain::PlainStore;
-pub use random::Random;
 pub use rig::{ManualRig, Rig};
+pub use tollway_vendor::Random;
 pub use wait::wait_for;

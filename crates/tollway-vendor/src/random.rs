@@ -1,4 +1,4 @@
-//! Reproducible random numbers.
+//! Reproducible random numbers: the same seed gives the same vendors, and the same tests.
 
 /// A small generator (splitmix64). Not for secrets.
 #[derive(Clone, Debug)]
@@ -19,9 +19,24 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
+    /// A number below `end`, which is at least 1.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.bits() % end
+    }
+
     /// A number from `first` to `last`.
     pub fn between(&mut self, first: u64, last: u64) -> u64 {
-        first + self.bits() % (last.saturating_sub(first) + 1)
+        first + self.below(last - first + 1)
+    }
+
+    /// True this many times in a hundred.
+    pub fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of them.
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.index(from.len())]
     }
 
     /// A fraction from 0 up to, not including, 1.
@@ -37,5 +52,26 @@ impl Random {
     /// A number from `low` to `high`, each order of magnitude as likely as the next.
     pub fn log_between(&mut self, low: f64, high: f64) -> f64 {
         low * (high / low).powf(self.fraction())
+    }
+
+    /// An index of a list of this length, which is not empty.
+    pub fn index(&mut self, length: usize) -> usize {
+        self.below(length as u64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_numbers() {
+        let numbers = |seed| -> Vec<u64> {
+            let mut random = Random::new(seed);
+            (0..20).map(|_| random.between(3, 9)).collect()
+        };
+        assert_eq!(numbers(7), numbers(7));
+        assert_ne!(numbers(7), numbers(8));
+        assert!(numbers(7).iter().all(|number| (3..=9).contains(number)));
     }
 }

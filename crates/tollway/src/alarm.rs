@@ -151,7 +151,7 @@ mod tests {
         assert!(alarms.is_throttled(at(30)) && alarms.is_throttled(at(90)));
         assert!(!alarms.is_throttled(at(91)), "no call was throttled for a minute");
         alarms.throttled(at(100));
-        assert!(!alarms.is_throttled(at(100)), "a new one begins anew");
+        assert!(!alarms.is_throttled(at(100)), "a new one starts at zero");
     }
 
     fn minute(alarms: &Alarms, from: u64, quick: u64, slow: u64) {

@@ -16,6 +16,13 @@ const BUCKET: QuotaRows = QuotaRows { until_full: true, ..REQUESTS };
 /// A minute's bucket of Anthropic.
 const A_MINUTE: QuotaRows = QuotaRows { window: Some(60), ..BUCKET };
 
+/// The headers of a quota of requests.
+const OPENAI_REQUESTS: [HeaderRow; 3] = [
+    limit("x-ratelimit-limit-requests"),
+    remaining("x-ratelimit-remaining-requests"),
+    reset("x-ratelimit-reset-requests"),
+];
+
 /// Errors of OpenAI's shape. A quota without credit is no rate, and does not come back by waiting.
 const OPENAI_REFUSALS: [RefusalRow; 3] = [
     refused(&[429], Body("error.code"), Is("insufficient_quota"), RefusalKind::NoAccess),
@@ -32,14 +39,7 @@ pub(super) static OPENAI: Dialect = Dialect {
         &[("openai-processing-ms", "")],
     ],
     quotas: &[
-        QuotaRows {
-            headers: &[
-                limit("x-ratelimit-limit-requests"),
-                remaining("x-ratelimit-remaining-requests"),
-                reset("x-ratelimit-reset-requests"),
-            ],
-            ..BUCKET
-        },
+        QuotaRows { headers: &OPENAI_REQUESTS, ..BUCKET },
         QuotaRows {
             unit: QuotaUnit::Tokens,
             headers: &[
@@ -75,14 +75,7 @@ pub(super) static AZURE_OPENAI: Dialect = Dialect {
         &[("x-rate-limit-reset-tokens", "")],
     ],
     quotas: &[
-        QuotaRows {
-            headers: &[
-                limit("x-ratelimit-limit-requests"),
-                remaining("x-ratelimit-remaining-requests"),
-                reset("x-ratelimit-reset-requests"),
-            ],
-            ..REQUESTS
-        },
+        QuotaRows { headers: &OPENAI_REQUESTS, ..REQUESTS },
         QuotaRows {
             unit: QuotaUnit::Tokens,
             headers: &[

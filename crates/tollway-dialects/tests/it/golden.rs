@@ -152,5 +152,5 @@ fn names_are_unique() {
     let names: Vec<_> = Dialect::names().collect();
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     assert_eq!(Dialect::by_name("openai").map(Dialect::name), Some("openai"));
-    assert_eq!(Dialect::by_name("nobody"), None);
+    assert_eq!(Dialect::by_name("unknown"), None);
 }

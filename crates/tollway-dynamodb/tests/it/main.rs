@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod clock;
+mod golden_bytes;
 mod items;
 mod minute;
 mod minute_api;

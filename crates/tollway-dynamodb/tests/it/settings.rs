@@ -6,39 +6,15 @@ use std::thread;
 use crate::support;
 use crate::support::{fresh_table, store};
 use tollway_core::bounds::SETTINGS_MAX;
-use tollway_core::{Fault, Name, Retry, Setting, SettingChange, Settings, Store};
-use tollway_dynamodb::DynamoStore;
+use tollway_core::{Fault, Retry, Settings};
+use tollway_testkit::settings::{are_shared, change, read, set};
 use tollway_testkit::wait_for;
-
-fn change(limit: &str, amounts: Option<(u64, Option<u64>)>) -> SettingChange {
-    SettingChange { policy: Name::new("größe").unwrap(), limit: Name::new(limit).unwrap(), amounts }
-}
-
-fn set(store: &DynamoStore, change: SettingChange) {
-    wait_for(Settings::change(store, change)).unwrap();
-}
-
-fn read(store: &DynamoStore) -> Vec<(String, u64, Option<u64>)> {
-    let settings = wait_for(Store::settings(store).unwrap().settings()).unwrap();
-    let brief = |setting: Setting| (setting.limit.as_str().to_owned(), setting.amount, setting.burst);
-    let mut settings: Vec<_> = settings.into_iter().map(brief).collect();
-    settings.sort();
-    settings
-}
 
 #[test]
 fn what_one_process_sets_another_reads() {
     let table = fresh_table();
     let (one, other) = (store(&table), store(&table));
-    assert!(read(&other).is_empty());
-    set(&one, change("rpm", Some((5, None))));
-    set(&other, change("tpm", Some((900, Some(1_800)))));
-    set(&one, change("rpm", Some((7, None))));
-    let expected = [("rpm".to_owned(), 7, None), ("tpm".to_owned(), 900, Some(1_800))];
-    assert_eq!(read(&one), expected);
-    assert_eq!(read(&other), expected);
-    set(&other, change("rpm", None));
-    assert_eq!(read(&one), expected[1..]);
+    are_shared(&one, &other);
 }
 
 #[test]

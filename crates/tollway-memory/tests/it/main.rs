@@ -5,6 +5,7 @@ mod file_conformance;
 mod file_format;
 mod file_store;
 mod file_support;
+mod golden_bytes;
 mod memory_conforms;
 mod memory_support;
 mod memory_threads;

@@ -10,7 +10,7 @@ use tollway_postgres::PostgresStore;
 use tollway_testkit::conformance::{Effort, run_with};
 use tollway_testkit::{ManualClock, Rig};
 
-/// New tables for each scenario: the suite's time starts anew with each, and the store's never goes back behind accounts
+/// New tables for each scenario: the suite's time restarts with each, and the store's never goes back behind accounts
 /// that it has forgotten.
 #[derive(Default)]
 struct PostgresRig {

@@ -4,6 +4,7 @@
 mod conformance;
 mod contention;
 mod failures;
+mod golden_bytes;
 mod hot_line;
 mod once;
 mod rows;

@@ -3,37 +3,15 @@
 
 use crate::support::{fresh_schema, server, store};
 use tollway_core::bounds::SETTINGS_MAX;
-use tollway_core::{Fault, Name, Retry, Setting, SettingChange, Settings, Store};
-use tollway_postgres::PostgresStore;
+use tollway_core::{Fault, Retry, Settings};
+use tollway_testkit::settings::{are_shared, change, read, set};
 use tollway_testkit::wait_for;
-
-fn change(limit: &str, amounts: Option<(u64, Option<u64>)>) -> SettingChange {
-    SettingChange { policy: Name::new("größe").unwrap(), limit: Name::new(limit).unwrap(), amounts }
-}
-
-fn set(store: &PostgresStore, change: SettingChange) {
-    wait_for(Settings::change(store, change)).unwrap();
-}
-
-fn read(store: &PostgresStore) -> Vec<(String, u64, Option<u64>)> {
-    let settings = wait_for(Store::settings(store).unwrap().settings()).unwrap();
-    let brief = |setting: Setting| (setting.limit.as_str().to_owned(), setting.amount, setting.burst);
-    settings.into_iter().map(brief).collect()
-}
 
 #[test]
 fn what_one_process_sets_another_reads() {
     let schema = fresh_schema();
     let (one, other) = (store(&schema), store(&schema));
-    assert!(read(&other).is_empty());
-    set(&one, change("rpm", Some((5, None))));
-    set(&other, change("tpm", Some((900, Some(1_800)))));
-    set(&one, change("rpm", Some((7, None))));
-    let expected = [("rpm".to_owned(), 7, None), ("tpm".to_owned(), 900, Some(1_800))];
-    assert_eq!(read(&one), expected);
-    assert_eq!(read(&other), expected);
-    set(&other, change("rpm", None));
-    assert_eq!(read(&one), expected[1..]);
+    are_shared(&one, &other);
     let recent = "SELECT abs(set_at / 1000000 - extract(epoch FROM now())) < 3600";
     assert_eq!(server().query(&format!("{recent} FROM {schema}.settings")), "t", "by the server's clock");
 }

@@ -1,4 +1,4 @@
--- Fixed windows: a count that begins anew at each edge. Mirrors window.rs and calendar.rs.
+-- Fixed windows: a count that resets at each edge. Mirrors window.rs and calendar.rs.
 -- The meter is {identity, ends, count}.
 
 parts.window = function()

@@ -137,8 +137,8 @@ fn ids_count_once() {
     let refused = dearer.apply(Action::Take(terms(Some(id)))).unwrap();
     assert_eq!(refused, Outcome::Refused(Refusal::IdReused("a".to_owned())));
     assert_eq!(consumer.give_back(*first.booking().unwrap(), false), Settled::Whole);
-    let anew = consumer.decide(Some("a"));
-    assert!(anew.is_granted() && !anew.repeated);
+    let retaken = consumer.decide(Some("a"));
+    assert!(retaken.is_granted() && !retaken.repeated);
     assert_eq!(consumer.used(), [1]);
     // A reset makes counters new, not calls.
     assert_eq!(consumer.apply(Action::Reset).unwrap(), Outcome::Reset);

@@ -3,19 +3,18 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
 use std::net::TcpListener;
-use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 
 use tollway_core::{Action, Charge, Operation, Outcome, Policy, Retry, Store, StoreError, Subject};
 use tollway_redis::RedisStore;
-use tollway_testkit::servers::RedisServer;
+use tollway_testkit::servers::{RedisServer, certificates};
 use tollway_testkit::wait_for;
 
 #[test]
 fn tls_sends_the_client_certificate_and_verifies_the_servers() {
     let folder = tempfile::tempdir().unwrap();
-    let (ours, theirs) = (certificates(folder.path(), "ours"), certificates(folder.path(), "theirs"));
+    let made = |name: &str| certificates(folder.path(), name).display().to_string();
+    let (ours, theirs) = (made("ours"), made("theirs"));
     let tls_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let _server = RedisServer::start_with(&[
         "--tls-port",
@@ -46,24 +45,4 @@ fn peek(url: &str) -> Result<Outcome, StoreError> {
     let policy = Policy::new("tls", ["1 / day"]).unwrap();
     let charge = Charge::new(Arc::new(policy), Subject::SHARED);
     wait_for(store.apply(&[Operation::one(charge, Action::Peek)])).map(|mut outcomes| outcomes.remove(0))
-}
-
-/// An authority, and one certificate of it for localhost; answers the folder they are in.
-fn certificates(folder: &Path, name: &str) -> String {
-    let folder = folder.join(name);
-    std::fs::create_dir(&folder).unwrap();
-    std::fs::write(folder.join("names"), "subjectAltName=DNS:localhost\n").unwrap();
-    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
-    for arguments in [
-        format!("req -x509 {key} -keyout ca.key -out ca.crt -days 2 -subj /CN={name}"),
-        format!("req {key} -keyout one.key -out one.csr -subj /CN=localhost"),
-        "x509 -req -in one.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile names -out one.crt"
-            .to_owned(),
-    ] {
-        let made = Command::new("openssl").args(arguments.split(' ')).current_dir(&folder).output();
-        let made = made
-            .unwrap_or_else(|error| panic!("openssl is needed (Debian: apt-get install openssl): {error}"));
-        assert!(made.status.success(), "openssl {arguments}: {}", String::from_utf8_lossy(&made.stderr));
-    }
-    folder.to_str().unwrap().to_owned()
 }

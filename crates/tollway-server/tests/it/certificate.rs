@@ -2,7 +2,6 @@
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 
 use tokio_rustls::rustls::crypto::ring;
@@ -10,18 +9,13 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tollway_server::TlsFiles;
+use tollway_testkit::servers::self_signed_certificate;
 
 use crate::running::LONG;
 
 /// Creates a self-signed certificate in this folder.
 pub(crate) fn certificate(folder: &Path) -> TlsFiles {
-    let arguments = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
-                     -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE \
-                     -keyout server.key -out server.pem";
-    let made = Command::new("openssl").args(arguments.split_whitespace()).current_dir(folder).output();
-    let made =
-        made.unwrap_or_else(|error| panic!("openssl is needed (Debian: apt-get install openssl): {error}"));
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    self_signed_certificate(folder);
     TlsFiles { certificate: folder.join("server.pem"), key: folder.join("server.key") }
 }
 

@@ -15,6 +15,7 @@ mod client;
 mod config_consumers;
 mod config_server;
 mod consumers;
+mod golden_bytes;
 mod grpc;
 mod http2;
 mod log;

@@ -14,6 +14,7 @@
 //! assert_eq!(redis.command(&["GET", "greeting"]), "hello");
 //! ```
 
+mod certificates;
 mod cluster;
 mod dynamo;
 mod dynamo_emulator;
@@ -33,6 +34,7 @@ mod start;
 mod valkey;
 mod watcher;
 
+pub use certificates::{certificates, self_signed_certificate};
 pub use cluster::RedisCluster;
 pub use dynamo::DynamoServer;
 pub use ministack::{Ministack, python_tool};

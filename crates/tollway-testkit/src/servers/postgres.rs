@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -74,6 +74,31 @@ impl PostgresServer {
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{sql}: {error}\n{}", self.log());
         String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+    }
+
+    /// Creates a user that must connect over TLS, and restarts with `one.crt` and `one.key` of this folder.
+    pub fn require_tls(&self, user: &str, certificates: &Path) {
+        let data = PathBuf::from(self.query("SHOW data_directory"));
+        let owner = fs::metadata(&data).expect("the data folder of a running server");
+        for name in ["one.crt", "one.key"] {
+            let file = data.join(name);
+            fs::copy(certificates.join(name), &file).expect("a certificate and its key");
+            // The server refuses a key that it does not own.
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("a file of ours");
+            chown(&file, Some(owner.uid()), Some(owner.gid())).expect("a file of ours");
+        }
+        for statement in [
+            &format!("CREATE ROLE {user} LOGIN"),
+            &format!("GRANT CREATE ON DATABASE postgres TO {user}"),
+            "ALTER SYSTEM SET ssl_cert_file = 'one.crt'",
+            "ALTER SYSTEM SET ssl_key_file = 'one.key'",
+            "ALTER SYSTEM SET ssl = on",
+        ] {
+            self.query(statement);
+        }
+        let access = format!("host all postgres all trust\nhostssl all {user} all trust\n");
+        fs::write(data.join("pg_hba.conf"), access).expect("the data folder of a running server");
+        self.restart();
     }
 
     /// Where it keeps its files and runs.

@@ -8,6 +8,7 @@ mod blocking;
 mod config;
 mod config_watch;
 mod fallback;
+mod golden_bytes;
 #[cfg(feature = "dynamodb")]
 mod heard;
 mod incident;

@@ -41,7 +41,7 @@ fn finds_counters_without_ttl() {
     redis.command(&["SET", "\u{1b}[2J_PER_WEEK", "42"]);
     redis.command(&["SETEX", "abc_PER_HOUR", "3600", "1"]);
     redis.command(&["HSET", "tollway:1:settings", "a", "b"]);
-    redis.command(&["SET", "session_PER_USER", "somebody else's"]);
+    redis.command(&["SET", "session_PER_USER", "of another program"]);
     let keys = redis.command(&["DBSIZE"]);
     assert_eq!(codes(&home, &[]), ["keys-without-ttl"]);
     let what = told(&home, &[], "keys-without-ttl", "what");

@@ -1,10 +1,9 @@
 //! A Redis that speaks TLS only is looked into as well.
 
 use std::net::TcpListener;
-use std::path::Path;
 use std::process::Command;
 
-use tollway_testkit::servers::RedisServer;
+use tollway_testkit::servers::{RedisServer, certificates};
 
 use super::{codes, told};
 use crate::home::Home;
@@ -12,7 +11,8 @@ use crate::home::Home;
 #[test]
 fn checks_keys_over_tls() {
     let home = Home::new();
-    let file = certificates(home.path());
+    let folder = certificates(home.path(), "tests");
+    let file = |name: &str| folder.join(name).display().to_string();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (ca, cert, key) = (file("ca.crt"), file("one.crt"), file("one.key"));
     let tls_port = port.to_string();
@@ -39,22 +39,4 @@ fn checks_keys_over_tls() {
     let done = Command::new("sh").args(["-c", command]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "1", "{command}: {done:?}");
     assert_eq!(codes(&home, &[]), Vec::<String>::new());
-}
-
-/// An authority and a certificate of it for localhost, and where each file is.
-fn certificates(folder: &Path) -> impl Fn(&str) -> String {
-    std::fs::write(folder.join("names"), "subjectAltName=DNS:localhost\n").unwrap();
-    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
-    for words in [
-        format!("req -x509 {key} -keyout ca.key -out ca.crt -days 2 -subj /CN=tests"),
-        format!("req {key} -keyout one.key -out one.csr -subj /CN=localhost"),
-        "x509 -req -in one.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile names -out one.crt"
-            .to_owned(),
-    ] {
-        let made = Command::new("openssl").args(words.split(' ')).current_dir(folder).output();
-        let made = made.unwrap_or_else(|error| panic!("openssl: {error}; install the package openssl"));
-        assert!(made.status.success(), "{words}: {made:?}");
-    }
-    let folder = folder.to_owned();
-    move |name| folder.join(name).display().to_string()
 }

@@ -129,11 +129,7 @@ fn sighup_reloads_certificates() {
 
     let home = Home::new();
     let make_certificate = |trusted: &str| {
-        let arguments = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
-                         -subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout server.key -out server.pem";
-        let made =
-            Command::new("openssl").args(arguments.split_whitespace()).current_dir(home.path()).output();
-        assert!(made.unwrap().status.success());
+        tollway_testkit::servers::self_signed_certificate(home.path());
         std::fs::copy(home.path().join("server.pem"), home.path().join(trusted)).unwrap();
     };
     make_certificate("old.pem");

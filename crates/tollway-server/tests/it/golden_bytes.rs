@@ -2,7 +2,7 @@
 //!
 //! The clock and the secret are fixed. `UPDATE_GOLDEN=1` rewrites the expected files. Masked: a permit's random id, and the
 //! signature over it, which is computed and compared here.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,7 +1,7 @@
 //! What a limiter stores and tells keeps its bytes: limits as data, the shared secret, names of metrics and their labels.
 //!
 //! `UPDATE_GOLDEN=1` rewrites the expected files; without it a missing file is a failure.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fmt::Write;
 use std::path::Path;

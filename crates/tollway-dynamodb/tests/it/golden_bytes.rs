@@ -3,7 +3,7 @@
 //!
 //! `UPDATE_GOLDEN=1` rewrites the expected files. Masked: the writer, drawn at random for each process, and times of the
 //! machine's clock.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -2,7 +2,7 @@
 //!
 //! `UPDATE_GOLDEN=1` rewrites the expected files. `file_format_1.state` is also the old file that is read: once it is
 //! committed, only a new format may change it.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
