@@ -91,7 +91,7 @@ impl Lack<'_> {
     fn remedy(&self) -> Option<String> {
         let enough = self.enough();
         match self.limit.algorithm() {
-            Algorithm::Paced(_) => None,
+            Algorithm::Paced(_) | Algorithm::Adaptive(_) => None,
             Algorithm::Bucket { period, burst } if *burst != self.limit.amount() => {
                 let algorithm = Algorithm::Bucket { period: *period, burst: enough };
                 let limit = Limit::new(self.limit.amount(), self.limit.unit().clone(), algorithm).ok()?;

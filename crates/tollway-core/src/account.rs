@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::algorithm::Meter;
 use crate::bounds::{CALL_IDS_MAX, ORPHANS_MAX, REFUNDS_MAX};
+use crate::feedback::Cap;
 use crate::meters::Meters;
-use crate::{CallId, PermitId, Policy, Timestamp};
+use crate::{CallId, Cost, PermitId, Policy, Timestamp};
 
 /// The state of one policy for one subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,12 @@ pub struct Extra {
     pub frontier: Timestamp,
     /// The limit that made the last booking wait, by its index in the policy.
     pub frontier_limit: u8,
+    /// The vendor's hold: nothing is granted before.
+    #[serde(skip_serializing_if = "is_epoch")]
+    pub held_until: Timestamp,
+    /// What the vendor says is left of limits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub caps: Vec<Cap>,
     /// The state before the last booking, while nothing has changed since.
     pub undo: Option<Undo>,
     /// Granted takes by the caller's id, so that a repeated one counts once.
@@ -124,6 +131,23 @@ impl Account {
         self.extra.as_ref().map_or(Timestamp::EPOCH, |extra| extra.frontier)
     }
 
+    /// The end of the vendor's hold.
+    pub(crate) fn held_until(&self) -> Timestamp {
+        self.extra.as_ref().map_or(Timestamp::EPOCH, |extra| extra.held_until)
+    }
+
+    /// What the vendor says is left of limits.
+    #[inline]
+    pub(crate) fn caps(&self) -> &[Cap] {
+        self.extra.as_ref().map_or(&[], |extra| &extra.caps)
+    }
+
+    /// Whether a vendor's answer restricts the account at `now`, so that its meters alone do not decide.
+    #[inline]
+    pub(crate) fn restricted(&self, now: Timestamp) -> bool {
+        self.extra.as_ref().is_some_and(|extra| extra.held_until > now || !extra.caps.is_empty())
+    }
+
     /// The limit that made the last booking wait, by its index in the policy.
     pub(crate) fn frontier_limit(&self) -> usize {
         self.extra.as_ref().map_or(0, |extra| usize::from(extra.frontier_limit))
@@ -187,7 +211,7 @@ impl Account {
         self.seen = now;
         self.expires = meters_expire.max(now);
         if self.extra.is_some() {
-            self.drop_undo();
+            self.drop_past();
             self.update_expiry(policy);
         }
     }
@@ -234,14 +258,19 @@ impl Account {
         self.extra.get_or_insert_default()
     }
 
-    /// Drops the undo of the last booking, and the frontier if it has passed: the queue is empty.
-    pub(crate) fn drop_undo(&mut self) {
+    /// Drops the undo of the last booking; the frontier if it has passed, because then the queue is empty; and what
+    /// the vendor said about a time that has passed.
+    pub(crate) fn drop_past(&mut self) {
         let seen = self.seen;
         if let Some(extra) = &mut self.extra {
             extra.undo = None;
             if extra.frontier <= seen {
                 (extra.frontier, extra.frontier_limit) = (Timestamp::EPOCH, 0);
             }
+            if extra.held_until <= seen {
+                extra.held_until = Timestamp::EPOCH;
+            }
+            extra.caps.retain(|cap| cap.until > seen);
             self.drop_empty_extra();
         }
     }
@@ -287,13 +316,27 @@ impl Extra {
         RefundMemory::First
     }
 
+    /// Takes a grant at `at` from what the vendor says is left.
+    pub(crate) fn lower_caps(&mut self, policy: &Policy, cost: &Cost, at: Timestamp) {
+        for cap in self.caps.iter_mut().filter(|cap| at < cap.until) {
+            let amount = policy.amounts(cost).find(|(limit, _)| limit.identity() == cap.identity);
+            cap.left = cap.left.saturating_sub(amount.map_or(0, |(_, amount)| amount));
+        }
+    }
+
     /// When the last of its entries expires.
     pub(crate) fn expires_at(&self) -> Timestamp {
         let calls = self.calls.iter().map(|call| call.expires);
         let refunds = self.refunds.iter().map(|refund| refund.expires);
         let orphans = self.orphans.iter().map(|orphan| orphan.expires);
-        calls.chain(refunds).chain(orphans).chain([self.reset_expires]).max().unwrap_or(Timestamp::EPOCH)
+        let caps = self.caps.iter().map(|cap| cap.until);
+        let ends = [self.reset_expires, self.held_until];
+        calls.chain(refunds).chain(orphans).chain(caps).chain(ends).max().unwrap_or(Timestamp::EPOCH)
     }
+}
+
+fn is_epoch(time: &Timestamp) -> bool {
+    *time == Timestamp::EPOCH
 }
 
 /// The result of remembering a refund.

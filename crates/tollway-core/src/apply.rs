@@ -7,6 +7,7 @@ use crate::bounds::{CALL_ID_REMEMBERED, CHARGES_PER_TAKE_MAX};
 use crate::correct::{done, free_slots, give_back, renew, reset, settle};
 use crate::decide::{decide, read_all};
 use crate::decision::{Decision, Refusal, TakeOutcome};
+use crate::feedback::learn;
 use crate::fingerprint::Fingerprint;
 use crate::store::{Begun, Outcome, Settled};
 use crate::{Account, Action, Booking, CallId, Charge, Operation, PermitId, Terms, Timestamp};
@@ -103,6 +104,10 @@ fn try_apply(operation: &Operation, accounts: &mut [Account], now: Timestamp) ->
             reset(charges, accounts, now);
             (Outcome::Reset, true)
         }
+        Action::Feedback(feedback) => {
+            let (learned, changed) = learn(charges, accounts, feedback, now)?;
+            (Outcome::Learned(learned), changed)
+        }
     };
     Ok(Applied { outcome, changed })
 }
@@ -173,8 +178,8 @@ fn repeat(
     decision
 }
 
-/// Costs nothing while the permit is good. Too late, it takes again at the back of the queue: once, however often
-/// it is repeated.
+/// Costs nothing while the permit is good. Too late, or granted under a rate that was cut since, it takes again at the back
+/// of the queue: once, however often it is repeated. A vendor's hold delays it.
 fn begin(
     charges: &[Charge],
     accounts: &mut [Account],
@@ -186,7 +191,12 @@ fn begin(
     if now < booking.at {
         return Ok(Begun::Early(booking.at.since(now)));
     }
-    if now < booking.good_until || still_good(charges, accounts, booking, now) {
+    let held_until = accounts.iter().map(Account::held_until).max().unwrap_or(Timestamp::EPOCH);
+    if now < held_until {
+        return Ok(Begun::Early(held_until.since(now)));
+    }
+    let good = now < booking.good_until || still_good(charges, accounts, booking, now);
+    if good && !cut_since(accounts, booking) {
         return Ok(Begun::Now);
     }
     let second = CallId::of_second_take(booking.permit);
@@ -198,6 +208,13 @@ fn begin(
         accounts.clone_from_slice(&before);
     }
     taken.map(Begun::Again)
+}
+
+/// Whether a rate was cut after this permit was granted: its place is one of a queue that was too fast.
+fn cut_since(accounts: &[Account], booking: Booking) -> bool {
+    let meters = accounts.iter().flat_map(|account| &*account.meters);
+    let mut adaptive = meters.filter_map(|meter| meter.state.adaptive());
+    adaptive.any(|adaptive| adaptive.cut > 0 && booking.granted_at <= adaptive.cut_at)
 }
 
 /// A permit may have renewed its slots beyond `good_until`; then only its windows end it.

@@ -67,5 +67,17 @@ pub const EDGE_PART_OF_PERIOD: u64 = 20;
 /// The most rounds of the search for a time that fits all limits.
 pub const SEARCH_STEPS_MAX: usize = 1_024;
 
+/// The highest rate of an adaptive limit, in millionths of a call a second: a million calls a second.
+pub const RATE_MAX: u64 = 1_000_000_000_000;
+
+/// How long an account keeps what it has learned about a vendor after its last change.
+pub const LEARNED_KEPT: Span = Span::from_days(30);
+
+/// The longest time a vendor's word on what is left may last.
+pub const CAP_MAX: Span = Span::from_days(31);
+
+/// The longest state of a controller, in bytes.
+pub const CONTROLLER_BYTES_MAX: usize = 1_024;
+
 /// The most settings a store keeps: every process reads all of them.
 pub const SETTINGS_MAX: usize = 1_024;

@@ -29,7 +29,8 @@ pub(crate) fn settle(
     }
     let mut whole = true;
     for ((charge, account), actual) in charges.iter().zip(accounts).zip(actual) {
-        whole &= correct_account(charge, account, booking, |_| Some(actual), now);
+        let amount = |limit: usize| charge.policy.amounts(actual).nth(limit).map_or(0, |(_, amount)| amount);
+        whole &= correct_account(charge, account, booking, |limit| Some(amount(limit)), now);
     }
     Ok(if whole { Settled::Whole } else { Settled::Partly })
 }
@@ -47,7 +48,6 @@ pub(crate) fn give_back(
     if let Some(answer) = known_refund(charges, accounts, booking, remember, now) {
         return answer;
     }
-    let nothing = Cost::default();
     let ahead = booking.at > now;
     let mut whole = true;
     for (charge, account) in charges.iter().zip(accounts) {
@@ -60,7 +60,7 @@ pub(crate) fn give_back(
             charge,
             account,
             booking,
-            |limit| (!stays(&charge.policy, limit)).then_some(&nothing),
+            |limit| (!stays(&charge.policy, limit)).then_some(0),
             now,
         );
     }
@@ -161,11 +161,11 @@ fn known_refund(
 }
 
 /// Corrects every limit of one account. `actual` returns `None` for a limit whose units must stay spent.
-fn correct_account<'a>(
+fn correct_account(
     charge: &Charge,
     account: &mut Account,
     booking: Booking,
-    actual: impl Fn(usize) -> Option<&'a Cost>,
+    actual: impl Fn(usize) -> Option<u64>,
     now: Timestamp,
 ) -> bool {
     let as_of = account.as_of();
@@ -177,8 +177,7 @@ fn correct_account<'a>(
         if limit.has_slots() {
             continue;
         }
-        let amount_of = |cost: &Cost| charge.policy.amounts(cost).nth(index).map_or(0, |(_, amount)| amount);
-        let Some(actual) = actual(index).map(amount_of) else {
+        let Some(actual) = actual(index) else {
             whole &= reserved == 0;
             continue;
         };
@@ -187,7 +186,7 @@ fn correct_account<'a>(
         }
     }
     account.seen = now;
-    account.drop_undo();
+    account.drop_past();
     account.update_expiry(&charge.policy);
     whole
 }

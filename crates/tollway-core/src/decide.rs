@@ -13,6 +13,7 @@ use crate::bounds::SEARCH_STEPS_MAX;
 use crate::decision::{
     ChargeStatus, Decision, Denial, FastDecision, Reading, Refusal, TakeOutcome, above_limit, shadow_bit,
 };
+use crate::feedback::Cap;
 use crate::{Account, Booking, Charge, Cost, Limit, PermitId, Policy, Span, Terms, Timestamp};
 
 /// Decides a take: all costs of all charges, or nothing.
@@ -84,7 +85,11 @@ fn grant_now(
     now: Timestamp,
 ) -> Option<Granting> {
     let now = now.max(account.seen);
-    if policy.shadow() || account.frontier() > now || !has_room(policy, cost, account, now) {
+    if policy.shadow()
+        || account.frontier() > now
+        || account.restricted(now)
+        || !has_room(policy, cost, account, now)
+    {
         return None;
     }
     let mut granting = Granting::new(now);
@@ -94,7 +99,7 @@ fn grant_now(
 
 /// When a policy without room now has room.
 fn deny_now(policy: &Policy, cost: &Cost, account: &Account, now: Timestamp) -> Option<FastDecision> {
-    if !account.fits(policy) {
+    if !account.fits(policy) || account.restricted(now) {
         return None;
     }
     let mut earliest = EarliestFit::from(now);
@@ -143,7 +148,8 @@ fn search(
     let mut decision = if granted {
         grant_all(charges, accounts, terms, &earliest, now)
     } else {
-        let denial = Denial { retry_at: earliest.at, charge: earliest.charge, limit: earliest.limit };
+        let EarliestFit { at: retry_at, charge, limit, held, .. } = earliest;
+        let denial = Denial { retry_at, charge, limit, held };
         Decision::new(now, TakeOutcome::Denied(denial))
     };
     if terms.readings {
@@ -178,6 +184,8 @@ struct EarliestFit {
     at: Timestamp,
     charge: usize,
     limit: usize,
+    /// Whether the vendor's hold delays it, not the limit.
+    held: bool,
     /// Whether it fits all limits at `at`. If the search gave up, `at` is only the earliest time worth a retry.
     fits_all: bool,
 }
@@ -202,6 +210,7 @@ fn earliest_for_all(charges: &[Charge], accounts: &[Account], now: Timestamp) ->
                     charge.cost(),
                     account.as_of(),
                     account.meters.iter(),
+                    account.caps(),
                 );
             }
         }
@@ -211,7 +220,7 @@ fn earliest_for_all(charges: &[Charge], accounts: &[Account], now: Timestamp) ->
 
 impl EarliestFit {
     fn from(at: Timestamp) -> Self {
-        Self { at, charge: 0, limit: 0, fits_all: false }
+        Self { at, charge: 0, limit: 0, held: false, fits_all: false }
     }
 
     /// Repeats the round until nothing delays the time any more.
@@ -226,10 +235,14 @@ impl EarliestFit {
         }
     }
 
-    /// A take may not overtake the queue.
+    /// A take may neither overtake the queue nor begin while the vendor holds the account.
     fn not_before(&mut self, index: usize, account: &Account) {
         if account.frontier() > self.at {
             (self.at, self.charge, self.limit) = (account.frontier(), index, account.frontier_limit());
+            self.held = false;
+        }
+        if account.held_until() > self.at {
+            (self.at, self.charge, self.limit, self.held) = (account.held_until(), index, 0, true);
         }
     }
 
@@ -241,14 +254,17 @@ impl EarliestFit {
         cost: &Cost,
         as_of: Timestamp,
         meters: impl Iterator<Item = M>,
+        caps: &[Cap],
     ) {
         for (limit_index, ((limit, amount), meter)) in policy.amounts(cost).zip(meters).enumerate() {
             if amount == 0 {
                 continue;
             }
             let at = limit.earliest(meter.borrow(), amount, as_of, self.at, policy.edge());
+            let cap = caps.iter().find(|cap| cap.identity == limit.identity());
+            let at = cap.map_or(at, |cap| cap.earliest(amount, at));
             if at > self.at {
-                (self.at, self.charge, self.limit) = (at, index, limit_index);
+                (self.at, self.charge, self.limit, self.held) = (at, index, limit_index, false);
             }
         }
     }
@@ -266,7 +282,7 @@ impl EarliestFit {
         if policy.shadow() || !possible || !takes_anything(policy, cost) {
             return None;
         }
-        self.repeat_until_stable(|earliest| earliest.delay_past(0, policy, cost, as_of, meters.clone()));
+        self.repeat_until_stable(|earliest| earliest.delay_past(0, policy, cost, as_of, meters.clone(), &[]));
         (self.at > now).then_some(FastDecision::Denied { now, retry_at: self.at, limit: self.limit })
     }
 }
@@ -290,6 +306,9 @@ fn debit(
             granting.good_until = granting.good_until.min(debited.good_until);
             granting.over |= !debited.holds;
         }
+    }
+    if let Some(extra) = &mut account.extra {
+        extra.lower_caps(policy, cost, at);
     }
     account.record_debit(granting.now, expires, policy);
 }
@@ -320,9 +339,10 @@ fn book(
 /// Decides a shadow policy by itself, now. A grant debits it. A denial is reported and extends the account's expiry, like
 /// any denial.
 fn judge_shadow(index: usize, charge: &Charge, account: &mut Account, terms: &Terms, now: Timestamp) -> u16 {
-    let mut earliest =
-        EarliestFit { at: now.max(account.frontier()), charge: index, limit: 0, fits_all: false };
-    earliest.delay_past(index, &charge.policy, charge.cost(), account.as_of(), account.meters.iter());
+    let mut earliest = EarliestFit::from(now);
+    earliest.not_before(index, account);
+    let (policy, cost) = (&charge.policy, charge.cost());
+    earliest.delay_past(index, policy, cost, account.as_of(), account.meters.iter(), account.caps());
     if earliest.at <= now && refuse_above_limit(charge).is_ok() {
         debit(&charge.policy, charge.cost(), account, terms.permit, now, &mut Granting::new(now));
         return 0;
@@ -339,7 +359,8 @@ pub(crate) fn read_all(
 ) -> SmallVec<[ChargeStatus; 1]> {
     let status = |(charge, account): (&Charge, &Account)| {
         let readings = read_account(&charge.policy, account, now).collect();
-        ChargeStatus { policy: Arc::clone(&charge.policy), readings }
+        let held_until = Some(account.held_until()).filter(|until| *until > now);
+        ChargeStatus { policy: Arc::clone(&charge.policy), readings, held_until }
     };
     charges.iter().zip(accounts).map(status).collect()
 }
@@ -353,7 +374,7 @@ impl Limit {
     /// The reading of a meter at `at`; the meter is as of `as_of`.
     #[inline]
     pub(crate) fn read(&self, meter: &Meter, as_of: Timestamp, at: Timestamp) -> Reading {
-        let (capacity, used) = (self.capacity(), self.used(meter, as_of, at));
+        let (capacity, used) = (self.capacity_of(meter), self.used(meter, as_of, at));
         let remaining = capacity.saturating_sub(used);
         Reading { capacity, used, remaining, resets_at: self.resets_at(meter, as_of, at), as_of: at }
     }

@@ -45,6 +45,8 @@ pub struct Denial {
     pub charge: usize,
     /// The limit of that policy, by index.
     pub limit: usize,
+    /// Whether the vendor's hold, not this limit, makes the take wait.
+    pub held: bool,
 }
 
 /// The readings of one charge's policy.
@@ -54,6 +56,8 @@ pub struct ChargeStatus {
     pub policy: Arc<Policy>,
     /// One reading per limit, in the policy's order.
     pub readings: Vec<Reading>,
+    /// The end of a vendor's hold on the account.
+    pub held_until: Option<Timestamp>,
 }
 
 impl Decision {
@@ -144,7 +148,7 @@ impl FastDecision {
                 Decision::new(now, TakeOutcome::Granted(booking))
             }
             Self::Denied { now, retry_at, limit } => {
-                Decision::new(now, TakeOutcome::Denied(Denial { retry_at, charge: 0, limit }))
+                Decision::new(now, TakeOutcome::Denied(Denial { retry_at, charge: 0, limit, held: false }))
             }
         }
     }
@@ -213,6 +217,9 @@ pub enum Refusal {
     /// The call with this id no longer holds its slots, so its permit cannot be returned again.
     #[error("the call with the id {0:?} is over and its slot is free; a new call needs a new id")]
     CallOver(String),
+    /// The state of a controller exceeds the bound.
+    #[error("a controller's state of {0} bytes is more than the {max} allowed", max = crate::bounds::CONTROLLER_BYTES_MAX)]
+    ControllerTooLong(usize),
     /// The account remembers the maximum number of ids.
     #[error("this subject has {max} ids in the last ten minutes; no more can be remembered", max = crate::bounds::CALL_IDS_MAX)]
     TooManyIds,

@@ -218,7 +218,8 @@ impl Transition<'_> {
 /// I1 for one account just after a grant at `at`: no debited meter exceeds its limit.
 pub fn never_over(charge: &Charge, account: &Account, at: Timestamp) -> bool {
     let mut amounts = charge.amounts().zip(&*account.meters);
-    amounts.all(|((limit, amount), meter)| amount == 0 || limit.used(meter, at, at) <= limit.capacity())
+    amounts
+        .all(|((limit, amount), meter)| amount == 0 || limit.used(meter, at, at) <= limit.capacity_of(meter))
 }
 
 /// Whether an account at `at` reads like a fresh one.
@@ -226,10 +227,13 @@ fn reads_as_new(charge: &Charge, account: &Account, at: Timestamp) -> bool {
     let at = at.max(account.seen);
     let new = Account { seen: account.seen, ..Account::new(&charge.policy) };
     let read = |account: &Account| read_all(std::slice::from_ref(charge), std::slice::from_ref(account), at);
+    // What an adaptive limit has learned is forgotten then.
+    let kept: Vec<bool> = charge.policy.limits().iter().map(|limit| !limit.is_adaptive()).collect();
     let shown = |account: &Account| -> Vec<_> {
         read(account)
             .iter()
-            .flat_map(|charge| &charge.readings)
+            .flat_map(|charge| charge.readings.iter().zip(&kept).filter(|(_, kept)| **kept))
+            .map(|(reading, _)| reading)
             .map(|reading| (reading.used, reading.remaining, reading.resets_at))
             .collect()
     };
@@ -249,7 +253,8 @@ fn counts_until_expiry(charge: &Charge, account: &Account) -> bool {
     };
     let before = account.expires.minus(meters.map(rounded_up).max().unwrap_or_default());
     let remembered = account.extra.as_ref().is_some_and(|extra| extra.expires_at() > before);
-    before < account.as_of() || remembered || !reads_as_new(charge, account, before)
+    let learned = charge.policy.limits().iter().any(Limit::is_adaptive);
+    before < account.as_of() || remembered || learned || !reads_as_new(charge, account, before)
 }
 
 fn holds(invariant: Invariant, held: bool, detail: impl FnOnce() -> String) -> Result<(), Violation> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::{AccountKey, CallId, Cost, Limit, PermitId, Policy, Span, Subject, Timestamp};
+use crate::{AccountKey, CallId, Cost, Feedback, Limit, PermitId, Policy, Span, Subject, Timestamp};
 
 /// What an operation asks of one policy for one subject.
 #[derive(Clone, Debug)]
@@ -68,6 +68,8 @@ pub enum Action {
     Peek,
     /// Reset the accounts.
     Reset,
+    /// A vendor's answers say something about one account.
+    Feedback(Feedback),
 }
 
 /// The terms of a take.
@@ -152,7 +154,8 @@ impl Operation {
             | Action::Begin(..)
             | Action::Settle { .. }
             | Action::Return { .. }
-            | Action::Reset => self.charges.len(),
+            | Action::Reset
+            | Action::Feedback(_) => self.charges.len(),
         }
     }
 }

@@ -31,7 +31,7 @@ pub enum Lease {
 }
 
 /// Instead of a unit's index: the limit takes one slot, whatever the cost.
-const ONE_SLOT: usize = usize::MAX;
+const ONE_PER_CALL: usize = usize::MAX;
 
 /// A named list of limits with its behaviour.
 ///
@@ -42,7 +42,7 @@ pub struct Policy {
     // Shared: a take to a remote store clones its policy.
     limits: Arc<[Limit]>,
     units: Arc<[Name]>,
-    /// For each limit, the index of its unit, or [`ONE_SLOT`].
+    /// For each limit, the index of its unit, or [`ONE_PER_CALL`].
     unit_of: Arc<[usize]>,
     default_cost: Cost,
     may_book: bool,
@@ -151,8 +151,8 @@ impl Policy {
         let mut units: Vec<Name> = Vec::new();
         let mut unit_of = Vec::with_capacity(limits.len());
         for limit in &limits {
-            if limit.has_slots() {
-                unit_of.push(ONE_SLOT);
+            if limit.counts_calls() {
+                unit_of.push(ONE_PER_CALL);
                 continue;
             }
             let known = units.iter().position(|unit| unit == limit.unit());
@@ -329,19 +329,19 @@ impl Policy {
     #[inline]
     pub(crate) fn only_amount(&self, cost: &Cost) -> Option<(&Limit, u64)> {
         match &*self.limits {
-            [limit] if limit.has_slots() => Some((limit, 1)),
+            [limit] if limit.counts_calls() => Some((limit, 1)),
             // One limit counts one unit.
             [limit] => Some((limit, cost.of(0))),
             _ => None,
         }
     }
 
-    /// Each limit with the amount `cost` takes from it: one slot of a concurrency limit, else the amount of its unit.
+    /// Each limit with the amount `cost` takes from it: one of a limit that counts calls, else the amount of its unit.
     pub fn amounts<'a>(&'a self, cost: &'a Cost) -> impl Iterator<Item = (&'a Limit, u64)> {
         let amounts = cost.amounts();
         self.limits.iter().zip(&*self.unit_of).map(|(limit, unit)| {
-            // `ONE_SLOT` is beyond every cost's units, so `get` returns none for it.
-            let amount = amounts.get(*unit).copied().unwrap_or(u64::from(*unit == ONE_SLOT));
+            // `ONE_PER_CALL` is beyond every cost's units, so `get` returns none for it.
+            let amount = amounts.get(*unit).copied().unwrap_or(u64::from(*unit == ONE_PER_CALL));
             (limit, amount)
         })
     }

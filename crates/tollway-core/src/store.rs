@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use smallvec::SmallVec;
 
 use crate::decision::{ChargeStatus, Decision, Refusal};
-use crate::{Operation, Settings, Span, StoreFigures};
+use crate::{Learned, Operation, Settings, Span, StoreFigures};
 
 /// The outcome of an operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +26,8 @@ pub enum Outcome {
     Peeked(SmallVec<[ChargeStatus; 1]>),
     /// Of `reset`.
     Reset,
+    /// Of `feedback`.
+    Learned(Learned),
     /// A caller error. Nothing has changed.
     Refused(Refusal),
 }

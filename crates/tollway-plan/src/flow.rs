@@ -32,7 +32,7 @@ impl Flow {
             }
             Algorithm::FromFirstCall(period) => Self::Steps { calls, every: *period },
             Algorithm::Sliding(period) => Self::Sliding(Sliding { amount, charge, period: *period }),
-            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
+            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) | Algorithm::Adaptive(period) => {
                 Self::Refill { amount, period: *period, burst: limit.capacity(), charge }
             }
             Algorithm::Concurrency { .. } => Self::Steps { calls: amount.into(), every: latency? },

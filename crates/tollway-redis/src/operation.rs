@@ -9,12 +9,18 @@
 //! begin:             the same, and {booking}
 //! settle, give_back: {booking, keeper, remember}
 //! done, renew:       {permit}
+//! feedback:          {hold, left: [[limit, units, lasts]], rate}
+//! rate:              {version, rate, burst, cut, controller; left and lasts, if it says how many calls are left}
 //! booking:           {permit, granted_at, at, good_until}
 //! ```
 //! `line`, `policy` and `keeper` are indices from 1. Permits are 16 bytes and `asked` is 8: more than the script's numbers
 //! hold, and they are only ever compared.
 
-use tollway_core::{Action, Booking, CallId, Charge, Cost, Fingerprint, Operation, PermitId, Policy, Terms};
+use tollway_core::bounds::COUNT_MAX;
+use tollway_core::controller::HOLD_DAILY_MAX;
+use tollway_core::{
+    Action, Booking, CallId, Charge, Cost, Feedback, Fingerprint, Operation, PermitId, Policy, Terms,
+};
 
 use crate::pack::Fields;
 use crate::request::RequestTables;
@@ -64,6 +70,10 @@ fn pack_operation(fields: &mut Fields<'_>, operation: &Operation, tables: &Reque
         }
         Action::Peek => fields.text("verb", "peek"),
         Action::Reset => fields.text("verb", "reset"),
+        Action::Feedback(feedback) => {
+            fields.text("verb", "feedback");
+            pack_feedback(fields, feedback);
+        }
     }
 }
 
@@ -113,6 +123,27 @@ fn pack_booking(fields: &mut Fields<'_>, booking: &Booking) {
         fields.number("at", booking.at.as_micros());
         fields.number("good_until", booking.good_until.as_micros());
     });
+}
+
+fn pack_feedback(fields: &mut Fields<'_>, feedback: &Feedback) {
+    fields.number("hold", feedback.hold.min(HOLD_DAILY_MAX).as_micros());
+    fields.list("left", &feedback.left, |packer, left| {
+        let numbers = [from_one(Some(left.limit)), left.units.min(COUNT_MAX), left.lasts.as_micros()];
+        packer.list(&numbers, |packer, number| packer.number(*number));
+    });
+    if let Some(change) = &feedback.rate {
+        fields.map("rate", |fields| {
+            fields.number("version", change.version);
+            fields.number("rate", change.rate.min(COUNT_MAX));
+            fields.number("burst", change.burst.min(COUNT_MAX));
+            fields.boolean("cut", change.cut);
+            fields.text("controller", &change.controller);
+            if let Some((left, lasts)) = change.left {
+                fields.number("left", left.min(COUNT_MAX));
+                fields.number("lasts", lasts.as_micros());
+            }
+        });
+    }
 }
 
 fn pack_permit(fields: &mut Fields<'_>, permit: PermitId) {

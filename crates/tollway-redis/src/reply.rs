@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tollway_core::{
-    Action, Begun, Booking, CallId, Charge, ChargeStatus, Decision, Denial, Operation, Outcome, Outcomes,
-    PermitId, Reading, Refusal, Settled, Span, TakeOutcome, Timestamp,
+    Action, Begun, Booking, CallId, Charge, ChargeStatus, Decision, Denial, Learned, LearnedRate, Limit,
+    Operation, Outcome, Outcomes, PermitId, Reading, Refusal, Settled, Span, TakeOutcome, Timestamp,
 };
 
 use crate::pack::Packed;
@@ -33,6 +33,12 @@ pub(crate) fn outcome(packed: &[Packed], operation: &Operation) -> Option<Outcom
         (b"renewed", [held]) => Outcome::Renewed(held.boolean()?),
         (b"peeked", [shown]) => Outcome::Peeked(statuses(shown, &operation.charges)?),
         (b"reset", []) => Outcome::Reset,
+        (b"learned", [now, held, written, rate]) => Outcome::Learned(Learned {
+            now: time(now)?,
+            held_until: held_until(held)?,
+            rate: rate.list().map(learned_rate).map_or(Some(None), |rate| rate.map(Some))?,
+            written: written.boolean()?,
+        }),
         (b"refused", [why, rest @ ..]) => Outcome::Refused(refusal(why.text()?, rest, operation)?),
         _ => return None,
     })
@@ -57,11 +63,12 @@ fn decision(packed: &[Packed], charges: &[Charge]) -> Option<Decision> {
                 ..Decision::new(time(now)?, TakeOutcome::Granted(booking))
             })
         }
-        [kind, now, retry_at, charge, limit, shown] if kind.text()? == b"denied" => {
+        [kind, now, retry_at, charge, limit, shown, held @ ..] if kind.text()? == b"denied" => {
             let denial = Denial {
                 retry_at: time(retry_at)?,
                 charge: usize::try_from(charge.number()?).ok()?,
                 limit: usize::try_from(limit.number()?).ok()?,
+                held: held.first().is_some_and(|held| held.boolean() == Some(true)),
             };
             let charges = statuses(shown, charges)?;
             Some(Decision { charges, ..Decision::new(time(now)?, TakeOutcome::Denied(denial)) })
@@ -70,21 +77,47 @@ fn decision(packed: &[Packed], charges: &[Charge]) -> Option<Decision> {
     }
 }
 
-/// Used, resets_at and as_of of each limit of each charge, in one flat list; empty if they were not requested.
+/// Used, resets_at, as_of and, if it is adaptive, the burst of each limit, then the end of the hold on each charge, in one
+/// flat list; empty if they were not requested. The layout consumers has no holds.
 pub(crate) fn statuses(packed: &Packed, charges: &[Charge]) -> Option<SmallVec<[ChargeStatus; 1]>> {
     let Some(shown) = packed.list() else { return Some(SmallVec::new()) };
-    let mut shown = shown.chunks_exact(3);
+    let mut shown = shown.iter();
     let status = |charge: &Charge| {
-        let limits = charge.policy.limits().iter();
-        let readings = limits.map(|limit| {
-            let [used, resets_at, as_of] = shown.next()? else { return None };
-            let (capacity, used) = (limit.capacity(), used.number()?);
-            let remaining = capacity.saturating_sub(used);
-            Some(Reading { capacity, used, remaining, resets_at: time(resets_at)?, as_of: time(as_of)? })
-        });
-        Some(ChargeStatus { readings: readings.collect::<Option<_>>()?, policy: Arc::clone(&charge.policy) })
+        let readings = charge.policy.limits().iter().map(|limit| reading(limit, &mut shown));
+        let (policy, readings) = (Arc::clone(&charge.policy), readings.collect::<Option<_>>()?);
+        Some(ChargeStatus { policy, readings, held_until: None })
     };
-    charges.iter().map(status).collect()
+    let mut statuses = charges.iter().map(status).collect::<Option<SmallVec<[ChargeStatus; 1]>>>()?;
+    for (status, held) in statuses.iter_mut().zip(shown) {
+        status.held_until = held_until(held)?;
+    }
+    Some(statuses)
+}
+
+fn reading<'p>(limit: &Limit, shown: &mut impl Iterator<Item = &'p Packed>) -> Option<Reading> {
+    let (used, resets_at, as_of) = (shown.next()?.number()?, time(shown.next()?)?, time(shown.next()?)?);
+    let capacity = if limit.is_adaptive() { shown.next()?.number()? } else { limit.capacity() };
+    Some(Reading { capacity, used, remaining: capacity.saturating_sub(used), resets_at, as_of })
+}
+
+fn learned_rate(packed: &[Packed]) -> Option<LearnedRate> {
+    let [rate, burst, available, grants, version, cut, cut_at, controller] = packed else { return None };
+    Some(LearnedRate {
+        rate: rate.number()?,
+        burst: burst.number()?,
+        available: available.number()?,
+        grants: grants.number()?,
+        version: version.number()?,
+        cut: cut.number()?,
+        cut_at: time(cut_at)?,
+        controller: String::from_utf8(controller.text()?.to_vec()).ok()?,
+    })
+}
+
+/// The end of a hold; 0 is none.
+#[allow(clippy::option_option, reason = "unreadable, or none")]
+fn held_until(packed: &Packed) -> Option<Option<Timestamp>> {
+    time(packed).map(|until| Some(until).filter(|until| *until > Timestamp::EPOCH))
 }
 
 fn settled(how: &[u8]) -> Option<Settled> {
@@ -123,6 +156,7 @@ fn refusal(why: &[u8], rest: &[Packed], operation: &Operation) -> Option<Refusal
         b"id_reused" => Refusal::IdReused(call_id(operation)?.to_string()),
         b"call_over" => Refusal::CallOver(call_id(operation)?.to_string()),
         b"too_many_ids" => Refusal::TooManyIds,
+        b"controller_too_long" => Refusal::ControllerTooLong(usize::try_from(rest.first()?.number()?).ok()?),
         _ => return None,
     })
 }

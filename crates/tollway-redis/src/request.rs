@@ -6,6 +6,7 @@
 //! call:      {writer, sequence, operations: [operation]}
 //! policy:    {shadow, forgets, edge, max_wait, may_book, holds_slots, limits: [limit]}
 //! limit:     {kind, identity, amount, capacity, period, refill_time of a bucket, windows of a calendar}
+//!            the amount of an adaptive limit is its first rate, in millionths of a call a second
 //! operation: see operation.rs
 //! ```
 //! `writer` is the index, from 1, of the key that keeps the call's answer. Numbers are microseconds and units below 2^53, but for `grace` and `answer_kept`, which are milliseconds.
@@ -96,11 +97,12 @@ impl Requests {
                 fields.number("refill_time", limit.refill_time().as_micros());
                 ("bucket", *period)
             }
+            Algorithm::Adaptive(period) => ("adaptive", *period),
             Algorithm::Concurrency { expires } => ("slots", *expires),
         };
         fields.text("kind", kind);
         fields.number("identity", limit.identity().into());
-        fields.number("amount", limit.amount());
+        fields.number("amount", limit.starts_at().unwrap_or(limit.amount()));
         fields.number("capacity", limit.capacity());
         fields.number("period", period.as_micros());
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tollway_core::{
-    Action, Booking, Charge, ChargeStatus, Decision, Limit, Operation, Outcome, Outcomes, PermitId, Reading,
-    Span, TakeOutcome, Terms,
+    Action, Booking, Charge, ChargeStatus, Decision, Limit, Operation, Outcome, Outcomes, PermitId, Policy,
+    Reading, Span, TakeOutcome, Terms,
 };
 
 use crate::pack::Packed;
@@ -33,12 +33,13 @@ fn is_equal_take(one: &Operation, other: &Operation) -> bool {
         && (Arc::ptr_eq(&charge.policy, &others_charge.policy) || charge.policy == others_charge.policy)
 }
 
-/// The terms of a take whose outcome is all it leaves: no slot of its own, no id, no shadow. Its readings, if it has any,
+/// The terms of a take whose outcome is all it leaves: no slot of its own, no learned rate, no id, no shadow. Its readings, if it has any,
 /// follow from those of the last take in its run.
 fn plain_terms(operation: &Operation) -> Option<&Terms> {
     let Action::Take(terms) = &operation.action else { return None };
+    let counts_units = |policy: &Policy| !policy.limits().iter().any(Limit::counts_calls);
     let plain =
-        operation.charges.iter().all(|charge| !charge.policy.shadow() && !charge.policy.holds_slots());
+        operation.charges.iter().all(|charge| !charge.policy.shadow() && counts_units(&charge.policy));
     let readable = || operation.charges.iter().all(reads_evenly);
     (plain && terms.call.is_none() && (!terms.readings || readable())).then_some(terms)
 }
@@ -67,7 +68,7 @@ fn readings_before(charge: &Charge, last: &ChargeStatus, followed_by: u64) -> Ch
         Reading { used, remaining, resets_at: reading.resets_at.minus(moved), ..*reading }
     };
     let readings = charge.amounts().zip(&last.readings).map(before).collect();
-    ChargeStatus { policy: Arc::clone(&last.policy), readings }
+    ChargeStatus { policy: Arc::clone(&last.policy), readings, held_until: last.held_until }
 }
 
 /// The outcomes of operations that were sent as runs; nothing if the bytes are not that.

@@ -22,6 +22,7 @@ pub(crate) const TEXT: &str = concat!(
     include_str!("script/edge.lua"),
     include_str!("script/sliding.lua"),
     include_str!("script/slots.lua"),
+    include_str!("script/adaptive.lua"),
     include_str!("script/kind.lua"),
     include_str!("script/meter.lua"),
     include_str!("script/change.lua"),
@@ -29,6 +30,7 @@ pub(crate) const TEXT: &str = concat!(
     include_str!("script/slow_path.lua"),
     include_str!("script/correct.lua"),
     include_str!("script/actions.lua"),
+    include_str!("script/feedback.lua"),
     "end\n",
     include_str!("script/main.lua"),
 );

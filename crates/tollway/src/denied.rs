@@ -25,7 +25,7 @@ pub struct Denied {
 
 impl Denied {
     pub(crate) fn new(charges: &BoundCharges, decision: Decision) -> Self {
-        let none = Denial { retry_at: decision.now, charge: 0, limit: 0 };
+        let none = Denial { retry_at: decision.now, charge: 0, limit: 0, held: false };
         let denial = decision.denial().copied().unwrap_or(none);
         let bound = Arc::clone(charges.bound(denial.charge));
         Self { bound, denial, now: decision.now, decision: OnceLock::from(Box::new(decision)) }
@@ -33,8 +33,12 @@ impl Denied {
 
     pub(crate) fn fast(bound: Arc<BoundPolicy>, decided: FastDecision) -> Self {
         let (now, denial) = match decided {
-            FastDecision::Denied { now, retry_at, limit } => (now, Denial { retry_at, charge: 0, limit }),
-            FastDecision::Granted { now, .. } => (now, Denial { retry_at: now, charge: 0, limit: 0 }),
+            FastDecision::Denied { now, retry_at, limit } => {
+                (now, Denial { retry_at, charge: 0, limit, held: false })
+            }
+            FastDecision::Granted { now, .. } => {
+                (now, Denial { retry_at: now, charge: 0, limit: 0, held: false })
+            }
         };
         Self { bound, denial, now, decision: OnceLock::new() }
     }
@@ -42,6 +46,11 @@ impl Denied {
     pub(crate) fn with_readings(self, charges: SmallVec<[ChargeStatus; 1]>) -> Self {
         let decision = Decision { charges, ..self.decision().clone() };
         Self { decision: OnceLock::from(Box::new(decision)), ..self }
+    }
+
+    /// Whether a vendor's hold, not a limit, makes it wait.
+    pub fn held(&self) -> bool {
+        self.denial.held
     }
 
     /// The same denial, reported again later.

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Mutex as AsyncMutex;
 use tollway_core::bounds::AMOUNT_MAX;
 use tollway_core::{
-    AccountKey, Action, Answer, Booking, Charge, Clock, Cost, Decision, Fault, Limit, Operation, Outcome,
-    PermitId, Policy, Store, StoreError, Subject, TakeOutcome, Terms, Timestamp, WhenStoreFails,
+    AccountKey, Action, Answer, Booking, Charge, Clock, Cost, Decision, Denial, Fault, Feedback, Learned,
+    Limit, Operation, Outcome, PermitId, Policy, RateChange, Span, Store, StoreError, Subject, TakeOutcome,
+    Terms, Timestamp, WhenStoreFails,
 };
 use tollway_memory::MemoryStore;
 
@@ -26,6 +27,8 @@ pub(crate) struct Fallback {
     debts: Mutex<Debts>,
     /// Whether there are debts, readable without the lock.
     owing: AtomicBool,
+    /// Whether the store could not be told of a hold.
+    holding: AtomicBool,
     /// Whether a task is about to settle the debts.
     settling: AtomicBool,
     /// Held while debts are debited, so that none is debited twice.
@@ -90,6 +93,7 @@ impl Fallback {
             known: KnownUsage::new(LOCAL_ACCOUNTS),
             debts: Mutex::default(),
             owing: AtomicBool::new(false),
+            holding: AtomicBool::new(false),
             settling: AtomicBool::new(false),
             debiting: AsyncMutex::default(),
             given_up: AtomicBool::new(false),
@@ -137,6 +141,10 @@ impl Fallback {
         tracing::debug!(%error, ?mode, "the store did not decide");
         match mode {
             WhenStoreFails::Open => {
+                if let Some(denial) = self.held(charges) {
+                    let decision = Decision::new(now, TakeOutcome::Denied(denial));
+                    return FallbackOutcome::Decided(Decision { degraded: true, ..decision });
+                }
                 let decision = Decision::granted_now(terms.permit, now);
                 FallbackOutcome::Decided(Decision { degraded: true, ..decision })
             }
@@ -290,6 +298,46 @@ impl Fallback {
     /// Frees the slots that a permit holds in the local meters.
     pub(crate) fn done(&self, charges: &[Charge], permit: PermitId) {
         self.apply(charges, Action::Done(permit));
+    }
+
+    /// A vendor's hold that the store could not be told.
+    pub(crate) fn hold(&self, charges: &[Charge], hold: Span) {
+        if hold > Span::ZERO {
+            self.apply(charges, Action::Feedback(Feedback { hold, ..Feedback::default() }));
+            self.holding.store(true, Ordering::Release);
+        }
+    }
+
+    /// The hold on one of the charges, if there is one.
+    fn held(&self, charges: &[Charge]) -> Option<Denial> {
+        if !self.holding.load(Ordering::Acquire) {
+            return None;
+        }
+        charges.iter().enumerate().find_map(|(index, charge)| {
+            let read = Action::Feedback(Feedback::default());
+            let Some(Outcome::Learned(learned)) = self.apply(std::slice::from_ref(charge), read) else {
+                return None;
+            };
+            learned.held_until.map(|retry_at| Denial { retry_at, charge: index, limit: 0, held: true })
+        })
+    }
+
+    /// What the store has learned about a vendor's rate: the share of it that applies without the store.
+    pub(crate) fn learn_rate(&self, charges: &[Charge], learned: &Learned) {
+        let Some(rate) = learned.rate.as_ref().filter(|rate| rate.version > 0) else { return };
+        let read = self.apply(charges, Action::Feedback(Feedback::default()));
+        let (Some(Outcome::Learned(Learned { rate: Some(known), .. })), Some(charge)) =
+            (read, charges.first())
+        else {
+            return;
+        };
+        let share = charge.policy.local_share().of(rate.rate);
+        if known.version > 0 && known.rate == share {
+            return;
+        }
+        let (version, cut, left, controller) = (known.version, false, None, String::new());
+        let change = RateChange { version, rate: share, burst: 1, cut, left, controller };
+        self.apply(charges, Action::Feedback(Feedback { rate: Some(change), ..Feedback::default() }));
     }
 
     fn apply(&self, charges: &[Charge], action: Action) -> Option<Outcome> {

@@ -141,7 +141,7 @@ impl KnownAccounts {
         let possible = amounts.filter(move |(_, (limit, amount))| *amount <= share.of(limit.capacity()));
         possible.filter_map(move |(limit_index, (limit, amount))| {
             let retry_at = account?.limit(limit)?.fits_at(amount, share, now);
-            (retry_at > now).then_some(Denial { retry_at, charge: index, limit: limit_index })
+            (retry_at > now).then_some(Denial { retry_at, charge: index, limit: limit_index, held: false })
         })
     }
 

@@ -28,6 +28,7 @@ mod denied;
 mod durations;
 mod error;
 mod fallback;
+mod feedback;
 mod granted;
 mod handle;
 pub mod incident;

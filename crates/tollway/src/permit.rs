@@ -23,6 +23,9 @@ use crate::{Denied, TakeError};
 
 pub use ticket::{Ticket, TicketBegun, TicketCharge};
 
+/// How long a call of an outbound api may start without asking the store whether the vendor holds calls back.
+const HOLD_UNKNOWN_MAX: Span = Span::from_millis(100);
+
 /// A granted take.
 ///
 /// Call [`begin`](Permit::begin) just before the call goes out if the vendor counts by its own clock;
@@ -45,6 +48,8 @@ pub struct Permit {
     over: bool,
     /// When it may begin and when it expires by the local clock, if the store has another clock.
     local: Option<(Timestamp, Timestamp)>,
+    /// When the store was last asked about it, by the local clock.
+    asked_at: Timestamp,
     /// Keeps the slots of a long call.
     renewal: Renewal,
     /// Its entry among the recent grants of an api.
@@ -75,15 +80,16 @@ impl Permit {
     pub(crate) fn fast(charges: BoundCharges, decision: Decision, booking: Booking, leased: bool) -> Self {
         Self {
             charges,
-            decision,
             booking,
             unbooked: false,
             remember: false,
             leased,
             over: true,
             local: None,
+            asked_at: decision.now,
             renewal: Renewal::default(),
             held: None,
+            decision,
         }
     }
 
@@ -112,6 +118,7 @@ impl Permit {
         let unbooked = decision.degraded || nothing;
         let mut permit = Self::fast(charges, decision, booking, false).recorded();
         (permit.unbooked, permit.remember, permit.over, permit.local) = (unbooked, remember, over, local);
+        permit.asked_at = sent_at.unwrap_or(permit.asked_at);
         if !over {
             permit.keep_slots();
         }
@@ -179,22 +186,34 @@ impl Permit {
 
     /// Makes sure that the call may go out now; free while the permit is good. If the permit's window is over, it takes
     /// again at the back of the queue, and the first cost stays spent.
+    ///
+    /// A permit of an outbound api is good for 100 ms after the store was last asked: the vendor may have refused another
+    /// process's call since, which holds everybody's.
     pub async fn begin(&mut self) -> Result<(), TakeError> {
         loop {
             let state = self.charges.state().clone();
             let (due, good_until) = self.times();
             state.timers.sleep_until(&*state.clock, due).await?;
-            if self.unbooked || state.clock.now() < good_until || self.begin_late().await? {
+            let now = state.clock.now();
+            let good = now < good_until && !self.may_be_held(now);
+            if self.unbooked || good || self.begin_late().await? {
                 return Ok(());
             }
         }
     }
 
-    /// The permit expired by the local clock: the store decides whether the call may still go out, or takes again. True
+    /// Whether a vendor's hold may have come since the store was last asked.
+    fn may_be_held(&self, now: Timestamp) -> bool {
+        self.held.is_some() && now.since(self.asked_at) >= HOLD_UNKNOWN_MAX
+    }
+
+    /// The permit expired by the local clock, or may be held: the store decides whether the call may still go out, or takes again. True
     /// if it may; otherwise the permit has new times.
     async fn begin_late(&mut self) -> Result<bool, TakeError> {
         let state = self.charges.state().clone();
-        let sent_at = if state.in_process() { None } else { Some(state.clock.now()) };
+        let now = state.clock.now();
+        let sent_at = if state.in_process() { None } else { Some(now) };
+        self.asked_at = now;
         let terms = Terms { max_wait: Span::MAX, ..Terms::now(next_permit()) };
         let booking = match self.leased {
             // The lease has ended; the store can only take again.

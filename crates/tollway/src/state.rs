@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, Weak};
 
-use tollway_core::{Clock, Fault, Name, Policy, Store, StoreError, Timestamp};
+use tollway_core::{Clock, Fault, Limit, Name, Policy, Store, StoreError, Timestamp};
 use tollway_memory::MemoryStore;
 
 use crate::TakeError;
@@ -97,10 +97,10 @@ impl LimiterState {
         *self.api_policies.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
-    /// The recent grants under the policy of an api. They survive a change of the policy.
+    /// The recent grants under the policy of an api, which is named as one or has an adaptive limit. They survive a change of the policy.
     pub(crate) fn recent_grants_of(&self, policy: &Policy) -> Option<Arc<RecentGrants>> {
-        let is_api = self.api_policies.lock().unwrap_or_else(PoisonError::into_inner).contains(policy.name());
-        is_api.then(|| {
+        let named = self.api_policies.lock().unwrap_or_else(PoisonError::into_inner).contains(policy.name());
+        (named || policy.limits().iter().any(Limit::is_adaptive)).then(|| {
             let mut all = self.recent_grants.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(all.entry(policy.name().clone()).or_default())
         })

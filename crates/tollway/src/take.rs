@@ -269,7 +269,7 @@ impl<'l> Take<'l, Tries> {
         else {
             return Err(self);
         };
-        let status = ChargeStatus { policy: Arc::clone(&bound.policy), readings };
+        let status = ChargeStatus { policy: Arc::clone(&bound.policy), readings, held_until: None };
         let charges = SmallVec::from_buf([status]);
         self.taken_fast(decided).map(|taken| taken.with_readings(charges))
     }

@@ -166,7 +166,8 @@ fn period(algorithm: &Algorithm) -> Option<tollway::Span> {
         Algorithm::FromFirstCall(period)
         | Algorithm::Sliding(period)
         | Algorithm::Bucket { period, .. }
-        | Algorithm::Paced(period) => Some(*period),
+        | Algorithm::Paced(period)
+        | Algorithm::Adaptive(period) => Some(*period),
         Algorithm::Window(_) | Algorithm::Concurrency { .. } => None,
     }
 }

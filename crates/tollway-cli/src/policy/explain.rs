@@ -27,6 +27,9 @@ pub(super) fn limit(limit: &Limit, now: Timestamp) -> String {
             span(limit.refill_time())
         ),
         Algorithm::Paced(period) => paced(limit.amount(), unit, *period),
+        Algorithm::Adaptive(period) => {
+            format!("learned from the vendor's answers; starts with {}", paced(limit.amount(), unit, *period))
+        }
         Algorithm::Concurrency { expires } => {
             format!(
                 "at most {} at once; a slot expires after {} unless renewed",

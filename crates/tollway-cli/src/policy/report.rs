@@ -127,6 +127,7 @@ impl LimitReport {
             Algorithm::Sliding(_) => ("sliding", None, None),
             Algorithm::Bucket { burst, .. } => ("bucket", Some(*burst), None),
             Algorithm::Paced(_) => ("paced", None, None),
+            Algorithm::Adaptive(_) => ("adaptive", None, None),
             Algorithm::Concurrency { .. } => ("concurrent", None, None),
         };
         Self {

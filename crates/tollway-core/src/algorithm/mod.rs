@@ -3,6 +3,7 @@
 //! Every match names each variant of [`Algorithm`], so that the compiler finds every function a new algorithm needs.
 //! `state.rs` has the rule for a meter whose kind is not that of its limit.
 
+mod adaptive;
 mod bucket;
 mod concurrency;
 mod refill;
@@ -10,12 +11,14 @@ mod sliding;
 mod state;
 mod window;
 
+pub use adaptive::Adaptive;
 pub use bucket::Bucket;
 pub use concurrency::Slot;
 pub use sliding::Sliding;
 pub use state::{Meter, State};
 pub use window::Window;
 
+pub(crate) use adaptive::start_rate;
 pub(crate) use bucket::Rate;
 pub(crate) use refill::Refill;
 use state::{NO_ROOM, NOT_DEBITED};
@@ -76,6 +79,11 @@ impl Limit {
                     *bucket = bucket.after(rate, elapsed);
                 }
             }
+            Algorithm::Adaptive(period) => {
+                if let Some(adaptive) = state.adaptive_mut() {
+                    adaptive.advance(self.start_rate(*period), to.since(as_of));
+                }
+            }
             Algorithm::Concurrency { .. } => {
                 if let Some(slots) = state.slots_mut() {
                     concurrency::expire(slots, to);
@@ -110,6 +118,11 @@ impl Limit {
                 let wait = |bucket: &Bucket| bucket.wait_for(self.rate(*period), self.capacity(), amount);
                 state.bucket().map_or(NO_ROOM, |bucket| from.max(as_of.plus(wait(bucket))))
             }
+            Algorithm::Adaptive(period) => {
+                let start = self.start_rate(*period);
+                let wait = |adaptive: &Adaptive| adaptive.wait_for(start, amount);
+                state.adaptive().map_or(NO_ROOM, |adaptive| from.max(as_of.plus(wait(adaptive))))
+            }
             Algorithm::Concurrency { .. } => {
                 state.slots().map_or(NO_ROOM, |slots| concurrency::earliest(slots, capacity, from))
             }
@@ -141,6 +154,11 @@ impl Limit {
                     Debited { good_until: Timestamp::MAX, expires, holds }
                 })
             }
+            Algorithm::Adaptive(period) => state.adaptive_mut().map_or(NOT_DEBITED, |adaptive| {
+                let start = self.start_rate(*period);
+                adaptive.advance(start, at.since(as_of));
+                adaptive.debit(start, amount, at)
+            }),
             Algorithm::Concurrency { expires } => state
                 .slots_mut()
                 .map_or(NOT_DEBITED, |slots| concurrency::debit(slots, room, permit, at, *expires)),
@@ -168,6 +186,10 @@ impl Limit {
             Algorithm::Bucket { .. } | Algorithm::Paced(_) => {
                 let young = self.refilled_in(as_of.since(correction.booked_at)) <= self.capacity();
                 state.bucket_mut().is_some_and(|bucket| bucket.settle(correction, young))
+            }
+            Algorithm::Adaptive(period) => {
+                let start = self.start_rate(*period);
+                state.adaptive_mut().is_some_and(|adaptive| adaptive.settle(start, correction, as_of))
             }
             // A slot has no amount to correct: it is freed.
             Algorithm::Concurrency { .. } => true,
@@ -206,7 +228,10 @@ impl Limit {
                 let runs = |window: &Window| now < window.end && window.began_for(booked_at, *period);
                 meter.state.window().is_some_and(runs)
             }
-            Algorithm::Sliding(_) | Algorithm::Bucket { .. } | Algorithm::Paced(_) => true,
+            Algorithm::Sliding(_)
+            | Algorithm::Bucket { .. }
+            | Algorithm::Paced(_)
+            | Algorithm::Adaptive(_) => true,
             Algorithm::Concurrency { .. } => self.holds_slot(meter, permit, now),
         }
     }
@@ -215,6 +240,15 @@ impl Limit {
     pub(crate) fn renew(&self, meter: &mut Meter, permit: PermitId, at: Timestamp) {
         if let (Some(expires), Some(slots)) = (self.slots_expire(), meter.state.slots_mut()) {
             concurrency::renew(slots, permit, at, expires);
+        }
+    }
+
+    /// The most this meter could grant at once: [`Limit::capacity`], or the burst that was learned.
+    #[inline]
+    pub(crate) fn capacity_of(&self, meter: &Meter) -> u64 {
+        match &meter.state {
+            State::Adaptive(adaptive) => adaptive.burst,
+            State::Window(_) | State::Sliding(_) | State::Bucket(_) | State::Slots(_) => self.capacity(),
         }
     }
 
@@ -229,6 +263,10 @@ impl Limit {
                 let (rate, elapsed) = (self.rate(*period), at.since(as_of));
                 meter.state.bucket().map(|bucket| bucket.after(rate, elapsed).whole())
             }
+            Algorithm::Adaptive(period) => {
+                let (start, elapsed) = (self.start_rate(*period), at.since(as_of));
+                meter.state.adaptive().map(|adaptive| adaptive.used(start, elapsed))
+            }
             Algorithm::Concurrency { .. } => meter.state.slots().map(|slots| concurrency::used(slots, at)),
         };
         used.unwrap_or(self.capacity())
@@ -242,6 +280,9 @@ impl Limit {
             Algorithm::Sliding(period) => meter.state.sliding().map(|sliding| sliding.fresh_at(*period)),
             Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
                 meter.state.bucket().map(|bucket| bucket.fresh_at(self.rate(*period), as_of))
+            }
+            Algorithm::Adaptive(period) => {
+                meter.state.adaptive().map(|adaptive| adaptive.fresh_at(self.start_rate(*period), as_of))
             }
             Algorithm::Concurrency { .. } => meter.state.slots().map(concurrency::last_end),
         };
@@ -260,6 +301,10 @@ impl Limit {
             Algorithm::Window(calendar) => {
                 meter.state.window().map_or(Timestamp::EPOCH, |window| window.at(calendar, at).end)
             }
+            Algorithm::Adaptive(period) => {
+                let start = self.start_rate(*period);
+                meter.state.adaptive().map_or(Timestamp::EPOCH, |adaptive| adaptive.refilled_at(start, as_of))
+            }
             Algorithm::FromFirstCall(_)
             | Algorithm::Sliding(_)
             | Algorithm::Bucket { .. }
@@ -267,6 +312,11 @@ impl Limit {
             | Algorithm::Concurrency { .. } => self.fresh_at(meter, as_of),
         };
         resets_at.max(at)
+    }
+
+    /// The rate of an adaptive limit before anything is learned, in millionths of a call a second.
+    pub(crate) fn start_rate(&self, period: Span) -> u64 {
+        start_rate(self.amount(), period)
     }
 
     #[inline]

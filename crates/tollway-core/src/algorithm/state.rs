@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bucket, Debited, Sliding, Slot, Window};
+use super::{Adaptive, Bucket, Debited, Sliding, Slot, Window};
 use crate::{Algorithm, Limit, Timestamp};
 
 /// When a meter of another kind has room: never.
@@ -40,6 +40,8 @@ pub enum State {
     Sliding(Sliding),
     /// Of `bucket` and `paced`.
     Bucket(Bucket),
+    /// Of `adaptive`.
+    Adaptive(Box<Adaptive>),
     /// Of `concurrency`.
     Slots(Vec<Slot>),
 }
@@ -51,6 +53,7 @@ impl Limit {
             Algorithm::Window(_) | Algorithm::FromFirstCall(_) => State::Window(Window::default()),
             Algorithm::Sliding(_) => State::Sliding(Sliding::default()),
             Algorithm::Bucket { .. } | Algorithm::Paced(_) => State::Bucket(Bucket::default()),
+            Algorithm::Adaptive(_) => State::Adaptive(Box::default()),
             Algorithm::Concurrency { .. } => State::Slots(Vec::new()),
         };
         Meter { identity: self.identity(), state }
@@ -63,6 +66,7 @@ impl Limit {
             Algorithm::Window(_) | Algorithm::FromFirstCall(_) => meter.state.window().is_some(),
             Algorithm::Sliding(_) => meter.state.sliding().is_some(),
             Algorithm::Bucket { .. } | Algorithm::Paced(_) => meter.state.bucket().is_some(),
+            Algorithm::Adaptive(_) => meter.state.adaptive().is_some(),
             Algorithm::Concurrency { .. } => meter.state.slots().is_some(),
         };
         kind && meter.identity == self.identity()
@@ -75,7 +79,7 @@ impl State {
     pub(super) fn window(&self) -> Option<&Window> {
         match self {
             Self::Window(window) => Some(window),
-            Self::Sliding(_) | Self::Bucket(_) | Self::Slots(_) => None,
+            Self::Sliding(_) | Self::Bucket(_) | Self::Adaptive(_) | Self::Slots(_) => None,
         }
     }
 
@@ -83,7 +87,7 @@ impl State {
     pub(super) fn window_mut(&mut self) -> Option<&mut Window> {
         match self {
             Self::Window(window) => Some(window),
-            Self::Sliding(_) | Self::Bucket(_) | Self::Slots(_) => None,
+            Self::Sliding(_) | Self::Bucket(_) | Self::Adaptive(_) | Self::Slots(_) => None,
         }
     }
 
@@ -91,7 +95,7 @@ impl State {
     pub(super) fn sliding(&self) -> Option<&Sliding> {
         match self {
             Self::Sliding(sliding) => Some(sliding),
-            Self::Window(_) | Self::Bucket(_) | Self::Slots(_) => None,
+            Self::Window(_) | Self::Bucket(_) | Self::Adaptive(_) | Self::Slots(_) => None,
         }
     }
 
@@ -99,7 +103,7 @@ impl State {
     pub(super) fn sliding_mut(&mut self) -> Option<&mut Sliding> {
         match self {
             Self::Sliding(sliding) => Some(sliding),
-            Self::Window(_) | Self::Bucket(_) | Self::Slots(_) => None,
+            Self::Window(_) | Self::Bucket(_) | Self::Adaptive(_) | Self::Slots(_) => None,
         }
     }
 
@@ -107,7 +111,7 @@ impl State {
     pub(super) fn bucket(&self) -> Option<&Bucket> {
         match self {
             Self::Bucket(bucket) => Some(bucket),
-            Self::Window(_) | Self::Sliding(_) | Self::Slots(_) => None,
+            Self::Window(_) | Self::Sliding(_) | Self::Adaptive(_) | Self::Slots(_) => None,
         }
     }
 
@@ -115,7 +119,21 @@ impl State {
     pub(super) fn bucket_mut(&mut self) -> Option<&mut Bucket> {
         match self {
             Self::Bucket(bucket) => Some(bucket),
-            Self::Window(_) | Self::Sliding(_) | Self::Slots(_) => None,
+            Self::Window(_) | Self::Sliding(_) | Self::Adaptive(_) | Self::Slots(_) => None,
+        }
+    }
+
+    pub(crate) fn adaptive(&self) -> Option<&Adaptive> {
+        match self {
+            Self::Adaptive(adaptive) => Some(adaptive),
+            Self::Window(_) | Self::Sliding(_) | Self::Bucket(_) | Self::Slots(_) => None,
+        }
+    }
+
+    pub(crate) fn adaptive_mut(&mut self) -> Option<&mut Adaptive> {
+        match self {
+            Self::Adaptive(adaptive) => Some(adaptive),
+            Self::Window(_) | Self::Sliding(_) | Self::Bucket(_) | Self::Slots(_) => None,
         }
     }
 
@@ -123,7 +141,7 @@ impl State {
     pub(super) fn slots(&self) -> Option<&[Slot]> {
         match self {
             Self::Slots(slots) => Some(slots),
-            Self::Window(_) | Self::Sliding(_) | Self::Bucket(_) => None,
+            Self::Window(_) | Self::Sliding(_) | Self::Bucket(_) | Self::Adaptive(_) => None,
         }
     }
 
@@ -131,7 +149,7 @@ impl State {
     pub(super) fn slots_mut(&mut self) -> Option<&mut Vec<Slot>> {
         match self {
             Self::Slots(slots) => Some(slots),
-            Self::Window(_) | Self::Sliding(_) | Self::Bucket(_) => None,
+            Self::Window(_) | Self::Sliding(_) | Self::Bucket(_) | Self::Adaptive(_) => None,
         }
     }
 }
@@ -149,12 +167,13 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
     const PERMIT: PermitId = PermitId(7);
-    const LIMITS: [&str; 6] = [
+    const LIMITS: [&str; 7] = [
         "5 / minute",
         "5 / minute from first call",
         "5 / minute sliding",
         "5 / minute bucket",
         "1 / minute paced",
+        "1 / minute adaptive",
         "5 concurrent",
     ];
 
@@ -195,7 +214,7 @@ mod tests {
             assert_eq!(account, before, "{policy:?}");
             seen += 1;
         }
-        assert_eq!(seen, 2 * 4 + 5 + 2 * 4 + 5, "every limit with every kind but its own");
+        assert_eq!(seen, 2 * 5 + 6 + 2 * 5 + 6 + 6, "every limit with every kind but its own");
     }
 
     #[test]

@@ -82,6 +82,7 @@ pub(super) enum Kind {
     Sliding,
     Bucket,
     Paced,
+    Adaptive,
     Concurrency,
 }
 
@@ -171,6 +172,7 @@ impl Draft {
             (Kind::Sliding, _) => Algorithm::Sliding(period),
             (Kind::Bucket, _) => Algorithm::Bucket { period, burst: self.burst.unwrap_or(self.amount) },
             (Kind::Paced, _) => Algorithm::Paced(period),
+            (Kind::Adaptive, _) => Algorithm::Adaptive(period),
             (Kind::Concurrency, _) => Algorithm::Concurrency { expires: SLOT_EXPIRES_DEFAULT },
         })
     }

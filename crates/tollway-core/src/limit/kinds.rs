@@ -12,6 +12,7 @@ impl Limit {
             | Algorithm::Sliding(_)
             | Algorithm::Bucket { .. }
             | Algorithm::Paced(_)
+            | Algorithm::Adaptive(_)
             | Algorithm::Concurrency { .. } => None,
         }
     }
@@ -23,6 +24,7 @@ impl Limit {
             Algorithm::Sliding(_)
             | Algorithm::Bucket { .. }
             | Algorithm::Paced(_)
+            | Algorithm::Adaptive(_)
             | Algorithm::Concurrency { .. } => false,
         }
     }
@@ -35,14 +37,15 @@ impl Limit {
             | Algorithm::FromFirstCall(_)
             | Algorithm::Bucket { .. }
             | Algorithm::Paced(_)
+            | Algorithm::Adaptive(_)
             | Algorithm::Concurrency { .. } => false,
         }
     }
 
-    /// Whether it refills continuously: a bucket, or a paced limit, which is one of burst 1.
+    /// Whether it refills continuously: a bucket, a paced limit, which is one of burst 1, or an adaptive one.
     pub fn refills(&self) -> bool {
         match self.algorithm() {
-            Algorithm::Bucket { .. } | Algorithm::Paced(_) => true,
+            Algorithm::Bucket { .. } | Algorithm::Paced(_) | Algorithm::Adaptive(_) => true,
             Algorithm::Window(_)
             | Algorithm::FromFirstCall(_)
             | Algorithm::Sliding(_)
@@ -58,6 +61,7 @@ impl Limit {
             | Algorithm::FromFirstCall(_)
             | Algorithm::Sliding(_)
             | Algorithm::Bucket { .. }
+            | Algorithm::Adaptive(_)
             | Algorithm::Concurrency { .. } => false,
         }
     }
@@ -70,6 +74,7 @@ impl Limit {
             | Algorithm::FromFirstCall(_)
             | Algorithm::Sliding(_)
             | Algorithm::Paced(_)
+            | Algorithm::Adaptive(_)
             | Algorithm::Concurrency { .. } => None,
         }
     }
@@ -83,7 +88,8 @@ impl Limit {
             | Algorithm::FromFirstCall(_)
             | Algorithm::Sliding(_)
             | Algorithm::Bucket { .. }
-            | Algorithm::Paced(_) => None,
+            | Algorithm::Paced(_)
+            | Algorithm::Adaptive(_) => None,
         }
     }
 
@@ -93,13 +99,33 @@ impl Limit {
         self.slots_expire().is_some()
     }
 
+    /// Whether its rate is learned.
+    pub fn is_adaptive(&self) -> bool {
+        match self.algorithm() {
+            Algorithm::Adaptive(_) => true,
+            Algorithm::Window(_)
+            | Algorithm::FromFirstCall(_)
+            | Algorithm::Sliding(_)
+            | Algorithm::Bucket { .. }
+            | Algorithm::Paced(_)
+            | Algorithm::Concurrency { .. } => false,
+        }
+    }
+
+    /// Whether every take counts one in it, whatever its cost: slots, and calls under a learned rate.
+    #[inline]
+    pub fn counts_calls(&self) -> bool {
+        self.has_slots() || self.is_adaptive()
+    }
+
     /// Whether a take can be booked ahead: the limit can tell when there is room.
     pub fn books_ahead(&self) -> bool {
         match self.algorithm() {
             Algorithm::Window(_)
             | Algorithm::FromFirstCall(_)
             | Algorithm::Bucket { .. }
-            | Algorithm::Paced(_) => true,
+            | Algorithm::Paced(_)
+            | Algorithm::Adaptive(_) => true,
             Algorithm::Sliding(_) | Algorithm::Concurrency { .. } => false,
         }
     }
@@ -115,6 +141,7 @@ pub(super) fn with_burst(algorithm: &Algorithm, burst: Option<u64>) -> Algorithm
         | Algorithm::FromFirstCall(_)
         | Algorithm::Sliding(_)
         | Algorithm::Paced(_)
+        | Algorithm::Adaptive(_)
         | Algorithm::Concurrency { .. } => algorithm.clone(),
     }
 }
@@ -123,7 +150,7 @@ pub(super) fn with_burst(algorithm: &Algorithm, burst: Option<u64>) -> Algorithm
 mod tests {
     use super::*;
 
-    /// The properties of each algorithm: aligned, window, slides, refills, paced, has a burst, has slots, books ahead.
+    /// The properties of each algorithm: aligned, window, slides, refills, paced, has a burst, has slots, counts calls, adaptive, books ahead.
     #[test]
     fn properties_of_each_algorithm() {
         for (text, wanted) in [
@@ -133,7 +160,8 @@ mod tests {
             ("5 / minute sliding", "slides"),
             ("5 / minute bucket burst 9", "refills burst books"),
             ("5 / minute paced", "refills paced books"),
-            ("5 concurrent expires 90s", "slots"),
+            ("5 / minute adaptive", "refills calls adaptive books"),
+            ("5 concurrent expires 90s", "slots calls"),
         ] {
             let limit: Limit = text.parse().unwrap();
             let answers = [
@@ -144,6 +172,8 @@ mod tests {
                 ("paced", limit.is_paced()),
                 ("burst", limit.burst() == Some(9)),
                 ("slots", limit.has_slots() && limit.slots_expire() == Some(Span::from_secs(90))),
+                ("calls", limit.counts_calls()),
+                ("adaptive", limit.is_adaptive()),
                 ("books", limit.books_ahead()),
             ];
             let yes: Vec<&str> = answers.iter().filter(|(_, yes)| *yes).map(|(word, _)| *word).collect();

@@ -36,6 +36,8 @@ pub enum Algorithm {
     },
     /// A bucket with burst 1: evenly spaced calls.
     Paced(Span),
+    /// A rate that is learned from a vendor's answers; it starts at the amount per period. Each call counts one.
+    Adaptive(Span),
     /// Slots held from grant until `done`.
     Concurrency {
         /// How long a slot lives without `renew`.
@@ -98,7 +100,8 @@ impl Limit {
             Algorithm::Window(Calendar::Every(period))
             | Algorithm::FromFirstCall(period)
             | Algorithm::Sliding(period)
-            | Algorithm::Paced(period) => check_period(*period)?,
+            | Algorithm::Paced(period)
+            | Algorithm::Adaptive(period) => check_period(*period)?,
             Algorithm::Window(_) => {}
             Algorithm::Bucket { period, burst } => {
                 check_period(*period)?;
@@ -166,7 +169,7 @@ impl Limit {
         &self.algorithm
     }
 
-    /// The most it could ever grant at once: the burst of a bucket, else the amount.
+    /// The most it could ever grant at once: the burst of a bucket, one of a paced or an adaptive limit, else the amount.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
@@ -183,7 +186,8 @@ impl Limit {
             | Algorithm::FromFirstCall(period)
             | Algorithm::Sliding(period)
             | Algorithm::Bucket { period, .. }
-            | Algorithm::Paced(period) => Some(*period),
+            | Algorithm::Paced(period)
+            | Algorithm::Adaptive(period) => Some(*period),
             Algorithm::Window(Calendar::Day(_)) => Some(Span::from_days(1)),
             Algorithm::Window(Calendar::Week(_)) => Some(Span::from_days(7)),
             Algorithm::Window(Calendar::Month(_)) => Some(Span::from_days(30)),
@@ -198,6 +202,7 @@ impl Limit {
             Algorithm::FromFirstCall(period) => *period,
             Algorithm::Sliding(period) => period.times(2),
             Algorithm::Bucket { .. } | Algorithm::Paced(_) => self.refill_time(),
+            Algorithm::Adaptive(_) => crate::controller::HOLD_DAILY_MAX,
             Algorithm::Concurrency { expires } => *expires,
         }
     }
@@ -212,6 +217,13 @@ impl Limit {
         self.refill.map_or(Span::ZERO, |refill| refill.full_time())
     }
 
+    /// The rate of an adaptive limit before anything is learned, in millionths of a call a second.
+    pub fn starts_at(&self) -> Option<u64> {
+        self.period()
+            .filter(|_| self.is_adaptive())
+            .map(|period| crate::algorithm::start_rate(self.amount, period))
+    }
+
     /// How its bucket refills, if it has one.
     #[inline]
     pub(crate) fn refill(&self) -> Option<&Refill> {
@@ -222,7 +234,7 @@ impl Limit {
 fn capacity(amount: u64, algorithm: &Algorithm) -> u64 {
     match algorithm {
         Algorithm::Bucket { burst, .. } => *burst,
-        Algorithm::Paced(_) => 1,
+        Algorithm::Paced(_) | Algorithm::Adaptive(_) => 1,
         Algorithm::Window(_)
         | Algorithm::FromFirstCall(_)
         | Algorithm::Sliding(_)
@@ -238,6 +250,7 @@ fn refill(amount: u64, capacity: u64, algorithm: &Algorithm) -> Option<Refill> {
         Algorithm::Window(_)
         | Algorithm::FromFirstCall(_)
         | Algorithm::Sliding(_)
+        | Algorithm::Adaptive(_)
         | Algorithm::Concurrency { .. } => None,
     }
 }

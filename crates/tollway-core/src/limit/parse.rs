@@ -1,7 +1,7 @@
 //! A limit as text: `200 requests / minute`, `250k tokens / minute bucket burst 500k`, `50 concurrent`.
 //!
 //! ```text
-//! [name:] AMOUNT [UNIT] / [N] PERIOD [window | sliding | bucket [burst N] | paced | from first call] [in ZONE]
+//! [name:] AMOUNT [UNIT] / [N] PERIOD [window | sliding | bucket [burst N] | paced | adaptive | from first call] [in ZONE]
 //! [name:] N concurrent [expires TIME]
 //! ```
 
@@ -144,6 +144,7 @@ impl<'a> Reader<'a> {
             "sliding" => Kind::Sliding,
             "bucket" => Kind::Bucket,
             "paced" => Kind::Paced,
+            "adaptive" => Kind::Adaptive,
             "from" => Kind::FromFirstCall,
             "burst" => {
                 self.next();
@@ -167,8 +168,8 @@ impl<'a> Reader<'a> {
                 return Ok(());
             }
             _ => {
-                const KNOWN: [&str; 8] =
-                    ["window", "sliding", "bucket", "paced", "burst", "in", "from", "expires"];
+                const KNOWN: [&str; 9] =
+                    ["window", "sliding", "bucket", "paced", "adaptive", "burst", "in", "from", "expires"];
                 let hint = suggestion(word, KNOWN);
                 return Err(self.here(format!("{word:?} has no meaning here{hint}")));
             }
@@ -277,6 +278,7 @@ mod tests {
             ("10 / second from first call", "10 requests / second from first call"),
             ("100 / minute sliding", "100 requests / minute sliding"),
             ("3 / second paced", "3 requests / second paced"),
+            ("3 / second adaptive", "3 requests / second adaptive"),
             ("50 concurrent", "50 concurrent"),
             ("50 concurrent expires 5m", "50 concurrent expires 5m"),
             ("5M bytes/5min bucket", "5000000 bytes / 5 minutes bucket"),

@@ -16,7 +16,7 @@ pub struct LimitTable {
     pub unit: Option<String>,
     /// The period: `minute`, `5 minutes`, `day`; left out for `concurrent`.
     pub per: Option<String>,
-    /// `window` (default), `from first call`, `sliding`, `bucket`, `paced` or `concurrent`.
+    /// `window` (default), `from first call`, `sliding`, `bucket`, `paced`, `adaptive` or `concurrent`.
     pub algorithm: Option<String>,
     /// The burst of a bucket.
     pub burst: Option<AmountText>,
@@ -117,12 +117,13 @@ fn read_period(text: &str) -> Result<(Option<u64>, Option<PeriodWord>), DraftErr
 }
 
 fn read_kind(text: &str) -> Result<Kind, DraftError> {
-    const KNOWN: [(&str, Kind); 6] = [
+    const KNOWN: [(&str, Kind); 7] = [
         ("window", Kind::Window),
         ("from first call", Kind::FromFirstCall),
         ("sliding", Kind::Sliding),
         ("bucket", Kind::Bucket),
         ("paced", Kind::Paced),
+        ("adaptive", Kind::Adaptive),
         ("concurrent", Kind::Concurrency),
     ];
     let known = KNOWN.iter().find(|(word, _)| *word == text).map(|(_, kind)| *kind);

@@ -11,6 +11,7 @@ use crate::{Name, Span};
 pub(super) fn default_name(unit: &Name, algorithm: &Algorithm) -> Name {
     let text = match algorithm {
         Algorithm::Concurrency { .. } => "concurrent".to_owned(),
+        Algorithm::Adaptive(_) => "rate".to_owned(),
         Algorithm::Window(_)
         | Algorithm::FromFirstCall(_)
         | Algorithm::Sliding(_)
@@ -30,11 +31,13 @@ pub(super) fn identity(name: &Name, unit: &Name, algorithm: &Algorithm) -> u32 {
         | Algorithm::Sliding(_)
         | Algorithm::Bucket { .. }
         | Algorithm::Paced(_)
+        | Algorithm::Adaptive(_)
         | Algorithm::Concurrency { .. } => "",
     };
-    // The expiry of slots is not part of it: changing it must not drop the slots in use.
+    // Neither the expiry of slots nor the rate at which learning starts is part of it: changing one must not drop the
+    // slots in use, or what was learned.
     let period = match algorithm {
-        Algorithm::Concurrency { .. } => String::new(),
+        Algorithm::Concurrency { .. } | Algorithm::Adaptive(_) => String::new(),
         Algorithm::Window(_)
         | Algorithm::FromFirstCall(_)
         | Algorithm::Sliding(_)
@@ -63,7 +66,8 @@ pub(super) fn write_limit(limit: &Limit, f: &mut fmt::Formatter<'_>) -> fmt::Res
         Algorithm::FromFirstCall(_)
         | Algorithm::Sliding(_)
         | Algorithm::Bucket { .. }
-        | Algorithm::Paced(_) => write!(f, "{} {}", rate(), algorithm_word(algorithm)),
+        | Algorithm::Paced(_)
+        | Algorithm::Adaptive(_) => write!(f, "{} {}", rate(), algorithm_word(algorithm)),
         Algorithm::Concurrency { expires: SLOT_EXPIRES_DEFAULT } => write!(f, "{amount} concurrent"),
         Algorithm::Concurrency { expires } => write!(f, "{amount} concurrent expires {expires}"),
     }
@@ -76,6 +80,7 @@ fn algorithm_word(algorithm: &Algorithm) -> &'static str {
         Algorithm::Sliding(_) => "sliding",
         Algorithm::Bucket { .. } => "bucket",
         Algorithm::Paced(_) => "paced",
+        Algorithm::Adaptive(_) => "adaptive",
         Algorithm::Concurrency { .. } => "concurrent",
     }
 }
@@ -90,6 +95,7 @@ fn period_words(algorithm: &Algorithm) -> String {
         | Algorithm::Sliding(period)
         | Algorithm::Bucket { period, .. }
         | Algorithm::Paced(period)
+        | Algorithm::Adaptive(period)
         | Algorithm::Concurrency { expires: period } => span_words(*period),
     }
 }
@@ -107,6 +113,7 @@ fn written_period(algorithm: &Algorithm) -> String {
         | Algorithm::Sliding(_)
         | Algorithm::Bucket { .. }
         | Algorithm::Paced(_)
+        | Algorithm::Adaptive(_)
         | Algorithm::Concurrency { .. } => period_words(algorithm),
     }
 }

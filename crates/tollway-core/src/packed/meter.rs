@@ -39,7 +39,7 @@ impl PackedMeter {
         match state {
             State::Window(window) => Some(Self::of_window(*window)),
             State::Bucket(bucket) => Some(Self::of_bucket(*bucket)),
-            State::Sliding(_) | State::Slots(_) => None,
+            State::Sliding(_) | State::Adaptive(_) | State::Slots(_) => None,
         }
     }
 
@@ -87,6 +87,7 @@ impl PackedMeter {
             Algorithm::Sliding(_)
             | Algorithm::Bucket { .. }
             | Algorithm::Paced(_)
+            | Algorithm::Adaptive(_)
             | Algorithm::Concurrency { .. } => return None,
         };
         Some(taken.map(|window| {

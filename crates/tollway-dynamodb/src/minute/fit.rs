@@ -51,6 +51,9 @@ pub(super) fn check(layout: Layout, operation: &Operation) -> Result<(), StoreEr
             "the layout api-minute needs a subject: it is the `api_type` of the key".to_owned(),
         ));
     }
+    if matches!(operation.action, Action::Feedback(_)) {
+        return Err(wrong(format!("the layout {} keeps nothing of what a vendor says", layout.name())));
+    }
     if matches!(&operation.action, Action::Take(terms) | Action::Preview(terms) if terms.call.is_some()) {
         let message = format!("the layout {} remembers no ids; leave the take's id out", layout.name());
         return Err(wrong(message));

@@ -117,7 +117,7 @@ fn capacity_and_amount(operation: &Operation) -> Option<(u64, u64)> {
 fn count_of(accounts: &[Account]) -> u64 {
     match accounts.first().and_then(|account| account.meters.first()).map(|meter| &meter.state) {
         Some(State::Window(window)) => window.count,
-        Some(State::Sliding(_) | State::Bucket(_) | State::Slots(_)) | None => 0,
+        Some(State::Sliding(_) | State::Bucket(_) | State::Adaptive(_) | State::Slots(_)) | None => 0,
     }
 }
 

@@ -41,7 +41,8 @@ fn lines(
     let decision = match retry_after_ms {
         None => Decision::granted_now(PermitId(1), NOW),
         Some(ms) => {
-            let denial = Denial { retry_at: NOW.plus(Span::from_millis(ms)), charge: 0, limit: 0 };
+            let denial =
+                Denial { retry_at: NOW.plus(Span::from_millis(ms)), charge: 0, limit: 0, held: false };
             Decision::new(NOW, TakeOutcome::Denied(denial))
         }
     };

@@ -1,13 +1,18 @@
 //! What fits the keys: requests of a subject, in windows from the first call, of six lengths. Anything else is refused
 //! before it is combined with what others ask, so that it cannot fail theirs.
 
-use tollway_core::{Algorithm, Charge, Limit, Operation, Period, Policy, REQUESTS, StoreError, Subject};
+use tollway_core::{
+    Action, Algorithm, Charge, Limit, Operation, Period, Policy, REQUESTS, StoreError, Subject,
+};
 
 use super::period::{JOINT, key};
 use crate::error::wrong;
 
 /// Whether every limit of the operation has a key of its own, and every subject can be part of one.
 pub(crate) fn check(operation: &Operation) -> Result<(), StoreError> {
+    if matches!(operation.action, Action::Feedback(_)) {
+        return Err(wrong("the layout consumers keeps nothing of what a vendor says".to_owned()));
+    }
     let mut seen: Vec<(&Charge, Period)> = Vec::new();
     for charge in &operation.charges {
         check_subject(&charge.subject)?;
@@ -40,6 +45,7 @@ fn period(limit: &Limit) -> Result<Period, String> {
         | Algorithm::Sliding(_)
         | Algorithm::Bucket { .. }
         | Algorithm::Paced(_)
+        | Algorithm::Adaptive(_)
         | Algorithm::Concurrency { .. } => {
             return Err("its window does not begin with the first call; write `from first call`".to_owned());
         }

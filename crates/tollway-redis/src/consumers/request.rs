@@ -174,7 +174,7 @@ fn pack_operation(fields: &mut Fields<'_>, operation: &Operation, meters: &[Mete
             pack_booking(fields, booking);
             fields.boolean("remember", *remember);
         }
-        Action::Done(_) | Action::Renew(_) | Action::Peek | Action::Reset => {}
+        Action::Done(_) | Action::Renew(_) | Action::Peek | Action::Reset | Action::Feedback(_) => {}
     }
 }
 
@@ -199,6 +199,7 @@ fn name(action: &Action) -> &'static str {
         Action::Renew(_) => "renew",
         Action::Peek => "peek",
         Action::Reset => "reset",
+        Action::Feedback(_) => "feedback",
     }
 }
 

@@ -5,7 +5,7 @@
 -- for most accounts; in it nil stands for nothing, and indices of limits begin at 1. The lists that can be long stay
 -- packed until they are asked for: `calls` is {id, asked, permit, granted_at, at, good_until, would_deny, expires}
 -- for each, and `refunds` {permit, expires, permit, expires, ...}; `calls_expire` and `refunds_expire` are their
--- last ends.
+-- last ends. `held_until` and `caps` are what a vendor said: see feedback.lua.
 
 parts.account = function()
   local account_of = {}
@@ -29,6 +29,12 @@ parts.account = function()
     return extra and extra.frontier or 0
   end
 
+  -- The end of the vendor's hold.
+  function account_of.held_until(account)
+    local extra = account.extra
+    return extra and extra.held_until or 0
+  end
+
   -- What the meters are as of: the last change, or the last booking if that lies later.
   function account_of.as_of(account)
     local seen, frontier = account.seen, account_of.frontier(account)
@@ -50,7 +56,7 @@ parts.account = function()
     account.seen = now
     account.expires = max(meters_expire, now)
     if account.extra then
-      engine.change.drop_undo(account)
+      engine.change.drop_past(account)
       engine.change.note_expiry(account, policy)
     end
   end

@@ -80,13 +80,18 @@ parts.actions = function()
     return holds_slots
   end
 
-  -- Free while the permit is good. An expired permit takes again at the back of the queue, once however often `begin` is
+  -- Free while the permit is good. A vendor's hold delays it. A permit that has expired, or was granted under a rate
+  -- that was cut since, takes again at the back of the queue, once however often `begin` is
   -- repeated.
   function actions.begin(charges, accounts, operation, now)
     local booking = operation.booking
     now = engine.change.newest(accounts, now)
     if now < booking.at then return { "early", booking.at - now }, false end
-    if now < booking.good_until or still_good(charges, accounts, booking, now) then return { "now" }, false end
+    local held_until = 0
+    for _, account in ipairs(accounts) do held_until = max(held_until, engine.account.held_until(account)) end
+    if now < held_until then return { "early", held_until - now }, false end
+    local good = now < booking.good_until or still_good(charges, accounts, booking, now)
+    if good and not engine.adaptive.cut_since(charges, accounts, booking) then return { "now" }, false end
     -- The slots it held are free for the second take, if that is granted.
     local before = clone(accounts)
     engine.correct.free_slots(charges, accounts, booking.permit)

@@ -31,7 +31,7 @@ parts.apply = function()
       outcome = engine.decide.decide(charges, accounts, operation, now)
       changed = outcome[1] == "granted"
     else
-      local action = engine.actions[operation.verb] or engine.correct[operation.verb]
+      local action = engine.actions[operation.verb] or engine.correct[operation.verb] or engine.feedback[operation.verb]
       outcome, changed = action(charges, accounts, operation, now)
     end
     local denied = operation.verb == "take" and outcome[1] == "denied"

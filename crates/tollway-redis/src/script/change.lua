@@ -63,12 +63,21 @@ parts.change = function()
     change.drop_empty_extra(account)
   end
 
-  -- Something else has changed since the last booking; a frontier in the past means that the queue is empty.
-  function change.drop_undo(account)
+  -- Something else has changed since the last booking; a frontier in the past means that the queue is empty. What the
+  -- vendor said about a time that has passed goes too.
+  function change.drop_past(account)
     local extra = account.extra
     if extra then
       extra.undo = nil
       if (extra.frontier or 0) <= account.seen then extra.frontier, extra.frontier_limit = nil, nil end
+      if (extra.held_until or 0) <= account.seen then extra.held_until = nil end
+      if extra.caps then
+        local kept = {}
+        for _, cap in ipairs(extra.caps) do
+          if cap[3] > account.seen then kept[#kept + 1] = cap end
+        end
+        extra.caps = #kept > 0 and kept or nil
+      end
       change.drop_empty_extra(account)
     end
   end
@@ -84,6 +93,8 @@ parts.change = function()
     local extra = account.extra
     if extra then
       expires = max(expires, extra.calls_expire or 0, extra.refunds_expire or 0, extra.epoch_expires or 0)
+      expires = max(expires, extra.held_until or 0)
+      for _, cap in ipairs(extra.caps or {}) do expires = max(expires, cap[3]) end
       for _, orphan in ipairs(extra.orphans or {}) do expires = max(expires, orphan.expires) end
     end
     account.expires = expires
@@ -93,7 +104,7 @@ parts.change = function()
     for _, limit in ipairs(policy.limits) do
       -- Most denials come here, and need no part but this one.
       local kind = limit.kind
-      if kind == "bucket" then return true end
+      if kind == "bucket" or kind == "adaptive" then return true end
       if kind ~= "every" and kind ~= "calendar" and kind ~= "first" and kind ~= "sliding" and kind ~= "slots" then
         engine.kind.unknown(limit)
       end

@@ -5,10 +5,12 @@ parts.correct = function()
   local correct = {}
 
   local REFUND_REMEMBERED = 600000000
+  local HOLD_DAILY_MAX = 90000000000
 
   local function memory_of(limit)
     local kind = limit.kind
     if kind == "bucket" then return limit.refill_time end
+    if kind == "adaptive" then return HOLD_DAILY_MAX end
     if kind == "sliding" then return 2 * limit.period end
     if kind == "every" or kind == "calendar" or kind == "first" or kind == "slots" then return limit.period end
     return engine.kind.unknown(limit)
@@ -28,7 +30,9 @@ parts.correct = function()
   -- Limit::settle: puts right what a permit took from a meter that is as of `as_of`; says whether it still could.
   local function settle_meter(limit, meter, booked_at, reserved, actual, as_of)
     local kind = limit.kind
-    if kind == "bucket" then
+    if kind == "adaptive" then
+      return engine.adaptive.settle(limit, meter, booked_at, reserved, actual, as_of)
+    elseif kind == "bucket" then
       local young = engine.bucket.refilled_in(limit, since(as_of, booked_at)) <= limit.capacity
       meter[2] = min(meter[2] + since(actual, reserved), MAX)
       if young then meter[2], meter[3] = engine.bucket.credit(meter[2], meter[3], since(reserved, actual)) end
@@ -69,7 +73,7 @@ parts.correct = function()
       end
     end
     account.seen = now
-    engine.change.drop_undo(account)
+    engine.change.drop_past(account)
     engine.change.note_expiry(account, charge.policy)
     return whole
   end

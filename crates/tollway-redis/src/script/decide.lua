@@ -4,7 +4,7 @@
 -- `accounts[i]` is the account of
 -- `charges[i]`. Answers are sent back by position; indices in them begin at 0:
 --   {"granted", permit, granted_at, now, at, good_until, repeated, over, would_deny, readings}
---   {"denied", now, retry_at, charge, limit, readings}
+--   {"denied", now, retry_at, charge, limit, readings, held}
 --   {"refused", why, ...}
 
 parts.decide = function()
@@ -27,6 +27,7 @@ parts.decide = function()
         over = over or not holds
       end
     end
+    if account.extra and account.extra.caps then engine.feedback.lower_caps(charge, account.extra, at) end
     engine.account.changed(account, now, expires, policy)
     return good_until, over
   end
@@ -35,11 +36,13 @@ parts.decide = function()
   function decide.push_on(found, index, charge, account)
     local limits, amounts, meters = charge.policy.limits, charge.charges, account.meters
     local as_of, edge = engine.account.as_of(account), charge.policy.edge
+    local caps = account.extra and account.extra.caps
     for i = 1, #limits do
       local amount = amounts[i]
       if amount > 0 then
         local at = engine.limit.earliest(limits[i], meters[i], amount, as_of, found.at, edge)
-        if at > found.at then found.at, found.charge, found.limit = at, index, i end
+        if caps then at = engine.feedback.earliest(account.extra, limits[i], amount, at) end
+        if at > found.at then found.at, found.charge, found.limit, found.held = at, index, i, false end
       end
     end
   end
@@ -47,11 +50,11 @@ parts.decide = function()
   -- The earliest moment from every frontier on at which all limits have room, and the limit that made it wait. If
   -- the search was given up, it is not settled: only the earliest moment worth asking again.
   local function earliest_for_all(charges, accounts, now)
-    local found = { at = now, charge = 1, limit = 1, settled = false }
+    local found = { at = now, charge = 1, limit = 1, held = false, settled = false }
     for index, charge in ipairs(charges) do
-      local frontier = engine.account.frontier(accounts[index])
-      if frontier > found.at and not charge.policy.shadow and engine.slow_path.charges_anything(charge) then
-        found.at, found.charge, found.limit = frontier, index, accounts[index].extra.frontier_limit or 1
+      local account = accounts[index]
+      if account.extra and not charge.policy.shadow and engine.slow_path.charges_anything(charge) then
+        engine.slow_path.not_before(found, index, account)
       end
     end
     for _ = 1, SEARCH_STEPS_MAX do
@@ -87,7 +90,7 @@ parts.decide = function()
       local wait = found.settled and engine.slow_path.longest_wait(charges, terms.max_wait)
       if not wait or found.at - now > wait then
         local readings = terms.readings and engine.readings.of_all(charges, accounts, now)
-        return { "denied", now, found.at, found.charge - 1, found.limit - 1, readings or false }
+        return { "denied", now, found.at, found.charge - 1, found.limit - 1, readings or false, found.held }
       end
     end
     local good_until, over, denying = MAX, false, 0

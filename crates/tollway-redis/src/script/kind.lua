@@ -13,16 +13,15 @@ parts.kind = function()
   function kind_of.has_slots(limit)
     local kind = limit.kind
     if kind == "slots" then return true end
-    if kind == "every" or kind == "calendar" or kind == "first" or kind == "sliding" or kind == "bucket" then
-      return false
-    end
+    if kind == "every" or kind == "calendar" or kind == "first" or kind == "sliding" then return false end
+    if kind == "bucket" or kind == "adaptive" then return false end
     return kind_of.unknown(limit)
   end
 
   -- Limit::refills.
   function kind_of.refills(limit)
     local kind = limit.kind
-    if kind == "bucket" then return true end
+    if kind == "bucket" or kind == "adaptive" then return true end
     if kind == "every" or kind == "calendar" or kind == "first" or kind == "sliding" or kind == "slots" then
       return false
     end

@@ -1,6 +1,7 @@
 -- The questions that a decision asks every algorithm. Mirrors algorithm/mod.rs. A limit is what the caller sent:
 -- kind, identity, amount, capacity, period; refill_time of a bucket; windows of a calendar. Its kind is "every" or
--- "calendar" (aligned windows), "first" (from first call), "sliding", "bucket" or "slots"; any other is an error.
+-- "calendar" (aligned windows), "first" (from first call), "sliding", "bucket", "adaptive" or "slots"; any
+-- other is an error.
 
 parts.limit = function()
   local limit_of = {}
@@ -23,6 +24,8 @@ parts.limit = function()
       return engine.sliding.earliest(limit.period, meter[2], meter[3], meter[4], limit.amount, amount, from)
     elseif kind == "slots" then
       return engine.slots.earliest(meter[2], limit.amount, from)
+    elseif kind == "adaptive" then
+      return max(from, plus(as_of, engine.adaptive.wait_for(limit, meter, amount)))
     end
     return engine.kind.unknown(limit)
   end
@@ -55,6 +58,7 @@ parts.limit = function()
       meter[2], meter[3] = ends, count
       return ends, ends, count <= limit.amount
     end
+    if kind == "adaptive" then return engine.adaptive.debit(limit, meter, amount, as_of, at) end
     engine.meter.advance(limit, meter, as_of, at)
     local good_until = MAX
     if kind == "sliding" then

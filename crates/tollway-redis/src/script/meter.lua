@@ -8,6 +8,7 @@ parts.meter = function()
     local kind = limit.kind
     if kind == "slots" then return { limit.identity, {} } end
     if kind == "sliding" then return { limit.identity, 0, 0, 0 } end
+    if kind == "adaptive" then return engine.adaptive.fresh_meter(limit) end
     if kind == "every" or kind == "calendar" or kind == "first" or kind == "bucket" then
       return { limit.identity, 0, 0 }
     end
@@ -27,6 +28,8 @@ parts.meter = function()
       meter[2], meter[3], meter[4] = engine.sliding.at(limit.period, meter[2], meter[3], meter[4], to)
     elseif kind == "slots" then
       meter[2] = engine.slots.without(meter[2], nil, to)
+    elseif kind == "adaptive" then
+      engine.adaptive.advance(limit, meter, since(to, as_of))
     else
       engine.kind.unknown(limit)
     end
@@ -38,6 +41,7 @@ parts.meter = function()
     if kind == "bucket" then return bucket.whole(bucket.after(limit, meter[2], meter[3], since(at, as_of))) end
     if kind == "sliding" then return engine.sliding.used(limit.period, meter[2], meter[3], meter[4], at) end
     if kind == "slots" then return engine.slots.held(meter[2], at) end
+    if kind == "adaptive" then return engine.adaptive.used(limit, meter, since(at, as_of)) end
     if kind == "every" or kind == "calendar" or kind == "first" then return at < meter[2] and meter[3] or 0 end
     return engine.kind.unknown(limit)
   end
@@ -48,6 +52,7 @@ parts.meter = function()
     if kind == "bucket" then return engine.bucket.good_as_new_at(limit, meter[2], meter[3], as_of) end
     if kind == "sliding" then return engine.sliding.good_as_new_at(limit.period, meter[2], meter[3], meter[4]) end
     if kind == "slots" then return engine.slots.last_end(meter[2]) end
+    if kind == "adaptive" then return engine.adaptive.good_as_new_at(limit, meter, as_of) end
     if kind == "first" then return meter[2] end
     if kind == "every" or kind == "calendar" then return meter[3] == 0 and 0 or meter[2] end
     return engine.kind.unknown(limit)
@@ -60,6 +65,7 @@ parts.meter = function()
       local ends = engine.window.at(limit, meter[2], meter[3], at)
       return max(ends, at)
     end
+    if kind == "adaptive" then return max(engine.adaptive.refilled_at(limit, meter, as_of), at) end
     return max(meter_of.good_as_new_at(limit, meter, as_of), at)
   end
 

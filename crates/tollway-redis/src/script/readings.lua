@@ -20,8 +20,8 @@ parts.readings = function()
     return engine.meter.used(limit, meter, as_of, at), engine.meter.resets_at(limit, meter, as_of, at)
   end
 
-  -- What every limit of every charge shows now, or at its frontier if that lies ahead: used, resets_at, as_of of
-  -- each.
+  -- What every limit of every charge shows now, or at its frontier if that lies ahead: used, resets_at and as_of of
+  -- each, and the burst of an adaptive one; after all of them, for each charge the end of a vendor's hold or 0.
   function readings.of_all(charges, accounts, now)
     local all, n = {}, 0
     for index, charge in ipairs(charges) do
@@ -32,7 +32,15 @@ parts.readings = function()
         all[n + 1], all[n + 2] = read(limit, account.meters[i], as_of, at)
         all[n + 3] = at
         n = n + 3
+        if limit.kind == "adaptive" then
+          n = n + 1
+          all[n] = account.meters[i][5]
+        end
       end
+    end
+    for index, account in ipairs(accounts) do
+      local held_until = engine.account.held_until(account)
+      all[n + index] = held_until > now and held_until or 0
     end
     return all
   end

@@ -10,6 +10,15 @@ parts.slow_path = function()
     return false
   end
 
+  -- A take may neither overtake the queue nor begin while the vendor holds the account.
+  function slow_path.not_before(found, index, account)
+    local frontier, held_until = engine.account.frontier(account), engine.account.held_until(account)
+    if frontier > found.at then
+      found.at, found.charge, found.limit, found.held = frontier, index, account.extra.frontier_limit or 1, false
+    end
+    if held_until > found.at then found.at, found.charge, found.limit, found.held = held_until, index, 1, true end
+  end
+
   -- Only a take under one enforced policy can be queued; that policy caps its wait.
   function slow_path.longest_wait(charges, max_wait)
     local enforced
@@ -42,7 +51,8 @@ parts.slow_path = function()
   -- Decides a shadow by itself, now. If it would grant, it is debited; if not, that is reported, and its account's
   -- expiry is extended as after any denial.
   function slow_path.would_deny(index, charge, account, permit, now)
-    local found = { at = max(now, engine.account.frontier(account)) }
+    local found = { at = now }
+    slow_path.not_before(found, index, account)
     engine.decide.push_on(found, index, charge, account)
     if found.at > now or engine.decide.above_limit(charge) then
       engine.change.keep_longer(account, charge.policy)

@@ -27,6 +27,11 @@ fn constants_are_the_same_on_both_sides() {
         format!("local CALL_ID_REMEMBERED = {}", bounds::CALL_ID_REMEMBERED.as_micros()),
         format!("local REFUND_REMEMBERED = {}", bounds::REFUND_REMEMBERED.as_micros()),
         format!("local ORPHANS_MAX = {}", bounds::ORPHANS_MAX),
+        format!("local LEARNED_KEPT = {}", bounds::LEARNED_KEPT.as_micros()),
+        format!("local CONTROLLER_BYTES_MAX = {}", bounds::CONTROLLER_BYTES_MAX),
+        format!("local CAP_MAX = {}", bounds::CAP_MAX.as_micros()),
+        format!("local RATE_MAX, AMOUNT_MAX = {}, {}", bounds::RATE_MAX, bounds::AMOUNT_MAX),
+        format!("local HOLD_DAILY_MAX = {}", tollway_core::controller::HOLD_DAILY_MAX.as_micros()),
     ] {
         assert!(TEXT.contains(&format!("{line}\n")), "{line}");
     }
@@ -36,12 +41,13 @@ const PERMIT: PermitId = PermitId(7);
 const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
 
 /// Each kind that is sent, with a limit of it.
-const KINDS: [(&str, &str); 6] = [
+const KINDS: [(&str, &str); 7] = [
     ("every", "5 / minute"),
     ("calendar", "5 / day"),
     ("first", "5 / minute from first call"),
     ("sliding", "5 / minute sliding"),
     ("bucket", "5 / minute bucket"),
+    ("adaptive", "5 / minute adaptive"),
     ("slots", "5 concurrent"),
 ];
 

@@ -281,7 +281,8 @@ fn unit(limit: &Limit) -> Unit {
         | Algorithm::FromFirstCall(period)
         | Algorithm::Sliding(period)
         | Algorithm::Bucket { period, .. }
-        | Algorithm::Paced(period) => {
+        | Algorithm::Paced(period)
+        | Algorithm::Adaptive(period) => {
             NAMED.iter().find(|(length, _)| length == period).map_or(Unit::Unknown, |(_, unit)| *unit)
         }
         Algorithm::Concurrency { .. } => Unit::Unknown,

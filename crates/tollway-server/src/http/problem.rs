@@ -167,6 +167,7 @@ impl Problem {
             Refusal::AboveLimit { .. }
             | Refusal::OverrunTooLarge { .. }
             | Refusal::SameChargeTwice { .. }
+            | Refusal::ControllerTooLong(_)
             | Refusal::ChargeCount(_) => Self::of(ProblemDetails::refused(detail)),
         }
     }

@@ -184,7 +184,8 @@ impl<'r> Round<'r> {
             | Algorithm::FromFirstCall(_)
             | Algorithm::Sliding(_)
             | Algorithm::Bucket { .. }
-            | Algorithm::Paced(_) => return None,
+            | Algorithm::Paced(_)
+            | Algorithm::Adaptive(_) => return None,
         };
         Some(self.apply(Operation::one(charge, action)).1)
     }
@@ -226,7 +227,7 @@ impl<'r> Round<'r> {
     fn rules(&self) -> Vec<Rule> {
         let rule = |limit: &Limit| match limit.algorithm() {
             Algorithm::Window(calendar) => Rule::Window(limit.amount(), calendar.clone()),
-            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
+            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) | Algorithm::Adaptive(period) => {
                 Rule::Bucket { amount: limit.amount(), period: *period, burst: limit.capacity() }
             }
             Algorithm::Sliding(period) => Rule::Sliding(limit.amount(), *period),

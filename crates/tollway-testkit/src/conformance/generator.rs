@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tollway_core::{
-    Action, Begun, CallId, Charge, Charges, Cost, Limit, Name, Operation, Outcome, Policy, Span, Subject,
-    TakeOutcome, Terms, Timestamp,
+    Action, Begun, CallId, Charge, Charges, Cost, Feedback, Limit, LimitLeft, Name, Operation, Outcome,
+    Policy, RateChange, Span, Subject, TakeOutcome, Terms, Timestamp,
 };
 
 use super::lab::{Permit, at, fresh_name, fresh_permit};
@@ -44,6 +44,8 @@ pub(super) struct Generator {
     takes: Vec<Operation>,
     /// Interesting times: the sequence jumps to them, exactly or just before.
     moments: Vec<Timestamp>,
+    /// Versions of learned rates that were seen.
+    versions: Vec<u64>,
 }
 
 impl Generator {
@@ -52,7 +54,14 @@ impl Generator {
         let policies = (0..random.between(1, 3))
             .map(|_| versions(&mut random).into_iter().map(Arc::new).collect())
             .collect();
-        Self { random, policies, permits: Vec::new(), takes: Vec::new(), moments: Vec::new() }
+        Self {
+            random,
+            policies,
+            permits: Vec::new(),
+            takes: Vec::new(),
+            moments: Vec::new(),
+            versions: vec![0],
+        }
     }
 
     /// When the sequence begins.
@@ -93,6 +102,9 @@ impl Generator {
         if (50..60).contains(&choice) && !self.takes.is_empty() {
             return self.repeated_take();
         }
+        if (44..50).contains(&choice) {
+            return self.feedback();
+        }
         match choice {
             0..5 => Operation { charges: self.charges(), action: Action::Peek },
             6..9 => {
@@ -118,6 +130,10 @@ impl Generator {
                 }
                 TakeOutcome::Denied(denial) => self.moments.push(denial.retry_at),
             },
+            Outcome::Learned(learned) => {
+                self.moments.extend(learned.held_until);
+                self.versions.extend(learned.rate.as_ref().map(|rate| rate.version));
+            }
             _ => {}
         }
         if matches!(&operation.action, Action::Take(terms) if terms.call.is_some()) {
@@ -126,6 +142,32 @@ impl Generator {
         keep_newest(&mut self.permits);
         keep_newest(&mut self.takes);
         keep_newest(&mut self.moments);
+        keep_newest(&mut self.versions);
+    }
+
+    /// What a vendor's answer says about one account: a hold, what is left of a limit, a new rate, or nothing.
+    fn feedback(&mut self) -> Operation {
+        let mut charges = self.charges();
+        charges.truncate(1);
+        let random = &mut self.random;
+        let lengths = [0, 1, 900_000, 1_000_000, 2_000_000, 30_000_000, 3_600_000_000, 200_000_000_000];
+        let hold = Span::from_micros(if random.percent(40) { *random.pick(&lengths) } else { 0 });
+        let limits = charges[0].policy.limits().len();
+        let left = (0..random.below(3)).map(|_| LimitLeft {
+            limit: random.index(limits),
+            units: random.below(6),
+            lasts: Span::from_micros(*random.pick(&lengths)),
+        });
+        let left = left.collect();
+        let rate = random.percent(60).then(|| RateChange {
+            version: *random.pick(&self.versions),
+            rate: *random.pick(&[1, 300_000, 999_999, 3_000_001, 7_000_000, 1_000_000_000]),
+            burst: random.between(1, 4),
+            cut: random.percent(30),
+            left: random.percent(30).then(|| (random.below(4), Span::from_micros(*random.pick(&lengths)))),
+            controller: format!("c{}", random.below(100)),
+        });
+        Operation { charges, action: Action::Feedback(Feedback { hold, left, rate }) }
     }
 
     fn take(&mut self) -> Operation {
@@ -238,7 +280,11 @@ fn versions(random: &mut Random) -> Vec<Policy> {
     let limits = |random: &mut Random, texts: &[&str]| -> Vec<Limit> {
         texts.iter().enumerate().map(|(index, text)| limit(random, index, text)).collect()
     };
-    let first = limits(random, &texts);
+    let mut first = limits(random, &texts);
+    // Last, so that no version of the config drops it: what it has learned would not be told from an expired limit's.
+    if random.percent(30) {
+        first.push(limit(random, 9, "N / second adaptive"));
+    }
     let edge = Span::from_millis(if random.percent(20) { 250 } else { 0 });
     let max_wait = Span::from_secs(*random.pick(&[600, 30]));
     let policy = Policy::of_limits(Name::new(&fresh_name()).unwrap(), first.clone()).unwrap();

@@ -104,6 +104,7 @@ fn in_words(outcome: &Outcome) -> String {
             readings.map(one).collect::<Vec<_>>().join("; ")
         }
         Outcome::Reset => "reset".to_owned(),
+        Outcome::Learned(learned) => format!("learned {learned:?}"),
         Outcome::Refused(refusal) => format!("refused: {refusal}"),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tollway_core::bounds::LEARNED_KEPT;
 use tollway_core::{CallId, Decision, Limit, PermitId, Policy, Timestamp};
 
 use super::log::Log;
@@ -15,6 +16,10 @@ pub(super) struct Account {
     pub(super) frontier: Timestamp,
     /// The limit that made it wait, by index.
     pub(super) frontier_limit: usize,
+    /// The end of the vendor's hold.
+    pub(super) held_until: Timestamp,
+    /// What the vendor says is left of a limit, by its identity: units, and until when.
+    pub(super) caps: BTreeMap<u32, (u64, Timestamp)>,
     /// The last booking, while nothing has changed since.
     pub(super) undo: Option<Undo>,
     /// Granted takes by the caller's id.
@@ -44,7 +49,7 @@ struct LimitLog {
 impl LimitLog {
     /// Whether nothing of it is used at `at`, by one of its versions.
     fn unused(&self, at: Timestamp) -> bool {
-        self.versions.iter().any(|limit| self.log.used(limit, at) == 0)
+        self.log.learned.until <= at && self.versions.iter().any(|limit| self.log.used(limit, at) == 0)
     }
 }
 
@@ -54,6 +59,8 @@ pub(super) struct Undo {
     pub(super) permit: PermitId,
     pub(super) frontier: Timestamp,
     pub(super) frontier_limit: usize,
+    /// Grants of an adaptive limit before it.
+    pub(super) grants: u64,
 }
 
 /// A take that was granted under an id.
@@ -111,6 +118,9 @@ impl Account {
             let entry = self.logs.get_mut(&limit.identity()).expect("the account fits the policy");
             entry.log.refilled(limit, as_of, by);
             entry.versions = vec![limit.clone()];
+            if entry.log.learned.version > 0 {
+                entry.log.learned.until = as_of.plus(LEARNED_KEPT);
+            }
         }
     }
 
@@ -137,8 +147,32 @@ impl Account {
         self.frontier = undo.frontier;
         self.frontier_limit = undo.frontier_limit;
         self.logs.values_mut().for_each(|entry| entry.log.forget(permit));
+        if let Some(log) = self.adaptive_log(policy) {
+            log.learned.grants = undo.grants;
+        }
         self.record_change(policy, now, None);
         true
+    }
+
+    /// The log of the policy's adaptive limit.
+    pub(super) fn adaptive_log(&mut self, policy: &Policy) -> Option<&mut Log> {
+        let limit = policy.limits().iter().find(|limit| limit.is_adaptive())?;
+        Some(self.log_mut(limit))
+    }
+
+    /// What was learned is remembered from now on.
+    pub(super) fn remember_learned(&mut self, policy: &Policy) {
+        let until = self.as_of().plus(LEARNED_KEPT);
+        if let Some(log) = self.adaptive_log(policy)
+            && log.learned.version > 0
+        {
+            log.learned.until = until;
+        }
+    }
+
+    /// Whether something was learned under one of its limits.
+    pub(super) fn has_learned(&self) -> bool {
+        self.logs.values().any(|entry| entry.log.learned.version > 0)
     }
 
     /// Resets the account. Ids still count once.
@@ -155,8 +189,9 @@ impl Account {
     pub(super) fn is_fresh(&self, at: Timestamp) -> bool {
         let unused = self.extended_until <= at && self.logs.values().all(|entry| entry.unused(at));
         let nothing_remembered = self.calls.iter().all(|call| call.expires <= at)
-            && self.refunds.iter().all(|(_, expires)| *expires <= at);
-        unused && nothing_remembered && self.frontier.max(self.reset_expires) <= at
+            && self.refunds.iter().all(|(_, expires)| *expires <= at)
+            && self.caps.values().all(|(_, until)| *until <= at);
+        unused && nothing_remembered && self.frontier.max(self.reset_expires).max(self.held_until) <= at
     }
 
     /// Whether expired usage counts again at the lower rates of `policy`: of an account that may have been dropped, or of a

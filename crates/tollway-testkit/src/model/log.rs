@@ -11,9 +11,29 @@ pub(super) struct Log {
     pub(super) entries: Vec<Entry>,
     /// The rates at which a bucket has refilled so far.
     refills_at: Vec<RefillSpan>,
+    /// What an adaptive limit has learned.
+    pub(super) learned: Learning,
     /// The slots of a concurrency limit: the permit and the expiry.
     pub(super) slots: Vec<(PermitId, Timestamp)>,
 }
+
+/// What an adaptive limit has learned.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Learning {
+    /// In millionths of a call a second; the limit's own until version 1.
+    pub(super) rate: u64,
+    pub(super) burst: u64,
+    pub(super) grants: u64,
+    pub(super) version: u64,
+    pub(super) cut: u64,
+    pub(super) cut_at: Timestamp,
+    pub(super) controller: String,
+    /// Until when it is remembered without another change.
+    pub(super) until: Timestamp,
+}
+
+/// Rates of adaptive limits are calls in a million seconds.
+pub(super) const RATE_PERIOD: Span = Span::from_secs(1_000_000);
 
 /// A booking (adds its amount) or a correction (subtracts the reserved amount, adds the actual one).
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +66,29 @@ impl Log {
     /// Records a refill at the rate of `limit` until then.
     pub(super) fn refilled(&mut self, limit: &Limit, until: Timestamp, permit: Option<PermitId>) {
         if refills(limit) {
-            self.refills_at.push(RefillSpan { until, amount: limit.amount(), permit });
+            let (amount, _) = self.rate(limit);
+            self.refills_at.push(RefillSpan { until, amount, permit });
         }
+    }
+
+    /// The rate in force of a limit that refills: an amount in a period.
+    pub(super) fn rate(&self, limit: &Limit) -> (u64, Span) {
+        match limit.starts_at() {
+            Some(start) if self.learned.version == 0 => (start, RATE_PERIOD),
+            Some(_) => (self.learned.rate, RATE_PERIOD),
+            None => (limit.amount(), limit.period().unwrap_or_default()),
+        }
+    }
+
+    /// The most that can be used at once.
+    pub(super) fn capacity(&self, limit: &Limit) -> u64 {
+        if limit.is_adaptive() && self.learned.version > 0 { self.learned.burst } else { limit.capacity() }
+    }
+
+    /// Calls granted under an adaptive limit, shown at `at`: before anything is learned, a full bucket has forgotten them.
+    pub(super) fn grants(&self, limit: &Limit, at: Timestamp) -> u64 {
+        let forgotten = self.learned.version == 0 && self.used(limit, at) == 0;
+        if forgotten { 0 } else { self.learned.grants }
     }
 
     /// The usage at `at`, rounded up.
@@ -59,7 +100,7 @@ impl Log {
     /// Whether `amount` fits at `at`.
     pub(super) fn fits(&self, limit: &Limit, amount: u64, at: Timestamp) -> bool {
         let (used, whole) = self.used_exactly(limit, at);
-        used + u128::from(amount) * whole <= u128::from(limit.capacity()) * whole
+        used + u128::from(amount) * whole <= u128::from(self.capacity(limit)) * whole
     }
 
     /// The usage at `at` as a fraction: numerator and denominator.
@@ -68,8 +109,9 @@ impl Log {
             Algorithm::Window(calendar) => (self.count_in(window_at(calendar, at)), 1),
             Algorithm::FromFirstCall(period) => (self.running(*period, at).map_or(0, |(_, count)| count), 1),
             Algorithm::Sliding(period) => self.sliding(*period, at),
-            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
-                (self.bucket(*period, limit.amount(), at), micros(*period))
+            Algorithm::Bucket { .. } | Algorithm::Paced(_) | Algorithm::Adaptive(_) => {
+                let (amount, period) = self.rate(limit);
+                (self.bucket(period, amount, at), micros(period))
             }
             Algorithm::Concurrency { .. } => {
                 (self.slots.iter().filter(|(_, until)| *until > at).count() as u128, 1)
@@ -146,6 +188,7 @@ impl Log {
             | Algorithm::Sliding(_)
             | Algorithm::Bucket { .. }
             | Algorithm::Paced(_)
+            | Algorithm::Adaptive(_)
             | Algorithm::Concurrency { .. } => return fits,
         };
         let (start, end) = window_at(calendar, fits);
@@ -169,6 +212,7 @@ impl Log {
             Algorithm::Sliding(_)
             | Algorithm::Bucket { .. }
             | Algorithm::Paced(_)
+            | Algorithm::Adaptive(_)
             | Algorithm::Concurrency { .. } => first_moment(at, |at| self.used(limit, at) == 0),
         }
     }
@@ -184,7 +228,10 @@ impl Log {
                 self.running(*period, at).map_or(Timestamp::MAX, |((_, end), _)| end)
             }
             Algorithm::Concurrency { expires } => at.plus(*expires),
-            Algorithm::Sliding(_) | Algorithm::Bucket { .. } | Algorithm::Paced(_) => Timestamp::MAX,
+            Algorithm::Sliding(_)
+            | Algorithm::Bucket { .. }
+            | Algorithm::Paced(_)
+            | Algorithm::Adaptive(_) => Timestamp::MAX,
         }
     }
 }
@@ -192,7 +239,7 @@ impl Log {
 /// Whether it refills continuously.
 pub(super) fn refills(limit: &Limit) -> bool {
     match limit.algorithm() {
-        Algorithm::Bucket { .. } | Algorithm::Paced(_) => true,
+        Algorithm::Bucket { .. } | Algorithm::Paced(_) | Algorithm::Adaptive(_) => true,
         Algorithm::Window(_)
         | Algorithm::FromFirstCall(_)
         | Algorithm::Sliding(_)
@@ -208,7 +255,8 @@ pub(super) fn slot_life(limit: &Limit) -> Option<Span> {
         | Algorithm::FromFirstCall(_)
         | Algorithm::Sliding(_)
         | Algorithm::Bucket { .. }
-        | Algorithm::Paced(_) => None,
+        | Algorithm::Paced(_)
+        | Algorithm::Adaptive(_) => None,
     }
 }
 

@@ -8,6 +8,7 @@
 //! rate of the current operation.
 
 mod account;
+mod feedback;
 mod log;
 mod refund;
 mod take;
@@ -56,7 +57,7 @@ impl Model {
     /// Whether the answer may depend on when the store drops an expired account.
     ///
     /// The store may drop it at once or later. The difference is visible if the clock then goes back, if a returned permit
-    /// could have been undone or was granted before a reset, or if the rate is lower now. Both answers are correct, so the
+    /// could have been undone or was granted before a reset, if the rate is lower now, or if something was learned. Both answers are correct, so the
     /// suite skips such operations.
     pub fn unclear(&self, operation: &Operation, clock: Timestamp) -> bool {
         let newest = self.newest.max(clock);
@@ -69,7 +70,7 @@ impl Model {
             let went_back = clock < account.seen || !account.is_fresh(clock);
             let could_undo = refunded.is_some() && account.undo.is_some();
             let from_before_reset = refunded.is_some_and(|booking| booking.granted_at <= account.reset_at);
-            (account.is_fresh(newest) && (went_back || could_undo))
+            (account.is_fresh(newest) && (went_back || could_undo || account.has_learned()))
                 || account.may_count_again(&charge.policy, clock, newest)
                 || (from_before_reset && account.reset_expires <= newest)
         })
@@ -129,6 +130,7 @@ fn apply(
             charges.iter().zip(accounts).for_each(|(charge, account)| account.reset(&charge.policy, clock));
             (Outcome::Reset, true)
         }
+        Action::Feedback(said) => feedback::learn(charges, accounts, said, now)?,
     })
 }
 

@@ -4,7 +4,7 @@ use tollway_core::bounds::{REFUND_REMEMBERED, REFUNDS_MAX};
 use tollway_core::{Algorithm, Booking, Charge, Cost, Limit, PermitId, Refusal, Settled, Span, Timestamp};
 
 use super::account::Account;
-use super::log::{Entry, refills, slot_life, within};
+use super::log::{Entry, Log, refills, slot_life, within};
 use super::take::first_in_key_order;
 use crate::calendar::{multiple_of, window_at};
 
@@ -24,7 +24,8 @@ pub(super) fn settle(
     }
     let mut whole = true;
     for ((charge, account), actual) in charges.iter().zip(accounts).zip(actual) {
-        whole &= correct(charge, account, booking, actual, false, now);
+        let amounts: Vec<u64> = charge.policy.amounts(actual).map(|(_, amount)| amount).collect();
+        whole &= correct(charge, account, booking, &amounts, false, now);
     }
     Ok(if whole { Settled::Whole } else { Settled::Partly })
 }
@@ -43,7 +44,9 @@ pub(super) fn give_back(
     for (charge, account) in charges.iter().zip(accounts) {
         account.calls.retain(|call| call.permit != booking.permit);
         if !account.undo(booking.permit, &charge.policy, now) {
-            whole &= correct(charge, account, booking, &Cost::default(), booking.at > now, now);
+            let slots = |limit: &Limit| u64::from(slot_life(limit).is_some());
+            let nothing: Vec<u64> = charge.policy.limits().iter().map(slots).collect();
+            whole &= correct(charge, account, booking, &nothing, booking.at > now, now);
         }
     }
     if whole { Settled::Whole } else { Settled::Partly }
@@ -119,14 +122,13 @@ fn correct(
     charge: &Charge,
     account: &mut Account,
     booking: &Booking,
-    actual: &Cost,
+    actual: &[u64],
     keep_buckets: bool,
     now: Timestamp,
 ) -> bool {
     let when = now.max(account.as_of());
     let mut whole = true;
-    let amounts = charge.amounts().zip(charge.policy.amounts(actual));
-    for ((limit, reserved), (_, actual)) in amounts {
+    for ((limit, reserved), actual) in charge.amounts().zip(actual.iter().copied()) {
         let log = account.log_mut(limit);
         log.slots.retain(|(holder, _)| *holder != booking.permit);
         let too_late = match limit.algorithm() {
@@ -135,14 +137,17 @@ fn correct(
                 !log.running(*period, when).is_some_and(|(window, _)| within(window, booking.at))
             }
             Algorithm::Sliding(period) => !within(multiple_of(*period, when), booking.at),
-            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
+            Algorithm::Bucket { .. } | Algorithm::Paced(_) | Algorithm::Adaptive(_) => {
                 let age = when.since(booking.at);
-                keep_buckets || (actual < reserved && refilled_since(limit, *period, age))
+                keep_buckets || (actual < reserved && refilled_since(log, limit, age))
             }
             Algorithm::Concurrency { .. } => false,
         };
         if actual == reserved {
             continue;
+        }
+        if limit.is_adaptive() && !keep_buckets {
+            log.learned.grants = log.grants(limit, when).saturating_sub(reserved - actual);
         }
         if too_late {
             whole = false;
@@ -157,9 +162,10 @@ fn correct(
 }
 
 /// Whether a whole burst has refilled in this time, so that the permit's units no longer count.
-fn refilled_since(limit: &Limit, period: Span, age: Span) -> bool {
+fn refilled_since(log: &Log, limit: &Limit, age: Span) -> bool {
+    let (amount, period) = log.rate(limit);
     let product = |one: u64, other: u64| u128::from(one) * u128::from(other);
-    product(age.as_micros(), limit.amount()) > product(limit.capacity(), period.as_micros())
+    product(age.as_micros(), amount) > product(log.capacity(limit), period.as_micros())
 }
 
 fn refuse_overrun(charge: &Charge, actual: &Cost) -> Result<(), Refusal> {

@@ -67,7 +67,12 @@ pub(super) fn begin(
     if now < booking.at {
         return Ok((Begun::Early(booking.at.since(now)), false));
     }
-    if now < booking.good_until || still_good(charges, accounts, booking, now) {
+    let held_until = accounts.iter().map(|account| account.held_until).max().unwrap_or_default();
+    if now < held_until {
+        return Ok((Begun::Early(held_until.since(now)), false));
+    }
+    let good = now < booking.good_until || still_good(charges, accounts, booking, now);
+    if good && !cut_since(charges, accounts, booking) {
         return Ok((Begun::Now, false));
     }
     let second = CallId::of_second_take(booking.permit);
@@ -84,6 +89,17 @@ pub(super) fn begin(
     Ok((Begun::Again(decision), changed))
 }
 
+/// Whether the rate was cut after the booking was granted.
+fn cut_since(charges: &[Charge], accounts: &[Account], booking: &Booking) -> bool {
+    charges.iter().zip(accounts).any(|(charge, account)| {
+        let mut adaptive = charge.policy.limits().iter().filter(|limit| limit.is_adaptive());
+        adaptive.any(|limit| {
+            let learned = &account.log(limit).learned;
+            learned.cut > 0 && booking.granted_at <= learned.cut_at
+        })
+    })
+}
+
 /// A permit that renewed its slots is good until its windows end.
 fn still_good(charges: &[Charge], accounts: &[Account], booking: &Booking, now: Timestamp) -> bool {
     let good = |charge: &Charge, account: &Account, limit: &Limit| match limit.algorithm() {
@@ -94,7 +110,11 @@ fn still_good(charges: &[Charge], accounts: &[Account], booking: &Booking, now: 
         Algorithm::FromFirstCall(period) => {
             account.log(limit).running(*period, now).is_some_and(|(window, _)| within(window, booking.at))
         }
-        Algorithm::Window(_) | Algorithm::Sliding(_) | Algorithm::Bucket { .. } | Algorithm::Paced(_) => {
+        Algorithm::Window(_)
+        | Algorithm::Sliding(_)
+        | Algorithm::Bucket { .. }
+        | Algorithm::Paced(_)
+        | Algorithm::Adaptive(_) => {
             now < account.log(limit).good_until(limit, booking.at, charge.policy.edge())
         }
     };
@@ -118,8 +138,8 @@ fn decide(
     let longest_wait = enforced.iter().map(|charge| charge.policy.max_wait()).fold(terms.max_wait, Span::min);
     let may_book = enforced.len() == 1 && enforced.iter().all(|charge| books_ahead(charge));
     if place.at > now && !(may_book && place.at.since(now) <= longest_wait) {
-        let BookingTime { at: retry_at, charge, limit } = place;
-        let denied = Decision::new(now, TakeOutcome::Denied(Denial { retry_at, charge, limit }));
+        let BookingTime { at: retry_at, charge, limit, held } = place;
+        let denied = Decision::new(now, TakeOutcome::Denied(Denial { retry_at, charge, limit, held }));
         return Ok((with_readings(denied, charges, accounts, terms), false));
     }
     let mut good_until = Timestamp::MAX;
@@ -128,7 +148,7 @@ fn decide(
         if !charge.policy.shadow() {
             good_until = good_until.min(book(charge, account, terms, &place, now));
         } else if shadow_grants(charge, account, now) {
-            book(charge, account, terms, &BookingTime { at: now, charge: 0, limit: 0 }, now);
+            book(charge, account, terms, &BookingTime { at: now, charge: 0, limit: 0, held: false }, now);
         } else {
             would_deny |= 1 << index;
             account.denied(&charge.policy);
@@ -150,19 +170,21 @@ struct BookingTime {
     at: Timestamp,
     charge: usize,
     limit: usize,
+    /// Whether the vendor's hold delayed it.
+    held: bool,
 }
 
 /// The earliest time that fits all limits of the enforced charges, not before any of their frontiers.
 ///
 /// It repeats, because the time one limit needs can fall into the edge of another.
 fn find_booking(charges: &[Charge], accounts: &[Account], now: Timestamp) -> BookingTime {
-    let mut place = BookingTime { at: now, charge: 0, limit: 0 };
+    let mut place = BookingTime { at: now, charge: 0, limit: 0, held: false };
     let enforced =
         || charges.iter().zip(accounts).enumerate().filter(|(_, (charge, _))| !charge.policy.shadow());
     for (index, (charge, account)) in enforced() {
         let charged = charge.amounts().any(|(_, amount)| amount > 0);
-        if charged && account.frontier > place.at {
-            place = BookingTime { at: account.frontier, charge: index, limit: account.frontier_limit };
+        if charged {
+            not_before(&mut place, index, account);
         }
     }
     loop {
@@ -176,14 +198,28 @@ fn find_booking(charges: &[Charge], accounts: &[Account], now: Timestamp) -> Boo
     }
 }
 
+/// Not before the queue's end, and not while the vendor holds the account.
+fn not_before(place: &mut BookingTime, index: usize, account: &Account) {
+    if account.frontier > place.at {
+        let limit = account.frontier_limit;
+        *place = BookingTime { at: account.frontier, charge: index, limit, held: false };
+    }
+    if account.held_until > place.at {
+        *place = BookingTime { at: account.held_until, charge: index, limit: 0, held: true };
+    }
+}
+
 fn delay_past(place: &mut BookingTime, charge_index: usize, charge: &Charge, account: &Account) {
     for (limit_index, (limit, amount)) in charge.amounts().enumerate() {
         if amount == 0 {
             continue;
         }
         let at = account.log(limit).earliest(limit, amount, place.at, charge.policy.edge());
+        let capped = |(left, until): &(u64, Timestamp)| at < *until && amount > *left;
+        let at =
+            account.caps.get(&limit.identity()).filter(|cap| capped(cap)).map_or(at, |(_, until)| *until);
         if at > place.at {
-            *place = BookingTime { at, charge: charge_index, limit: limit_index };
+            *place = BookingTime { at, charge: charge_index, limit: limit_index, held: false };
         }
     }
 }
@@ -199,19 +235,29 @@ fn book(
     let at = place.at;
     let ahead = at > now;
     let (frontier, frontier_limit) = (account.frontier, account.frontier_limit);
+    let grants = account.adaptive_log(&charge.policy).map_or(0, |log| log.learned.grants);
     let mut good_until = Timestamp::MAX;
     for (limit, amount) in charge.amounts() {
         if amount == 0 {
             continue;
         }
+        if let Some((left, until)) = account.caps.get_mut(&limit.identity())
+            && at < *until
+        {
+            *left = left.saturating_sub(amount);
+        }
         let log = account.log_mut(limit);
+        if limit.is_adaptive() {
+            log.learned.grants = log.grants(limit, at) + amount;
+        }
         match limit.algorithm() {
             Algorithm::Concurrency { expires } => log.slots.push((terms.permit, at.plus(*expires))),
             Algorithm::Window(_)
             | Algorithm::FromFirstCall(_)
             | Algorithm::Sliding(_)
             | Algorithm::Bucket { .. }
-            | Algorithm::Paced(_) => {
+            | Algorithm::Paced(_)
+            | Algorithm::Adaptive(_) => {
                 let permit = terms.permit;
                 log.entries.push(Entry { when: at, booked_at: at, permit, minus: 0, plus: amount });
             }
@@ -220,7 +266,7 @@ fn book(
     }
     account.undo = None;
     if ahead {
-        account.undo = Some(Undo { permit: terms.permit, frontier, frontier_limit });
+        account.undo = Some(Undo { permit: terms.permit, frontier, frontier_limit, grants });
         (account.frontier, account.frontier_limit) = (at, place.limit);
     }
     account.record_change(&charge.policy, now, Some(terms.permit));
@@ -232,7 +278,8 @@ fn shadow_grants(charge: &Charge, account: &Account, now: Timestamp) -> bool {
     if refuse_above_limit(charge).is_err() {
         return false;
     }
-    let mut place = BookingTime { at: now.max(account.frontier), charge: 0, limit: 0 };
+    let mut place = BookingTime { at: now, charge: 0, limit: 0, held: false };
+    not_before(&mut place, 0, account);
     delay_past(&mut place, 0, charge, account);
     place.at <= now
 }
@@ -247,12 +294,13 @@ pub(super) fn read_all(
         let as_of = now.max(account.as_of());
         let read = |limit: &Limit| {
             let log = account.log(limit);
-            let (capacity, used) = (limit.capacity(), log.used(limit, as_of));
+            let (capacity, used) = (log.capacity(limit), log.used(limit, as_of));
             let remaining = capacity.saturating_sub(used);
             Reading { capacity, used, remaining, resets_at: log.resets_at(limit, as_of), as_of }
         };
         let readings = charge.policy.limits().iter().map(read).collect();
-        ChargeStatus { policy: charge.policy.clone(), readings }
+        let held_until = Some(account.held_until).filter(|until| *until > now);
+        ChargeStatus { policy: charge.policy.clone(), readings, held_until }
     };
     charges.iter().zip(accounts).map(status).collect()
 }
@@ -273,7 +321,8 @@ fn books_ahead(charge: &Charge) -> bool {
         Algorithm::Window(_)
         | Algorithm::FromFirstCall(_)
         | Algorithm::Bucket { .. }
-        | Algorithm::Paced(_) => true,
+        | Algorithm::Paced(_)
+        | Algorithm::Adaptive(_) => true,
         Algorithm::Sliding(_) | Algorithm::Concurrency { .. } => false,
     })
 }

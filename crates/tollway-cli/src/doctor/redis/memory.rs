@@ -97,7 +97,8 @@ fn is_long(limit: &Limit) -> bool {
         | Algorithm::FromFirstCall(period)
         | Algorithm::Sliding(period)
         | Algorithm::Bucket { period, .. }
-        | Algorithm::Paced(period) => *period >= Span::from_days(1),
+        | Algorithm::Paced(period)
+        | Algorithm::Adaptive(period) => *period >= Span::from_days(1),
         Algorithm::Window(Calendar::Day(_) | Calendar::Week(_) | Calendar::Month(_)) => true,
         Algorithm::Concurrency { .. } => false,
     }

@@ -155,7 +155,7 @@ fn sustained(limit: &Limit) -> Option<Millionths> {
         | Algorithm::Sliding(period)
         | Algorithm::Bucket { period, .. }
         | Algorithm::Paced(period) => *period,
-        Algorithm::Concurrency { .. } => return None,
+        Algorithm::Adaptive(_) | Algorithm::Concurrency { .. } => return None,
     };
     Some(per_second(limit.amount(), period))
 }

@@ -63,6 +63,7 @@ fn window(limit: &Limit) -> Option<Window> {
         Algorithm::Sliding(_)
         | Algorithm::Bucket { .. }
         | Algorithm::Paced(_)
+        | Algorithm::Adaptive(_)
         | Algorithm::Concurrency { .. } => None,
     }
 }
@@ -78,7 +79,7 @@ fn most_within(tight: &Limit, other: Window) -> Option<u128> {
     let own = match tight.algorithm() {
         // Each window grants at most its amount.
         Algorithm::Sliding(period) => Window { longest: *period, aligned: Some(*period) },
-        Algorithm::Concurrency { .. } => return None,
+        Algorithm::Adaptive(_) | Algorithm::Concurrency { .. } => return None,
         Algorithm::Window(_)
         | Algorithm::FromFirstCall(_)
         | Algorithm::Bucket { .. }
@@ -106,7 +107,10 @@ fn windows_touched(limit: &Limit, stretch: Span) -> Option<u128> {
         Algorithm::Window(Calendar::Day(_)) => Span::from_hours(12),
         Algorithm::Window(Calendar::Week(_)) => Span::from_days(6),
         Algorithm::Window(Calendar::Month(_)) => Span::from_days(27),
-        Algorithm::Bucket { .. } | Algorithm::Paced(_) | Algorithm::Concurrency { .. } => return None,
+        Algorithm::Bucket { .. }
+        | Algorithm::Paced(_)
+        | Algorithm::Adaptive(_)
+        | Algorithm::Concurrency { .. } => return None,
     };
     Some(u128::from(stretch.as_micros().div_ceil(shortest.as_micros().max(1))) + 1)
 }
@@ -141,7 +145,7 @@ fn flow(limit: &Limit) -> Option<Flow> {
         | Algorithm::Sliding(period) => {
             Some(Flow { at_once: u128::from(amount) * 2, amount, period: *period })
         }
-        Algorithm::Window(_) | Algorithm::Concurrency { .. } => None,
+        Algorithm::Window(_) | Algorithm::Adaptive(_) | Algorithm::Concurrency { .. } => None,
     }
 }
 
@@ -153,6 +157,7 @@ fn refill(limit: &Limit) -> Option<Flow> {
         Algorithm::Window(_)
         | Algorithm::FromFirstCall(_)
         | Algorithm::Sliding(_)
+        | Algorithm::Adaptive(_)
         | Algorithm::Concurrency { .. } => None,
     }
 }
