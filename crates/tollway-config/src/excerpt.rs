@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::secrets::without_secrets;
+
 /// How many characters of a long line are shown before and after the word.
 const CHARS_AROUND: usize = 100;
 
@@ -27,7 +29,7 @@ impl Excerpt {
         let line_start = before.rfind('\n').map_or(0, |newline| newline.saturating_add(1));
         let line_end = after.find('\n').map_or(text.len(), |newline| start.saturating_add(newline));
         let line = text.get(line_start..line_end).unwrap_or_default();
-        let line = without_password(line.strip_suffix('\r').unwrap_or(line));
+        let line = without_secrets(&without_password(line.strip_suffix('\r').unwrap_or(line)));
 
         let marked = text.get(start..boundary(text, word.end).min(line_end)).unwrap_or_default();
         let lead = before.get(line_start..).unwrap_or_default();

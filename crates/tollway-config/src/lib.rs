@@ -31,13 +31,15 @@
 //! ```
 //!
 //! Where to look: `file` finds and reads the text, `section` walks its tables, `report` collects problems, `error` and
-//! `excerpt` show them, `suggest` guesses what was meant, `watch` detects changes, `sections` lists the names.
+//! `excerpt` show them, `suggest` guesses what was meant, `secrets` knows which values
+//! are not shown, `watch` detects changes, `sections` lists the names.
 
 mod error;
 mod excerpt;
 mod file;
 mod millionths;
 mod report;
+mod secrets;
 mod section;
 mod sections;
 pub mod suggest;
@@ -47,6 +49,7 @@ pub use error::{ConfigError, ConfigProblem, PROBLEMS_MAX};
 pub use file::{CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, ConfigFile, find_path, load_earlier, parse};
 pub use millionths::Millionths;
 pub use report::Report;
+pub use secrets::names_a_secret;
 pub use section::{Section, type_words};
 pub use sections::{FromConfig, SECTIONS};
 pub use watch::{ConfigWatch, WATCH_INTERVAL};

@@ -62,7 +62,9 @@ impl<'a> Section<'a> {
 
     /// A value of any type.
     pub fn value(&mut self, key: &'static str) -> Option<&'a Spanned<DeValue<'a>>> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         self.table.get(key)
     }
 

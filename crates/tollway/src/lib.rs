@@ -17,6 +17,7 @@
 
 mod adhoc;
 mod alarm;
+mod apis;
 mod background;
 mod book;
 mod bound_charges;

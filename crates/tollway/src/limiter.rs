@@ -10,7 +10,7 @@ use tollway_memory::{ACCOUNTS_DEFAULT, MemoryStore, SystemClock};
 
 use crate::bound_charges::BoundCharges;
 use crate::bound_policy::{BoundPolicy, BoundRef};
-use crate::config::{ConfigFile, ConfigWatch, WATCH_INTERVAL};
+use crate::config::{Api, ConfigFile, ConfigWatch, WATCH_INTERVAL};
 use crate::debts::settle_on_drop;
 use crate::metrics::Metrics;
 use crate::open::OpenedStore;
@@ -174,7 +174,7 @@ impl Limiter {
         Ok(())
     }
 
-    /// Replaces the policies and sources by those of another config; its store is ignored. Usage is kept. For programs that
+    /// Replaces the policies, sources and apis by those of another config; its store is ignored. Usage is kept. For programs that
     /// watch their config file themselves because it has more sections; [`Limiter::from_config`] watches the file.
     pub fn replace_config(&self, config: &Config) {
         put_in_force(config, &self.inner.registry, &self.inner.polled_sources, &mut self.reload_lock());
@@ -226,8 +226,10 @@ impl Limiter {
 /// Puts a limiter together in code.
 #[derive(Default)]
 pub struct LimiterBuilder {
-    policies: Vec<Arc<Policy>>,
-    api_policies: HashSet<Name>,
+    pub(crate) policies: Vec<Arc<Policy>>,
+    pub(crate) api_policies: HashSet<Name>,
+    /// Sorted by name.
+    pub(crate) apis: Vec<Arc<Api>>,
     sources: Vec<SourceToPoll>,
     sources_folder: Option<PathBuf>,
     store: Option<Arc<dyn Store>>,
@@ -261,11 +263,12 @@ impl LimiterBuilder {
         Ok(self)
     }
 
-    /// Adds the policies of a config with their sources, and uses its store.
+    /// Adds the policies and apis of a config with their sources, and uses its store.
     pub fn config(mut self, config: &Config) -> Result<Self, BuildError> {
         self.policies.extend(config.policies().iter().cloned());
         check_names(&self.policies)?;
         self.api_policies.extend(api_policies(config));
+        self.add_apis(config.apis().iter().cloned());
         self = self.sources(config.sources());
         match config.store() {
             Some(store) => self.store_at(store),
@@ -372,6 +375,7 @@ impl LimiterBuilder {
         let metrics = self.metrics.then(Metrics::new);
         let state = LimiterState::new(store, memory, clock, self.fixed_limits, metrics);
         state.set_api_policies(self.api_policies);
+        state.set_apis(&self.apis);
         let registry = Registry::start(state, self.policies);
         follow_in_background(&registry);
         let polled_sources = Arc::new(PolledSources::default());
@@ -393,6 +397,7 @@ fn put_in_force(
     status: &mut ReloadStatus,
 ) {
     registry.state().set_api_policies(api_policies(config).collect());
+    registry.state().set_apis(config.apis());
     registry.replace(config.policies().iter().cloned());
     polled_sources.replace(config.sources(), registry);
     status.reloads += 1;
@@ -400,7 +405,7 @@ fn put_in_force(
 }
 
 fn api_policies(config: &Config) -> impl Iterator<Item = Name> {
-    config.apis().iter().filter_map(|api| api.policy().cloned())
+    config.apis().iter().flat_map(|api| api.policies().cloned())
 }
 
 fn check_names(policies: &[Arc<Policy>]) -> Result<(), BuildError> {

@@ -9,6 +9,7 @@ use tollway_memory::MemoryStore;
 
 use crate::TakeError;
 use crate::alarm::Alarms;
+use crate::config::Api;
 use crate::fallback::Fallback;
 use crate::incident::Incidents;
 use crate::lease::{Leases, give_back_all, sweep_in_background};
@@ -44,6 +45,8 @@ pub(crate) struct LimiterState {
     leases: Mutex<HashMap<Name, Arc<Leases>>>,
     /// The policies of outbound apis; their recent grants are kept as evidence for incidents.
     api_policies: Mutex<HashSet<Name>>,
+    /// The outbound apis, sorted by name.
+    apis: Mutex<Arc<[Arc<Api>]>>,
     recent_grants: Mutex<HashMap<Name, Arc<RecentGrants>>>,
     pub(crate) incidents: Incidents,
     sweeping: Once,
@@ -75,6 +78,7 @@ impl LimiterState {
             registry: OnceLock::new(),
             leases: Mutex::default(),
             api_policies: Mutex::default(),
+            apis: Mutex::new(Arc::from([])),
             recent_grants: Mutex::default(),
             incidents: Incidents::default(),
             sweeping: Once::new(),
@@ -97,7 +101,18 @@ impl LimiterState {
         *self.api_policies.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
-    /// The recent grants under the policy of an api, which is named as one or has an adaptive limit. They survive a change of the policy.
+    /// Sets the outbound apis, sorted by name.
+    pub(crate) fn set_apis(&self, apis: &[Arc<Api>]) {
+        *self.apis.lock().unwrap_or_else(PoisonError::into_inner) = Arc::from(apis);
+    }
+
+    /// The outbound apis, sorted by name.
+    pub(crate) fn apis(&self) -> Arc<[Arc<Api>]> {
+        Arc::clone(&self.apis.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The recent grants under the policy of an api, which is named as one or has an adaptive limit. They survive a change of
+    /// the policy.
     pub(crate) fn recent_grants_of(&self, policy: &Policy) -> Option<Arc<RecentGrants>> {
         let named = self.api_policies.lock().unwrap_or_else(PoisonError::into_inner).contains(policy.name());
         (named || policy.limits().iter().any(Limit::is_adaptive)).then(|| {

@@ -28,7 +28,11 @@ use std::sync::Arc;
 use tollway_config::{FromConfig, Section};
 use tollway_core::Policy;
 
-pub use api::{Api, ApiRate, RateSettings};
+pub use api::{
+    Api, ApiEndpoint, ApiHeader, ApiHeaderError, ApiRate, BACKOFF_CODES_DEFAULT, CostEstimate,
+    EndpointPattern, FieldOrigin, MAX_RETRIES_DEFAULT, MAX_TIME_DEFAULT, RateSettings, TIMEOUT_DEFAULT,
+    UnitCost,
+};
 pub use remote::RemoteUrl;
 pub use store::{MEMORY_LINES_MAX, StoreUrl, StoreUrlError};
 pub use store_kind::{STORE_KINDS, SharedBy, StoreClock, StoreKind};
@@ -61,7 +65,7 @@ pub struct Config {
     /// Of the policies that have one, sorted by their names.
     sources: Vec<PolicySource>,
     /// Sorted by name.
-    apis: Vec<Api>,
+    apis: Vec<Arc<Api>>,
 }
 
 impl Config {
@@ -122,13 +126,13 @@ impl Config {
         &self.sources
     }
 
-    /// The vendors that are called, sorted by name. They are checked, and not used by this version yet.
-    pub fn apis(&self) -> &[Api] {
+    /// The vendors that are called, sorted by name.
+    pub fn apis(&self) -> &[Arc<Api>] {
         &self.apis
     }
 
-    /// The api of this name.
-    pub fn api(&self, name: &str) -> Option<&Api> {
+    /// The api of this name. [`Api::profile`] has those that are shipped.
+    pub fn api(&self, name: &str) -> Option<&Arc<Api>> {
         let found = self.apis.binary_search_by(|api| api.name().as_str().cmp(name)).ok()?;
         self.apis.get(found)
     }
@@ -141,19 +145,24 @@ impl FromConfig for Config {
         // Also those with something wrong in them: an api that names one is not wrong, too.
         let names: Vec<&str> = policies.iter().map(|(name, _)| *name.get_ref()).collect();
         let apis = root.named_sections("apis").into_iter();
-        let mut apis: Vec<Api> =
-            apis.filter_map(|(name, section)| api::read(&name, section, &names)).collect();
-        apis.sort_by(|one, other| one.name().cmp(other.name()));
+        let read_api = |(name, section)| {
+            let api = api::read(&name, section, &names)?;
+            Some((name, Arc::new(api)))
+        };
+        let apis: Vec<_> = apis.filter_map(read_api).collect();
         let read = policies.into_iter().filter_map(|(name, section)| {
             let (policy, source) = policy::read(&name, section)?;
             Some(((name, policy), source))
         });
-        let (policies, sources): (Vec<_>, Vec<_>) = read.unzip();
+        let (mut policies, sources): (Vec<_>, Vec<_>) = read.unzip();
+        api::attach(&apis, &mut policies, root.report());
         layout::check(store.as_ref(), &policies, root.report());
         let mut policies: Vec<_> = policies.into_iter().map(|(_, policy)| policy).collect();
         policies.sort_by(|one, other| one.name().cmp(other.name()));
         let mut sources: Vec<_> = sources.into_iter().flatten().collect();
         sources.sort_by(|one, other| one.policy().cmp(other.policy()));
+        let mut apis: Vec<_> = apis.into_iter().map(|(_, api)| api).collect();
+        apis.sort_by(|one, other| one.name().cmp(other.name()));
         Self { store, policies, sources, apis }
     }
 

@@ -3,6 +3,7 @@
 
 mod adhoc;
 mod after_the_caller;
+mod apis;
 mod begin;
 mod blocking;
 mod config;

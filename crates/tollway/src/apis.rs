@@ -1,0 +1,56 @@
+//! The apis of a limiter: vendors that are called.
+
+use std::sync::Arc;
+
+use crate::config::Api;
+use crate::{BuildError, Limiter, LimiterBuilder};
+
+impl Limiter {
+    /// The api of this name in the config in force. A reload replaces it; an `Api` that is held stays as it is.
+    pub fn api(&self, name: &str) -> Option<Arc<Api>> {
+        let apis = self.apis();
+        let found = apis.binary_search_by(|api| api.name().as_str().cmp(name)).ok()?;
+        apis.get(found).cloned()
+    }
+
+    /// The apis of the config in force, sorted by name.
+    pub fn apis(&self) -> Arc<[Arc<Api>]> {
+        self.registry().state().apis()
+    }
+}
+
+impl LimiterBuilder {
+    /// Adds an api with the policy of its own limits, unless a policy of that name was added. It replaces an earlier api of
+    /// its name.
+    ///
+    /// ```
+    /// use tollway::{Limiter, config::Api};
+    ///
+    /// let notion = Api::profile("notion").ok_or("no such profile")?;
+    /// let limiter = Limiter::builder().with_api(notion)?.build();
+    /// assert!(limiter.api("notion").is_some());
+    /// assert!(limiter.try_take("notion").now()?.is_granted());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_api(mut self, api: impl Into<Arc<Api>>) -> Result<Self, BuildError> {
+        let api = api.into();
+        if let Some(name) = api.policy()
+            && !self.policies.iter().any(|policy| policy.name() == name)
+            && let Some(policy) = api.own_policy().filter(|policy| policy.name() == name)
+        {
+            self = self.with_policy(policy)?;
+        }
+        self.api_policies.extend(api.policies().cloned());
+        self.add_apis([api]);
+        Ok(self)
+    }
+
+    pub(crate) fn add_apis(&mut self, apis: impl IntoIterator<Item = Arc<Api>>) {
+        for api in apis {
+            match self.apis.binary_search_by(|known| known.name().cmp(api.name())) {
+                Ok(place) => drop(self.apis.splice(place..=place, [api])),
+                Err(place) => self.apis.insert(place, api),
+            }
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! `[apis.NAME]`: a vendor that is called.
+//!
+//! Where to look: `read` takes a section apart, with `base_url`, `rate`, `header`, `endpoint` and `cost` for their keys;
+//! `profiles` are the vendors shipped with Tollway, `policies` makes the policy of an api that names none.
+
+mod base_url;
+mod cost;
+mod endpoint;
+mod header;
+mod policies;
+mod profiles;
+mod rate;
+mod read;
+
+use tollway_core::{Lease, Limit, Name, Policy, Span};
+use tollway_dialects::Dialect;
+
+pub use cost::{CostEstimate, UnitCost};
+pub use endpoint::{ApiEndpoint, EndpointPattern};
+pub use header::{ApiHeader, ApiHeaderError};
+pub(super) use policies::attach;
+pub use rate::{ApiRate, RateSettings};
+pub(super) use read::{read, read_all};
+
+use rate::RateField;
+
+/// The statuses that mean "call later", unless an api says otherwise.
+pub const BACKOFF_CODES_DEFAULT: [u16; 1] = [429];
+/// How often a refused call is sent again, unless an api says otherwise.
+pub const MAX_RETRIES_DEFAULT: u32 = 5;
+/// How long a call may take with all its waits and retries, unless an api says otherwise.
+pub const MAX_TIME_DEFAULT: Span = Span::from_mins(10);
+/// How long one attempt may take, unless an api says otherwise.
+pub const TIMEOUT_DEFAULT: Span = Span::from_secs(60);
+
+/// A vendor in the registry: from the config, from a profile shipped with Tollway, or from both.
+///
+/// ```
+/// use tollway::config::{Api, FieldOrigin};
+///
+/// let config = tollway::Config::parse("[apis.notion]\nmax_retries = 2")?;
+/// let notion = config.api("notion").ok_or("no such api")?;
+/// assert_eq!((notion.max_retries(), notion.origin("max_retries")), (2, FieldOrigin::Config));
+/// assert_eq!(notion.base_url(), "https://api.notion.com/v1");
+/// assert_eq!(notion.origin("base_url"), FieldOrigin::Profile);
+/// assert_eq!(Api::profile("notion").map(|profile| profile.max_retries()), Some(5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Api {
+    name: Name,
+    /// The profile that its fields are taken from where the config is silent.
+    profile: Option<Name>,
+    /// The policy its calls are charged to: named, of the same name, or made of its own limits.
+    policy: Option<Name>,
+    fields: Fields,
+    /// The keys that the config has.
+    given: Vec<&'static str>,
+}
+
+/// Where a field of an api comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldOrigin {
+    /// The config file.
+    Config,
+    /// The profile.
+    Profile,
+    /// Neither says anything.
+    Default,
+}
+
+/// What a section says; nothing about the fields that are `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Fields {
+    base_url: Option<String>,
+    policy: Option<Name>,
+    limits: Option<Vec<Limit>>,
+    rate: Option<RateField>,
+    concurrency: Option<u32>,
+    dialect: Option<&'static str>,
+    backoff_codes: Option<Vec<u16>>,
+    max_retries: Option<u32>,
+    max_time: Option<Span>,
+    timeout: Option<Span>,
+    headers: Option<Vec<ApiHeader>>,
+    cost: Option<Vec<UnitCost>>,
+    endpoints: Option<Vec<ApiEndpoint>>,
+    documented: Option<String>,
+    documented_at: Option<String>,
+}
+
+impl Api {
+    /// The keys of an api in a config, in the order in which they are shown.
+    pub const KEYS: [&'static str; 15] = [
+        "base_url",
+        "policy",
+        "limits",
+        "rate",
+        "concurrency",
+        "dialect",
+        "backoff_codes",
+        "max_retries",
+        "max_time",
+        "timeout",
+        "headers",
+        "cost",
+        "endpoints",
+        "documented",
+        "documented_at",
+    ];
+
+    /// The profile of this name that is shipped with Tollway, as an api without a config.
+    pub fn profile(name: &str) -> Option<Self> {
+        profiles::find(name).cloned()
+    }
+
+    /// All profiles that are shipped with Tollway, sorted by name.
+    pub fn profiles() -> &'static [Self] {
+        profiles::all()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The profile that its fields are taken from where the config is silent.
+    pub fn profile_name(&self) -> Option<&Name> {
+        self.profile.as_ref()
+    }
+
+    /// What its addresses begin with. Of the profile of a vendor with one address for each customer, with a part in
+    /// braces; in a config that part is filled in.
+    pub fn base_url(&self) -> &str {
+        self.fields.base_url.as_deref().unwrap_or_default()
+    }
+
+    /// The policy that its calls are charged to; none if only its rate limits them.
+    ///
+    /// It is the one that the config names, else the one with the api's name, else one that is made of
+    /// [`limits`](Self::limits) and [`concurrency`](Self::concurrency), under the api's name.
+    pub fn policy(&self) -> Option<&Name> {
+        self.policy.as_ref()
+    }
+
+    /// Every policy that a call may be charged to: that of the api, and those of endpoints.
+    pub fn policies(&self) -> impl Iterator<Item = &Name> {
+        self.policy.iter().chain(self.endpoints().iter().filter_map(ApiEndpoint::policy))
+    }
+
+    /// The limits that its own policy is made of, if the config has no policy for it.
+    pub fn limits(&self) -> &[Limit] {
+        self.fields.limits.as_deref().unwrap_or_default()
+    }
+
+    /// How its rate is found, if it has one beside the policy's limits.
+    pub fn rate(&self) -> Option<ApiRate> {
+        match self.fields.rate? {
+            RateField::Off => None,
+            RateField::On(rate) => Some(rate),
+        }
+    }
+
+    /// How many calls all processes together may have in flight. It is a limit `concurrency` of the api's policy.
+    pub fn concurrency(&self) -> Option<u32> {
+        self.fields.concurrency
+    }
+
+    /// How the vendor tells its limits; none if that is to be detected in each response.
+    pub fn dialect(&self) -> Option<&'static Dialect> {
+        self.fields.dialect.and_then(Dialect::by_name)
+    }
+
+    /// The name of the dialect as the config has it. Several vendors may share one dialect.
+    pub fn dialect_name(&self) -> Option<&'static str> {
+        self.fields.dialect
+    }
+
+    /// The statuses that mean "call later".
+    pub fn backoff_codes(&self) -> &[u16] {
+        self.fields.backoff_codes.as_deref().unwrap_or(&BACKOFF_CODES_DEFAULT)
+    }
+
+    /// How often a refused call is sent again.
+    pub fn max_retries(&self) -> u32 {
+        self.fields.max_retries.unwrap_or(MAX_RETRIES_DEFAULT)
+    }
+
+    /// How long a call may take with all its waits and retries.
+    pub fn max_time(&self) -> Span {
+        self.fields.max_time.unwrap_or(MAX_TIME_DEFAULT)
+    }
+
+    /// How long one attempt may take; never longer than [`max_time`](Self::max_time).
+    pub fn timeout(&self) -> Span {
+        self.fields.timeout.unwrap_or(TIMEOUT_DEFAULT).min(self.max_time())
+    }
+
+    /// Headers of every request, sorted by name.
+    pub fn headers(&self) -> &[ApiHeader] {
+        self.fields.headers.as_deref().unwrap_or_default()
+    }
+
+    /// What a call costs in units other than calls, estimated before it is sent, sorted by unit.
+    pub fn cost(&self) -> &[UnitCost] {
+        self.fields.cost.as_deref().unwrap_or_default()
+    }
+
+    /// Calls with a policy or a cost of their own, in the order in which they are compared.
+    pub fn endpoints(&self) -> &[ApiEndpoint] {
+        self.fields.endpoints.as_deref().unwrap_or_default()
+    }
+
+    /// The first endpoint that a call matches. The path is that of the whole URL, without its query.
+    pub fn endpoint(&self, method: &str, path: &str) -> Option<&ApiEndpoint> {
+        self.endpoints().iter().find(|endpoint| endpoint.pattern().matches(method, path))
+    }
+
+    /// What the vendor says about its limit.
+    pub fn documented(&self) -> Option<&str> {
+        self.fields.documented.as_deref()
+    }
+
+    /// The page where the vendor says so.
+    pub fn documented_at(&self) -> Option<&str> {
+        self.fields.documented_at.as_deref()
+    }
+
+    /// Where the value of a key comes from; [`Api::KEYS`] lists them.
+    pub fn origin(&self, key: &str) -> FieldOrigin {
+        if self.given.contains(&key) {
+            FieldOrigin::Config
+        } else if self.fields.has(key) {
+            FieldOrigin::Profile
+        } else {
+            FieldOrigin::Default
+        }
+    }
+
+    /// A policy of the api's name out of its own limits; none if it has no limits.
+    pub(crate) fn own_policy(&self) -> Option<Policy> {
+        let limits: Vec<Limit> = self.limits().iter().cloned().chain(self.concurrency_limit()).collect();
+        // Its limits and their names were checked when it was read.
+        let policy = Policy::of_limits(self.name.clone(), limits).ok()?;
+        Some(policy.with_lease(Lease::Off))
+    }
+
+    /// `concurrency` as a limit.
+    fn concurrency_limit(&self) -> Option<Limit> {
+        let limit: Limit = format!("concurrency: {} concurrent", self.concurrency()?).parse().ok()?;
+        Some(limit)
+    }
+}
+
+impl FieldOrigin {
+    /// As a word: `config`, `profile` or `default`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Config => "config",
+            Self::Profile => "profile",
+            Self::Default => "default",
+        }
+    }
+}
+
+impl Fields {
+    fn has(&self, key: &str) -> bool {
+        match key {
+            "base_url" => self.base_url.is_some(),
+            "policy" => self.policy.is_some(),
+            "limits" => self.limits.is_some(),
+            "rate" => self.rate.is_some(),
+            "concurrency" => self.concurrency.is_some(),
+            "dialect" => self.dialect.is_some(),
+            "backoff_codes" => self.backoff_codes.is_some(),
+            "max_retries" => self.max_retries.is_some(),
+            "max_time" => self.max_time.is_some(),
+            "timeout" => self.timeout.is_some(),
+            "headers" => self.headers.is_some(),
+            "cost" => self.cost.is_some(),
+            "endpoints" => self.endpoints.is_some(),
+            "documented" => self.documented.is_some(),
+            "documented_at" => self.documented_at.is_some(),
+            _ => false,
+        }
+    }
+
+    /// These fields, and those of a profile where they say nothing. Headers are joined one by one.
+    fn over(self, profile: &Self) -> Self {
+        fn either<T: Clone>(one: Option<T>, other: &Option<T>) -> Option<T> {
+            one.or_else(|| other.clone())
+        }
+        Self {
+            base_url: either(self.base_url, &profile.base_url),
+            policy: either(self.policy, &profile.policy),
+            limits: either(self.limits, &profile.limits),
+            rate: either(self.rate, &profile.rate),
+            concurrency: either(self.concurrency, &profile.concurrency),
+            dialect: either(self.dialect, &profile.dialect),
+            backoff_codes: either(self.backoff_codes, &profile.backoff_codes),
+            max_retries: either(self.max_retries, &profile.max_retries),
+            max_time: either(self.max_time, &profile.max_time),
+            timeout: either(self.timeout, &profile.timeout),
+            headers: join_headers(self.headers, &profile.headers),
+            cost: either(self.cost, &profile.cost),
+            endpoints: either(self.endpoints, &profile.endpoints),
+            // The profile's page does not say what the config says.
+            documented_at: match self.documented {
+                Some(_) => self.documented_at,
+                None => either(self.documented_at, &profile.documented_at),
+            },
+            documented: either(self.documented, &profile.documented),
+        }
+    }
+}
+
+fn join_headers(given: Option<Vec<ApiHeader>>, profile: &Option<Vec<ApiHeader>>) -> Option<Vec<ApiHeader>> {
+    let Some(mut headers) = given else { return profile.clone() };
+    for header in profile.iter().flatten() {
+        if !headers.iter().any(|known| known.name() == header.name()) {
+            headers.push(header.clone());
+        }
+    }
+    headers.sort_by(|one, other| one.name().cmp(other.name()));
+    Some(headers)
+}
