@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tollway::StoreUrl;
 
+#[cfg(feature = "vendor")]
+use crate::vendor;
 use crate::{
     completions, demo, doctor, limit, man, plan, policy, provision, reset, run, serve, simulate, take, usage,
     why,
@@ -80,6 +82,8 @@ pub(crate) enum Command {
     Policy(policy::Arguments),
     Plan(plan::Arguments),
     Simulate(simulate::Arguments),
+    #[cfg(feature = "vendor")]
+    Vendor(vendor::Arguments),
     Doctor(doctor::Arguments),
     Provision(provision::Arguments),
     Completions(completions::Arguments),

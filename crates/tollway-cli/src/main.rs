@@ -29,6 +29,8 @@ mod simulate;
 mod take;
 mod take_arguments;
 mod usage;
+#[cfg(feature = "vendor")]
+mod vendor;
 mod wait;
 mod why;
 
@@ -71,6 +73,8 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Policy(arguments) => policy::run(&arguments, context),
         Command::Plan(arguments) => plan::run(&arguments, context),
         Command::Simulate(arguments) => simulate::run(&arguments, context),
+        #[cfg(feature = "vendor")]
+        Command::Vendor(arguments) => vendor::run(&arguments, context),
         Command::Doctor(arguments) => doctor::run(&arguments, context),
         Command::Provision(arguments) => provision::run(&arguments, context),
         Command::Completions(arguments) => completions::run(&arguments, context),

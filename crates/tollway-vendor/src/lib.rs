@@ -3,18 +3,26 @@
 //! [`Vendor::decide`] answers one call at a time that is passed in, so the model serves a simulation as well as a server
 //! on a real clock. [`run`] lets workers call it through a controller and counts what they got; [`possible`] is what a
 //! perfect client would have got. The same seed gives the same run.
+//!
+//! With the feature `server`, [`server::VendorServer`] answers over HTTP on the machine's clock.
+
+#![forbid(unsafe_code)]
 
 mod figures;
+mod limits;
 mod perfect;
 mod quota;
 mod random;
 mod run;
+#[cfg(feature = "server")]
+pub mod server;
 mod store;
 mod vendor;
 
 pub use figures::Figures;
+pub use limits::{VendorLimitError, WindowStart};
 pub use perfect::possible;
 pub use quota::{Quota, Shape, Unit};
 pub use random::Random;
 pub use run::{Client, Run, run};
-pub use vendor::{Answer, Call, Outcome, Terms, Vendor, Voice};
+pub use vendor::{Answer, Call, Outcome, QuotaState, Ruling, Terms, Vendor, Voice};

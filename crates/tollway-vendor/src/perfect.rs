@@ -19,6 +19,8 @@ pub fn possible(terms: &Terms, run: &Run) -> u64 {
 
 /// Calls accepted if no other client calls and at most so many are in flight.
 fn greedy(terms: &Terms, run: &Run, in_flight: usize) -> u64 {
+    let at_once = terms.concurrent.map_or(usize::MAX, |calls| usize::try_from(calls).unwrap_or(usize::MAX));
+    let in_flight = in_flight.min(at_once);
     let mut vendor = Vendor::new(Terms { others: 0, ..terms.clone() }, run.seed);
     let mut random = Random::new(run.seed);
     let latency = Span::from_micros((terms.latency.0.as_micros() + terms.latency.1.as_micros()) / 2);

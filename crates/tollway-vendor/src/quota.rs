@@ -7,6 +7,9 @@ use tollway_core::{Span, Timestamp};
 /// One call, in the millionths in which buckets count.
 const ONE: u64 = 1_000_000;
 
+/// The most entries in the log of a sliding window. Refusals that count would let it grow without end.
+const LOG_MAX: usize = 1 << 20;
+
 /// What a quota counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -45,6 +48,22 @@ pub enum Shape {
 }
 
 impl Shape {
+    /// The most units at once: those of a window, or the burst.
+    pub fn limit(&self) -> u64 {
+        match *self {
+            Self::Window { amount, .. } | Self::Sliding { amount, .. } => amount,
+            Self::Bucket { burst, .. } => burst,
+        }
+    }
+
+    /// The length of the window, or the time in which an empty bucket becomes full.
+    pub fn period(&self) -> Span {
+        match *self {
+            Self::Window { length, .. } | Self::Sliding { length, .. } => length,
+            Self::Bucket { rate, burst } => time_to_refill(burst.saturating_mul(ONE), rate),
+        }
+    }
+
     /// Units a second in the long run, in millionths.
     pub fn rate(&self) -> u64 {
         match *self {
@@ -69,6 +88,11 @@ impl Quota {
     /// A quota of calls that does not change.
     pub fn calls(shape: Shape) -> Self {
         Self { unit: Unit::Calls, shapes: vec![(Timestamp::EPOCH, shape)] }
+    }
+
+    /// A quota of tokens that does not change.
+    pub fn tokens(shape: Shape) -> Self {
+        Self { unit: Unit::Tokens, ..Self::calls(shape) }
     }
 
     /// The same, with another shape from `at` on.
@@ -109,6 +133,11 @@ impl Meter {
         self.quota.unit
     }
 
+    /// Changes the terms. What was used stays used.
+    pub(crate) fn set_quota(&mut self, quota: Quota) {
+        self.quota = quota;
+    }
+
     pub(crate) fn shape(&self, now: Timestamp) -> Shape {
         self.quota.shape(now)
     }
@@ -126,7 +155,9 @@ impl Meter {
             Shape::Bucket { rate, burst } => {
                 let full = burst * ONE;
                 let gained = u128::from(rate) * u128::from(now.since(self.at).as_micros()) / 1_000_000;
-                let level = self.level.map_or(full, |level| level + u64::try_from(gained).unwrap_or(full));
+                let level = self
+                    .level
+                    .map_or(full, |level| level.saturating_add(u64::try_from(gained).unwrap_or(full)));
                 self.level = Some(level.min(full));
                 self.at = self.at.max(now);
                 level.min(full) / ONE
@@ -148,8 +179,12 @@ impl Meter {
                 self.level = self.level.map(|level| level.saturating_sub(units * ONE));
             }
             Shape::Sliding { .. } => {
-                self.log.push_back((now, units));
                 self.logged += units;
+                let is_full = self.log.len() >= LOG_MAX;
+                match self.log.back_mut().filter(|_| is_full) {
+                    Some(last) => *last = (now, last.1 + units),
+                    None => self.log.push_back((now, units)),
+                }
             }
         }
     }
@@ -163,8 +198,7 @@ impl Meter {
                 Span::from_micros(length.as_micros() - into)
             }
             Shape::Bucket { rate, .. } => {
-                let missing = (units * ONE).saturating_sub(self.level.unwrap_or(0));
-                Span::from_micros((u128::from(missing) * 1_000_000).div_ceil(u128::from(rate.max(1))) as u64)
+                time_to_refill((units * ONE).saturating_sub(self.level.unwrap_or(0)), rate)
             }
             Shape::Sliding { amount, length } => {
                 let mut free = amount.saturating_sub(self.logged);
@@ -176,6 +210,23 @@ impl Meter {
             }
         }
     }
+
+    /// The time until the whole quota is free again, if no other call comes.
+    pub(crate) fn full_in(&self, now: Timestamp) -> Span {
+        match self.shape(now) {
+            Shape::Window { .. } => self.wait(now, 1),
+            Shape::Bucket { burst, .. } => self.wait(now, burst),
+            Shape::Sliding { length, .. } => {
+                self.log.back().map_or(Span::ZERO, |(at, _)| at.plus(length).since(now))
+            }
+        }
+    }
+}
+
+/// The time in which so many millionths come back.
+fn time_to_refill(missing: u64, rate: u64) -> Span {
+    let micros = (u128::from(missing) * 1_000_000).div_ceil(u128::from(rate.max(1)));
+    Span::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
 }
 
 fn phase_within(length: Span, phase: Span) -> u64 {

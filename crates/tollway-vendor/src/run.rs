@@ -217,6 +217,9 @@ impl<F: FnMut(&Report<'_>) -> Pace> Simulation<F> {
         let slot = &mut self.slots[number];
         let (worker, cut, grant) = (slot.worker, slot.cut, slot.grant);
         let Some(answer) = slot.answer.take() else { return };
+        if answer.outcome != Outcome::Refused {
+            self.vendor.finish_call();
+        }
         if answer.outcome == Outcome::Refused {
             slot.tries += 1;
             let sleep = (1_u64 << slot.tries.min(5) >> 1).min(20) * self.random.between(0, 1_000_000);

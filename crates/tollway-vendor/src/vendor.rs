@@ -8,6 +8,12 @@ use crate::{Quota, Random, Shape, Unit};
 
 const MINUTE: Span = Span::from_mins(1);
 
+/// What a vendor asks a client to wait that has too many calls running.
+const CONCURRENCY_WAIT: Span = Span::from_secs(1);
+
+/// The most calls of other clients that one call catches up with; after a longer pause the rest is left out.
+const OTHERS_AT_ONCE_MAX: usize = 1_000_000;
+
 /// What a vendor says about its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Voice {
@@ -36,13 +42,23 @@ pub struct Terms {
     pub others: u64,
     /// Calls that fail with a 5xx, of a thousand. They count.
     pub errors: u64,
+    /// The most calls that may run at the same time.
+    pub concurrent: Option<u64>,
 }
 
 impl Terms {
     /// A vendor with these quotas that tells waits and answers within 0.15 to 0.35 s.
     pub fn new(quotas: Vec<Quota>) -> Self {
         let latency = (Span::from_millis(150), Span::from_millis(350));
-        Self { quotas, voice: Voice::Waits, latency, refusals_count: false, others: 0, errors: 0 }
+        Self {
+            quotas,
+            voice: Voice::Waits,
+            latency,
+            refusals_count: false,
+            others: 0,
+            errors: 0,
+            concurrent: None,
+        }
     }
 }
 
@@ -86,6 +102,52 @@ pub struct Answer {
     pub quotas: Vec<VendorQuota>,
 }
 
+/// A decision with the state of every quota, for a vendor that says more than an [`Answer`] holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ruling {
+    /// When it was made.
+    pub at: Timestamp,
+    /// Accepted, refused or failed.
+    pub outcome: Outcome,
+    /// The quotas after an accepted call, or as a refused call found them.
+    pub quotas: Vec<QuotaState>,
+    /// The most calls at the same time, and how many more may start.
+    pub concurrent: Option<(u64, u64)>,
+}
+
+/// The state of one quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuotaState {
+    /// What it counts.
+    pub unit: Unit,
+    /// The shape in force.
+    pub shape: Shape,
+    /// Whole units that are left.
+    pub left: u64,
+    /// The time until the whole quota is free again: the end of the window, or until the bucket is full.
+    pub full_in: Span,
+    /// The time until the refused call fits, if this quota refused it.
+    pub wait: Option<Span>,
+}
+
+impl Ruling {
+    /// The time until a refused call fits all quotas. A vendor cannot know when a running call ends: then it is a second.
+    pub fn wait(&self) -> Option<Span> {
+        let longest = self.quotas.iter().filter_map(|quota| quota.wait).max();
+        (self.outcome == Outcome::Refused).then(|| longest.unwrap_or(CONCURRENCY_WAIT))
+    }
+
+    /// The quota that a refused call has to wait for; of several, the one with the longest wait.
+    pub fn refused_by(&self) -> Option<&QuotaState> {
+        self.quotas.iter().filter(|quota| quota.wait.is_some()).max_by_key(|quota| quota.wait)
+    }
+
+    /// True if too many calls were running, and all quotas had room.
+    pub fn is_concurrency(&self) -> bool {
+        self.outcome == Outcome::Refused && self.refused_by().is_none()
+    }
+}
+
 /// A vendor and the state of its quotas.
 #[derive(Clone, Debug)]
 pub struct Vendor {
@@ -93,13 +155,20 @@ pub struct Vendor {
     meters: Vec<Meter>,
     random: Random,
     next_other: Timestamp,
+    /// Calls that were let in and have not finished.
+    running: u64,
 }
 
 impl Vendor {
-    /// A vendor whose quotas are full.
+    /// A vendor whose quotas are full, from the epoch on.
     pub fn new(terms: Terms, seed: u64) -> Self {
+        Self::starting_at(Timestamp::EPOCH, terms, seed)
+    }
+
+    /// A vendor whose quotas are full. Other clients on its key begin at `start`.
+    pub fn starting_at(start: Timestamp, terms: Terms, seed: u64) -> Self {
         let meters = terms.quotas.iter().cloned().map(Meter::new).collect();
-        let mut vendor = Self { terms, meters, random: Random::new(seed), next_other: Timestamp::EPOCH };
+        let mut vendor = Self { terms, meters, random: Random::new(seed), next_other: start, running: 0 };
         vendor.schedule_other();
         vendor
     }
@@ -109,26 +178,90 @@ impl Vendor {
         &self.terms
     }
 
-    /// Decides a call. Times must not go back.
+    /// Replaces the quotas. One that has a predecessor of the same unit at its place goes on with what that one had used.
+    pub fn set_quotas(&mut self, quotas: Vec<Quota>) {
+        self.meters.truncate(quotas.len());
+        for (place, quota) in quotas.iter().enumerate() {
+            match self.meters.get_mut(place) {
+                Some(meter) if meter.unit() == quota.unit => meter.set_quota(quota.clone()),
+                Some(meter) => *meter = Meter::new(quota.clone()),
+                None => self.meters.push(Meter::new(quota.clone())),
+            }
+        }
+        self.terms.quotas = quotas;
+    }
+
+    /// Decides a call and says what the vendor's [`Voice`] says. Times must not go back.
     pub fn decide(&mut self, now: Timestamp, call: Call) -> Answer {
-        while self.next_other <= now {
+        let outcome = self.admit(now, call);
+        if outcome != Outcome::Refused {
+            return Answer { outcome, wait: None, named: None, quotas: self.headers(now) };
+        }
+        let answer = self.refuse(now, call);
+        self.count_refusal(now, call);
+        answer
+    }
+
+    /// Decides a call and shows every quota. Times must not go back.
+    pub fn rule(&mut self, now: Timestamp, call: Call) -> Ruling {
+        let outcome = self.admit(now, call);
+        let is_refused = outcome == Outcome::Refused;
+        let states = self.meters.iter_mut().map(|meter| {
+            let (left, units) = (meter.left(now), call.units(meter.unit()));
+            let wait = (is_refused && left < units).then(|| meter.wait(now, units));
+            QuotaState {
+                unit: meter.unit(),
+                shape: meter.shape(now),
+                left,
+                full_in: meter.full_in(now),
+                wait,
+            }
+        });
+        let quotas = states.collect();
+        let concurrent = self.terms.concurrent.map(|calls| (calls, calls.saturating_sub(self.running)));
+        if is_refused {
+            self.count_refusal(now, call);
+        }
+        Ruling { at: now, outcome, quotas, concurrent }
+    }
+
+    /// A call that was not refused has been answered.
+    pub fn finish_call(&mut self) {
+        self.running = self.running.saturating_sub(1);
+    }
+
+    /// Lets a call in and counts it, or refuses it.
+    fn admit(&mut self, now: Timestamp, call: Call) -> Outcome {
+        self.admit_others(now);
+        let at_once = self.terms.concurrent.unwrap_or(u64::MAX);
+        if !self.fits(now, call) || self.running >= at_once {
+            return Outcome::Refused;
+        }
+        self.spend(now, call);
+        self.running += 1;
+        let failed = self.terms.errors > 0 && self.random.per_thousand(self.terms.errors);
+        if failed { Outcome::Failed } else { Outcome::Accepted }
+    }
+
+    fn admit_others(&mut self, now: Timestamp) {
+        for _ in 0..OTHERS_AT_ONCE_MAX {
+            if self.next_other > now {
+                return;
+            }
             let at = self.next_other;
             if self.fits(at, Call::default()) {
                 self.spend(at, Call::default());
             }
             self.schedule_other();
         }
-        if self.fits(now, call) {
-            self.spend(now, call);
-            let failed = self.terms.errors > 0 && self.random.per_thousand(self.terms.errors);
-            let outcome = if failed { Outcome::Failed } else { Outcome::Accepted };
-            return Answer { outcome, wait: None, named: None, quotas: self.headers(now) };
-        }
-        let answer = self.refuse(now, call);
+        self.next_other = now;
+        self.schedule_other();
+    }
+
+    fn count_refusal(&mut self, now: Timestamp, call: Call) {
         if self.terms.refusals_count {
             self.spend(now, call);
         }
-        answer
     }
 
     /// True if every quota has room.
@@ -157,7 +290,8 @@ impl Vendor {
         }
         let told = longest.map(|(wait, ..)| whole_seconds(wait));
         let (wait, named) = match (self.terms.voice, longest) {
-            (Voice::Bare, _) | (_, None) => (None, None),
+            (Voice::Bare, _) => (None, None),
+            (_, None) => (Some(CONCURRENCY_WAIT), None),
             (Voice::Waits | Voice::Headers, Some(_)) => (told, None),
             // Gemini sends a delay of less than a minute for a quota of a day too.
             (Voice::Bodies, Some((_, shape, unit))) => {
@@ -173,12 +307,16 @@ impl Vendor {
         }
         let calls = self.meters.iter_mut().filter(|meter| meter.unit() == Unit::Calls);
         let shown = calls.map(|meter| {
-            let (limit, reset) = match meter.shape(now) {
-                Shape::Window { amount, .. } => (amount, Some(whole_seconds(meter.wait(now, 1)))),
-                Shape::Bucket { burst, .. } => (burst, None),
-                Shape::Sliding { amount, .. } => (amount, None),
-            };
-            VendorQuota { limit: Some(limit), remaining: meter.left(now), reset, age: Span::ZERO, grant: 0 }
+            let shape = meter.shape(now);
+            let is_window = matches!(shape, Shape::Window { .. });
+            let reset = is_window.then(|| whole_seconds(meter.wait(now, 1)));
+            VendorQuota {
+                limit: Some(shape.limit()),
+                remaining: meter.left(now),
+                reset,
+                age: Span::ZERO,
+                grant: 0,
+            }
         });
         shown.collect()
     }

@@ -5,8 +5,21 @@ use std::process::Command;
 
 use crate::home::Home;
 
-const COMMANDS: [&str; 11] =
-    ["demo", "take", "run", "usage", "why", "limit", "policy", "plan", "simulate", "doctor", "provision"];
+const COMMANDS: &[&str] = &[
+    "demo",
+    "take",
+    "run",
+    "usage",
+    "why",
+    "limit",
+    "policy",
+    "plan",
+    "simulate",
+    #[cfg(feature = "vendor")]
+    "vendor",
+    "doctor",
+    "provision",
+];
 
 #[test]
 fn help_lists_every_command_and_the_exit_codes() {

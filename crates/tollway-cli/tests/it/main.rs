@@ -19,3 +19,5 @@ mod simulate;
 mod simulate_input;
 mod take;
 mod terminal;
+#[cfg(feature = "vendor")]
+mod vendor;
