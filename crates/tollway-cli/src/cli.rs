@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use tollway::StoreUrl;
 
 use crate::{
-    completions, demo, doctor, limit, man, plan, policy, provision, reset, run, serve, simulate, take, usage,
-    why,
+    api, completions, demo, doctor, limit, man, plan, policy, provision, reset, run, serve, simulate, take,
+    usage, why,
 };
 
 /// Exit codes, for `--help` and the man page.
@@ -78,6 +78,7 @@ pub(crate) enum Command {
     Limit(limit::Arguments),
     Reset(reset::Arguments),
     Policy(policy::Arguments),
+    Api(api::Arguments),
     Plan(plan::Arguments),
     Simulate(simulate::Arguments),
     Doctor(doctor::Arguments),

@@ -5,8 +5,20 @@ use std::process::Command;
 
 use crate::home::Home;
 
-const COMMANDS: [&str; 11] =
-    ["demo", "take", "run", "usage", "why", "limit", "policy", "plan", "simulate", "doctor", "provision"];
+const COMMANDS: [&str; 12] = [
+    "demo",
+    "take",
+    "run",
+    "usage",
+    "why",
+    "limit",
+    "policy",
+    "api",
+    "plan",
+    "simulate",
+    "doctor",
+    "provision",
+];
 
 #[test]
 fn help_lists_every_command_and_the_exit_codes() {

@@ -12,7 +12,8 @@ mod profiles;
 mod rate;
 mod read;
 
-use tollway_core::{Lease, Limit, Name, Policy, Span};
+use tollway_core::bounds::EDGE_PART_OF_PERIOD;
+use tollway_core::{Calendar, Lease, Limit, Name, Policy, Span};
 use tollway_dialects::Dialect;
 
 pub use cost::{CostEstimate, UnitCost};
@@ -32,6 +33,9 @@ pub const MAX_RETRIES_DEFAULT: u32 = 5;
 pub const MAX_TIME_DEFAULT: Span = Span::from_mins(10);
 /// How long one attempt may take, unless an api says otherwise.
 pub const TIMEOUT_DEFAULT: Span = Span::from_secs(60);
+
+/// The edge of a policy that is made of an api's limits, unless a window is too short for it.
+const OWN_EDGE: Span = Span::from_millis(250);
 
 /// A vendor in the registry: from the config, from a profile shipped with Tollway, or from both.
 ///
@@ -240,9 +244,10 @@ impl Api {
     /// A policy of the api's name out of its own limits; none if it has no limits.
     pub(crate) fn own_policy(&self) -> Option<Policy> {
         let limits: Vec<Limit> = self.limits().iter().cloned().chain(self.concurrency_limit()).collect();
+        let edge = limits.iter().filter_map(own_edge).min();
         // Its limits and their names were checked when it was read.
         let policy = Policy::of_limits(self.name.clone(), limits).ok()?;
-        Some(policy.with_lease(Lease::Off))
+        Some(policy.with_lease(Lease::Off).with_edge(edge.unwrap_or_default()))
     }
 
     /// `concurrency` as a limit.
@@ -312,6 +317,15 @@ impl Fields {
             documented: either(self.documented, &profile.documented),
         }
     }
+}
+
+/// How far grants stay away from the ends of a clock window, so that calls arrive in the window they were granted in.
+fn own_edge(limit: &Limit) -> Option<Span> {
+    let longest = match limit.calendar()? {
+        Calendar::Every(period) => Span::from_micros(period.as_micros() / EDGE_PART_OF_PERIOD),
+        Calendar::Day(_) | Calendar::Week(_) | Calendar::Month(_) => OWN_EDGE,
+    };
+    Some(OWN_EDGE.min(longest))
 }
 
 fn join_headers(given: Option<Vec<ApiHeader>>, profile: &Option<Vec<ApiHeader>>) -> Option<Vec<ApiHeader>> {

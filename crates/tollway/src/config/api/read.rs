@@ -90,9 +90,9 @@ fn with_policy(
 fn check(name: &Spanned<&str>, api: &Api, section: &Section<'_>, policies: &[&str]) {
     let report = section.report();
     if base_url::has_placeholder(api.base_url()) {
-        let message =
-            format!("[{}] has no `base_url`, and that of its profile has a part to fill in", section.path());
-        report.problem(name.span(), message, format!("write it like `base_url = {:?}`", api.base_url()));
+        let whose = if section.has("base_url") { "" } else { " of its profile" };
+        let message = format!("`base_url`{whose} has a part in braces to fill in: {}", api.base_url());
+        section.problem("base_url", message, "write your own address");
     }
     if api.policy().is_none() && api.rate().is_none() {
         let message =
