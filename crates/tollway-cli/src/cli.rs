@@ -8,8 +8,8 @@ use tollway::StoreUrl;
 #[cfg(feature = "vendor")]
 use crate::vendor;
 use crate::{
-    completions, demo, doctor, limit, man, plan, policy, provision, reset, run, serve, simulate, take, usage,
-    why,
+    api, completions, demo, doctor, limit, man, plan, policy, provision, reset, run, serve, simulate, take,
+    usage, why,
 };
 
 /// Exit codes, for `--help` and the man page.
@@ -80,6 +80,7 @@ pub(crate) enum Command {
     Limit(limit::Arguments),
     Reset(reset::Arguments),
     Policy(policy::Arguments),
+    Api(api::Arguments),
     Plan(plan::Arguments),
     Simulate(simulate::Arguments),
     #[cfg(feature = "vendor")]

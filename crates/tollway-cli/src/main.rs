@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod api;
 mod cli;
 mod completions;
 mod context;
@@ -71,6 +72,7 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Reset(arguments) => reset::run(&arguments, context),
         Command::Limit(arguments) => limit::run(&arguments, context),
         Command::Policy(arguments) => policy::run(&arguments, context),
+        Command::Api(arguments) => api::run(&arguments, context),
         Command::Plan(arguments) => plan::run(&arguments, context),
         Command::Simulate(arguments) => simulate::run(&arguments, context),
         #[cfg(feature = "vendor")]

@@ -20,7 +20,7 @@ impl Limiter {
 }
 
 impl LimiterBuilder {
-    /// Adds an api with the policy of its own limits, unless a policy of that name was added. It replaces an earlier api of
+    /// Adds an api with the policies of its own limits and of its calls in flight, unless policies of those names were added. It replaces an earlier api of
     /// its name.
     ///
     /// ```
@@ -34,11 +34,11 @@ impl LimiterBuilder {
     /// ```
     pub fn with_api(mut self, api: impl Into<Arc<Api>>) -> Result<Self, BuildError> {
         let api = api.into();
-        if let Some(name) = api.policy()
-            && !self.policies.iter().any(|policy| policy.name() == name)
-            && let Some(policy) = api.own_policy().filter(|policy| policy.name() == name)
-        {
-            self = self.with_policy(policy)?;
+        let own = api.own_policy().filter(|policy| Some(policy.name()) == api.policy());
+        for policy in own.into_iter().chain(api.slots_policy()) {
+            if !self.policies.iter().any(|known| known.name() == policy.name()) {
+                self = self.with_policy(policy)?;
+            }
         }
         self.api_policies.extend(api.policies().cloned());
         self.add_apis([api]);

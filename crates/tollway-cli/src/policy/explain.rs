@@ -182,8 +182,27 @@ pub(super) fn api(api: &Api) -> String {
         None => {}
     }
     parts.extend(api.policy().map(|policy| format!("charged to policy {policy}")));
+    parts.push(retries(api));
+    if !api.endpoints().is_empty() {
+        let endpoints = u64::try_from(api.endpoints().len()).unwrap_or(u64::MAX);
+        parts.push(format!("{} of its own", counted(endpoints, "endpoints")));
+    }
+    parts
+        .extend(api.profile_name().map(|profile| format!("other fields are those of the profile {profile}")));
     parts.extend(api.documented().map(|text| format!("documented: {text}")));
     parts.join("; ")
+}
+
+fn retries(api: &Api) -> String {
+    let codes: Vec<String> = api.backoff_codes().iter().map(ToString::to_string).collect();
+    let codes = codes.join(" or ");
+    match api.max_retries() {
+        0 => format!("not sent again after {codes}"),
+        retries => {
+            let times = counted(retries.into(), "times");
+            format!("after {codes} sent again up to {times}, within {}", span(api.max_time()))
+        }
+    }
 }
 
 fn rate(rate: &RateSettings) -> String {

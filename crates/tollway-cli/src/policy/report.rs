@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use tollway::config::{Api, ApiRate, Millionths, RateSettings};
+use tollway::config::Api;
 use tollway::core::{Algorithm, Calendar, WhenStoreFails};
 use tollway::{Config, Limit, Policy, Span, Timestamp};
 
@@ -60,17 +60,12 @@ pub(super) struct LimitReport {
 pub(super) struct ApiReport {
     pub(super) name: String,
     pub(super) explained: String,
+    #[serde(skip)]
     pub(super) base_url: String,
-    policy: Option<String>,
-    rate: Option<RateReport>,
-    documented: Option<String>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum RateReport {
-    Auto(&'static str),
-    By { initial: f64, min: f64, max: f64, increase_step: f64, decrease_factor: f64 },
+    profile: Option<String>,
+    /// By the keys of a config.
+    #[serde(flatten)]
+    fields: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Report {
@@ -88,7 +83,7 @@ impl Report {
             store: config.store().map(ToString::to_string),
             store_explained: explain::store(config.store()),
             policies: config.policies().iter().map(|policy| PolicyReport::new(policy, now)).collect(),
-            apis: config.apis().iter().map(ApiReport::new).collect(),
+            apis: config.apis().iter().map(|api| ApiReport::new(api)).collect(),
             warnings,
             notes,
             against,
@@ -151,30 +146,8 @@ impl ApiReport {
             name: api.name().to_string(),
             explained: explain::api(api),
             base_url: api.base_url().to_owned(),
-            policy: api.policy().map(ToString::to_string),
-            rate: api.rate().map(RateReport::new),
-            documented: api.documented().map(ToOwned::to_owned),
-        }
-    }
-}
-
-impl RateReport {
-    fn new(rate: ApiRate) -> Self {
-        match rate {
-            ApiRate::Auto => Self::Auto("auto"),
-            ApiRate::By(settings) => Self::by(&settings),
-        }
-    }
-
-    fn by(settings: &RateSettings) -> Self {
-        // Exactly as in the file: a double keeps more than six decimals.
-        let shown = |setting: Millionths| setting.count() as f64 / Millionths::ONE as f64;
-        Self::By {
-            initial: shown(settings.initial()),
-            min: shown(settings.min()),
-            max: shown(settings.max()),
-            increase_step: shown(settings.increase_step()),
-            decrease_factor: shown(settings.decrease_factor()),
+            profile: api.profile_name().map(ToString::to_string),
+            fields: crate::api::json(api),
         }
     }
 }

@@ -30,8 +30,7 @@ fn contents(report: &Report) -> String {
     let mut parts =
         vec![number(report.policies.len(), "policy", "policies"), number(limits, "limit", "limits")];
     if !report.apis.is_empty() {
-        let apis = number(report.apis.len(), "api", "apis");
-        parts.push(format!("{apis} (apis are checked, but not used yet)"));
+        parts.push(number(report.apis.len(), "api", "apis"));
     }
     parts.join(", ")
 }

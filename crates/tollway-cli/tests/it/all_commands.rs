@@ -13,6 +13,7 @@ const COMMANDS: &[&str] = &[
     "why",
     "limit",
     "policy",
+    "api",
     "plan",
     "simulate",
     #[cfg(feature = "vendor")]

@@ -12,7 +12,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use aimd::{Aimd, AimdError, AimdSettings};
-pub use auto::Auto;
+pub use auto::{Auto, START_RATE};
 
 use crate::{Span, Timestamp};
 

@@ -90,7 +90,7 @@ fn unused_policies(config: &WholeConfig, with_meters: &HashSet<String>) -> Optio
 }
 
 fn named(config: &WholeConfig) -> HashSet<&str> {
-    let apis = config.limits().apis().iter().filter_map(|api| api.policy()).map(|name| name.as_str());
+    let apis = config.limits().apis().iter().flat_map(|api| api.policies()).map(|name| name.as_str());
     let server = config.server();
     let descriptors = server.into_iter().flat_map(|server| &server.descriptors);
     let descriptors = descriptors.filter_map(|rule| match &rule.target {

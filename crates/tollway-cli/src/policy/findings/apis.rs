@@ -1,8 +1,8 @@
 //! Checks an api's rate settings against the tuning guide and against its policy.
 
-use tollway::config::{Api, Millionths, RateSettings};
+use tollway::config::{Api, FieldOrigin, Millionths, RateSettings, UnitCost};
 use tollway::core::{Algorithm, Calendar, REQUESTS};
-use tollway::{Limit, Policy, Span};
+use tollway::{Limit, Name, Policy, Span};
 
 use super::Level::Warning;
 use super::{Finding, documented};
@@ -43,7 +43,49 @@ pub(super) fn look_at(api: &Api, policy: Option<&Policy>) -> Vec<Finding> {
         found.extend(step(api, &settings));
         found.extend(factor(api, &settings));
     }
+    found.extend(literal_secrets(api));
+    found.extend(idle_costs(api, policy));
     found
+}
+
+/// Config files are copied, committed and shown.
+fn literal_secrets(api: &Api) -> impl Iterator<Item = Finding> {
+    let secrets = api.headers().iter().filter(|header| header.is_literal_secret());
+    secrets.map(|header| {
+        let message = format!("the header {} holds a secret in plain text", header.name());
+        let advice = format!(
+            "put it into a variable: {} = {{ env = \"{}_TOKEN\" }}",
+            header.name(),
+            shout(api.name().as_str())
+        );
+        warn("literal_secret", api, "headers", message, advice)
+    })
+}
+
+/// The name as part of a variable's.
+fn shout(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
+}
+
+/// Costs in the config that no limit counts. A profile's may wait for a policy.
+fn idle_costs(api: &Api, policy: Option<&Policy>) -> Vec<Finding> {
+    if api.origin("cost") != FieldOrigin::Config {
+        return Vec::new();
+    }
+    let counted = |unit: &Name| policy.is_some_and(|policy| policy.units().contains(unit));
+    let idle = api.cost().iter().filter(|cost| !counted(cost.unit()));
+    let finding = |cost: &UnitCost| {
+        let message =
+            format!("the cost in {} has no effect: no limit of the api's policy counts them", cost.unit());
+        warn(
+            "idle_cost",
+            api,
+            "cost",
+            message,
+            "add a limit of that unit to the policy, or leave the cost out",
+        )
+    };
+    idle.map(finding).collect()
 }
 
 fn warn(code: &'static str, api: &Api, key: &str, message: String, advice: impl Into<String>) -> Finding {
@@ -254,6 +296,28 @@ mod tests {
         assert_eq!(of("3 / second paced", "3 requests a second"), NOTHING);
         assert_eq!(of("4 / second paced", "3 requests a second"), ["POLICY_ABOVE_DOCUMENTED"]);
         assert_eq!(of("4 tokens / second bucket", "3 requests a second"), NOTHING);
+    }
+
+    /// The profiles that are shipped follow the guide.
+    #[test]
+    fn profiles_have_no_findings() {
+        for profile in tollway::config::Api::profiles() {
+            let url = if profile.name().as_str() == "shopify" { "base_url = 'https://a'" } else { "" };
+            assert_eq!(codes(&format!("[apis.{}]\n{url}", profile.name())), NOTHING, "{}", profile.name());
+        }
+    }
+
+    #[test]
+    fn secrets_in_plain_text_and_idle_costs_are_found() {
+        let of = |line: &str| {
+            codes(&format!(
+                "[apis.a]\nbase_url = 'https://a'\nlimits = ['9 / minute', '9 tokens / minute']\n{line}"
+            ))
+        };
+        assert_eq!(of("headers = { authorization = 'Bearer x', accept = 'y' }"), ["LITERAL_SECRET"]);
+        assert_eq!(of("headers = { authorization = { env = 'X' } }"), NOTHING);
+        assert_eq!(of("cost = { tokens = 'bytes / 4', requests = 2 }"), NOTHING);
+        assert_eq!(of("cost = { token = 'bytes / 4' }"), ["IDLE_COST"]);
     }
 
     #[test]

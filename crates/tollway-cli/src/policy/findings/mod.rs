@@ -36,8 +36,9 @@ pub(crate) enum Level {
 
 /// All findings, in the order of the config.
 pub(crate) fn all(config: &Config) -> Vec<Finding> {
-    let called =
-        |policy: &tollway::Policy| config.apis().iter().any(|api| api.policy() == Some(policy.name()));
+    let called = |policy: &tollway::Policy| {
+        config.apis().iter().any(|api| api.policies().any(|name| name == policy.name()))
+    };
     let policies = config.policies().iter().flat_map(|policy| policies::look_at(policy, called(policy)));
     let apis = config.apis().iter().flat_map(|api| {
         let policy = api.policy().and_then(|name| config.policy(name.as_str()));

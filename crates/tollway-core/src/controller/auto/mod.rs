@@ -21,8 +21,8 @@ use crate::{Span, Timestamp};
 const RATE_MIN: u64 = 278;
 /// The highest rate: a million calls a second.
 const RATE_MAX: u64 = 1_000_000 * ONE_CALL;
-/// The first rate, before anything is known.
-const RATE_START: u64 = 3 * ONE_CALL;
+/// The first rate, before anything is known: three calls a second.
+pub const START_RATE: u64 = 3 * ONE_CALL;
 /// How long a trial call may stay without an answer before another one is sent.
 const TRIAL: Span = Span::from_secs(60);
 /// The unit of waits that vendors tell, and of reports.
@@ -79,7 +79,7 @@ impl Default for Auto {
     fn default() -> Self {
         let never = Timestamp::EPOCH;
         Self {
-            rate: RATE_START,
+            rate: START_RATE,
             ceiling: 0,
             margin: MARGIN_MIN,
             cut: 0,

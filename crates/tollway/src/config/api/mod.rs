@@ -12,7 +12,9 @@ mod profiles;
 mod rate;
 mod read;
 
-use tollway_core::{Lease, Limit, Name, Policy, Span};
+use tollway_core::bounds::EDGE_PART_OF_PERIOD;
+use tollway_core::controller::START_RATE;
+use tollway_core::{Algorithm, Calendar, Lease, Limit, Name, Policy, REQUESTS, Span};
 use tollway_dialects::Dialect;
 
 pub use cost::{CostEstimate, UnitCost};
@@ -32,6 +34,9 @@ pub const MAX_RETRIES_DEFAULT: u32 = 5;
 pub const MAX_TIME_DEFAULT: Span = Span::from_mins(10);
 /// How long one attempt may take, unless an api says otherwise.
 pub const TIMEOUT_DEFAULT: Span = Span::from_secs(60);
+
+/// The edge of a policy that is made of an api's limits, unless a window is too short for it.
+const OWN_EDGE: Span = Span::from_millis(250);
 
 /// A vendor in the registry: from the config, from a profile shipped with Tollway, or from both.
 ///
@@ -135,17 +140,25 @@ impl Api {
         self.fields.base_url.as_deref().unwrap_or_default()
     }
 
-    /// The policy that its calls are charged to; none if only its rate limits them.
+    /// The policy that its calls are charged to.
     ///
     /// It is the one that the config names, else the one with the api's name, else one that is made of
-    /// [`limits`](Self::limits) and [`concurrency`](Self::concurrency), under the api's name.
+    /// [`limits`](Self::limits), under the api's name. Its [`rate`](Self::rate) is a limit of it, named `rate`.
     pub fn policy(&self) -> Option<&Name> {
         self.policy.as_ref()
     }
 
-    /// Every policy that a call may be charged to: that of the api, and those of endpoints.
+    /// Every policy whose permits a call may need: that of the api, and those of endpoints.
     pub fn policies(&self) -> impl Iterator<Item = &Name> {
         self.policy.iter().chain(self.endpoints().iter().filter_map(ApiEndpoint::policy))
+    }
+
+    /// The policy that counts calls in flight: `NAME.concurrency`. It is apart from the api's policy, because a take that
+    /// needs a slot cannot be booked ahead.
+    pub fn slots_policy(&self) -> Option<Policy> {
+        let limit: Limit = format!("{} concurrent", self.concurrency()?).parse().ok()?;
+        let name = Name::new(&format!("{}.concurrency", self.name)).ok()?;
+        Policy::of_limits(name, vec![limit]).ok()
     }
 
     /// The limits that its own policy is made of, if the config has no policy for it.
@@ -161,7 +174,7 @@ impl Api {
         }
     }
 
-    /// How many calls all processes together may have in flight. It is a limit `concurrency` of the api's policy.
+    /// How many calls all processes together may have in flight. See [`slots_policy`](Self::slots_policy).
     pub fn concurrency(&self) -> Option<u32> {
         self.fields.concurrency
     }
@@ -237,18 +250,23 @@ impl Api {
         }
     }
 
-    /// A policy of the api's name out of its own limits; none if it has no limits.
+    /// A policy of the api's name out of its own limits and its rate; none if it has neither.
     pub(crate) fn own_policy(&self) -> Option<Policy> {
-        let limits: Vec<Limit> = self.limits().iter().cloned().chain(self.concurrency_limit()).collect();
+        let limits: Vec<Limit> = self.limits().iter().cloned().chain(self.rate_limit()).collect();
+        let edge = limits.iter().filter_map(own_edge).min();
         // Its limits and their names were checked when it was read.
         let policy = Policy::of_limits(self.name.clone(), limits).ok()?;
-        Some(policy.with_lease(Lease::Off))
+        Some(policy.with_lease(Lease::Off).with_edge(edge.unwrap_or_default()))
     }
 
-    /// `concurrency` as a limit.
-    fn concurrency_limit(&self) -> Option<Limit> {
-        let limit: Limit = format!("concurrency: {} concurrent", self.concurrency()?).parse().ok()?;
-        Some(limit)
+    /// `rate` as a limit. Millionths of a call a second are calls in a million seconds.
+    pub(crate) fn rate_limit(&self) -> Option<Limit> {
+        let start = match self.rate()? {
+            ApiRate::Auto => START_RATE,
+            ApiRate::By(settings) => settings.initial().count(),
+        };
+        let unit = Name::new(REQUESTS).ok()?;
+        Limit::new(start.max(1), unit, Algorithm::Adaptive(Span::from_secs(1_000_000))).ok()
     }
 }
 
@@ -312,6 +330,15 @@ impl Fields {
             documented: either(self.documented, &profile.documented),
         }
     }
+}
+
+/// How far grants stay away from the ends of a clock window, so that calls arrive in the window they were granted in.
+fn own_edge(limit: &Limit) -> Option<Span> {
+    let longest = match limit.calendar()? {
+        Calendar::Every(period) => Span::from_micros(period.as_micros() / EDGE_PART_OF_PERIOD),
+        Calendar::Day(_) | Calendar::Week(_) | Calendar::Month(_) => OWN_EDGE,
+    };
+    Some(OWN_EDGE.min(longest))
 }
 
 fn join_headers(given: Option<Vec<ApiHeader>>, profile: &Option<Vec<ApiHeader>>) -> Option<Vec<ApiHeader>> {

@@ -1,50 +1,49 @@
-//! The policy of an api: the one it names, or one that is made of its own limits.
+//! The policies of an api: the one it names, or one that is made of its own limits; its rate as a limit of that; and one that
+//! counts its calls in flight.
 
 use std::sync::Arc;
 
 use tollway_config::{Report, Spanned};
-use tollway_core::Policy;
+use tollway_core::{Lease, Policy};
 
 use super::Api;
 
-/// Adds the policies of apis that have none in the file, and `concurrency` to those that have one.
+/// Adds the policies of apis that have none in the file, and `rate` to those that have one.
 pub(in crate::config) fn attach<'a>(
     apis: &[(Spanned<&'a str>, Arc<Api>)],
     policies: &mut Vec<(Spanned<&'a str>, Arc<Policy>)>,
     report: &Report<'_>,
 ) {
     for (name, api) in apis {
+        let here = |policy: Policy| (Spanned::new(name.span(), *name.get_ref()), Arc::new(policy));
+        policies.extend(api.slots_policy().map(here));
         let Some(policy) = api.policy() else { continue };
         match policies.iter_mut().find(|(_, known)| known.name() == policy) {
-            Some((_, known)) => add_concurrency(name, api, known, report),
+            Some((_, known)) => match with_rate(api, known) {
+                Ok(with_rate) => *known = Arc::new(with_rate),
+                Err((message, advice)) => report.problem(name.span(), message, advice),
+            },
             // A policy with a mistake in it is not there; the mistake was reported.
-            None if policy == api.name() => policies.extend(own(name, api)),
+            None if policy == api.name() => policies.extend(api.own_policy().map(here)),
             None => {}
         }
     }
 }
 
-fn own<'a>(name: &Spanned<&'a str>, api: &Api) -> Option<(Spanned<&'a str>, Arc<Policy>)> {
-    Some((Spanned::new(name.span(), *name.get_ref()), Arc::new(api.own_policy()?)))
-}
-
-fn add_concurrency(name: &Spanned<&str>, api: &Api, policy: &mut Arc<Policy>, report: &Report<'_>) {
-    let Some(limit) = api.concurrency_limit() else { return };
-    if policy.holds_slots() {
+/// A policy with the rate of its api; or what is wrong, and what to do about it.
+fn with_rate(api: &Api, policy: &Policy) -> Result<Policy, (String, &'static str)> {
+    let (name, of) = (policy.name(), api.name());
+    if policy.lease() == Lease::On {
         let message = format!(
-            "`concurrency` of [apis.{}], but policy {} counts calls in flight, too",
-            api.name(),
-            policy.name()
+            "policy {name} has leases, and is that of [apis.{of}]: a vendor's hold would not reach what is leased"
         );
-        report.problem(name.span(), message, "leave one of them out");
-        return;
+        return Err((message, "leave out `lease`"));
     }
-    let limits = policy.limits().iter().cloned().chain([limit]).collect();
-    match policy.with_limits(limits) {
-        Ok(with_limit) => *policy = Arc::new(with_limit),
-        Err(error) => {
-            let message = format!("`concurrency` of [apis.{}] does not fit its policy: {error}", api.name());
-            report.problem(name.span(), message, "write the limit into the policy: \"8 concurrent\"");
-        }
-    }
+    let policy = policy.clone().with_lease(Lease::Off);
+    let Some(rate) = api.rate_limit() else { return Ok(policy) };
+    let limits = policy.limits().iter().filter(|limit| **limit != rate).cloned().chain([rate.clone()]);
+    policy.with_limits(limits.collect()).map_err(|error| {
+        let message = format!("`rate` of [apis.{of}] does not fit its policy: {error}");
+        (message, "give the other limit another name; one policy is for one api")
+    })
 }

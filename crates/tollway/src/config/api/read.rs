@@ -29,7 +29,8 @@ pub(in crate::config) fn read_all(root: &mut Section<'_>) -> Vec<Api> {
         section.finish();
         let name = Name::new(name.get_ref()).ok()?;
         let has_limits = fields.limits.as_ref().is_some_and(|limits| !limits.is_empty());
-        let policy = (has_limits || fields.concurrency.is_some()).then(|| name.clone());
+        let has_rate = matches!(fields.rate, Some(RateField::On(_)));
+        let policy = (has_limits || has_rate).then(|| name.clone());
         Some(Api { profile: Some(name.clone()), name, policy, fields, given: Vec::new() })
     };
     apis.filter_map(profile).collect()
@@ -81,7 +82,7 @@ fn with_policy(
         // The profile's limits are for apis without a policy.
         api.fields.limits = None;
     }
-    let own = same_name || !api.limits().is_empty() || api.concurrency().is_some();
+    let own = same_name || !api.limits().is_empty() || api.rate().is_some();
     api.policy = api.fields.policy.clone().or_else(|| own.then(|| api.name.clone()));
     api
 }
@@ -90,11 +91,11 @@ fn with_policy(
 fn check(name: &Spanned<&str>, api: &Api, section: &Section<'_>, policies: &[&str]) {
     let report = section.report();
     if base_url::has_placeholder(api.base_url()) {
-        let message =
-            format!("[{}] has no `base_url`, and that of its profile has a part to fill in", section.path());
-        report.problem(name.span(), message, format!("write it like `base_url = {:?}`", api.base_url()));
+        let whose = if section.has("base_url") { "" } else { " of its profile" };
+        let message = format!("`base_url`{whose} has a part in braces to fill in: {}", api.base_url());
+        section.problem("base_url", message, "write your own address");
     }
-    if api.policy().is_none() && api.rate().is_none() {
+    if api.policy().is_none() {
         let message =
             format!("[{}] has neither `rate` nor `policy`, so nothing would limit its calls", section.path());
         report.problem(name.span(), message, "name a policy, or write `rate = \"auto\"`");
