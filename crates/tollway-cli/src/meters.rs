@@ -41,7 +41,7 @@ pub(crate) struct Meter {
 
 impl Meter {
     fn new(limit: &Limit, reading: &Reading, now: Timestamp) -> Self {
-        let Reading { capacity, used, remaining, resets_at, as_of } = *reading;
+        let Reading { capacity, used, remaining, resets_at, as_of, .. } = *reading;
         let holds_slots = limit.has_slots();
         Self {
             name: limit.name().to_string(),
@@ -69,7 +69,7 @@ impl Meter {
     pub(crate) fn of_usage(policy: &Policy, usage: &Usage, now: Timestamp) -> Vec<Self> {
         let reading = |limit: &LimitUsage| {
             let LimitUsage { capacity, used, remaining, resets_at, as_of, .. } = *limit;
-            Reading { capacity, used, remaining, resets_at, as_of }
+            Reading { capacity, used, remaining, resets_at, as_of, grants: 0 }
         };
         let readings: Vec<Reading> = usage.limits.iter().map(reading).collect();
         Self::of_readings(policy.limits(), &readings, now)

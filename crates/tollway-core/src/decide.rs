@@ -376,7 +376,8 @@ impl Limit {
     pub(crate) fn read(&self, meter: &Meter, as_of: Timestamp, at: Timestamp) -> Reading {
         let (capacity, used) = (self.capacity_of(meter), self.used(meter, as_of, at));
         let remaining = capacity.saturating_sub(used);
-        Reading { capacity, used, remaining, resets_at: self.resets_at(meter, as_of, at), as_of: at }
+        let (resets_at, grants) = (self.resets_at(meter, as_of, at), self.grants(meter, as_of, at));
+        Reading { capacity, used, remaining, resets_at, as_of: at, grants }
     }
 }
 

@@ -167,6 +167,8 @@ pub struct Reading {
     pub resets_at: Timestamp,
     /// The time of the reading: now, or the account's frontier if that is later.
     pub as_of: Timestamp,
+    /// Calls granted so far under an adaptive limit; 0 for other limits.
+    pub grants: u64,
 }
 
 /// Why an operation was refused: a caller error. Nothing has changed.

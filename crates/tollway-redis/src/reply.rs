@@ -77,7 +77,7 @@ fn decision(packed: &[Packed], charges: &[Charge]) -> Option<Decision> {
     }
 }
 
-/// Used, resets_at, as_of and, if it is adaptive, the burst of each limit, then the end of the hold on each charge, in one
+/// Used, resets_at, as_of and, if it is adaptive, the burst and the grants of each limit, then the end of the hold on each charge, in one
 /// flat list; empty if they were not requested. The layout consumers has no holds.
 pub(crate) fn statuses(packed: &Packed, charges: &[Charge]) -> Option<SmallVec<[ChargeStatus; 1]>> {
     let Some(shown) = packed.list() else { return Some(SmallVec::new()) };
@@ -96,8 +96,11 @@ pub(crate) fn statuses(packed: &Packed, charges: &[Charge]) -> Option<SmallVec<[
 
 fn reading<'p>(limit: &Limit, shown: &mut impl Iterator<Item = &'p Packed>) -> Option<Reading> {
     let (used, resets_at, as_of) = (shown.next()?.number()?, time(shown.next()?)?, time(shown.next()?)?);
-    let capacity = if limit.is_adaptive() { shown.next()?.number()? } else { limit.capacity() };
-    Some(Reading { capacity, used, remaining: capacity.saturating_sub(used), resets_at, as_of })
+    let (capacity, grants) = match limit.is_adaptive() {
+        true => (shown.next()?.number()?, shown.next()?.number()?),
+        false => (limit.capacity(), 0),
+    };
+    Some(Reading { capacity, used, remaining: capacity.saturating_sub(used), resets_at, as_of, grants })
 }
 
 fn learned_rate(packed: &[Packed]) -> Option<LearnedRate> {

@@ -257,8 +257,14 @@ mod tests {
         let decided_at = NOW.plus(STORE_AHEAD);
         let capacity = charge.policy.limits()[0].capacity();
         let resets_at = after(resets_in).plus(STORE_AHEAD);
-        let reading =
-            Reading { capacity, used: capacity - remaining, remaining, resets_at, as_of: decided_at };
+        let reading = Reading {
+            capacity,
+            used: capacity - remaining,
+            remaining,
+            resets_at,
+            as_of: decided_at,
+            grants: 0,
+        };
         let reading = StoreReading { charge, readings: &[reading], decided_at, owed };
         known.learn(&mut known.lock(), &reading, NOW);
     }
@@ -341,8 +347,14 @@ mod tests {
         assert_eq!(grants(&known, &charges[1], NOW).0, 0);
         assert_eq!(grants(&known, &charges[2], NOW).0, 50, "not known");
         let decided_at = after(30);
-        let reading =
-            Reading { capacity: 100, used: 100, remaining: 0, resets_at: after(60), as_of: decided_at };
+        let reading = Reading {
+            capacity: 100,
+            used: 100,
+            remaining: 0,
+            resets_at: after(60),
+            as_of: decided_at,
+            grants: 0,
+        };
         let reading = StoreReading { charge: &charges[2], readings: &[reading], decided_at, owed: None };
         known.learn(&mut known.lock(), &reading, decided_at);
         assert_eq!(grants(&known, &charges[2], decided_at).0, 0);

@@ -163,6 +163,11 @@ impl Permit {
         self.booking.permit
     }
 
+    /// When it was granted, in the store's time; of a permit that took again, the last time.
+    pub fn granted_at(&self) -> Timestamp {
+        self.booking.granted_at
+    }
+
     /// When it expires, by the store's clock, or by the local one if a lease paid for it; none if it does not expire.
     pub fn good_until(&self) -> Option<Timestamp> {
         Some(self.booking.good_until).filter(|end| *end < Timestamp::MAX)

@@ -272,6 +272,14 @@ impl Limit {
         used.unwrap_or(self.capacity())
     }
 
+    /// Calls granted so far under an adaptive limit, as shown at `at`.
+    #[inline]
+    pub(crate) fn grants(&self, meter: &Meter, as_of: Timestamp, at: Timestamp) -> u64 {
+        let Some(adaptive) = meter.state.adaptive() else { return 0 };
+        let forgotten = adaptive.version == 0 && self.used(meter, as_of, at) == 0;
+        if forgotten { 0 } else { adaptive.grants }
+    }
+
     /// When a meter that is as of `as_of` equals a fresh one, without another take.
     pub(crate) fn fresh_at(&self, meter: &Meter, as_of: Timestamp) -> Timestamp {
         let fresh_at = match self.algorithm() {

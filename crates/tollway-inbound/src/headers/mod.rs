@@ -7,7 +7,7 @@
 //!
 //! let limit: Limit = "1000 requests / hour".parse()?;
 //! let at = Timestamp::from_secs;
-//! let reading = Reading { capacity: 1_000, used: 268, remaining: 732, resets_at: at(3_600), as_of: at(753) };
+//! let reading = Reading { capacity: 1_000, used: 268, remaining: 732, resets_at: at(3_600), as_of: at(753), grants: 0 };
 //! let statuses = [LimitStatus { policy: None, limit: &limit, reading, refuses: false, choice: HeaderChoice::ALL }];
 //! let decision = Decision::granted_now(PermitId(1), at(753));
 //! let mut lines = Vec::new();

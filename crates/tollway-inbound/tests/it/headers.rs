@@ -31,7 +31,8 @@ fn lines(
             let capacity = case.limit.capacity();
             let used = capacity.saturating_sub(case.remaining);
             let resets_at = NOW.plus(case.resets_in);
-            let reading = Reading { capacity, used, remaining: case.remaining, resets_at, as_of: NOW };
+            let reading =
+                Reading { capacity, used, remaining: case.remaining, resets_at, as_of: NOW, grants: 0 };
             LimitStatus { policy, limit: &case.limit, reading, refuses: case.refuses, choice }
         })
         .collect();

@@ -21,7 +21,7 @@ parts.readings = function()
   end
 
   -- What every limit of every charge shows now, or at its frontier if that lies ahead: used, resets_at and as_of of
-  -- each, and the burst of an adaptive one; after all of them, for each charge the end of a vendor's hold or 0.
+  -- each, and the burst and the grants of an adaptive one; after all of them, for each charge the end of a vendor's hold or 0.
   function readings.of_all(charges, accounts, now)
     local all, n = {}, 0
     for index, charge in ipairs(charges) do
@@ -33,8 +33,10 @@ parts.readings = function()
         all[n + 3] = at
         n = n + 3
         if limit.kind == "adaptive" then
-          n = n + 1
-          all[n] = account.meters[i][5]
+          local meter = clone(account.meters[i])
+          engine.adaptive.advance(limit, meter, since(at, as_of))
+          all[n + 1], all[n + 2] = meter[5], meter[6]
+          n = n + 2
         end
       end
     end

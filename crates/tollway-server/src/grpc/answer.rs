@@ -139,6 +139,7 @@ async fn read_usage(index: usize, count: &Count, draft: &mut ResponseDraft) -> R
             remaining: usage.remaining,
             resets_at: usage.resets_at,
             as_of: usage.as_of,
+            grants: 0,
         };
         LimitStatus {
             policy: None,

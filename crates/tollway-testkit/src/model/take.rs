@@ -296,7 +296,8 @@ pub(super) fn read_all(
             let log = account.log(limit);
             let (capacity, used) = (log.capacity(limit), log.used(limit, as_of));
             let remaining = capacity.saturating_sub(used);
-            Reading { capacity, used, remaining, resets_at: log.resets_at(limit, as_of), as_of }
+            let grants = if limit.is_adaptive() { log.grants(limit, as_of) } else { 0 };
+            Reading { capacity, used, remaining, resets_at: log.resets_at(limit, as_of), as_of, grants }
         };
         let readings = charge.policy.limits().iter().map(read).collect();
         let held_until = Some(account.held_until).filter(|until| *until > now);
