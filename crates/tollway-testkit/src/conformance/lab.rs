@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 use tollway_core::{
-    Action, Begun, Booking, CallId, Charge, Charges, Cost, Decision, Denial, Operation, Outcome, PermitId,
-    Policy, Reading, Refusal, Settled, Span, Store, Subject, Terms, Timestamp,
+    Action, Begun, Booking, CallId, Charge, Charges, Cost, Decision, Denial, Feedback, Learned, Operation,
+    Outcome, PermitId, Policy, Reading, Refusal, Settled, Span, Store, Subject, Terms, Timestamp,
 };
 
 use crate::{Model, Rig, wait_for};
@@ -164,6 +164,20 @@ impl<'r> Lab<'r> {
         match self.apply(&Operation { charges: permit.charges.clone(), action }) {
             Outcome::Settled(settled) => settled,
             other => panic!("a return is answered with {other:?}"),
+        }
+    }
+
+    pub(super) fn feedback(&self, policy: &Policy, feedback: Feedback) -> Learned {
+        match self.apply(&Operation::one(charge(policy), Action::Feedback(feedback))) {
+            Outcome::Learned(learned) => learned,
+            other => panic!("feedback is answered with {other:?}"),
+        }
+    }
+
+    pub(super) fn refused_feedback(&self, policy: &Policy, feedback: Feedback) -> Refusal {
+        match self.apply(&Operation::one(charge(policy), Action::Feedback(feedback))) {
+            Outcome::Refused(refusal) => refusal,
+            other => panic!("not refused: {other:?}"),
         }
     }
 

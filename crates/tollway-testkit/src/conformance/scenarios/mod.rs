@@ -7,6 +7,7 @@ mod basics;
 mod begin;
 mod calendar;
 mod config;
+mod feedback;
 mod ids;
 mod peers;
 mod queue;
@@ -30,7 +31,7 @@ macro_rules! list {
 }
 use list;
 
-const FILES: [&[Scenario]; 12] = [
+const FILES: [&[Scenario]; 13] = [
     basics::ALL,
     calendar::ALL,
     together::ALL,
@@ -40,6 +41,7 @@ const FILES: [&[Scenario]; 12] = [
     slots::ALL,
     ids::ALL,
     config::ALL,
+    feedback::ALL,
     shadow::ALL,
     bad_input::ALL,
     peers::ALL,
