@@ -3,7 +3,7 @@
 use tollway_core::controller::{Auto, Controller, Pace, Report};
 use tollway_core::{Span, Timestamp};
 use tollway_vendor::{
-    Call, Client, Figures, Outcome, Quota, Run, Shape, Terms, Vendor, Voice, possible, run,
+    Call, Client, Figures, Outcome, Quota, Run, Shape, Terms, Unit, Vendor, Voice, possible, run,
 };
 
 fn bucket(per_second: u64, burst: u64) -> Shape {
@@ -138,4 +138,83 @@ fn refusals_that_count_keep_a_sliding_window_full() {
         vendor.decide(Timestamp::from_secs(*second), Call::default()).outcome == Outcome::Accepted
     });
     assert_eq!(accepted.count(), 2);
+}
+
+#[test]
+fn calls_at_the_same_time_are_bounded() {
+    let mut vendor = Vendor::new(Terms { concurrent: Some(2), ..Terms::new(Vec::new()) }, 1);
+    let now = Timestamp::from_secs(20);
+    let mut rule = |finish: bool| {
+        if finish {
+            vendor.finish_call();
+        }
+        vendor.rule(now, Call::default())
+    };
+    assert_eq!([rule(false).outcome, rule(false).outcome], [Outcome::Accepted; 2]);
+    let refused = rule(false);
+    assert!(refused.is_concurrency());
+    assert_eq!((refused.wait(), refused.concurrent), (Some(Span::from_secs(1)), Some((2, 0))));
+    assert_eq!(rule(true).outcome, Outcome::Accepted);
+    assert_eq!(rule(false).outcome, Outcome::Refused);
+}
+
+/// Answered calls make room for others, so far more than four are accepted.
+#[test]
+fn workers_reach_a_vendor_that_bounds_concurrency() {
+    let terms = Terms { concurrent: Some(4), ..Terms::new(vec![Quota::calls(bucket(3, 5))]) };
+    let (share, _, figures) = figures(&terms, &twenty_minutes(8));
+    assert!(share >= 80.0, "{share:.1} % of {terms:?}, {} refused", figures.refused());
+}
+
+#[test]
+fn other_clients_use_their_share() {
+    // 20 a minute, of 60.
+    let others = 333_333;
+    let window = Shape::Window { amount: 60, length: Span::from_mins(1), phase: Span::ZERO };
+    let accepted = |others| {
+        let mut vendor = Vendor::new(Terms { others, ..Terms::new(vec![Quota::calls(window)]) }, 1);
+        // Ten calls a second from the 30th second of each minute on, for ten minutes.
+        let times = (0..600_u64).filter(|second| second % 60 >= 30);
+        let times = times.flat_map(|second| (0..10).map(move |tenth| second * 10 + tenth));
+        let times = times.map(|tenth| Timestamp::from_millis(tenth * 100));
+        times.filter(|at| vendor.decide(*at, Call::default()).outcome == Outcome::Accepted).count()
+    };
+    assert_eq!(accepted(0), 600);
+    let left = accepted(others);
+    assert!((440..=560).contains(&left), "{left} of 600");
+}
+
+#[test]
+fn ruling_shows_every_quota() {
+    let day = Shape::Window { amount: 2, length: Span::from_days(1), phase: Span::ZERO };
+    let quotas = vec![Quota::calls(bucket(1, 5)), Quota::tokens(bucket(100, 1_000)), Quota::calls(day)];
+    let mut vendor = Vendor::new(Terms { refusals_count: true, ..Terms::new(quotas) }, 1);
+    let now = Timestamp::from_secs(20);
+    let first = vendor.rule(now, Call { tokens: 300 });
+    let shown: Vec<_> = first.quotas.iter().map(|quota| (quota.left, quota.full_in, quota.wait)).collect();
+    let until_midnight = Span::from_secs(86_400 - 20);
+    assert_eq!(
+        shown,
+        [(4, Span::from_secs(1), None), (700, Span::from_secs(3), None), (1, until_midnight, None)]
+    );
+    let refused = vendor.rule(now, Call { tokens: 800 });
+    assert_eq!(refused.refused_by().map(|quota| quota.unit), Some(Unit::Tokens));
+    assert_eq!(refused.wait(), Some(Span::from_secs(1)));
+    // The refusal was the second call of the day.
+    let last = vendor.rule(now, Call::default());
+    assert_eq!((last.refused_by().map(|quota| quota.shape), last.wait()), (Some(day), Some(until_midnight)));
+}
+
+#[test]
+fn replaced_quotas_keep_what_was_used() {
+    let mut vendor = Vendor::new(Terms::new(vec![Quota::calls(window())]), 1);
+    let now = Timestamp::from_secs(20);
+    vendor.rule(now, Call::default());
+    let smaller = Shape::Window { amount: 100, length: Span::from_mins(1), phase: Span::from_secs(17) };
+    vendor.set_quotas(vec![Quota::calls(smaller), Quota::tokens(bucket(1, 50))]);
+    let left =
+        |ruling: &tollway_vendor::Ruling| ruling.quotas.iter().map(|quota| quota.left).collect::<Vec<_>>();
+    assert_eq!(left(&vendor.rule(now, Call { tokens: 20 })), [98, 30]);
+    vendor.set_quotas(vec![Quota::tokens(bucket(1, 50))]);
+    assert_eq!(left(&vendor.rule(now, Call::default())), [50], "another unit starts full");
 }

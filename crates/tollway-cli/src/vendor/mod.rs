@@ -46,7 +46,8 @@ Ctrl-C stops it and prints a summary.";
 /// Start a simulated vendor API with rate limits
 ///
 /// A real HTTP server that refuses like a vendor does: for demos, for your own tests, and to see how a client behaves
-/// before it meets the real one. It needs no config and no store. The same seed gives the same latencies and errors.
+/// before it meets the real one. It needs no config and no store. Latencies and errors follow from the seed, call by call;
+/// with --others, errors depend on the time too.
 ///
 /// A LIMIT is written as in the config file. Its unit is `requests` or `tokens`. A request has one token for each four
 /// bytes of its body; an answer of a language model has as many as the request, at most what the request allows.
@@ -102,8 +103,13 @@ impl Arguments {
             let at = start.now.plus(change.after);
             settings.terms.change_limit(at, &change.limit, start).map_err(Failure::usage)?;
         }
-        let rate = settings.terms.calls_rate(start.now).unwrap_or(0);
-        settings.terms.others = self.others.of(rate);
+        let rate = settings.terms.calls_rate(start.now);
+        if rate.is_none() && self.others != PerThousand(0) {
+            let advice = "add a limit like --limit \"200 / minute\"";
+            return Err(Failure::usage("--others is a share of a limit of requests, and there is none")
+                .advise(advice));
+        }
+        settings.terms.others = self.others.of(rate.unwrap_or(0));
         settings.terms.errors = self.errors.0;
         settings.terms.latency = self.latency;
         settings.terms.refusals_count = self.refusals_count;

@@ -151,6 +151,8 @@ fn wrong_arguments_say_what_to_write() {
         assert_eq!(exit, 2, "{said}");
         assert!(said.contains(words), "{said}");
     }
+    let (exit, _, said) = home.run(&["vendor", "--limit", "4 concurrent", "--others", "20%"]);
+    assert!(exit == 2 && said.contains("a share of a limit of requests"), "{said}");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let (exit, _, said) = home.run(&["vendor", "--listen", &address]);
