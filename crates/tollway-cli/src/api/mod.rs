@@ -14,7 +14,7 @@ use crate::failure::{Exit, Failure};
 
 /// List and show the APIs that you call: limits, retries, where they come from
 ///
-/// An api is a section [apis.NAME] of the config. Tollway ships profiles of well-known vendors: with the name of one, the
+/// An api is a section `[apis.NAME]` of the config. Tollway ships profiles of well-known vendors: with the name of one, the
 /// section needs no keys, and each key you write replaces the profile's. The page docs/guide/apis.md explains every key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
