@@ -19,6 +19,7 @@ use crate::usage::follow;
   tollway limit get
   tollway limit set adobe.requests_per_minute 250
   tollway limit set adobe.requests_per_minute \"250 requests / minute\"
+  tollway limit set adobe.requests_per_minute 0     # stop: nothing is granted until it is set again or cleared
   tollway limit clear adobe.requests_per_minute")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -99,6 +100,8 @@ struct Row<'a> {
     policy: &'a Policy,
     configured: &'a Limit,
     in_force: Limit,
+    /// Whether it was set to 0.
+    stopped: bool,
     origin: Origin,
 }
 
@@ -107,20 +110,25 @@ impl<'a> Row<'a> {
         let now = limiter.policies().into_iter().find(|known| known.name() == policy.name());
         let now = now.and_then(|policy| find(&policy, configured.name().as_str()).cloned());
         let origin = limiter.origin(policy.name().as_str(), configured.name().as_str());
-        Self { policy, configured, in_force: now.unwrap_or_else(|| configured.clone()), origin }
+        let stopped = limiter.is_stopped(policy.name().as_str(), configured.name().as_str());
+        Self { policy, configured, in_force: now.unwrap_or_else(|| configured.clone()), stopped, origin }
     }
 
     fn name(&self) -> String {
         format!("{}.{}", self.policy.name(), self.configured.name())
     }
 
+    fn in_force(&self) -> String {
+        if self.stopped { "0 (stopped)".to_owned() } else { self.in_force.to_string() }
+    }
+
     fn json(&self) -> Value {
         json!({
             "policy": self.policy.name().as_str(),
             "limit": self.configured.name().as_str(),
-            "in_force": self.in_force.to_string(),
-            "amount": self.in_force.amount(),
-            "capacity": self.in_force.capacity(),
+            "in_force": self.in_force(),
+            "amount": if self.stopped { 0 } else { self.in_force.amount() },
+            "capacity": if self.stopped { 0 } else { self.in_force.capacity() },
             "config": self.configured.to_string(),
             "from": origin::word(&self.origin),
             "set_at": origin::set_at(&self.origin).map(|at| at.to_string()),
@@ -151,9 +159,9 @@ fn get(name: Option<&str>, config: &Config, limiter: &Limiter, context: &Context
         return output.json(&json!({ "limits": rows.iter().map(Row::json).collect::<Vec<_>>() }));
     }
     let width = |text: fn(&Row<'_>) -> String| rows.iter().map(|row| text(row).len()).max().unwrap_or(0);
-    let (names, limits) = (width(|row| row.name()), width(|row| row.in_force.to_string()));
+    let (names, limits) = (width(|row| row.name()), width(|row| row.in_force()));
     rows.iter().try_for_each(|row| {
-        let (name, limit, origin) = (row.name(), row.in_force.to_string(), row.origin(context));
+        let (name, limit, origin) = (row.name(), row.in_force(), row.origin(context));
         output
             .line(format_args!("{name:names$}  {STRONG}{limit:limits$}{STRONG:#}  {FAINT}{origin}{FAINT:#}"))
     })
@@ -191,5 +199,5 @@ fn changed(
         return Ok(());
     }
     let (name, origin) = (row.name(), row.origin(context));
-    output.line(format_args!("{name} is now {GOOD}{}{GOOD:#} {FAINT}({origin}){FAINT:#}", row.in_force))
+    output.line(format_args!("{name} is now {GOOD}{}{GOOD:#} {FAINT}({origin}){FAINT:#}", row.in_force()))
 }

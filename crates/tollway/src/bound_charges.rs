@@ -4,11 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
-use tollway_core::{Action, Answer, Charge, Charges, Cost, Decision, Operation, Subject};
+use tollway_core::{
+    Action, Answer, Begun, Charge, Charges, Cost, Decision, Denial, Operation, Outcome, Outcomes, Span,
+    Subject, TakeOutcome,
+};
 
 use crate::bound_policy::BoundPolicy;
 use crate::fallback::decides_locally;
 use crate::state::LimiterState;
+
+/// When a call under a stopped policy may try again: by then the settings were read again.
+const STOPPED_RETRY: Span = Span::from_secs(1);
 
 /// The charges of one take, at least one, each with its bound policy.
 #[derive(Clone)]
@@ -75,8 +81,20 @@ impl BoundCharges {
         !self.state().in_process() && self.charges.iter().any(decides_locally)
     }
 
+    /// Adopts policies that a reload or a setting changed, if their units are still the same.
+    pub(crate) fn follow_reload(&mut self) {
+        let Some(registry) = self.state().registry.get().and_then(std::sync::Weak::upgrade) else { return };
+        let generation = registry.generation();
+        self.rebind(|bound| {
+            let found = (bound.generation != generation)
+                .then(|| registry.find(bound.policy.name().as_str()).ok())
+                .flatten()?;
+            (found.policy.units() == bound.policy.units()).then_some(found)
+        });
+    }
+
     /// Replaces each bound policy for which `newer` returns another one.
-    pub(crate) fn rebind(&mut self, newer: impl Fn(&BoundPolicy) -> Option<Arc<BoundPolicy>>) {
+    fn rebind(&mut self, newer: impl Fn(&BoundPolicy) -> Option<Arc<BoundPolicy>>) {
         for (charge, bound) in self.charges.iter_mut().zip(&mut self.bounds) {
             if let Some(found) = newer(bound) {
                 charge.policy = Arc::clone(&found.policy);
@@ -116,6 +134,9 @@ impl BoundCharges {
 
     /// Sends an action on these accounts to the store, unless the breaker is open.
     pub(crate) fn send(&mut self, action: Action) -> Answer {
+        if let Some(outcome) = self.stopped(&action) {
+            return Answer::now(Ok(Outcomes::from_buf([outcome])));
+        }
         if self.state().in_process() {
             return self.apply(action);
         }
@@ -129,6 +150,30 @@ impl BoundCharges {
         }
         let answer = self.apply(action);
         crate::outage::observed(self.state(), answer)
+    }
+
+    /// The answer to a call under a policy that an operator has stopped. It says to come back when the settings may have
+    /// changed.
+    fn stopped(&self, action: &Action) -> Option<Outcome> {
+        let enforced = |(index, bound): (usize, &Arc<BoundPolicy>)| {
+            (!bound.policy.shadow()).then_some(())?;
+            Some((index, bound.stopped?))
+        };
+        let (charge, limit) = self.bounds.iter().enumerate().find_map(enforced)?;
+        let now = self.state().clock.now();
+        let denial = Denial { retry_at: now.plus(STOPPED_RETRY), charge, limit, held: true };
+        let denied = || Decision::new(now, TakeOutcome::Denied(denial));
+        match action {
+            Action::Take(_) | Action::Preview(_) => Some(Outcome::Decided(denied())),
+            Action::Begin(..) => Some(Outcome::Begun(Begun::Early(STOPPED_RETRY))),
+            Action::Settle { .. }
+            | Action::Return { .. }
+            | Action::Done(_)
+            | Action::Renew(_)
+            | Action::Peek
+            | Action::Reset
+            | Action::Feedback(_) => None,
+        }
     }
 
     /// Moves the charges into an operation for the call, and back afterwards; that saves a clone.

@@ -23,6 +23,8 @@ pub(crate) struct BoundPolicy {
     pub(crate) leases: Option<Arc<Leases>>,
     /// Present if the limiter has metrics.
     pub(crate) counts: Option<Arc<PolicyCounts>>,
+    /// The limit that an operator has set to 0, by index: nothing is granted until that changes.
+    pub(crate) stopped: Option<usize>,
     /// The recent grants; only for policies of outbound apis.
     pub(crate) recent: Option<Arc<RecentGrants>>,
 }
@@ -32,7 +34,12 @@ impl BoundPolicy {
         let leases = state.leases_of(&policy);
         let counts = state.metrics.as_ref().map(|metrics| metrics.of(&policy));
         let recent = state.recent_grants_of(&policy);
-        Self { state, policy, generation, leases, counts, recent }
+        Self { state, policy, generation, leases, counts, stopped: None, recent }
+    }
+
+    /// The same, stopped by this limit.
+    pub(crate) fn with_stop(self, stopped: Option<usize>) -> Self {
+        Self { stopped, ..self }
     }
 
     /// Binds a policy that the caller made itself.
@@ -43,7 +50,7 @@ impl BoundPolicy {
         counts: Option<Arc<PolicyCounts>>,
     ) -> Self {
         let leases = state.leases_of(&policy);
-        Self { state, policy, generation, leases, counts, recent: None }
+        Self { state, policy, generation, leases, counts, stopped: None, recent: None }
     }
 
     /// A copy with its own reference counts.
@@ -54,6 +61,7 @@ impl BoundPolicy {
             generation: self.generation,
             leases: self.leases.clone(),
             counts: self.counts.clone(),
+            stopped: self.stopped,
             recent: self.recent.clone(),
         }
     }
@@ -61,6 +69,9 @@ impl BoundPolicy {
     /// The fast path: in memory or from a lease, without slots. None if it does not apply; then nothing was taken.
     #[inline(always)]
     pub(crate) fn decide_fast(&self, subject: &str, cost: Option<&Cost>) -> Option<FastDecision> {
+        if self.stopped.is_some() {
+            return None;
+        }
         let policy = &*self.policy;
         let decided = match &self.state.memory {
             Some(memory) => memory.decide_fast(policy, subject, cost),
@@ -77,6 +88,9 @@ impl BoundPolicy {
         cost: &Cost,
         on_reading: impl FnMut(Reading),
     ) -> Option<FastDecision> {
+        if self.stopped.is_some() {
+            return None;
+        }
         let decided = self.state.memory.as_ref()?.decide_and_read(&self.policy, subject, cost, on_reading);
         self.count(decided.as_ref(), subject, cost);
         decided

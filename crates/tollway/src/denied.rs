@@ -48,7 +48,12 @@ impl Denied {
         Self { decision: OnceLock::from(Box::new(decision)), ..self }
     }
 
-    /// Whether a vendor's hold, not a limit, makes it wait.
+    /// Whether an operator has stopped the policy: a limit was set to 0.
+    pub fn stopped(&self) -> bool {
+        self.denial.held && self.bound.stopped.is_some()
+    }
+
+    /// Whether a vendor's hold, not a limit, makes it wait; or an operator's stop.
     pub fn held(&self) -> bool {
         self.denial.held
     }
@@ -101,6 +106,12 @@ impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.policy().name();
         match self.limit() {
+            Some(limit) if self.stopped() => {
+                write!(f, "policy {name} is stopped: its limit {} was set to 0", limit.name())
+            }
+            _ if self.held() => {
+                write!(f, "policy {name} is held by the vendor; free in {}", in_words(self.retry_after()))
+            }
             Some(limit) => {
                 write!(f, "denied by {limit} of policy {name}; free in {}", in_words(self.retry_after()))
             }

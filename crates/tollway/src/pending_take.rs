@@ -35,25 +35,13 @@ pub(crate) struct Attempt {
 }
 
 impl PendingTake {
-    /// Adopts policies that a reload changed, if their units are still the same.
-    pub(crate) fn follow_reload(&mut self) {
-        let Some(registry) = self.state().registry.get().and_then(std::sync::Weak::upgrade) else { return };
-        let generation = registry.generation();
-        self.charges.rebind(|bound| {
-            let found = (bound.generation != generation)
-                .then(|| registry.find(bound.policy.name().as_str()).ok())
-                .flatten()?;
-            (found.policy.units() == bound.policy.units()).then_some(found)
-        });
-    }
-
     pub(crate) fn state(&self) -> &Arc<LimiterState> {
         self.charges.state()
     }
 
     /// Whether a lease may pay for it: one policy that leases, no id and no readings.
     pub(crate) fn may_lease(&self) -> bool {
-        self.charges.only().is_some_and(|(_, bound)| bound.leases.is_some())
+        self.charges.only().is_some_and(|(_, bound)| bound.leases.is_some() && bound.stopped.is_none())
             && self.terms.call.is_none()
             && !self.terms.readings
     }

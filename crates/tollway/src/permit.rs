@@ -216,6 +216,8 @@ impl Permit {
     /// if it may; otherwise the permit has new times.
     async fn begin_late(&mut self) -> Result<bool, TakeError> {
         let state = self.charges.state().clone();
+        // An operator may have stopped the policy.
+        self.charges.follow_reload();
         let now = state.clock.now();
         let sent_at = if state.in_process() { None } else { Some(now) };
         self.asked_at = now;

@@ -93,7 +93,14 @@ impl Registry {
         let of_this =
             |setting: &&Setting| setting.policy.as_str() == policy && setting.limit.as_str() == limit;
         let setting = inputs.settings.iter().find(of_this)?;
-        given.with_setting(setting).is_ok().then_some(setting.set_at)
+        (setting.amount == 0 || given.with_setting(setting).is_ok()).then_some(setting.set_at)
+    }
+
+    /// Whether a limit was set to 0, which stops its policy.
+    pub(crate) fn is_stopped(&self, policy: &str, limit: &str) -> bool {
+        let inputs = self.inputs();
+        let given = inputs.given.iter().find(|given| given.name().as_str() == policy);
+        given.is_some_and(|given| inputs.amount_set(given, limit) == Some(0))
     }
 
     fn inputs(&self) -> MutexGuard<'_, PolicyInputs> {
@@ -103,9 +110,9 @@ impl Registry {
     fn put_in_force(&self, inputs: &PolicyInputs) {
         let generation = self.generation.load(Ordering::Acquire) + 1;
         let bind = |policy: &Arc<Policy>| {
-            let policy = inputs.in_force(policy);
+            let (policy, stopped) = (inputs.in_force(policy), inputs.stopped(policy));
             let bound = BoundPolicy::new(Arc::clone(&self.state), Arc::clone(&policy), generation);
-            (policy.name().to_string(), Arc::new(bound))
+            (policy.name().to_string(), Arc::new(bound.with_stop(stopped)))
         };
         self.policies.store(Arc::new(inputs.given.iter().map(bind).collect()));
         self.generation.store(generation, Ordering::Release);
@@ -138,6 +145,20 @@ impl Registry {
 }
 
 impl PolicyInputs {
+    /// The first limit of a policy that was set to 0.
+    fn stopped(&self, policy: &Policy) -> Option<usize> {
+        policy.limits().iter().position(|limit| self.amount_set(policy, limit.name().as_str()) == Some(0))
+    }
+
+    /// The amount of a limit that was set in the store, else read from a source.
+    fn amount_set(&self, policy: &Policy, limit: &str) -> Option<u64> {
+        let of_this =
+            |setting: &&Setting| setting.policy == *policy.name() && setting.limit.as_str() == limit;
+        let sourced = || self.sourced.get(policy.name())?.iter().find(|(name, _)| name.as_str() == limit);
+        let setting = self.settings.iter().find(of_this).map(|setting| setting.amount);
+        setting.or_else(|| sourced().map(|(_, amount)| *amount))
+    }
+
     /// The policy with the amounts from its source, then those set in the store. An invalid amount is ignored with a
     /// warning.
     fn in_force(&self, policy: &Arc<Policy>) -> Arc<Policy> {
@@ -149,9 +170,11 @@ impl PolicyInputs {
         }
         let limits = policy.limits().iter().map(|limit| {
             let amount = sourced.iter().find(|(name, _)| name == limit.name());
+            let amount = amount.filter(|(_, amount)| *amount > 0);
             let with_amount = amount.map(|(_, amount)| limit.with_amount(*amount));
             let limit = changed(policy, limit, with_amount);
-            let setting = settings.iter().find(|setting| setting.limit == *limit.name());
+            let setting =
+                settings.iter().find(|setting| setting.limit == *limit.name() && setting.amount > 0);
             changed(policy, &limit, setting.map(|setting| limit.with_setting(setting)))
         });
         match policy.with_limits(limits.collect()) {

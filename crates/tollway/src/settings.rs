@@ -89,7 +89,8 @@ pub enum SetLimitError {
 
 impl Limiter {
     /// Sets a limit at run time for every process that shares the store. `to` is the new limit, or only its amount. Usage
-    /// is kept. Busy processes follow within about a second, idle ones with their next take; the limit in the config file no longer applies.
+    /// is kept. An amount of 0 stops the policy: nothing is granted until the limit is set again or cleared. Busy processes
+    /// follow within about a second, idle ones with their next take; the limit in the config file no longer applies.
     ///
     /// ```
     /// let limiter = tollway::Limiter::builder().policy("adobe", ["200 requests / minute"])?.build();
@@ -119,6 +120,11 @@ impl Limiter {
     pub fn settings(&self) -> Vec<Setting> {
         self.registry().state().activity.note();
         self.registry().settings()
+    }
+
+    /// Whether a limit was set to 0, in the store or by its source: nothing is granted under its policy until that changes.
+    pub fn is_stopped(&self, policy: &str, limit: &str) -> bool {
+        self.registry().is_stopped(policy, limit)
     }
 
     /// Reads the limits set in the store now, instead of within about a second.
@@ -163,7 +169,9 @@ impl Limiter {
 /// The amount and burst that `to` gives a limit: a whole limit that differs in nothing else, or only an amount.
 fn read_amounts(limit: &Limit, to: &str) -> Result<(u64, Option<u64>), SetLimitError> {
     if let Ok(amount) = Limit::read_amount(to.trim()) {
-        limit.with_amount(amount)?;
+        if amount > 0 {
+            limit.with_amount(amount)?;
+        }
         return Ok((amount, None));
     }
     let wanted = to.parse::<Limit>()?.named(limit.name().clone());

@@ -61,7 +61,7 @@ async fn wait_for_turn(mut take: PendingTake) -> Result<Permit, TakeError> {
         return Err(denied.repeated_at(state.clock.now()).into());
     }
     loop {
-        take.follow_reload();
+        take.charges.follow_reload();
         let denied = match take.send_and_wait(Span::ZERO).await? {
             Taken::Granted(granted) => return Ok(granted.permit()),
             Taken::Denied(denied) => denied,
