@@ -13,6 +13,7 @@ mod limits;
 mod perfect;
 mod quota;
 mod random;
+mod ruling;
 mod run;
 #[cfg(feature = "server")]
 pub mod server;
@@ -24,5 +25,6 @@ pub use limits::{VendorLimitError, WindowStart};
 pub use perfect::possible;
 pub use quota::{Quota, Shape, Unit};
 pub use random::Random;
+pub use ruling::{QuotaState, Ruling};
 pub use run::{Client, Run, run};
-pub use vendor::{Answer, Call, Outcome, QuotaState, Ruling, Terms, Vendor, Voice};
+pub use vendor::{Answer, Call, Outcome, Terms, Vendor, Voice};

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::json;
+use terminal_size::{Width, terminal_size_of};
 use tollway::{Clock, Timestamp};
 use tollway_memory::WallClock;
 use tollway_vendor::server::{VendorCounts, VendorDialect};
@@ -89,7 +90,11 @@ impl<'o> Display<'o> {
     /// Replaces the line on the terminal. Bypasses `Output`, which would strip the escape sequence as a colour.
     fn draw(&mut self, second: VendorCounts, all: VendorCounts) {
         self.erase();
-        let _ = write!(io::stderr(), "{} a second; {} in all", text(second), text(all));
+        let line = format!("{} a second; {} in all", text(second), text(all));
+        // A line that wraps could not be erased.
+        let width = terminal_size_of(io::stderr()).map_or(80, |(Width(width), _)| usize::from(width));
+        let line: String = line.chars().take(width.saturating_sub(1)).collect();
+        let _ = write!(io::stderr(), "{line}");
         let _ = io::stderr().flush();
         self.drawn = true;
     }
