@@ -13,7 +13,8 @@ use crate::usage::follow;
 /// Show and change limits at runtime
 ///
 /// `set` keeps the limit in the store. It overrides the policy's source and the config file. All processes that share the
-/// store apply it within two seconds, without a restart. Only amount and burst can be set; usage is kept.
+/// store apply it within two seconds, without a restart; an idle one within 30 seconds, or after its next take. Only amount
+/// and burst can be set; usage is kept.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tollway limit get

@@ -33,7 +33,7 @@ pub struct DynamoLink {
     pub(crate) contention: Contention,
     /// How old a state may be that a denial is answered from.
     pub(crate) denials: Duration,
-    /// How long a call may go on losing races before the driver checks whether a caller still waits for it.
+    /// How long a call may go on losing races before it fails. The driver sends it again while a caller waits.
     pub(crate) patience: Duration,
 }
 
@@ -46,7 +46,7 @@ impl DynamoLink {
     /// For tests: goes by this clock, which is checked as the process's would be.
     pub fn going_by(clock: Arc<dyn Clock>, options: DynamoOptions) -> Self {
         let check = ClockCheck::new(Arc::clone(&clock));
-        let (denials, patience) = (options.denials, options.deadline);
+        let (denials, patience) = (options.denials, options.race_time());
         Self {
             table: Table::new(options, check.clone(), Arc::default()),
             writer: draw_writer(),

@@ -29,6 +29,7 @@ impl DynamoLink {
         let mut effort = Effort::new(&self.table.counters);
         let mut found = self.cached(part);
         let mut first_write = true;
+        let mut contended = false;
         if attempts.is_unresolved() {
             effort.retried();
             found.remove(&part.tag);
@@ -57,14 +58,18 @@ impl DynamoLink {
             match self.write(call, part, &decided, &found, attempts, now).await? {
                 Written::Yes => return Ok(decided.outcomes),
                 Written::Lost(items) => {
+                    contended = true;
                     effort.lost();
                     self.learn_winners(part, &mut found, items, begun, sent).await?;
                 }
-                Written::Conflict => tokio::time::sleep(self.contention.jitter()).await,
+                Written::Conflict => {
+                    contended = true;
+                    tokio::time::sleep(self.contention.jitter()).await;
+                }
             }
             effort.retried();
         }
-        Err(others_were_faster())
+        Err(if contended { others_were_faster() } else { too_slow() })
     }
 
     /// How recent a state must be for an answer that writes nothing; see the crate's rules.
@@ -232,7 +237,13 @@ fn drop_older(found: &mut CachedItems, than: Instant) -> bool {
     found.len() < before
 }
 
+/// Contention: the table works, and other processes use the account.
 fn others_were_faster() -> StoreError {
     let message = "DynamoDB: others were faster each time; lease units (`lease = \"on\"`) where so many share a subject";
-    StoreError { fault: Fault::Store, retry: Retry::Safe, message: message.to_owned() }
+    StoreError { fault: Fault::Account, retry: Retry::Safe, message: message.to_owned() }
+}
+
+fn too_slow() -> StoreError {
+    let message = "DynamoDB answers too slowly to decide in time".to_owned();
+    StoreError { fault: Fault::Network, retry: Retry::Safe, message }
 }

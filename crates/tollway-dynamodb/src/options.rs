@@ -41,6 +41,14 @@ pub struct DynamoOptions {
     pub(crate) layout: Option<Layout>,
 }
 
+impl DynamoOptions {
+    /// How long a call may lose races before it fails. A caller waits for the call in flight and then for its own; both find
+    /// out that an account is busy before the deadline.
+    pub(crate) fn race_time(&self) -> Duration {
+        self.deadline * 2 / 5
+    }
+}
+
 /// A URL that is not one. It never repeats the URL, which may hold a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

@@ -103,6 +103,17 @@ pub(crate) const SEND_BUFFER_MAX: usize = 64 * 1_024;
 /// The interval of HTTP/2 keep-alive pings, and the timeout of their acknowledgement.
 pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(20);
 
+/// HTTP/2 control frames (all but requests and bodies) that a client may send within [`CONTROL_FRAMES_INTERVAL`] besides those
+/// of its requests; one more closes the connection. Clients without requests send a few a minute.
+pub(crate) const CONTROL_FRAMES_MAX: u32 = 1_000;
+
+/// How often that allowance is renewed.
+pub(crate) const CONTROL_FRAMES_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The control frames that each request allows in addition. Clients send up to five: window updates, a ping that measures
+/// the round trip, the empty end of a body, a reset.
+pub(crate) const CONTROL_FRAMES_PER_REQUEST: u32 = 10;
+
 /// The bytes read from a RESP connection at once. They bound the requests answered before other connections get their
 /// turn: a few hundred, which takes well under a millisecond.
 pub(crate) const RESP_READ_BYTES: usize = 16 * 1_024;

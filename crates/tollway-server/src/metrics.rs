@@ -25,11 +25,11 @@ pub(crate) static CONNECTIONS_TURNED_AWAY: Metric = by_listener(
     Counter,
     "connections closed at once because their address was at its connection limit",
 );
-/// Connections cut off because of a timeout.
+/// Connections cut off because of a timeout or a flood.
 pub(crate) static CONNECTIONS_CUT_OFF: Metric = by_listener(
     "tollway_connections_cut_off_total",
     Counter,
-    "connections cut off because the client was too slow to send a request head or a TLS handshake, or to read responses",
+    "connections cut off because the client was too slow to send a request head or a TLS handshake, or to read responses, or sent too many HTTP/2 control frames",
 );
 
 /// All of them, in export order, after those of the limiter ([`METRICS`](tollway::metrics::METRICS)).

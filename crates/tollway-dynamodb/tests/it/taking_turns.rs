@@ -1,9 +1,11 @@
 //! Many processes that share a subject and never take at the same moment: each take costs about one read and one write.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use crate::support::{count, fresh_table, policy, store, subject, take, try_take, used};
-use tollway_core::Policy;
+use crate::support::{count, fresh_table, policy, server, store, subject, take, try_take, used};
+use tollway_core::{Fault, Policy};
 use tollway_dynamodb::DynamoStore;
+use tollway_testkit::faults::{AwsFront, Said};
+use tollway_testkit::servers::DynamoServer;
 
 const PROCESSES: u64 = 32;
 const ROUNDS: u64 = 7;
@@ -67,4 +69,17 @@ fn a_process_left_alone_stops_reading() {
     (0..20).for_each(|_| assert!(try_take(&one, &policy, &subject("s"))));
     assert_eq!(count(&one.counters().reads), before);
     assert_eq!(used(&one, &policy, &subject("s")), 128);
+}
+
+/// C7: the table works, so its failure mode applies to this take only, and the breaker does not count it.
+#[test]
+fn a_take_that_loses_every_race_is_contention() {
+    let front = AwsFront::to(server().addr());
+    let url = format!("{}&deadline=2s", DynamoServer::url_through(front.addr(), &fresh_table()));
+    let (store, policy) = (DynamoStore::connect(&url).unwrap(), policy("1000 requests / day"));
+    assert!(try_take(&store, &policy, &subject("s")));
+    front.always("PutItem", Said::Conflict);
+    let error = take(&store, &[&policy], &subject("s")).unwrap_err();
+    assert_eq!(error.fault, Fault::Account, "{error}");
+    assert!(error.message.contains("others were faster"), "{error}");
 }

@@ -65,7 +65,7 @@ impl FileAccounts {
     }
 
     /// How far the clock is behind the newest reading in the file. Accounts stay at that reading until the clock is there
-    /// again, so this long is missing in the wait of a denial.
+    /// again, so denials last this much longer.
     pub(super) fn clock_behind(&self, clock: Timestamp) -> Span {
         self.newest.max(self.forgotten).since(clock)
     }
@@ -225,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// A denial of a minute repeats the same wait while the clock is behind; this is what it lacks.
+    /// The account's time stands still while the clock is behind: a denial lasts that much longer.
     #[test]
     fn a_clock_set_back_is_behind_the_newest_reading_in_the_file() {
         let (noon, hour) = (Timestamp::from_secs(43_200), Span::from_hours(1));

@@ -86,7 +86,7 @@ impl State {
             tracing::warn!(
                 path = %self.path.display(),
                 "the clock is {behind} behind the newest time in the state file; until it gets there, accounts stand still and \
-                 denials last that much longer than they say. Correct the clock, or remove the file to reset all usage"
+                 denials last that much longer. Correct the clock, or remove the file to reset all usage"
             );
         }
         self.accounts.time(clock)

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use tokio::sync::oneshot;
-use tollway_core::{Clock, Operation, Setting, SettingChange, StoreError, StoreResult, Timestamp};
+use tollway_core::{
+    Action, Begun, Clock, Operation, Outcome, Setting, SettingChange, StoreError, StoreResult, Timestamp,
+};
 
 use super::bounds::COMBINED_MAX;
 use super::error::FileError;
@@ -47,10 +49,11 @@ impl Writer {
             Ok(guard) => guard,
             Err(error) => return refuse(commands, &error),
         };
-        let now = state.time(clock.now());
+        let clock = clock.now();
+        let now = state.time(clock);
         let mut decided = Vec::with_capacity(commands.len());
         for command in commands {
-            decided.push(decide(command, state, now, &guard));
+            decided.push(decide(command, state, now, clock, &guard));
             if state.should_write() {
                 write_and_answer(state, &mut decided, now, &guard);
             }
@@ -61,10 +64,19 @@ impl Writer {
 }
 
 /// Runs a command in memory, and returns the answer to send once its changes are written.
-fn decide(command: WriterCommand, state: &mut State, now: Timestamp, guard: &LockGuard<'_>) -> PendingAnswer {
+fn decide(
+    command: WriterCommand,
+    state: &mut State,
+    now: Timestamp,
+    clock: Timestamp,
+    guard: &LockGuard<'_>,
+) -> PendingAnswer {
     match command {
         WriterCommand::Apply(batch, reply) => {
-            let outcomes = state.apply(&batch, now, guard).map_err(|error| error.answer());
+            let mut outcomes = state.apply(&batch, now, guard).map_err(|error| error.answer());
+            for (operation, outcome) in batch.iter().zip(outcomes.iter_mut().flatten()) {
+                count_wait_from(clock, &operation.action, outcome);
+            }
             answer_later(reply, outcomes)
         }
         WriterCommand::Settings(reply) => {
@@ -72,6 +84,20 @@ fn decide(command: WriterCommand, state: &mut State, now: Timestamp, guard: &Loc
             answer_later(reply, settings.map_err(|error| error.answer()))
         }
         WriterCommand::Change(change, reply) => answer_later(reply, state.change(change, now, guard)),
+    }
+}
+
+/// Counts the wait of a caller that may not go on from the clock. A clock that was set back is behind the account, whose
+/// time stands still until the clock gets there: counted from the account's time, every retry would get the same wait.
+fn count_wait_from(clock: Timestamp, action: &Action, outcome: &mut Outcome) {
+    match (outcome, action) {
+        (Outcome::Decided(decision) | Outcome::Begun(Begun::Again(decision)), _)
+            if !decision.is_granted() =>
+        {
+            decision.now = decision.now.min(clock);
+        }
+        (Outcome::Begun(Begun::Early(wait)), Action::Begin(booking, _)) => *wait = booking.at.since(clock),
+        _ => {}
     }
 }
 

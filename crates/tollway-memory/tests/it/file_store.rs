@@ -6,7 +6,9 @@ use std::fs::{self, File};
 use crate::file_support::{
     HandClock, NOON, charges, open, place, policy, subject, take, take_of, used, wait,
 };
-use tollway_core::{Fault, Policy, Retry, Span, Store, Subject};
+use tollway_core::{
+    Action, Begun, Fault, Operation, Outcome, PermitId, Policy, Retry, Span, Store, Subject, Terms,
+};
 use tollway_memory::{FILE_ACCOUNTS_MAX, FILE_QUEUE_MAX, FileStore};
 
 #[test]
@@ -123,4 +125,55 @@ fn full_file_refuses_new_subjects_until_others_expire() {
     wait(store.apply(&[take_of(late.clone())])).unwrap();
     let other = FileStore::open(&path, clock).unwrap();
     assert_eq!(used(&other, &policy, &late[0].subject), 1, "other processes read the deletions");
+}
+
+/// T7: counted from the account's time, which stands still, every denial would say one minute.
+#[test]
+fn waits_count_down_after_the_clock_was_set_back() {
+    let (_directory, path) = place();
+    let clock = HandClock::at_noon();
+    let store = FileStore::open(&path, clock.clone()).unwrap();
+    let policy = policy("1 requests / minute");
+    assert!(take(&store, &policy, &Subject::SHARED));
+    let due = NOON.plus(Span::from_mins(1));
+    for minutes in [60, 59, 1, 0] {
+        let now = NOON.minus(Span::from_mins(minutes));
+        clock.set(now);
+        let charges = charges(&[&policy], &Subject::SHARED);
+        let preview =
+            Operation { charges: charges.clone(), action: Action::Preview(Terms::now(PermitId(2))) };
+        for outcome in wait(store.apply(&[take_of(charges), preview])).unwrap() {
+            let Outcome::Decided(denied) = outcome else { panic!("not a decision: {outcome:?}") };
+            assert_eq!(denied.denial().unwrap().retry_at, due);
+            assert_eq!(denied.wait(), due.since(now), "{minutes} minutes before the take");
+        }
+    }
+    clock.set(due);
+    assert!(take(&store, &policy, &Subject::SHARED), "when the wait is over");
+}
+
+/// T7: the same for a booked permit that begins too early.
+#[test]
+fn wait_for_a_booking_counts_down_after_the_clock_was_set_back() {
+    let (_directory, path) = place();
+    let clock = HandClock::at_noon();
+    let store = FileStore::open(&path, clock.clone()).unwrap();
+    let policy = policy("1 requests / minute");
+    let charges = charges(&[&policy], &Subject::SHARED);
+    assert!(take(&store, &policy, &Subject::SHARED));
+    let terms = Terms { max_wait: Span::from_mins(2), ..Terms::now(PermitId(2)) };
+    let book = Operation { charges: charges.clone(), action: Action::Take(terms.clone()) };
+    let Outcome::Decided(booked) = wait(store.apply(&[book])).unwrap().remove(0) else {
+        panic!("a take is decided")
+    };
+    let begin = Operation { charges, action: Action::Begin(*booked.booking().unwrap(), terms) };
+    let due = NOON.plus(Span::from_mins(1));
+    for minutes in [60, 59, 1, 0] {
+        let now = NOON.minus(Span::from_mins(minutes));
+        clock.set(now);
+        let begun = wait(store.apply(std::slice::from_ref(&begin))).unwrap().remove(0);
+        assert_eq!(begun, Outcome::Begun(Begun::Early(due.since(now))), "{minutes} minutes before the take");
+    }
+    clock.set(due);
+    assert_eq!(wait(store.apply(&[begin])).unwrap().remove(0), Outcome::Begun(Begun::Now));
 }

@@ -2,11 +2,13 @@
 //!
 //! `route` is the table of all paths, `body` reads and writes bodies, `request_bodies` and `response_bodies` are their types,
 //! `body_memory` bounds incomplete ones, `for_proxy` puts a denial into headers, `problem` is an error, `openapi` describes
-//! everything. `take`, `permit` and `authorize` handle requests. `new_streams` answers HTTP/2 streams together.
+//! everything. `take`, `permit` and `authorize` handle requests. `new_streams` answers HTTP/2 streams together,
+//! `control_frames` closes connections that flood.
 
 pub(crate) mod authorize;
 mod body;
 mod body_memory;
+mod control_frames;
 pub(crate) mod for_proxy;
 pub(crate) mod fuzz;
 mod new_streams;
@@ -49,6 +51,7 @@ use crate::bounds::{
 use crate::connection::Caller;
 use crate::grpc;
 use crate::worker::{IdleStrategy, Worker};
+use control_frames::ControlFrameLimit;
 use new_streams::NewStreams;
 use route::{Found, find};
 
@@ -100,7 +103,8 @@ pub(crate) async fn serve(
             Ok::<_, Infallible>(response)
         }
     });
-    let mut connection = pin!(worker.http.builder.serve_connection(TokioIo::new(stream), service));
+    let stream = TokioIo::new(ControlFrameLimit::new(stream, worker, caller.listener));
+    let mut connection = pin!(worker.http.builder.serve_connection(stream, service));
     let mut shutting_down = false;
     let served = poll_fn(|context| {
         deadlines.served_by(context.waker());

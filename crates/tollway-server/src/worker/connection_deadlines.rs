@@ -15,6 +15,10 @@ use crate::bounds::Patience;
 pub(crate) struct CoarseClock(Cell<Duration>);
 
 impl CoarseClock {
+    pub(crate) fn get(&self) -> Duration {
+        self.0.get()
+    }
+
     pub(crate) fn set(&self, now: Duration) {
         self.0.set(now);
     }

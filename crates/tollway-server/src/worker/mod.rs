@@ -87,6 +87,11 @@ impl Worker {
         self.stopping.get()
     }
 
+    /// The time since the worker started, as of its last check.
+    pub(crate) fn time(&self) -> Duration {
+        self.clock.get()
+    }
+
     /// Registers a connection to this listener.
     pub(crate) fn watch(self: &Rc<Self>, kind: ListenerKind) -> Watch {
         let number = self.next.get();

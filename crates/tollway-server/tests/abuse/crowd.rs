@@ -159,7 +159,7 @@ fn oversized_bodies(abuser: &mut Abuser<'_>) -> io::Result<()> {
 
 fn http2_floods(abuser: &mut Abuser<'_>) -> io::Result<()> {
     type Round = fn(u32) -> Vec<Vec<u8>>;
-    let rounds: [Round; 7] = [
+    let rounds: [Round; 8] = [
         |n| {
             let opened = frame(HEADERS, END_STREAM | END_HEADERS, stream(n), GET);
             vec![opened, frame(RST_STREAM, 0, stream(n), &8u32.to_be_bytes())]
@@ -182,6 +182,8 @@ fn http2_floods(abuser: &mut Abuser<'_>) -> io::Result<()> {
             _ => vec![frame(DATA, 0, 1, &[]); 100],
         },
         |_| vec![frame(PING, 0, 0, &[0; 8]); 100],
+        // Acknowledgements of pings that were not sent.
+        |_| vec![frame(PING, 1, 0, &[0; 8]); 100],
         |_| vec![frame(SETTINGS, 0, 0, &[]); 100],
         |n| vec![frame(HEADERS, END_HEADERS, stream(n), POST)],
     ];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tollway_core::{Operation, Outcome, Store, Timestamp};
 
 use super::generator::Generator;
-use super::lab::comparable;
+use super::lab::{comparable, count_wait_from_account};
 use super::{Failure, Report, attempt};
 use crate::{ManualClock, Model, PlainStore, Rig, wait_for};
 
@@ -84,7 +84,8 @@ impl<'r> Sequence<'r> {
         let checked = attempt("", || answer(&self.engine));
         let checked = checked.unwrap_or_else(|broken| panic!("the engine: {}{steps}", broken.message));
         assert_eq!(checked, expected, "left the engine, right the model{steps}");
-        let outcome = answer(&*self.store);
+        let mut outcome = answer(&*self.store);
+        count_wait_from_account(&mut outcome, &expected, operation, now);
         assert_eq!(outcome, expected, "left the store, right the model{steps}");
         let _ = write!(self.steps, "\n  -> {outcome:?}");
         outcome

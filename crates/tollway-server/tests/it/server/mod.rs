@@ -11,6 +11,7 @@ mod access;
 mod authorize;
 mod bodies;
 mod bounds;
+mod control_frames;
 mod floods;
 mod lifecycle;
 mod metrics;
