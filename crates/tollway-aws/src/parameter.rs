@@ -9,7 +9,7 @@ use aws_sdk_ssm::Client;
 use aws_sdk_ssm::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_ssm::operation::get_parameter::GetParameterError;
 use tokio::sync::OnceCell;
-use tollway_core::nearest;
+use tollway_core::{Fingerprint, nearest};
 
 use crate::causes::with_causes;
 use crate::{Access, Connect, check_region, connect};
@@ -28,6 +28,10 @@ const PAGES_MAX: usize = 10;
 
 /// The keys of an address's query.
 const KEYS: [&str; 3] = ["region", "endpoint", "access"];
+
+/// Besides the access key, these decide which AWS account is asked.
+const ACCOUNT_VARIABLES: [&str; 4] =
+    ["AWS_ROLE_ARN", "AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"];
 
 /// Where a parameter is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,18 +68,24 @@ impl ParameterAddress {
         Ok(Self { name, connect })
     }
 
-    /// What tells the parameter from every other one, on one line: its name, and the region, endpoint and profile that the
-    /// address or the environment gives.
+    /// What tells the parameter from others of its name, on one line: region, endpoint, and what is known of the AWS
+    /// account without asking AWS: the id of the access key (as a hash), role, profile and credential files, as the address
+    /// or the environment gives them. A credential file that changes to another account is not noticed.
     pub fn identity(&self) -> String {
-        let first = |given: &Option<String>, variables: &[&str]| {
-            let found =
-                || variables.iter().find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()));
-            given.clone().or_else(found).unwrap_or_default()
+        self.identity_in(|name| env::var(name).ok())
+    }
+
+    fn identity_in(&self, variable: impl Fn(&str) -> Option<String>) -> String {
+        let first = |given: Option<&String>, variables: &[&str]| {
+            let found = || variables.iter().find_map(|name| variable(name).filter(|value| !value.is_empty()));
+            given.cloned().or_else(found).unwrap_or_default()
         };
-        let region = first(&self.connect.region, &["AWS_REGION", "AWS_DEFAULT_REGION"]);
-        let endpoint = first(&self.connect.endpoint, &["AWS_ENDPOINT_URL_SSM", "AWS_ENDPOINT_URL"]);
-        let profile = first(&None, &["AWS_PROFILE"]);
-        format!("{self} {region:?} {endpoint:?} {profile:?}")
+        let region = first(self.connect.region.as_ref(), &["AWS_REGION", "AWS_DEFAULT_REGION"]);
+        let endpoint = first(self.connect.endpoint.as_ref(), &["AWS_ENDPOINT_URL_SSM", "AWS_ENDPOINT_URL"]);
+        let key = first(self.connect.access.as_ref().map(|access| &access.key), &["AWS_ACCESS_KEY_ID"]);
+        let account = ACCOUNT_VARIABLES.map(|name| first(None, &[name]));
+        let account = account.iter().fold(Fingerprint::new().text(&key), |hash, part| hash.text(part));
+        format!("{self} {region:?} {endpoint:?} {:016x}", account.finish())
     }
 
     /// The name of the parameter of one of several limits.
@@ -225,10 +235,35 @@ mod tests {
     #[test]
     fn equal_names_in_other_regions_are_other_parameters() {
         let identity = |text: &str| ParameterAddress::parse(text).unwrap().identity();
-        assert_eq!(identity("/a?region=eu-west-1"), identity("/a?region=eu-west-1&access=me:secret"));
+        assert_eq!(identity("/a?region=eu-west-1"), identity("/a?region=eu-west-1"));
         assert_ne!(identity("/a?region=eu-west-1"), identity("/a?region=eu-west-2"));
         let endpoint = identity("/a?region=eu-west-1&endpoint=http://127.0.0.1:1");
         assert_ne!(endpoint, identity("/a?region=eu-west-1&endpoint=http://127.0.0.1:2"));
+    }
+
+    /// A3: a command with the keys of another account does not go by this account's amount.
+    #[test]
+    fn equal_names_in_other_accounts_are_other_parameters() {
+        let with = |text: &str, name: &str, value: &str| {
+            let variable = |asked: &str| (asked == name).then(|| value.to_owned());
+            ParameterAddress::parse(text).unwrap().identity_in(variable)
+        };
+        let without = with("/a", "", "");
+        assert_eq!(without, with("/a", "AWS_ACCESS_KEY_ID", ""), "an empty variable is one that is not set");
+        for name in [&["AWS_ACCESS_KEY_ID"][..], &ACCOUNT_VARIABLES].concat() {
+            let [one, other] = ["first", "second"].map(|value| with("/a", name, value));
+            assert!(without != one && one != other, "{name}: {one}, {other}");
+        }
+        let [one, other] =
+            ["/a?access=first:secret", "/a?access=second:secret"].map(|text| with(text, "", ""));
+        assert_ne!(one, other);
+        assert_eq!(one, with("/a", "AWS_ACCESS_KEY_ID", "first"), "the same key");
+        assert_eq!(
+            one,
+            with("/a?access=first:secret", "AWS_ACCESS_KEY_ID", "second"),
+            "the address overrides it"
+        );
+        assert!(!one.contains("first") && !one.contains("secret"), "{one}");
     }
 
     /// A4: the documented default name.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tollway_core::{
-    Action, Booking, Charge, Cost, Operation, Outcome, Policy, Settled, StoreError, Subject, Terms, Timestamp,
+    Action, Booking, Charge, Cost, Operation, Outcome, Policy, Retry, Settled, StoreError, Subject, Terms,
+    Timestamp,
 };
 
 use crate::bound_policy::next_permit;
@@ -26,8 +27,8 @@ pub(crate) async fn debit(
     settle(state, charge, spent, booking, false).await.map(drop)
 }
 
-/// Debits what was granted without the store. If an answer was lost, the next attempt sends the same settlement, which
-/// the store counts once.
+/// Debits what was granted without the store. If an answer was lost, the next attempt sends the same settlement. The store
+/// counts it once, except in the layouts `minute` and `api-minute`, which remember no settlements: they count it again.
 pub(crate) async fn debit_owed(state: &LimiterState, owed: &Owed) -> Result<(), StoreError> {
     let charge = Charge::new(Arc::clone(&owed.policy), owed.subject.clone());
     let spent = || owed.spent.clone();
@@ -44,12 +45,31 @@ pub(crate) async fn debit_owed(state: &LimiterState, owed: &Owed) -> Result<(), 
         }
     };
     let settled = settle(state, charge.clone(), spent(), booking, true).await?;
+    let sent = Owed { sent: Some(booking), ..owed.clone() };
+    state.fallback.settled(&sent);
     // Nothing was debited: the account was reset, or cannot remember another refund.
     if matches!(settled, Outcome::Settled(Settled::Dropped)) {
-        settle(state, charge, spent(), booking, false).await?;
+        return debit_unremembered(state, charge, booking, sent).await;
     }
-    state.fallback.settled(&Owed { sent: Some(booking), ..owed.clone() });
     Ok(())
+}
+
+/// Debits without a memory of the settlement, so never twice: if the answer is lost, the debt is given up.
+async fn debit_unremembered(
+    state: &LimiterState,
+    charge: Charge,
+    booking: Booking,
+    sent: Owed,
+) -> Result<(), StoreError> {
+    let debited = settle(state, charge, sent.spent.clone(), booking, false).await;
+    match &debited {
+        Err(error) if error.retry == Retry::Unclear => {
+            tracing::warn!(%error, policy = %sent.policy.name(), "grants made without the store may not be counted");
+        }
+        Err(_) => state.fallback.still_owed(sent),
+        Ok(_) => {}
+    }
+    debited.map(drop)
 }
 
 /// A booking of nothing, now, by the store's clock.

@@ -78,7 +78,8 @@ pub(crate) fn settle_in_background(state: &Arc<LimiterState>) {
 async fn settle_at_the_end(state: &Arc<LimiterState>) -> bool {
     let fallback = &state.fallback;
     let settled = tokio::time::timeout(CLOSES_WITHIN, async {
-        while !settle(state).await {
+        // A debt stays owed while other clients keep its account busy.
+        while !settle(state).await || fallback.owes() {
             tokio::time::sleep(CLOSE_RETRY).await;
         }
     });
@@ -120,7 +121,10 @@ impl Limiter {
     pub fn close(&self) -> Pending<()> {
         let state = Arc::clone(self.registry().state());
         Pending::new(Some(Arc::clone(&state)), |_| async move {
-            if !state.fallback.owes() || settle_at_the_end(&state).await {
+            let ending = Arc::clone(&state);
+            // Settling needs timers, which the caller's executor may not have.
+            let settling = async move { settle_at_the_end(&ending).await };
+            if !state.fallback.owes() || state.timers.run_own(settling).await? {
                 return Ok(());
             }
             let message = "the store could not be told of all grants that were made without it".to_owned();

@@ -290,6 +290,12 @@ impl Fallback {
         self.owing.store(!debts.is_empty(), Ordering::Release);
     }
 
+    /// Takes back [`Fallback::settled`]: the settlement was not applied.
+    pub(crate) fn still_owed(&self, sent: Owed) {
+        self.lock().sent.insert(sent.key(), sent);
+        self.owing.store(true, Ordering::Release);
+    }
+
     /// Renews the slots that a permit holds in the local meters. False if they had expired.
     pub(crate) fn renew(&self, charges: &[Charge], permit: PermitId) -> bool {
         matches!(self.apply(charges, Action::Renew(permit)), Some(Outcome::Renewed(true)))

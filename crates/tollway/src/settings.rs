@@ -89,8 +89,9 @@ pub enum SetLimitError {
 
 impl Limiter {
     /// Sets a limit at run time for every process that shares the store. `to` is the new limit, or only its amount. Usage
-    /// is kept. An amount of 0 stops the policy: nothing is granted until the limit is set again or cleared. Busy processes
-    /// follow within about a second, idle ones with their next take; the limit in the config file no longer applies.
+    /// is kept, and the limit in the config file no longer applies. An amount of 0 stops the policy: nothing is granted until
+    /// the limit is set again or cleared. Busy processes follow within about a second. An idle one reads settings every 30 s,
+    /// and when its next take comes; that take, and others until the settings are read, may be decided under the old limit.
     ///
     /// ```
     /// let limiter = tollway::Limiter::builder().policy("adobe", ["200 requests / minute"])?.build();

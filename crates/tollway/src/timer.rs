@@ -64,6 +64,16 @@ impl Timers {
         Some(self.own().ok()?.spawn(future).abort_handle())
     }
 
+    /// Runs a future on the limiter's own threads. It may be awaited on any executor; the future runs to its end even if
+    /// that is given up.
+    pub(crate) async fn run_own<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, TakeError> {
+        let task = self.own()?.spawn(future);
+        task.await.map_err(|error| TakeError::Runtime(error.to_string()))
+    }
+
     fn own(&self) -> Result<&Runtime, TakeError> {
         let start = || {
             let runtime = Builder::new_multi_thread()

@@ -2,7 +2,7 @@
 //!
 //! One file per check: `consumers` (switch, callers and records), `store` (reachability, clock, writes and expiry), `redis`
 //! (keys and memory), `compare` (another config), `server` (a running server, over `http`). `finding` is the result of a
-//! check, `store_url` handles credentials in URLs.
+//! check, `store_url` handles credentials in URLs, `shell` quotes words of the commands in fixes.
 
 mod compare;
 mod consumers;
@@ -11,6 +11,7 @@ mod http;
 #[cfg(feature = "redis")]
 mod redis;
 mod server;
+mod shell;
 mod store;
 mod store_url;
 

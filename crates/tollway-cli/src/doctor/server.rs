@@ -11,6 +11,7 @@ use tollway_server::Token;
 use super::compare::different;
 use super::finding::{Finding, Findings};
 use super::http::{Response, Server};
+use super::shell::shell_word_or_dots;
 use super::store_url::FullStoreUrl;
 use crate::context::WholeConfig;
 
@@ -110,7 +111,8 @@ fn unknown(server: &Server, ours: &Place, theirs: &Place) -> Finding {
 
 fn not_answering(server: &Server, theirs: &Place) -> Finding {
     let check = match &theirs.redis {
-        Some((host, port)) => format!("redis-cli -h {} -p {port} PING", host.escape_debug()),
+        // The server reported the host: it must not add to a command that is copied.
+        Some((host, port)) => format!("redis-cli -h {} -p {port} PING", shell_word_or_dots(host)),
         None => "tollway doctor, with the server's config".to_owned(),
     };
     Finding::problem(
@@ -217,4 +219,27 @@ fn first_host(url: &str) -> (String, u16) {
     let default = if parts.scheme.ends_with("+sentinel") { 26_379 } else { 6_379 };
     let (host, port) = parts.hosts().next().unwrap_or_default();
     (host.to_owned(), port.and_then(|port| port.parse().ok()).unwrap_or(default))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fix is a command to copy, and a server reports the host.
+    #[test]
+    fn a_reported_host_is_quoted_in_the_command() {
+        let server: Server = "127.0.0.1:9090".parse().unwrap();
+        for (host, word) in [
+            ("redis.example", "redis.example"),
+            ("x; rm -rf ~ #", "'x; rm -rf ~ #'"),
+            ("$(id)", "'$(id)'"),
+            ("a\nid", "..."),
+        ] {
+            let redis = Some((host.to_owned(), 6_379));
+            let place =
+                Place { technology: "REDIS".to_owned(), redis, ready: Some(false), consumers_enabled: None };
+            let fix = not_answering(&server, &place).fix;
+            assert!(fix.ends_with(&format!(": redis-cli -h {word} -p 6379 PING")), "{fix}");
+        }
+    }
 }

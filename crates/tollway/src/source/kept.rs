@@ -3,16 +3,23 @@
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
-use tollway_core::{Fingerprint, Name, Policy, Timestamp};
+use tollway_core::{Fingerprint, Name, Policy, Span, Timestamp};
 
-use super::{PolicySource, SourceStatus};
+use super::SourceStatus;
 
 /// An amount takes less than a hundred bytes, so a larger file is not one of these.
 const FILE_BYTES_MAX: usize = 64 << 10;
 
 /// How much of a problem is kept.
 const PROBLEM_CHARS_MAX: usize = 400;
+
+/// A file that was not written for so long is removed: its source is no longer in use, or is read with other keys.
+const UNUSED_MAX: Span = Span::from_secs(30 * 24 * 60 * 60);
+
+/// A living holder of the lock reads the source, which takes half of this at most. One that has it for longer was stopped.
+const LOCK_MAX: Span = Span::from_secs(6);
 
 const HEADER: &str = "tollway amounts 1";
 
@@ -24,10 +31,28 @@ pub(crate) struct KeptReading {
     identity: String,
 }
 
+/// The answer to a program that wants to read the source and save the reading.
+pub(super) enum Lock {
+    /// It may do so while it keeps this file.
+    Held(File),
+    /// Another program is doing so.
+    Busy,
+    /// Another program began long ago and does not go on.
+    Stuck,
+}
+
+impl Lock {
+    pub(super) fn held(self) -> Option<File> {
+        match self {
+            Self::Held(file) => Some(file),
+            Self::Busy | Self::Stuck => None,
+        }
+    }
+}
+
 impl KeptReading {
-    /// The file of this source in the folder, which is created when it is first needed.
-    pub(crate) fn new(folder: &Path, source: &PolicySource) -> Self {
-        let identity = format!("{} {}", source.policy, source.url.identity());
+    /// The file of this policy and source in the folder, which is created when it is first needed.
+    pub(crate) fn new(folder: &Path, identity: String) -> Self {
         let name = format!("{:016x}", Fingerprint::new().text(&identity).finish());
         Self { path: folder.join(name), identity }
     }
@@ -76,13 +101,16 @@ impl KeptReading {
         lines.extend(status.problem.as_ref().map(on_one_line));
         lines.extend(status.amounts.iter().map(|(name, amount)| format!("amount {amount} {name}")));
         lines.push(String::new());
+        if !self.path.exists() {
+            self.remove_unused(tried_at);
+        }
         if let Err(error) = self.replace(&lines.join("\n")) {
             tracing::debug!(%error, path = %self.path.display(), "the amounts of a limit source are not kept");
         }
     }
 
-    /// The lock of the program that reads the source and saves the reading. None if another program has it.
-    pub(super) fn try_lock(&self) -> io::Result<Option<File>> {
+    /// Asks for the lock of the program that reads the source and saves the reading.
+    pub(super) fn try_lock(&self, now: Timestamp) -> io::Result<Lock> {
         if let Some(folder) = self.path.parent() {
             create_private_folder(folder)?;
         }
@@ -90,8 +118,15 @@ impl KeptReading {
         options.read(true).write(true).create(true).truncate(false);
         let file = private(&mut options).open(self.path.with_extension("lock"))?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => Ok(None),
+            Ok(()) => {
+                file.set_modified(UNIX_EPOCH + Duration::from_micros(now.as_micros()))?;
+                Ok(Lock::Held(file))
+            }
+            Err(TryLockError::WouldBlock) => {
+                let held_since = modified(&file.metadata()?)?;
+                let living = held_since <= now && now < held_since.plus(LOCK_MAX);
+                Ok(if living { Lock::Busy } else { Lock::Stuck })
+            }
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
@@ -107,6 +142,22 @@ impl KeptReading {
         file.write_all(text.as_bytes())?;
         fs::rename(&draft, &self.path)
     }
+
+    /// Removes the files of sources that are no longer in use, so that keys which change every hour do not fill the folder.
+    fn remove_unused(&self, now: Timestamp) {
+        let Some(files) = self.path.parent().and_then(|folder| fs::read_dir(folder).ok()) else { return };
+        for file in files.flatten() {
+            let written = file.metadata().and_then(|metadata| modified(&metadata));
+            if written.is_ok_and(|written| written.plus(UNUSED_MAX) < now) {
+                let _ = fs::remove_file(file.path());
+            }
+        }
+    }
+}
+
+fn modified(metadata: &fs::Metadata) -> io::Result<Timestamp> {
+    let since = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX)))
 }
 
 /// Only the owner may change the amounts in force.

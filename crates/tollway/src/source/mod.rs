@@ -108,7 +108,8 @@ impl SourceToPoll {
 
     /// Keeps its last reading in this folder.
     pub(crate) fn kept_in(self, folder: &Path) -> Self {
-        let kept = self.configured.as_ref().map(|source| KeptReading::new(folder, source));
+        let identity = |source: &PolicySource| format!("{} {}", source.policy, source.url.identity());
+        let kept = self.configured.as_ref().map(|source| KeptReading::new(folder, identity(source)));
         Self { kept, ..self }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tollway_core::{Name, Policy, Span, Timestamp};
 
+use super::kept::Lock;
 use super::reading::SourceReading;
 use super::{KeptReading, SOURCE_EVERY_MIN, SourceError, SourceToPoll};
 use crate::registry::Registry;
@@ -56,6 +57,17 @@ impl SourceStatus {
             amounts: Vec::new(),
             problem: None,
             tries: 0,
+        }
+    }
+
+    /// Takes over the amounts that another program has read and kept since, for a reading that does not give all of them.
+    fn start_from_later(&mut self, kept: &KeptReading, policy: &Policy, now: Timestamp) {
+        let mut later = self.clone();
+        if kept.load(&mut later, policy).is_some()
+            && later.read_at > self.read_at
+            && later.read_at <= Some(now)
+        {
+            (self.read_at, self.amounts) = (later.read_at, later.amounts);
         }
     }
 
@@ -126,44 +138,62 @@ async fn start_from(
     registry: &Weak<Registry>,
     status: &watch::Sender<SourceStatus>,
 ) -> FirstStep {
-    for _ in 0..LOCK_CHECKS {
-        if let Some(pause) = adopt(kept, source_to_poll, registry, status) {
+    for check in 0..LOCK_CHECKS {
+        let adopted = adopt(kept, source_to_poll, registry, status);
+        if let Some(Adopted::Fresh(pause)) = adopted {
             return FirstStep::Pause(pause);
         }
-        match kept.try_lock() {
-            Ok(Some(lock)) => {
+        let Some(now) = registry.upgrade().map(|registry| registry.state().clock.now()) else { break };
+        match kept.try_lock(now) {
+            Ok(Lock::Held(lock)) => {
                 // The last holder may have saved a reading in between.
                 return match adopt(kept, source_to_poll, registry, status) {
-                    Some(pause) => FirstStep::Pause(pause),
-                    None => FirstStep::Read(Some(lock)),
+                    Some(Adopted::Fresh(pause)) => FirstStep::Pause(pause),
+                    _ => FirstStep::Read(Some(lock)),
                 };
             }
-            Ok(None) if !status.borrow().amounts.is_empty() => {
+            // A holder notes the time just after it has the lock, so one check is not enough.
+            Ok(Lock::Stuck) if check > 0 => break,
+            Ok(Lock::Busy) if matches!(adopted, Some(Adopted::Due)) => {
                 status.send_modify(|status| status.tries = 1);
                 return FirstStep::Pause(READ_DEADLINE.into());
             }
-            Ok(None) => tokio::time::sleep(LOCK_PAUSE).await,
-            Err(_) => return FirstStep::Read(None),
+            Ok(Lock::Busy | Lock::Stuck) => tokio::time::sleep(LOCK_PAUSE).await,
+            Err(_) => break,
         }
     }
     FirstStep::Read(None)
 }
 
-/// Puts the kept amounts in force. Returns the time until the next reading; none if one is due.
+/// A kept reading that is in force.
+enum Adopted {
+    /// No reading is due for so long.
+    Fresh(Span),
+    /// A reading is due. Until then this one will do.
+    Due,
+    /// A reading is due: this one has no amounts, or is older than one of the limits.
+    Incomplete,
+}
+
+/// Puts the kept amounts in force. None if there are none that can be used.
 fn adopt(
     kept: &KeptReading,
     source_to_poll: &SourceToPoll,
     registry: &Weak<Registry>,
     status: &watch::Sender<SourceStatus>,
-) -> Option<Span> {
+) -> Option<Adopted> {
     let registry = registry.upgrade()?;
     let policy = registry.given(&source_to_poll.policy)?;
     let mut after = status.borrow().clone();
     let tried_at = kept.load(&mut after, &policy)?;
     let now = registry.state().clock.now();
     let due = tried_at.plus(longest_pause(source_to_poll.every, after.problem.is_some()));
+    let has_amount = |name: &Name| after.amounts.iter().any(|(known, _)| known == name);
+    // A problem says why an amount is missing. Without one, the limit was added since.
+    let limit_added =
+        after.problem.is_none() && !policy.limits().iter().all(|limit| has_amount(limit.name()));
     // A time to come is that of a clock that was set back since.
-    let fresh = tried_at <= now && now < due;
+    let fresh = tried_at <= now && now < due && !limit_added;
     if fresh {
         after.tries = 1;
         if after.problem.is_some() {
@@ -174,8 +204,13 @@ fn adopt(
         after.problem = None;
     }
     registry.set_sourced(&source_to_poll.policy, &after.amounts);
+    let incomplete = after.amounts.is_empty() || limit_added;
     status.send_replace(after);
-    fresh.then(|| due.since(now))
+    Some(match (fresh, incomplete) {
+        (true, _) => Adopted::Fresh(due.since(now)),
+        (false, false) => Adopted::Due,
+        (false, true) => Adopted::Incomplete,
+    })
 }
 
 /// Reads it once, without blocking takes, and keeps the reading under the lock. None if the limiter or the policy is gone.
@@ -193,14 +228,16 @@ async fn read(
     let reading = SourceReading::of(policy.limits(), read);
     let mut after = status.borrow().clone();
     let now = registry.state().clock.now();
+    let kept = source_to_poll.kept.as_ref();
+    let lock = lock.or_else(|| kept?.try_lock(now).ok()?.held());
+    if let Some(kept) = kept.filter(|_| reading.problem.is_some()) {
+        after.start_from_later(kept, &policy, now);
+    }
     after.note(reading, &policy, now);
     // In force before the status reports it.
     registry.set_sourced(&source_to_poll.policy, &after.amounts);
-    if let Some(kept) = &source_to_poll.kept {
-        let lock = lock.or_else(|| kept.try_lock().ok().flatten());
-        if lock.is_some() {
-            kept.save(&after, now);
-        }
+    if let Some(kept) = kept.filter(|_| lock.is_some()) {
+        kept.save(&after, now);
     }
     status.send_replace(after);
     Some(())
@@ -227,18 +264,4 @@ fn pause(every: Span, failed: bool) -> Span {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_pause_never_exceeds_the_configured_interval() {
-        let every = Span::from_secs(300);
-        for _ in 0..1_000 {
-            let calm = pause(every, false);
-            assert!(calm <= every && calm > Span::from_secs(239), "{calm}");
-            let failed = pause(every, true);
-            assert!(failed <= Span::from_secs(30) && failed > Span::from_secs(23), "{failed}");
-            assert!(pause(SOURCE_EVERY_MIN, true) <= SOURCE_EVERY_MIN);
-        }
-    }
-}
+mod tests;

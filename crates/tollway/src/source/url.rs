@@ -32,7 +32,7 @@ impl SourceUrl {
         match self.0 {}
     }
 
-    /// What tells it from every other source, also from one of the same name in another region.
+    /// What tells it from other sources, also from one of the same name in another region or account.
     pub(crate) fn identity(&self) -> String {
         #[cfg(feature = "aws")]
         return self.0.identity();

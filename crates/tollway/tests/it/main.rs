@@ -8,6 +8,7 @@ mod begin;
 mod blocking;
 mod config;
 mod config_watch;
+mod debts;
 mod fallback;
 mod golden_bytes;
 #[cfg(feature = "dynamodb")]

@@ -7,10 +7,11 @@ use tollway::core::KEY_VERSION;
 use tollway::core::bounds::COUNT_MAX;
 
 use super::listed::Listed;
-use super::redis_cli::{RedisCli, shell_word};
+use super::redis_cli::RedisCli;
 use super::servers::Server;
 use crate::context::WholeConfig;
 use crate::doctor::finding::Finding;
+use crate::doctor::shell::shell_word;
 
 /// Suffixes of consumer keys.
 const SUFFIXES: [&str; 6] =

@@ -1,8 +1,9 @@
 //! Keys with one problem: how many, the first of their names, and the commands that fix all of them.
 
 use super::keys::Counters;
-use super::redis_cli::{RedisCli, shell_word};
+use super::redis_cli::RedisCli;
 use crate::doctor::finding::NAMED_MAX;
+use crate::doctor::shell::shell_word;
 
 /// Keys with one problem.
 #[derive(Default)]

@@ -5,6 +5,7 @@ use std::fmt;
 use url::form_urlencoded;
 
 use super::servers::Url;
+use crate::doctor::shell::shell_word_or_dots;
 
 /// The command for one server, without what it should do.
 #[derive(Clone, PartialEq, Eq)]
@@ -62,21 +63,6 @@ impl fmt::Display for RedisCli {
     }
 }
 
-/// Text quoted for a shell, unless it has invisible characters.
-pub(super) fn shell_word(text: &str) -> Option<String> {
-    let plain = |sign: char| sign.is_ascii_alphanumeric() || "_-.:/".contains(sign);
-    let visible = |sign: char| sign.escape_debug().len() == 1 || "'\"\\".contains(sign);
-    if !text.chars().all(visible) {
-        return None;
-    }
-    let bare = !text.is_empty() && text.chars().all(plain);
-    Some(if bare { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) })
-}
-
-fn shell_word_or_dots(text: &str) -> String {
-    shell_word(text).unwrap_or_else(|| "...".to_owned())
-}
-
 /// A percent-decoded part of a URL, in which a plus sign is a plus sign.
 fn decoded(text: &str) -> String {
     let text = format!("={}", text.replace('+', "%2B").replace('&', "%26"));
@@ -104,16 +90,6 @@ mod tests {
             let cli = RedisCli::at(&url, &url.hosts[0]);
             assert_eq!((cli.to_string().as_str(), cli.has_password), (command, has_password));
             assert_eq!(cli.hint().is_empty(), !has_password);
-        }
-    }
-
-    #[test]
-    fn text_is_quoted_or_left_out() {
-        assert_eq!(shell_word("a_PER_DAY").as_deref(), Some("a_PER_DAY"));
-        assert_eq!(shell_word("a'b \"c\\_PER_DAY").as_deref(), Some("'a'\\''b \"c\\_PER_DAY'"));
-        assert_eq!(shell_word("").as_deref(), Some("''"));
-        for hostile in ["\u{1b}[2J_PER_DAY", "a\nrm -rf /_PER_DAY", "\u{202e}a_PER_DAY"] {
-            assert_eq!(shell_word(hostile), None);
         }
     }
 }
