@@ -1,10 +1,10 @@
 //! How well controllers find a vendor's limit: simulated vendors in virtual time, seeded.
 //!
-//!     cargo run --release -p tollway-outbound-bench -- [--seeds] [--only NAME]
+//!     cargo run --release -p tollway-outbound-bench -- [--seeds] [--only NAME] [--from SEED]
 //!     cargo run --release -p tollway-outbound-bench -- --random N [--from SEED] [--odd | --even] [--best]
 //!
-//! `--seeds` prints every seed, `--only` one controller. `--random` measures N random vendors; `--best` adds the share that
-//! the best fixed pace would get, which takes longer.
+//! `--seeds` prints every seed, `--only` one controller, `--from` takes other seeds. `--random` measures N random vendors;
+//! `--best` adds the share that the best fixed pace would get, and ours in percent of that, which takes longer.
 #![allow(clippy::print_stdout)]
 
 mod limiters;
@@ -27,8 +27,19 @@ fn main() {
         Some(count) => {
             random_vendors(first..=first + count.max(1) - 1, has("--odd"), has("--even"), has("--best"))
         }
-        None => table(has("--seeds"), after("--only").map(String::as_str)),
+        None => {
+            let choice =
+                Choice { first, every_seed: has("--seeds"), only: after("--only").map(String::as_str) };
+            table(&choice);
+        }
     }
+}
+
+/// What the table shows: the first of its seeds, every seed or only means, one controller or all.
+struct Choice<'a> {
+    first: u64,
+    every_seed: bool,
+    only: Option<&'a str>,
 }
 
 /// One run of one seed.
@@ -52,7 +63,7 @@ fn measure(scenario: &Scenario, limiter: Limiter, seed: u64, workers: usize, sha
     }
 }
 
-fn table(every_seed: bool, only: Option<&str>) {
+fn table(choice: &Choice<'_>) {
     println!(
         "share of a perfect client's calls / refusals per 1,000 accepted / seconds to converge; mean of {SEEDS} seeds"
     );
@@ -68,21 +79,24 @@ fn table(every_seed: bool, only: Option<&str>) {
     for (title, voice, limiters) in voices {
         println!("\n{title}");
         for scenario in &four {
-            print_rows(&scenario.saying(voice), limiters, every_seed, only);
+            print_rows(&scenario.saying(voice), limiters, choice);
         }
     }
     println!("\nc, bodies that name the quota; two days; refusals in all, not per 1,000");
-    print_rows(&vendors::c(), &Limiter::ADAPTIVE, every_seed, only);
-    print_rows(&vendors::c(), &[Limiter::Profile], every_seed, only);
+    print_rows(&vendors::c(), &Limiter::ADAPTIVE, choice);
+    print_rows(&vendors::c(), &[Limiter::Profile], choice);
     println!("\nc, told waits");
-    print_rows(&vendors::c().saying(Voice::Waits), auto, every_seed, only);
+    print_rows(&vendors::c().saying(Voice::Waits), auto, choice);
 }
 
-fn print_rows(scenario: &Scenario, limiters: &[Limiter], every_seed: bool, only: Option<&str>) {
-    for limiter in limiters.iter().filter(|limiter| only.is_none_or(|only| limiter.name().contains(only))) {
+fn print_rows(scenario: &Scenario, limiters: &[Limiter], choice: &Choice<'_>) {
+    let seeds = choice.first..choice.first + SEEDS;
+    for limiter in
+        limiters.iter().filter(|limiter| choice.only.is_none_or(|only| limiter.name().contains(only)))
+    {
         for (workers, shared, label) in [(1, true, "1"), (8, true, "8 shared"), (8, false, "8 apart")] {
             let rows: Vec<Row> =
-                (1..=SEEDS).map(|seed| measure(scenario, *limiter, seed, workers, shared)).collect();
+                seeds.clone().map(|seed| measure(scenario, *limiter, seed, workers, shared)).collect();
             let mean = |value: &dyn Fn(&Row) -> f64| rows.iter().map(value).sum::<f64>() / rows.len() as f64;
             let daily = scenario.tokens.1 > 0;
             let refusals = |row: &Row| if daily { row.refused as f64 } else { row.refusals };
@@ -96,7 +110,7 @@ fn print_rows(scenario: &Scenario, limiters: &[Limiter], every_seed: bool, only:
                 mean(&|row| row.share),
                 mean(&refusals)
             );
-            if every_seed {
+            if choice.every_seed {
                 let seeds = rows.iter().map(|row| format!("{:.1}/{:.1}", row.share, refusals(row)));
                 println!("{:40}{}", "", seeds.collect::<Vec<_>>().join("  "));
             }
@@ -108,31 +122,51 @@ fn random_vendors(seeds: std::ops::RangeInclusive<u64>, odd: bool, even: bool, b
     let seeds = seeds.filter(|seed| (!odd || seed % 2 == 1) && (!even || seed % 2 == 0));
     let scenarios: Vec<(u64, Scenario)> = seeds.map(|seed| (seed, vendors::random(seed))).collect();
     for (title, voice) in [("told waits", Voice::Waits), ("bare 429s", Voice::Bare)] {
-        println!(
-            "{title}: share / refusals per 1,000{}",
-            if best { " / share of the best fixed pace" } else { "" }
-        );
-        let mut rows = Vec::new();
+        let more = if best { " / share of the best fixed pace / ours in percent of it" } else { "" };
+        println!("{title}: share / refusals per 1,000{more}");
+        let (mut shares, mut refusals, mut of_best) = (Vec::new(), Vec::new(), Vec::new());
         for (seed, scenario) in &scenarios {
             let scenario = scenario.saying(voice);
             let row = measure(&scenario, Limiter::Auto, *seed, 1, true);
             print!("  {seed:3} {:80} {:6.1} / {:7.1}", scenario.name, row.share, row.refusals);
             if best {
-                let run = scenario.run(*seed, 1, true);
-                let best = limiters::best_pace(&scenario.terms, &run) as f64;
-                print!(" / {:6.1}", 100.0 * best / possible(&scenario.terms, &run).max(1) as f64);
+                let pace = best_share(&scenario, *seed);
+                // More than all of it is taken from other clients on the key.
+                let ratio = 100.0 * row.share / pace.clamp(1.0, 100.0);
+                print!(" / {pace:6.1} / {ratio:6.1}");
+                of_best.push(ratio);
             }
             println!();
-            rows.push(row);
+            shares.push(row.share);
+            refusals.push(row.refusals);
         }
-        let (share, refusals) = (median(&rows, |row| row.share), median(&rows, |row| row.refusals));
-        let lowest = rows.iter().map(|row| row.share).fold(f64::MAX, f64::min);
-        println!("  median {share:.1} / {refusals:.1}; lowest share {lowest:.1}\n");
+        let lowest = |values: &[f64]| values.iter().copied().fold(f64::MAX, f64::min);
+        print!(
+            "  median {:.1} / {:.1}; lowest share {:.1}",
+            median(&shares),
+            median(&refusals),
+            lowest(&shares)
+        );
+        if best {
+            print!(
+                "; of the best fixed pace: median {:.1}, lowest {:.1}",
+                median(&of_best),
+                lowest(&of_best)
+            );
+        }
+        println!("\n");
     }
 }
 
-fn median(rows: &[Row], value: impl Fn(&Row) -> f64) -> f64 {
-    let mut values: Vec<f64> = rows.iter().map(value).collect();
+/// The share in percent that the best fixed pace gets.
+fn best_share(scenario: &Scenario, seed: u64) -> f64 {
+    let run = scenario.run(seed, 1, true);
+    let accepted = limiters::best_pace(&scenario.terms, &run) as f64;
+    100.0 * accepted / possible(&scenario.terms, &run).max(1) as f64
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

@@ -289,6 +289,26 @@ fn state_survives_a_round_trip() {
 }
 
 #[test]
+fn state_of_another_version_is_read() {
+    let rig = Rig::with_ceiling();
+    let stored = serde_json::to_string(&rig.controller).unwrap();
+    let older = stored.replace("\"ceiling\"", "\"margin\":50,\"ceiling\"");
+    assert_ne!(older, stored);
+    assert_eq!(
+        serde_json::from_str::<Controller>(&older).unwrap(),
+        rig.controller,
+        "a field that was dropped"
+    );
+    let newer = stored.replace("\"slow\":0,", "");
+    assert_ne!(newer, stored);
+    assert_eq!(
+        serde_json::from_str::<Controller>(&newer).unwrap(),
+        rig.controller,
+        "a field that is missing"
+    );
+}
+
+#[test]
 fn state_fits_into_one_kibibyte() {
     for controller in [Rig::auto().controller, Rig::aimd().controller] {
         let stored = serde_json::to_string(&controller).unwrap();

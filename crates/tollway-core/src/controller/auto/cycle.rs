@@ -3,14 +3,11 @@
 use super::super::Report;
 use super::super::arithmetic::{calls_in, rate_of, scaled, thousandths};
 use super::probe::{GAIN_MIN, GRANTS_PER_REFUSAL};
-use super::{Auto, MARGIN_MIN, RATE_MIN, SECOND};
+use super::{Auto, RATE_MIN, SECOND};
 use crate::{Span, Timestamp};
 
 /// Fewer accepted calls say little: a cycle's ends are known to about one call.
 const CALLS_MIN: u64 = 12;
-/// The largest distance to the ceiling while cruising, and how much it grows at an early refusal, in ten-thousandths.
-const MARGIN_MAX: u64 = 1_500;
-const MARGIN_STEP: u64 = 100;
 
 /// A raised limit is noticed after this time at the latest, even where refusals are not paid for by then.
 const PROBE_AT_LAST: Span = Span::from_mins(5);
@@ -130,13 +127,7 @@ impl Auto {
             return;
         }
         let paid = GRANTS_PER_REFUSAL.saturating_mul(self.refused).min(calls_in(self.ceiling, PROBE_AT_LAST));
-        let early = !probing && !learning;
         let exact = cycle.got >= thousandths(before, 970);
-        if !early {
-            self.margin = scaled(self.margin, 7, 10).max(MARGIN_MIN);
-        } else if exact {
-            self.margin = self.margin.saturating_add(MARGIN_STEP).min(MARGIN_MAX);
-        }
         self.target = if probing || exact { paid } else { cycle.admitted.min(paid) };
     }
 }

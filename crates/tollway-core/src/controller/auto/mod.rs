@@ -13,7 +13,7 @@ mod shown;
 use serde::{Deserialize, Serialize};
 
 use self::shown::{Named, Shown};
-use super::arithmetic::scaled;
+use super::arithmetic::{scaled, thousandths};
 use super::{Cap, ONE_CALL, Pace, Report};
 use crate::{Span, Timestamp};
 
@@ -27,18 +27,17 @@ pub const START_RATE: u64 = 3 * ONE_CALL;
 const TRIAL: Span = Span::from_secs(60);
 /// The unit of waits that vendors tell, and of reports.
 const SECOND: Span = Span::from_secs(1);
-/// The least distance to the ceiling while cruising, in ten-thousandths.
-const MARGIN_MIN: u64 = 50;
+/// The share of the ceiling that is used while cruising, in thousandths.
+const CRUISE: u64 = 995;
 
 /// The state of the controller. It stays below 1 KiB as JSON, which is why its names are short.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Auto {
     /// The rate while no quota in a header says otherwise.
     rate: u64,
     /// The measured limit; 0 while it is unknown.
     ceiling: u64,
-    /// The distance to the ceiling while cruising, in ten-thousandths.
-    margin: u64,
     cut: u64,
     hold: Timestamp,
     /// When the cycle began, the count of grants then, and refusals since.
@@ -81,7 +80,6 @@ impl Default for Auto {
         Self {
             rate: START_RATE,
             ceiling: 0,
-            margin: MARGIN_MIN,
             cut: 0,
             hold: never,
             start: never,
@@ -160,7 +158,7 @@ impl Auto {
     fn cruise(&self) -> u64 {
         match self.ceiling {
             0 => self.rate / 2,
-            ceiling => scaled(ceiling, 10_000_u64.saturating_sub(self.margin), 10_000),
+            ceiling => thousandths(ceiling, CRUISE),
         }
     }
 
