@@ -73,7 +73,8 @@ impl Limiter {
     /// A limiter as a config file describes it. It follows the file: a changed one is in force within about a second,
     /// a wrong one is reported and the old one kept. Usage is kept.
     ///
-    /// It counts its decisions, as with [`LimiterBuilder::metrics`].
+    /// It counts its decisions, as with [`LimiterBuilder::metrics`], and keeps incidents in a file, as
+    /// [`LimiterBuilder::incidents`] does.
     ///
     /// Limits that were set in the store ([`Limiter::set_limit`]) beat those that are read from a source, and those beat
     /// the file's.

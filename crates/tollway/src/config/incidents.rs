@@ -1,5 +1,6 @@
 //! `[incidents]`: the file that keeps incidents, and the webhook that they are sent to.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::{env, fmt};
 
@@ -164,21 +165,27 @@ pub(super) fn read(mut section: Section<'_>) -> IncidentsConfig {
         }
         Some(path) => FileSetting::At(path.into()),
     };
-    let url = section.string("webhook", "https://alerts.example/tollway").map(|url| *url.get_ref());
-    let secret = read_secret(&mut section);
-    let url = url.filter(|url| match what_is_wrong_with(url) {
+    let url = section.string("webhook", "https://alerts.example/tollway");
+    let url = url.filter(|url| match what_is_wrong_with(url.get_ref()) {
         Some(message) => {
-            section.problem("webhook", message, "write it like \"https://alerts.example/tollway\"");
+            let advice = "write it like \"https://alerts.example/tollway\"";
+            section.report().problem(start_of(&url.span()), message, advice);
             false
         }
         None => true,
     });
+    let secret = read_secret(&mut section);
     if secret.is_some() && !section.has("webhook") {
         section.problem("secret", "`secret` signs what a webhook gets, and there is no `webhook`", "add one");
     }
     section.finish();
-    let webhook = url.map(|url| WebhookConfig::new(url, secret));
+    let webhook = url.map(|url| WebhookConfig::new(*url.get_ref(), secret));
     IncidentsConfig { file, is_of_file: false, webhook }
+}
+
+/// Where a value begins. A problem keeps the word that it points at, which must not be a secret.
+fn start_of(span: &Range<usize>) -> Range<usize> {
+    span.start..span.start
 }
 
 fn read_secret(section: &mut Section<'_>) -> Option<String> {
@@ -200,7 +207,8 @@ fn read_secret(section: &mut Section<'_>) -> Option<String> {
             named.map(str::to_owned)
         }
         DeValue::String(_) => {
-            section.problem("secret", "a secret does not belong into a config file", SECRET_ADVICE);
+            let message = "a secret does not belong into a config file";
+            section.report().problem(start_of(&value.span()), message, SECRET_ADVICE);
             None
         }
         other => {
