@@ -18,7 +18,7 @@ pub(super) const ID_SHOWN: usize = 8;
 /// Which incidents are listed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListOptions {
-    /// Only incidents of this long, e.g. 1h or 2d
+    /// Only incidents of this last period, e.g. 1h or 2d
     #[arg(long, value_name = "TIME", value_parser = read_span)]
     since: Option<Span>,
     /// Only incidents of this policy
