@@ -8,8 +8,8 @@ use tollway::StoreUrl;
 #[cfg(feature = "vendor")]
 use crate::vendor;
 use crate::{
-    api, completions, demo, doctor, limit, man, plan, policy, provision, reset, run, serve, simulate, take,
-    usage, why,
+    api, completions, demo, doctor, incidents, limit, man, plan, policy, provision, reset, run, serve,
+    simulate, take, usage, why,
 };
 
 /// Exit codes, for `--help` and the man page.
@@ -81,6 +81,7 @@ pub(crate) enum Command {
     Reset(reset::Arguments),
     Policy(policy::Arguments),
     Api(api::Arguments),
+    Incidents(incidents::Arguments),
     Plan(plan::Arguments),
     Simulate(simulate::Arguments),
     #[cfg(feature = "vendor")]

@@ -124,6 +124,27 @@ impl Context {
         Ok(builder.build())
     }
 
+    /// The file of incidents: the config's, else beside the file of the store, else in the user's state folder.
+    pub(crate) fn incidents_file(&self) -> Result<PathBuf, Failure> {
+        let config = self.config_if_any()?;
+        let store = self.named_store().or(config.store());
+        config.incidents().file_to_read(store).ok_or_else(|| {
+            if config.incidents().is_off() {
+                Failure::new(
+                    Exit::CONFIG,
+                    "no incidents are kept: the config says `file = \"off\"` in [incidents]",
+                )
+                .advise("remove that line, or name a file")
+            } else {
+                Failure::new(
+                    Exit::CONFIG,
+                    "no folder for incidents: neither $XDG_STATE_HOME nor $HOME is set",
+                )
+                .advise("name a file: `file = \"PATH\"` in [incidents]")
+            }
+        })
+    }
+
     /// The store: from `--store`, else the config's, else a file in the user's state folder.
     pub(crate) fn store(&self, config: &Config) -> Result<StoreUrl, Failure> {
         match self.global.store.as_ref().or(config.store()) {
@@ -147,15 +168,11 @@ fn strict(policy: &Policy) -> Policy {
     }
 }
 
-/// `$XDG_STATE_HOME/tollway/state`, else `~/.local/state/tollway/state`.
 fn state_file() -> Result<PathBuf, Failure> {
-    let folder = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || folder("HOME").map(|home| home.join(".local/state"));
-    let states = folder("XDG_STATE_HOME").or_else(home).ok_or_else(|| {
+    tollway::config::state_file().ok_or_else(|| {
         Failure::new(Exit::STORE, "no folder for the store: neither $XDG_STATE_HOME nor $HOME is set")
             .advise("name a file: --store file:PATH")
-    })?;
-    Ok(states.join("tollway").join("state"))
+    })
 }
 
 fn config_advice(or: &str) -> String {

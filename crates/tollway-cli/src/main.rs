@@ -14,6 +14,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod humanize;
+mod incidents;
 mod limit;
 mod log;
 mod man;
@@ -73,6 +74,7 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Limit(arguments) => limit::run(&arguments, context),
         Command::Policy(arguments) => policy::run(&arguments, context),
         Command::Api(arguments) => api::run(&arguments, context),
+        Command::Incidents(arguments) => incidents::run(&arguments, context),
         Command::Plan(arguments) => plan::run(&arguments, context),
         Command::Simulate(arguments) => simulate::run(&arguments, context),
         #[cfg(feature = "vendor")]

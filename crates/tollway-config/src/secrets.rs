@@ -1,9 +1,9 @@
 //! Keys whose values are usually secrets, and lines without those values.
 
-/// How keys of secrets end: `authorization`, `x-api-key`, `Slack_Token`. Not `tokens`, which are counted, and not `key`,
+/// How keys of secrets end: `authorization`, `x-api-key`, `Slack_Token`, and `webhook`, whose URL often holds a token. Not `tokens`, which are counted, and not `key`,
 /// the path of a private key.
-const ENDINGS: [&str; 8] =
-    ["authorization", "-key", "_key", "apikey", "token", "secret", "password", "cookie"];
+const ENDINGS: [&str; 9] =
+    ["authorization", "-key", "_key", "apikey", "token", "secret", "password", "cookie", "webhook"];
 
 /// Whether the value of a key, such as the name of a header, is usually a secret.
 pub fn names_a_secret(key: &str) -> bool {

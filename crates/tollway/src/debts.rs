@@ -107,9 +107,20 @@ pub(crate) fn settle_on_drop(state: &Arc<LimiterState>) {
     let _ = thread.map(std::thread::JoinHandle::join);
 }
 
+/// Waits for the destinations of incidents, on a thread that may block.
+async fn deliver_incidents(state: &Arc<LimiterState>) -> Result<(), TakeError> {
+    if state.incidents.sinks().are_idle() {
+        return Ok(());
+    }
+    let ending = Arc::clone(state);
+    let flushing = async move { tokio::task::spawn_blocking(move || ending.incidents.sinks().flush()).await };
+    state.timers.run_own(flushing).await?.map_err(|error| TakeError::Runtime(error.to_string()))
+}
+
 impl Limiter {
     /// Tells the store what was granted without it (`when_store_fails = "local"`), and waits for that, at most two
-    /// seconds. Call it before an async program ends. Dropping the last clone does the same, but blocks its thread.
+    /// seconds. Waits as long for each destination of incidents. Call it before an async program ends. Dropping the last
+    /// clone does the same, but blocks its thread.
     ///
     /// Fails if the store could not be told of everything. The limiter stays usable.
     ///
@@ -121,6 +132,7 @@ impl Limiter {
     pub fn close(&self) -> Pending<()> {
         let state = Arc::clone(self.registry().state());
         Pending::new(Some(Arc::clone(&state)), |_| async move {
+            deliver_incidents(&state).await?;
             let ending = Arc::clone(&state);
             // Settling needs timers, which the caller's executor may not have.
             let settling = async move { settle_at_the_end(&ending).await };

@@ -10,8 +10,9 @@ use tollway_memory::{ACCOUNTS_DEFAULT, MemoryStore, SystemClock};
 
 use crate::bound_charges::BoundCharges;
 use crate::bound_policy::{BoundPolicy, BoundRef};
-use crate::config::{Api, ConfigFile, ConfigWatch, WATCH_INTERVAL};
+use crate::config::{Api, ConfigFile, ConfigWatch, IncidentsConfig, WATCH_INTERVAL};
 use crate::debts::settle_on_drop;
+use crate::incident::{IncidentFile, Incidents};
 use crate::metrics::Metrics;
 use crate::open::OpenedStore;
 use crate::outage::StoreStatus;
@@ -50,6 +51,7 @@ struct Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         settle_on_drop(self.registry.state());
+        self.registry.state().incidents.sinks().flush();
     }
 }
 
@@ -71,7 +73,8 @@ impl Limiter {
     /// A limiter as a config file describes it. It follows the file: a changed one is in force within about a second,
     /// a wrong one is reported and the old one kept. Usage is kept.
     ///
-    /// It counts its decisions, as with [`LimiterBuilder::metrics`].
+    /// It counts its decisions, as with [`LimiterBuilder::metrics`], and keeps incidents in a file, as
+    /// [`LimiterBuilder::incidents`] does.
     ///
     /// Limits that were set in the store ([`Limiter::set_limit`]) beat those that are read from a source, and those beat
     /// the file's.
@@ -233,6 +236,8 @@ pub struct LimiterBuilder {
     sources: Vec<SourceToPoll>,
     sources_folder: Option<PathBuf>,
     store: Option<Arc<dyn Store>>,
+    store_url: Option<StoreUrl>,
+    incidents: IncidentsConfig,
     clock: Option<Arc<dyn Clock>>,
     memory_accounts: Option<usize>,
     fixed_limits: bool,
@@ -269,7 +274,7 @@ impl LimiterBuilder {
         check_names(&self.policies)?;
         self.api_policies.extend(api_policies(config));
         self.add_apis(config.apis().iter().cloned());
-        self = self.sources(config.sources());
+        self = self.sources(config.sources()).incidents(config.incidents());
         match config.store() {
             Some(store) => self.store_at(store),
             None => Ok(self),
@@ -290,6 +295,14 @@ impl LimiterBuilder {
         let limiter = self.config(file.config())?.build();
         limiter.watch(file);
         Ok(limiter)
+    }
+
+    /// Keeps incidents in the file that a config names, by default beside the store's. To send them to its webhook, too, call
+    /// `tollway_webhook::attach` with the limiter.
+    #[must_use]
+    pub fn incidents(mut self, config: &IncidentsConfig) -> Self {
+        self.incidents = config.clone();
+        self
     }
 
     /// Reads the amounts of these policies from their sources.
@@ -329,6 +342,7 @@ impl LimiterBuilder {
             OpenedStore::Memory { accounts } => (self.store, self.memory_accounts) = (None, accounts),
             OpenedStore::Other(store) => self.store = Some(store),
         }
+        self.store_url = Some(url.clone());
         Ok(self)
     }
 
@@ -373,7 +387,9 @@ impl LimiterBuilder {
             }
         };
         let metrics = self.metrics.then(Metrics::new);
-        let state = LimiterState::new(store, memory, clock, self.fixed_limits, metrics);
+        let file = self.incidents.file(self.store_url.as_ref()).map(IncidentFile::at);
+        let incidents = Incidents::new(self.incidents, file);
+        let state = LimiterState::new(store, memory, clock, self.fixed_limits, metrics, incidents);
         state.set_api_policies(self.api_policies);
         state.set_apis(&self.apis);
         let registry = Registry::start(state, self.policies);
@@ -396,6 +412,9 @@ fn put_in_force(
     polled_sources: &PolledSources,
     status: &mut ReloadStatus,
 ) {
+    if !config.incidents().is_like(registry.state().incidents.config()) {
+        tracing::warn!("[incidents] has changed; that needs a restart");
+    }
     registry.state().set_api_policies(api_policies(config).collect());
     registry.state().set_apis(config.apis());
     registry.replace(config.policies().iter().cloned());

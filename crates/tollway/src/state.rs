@@ -62,6 +62,7 @@ impl LimiterState {
         clock: Arc<dyn Clock>,
         fixed_limits: bool,
         metrics: Option<Metrics>,
+        incidents: Incidents,
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             store,
@@ -80,7 +81,7 @@ impl LimiterState {
             api_policies: Mutex::default(),
             apis: Mutex::new(Arc::from([])),
             recent_grants: Mutex::default(),
-            incidents: Incidents::default(),
+            incidents,
             sweeping: Once::new(),
             this: Weak::clone(this),
             clock,

@@ -7,7 +7,7 @@ use tollway_server::ServerConfig;
 
 use super::Arguments;
 use crate::context::{Context, WholeConfig};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 
 /// The policy if there is no config file.
 const EXAMPLE_POLICY: &str = "example";
@@ -51,7 +51,26 @@ impl Setup {
         let policy = policies.find(|name| *name != ANONYMOUS_POLICY).map(str::to_owned);
         let store = context.named_store().or(in_file.limits().store()).cloned().unwrap_or_default();
         let limiter = limiter(in_file.limits(), &store)?;
+        send_incidents(&limiter)?;
         Ok(Self { config, consumers, file: Some(file), limiter, store, policy })
+    }
+}
+
+/// To the webhook of the config, if it names one.
+#[cfg(feature = "webhook")]
+fn send_incidents(limiter: &Limiter) -> Result<(), Failure> {
+    tollway_webhook::attach(limiter).map(drop).map_err(|error| Failure::new(Exit::CONFIG, error))
+}
+
+#[cfg(not(feature = "webhook"))]
+fn send_incidents(limiter: &Limiter) -> Result<(), Failure> {
+    match limiter.incidents_config().webhook() {
+        Some(_) => Err(Failure::new(
+            Exit::CONFIG,
+            "the config has a webhook, and this command was built without them",
+        )
+        .advise("build it with --features webhook")),
+        None => Ok(()),
     }
 }
 
@@ -59,7 +78,8 @@ impl Setup {
 fn limiter(config: &Config, store: &StoreUrl) -> Result<Limiter, Failure> {
     let policies = config.policies().iter().cloned();
     let builder = policies.into_iter().try_fold(Limiter::builder(), |all, policy| all.with_policy(policy))?;
-    let limiter = builder.sources(config.sources()).metrics().store_at(store)?.build();
+    let limiter =
+        builder.sources(config.sources()).incidents(config.incidents()).metrics().store_at(store)?.build();
     // An unavailable store must not prevent the start; the limiter retries in the background.
     for read in [limiter.follow_settings().now(), limiter.sources_read().now()] {
         match read {

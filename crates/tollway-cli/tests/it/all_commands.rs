@@ -14,6 +14,7 @@ const COMMANDS: &[&str] = &[
     "limit",
     "policy",
     "api",
+    "incidents",
     "plan",
     "simulate",
     #[cfg(feature = "vendor")]

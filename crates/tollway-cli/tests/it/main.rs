@@ -8,6 +8,7 @@ mod doctor;
 mod home;
 mod import;
 mod import_obp;
+mod incidents;
 #[cfg(feature = "aws")]
 mod kept_amounts;
 mod plan;

@@ -8,13 +8,14 @@
 //! limits = ["200 requests / minute"]
 //! ```
 //!
-//! This module reads `[store]`, `[policies]` and `[apis]`. Other crates read their own sections through [`FromConfig`];
+//! This module reads `[store]`, `[policies]`, `[apis]` and `[incidents]`. Other crates read their own sections through [`FromConfig`];
 //! [`tollway_config`] documents the file and how mistakes are shown.
 //!
-//! Where to look: `policy`, `limits`, `api` and `store` read their sections, `store_kind` is the table of
+//! Where to look: `policy`, `limits`, `api`, `incidents` and `store` read their sections, `store_kind` is the table of
 //! all kinds of store, `remote` knows the URLs of those across a network, `layout` what fits a table that already runs.
 
 mod api;
+mod incidents;
 mod layout;
 mod limits;
 mod policy;
@@ -33,6 +34,7 @@ pub use api::{
     EndpointPattern, FieldOrigin, MAX_RETRIES_DEFAULT, MAX_TIME_DEFAULT, RateSettings, TIMEOUT_DEFAULT,
     UnitCost,
 };
+pub use incidents::{IncidentsConfig, WebhookConfig, WebhookSecretError, state_file};
 pub use remote::RemoteUrl;
 pub use store::{MEMORY_LINES_MAX, StoreUrl, StoreUrlError};
 pub use store_kind::{STORE_KINDS, SharedBy, StoreClock, StoreKind};
@@ -66,6 +68,7 @@ pub struct Config {
     sources: Vec<PolicySource>,
     /// Sorted by name.
     apis: Vec<Arc<Api>>,
+    incidents: IncidentsConfig,
 }
 
 impl Config {
@@ -131,6 +134,11 @@ impl Config {
         &self.apis
     }
 
+    /// Where incidents go: a file and a webhook.
+    pub fn incidents(&self) -> &IncidentsConfig {
+        &self.incidents
+    }
+
     /// The api of this name. [`Api::profile`] has those that are shipped.
     pub fn api(&self, name: &str) -> Option<&Arc<Api>> {
         let found = self.apis.binary_search_by(|api| api.name().as_str().cmp(name)).ok()?;
@@ -141,6 +149,7 @@ impl Config {
 impl FromConfig for Config {
     fn read(root: &mut Section<'_>) -> Self {
         let store = root.section("store").and_then(store::read);
+        let incidents = root.section("incidents").map(incidents::read).unwrap_or_default();
         let policies = root.named_sections("policies");
         // Also those with something wrong in them: an api that names one is not wrong, too.
         let names: Vec<&str> = policies.iter().map(|(name, _)| *name.get_ref()).collect();
@@ -163,10 +172,11 @@ impl FromConfig for Config {
         sources.sort_by(|one, other| one.policy().cmp(other.policy()));
         let mut apis: Vec<_> = apis.into_iter().map(|(_, api)| api).collect();
         apis.sort_by(|one, other| one.name().cmp(other.name()));
-        Self { store, policies, sources, apis }
+        Self { store, policies, sources, apis, incidents }
     }
 
     fn in_folder(&mut self, folder: &Path) {
+        self.incidents.in_folder(folder);
         if let Some(StoreUrl::File(path)) = &mut self.store
             && folder != Path::new(".")
         {

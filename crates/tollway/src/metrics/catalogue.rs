@@ -106,6 +106,20 @@ pub(super) static WOULD_DENY: Metric = metric(
     &["policy"],
     "takes that a shadow policy would have denied",
 );
+pub(super) static INCIDENTS: Metric = metric(
+    "tollway_incidents_total",
+    Counter,
+    "calls",
+    &["policy"],
+    "calls that a vendor refused although they had a permit",
+);
+pub(super) static INCIDENTS_DROPPED: Metric = metric(
+    "tollway_incidents_dropped_total",
+    Counter,
+    "incidents",
+    &["sink"],
+    "incidents that a sink (file, webhook) could not deliver, or for which its queue had no room",
+);
 pub(super) static PERMITS_LOST: Metric = metric(
     "tollway_permits_lost_total",
     Counter,
@@ -173,7 +187,7 @@ pub(super) static CONFIG_WRONG: Metric = metric(
 );
 
 /// All metrics, in export order.
-pub static METRICS: [&Metric; 18] = [
+pub static METRICS: [&Metric; 20] = [
     &TOKENS_ACQUIRED,
     &TOKENS_AVAILABLE,
     &ACQUISITION_FAILURES,
@@ -182,6 +196,8 @@ pub static METRICS: [&Metric; 18] = [
     &DECISIONS,
     &DEGRADED_DECISIONS,
     &WOULD_DENY,
+    &INCIDENTS,
+    &INCIDENTS_DROPPED,
     &PERMITS_LOST,
     &NEVER_OVER,
     &STORE_DEGRADED,

@@ -19,6 +19,7 @@ pub(crate) struct PolicyCounts {
     pub(super) is_shared: AtomicBool,
     pub(super) failed: AtomicU64,
     pub(super) would_deny: AtomicU64,
+    pub(super) incidents: AtomicU64,
     pub(crate) latency: Histogram,
 }
 
@@ -41,6 +42,7 @@ impl PolicyCounts {
             is_shared: AtomicBool::new(false),
             failed: AtomicU64::new(0),
             would_deny: AtomicU64::new(0),
+            incidents: AtomicU64::new(0),
             latency: Histogram::default(),
         }
     }
@@ -69,6 +71,10 @@ impl PolicyCounts {
 
     pub(crate) fn would_deny(&self) {
         self.would_deny.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn incident(&self) {
+        self.incidents.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn grants(&self) -> u64 {

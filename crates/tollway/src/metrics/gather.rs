@@ -7,8 +7,9 @@ use tollway_core::{Latencies, StoreFigures, Tallies};
 
 use super::catalogue::{
     ACQUISITION_FAILURES, ACQUISITION_LATENCY, ACQUISITION_SLOW, CONFIG_RELOADS, CONFIG_WRONG, DECISIONS,
-    DEGRADED_DECISIONS, FALLBACK_ACTIVATED, Metric, NEVER_OVER, PERMITS_LOST, STORE_DEGRADED, STORE_EVENTS,
-    STORE_LATENCY, STORE_PER_CALL, STORE_THROTTLED, TOKENS_ACQUIRED, TOKENS_AVAILABLE, WOULD_DENY,
+    DEGRADED_DECISIONS, FALLBACK_ACTIVATED, INCIDENTS, INCIDENTS_DROPPED, Metric, NEVER_OVER, PERMITS_LOST,
+    STORE_DEGRADED, STORE_EVENTS, STORE_LATENCY, STORE_PER_CALL, STORE_THROTTLED, TOKENS_ACQUIRED,
+    TOKENS_AVAILABLE, WOULD_DENY,
 };
 use super::{Metrics, PolicyCounts};
 use crate::Limiter;
@@ -87,6 +88,9 @@ impl Limiter {
         let (alarms, now) = (&self.registry().state().alarms, self.registry().state().clock.now());
         samples.set(&STORE_THROTTLED, &[], alarms.is_throttled(now).into());
         samples.set(&ACQUISITION_SLOW, &[], alarms.is_slow(now).into());
+        for (sink, dropped) in self.registry().state().incidents.sinks().dropped() {
+            samples.set(&INCIDENTS_DROPPED, &[sink], dropped);
+        }
         samples.set(&PERMITS_LOST, &[], self.permits_lost());
         samples.set(&NEVER_OVER, &[], metrics.never_over.load(Ordering::Relaxed));
         let reload = self.reload_status();
@@ -123,6 +127,7 @@ impl SampleSet {
         self.add(&DECISIONS, &[policy, "denied"], denied);
         self.add(&DECISIONS, &[policy, "failed"], counts.failed.load(Ordering::Relaxed));
         self.add(&WOULD_DENY, &[policy], counts.would_deny.load(Ordering::Relaxed));
+        self.add(&INCIDENTS, &[policy], counts.incidents.load(Ordering::Relaxed));
         self.add_acquisition_latency(counts);
     }
 

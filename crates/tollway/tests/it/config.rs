@@ -118,6 +118,15 @@ fn every_mistake_has_its_message() {
     }
 }
 
+/// Errors are logged, and a webhook's URL often holds a token.
+#[test]
+fn errors_keep_no_part_of_a_webhook() {
+    for name in ["incidents", "incidents_webhook"] {
+        let error = Config::load(format!("tests/config/wrong/{name}.toml")).unwrap_err();
+        assert!(!format!("{error:?} {error}").contains("hidden"), "{error:?}");
+    }
+}
+
 #[test]
 fn an_error_has_parts() {
     let error = Config::load("tests/config/wrong/period.toml").unwrap_err();
