@@ -104,19 +104,19 @@ impl ApiState {
     /// call that is about to start.
     async fn acquire_into(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
         if let Some(policy) = wanted.endpoint.and_then(ApiEndpoint::policy) {
-            let handle = self.handle(policy).map_err(CallFailure::NoPermit)?;
-            let permit = self.take(&handle, wanted).await.map_err(CallFailure::NoPermit)?;
+            let handle = self.handle(policy)?;
+            let permit = self.take(&handle, wanted).await?;
             permits.endpoint = Some(UnderPolicy { permit, policy: handle.policy() });
         }
         if let Some(policy) = wanted.api.policy() {
-            let handle = self.handle(policy).map_err(CallFailure::NoPermit)?;
+            let handle = self.handle(policy)?;
             let permit = self.place(&handle, wanted).await?;
             permits.place = Some(UnderPolicy { permit, policy: handle.policy() });
         }
         if let Some(policy) = wanted.api.slots_policy() {
-            let handle = self.handle(policy.name()).map_err(CallFailure::NoPermit)?;
+            let handle = self.handle(policy.name())?;
             let take = handle.take().subject(self.account.as_str()).max_wait(self.left(wanted));
-            permits.slot = Some(take.await.map_err(CallFailure::NoPermit)?);
+            permits.slot = Some(take.await?);
         }
         for taken in [&mut permits.endpoint, &mut permits.place].into_iter().flatten() {
             begin_within(&mut taken.permit, self.left(wanted)).await?;
@@ -130,11 +130,11 @@ impl ApiState {
         let turn = turn
             .map_err(|_| CallFailure::NoTurn { waiting: self.gate.waiting() })?
             .map_err(|_| CallFailure::TooManyWaiting)?;
-        let booked = self.take(handle, wanted).book().await.map_err(CallFailure::NoPermit)?;
+        let booked = self.take(handle, wanted).book().await?;
         let Taken::Granted(granted) = booked else {
             // Not before the deadline, or a policy that cannot be booked: the library waits for it, in order.
             turn.booked(BOOKED_AHEAD);
-            return self.take(handle, wanted).await.map_err(CallFailure::NoPermit);
+            return Ok(self.take(handle, wanted).await?);
         };
         let permit = granted.permit();
         let delay = permit.delay();
@@ -143,10 +143,10 @@ impl ApiState {
         if let Some(far) = delay.checked_sub(BOOKED_AHEAD)
             && let Ok(permit) = tokio::time::timeout(far, &mut due).await
         {
-            return permit.map_err(CallFailure::NoPermit);
+            return Ok(permit?);
         }
         drop(turn);
-        due.await.map_err(CallFailure::NoPermit)
+        Ok(due.await?)
     }
 
     fn take<'h>(&'h self, handle: &'h PolicyHandle, wanted: &Wanted<'_>) -> Take<'h, Waits> {
@@ -171,7 +171,7 @@ impl ApiState {
 /// A hold may have come since the grant, and may last longer than the call may take.
 async fn begin_within(permit: &mut Permit, left: Duration) -> Result<(), CallFailure> {
     match tokio::time::timeout(left, permit.begin()).await {
-        Ok(begun) => begun.map_err(CallFailure::NoPermit),
+        Ok(begun) => Ok(begun?),
         Err(_) => Err(CallFailure::Timeout(left)),
     }
 }

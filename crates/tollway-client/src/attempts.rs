@@ -101,12 +101,13 @@ pub(crate) struct Call<'c> {
     pub(crate) options: &'c CallOptions,
 }
 
-/// What became of one attempt.
-enum Sent<B> {
-    Answer(Response<ApiBody<B>>),
+/// Why an attempt has no answer to pass on.
+enum NoAnswer {
     Refused(RefusalKind),
     Failed(CallFailure),
 }
+
+type Sent<B> = Result<Response<ApiBody<B>>, NoAnswer>;
 
 impl ApiLimiter {
     /// Sends a call, and again if the vendor refuses it, within its budget.
@@ -119,11 +120,11 @@ impl ApiLimiter {
         let mut running = Running::new(self, &api, &call);
         loop {
             let failure = match running.attempt(exchange).await {
-                Sent::Answer(response) => return Ok(response),
-                Sent::Failed(failure) => failure,
-                Sent::Refused(RefusalKind::NoAccess) => CallFailure::NoAccess,
-                Sent::Refused(_) if running.attempts.len() > running.retries => CallFailure::Refused,
-                Sent::Refused(kind) => {
+                Ok(response) => return Ok(response),
+                Err(NoAnswer::Failed(failure)) => failure,
+                Err(NoAnswer::Refused(RefusalKind::NoAccess)) => CallFailure::NoAccess,
+                Err(NoAnswer::Refused(_)) if running.attempts.len() > running.retries => CallFailure::Refused,
+                Err(NoAnswer::Refused(kind)) => {
                     running.own_wait(kind).await;
                     continue;
                 }
@@ -183,10 +184,7 @@ impl<'c> Running<'c> {
             priority: self.options.priority,
             deadline: self.deadline,
         };
-        let permits = match self.state().acquire(&wanted).await {
-            Ok(permits) => permits,
-            Err(failure) => return Sent::Failed(failure),
-        };
+        let permits = self.state().acquire(&wanted).await.map_err(NoAnswer::Failed)?;
         let at = self.state().now();
         let waited = at.since(asked_at).into();
         self.attempts.push(Attempt { at, waited, status: None, refusal: None, wait: None, said: None });
@@ -197,11 +195,11 @@ impl<'c> Running<'c> {
             Ok(None) => {
                 self.attempts.pop();
                 permits.give_back().await;
-                return Sent::Failed(CallFailure::CannotRepeat);
+                return Err(NoAnswer::Failed(CallFailure::CannotRepeat));
             }
             Ok(Some(Err(SendError { error, unsent: true }))) => {
                 permits.give_back().await;
-                return Sent::Failed(CallFailure::Send(error));
+                return Err(NoAnswer::Failed(CallFailure::Send(error)));
             }
             Ok(Some(Err(SendError { error, .. }))) => Err(CallFailure::Send(error)),
             Ok(Some(Ok(response))) => Ok(response),
@@ -209,7 +207,7 @@ impl<'c> Running<'c> {
         drop(in_flight);
         match sent {
             // The vendor may have counted it: the estimate stays spent.
-            Err(failure) => Sent::Failed(failure),
+            Err(failure) => Err(NoAnswer::Failed(failure)),
             Ok(response) => self.answered(response, permits).await,
         }
     }
@@ -226,7 +224,7 @@ impl<'c> Running<'c> {
         let reads = !parts.status.is_success() || (reads_success && !is_stream);
         let body = match if reads { ReadAhead::read(body).await } else { Ok(ReadAhead::nothing(body)) } {
             Ok(body) => body,
-            Err(error) => return Sent::Failed(CallFailure::Send(error)),
+            Err(error) => return Err(NoAnswer::Failed(CallFailure::Send(error))),
         };
         let answer = VendorResponse { status: parts.status, headers: &parts.headers, body: body.ahead() };
         let observed = match self.limiter.hook() {
@@ -242,7 +240,7 @@ impl<'c> Running<'c> {
         match refusal {
             Some(kind) => {
                 self.refused(kind, &observed, permits).await;
-                Sent::Refused(kind)
+                Err(NoAnswer::Refused(kind))
             }
             None => {
                 // An error of the vendor's says nothing about the rate: it neither raises nor cuts it.
@@ -250,7 +248,7 @@ impl<'c> Running<'c> {
                     self.state().accepted(self.api, &permits, &observed.quotas);
                 }
                 let settlement = Settlement { permits, dialect };
-                Sent::Answer(Response::from_parts(parts, body.into_body(settlement)))
+                Ok(Response::from_parts(parts, body.into_body(settlement)))
             }
         }
     }

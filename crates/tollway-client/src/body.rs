@@ -22,7 +22,7 @@ pub struct ApiBody<B> {
     /// The rest; none if all of it was read.
     rest: Option<B>,
     /// `None` once the call is settled.
-    call: Option<Settlement>,
+    call: Option<Box<Settlement>>,
     /// Present if the tokens matter.
     usage: Option<UsageReader>,
 }
@@ -51,7 +51,13 @@ impl<B> ReadAhead<B> {
 
     pub(crate) fn into_body(self, settlement: Settlement) -> ApiBody<B> {
         let usage = settlement.permits.counts_tokens().then(UsageReader::new);
-        ApiBody { ahead: self.ahead, trailers: self.trailers, rest: self.rest, call: Some(settlement), usage }
+        ApiBody {
+            ahead: self.ahead,
+            trailers: self.trailers,
+            rest: self.rest,
+            call: Some(Box::new(settlement)),
+            usage,
+        }
     }
 }
 
@@ -79,7 +85,8 @@ where
 impl<B> ApiBody<B> {
     /// Settles the call with the tokens that were read. In the background: nobody waits for it.
     fn settle(&mut self) {
-        let Some(Settlement { permits, dialect }) = self.call.take() else { return };
+        let Some(call) = self.call.take() else { return };
+        let Settlement { permits, dialect } = *call;
         if let Some(usage) = self.usage.as_ref().and_then(UsageReader::usage)
             && let Ok(runtime) = Handle::try_current()
         {

@@ -73,7 +73,7 @@ pub enum CallFailure {
     NoAccess,
     /// No permit within the time the call may take.
     #[error("no permit within the time it may take: {0}")]
-    NoPermit(#[source] TakeError),
+    NoPermit(#[source] Box<TakeError>),
     /// Its turn did not come within the time the call may take.
     #[error("its turn did not come within the time it may take: {waiting} calls of this process wait")]
     NoTurn {
@@ -97,6 +97,12 @@ pub enum CallFailure {
     Request(String),
 }
 
+impl From<TakeError> for CallFailure {
+    fn from(error: TakeError) -> Self {
+        Self::NoPermit(Box::new(error))
+    }
+}
+
 impl CallError {
     /// How long to wait until the vendor accepts calls again, as far as that is known.
     pub fn retry_after(&self) -> Option<Duration> {
@@ -116,7 +122,7 @@ impl CallError {
     pub fn is_retryable(&self) -> bool {
         match &self.failure {
             CallFailure::NoAccess | CallFailure::Header(_) | CallFailure::Request(_) => false,
-            CallFailure::NoPermit(error) => matches!(error, TakeError::Denied(_) | TakeError::Store(_)),
+            CallFailure::NoPermit(error) => matches!(**error, TakeError::Denied(_) | TakeError::Store(_)),
             CallFailure::Refused
             | CallFailure::CannotRepeat
             | CallFailure::NoTurn { .. }
