@@ -12,6 +12,7 @@ use crate::ratelimit_fields;
 use crate::refusal::{self, RefusalRow};
 use crate::response::{ParsedResponse, ResponseField, VendorResponse};
 use crate::tables::{DIALECTS, HTTP};
+use crate::usage::TokenUsage;
 use crate::wait::{self, WaitRow};
 
 /// A vendor's way to tell its limits: which headers, in which notation, and which errors mean what.
@@ -32,6 +33,17 @@ pub struct Dialect {
     pub(crate) body_quotas: Option<BodyQuotas>,
     /// Whether bodies of successes are read: they may be refusals, or tell of quotas.
     pub(crate) reads_successes: bool,
+    pub(crate) token_rule: TokenRule,
+}
+
+/// Which tokens of a call count against a limit of `tokens`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenRule {
+    All,
+    /// Gemini.
+    InputOnly,
+    /// Anthropic: tokens that are read from its cache are free.
+    WithoutCache,
 }
 
 impl Dialect {
@@ -60,6 +72,36 @@ impl Dialect {
     /// Its name: the first, if it has several.
     pub fn name(&self) -> &'static str {
         self.names.first().copied().unwrap_or_default()
+    }
+
+    /// Whether the body of a success has to be read, too: it may be a refusal, or tell of quotas.
+    pub fn reads_successes(&self) -> bool {
+        self.reads_successes
+    }
+
+    /// How much of a unit of limits a call has used, as this vendor counts: `tokens`, `input_tokens` or `output_tokens`.
+    /// None for other units.
+    ///
+    /// ```
+    /// use tollway_dialects::{Dialect, TokenUsage};
+    ///
+    /// let usage = TokenUsage { input: 1_000, cached_input: 800, output: 50 };
+    /// let counted = |dialect| Dialect::by_name(dialect)?.tokens_counted(usage, "tokens");
+    /// assert_eq!(counted("openai"), Some(1_050));
+    /// assert_eq!(counted("anthropic"), Some(250)); // what is read from the cache is free
+    /// assert_eq!(counted("gemini"), Some(1_000)); // its limit is one of input tokens
+    /// ```
+    pub fn tokens_counted(&self, usage: TokenUsage, unit: &str) -> Option<u64> {
+        let input = match self.token_rule {
+            TokenRule::All | TokenRule::InputOnly => usage.input,
+            TokenRule::WithoutCache => usage.input.saturating_sub(usage.cached_input),
+        };
+        match (unit, self.token_rule) {
+            ("tokens", TokenRule::InputOnly) | ("input_tokens", _) => Some(input),
+            ("tokens", TokenRule::All | TokenRule::WithoutCache) => Some(input.saturating_add(usage.output)),
+            ("output_tokens", _) => Some(usage.output),
+            _ => None,
+        }
     }
 
     /// Reads a response.

@@ -79,7 +79,7 @@ impl Limiter {
     /// Limits that were set in the store ([`Limiter::set_limit`]) beat those that are read from a source, and those beat
     /// the file's.
     pub async fn from_config(path: impl AsRef<Path>) -> Result<Self, BuildError> {
-        let limiter = Self::builder().metrics().of_file(path)?;
+        let limiter = Self::builder().metrics().file(path)?;
         limiter.first_settings(limiter.follow_settings().await);
         limiter.first_settings(limiter.sources_read().await);
         Ok(limiter)
@@ -284,13 +284,15 @@ impl LimiterBuilder {
     /// The limiter of a config file together with this builder's settings, for threads without a runtime; otherwise as
     /// [`Limiter::from_config`].
     pub fn file_blocking(self, path: impl AsRef<Path>) -> Result<Limiter, BuildError> {
-        let limiter = self.of_file(path)?;
+        let limiter = self.file(path)?;
         limiter.first_settings(limiter.follow_settings().now());
         limiter.first_settings(limiter.sources_read().now());
         Ok(limiter)
     }
 
-    fn of_file(self, path: impl AsRef<Path>) -> Result<Limiter, BuildError> {
+    /// The limiter of a config file together with this builder's settings, without asking the store: limits that are set
+    /// there apply a moment later. It follows the file. [`Limiter::from_config`] waits for them.
+    pub fn file(self, path: impl AsRef<Path>) -> Result<Limiter, BuildError> {
         let file = ConfigFile::load(path)?;
         let limiter = self.config(file.config())?.build();
         limiter.watch(file);

@@ -329,6 +329,13 @@ impl Permit {
         state.timers.block_on(self.done())?
     }
 
+    /// Waits until the time of a [booked](crate::Take::book) permit. Dropping the future before that gives the permit back.
+    pub async fn until_due(self) -> Result<Self, TakeError> {
+        let pending = self.into_pending();
+        pending.due().await?;
+        pending.into_permit()
+    }
+
     /// Marks it as not yet due: dropping it then returns it.
     pub(crate) fn into_pending(self) -> PendingPermit {
         PendingPermit(Some(self))

@@ -13,7 +13,7 @@ use crate::config::Api;
 use crate::fallback::Fallback;
 use crate::incident::Incidents;
 use crate::lease::{Leases, give_back_all, sweep_in_background};
-use crate::metrics::Metrics;
+use crate::metrics::{AllApiFigures, Metrics};
 use crate::outage::Breaker;
 use crate::queue::Queues;
 use crate::recent_grants::RecentGrants;
@@ -49,6 +49,7 @@ pub(crate) struct LimiterState {
     apis: Mutex<Arc<[Arc<Api>]>>,
     recent_grants: Mutex<HashMap<Name, Arc<RecentGrants>>>,
     pub(crate) incidents: Incidents,
+    pub(crate) api_figures: AllApiFigures,
     sweeping: Once,
     /// A reference to itself, for background tasks.
     this: Weak<LimiterState>,
@@ -82,6 +83,7 @@ impl LimiterState {
             apis: Mutex::new(Arc::from([])),
             recent_grants: Mutex::default(),
             incidents,
+            api_figures: AllApiFigures::default(),
             sweeping: Once::new(),
             this: Weak::clone(this),
             clock,

@@ -61,6 +61,12 @@ impl Aimd {
         Ok(Self { settings, rate, cut: 0, hold_until: Timestamp::EPOCH })
     }
 
+    /// This state under the settings of another one.
+    pub(super) fn under(self, configured: &Self) -> Self {
+        let settings = configured.settings;
+        Self { rate: self.rate.clamp(settings.min_rate, settings.max_rate), settings, ..self }
+    }
+
     pub(super) fn report(&mut self, report: &Report<'_>) -> Pace {
         let AimdSettings { min_rate, max_rate, increase_step, decrease_factor, .. } = self.settings;
         let steps = increase_step.saturating_mul(report.accepted);

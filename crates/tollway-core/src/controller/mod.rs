@@ -104,6 +104,24 @@ pub enum Controller {
 }
 
 impl Controller {
+    /// This controller with what a stored one has learned, if it is of the same kind. Settings that have changed apply.
+    #[must_use]
+    pub fn resumed(self, stored: Option<Self>) -> Self {
+        match (self, stored) {
+            (Self::Aimd(configured), Some(Self::Aimd(stored))) => Self::Aimd(stored.under(&configured)),
+            (Self::Auto(_), Some(Self::Auto(stored))) => Self::Auto(stored),
+            (configured, _) => configured,
+        }
+    }
+
+    /// The vendor's limit as it was measured, in millionths of a call a second; none if nothing was measured.
+    pub fn ceiling(&self) -> Option<u64> {
+        match self {
+            Self::Aimd(_) => None,
+            Self::Auto(auto) => auto.ceiling(),
+        }
+    }
+
     /// Takes in a report and returns the pace from now on.
     pub fn report(&mut self, report: &Report<'_>) -> Pace {
         match self {

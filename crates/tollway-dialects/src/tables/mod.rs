@@ -8,7 +8,7 @@ mod general;
 mod models;
 mod vendors;
 
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, TokenRule};
 use crate::headers::{HeaderRow, QuotaField, QuotaRows, ValueFormat};
 use crate::observation::{QuotaUnit, RefusalKind};
 use crate::refusal::RefusalRow;
@@ -60,6 +60,7 @@ const PLAIN: Dialect = Dialect {
     reasons: &[],
     body_quotas: None,
     reads_successes: false,
+    token_rule: TokenRule::All,
 };
 
 /// A quota of requests whose reset is the end of its window.

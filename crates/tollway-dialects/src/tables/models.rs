@@ -2,7 +2,7 @@
 
 use super::{ANY, PLAIN, REQUESTS, limit, refused, remaining, reset, wait};
 use crate::body_quotas;
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, TokenRule};
 use crate::headers::{HeaderRow, QuotaField, QuotaRows, ValueFormat};
 use crate::observation::{QuotaUnit, RefusalKind};
 use crate::refusal::RefusalRow;
@@ -95,6 +95,7 @@ pub(super) static AZURE_OPENAI: Dialect = Dialect {
 
 pub(super) static ANTHROPIC: Dialect = Dialect {
     names: &["anthropic"],
+    token_rule: TokenRule::WithoutCache,
     detected_by: &[
         &[("anthropic-ratelimit-requests-limit", "")],
         &[("anthropic-ratelimit-tokens-limit", "")],
@@ -161,6 +162,7 @@ const UNIFIED: [HeaderRow; 2] = [
 /// No headers. A daily refusal comes with the wait of a minute's quota, or of nothing.
 pub(super) static GEMINI: Dialect = Dialect {
     names: &["gemini"],
+    token_rule: TokenRule::InputOnly,
     refusals: &[
         refused(&[429], Body("error.details.*.violations.*.quotaValue"), Is("0"), RefusalKind::NoAccess),
         refused(&[429], Body("error.message"), Contains("limit: 0"), RefusalKind::NoAccess),

@@ -186,8 +186,44 @@ pub(super) static CONFIG_WRONG: Metric = metric(
     "1 while the config file is wrong and the one before it in force, else 0",
 );
 
+pub(super) static API_RATE: Metric = metric(
+    "tollway_api_rate",
+    Gauge,
+    "calls a second",
+    &["api"],
+    "the rate of an api that this process calls, as it last heard from the store",
+);
+pub(super) static API_TOKENS: Metric = metric(
+    "tollway_api_tokens",
+    Gauge,
+    "calls",
+    &["api"],
+    "calls of an api that could be made at once under its rate",
+);
+pub(super) static API_CEILING: Metric = metric(
+    "tollway_api_ceiling",
+    Gauge,
+    "calls a second",
+    &["api"],
+    "the vendor's limit as it was measured; missing until something was",
+);
+pub(super) static API_COOLDOWN: Metric = metric(
+    "tollway_api_cooldown_seconds",
+    Gauge,
+    "seconds",
+    &["api"],
+    "how long the vendor still holds calls back, else 0",
+);
+pub(super) static API_REFUSALS: Metric = metric(
+    "tollway_api_refusals_total",
+    Counter,
+    "calls",
+    &["api", "kind"],
+    "calls of this process that the vendor refused: rate, concurrency, daily_quota, overload, no_access, lock",
+);
+
 /// All metrics, in export order.
-pub static METRICS: [&Metric; 20] = [
+pub static METRICS: [&Metric; 25] = [
     &TOKENS_ACQUIRED,
     &TOKENS_AVAILABLE,
     &ACQUISITION_FAILURES,
@@ -208,4 +244,9 @@ pub static METRICS: [&Metric; 20] = [
     &ACQUISITION_SLOW,
     &CONFIG_RELOADS,
     &CONFIG_WRONG,
+    &API_RATE,
+    &API_TOKENS,
+    &API_CEILING,
+    &API_COOLDOWN,
+    &API_REFUSALS,
 ];

@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 use tollway_core::{Latencies, StoreFigures, Tallies};
 
 use super::catalogue::{
-    ACQUISITION_FAILURES, ACQUISITION_LATENCY, ACQUISITION_SLOW, CONFIG_RELOADS, CONFIG_WRONG, DECISIONS,
-    DEGRADED_DECISIONS, FALLBACK_ACTIVATED, INCIDENTS, INCIDENTS_DROPPED, Metric, NEVER_OVER, PERMITS_LOST,
-    STORE_DEGRADED, STORE_EVENTS, STORE_LATENCY, STORE_PER_CALL, STORE_THROTTLED, TOKENS_ACQUIRED,
-    TOKENS_AVAILABLE, WOULD_DENY,
+    ACQUISITION_FAILURES, ACQUISITION_LATENCY, ACQUISITION_SLOW, API_CEILING, API_COOLDOWN, API_RATE,
+    API_REFUSALS, API_TOKENS, CONFIG_RELOADS, CONFIG_WRONG, DECISIONS, DEGRADED_DECISIONS,
+    FALLBACK_ACTIVATED, INCIDENTS, INCIDENTS_DROPPED, Metric, NEVER_OVER, PERMITS_LOST, STORE_DEGRADED,
+    STORE_EVENTS, STORE_LATENCY, STORE_PER_CALL, STORE_THROTTLED, TOKENS_ACQUIRED, TOKENS_AVAILABLE,
+    WOULD_DENY,
 };
 use super::{Metrics, PolicyCounts};
 use crate::Limiter;
@@ -30,6 +31,8 @@ pub struct Sample {
 pub enum Figure {
     /// Of a counter or a gauge.
     Number(u64),
+    /// Of a gauge with a fraction, in millionths.
+    Millionths(u64),
     /// Of a histogram of seconds.
     Latencies(Box<Latencies>),
     /// Of a histogram of numbers.
@@ -68,6 +71,7 @@ impl Limiter {
             self.add_available(&policy, &mut samples).await;
         }
         self.add_state(metrics, &mut samples);
+        self.add_apis(&mut samples);
         samples.add_store(self.registry().state().store.figures());
         samples.samples()
     }
@@ -77,6 +81,25 @@ impl Limiter {
         let Ok(usage) = self.usage(policy).await else { return };
         for limit in usage.limits {
             samples.set(&TOKENS_AVAILABLE, &[policy, limit.name.as_str()], limit.remaining);
+        }
+    }
+
+    fn add_apis(&self, samples: &mut SampleSet) {
+        let state = self.registry().state();
+        let now = state.clock.now();
+        for (api, figures) in state.api_figures.all() {
+            let api = api.as_str();
+            if let Some(rate) = figures.rate() {
+                samples.put(&API_RATE, &[api], Figure::Millionths(rate));
+                samples.set(&API_TOKENS, &[api], figures.available());
+            }
+            if let Some(ceiling) = figures.ceiling() {
+                samples.put(&API_CEILING, &[api], Figure::Millionths(ceiling));
+            }
+            samples.put(&API_COOLDOWN, &[api], Figure::Millionths(figures.held_for(now)));
+            for (kind, count) in figures.refusals() {
+                samples.set(&API_REFUSALS, &[api, kind], count);
+            }
         }
     }
 
@@ -156,7 +179,11 @@ impl SampleSet {
     }
 
     fn set(&mut self, metric: &'static Metric, labels: &[&str], number: u64) {
-        self.0.insert(key(metric, labels), (metric, Figure::Number(number)));
+        self.put(metric, labels, Figure::Number(number));
+    }
+
+    fn put(&mut self, metric: &'static Metric, labels: &[&str], figure: Figure) {
+        self.0.insert(key(metric, labels), (metric, figure));
     }
 
     fn add(&mut self, metric: &'static Metric, labels: &[&str], number: u64) {

@@ -1,5 +1,6 @@
 //! Counts of a limiter for monitoring. Off by default: counting would be a noticeable part of a take in process.
 
+mod apis;
 mod catalogue;
 mod counts;
 mod gather;
@@ -13,6 +14,8 @@ use tollway_core::{Name, Policy};
 
 use crate::{Permit, TakeError, Taken};
 
+pub(crate) use apis::AllApiFigures;
+pub use apis::ApiFigures;
 pub use catalogue::{METRICS, Metric, MetricKind};
 pub(crate) use counts::PolicyCounts;
 pub use gather::{Figure, Sample};

@@ -26,6 +26,9 @@ pub fn prometheus_text(samples: &[Sample]) -> String {
             .collect();
         match &sample.figure {
             Figure::Number(number) => write_line(&mut text, metric.name, &labels, number),
+            Figure::Millionths(millionths) => {
+                write_line(&mut text, metric.name, &labels, &seconds(u128::from(*millionths)));
+            }
             Figure::Latencies(latencies) => write_latencies(&mut text, metric.name, labels, latencies),
             Figure::Tallies(tallies) => write_tallies(&mut text, metric.name, labels, tallies),
         }

@@ -110,6 +110,11 @@ impl Default for Auto {
 }
 
 impl Auto {
+    /// The measured limit, in millionths of a call a second.
+    pub(super) fn ceiling(&self) -> Option<u64> {
+        Some(self.ceiling).filter(|ceiling| *ceiling > 0)
+    }
+
     pub(super) fn report(&mut self, report: &Report<'_>) -> Pace {
         if self.start == Timestamp::EPOCH {
             (self.start, self.looked, self.looked_at) = (report.now, report.now, report.grants);

@@ -1,0 +1,192 @@
+//! The permits of one attempt: the endpoint's, the api's place in the queue, and a slot.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollway::config::{Api, ApiEndpoint};
+use tollway::core::{Name, Policy};
+use tollway::{Permit, PolicyHandle, Take, Taken, Timestamp, Waits};
+
+use crate::error::CallFailure;
+use crate::gate::{BOOKED_AHEAD, Priority};
+use crate::limiter::ApiState;
+
+/// What an attempt asks for.
+pub(crate) struct Wanted<'c> {
+    pub(crate) api: &'c Api,
+    pub(crate) endpoint: Option<&'c ApiEndpoint>,
+    /// Amounts by unit; a policy that does not count a unit ignores it.
+    pub(crate) cost: &'c [(Name, u64)],
+    pub(crate) priority: Priority,
+    /// When the call must be over.
+    pub(crate) deadline: Timestamp,
+}
+
+/// The permits of one attempt. Dropping them frees the slot; units stay spent.
+#[derive(Debug, Default)]
+pub(crate) struct Permits {
+    endpoint: Option<UnderPolicy>,
+    place: Option<UnderPolicy>,
+    slot: Option<Permit>,
+}
+
+/// A permit, and the policy it was taken under.
+#[derive(Debug)]
+struct UnderPolicy {
+    permit: Permit,
+    policy: Arc<Policy>,
+}
+
+impl Permits {
+    /// The api's permit and policy.
+    pub(crate) fn place(&self) -> Option<(&Permit, &Policy)> {
+        self.place.as_ref().map(|place| (&place.permit, &*place.policy))
+    }
+
+    /// When the api's permit was granted, in the store's time.
+    pub(crate) fn granted_at(&self) -> Timestamp {
+        self.place().map_or(Timestamp::EPOCH, |(permit, _)| permit.granted_at())
+    }
+
+    /// The count of grants of the api's rate, right after this one; 0 if it has no rate.
+    pub(crate) fn grant(&self) -> u64 {
+        let Some((permit, policy)) = self.place() else { return 0 };
+        let readings = permit.decision().readings_of(0);
+        let mut limits = policy.limits().iter().zip(readings);
+        limits.find(|(limit, _)| limit.is_adaptive()).map_or(0, |(_, reading)| reading.grants)
+    }
+
+    /// Whether an answer's usage says what the call took: a limit counts more than calls.
+    pub(crate) fn counts_tokens(&self) -> bool {
+        let policies = [&self.endpoint, &self.place].into_iter().flatten();
+        policies.flat_map(|taken| taken.policy.units()).any(|unit| unit.as_str().ends_with("tokens"))
+    }
+
+    /// Gives everything back: the vendor did not get the call.
+    pub(crate) async fn give_back(self) {
+        let taken = [self.endpoint, self.place].into_iter().flatten().map(|taken| taken.permit);
+        for permit in taken.chain(self.slot) {
+            if let Err(error) = permit.give_back().await {
+                tracing::debug!(%error, "a permit could not be given back");
+            }
+        }
+    }
+
+    /// Corrects the cost to what the call took, and frees the slot. Units that are not named stay as they were taken.
+    pub(crate) async fn settle(self, actual: impl Fn(&Name) -> Option<u64>) {
+        for UnderPolicy { permit, policy } in [self.endpoint, self.place].into_iter().flatten() {
+            let units = policy.units().iter();
+            let amounts: Vec<_> =
+                units.filter_map(|unit| actual(unit).map(|amount| (unit.as_str(), amount))).collect();
+            if !amounts.is_empty()
+                && let Err(error) = permit.settle_all(amounts).await
+            {
+                tracing::debug!(%error, "the actual cost of a call could not be settled");
+            }
+        }
+    }
+}
+
+impl ApiState {
+    /// Waits for the permits of an attempt.
+    pub(crate) async fn acquire(&self, wanted: &Wanted<'_>) -> Result<Permits, CallFailure> {
+        let mut permits = Permits::default();
+        match self.acquire_into(&mut permits, wanted).await {
+            Ok(()) => Ok(permits),
+            Err(failure) => {
+                permits.give_back().await;
+                Err(failure)
+            }
+        }
+    }
+
+    /// In the order in which permits are least wasted: a slow endpoint holds up no other call, and a slot is held only by a
+    /// call that is about to start.
+    async fn acquire_into(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
+        self.wait_here(wanted).await?;
+        if let Some(policy) = wanted.endpoint.and_then(ApiEndpoint::policy) {
+            let handle = self.handle(policy)?;
+            let permit = self.take(&handle, wanted).await?;
+            permits.endpoint = Some(UnderPolicy { permit, policy: handle.policy() });
+        }
+        if let Some(policy) = wanted.api.policy() {
+            let handle = self.handle(policy)?;
+            let permit = self.place(&handle, wanted).await?;
+            permits.place = Some(UnderPolicy { permit, policy: handle.policy() });
+        }
+        if let Some(policy) = wanted.api.slots_policy() {
+            let handle = self.handle(policy.name())?;
+            let take = handle.take().subject(self.account.as_str()).max_wait(self.left(wanted));
+            permits.slot = Some(take.await?);
+        }
+        for taken in [&mut permits.endpoint, &mut permits.place].into_iter().flatten() {
+            begin_within(&mut taken.permit, self.left(wanted)).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for a hold that the store does not know.
+    async fn wait_here(&self, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
+        loop {
+            let held: Duration = self.held_here().into();
+            if held.is_zero() {
+                return Ok(());
+            }
+            if held > self.left(wanted) {
+                return Err(CallFailure::Held(held));
+            }
+            tokio::time::sleep(held).await;
+        }
+    }
+
+    /// A place in the queue of the api's policy. The process books at most a second ahead.
+    async fn place(&self, handle: &PolicyHandle, wanted: &Wanted<'_>) -> Result<Permit, CallFailure> {
+        let turn = tokio::time::timeout(self.left(wanted), self.gate.turn(wanted.priority)).await;
+        let turn = turn
+            .map_err(|_| CallFailure::NoTurn { waiting: self.gate.waiting() })?
+            .map_err(|_| CallFailure::TooManyWaiting)?;
+        let booked = self.take(handle, wanted).book().await?;
+        let Taken::Granted(granted) = booked else {
+            // Not before the deadline, or a policy that cannot be booked: the library waits for it, in order.
+            turn.booked(BOOKED_AHEAD);
+            return Ok(self.take(handle, wanted).await?);
+        };
+        let permit = granted.permit();
+        let delay = permit.delay();
+        turn.booked(delay);
+        let mut due = std::pin::pin!(permit.until_due());
+        if let Some(far) = delay.checked_sub(BOOKED_AHEAD)
+            && let Ok(permit) = tokio::time::timeout(far, &mut due).await
+        {
+            return Ok(permit?);
+        }
+        drop(turn);
+        Ok(due.await?)
+    }
+
+    fn take<'h>(&'h self, handle: &'h PolicyHandle, wanted: &Wanted<'_>) -> Take<'h, Waits> {
+        let policy = handle.policy();
+        let mut take = handle.take().subject(self.account.as_str()).max_wait(self.left(wanted));
+        if policy.limits().iter().any(|limit| limit.is_adaptive()) {
+            take = take.with_readings();
+        }
+        for (unit, amount) in wanted.cost {
+            if policy.units().contains(unit) {
+                take = take.cost(unit.as_str(), *amount);
+            }
+        }
+        take
+    }
+
+    fn left(&self, wanted: &Wanted<'_>) -> Duration {
+        wanted.deadline.since(self.now()).into()
+    }
+}
+
+/// A hold may have come since the grant, and may last longer than the call may take.
+async fn begin_within(permit: &mut Permit, left: Duration) -> Result<(), CallFailure> {
+    match tokio::time::timeout(left, permit.begin()).await {
+        Ok(begun) => Ok(begun?),
+        Err(_) => Err(CallFailure::Timeout(left)),
+    }
+}

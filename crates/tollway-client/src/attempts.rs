@@ -1,0 +1,334 @@
+//! One call of a vendor: take, begin, send, observe, feed back; again if it was refused, within its budget.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Buf;
+use http::{Method, Response};
+use http_body::Body;
+use tollway::config::{Api, ApiEndpoint};
+use tollway::core::{Name, NameError};
+use tollway::{Span, Timestamp};
+use tollway_dialects::{Observation, RefusalKind, VendorResponse};
+
+use crate::acquire::{Permits, Wanted};
+use crate::body::{ApiBody, ReadAhead, Settlement};
+use crate::error::{Attempt, BoxError, CallError, CallFailure};
+use crate::gate::Priority;
+use crate::limiter::{ApiLimiter, ApiState, dialect_of};
+
+/// The longest text of a vendor's that is kept of a refusal, in characters.
+const SAID_MAX: usize = 200;
+
+/// The first wait of a call that was refused for a reason that holds back no other call; it doubles with each.
+const OWN_WAIT: Duration = Duration::from_secs(1);
+/// The longest such wait.
+const OWN_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// What a caller says about one call, instead of what the api's config says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallOptions {
+    pub(crate) cost: Vec<(Name, u64)>,
+    pub(crate) priority: Priority,
+    pub(crate) max_time: Option<Duration>,
+    pub(crate) max_retries: Option<u32>,
+    pub(crate) backoff_codes: Option<Arc<[u16]>>,
+}
+
+impl CallOptions {
+    /// Nothing but what the config says.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What the call costs in a unit, instead of the estimate.
+    pub fn cost(mut self, unit: &str, amount: u64) -> Result<Self, NameError> {
+        let unit = Name::new(unit)?;
+        self.cost.retain(|(known, _)| *known != unit);
+        self.cost.push((unit, amount));
+        Ok(self)
+    }
+
+    /// Which calls of this process go first.
+    #[must_use]
+    pub fn priority(self, priority: Priority) -> Self {
+        Self { priority, ..self }
+    }
+
+    /// How long the call may take with all its waits and retries.
+    #[must_use]
+    pub fn max_time(self, max_time: Duration) -> Self {
+        Self { max_time: Some(max_time), ..self }
+    }
+
+    /// How often it is sent again after a refusal.
+    #[must_use]
+    pub fn max_retries(self, max_retries: u32) -> Self {
+        Self { max_retries: Some(max_retries), ..self }
+    }
+
+    /// The statuses that mean "call later".
+    #[must_use]
+    pub fn backoff_codes(self, codes: impl IntoIterator<Item = u16>) -> Self {
+        Self { backoff_codes: Some(codes.into_iter().collect()), ..self }
+    }
+}
+
+/// A way to send one request, several times if it has to be.
+pub(crate) trait Exchange: Send {
+    /// The body of an answer.
+    type Body: Body<Data: Buf + Send, Error: Into<BoxError>> + Send + Unpin;
+
+    /// Sends the request; `None` if its body cannot be sent again.
+    fn send(&mut self) -> impl Future<Output = Option<Result<Response<Self::Body>, SendError>>> + Send;
+}
+
+/// A request that got no answer.
+pub(crate) struct SendError {
+    pub(crate) error: BoxError,
+    /// Whether the vendor certainly did not get it.
+    pub(crate) unsent: bool,
+}
+
+/// A call, as far as limits are concerned.
+pub(crate) struct Call<'c> {
+    pub(crate) method: &'c Method,
+    /// Of the whole URL, without its query.
+    pub(crate) path: &'c str,
+    pub(crate) body_bytes: u64,
+    pub(crate) options: &'c CallOptions,
+}
+
+/// Why an attempt has no answer to pass on.
+enum NoAnswer {
+    Refused(RefusalKind),
+    Failed(CallFailure),
+}
+
+type Sent<B> = Result<Response<ApiBody<B>>, NoAnswer>;
+
+impl ApiLimiter {
+    /// Sends a call, and again if the vendor refuses it, within its budget.
+    pub(crate) async fn call<X: Exchange>(
+        &self,
+        call: Call<'_>,
+        exchange: &mut X,
+    ) -> Result<Response<ApiBody<X::Body>>, CallError> {
+        let api = self.api();
+        let mut running = Running::new(self, &api, &call);
+        loop {
+            let failure = match running.attempt(exchange).await {
+                Ok(response) => return Ok(response),
+                Err(NoAnswer::Failed(failure)) => failure,
+                Err(NoAnswer::Refused(RefusalKind::NoAccess)) => CallFailure::NoAccess,
+                Err(NoAnswer::Refused(_)) if running.attempts.len() > running.retries => CallFailure::Refused,
+                Err(NoAnswer::Refused(kind)) => {
+                    running.own_wait(kind).await;
+                    continue;
+                }
+            };
+            return Err(CallError { api: api.name().clone(), failure, attempts: running.attempts });
+        }
+    }
+}
+
+/// A call between its first attempt and its last.
+struct Running<'c> {
+    limiter: &'c ApiLimiter,
+    api: &'c Api,
+    endpoint: Option<&'c ApiEndpoint>,
+    options: &'c CallOptions,
+    cost: Vec<(Name, u64)>,
+    deadline: Timestamp,
+    retries: usize,
+    attempts: Vec<Attempt>,
+}
+
+impl<'c> Running<'c> {
+    fn new(limiter: &'c ApiLimiter, api: &'c Api, call: &Call<'c>) -> Self {
+        let endpoint = api.endpoint(call.method.as_str(), call.path);
+        let estimates = endpoint.map(ApiEndpoint::cost).filter(|cost| !cost.is_empty());
+        let estimates = estimates.unwrap_or(api.cost()).iter();
+        let mut cost = call.options.cost.clone();
+        for estimate in estimates {
+            if !cost.iter().any(|(unit, _)| unit == estimate.unit()) {
+                cost.push((estimate.unit().clone(), estimate.estimate().of(call.body_bytes)));
+            }
+        }
+        let max_time = call.options.max_time.map_or(api.max_time(), Span::from);
+        let retries = call.options.max_retries.unwrap_or(api.max_retries());
+        Self {
+            limiter,
+            api,
+            endpoint,
+            options: call.options,
+            cost,
+            deadline: limiter.state.now().plus(max_time),
+            retries: usize::try_from(retries).unwrap_or(usize::MAX),
+            attempts: Vec::new(),
+        }
+    }
+
+    fn state(&self) -> &'c Arc<ApiState> {
+        &self.limiter.state
+    }
+
+    async fn attempt<X: Exchange>(&mut self, exchange: &mut X) -> Sent<X::Body> {
+        let asked_at = self.state().now();
+        let wanted = Wanted {
+            api: self.api,
+            endpoint: self.endpoint,
+            cost: &self.cost,
+            priority: self.options.priority,
+            deadline: self.deadline,
+        };
+        let permits = self.state().acquire(&wanted).await.map_err(NoAnswer::Failed)?;
+        let at = self.state().now();
+        let waited = at.since(asked_at).into();
+        self.attempts.push(Attempt { at, waited, status: None, refusal: None, wait: None, said: None });
+        let timeout = Duration::from(self.api.timeout()).min(self.deadline.since(at).into());
+        let in_flight = InFlight::new(self.state());
+        let sent = match tokio::time::timeout(timeout, pin!(exchange.send())).await {
+            Err(_) => Err(CallFailure::Timeout(timeout)),
+            Ok(None) => {
+                self.attempts.pop();
+                permits.give_back().await;
+                return Err(NoAnswer::Failed(CallFailure::CannotRepeat));
+            }
+            Ok(Some(Err(SendError { error, unsent: true }))) => {
+                permits.give_back().await;
+                return Err(NoAnswer::Failed(CallFailure::Send(error)));
+            }
+            Ok(Some(Err(SendError { error, .. }))) => Err(CallFailure::Send(error)),
+            Ok(Some(Ok(response))) => Ok(response),
+        };
+        drop(in_flight);
+        match sent {
+            // The vendor may have counted it: the estimate stays spent.
+            Err(failure) => Err(NoAnswer::Failed(failure)),
+            Ok(response) => self.answered(response, permits).await,
+        }
+    }
+
+    /// Reads what an answer says about limits, and tells the store.
+    async fn answered<B>(&mut self, response: Response<B>, permits: Permits) -> Sent<B>
+    where
+        B: Body<Data: Buf + Send, Error: Into<BoxError>> + Send + Unpin,
+    {
+        let (parts, body) = response.into_parts();
+        let dialect = dialect_of(self.api, &parts.headers);
+        let is_stream = parts.headers.get(http::header::CONTENT_TYPE).is_some_and(is_event_stream);
+        let reads_success = dialect.reads_successes() || self.limiter.hook().is_some();
+        let reads = !parts.status.is_success() || (reads_success && !is_stream);
+        let body = match if reads { ReadAhead::read(body).await } else { Ok(ReadAhead::nothing(body)) } {
+            Ok(body) => body,
+            Err(error) => return Err(NoAnswer::Failed(CallFailure::Send(error))),
+        };
+        let answer = VendorResponse { status: parts.status, headers: &parts.headers, body: body.ahead() };
+        let observed = match self.limiter.hook() {
+            Some(hook) => dialect.observe_with(&answer, |response| hook(response)),
+            None => dialect.observe(&answer),
+        };
+        let refusal = self.refusal(parts.status.as_u16(), &observed);
+        if let Some(attempt) = self.attempts.last_mut() {
+            attempt.status = Some(parts.status);
+            (attempt.refusal, attempt.wait) = (refusal, observed.wait);
+            attempt.said = refusal.and_then(|_| said(&observed, body.ahead()));
+        }
+        match refusal {
+            Some(kind) => {
+                self.refused(kind, &observed, permits).await;
+                Err(NoAnswer::Refused(kind))
+            }
+            None => {
+                // An error of the vendor's says nothing about the rate: it neither raises nor cuts it.
+                if !parts.status.is_server_error() {
+                    self.state().accepted(self.api, &permits, &observed.quotas);
+                }
+                let settlement = Settlement { permits, dialect };
+                Ok(Response::from_parts(parts, body.into_body(settlement)))
+            }
+        }
+    }
+
+    /// Whether the answer means "call later", and why. A status among the backoff codes does, whatever the vendor says;
+    /// overload only then.
+    fn refusal(&self, status: u16, observed: &Observation) -> Option<RefusalKind> {
+        let codes = self.options.backoff_codes.as_deref().unwrap_or(self.api.backoff_codes());
+        match observed.refusal {
+            Some(RefusalKind::Overload) if !codes.contains(&status) => None,
+            Some(kind) => Some(kind),
+            None => codes.contains(&status).then_some(RefusalKind::Rate),
+        }
+    }
+
+    async fn refused(&self, kind: RefusalKind, observed: &Observation, permits: Permits) {
+        self.state().count_refusal(kind);
+        self.state().refused(self.api, kind, &permits, observed).await;
+        if let Some((permit, policy)) = permits.place()
+            && matches!(kind, RefusalKind::Rate | RefusalKind::DailyQuota)
+            && policy.limits().iter().any(|limit| !limit.is_adaptive())
+        {
+            let last = self.attempts.last().map(ToString::to_string).unwrap_or_default();
+            permit.refused_by_vendor(&last).await;
+        }
+        // The vendor counted the call, perhaps; it did no work.
+        permits.settle(|unit| (unit.as_str() != tollway::core::REQUESTS).then_some(0)).await;
+    }
+
+    /// The wait of this call alone, for refusals that hold back no other call. The others wait for their next permit.
+    async fn own_wait(&self, kind: RefusalKind) {
+        if !matches!(kind, RefusalKind::Concurrency | RefusalKind::Lock) {
+            return;
+        }
+        let told = self.attempts.last().and_then(|attempt| attempt.wait);
+        let doublings = u32::try_from(self.attempts.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let grown = OWN_WAIT.saturating_mul(2_u32.saturating_pow(doublings)).min(OWN_WAIT_MAX);
+        let left: Duration = self.deadline.since(self.state().now()).into();
+        // Half of it at random, so that calls that collided do not collide again.
+        let wait = told.unwrap_or_else(|| grown / 2 + grown.mul_f64(jitter() / 2.0));
+        tokio::time::sleep(wait.min(left)).await;
+    }
+}
+
+/// A number from 0 to 1 that differs from call to call: of the hasher's random keys.
+fn jitter() -> f64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let bits = RandomState::new().build_hasher().finish() >> 32;
+    #[allow(clippy::cast_precision_loss, reason = "32 bits fit")]
+    let share = bits as f64 / f64::from(u32::MAX);
+    share
+}
+
+fn is_event_stream(value: &http::HeaderValue) -> bool {
+    value.to_str().is_ok_and(|value| value.starts_with("text/event-stream"))
+}
+
+/// The vendor's word for a refusal, or the beginning of its body.
+fn said(observed: &Observation, body: &[u8]) -> Option<String> {
+    observed.reason.clone().or_else(|| {
+        let start = body.get(..body.len().min(4 * SAID_MAX)).unwrap_or_default();
+        let text = String::from_utf8_lossy(start);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said: String = words.chars().filter(|sign| !sign.is_control()).take(SAID_MAX).collect();
+        (!said.is_empty()).then_some(said)
+    })
+}
+
+/// Counts a call as in flight until it is dropped.
+struct InFlight<'s>(&'s ApiState);
+
+impl<'s> InFlight<'s> {
+    fn new(state: &'s ApiState) -> Self {
+        state.in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(state)
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,168 @@
+//! The body of an answer: read ahead where it may be a refusal, and the tokens it says it used, as it streams.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes, BytesMut};
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use tokio::runtime::Handle;
+use tollway_dialects::{BODY_BYTES_MAX, Dialect, UsageReader};
+
+use crate::acquire::Permits;
+use crate::error::BoxError;
+
+/// The body of an answer. It passes everything on; when it ends or is dropped, the cost of the call is settled and its
+/// slot is free.
+pub struct ApiBody<B> {
+    /// What was read already.
+    ahead: Bytes,
+    trailers: Option<HeaderMap>,
+    /// The rest; none if all of it was read.
+    rest: Option<B>,
+    /// `None` once the call is settled.
+    call: Option<Box<Settlement>>,
+    /// Present if the tokens matter.
+    usage: Option<UsageReader>,
+}
+
+/// What is left to do when a body ends.
+pub(crate) struct Settlement {
+    pub(crate) permits: Permits,
+    pub(crate) dialect: &'static Dialect,
+}
+
+/// A body of which a part was read.
+pub(crate) struct ReadAhead<B> {
+    ahead: Bytes,
+    trailers: Option<HeaderMap>,
+    rest: Option<B>,
+}
+
+impl<B> ReadAhead<B> {
+    pub(crate) fn nothing(body: B) -> Self {
+        Self { ahead: Bytes::new(), trailers: None, rest: Some(body) }
+    }
+
+    pub(crate) fn ahead(&self) -> &[u8] {
+        &self.ahead
+    }
+
+    pub(crate) fn into_body(self, settlement: Settlement) -> ApiBody<B> {
+        let usage = settlement.permits.counts_tokens().then(UsageReader::new);
+        ApiBody {
+            ahead: self.ahead,
+            trailers: self.trailers,
+            rest: self.rest,
+            call: Some(Box::new(settlement)),
+            usage,
+        }
+    }
+}
+
+impl<B> ReadAhead<B>
+where
+    B: Body<Data: Buf + Send, Error: Into<BoxError>> + Send + Unpin,
+{
+    /// Reads as much as a dialect looks at.
+    pub(crate) async fn read(mut body: B) -> Result<Self, BoxError> {
+        let (mut ahead, mut trailers) = (BytesMut::new(), None);
+        while ahead.len() < BODY_BYTES_MAX {
+            match body.frame().await {
+                None => return Ok(Self { ahead: ahead.freeze(), trailers, rest: None }),
+                Some(Err(error)) => return Err(error.into()),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => bytes::BufMut::put(&mut ahead, data),
+                    Err(frame) => trailers = frame.into_trailers().ok(),
+                },
+            }
+        }
+        Ok(Self { ahead: ahead.freeze(), trailers, rest: Some(body) })
+    }
+}
+
+impl<B> ApiBody<B> {
+    /// Settles the call with the tokens that were read. In the background: nobody waits for it.
+    fn settle(&mut self) {
+        let Some(call) = self.call.take() else { return };
+        let Settlement { permits, dialect } = *call;
+        if let Some(usage) = self.usage.as_ref().and_then(UsageReader::usage)
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(permits.settle(move |unit| dialect.tokens_counted(usage, unit.as_str())));
+        }
+    }
+
+    fn read(&mut self, data: &[u8]) {
+        if let Some(usage) = &mut self.usage {
+            usage.feed(data);
+        }
+    }
+}
+
+impl<B> Body for ApiBody<B>
+where
+    B: Body<Data: Buf, Error: Into<BoxError>> + Unpin,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if !self.ahead.is_empty() {
+            let ahead = std::mem::take(&mut self.ahead);
+            self.read(&ahead);
+            return Poll::Ready(Some(Ok(Frame::data(ahead))));
+        }
+        if let Some(trailers) = self.trailers.take() {
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+        }
+        let frame = match &mut self.rest {
+            None => None,
+            Some(rest) => match Pin::new(rest).poll_frame(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(frame) => frame,
+            },
+        };
+        Poll::Ready(match frame {
+            None => {
+                self.settle();
+                None
+            }
+            Some(Err(error)) => {
+                self.settle();
+                Some(Err(error.into()))
+            }
+            Some(Ok(frame)) => Some(Ok(frame.map_data(|mut data| {
+                let data = data.copy_to_bytes(data.remaining());
+                self.read(&data);
+                data
+            }))),
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        // The end is where the call is settled, so it has to be polled.
+        self.call.is_none() && self.ahead.is_empty() && self.rest.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let ahead = u64::try_from(self.ahead.len()).unwrap_or(u64::MAX);
+        let rest = self.rest.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint);
+        let mut hint = SizeHint::new();
+        hint.set_lower(ahead.saturating_add(rest.lower()));
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(ahead.saturating_add(upper));
+        }
+        hint
+    }
+}
+
+impl<B> Drop for ApiBody<B> {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}

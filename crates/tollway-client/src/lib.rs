@@ -1,0 +1,80 @@
+//! An HTTP client for vendors with rate limits. It stays under the limits that are known, finds those that are not, waits
+//! instead of failing, and shares all of that with every process of the same store.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use tollway_client::ApiClient;
+//!
+//! let notion = ApiClient::for_api("notion")?;
+//! let users = notion.get("/v1/users").send().await?.text().await?;
+//! # drop(users); Ok(()) }
+//! ```
+//!
+//! The api is a section `[apis.notion]` of the config file, or one of the profiles that Tollway ships.
+//!
+//! # Three ways in
+//!
+//! | you have | use |
+//! |---|---|
+//! | nothing yet | [`ApiClient`], on reqwest; [`blocking::ApiClient`] on a thread without a runtime |
+//! | a `reqwest_middleware` client | `ApiMiddleware` |
+//! | a tower service, such as hyper's client | [`ApiLayer`] |
+//!
+//! All of them run the same call on an [`ApiLimiter`]:
+//!
+//! 1. **Take** a permit of the endpoint's policy, the api's policy and a slot, waiting as long as the call's budget allows.
+//! 2. **Begin**: right before the request is sent, ask whether the vendor has refused another process meanwhile.
+//! 3. **Send**, and read what the response says about limits: status, headers, and the body of a refusal.
+//! 4. **Feed back**: a refusal holds every process; the rate is cut once; quotas in headers lower what is left.
+//! 5. **Settle** tokens from the `usage` of the answer, streamed or not; or **retry** within the budget.
+//!
+//! # Where to look
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `limiter` | the limits of one api in this process |
+//! | `gate` | calls of this process wait here, by priority |
+//! | `acquire` | the permits of one attempt |
+//! | `attempts` | one call: send, observe, retry |
+//! | `reporter`, `feedback` | what answers say, told to the store; the controller's rate |
+//! | `body` | the body of an answer: read ahead, usage counted as it streams |
+//! | `client`, `request`, `tls`, `blocking` | the client on reqwest |
+//! | `middleware`, `layer` | the other two ways in |
+//! | `error` | why a call failed, with every attempt |
+
+#![forbid(unsafe_code)]
+
+mod acquire;
+mod attempts;
+mod body;
+mod error;
+mod feedback;
+mod gate;
+mod layer;
+mod limiter;
+mod reporter;
+
+#[cfg(feature = "blocking")]
+pub mod blocking;
+#[cfg(feature = "client")]
+mod client;
+#[cfg(feature = "middleware")]
+mod middleware;
+#[cfg(feature = "client")]
+mod request;
+#[cfg(feature = "client")]
+mod tls;
+
+pub use attempts::CallOptions;
+pub use body::ApiBody;
+#[cfg(feature = "client")]
+pub use client::{ApiClient, ApiClientBuilder};
+pub use error::{Attempt, CallError, CallFailure, ClientError};
+pub use gate::Priority;
+pub use layer::{ApiLayer, ApiService, CloneBody, SendOnce};
+pub use limiter::{ApiLimiter, ApiSnapshot};
+#[cfg(feature = "middleware")]
+pub use middleware::ApiMiddleware;
+#[cfg(feature = "client")]
+pub use request::ApiRequest;
+pub use tollway_dialects::{RefusalKind, VendorResponse};

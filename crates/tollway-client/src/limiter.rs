@@ -1,0 +1,239 @@
+//! The limits of one api in this process: what all ways in share.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tollway::config::Api;
+use tollway::core::{Feedback, Learned, Name, Subject};
+use tollway::metrics::ApiFigures;
+use tollway::{Limiter, PolicyHandle, Span, TakeError, Timestamp};
+use tollway_dialects::{Dialect, RefusalKind, VendorResponse};
+
+use crate::error::ClientError;
+use crate::feedback::ceiling;
+use crate::gate::Gate;
+use crate::reporter::Seen;
+
+/// Tells whether a response is a refusal, for vendors that refuse in their own way.
+pub(crate) type RefusedAs = Arc<dyn Fn(&VendorResponse<'_>) -> Option<RefusalKind> + Send + Sync>;
+
+/// The limits of one api: its policy, its slots, and what its answers have taught. Clones share it.
+///
+/// [`ApiClient`](crate::ApiClient), the middleware and the tower layer call a vendor through it.
+///
+/// ```
+/// use tollway::{Limiter, config::Api};
+/// use tollway_client::ApiLimiter;
+///
+/// let notion = Api::profile("notion").ok_or("no such profile")?;
+/// let limiter = Limiter::builder().with_api(notion)?.build();
+/// let notion = ApiLimiter::new(&limiter, "notion")?;
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let snapshot = notion.snapshot().await?;
+/// assert_eq!((snapshot.current_rate, snapshot.cooldown_until), (Some(2.0), None));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct ApiLimiter {
+    pub(crate) state: Arc<ApiState>,
+    refused_as: Option<RefusedAs>,
+}
+
+/// Shared by all clones.
+pub(crate) struct ApiState {
+    pub(crate) limiter: Limiter,
+    name: Name,
+    /// As it was at the start. A reload replaces it, one that removes it does not.
+    first: Arc<Api>,
+    /// The vendor account that calls count for.
+    pub(crate) account: Subject,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) seen: Mutex<Seen>,
+    /// A hold that the store did not take: until when this process waits by itself, by its clock, in microseconds.
+    held_until: AtomicU64,
+    /// Calls that were sent and have no answer yet.
+    pub(crate) in_flight: AtomicU64,
+    /// Policies that were looked up. As many as the api and its endpoints name.
+    handles: Mutex<HashMap<Name, Arc<PolicyHandle>>>,
+    figures: Arc<ApiFigures>,
+}
+
+/// The state of an api's limits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApiSnapshot {
+    /// Calls a second, of an api with a `rate`.
+    pub current_rate: Option<f64>,
+    /// Calls that could be made at once under that rate.
+    pub tokens: Option<u64>,
+    /// Until when the vendor holds calls back, in the store's time.
+    pub cooldown_until: Option<Timestamp>,
+    /// The vendor's limit as it was measured, in calls a second; known to `rate = "auto"` after the first refusals.
+    pub ceiling: Option<f64>,
+    /// The store's time.
+    pub now: Timestamp,
+    /// Calls of this process that wait for their turn.
+    pub waiting: usize,
+    /// Calls of this process that have no answer yet.
+    pub in_flight: u64,
+}
+
+impl ApiLimiter {
+    /// The limits of an api of this limiter.
+    pub fn new(limiter: &Limiter, api: &str) -> Result<Self, ClientError> {
+        Self::of_account(limiter, api, Subject::SHARED)
+    }
+
+    /// The same for one of several accounts at the vendor, each with a budget of its own.
+    pub fn for_account(limiter: &Limiter, api: &str, account: &str) -> Result<Self, ClientError> {
+        Self::of_account(limiter, api, Subject::new(account)?)
+    }
+
+    fn of_account(limiter: &Limiter, api: &str, account: Subject) -> Result<Self, ClientError> {
+        let first = limiter.api(api).ok_or_else(|| unknown(limiter, api))?;
+        tracing::debug!(
+            api = %first.name(),
+            rate = ?first.rate(),
+            policy = first.policy().map(Name::as_str),
+            "calls of an api are limited"
+        );
+        let state = ApiState {
+            figures: limiter.api_figures(first.name()),
+            limiter: limiter.clone(),
+            name: first.name().clone(),
+            first,
+            account,
+            gate: Arc::default(),
+            seen: Mutex::default(),
+            held_until: AtomicU64::new(0),
+            in_flight: AtomicU64::new(0),
+            handles: Mutex::default(),
+        };
+        Ok(Self { state: Arc::new(state), refused_as: None })
+    }
+
+    /// Asks this function first whether a response is a refusal: for vendors that refuse inside a 200, or in words of
+    /// their own. Bodies of all responses are then read ahead, up to a bound, except streams of events.
+    #[must_use]
+    pub fn refused_as(
+        self,
+        refused_as: impl Fn(&VendorResponse<'_>) -> Option<RefusalKind> + Send + Sync + 'static,
+    ) -> Self {
+        Self { refused_as: Some(Arc::new(refused_as)), ..self }
+    }
+
+    /// The api as it is in force.
+    pub fn api(&self) -> Arc<Api> {
+        self.state.api()
+    }
+
+    /// The limiter that its policies belong to.
+    pub fn limiter(&self) -> &Limiter {
+        &self.state.limiter
+    }
+
+    /// What the store knows about the api's limits now.
+    pub async fn snapshot(&self) -> Result<ApiSnapshot, TakeError> {
+        let learned = match self.api().policy() {
+            Some(policy) => Some(self.state.feedback(policy, Feedback::default()).await?),
+            None => None,
+        };
+        let rate = learned.as_ref().and_then(|learned| learned.rate.as_ref());
+        Ok(ApiSnapshot {
+            current_rate: rate.map(|rate| per_second(rate.rate)),
+            tokens: rate.map(|rate| rate.available),
+            cooldown_until: learned.as_ref().and_then(|learned| learned.held_until),
+            ceiling: rate.and_then(|rate| ceiling(&rate.controller)).map(per_second),
+            now: learned.as_ref().map_or_else(|| self.state.now(), |learned| learned.now),
+            waiting: self.state.gate.waiting(),
+            in_flight: self.state.in_flight.load(Ordering::Relaxed),
+        })
+    }
+
+    pub(crate) fn hook(&self) -> Option<&RefusedAs> {
+        self.refused_as.as_ref()
+    }
+}
+
+impl ApiState {
+    pub(crate) fn api(&self) -> Arc<Api> {
+        self.limiter.api(self.name.as_str()).unwrap_or_else(|| Arc::clone(&self.first))
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.limiter.clock().now()
+    }
+
+    /// A policy, looked up once.
+    pub(crate) fn handle(&self, policy: &Name) -> Result<Arc<PolicyHandle>, TakeError> {
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = handles.get(policy) {
+            return Ok(Arc::clone(handle));
+        }
+        let handle = Arc::new(self.limiter.policy(policy.as_str())?);
+        handles.insert(policy.clone(), Arc::clone(&handle));
+        Ok(handle)
+    }
+
+    /// Tells the store, and returns what it knows.
+    pub(crate) async fn feedback(&self, policy: &Name, feedback: Feedback) -> Result<Learned, TakeError> {
+        let learned = self.limiter.feedback(policy.as_str(), feedback).subject(self.account.as_str()).await?;
+        let rate = learned.rate.as_ref();
+        self.figures.set_rate(
+            rate.map(|rate| rate.rate),
+            rate.map(|rate| rate.available),
+            rate.and_then(|rate| ceiling(&rate.controller)),
+        );
+        self.figures.set_held_for(learned.held_until.map(|until| until.since(learned.now)), self.now());
+        Ok(learned)
+    }
+
+    /// Holds back the calls of this process alone.
+    pub(crate) fn hold_here(&self, hold: Span) {
+        self.held_until.fetch_max(self.now().plus(hold).as_micros(), Ordering::Relaxed);
+    }
+
+    /// How long this process waits by itself.
+    pub(crate) fn held_here(&self) -> Span {
+        Timestamp::from_micros(self.held_until.load(Ordering::Relaxed)).since(self.now())
+    }
+
+    pub(crate) fn count_refusal(&self, kind: RefusalKind) {
+        self.figures.count_refusal(kind.as_str());
+    }
+
+    pub(crate) fn name(&self) -> &Name {
+        &self.name
+    }
+
+    pub(crate) fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How the vendor of an api tells its limits, in this response.
+pub(crate) fn dialect_of(api: &Api, headers: &http::HeaderMap) -> &'static Dialect {
+    api.dialect().unwrap_or_else(|| Dialect::detect(headers))
+}
+
+fn unknown(limiter: &Limiter, name: &str) -> ClientError {
+    let apis = limiter.apis();
+    let known = apis.iter().map(|api| api.name().as_str());
+    let profiles = Api::profiles().iter().map(|api| api.name().as_str());
+    let meant = tollway::core::nearest(name, known.chain(profiles)).map(str::to_owned);
+    ClientError::UnknownApi { name: name.to_owned(), meant }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a rate for people and gauges")]
+fn per_second(millionths: u64) -> f64 {
+    millionths as f64 / 1_000_000.0
+}
+
+impl fmt::Debug for ApiLimiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ApiState { name, account, .. } = &*self.state;
+        f.debug_struct("ApiLimiter").field("api", name).field("account", account).finish_non_exhaustive()
+    }
+}

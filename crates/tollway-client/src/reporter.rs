@@ -1,0 +1,285 @@
+//! What the vendor's answers say, told to the store: refusals at once, everything else at most once a second.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+use tollway::config::Api;
+use tollway::core::controller::{Controller, Pace, RateRefusal, Report};
+use tollway::core::{Feedback, Learned, LearnedRate, Name};
+use tollway::{Span, TakeError, Timestamp};
+use tollway_dialects::{Observation, RefusalKind, VendorQuota};
+
+use crate::acquire::Permits;
+use crate::feedback::{
+    SeenQuota, bare_cooldown, configured, cut_of, limits_left, named_quota, rate_change, seen_quotas, stored,
+};
+use crate::limiter::ApiState;
+
+/// A process reports accepted calls at most this often.
+const REPORT_EVERY: Span = Span::from_secs(1);
+
+/// How often a rate is computed again after another process has changed it.
+const RACES_MAX: usize = 2;
+
+/// The hold of a refusal that tells no wait, while the store does not answer.
+const BARE_HOLD: Span = Span::from_secs(1);
+
+/// How often a hold is sent again that the store did not take.
+const HOLD_AGAIN: Duration = Duration::from_secs(1);
+
+/// What this process has seen and not reported yet.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    accepted: u64,
+    /// When the newest of these calls was granted.
+    newest: Timestamp,
+    quotas: Vec<SeenQuota>,
+    /// What is left of fixed limits, as vendors show it; the newest of each.
+    left: Vec<VendorQuota>,
+    reported_at: Timestamp,
+    flush_planned: bool,
+    /// The number of the last grant that the last pace allowed: its answer is waited for.
+    awaited: Option<u64>,
+}
+
+impl Seen {
+    /// Notes an accepted call. True if it should be reported at once.
+    fn note(&mut self, grant: u64, granted_at: Timestamp, quotas: &[VendorQuota], now: Timestamp) -> bool {
+        self.accepted = self.accepted.saturating_add(1);
+        self.newest = self.newest.max(granted_at);
+        let quotas_seen = seen_quotas(quotas, grant, now);
+        let limits = |quotas: &[SeenQuota]| quotas.iter().map(SeenQuota::limit).collect::<Vec<_>>();
+        let is_new = !quotas_seen.is_empty() && limits(&quotas_seen) != limits(&self.quotas);
+        if !quotas_seen.is_empty() {
+            self.quotas = quotas_seen;
+        }
+        if !quotas.is_empty() {
+            self.left = quotas.to_vec();
+        }
+        let awaited = self.awaited.take_if(|awaited| grant >= *awaited).is_some();
+        is_new || awaited || quotas.iter().any(VendorQuota::is_exhausted)
+    }
+
+    /// Starts over.
+    fn take(&mut self, now: Timestamp) -> Unreported {
+        self.reported_at = now;
+        Unreported {
+            accepted: std::mem::take(&mut self.accepted),
+            newest: self.newest,
+            quotas: self.quotas.clone(),
+            left: std::mem::take(&mut self.left),
+        }
+    }
+}
+
+/// What a report tells.
+struct Unreported {
+    accepted: u64,
+    newest: Timestamp,
+    quotas: Vec<SeenQuota>,
+    left: Vec<VendorQuota>,
+}
+
+/// A refusal, as it is told to the store.
+struct Refused {
+    hold: Span,
+    /// What the controller is told: nothing about refusals that are not about the rate.
+    rate: Option<RefusedRate>,
+}
+
+impl Refused {
+    /// The hold without the store, where no controller decides about a refusal that tells no wait.
+    fn hold_alone(&self) -> Span {
+        if self.hold == Span::ZERO { BARE_HOLD } else { self.hold }
+    }
+}
+
+struct RefusedRate {
+    granted_at: Timestamp,
+    wait: Option<Span>,
+    named: Option<(Span, Option<u64>)>,
+}
+
+impl ApiState {
+    /// The vendor has accepted a call. Reported in the background, at most once a second.
+    pub(crate) fn accepted(self: &Arc<Self>, api: &Api, permits: &Permits, quotas: &[VendorQuota]) {
+        let Some((_, policy)) = permits.place() else { return };
+        let adapts = policy.limits().iter().any(|limit| limit.is_adaptive());
+        if !adapts && limits_left(policy, quotas, 0).is_empty() {
+            return;
+        }
+        let now = self.now();
+        let mut seen = self.seen();
+        let at_once = seen.note(permits.grant(), permits.granted_at(), quotas, now);
+        let due = seen.reported_at.plus(REPORT_EVERY);
+        let wait = if at_once || now >= due { Span::ZERO } else { due.since(now) };
+        if wait > Span::ZERO && seen.flush_planned {
+            return;
+        }
+        if wait == Span::ZERO {
+            seen.reported_at = now;
+        } else {
+            seen.flush_planned = true;
+        }
+        drop(seen);
+        let (state, policy) = (Arc::clone(self), api.policy().cloned());
+        if let (Ok(runtime), Some(policy)) = (tokio::runtime::Handle::try_current(), policy) {
+            runtime.spawn(async move {
+                tokio::time::sleep(wait.into()).await;
+                state.seen().flush_planned = false;
+                state.report(&policy, None).await;
+            });
+        }
+    }
+
+    /// The vendor has refused a call. Returns when the store knows: no process sends another call before.
+    pub(crate) async fn refused(
+        self: &Arc<Self>,
+        api: &Api,
+        kind: RefusalKind,
+        permits: &Permits,
+        observed: &Observation,
+    ) {
+        let Some((_, policy)) = permits.place() else { return };
+        let told: Option<Span> = observed.wait.map(Span::from);
+        let adapts = policy.limits().iter().any(|limit| limit.is_adaptive());
+        let auto = matches!(configured(api), Some(Controller::Auto(_)));
+        let of_rate = match kind {
+            RefusalKind::Rate => adapts,
+            // A measured rate knows quotas of a day; a documented one must not be cut because of them.
+            RefusalKind::DailyQuota => adapts && auto && named_quota(observed).is_some(),
+            // These hold back no other call.
+            RefusalKind::Concurrency | RefusalKind::Lock | RefusalKind::NoAccess => return,
+            RefusalKind::Overload => false,
+        };
+        let (granted_at, named) = (permits.granted_at(), named_quota(observed));
+        let rate = of_rate.then_some(RefusedRate { granted_at, wait: told, named });
+        let hold = match (told, of_rate) {
+            (Some(told), _) => told,
+            (None, true) => Span::ZERO,
+            (None, false) => bare_cooldown(policy, None),
+        };
+        self.seen().left.extend(observed.quotas.iter().cloned());
+        let name = policy.name().clone();
+        self.report(&name, Some(Refused { hold, rate })).await;
+    }
+
+    /// Tells the store what was seen, and writes the controller's rate.
+    async fn report(self: &Arc<Self>, policy: &Name, refused: Option<Refused>) {
+        let unreported = self.seen().take(self.now());
+        let hold = refused.as_ref().map_or(Span::ZERO, Refused::hold_alone);
+        if let Err(error) = self.try_report(policy, &unreported, refused.as_ref()).await {
+            tracing::debug!(%error, api = %self.name(), "what a vendor said could not be told to the store");
+            self.seen().accepted += unreported.accepted;
+            if hold > Span::ZERO {
+                self.hold_here(hold);
+                self.hold_again(policy, hold);
+            }
+        }
+    }
+
+    async fn try_report(
+        &self,
+        policy: &Name,
+        unreported: &Unreported,
+        refused: Option<&Refused>,
+    ) -> Result<(), TakeError> {
+        let in_force = self.handle(policy)?.policy();
+        let in_flight = self.in_flight.load(std::sync::atomic::Ordering::Relaxed);
+        let feedback = Feedback {
+            hold: refused.map_or(Span::ZERO, |refused| refused.hold),
+            left: limits_left(&in_force, &unreported.left, in_flight),
+            rate: None,
+        };
+        let mut learned = self.feedback(policy, feedback).await?;
+        let before = learned.clone();
+        let Some(controller) = configured(&self.api()) else {
+            self.log(&before, &learned, refused);
+            return Ok(());
+        };
+        for _ in 0..RACES_MAX {
+            let Some(known) = learned.rate.clone() else { break };
+            let mut controller = controller.clone().resumed(stored(&known.controller));
+            let pace = unreported.tell(&mut controller, &learned, &known, refused, self.now());
+            let change = rate_change(&pace, &known, &controller);
+            let awaited = pace.cap.map(|cap| known.grants.saturating_add(cap.grants));
+            let feedback = Feedback { hold: pace.hold, left: SmallVec::new(), rate: Some(change) };
+            learned = self.feedback(policy, feedback).await?;
+            if learned.written {
+                self.seen().awaited = awaited;
+                break;
+            }
+        }
+        self.log(&before, &learned, refused);
+        Ok(())
+    }
+
+    /// The rate before and after, as debug lines, and as a warning after a refusal.
+    fn log(&self, before: &Learned, after: &Learned, refused: Option<&Refused>) {
+        let rate = |learned: &Learned| learned.rate.as_ref().map_or(0, |rate| rate.rate);
+        let (old_rate, new_rate) = (Rate(rate(before)), Rate(rate(after)));
+        let api = self.name();
+        let cooldown = after.held_until.map(|until| until.since(after.now)).unwrap_or(Span::ZERO);
+        if refused.is_some() {
+            tracing::warn!(%api, %old_rate, %new_rate, %cooldown, "the vendor refused a call: backing off");
+        } else if new_rate.0 > old_rate.0 {
+            tracing::debug!(%api, %old_rate, %new_rate, "the rate of an api was increased");
+        }
+    }
+
+    /// Sends a hold until the store has taken it, or it has passed. Takes that are decided without the store obey it
+    /// meanwhile.
+    fn hold_again(self: &Arc<Self>, policy: &Name, hold: Span) {
+        let (state, policy) = (Arc::clone(self), policy.clone());
+        let until = self.now().plus(hold);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                loop {
+                    tokio::time::sleep(HOLD_AGAIN).await;
+                    let hold = until.since(state.now());
+                    let feedback = Feedback { hold, ..Feedback::default() };
+                    if hold == Span::ZERO || state.feedback(&policy, feedback).await.is_ok() {
+                        return;
+                    }
+                }
+            });
+        }
+    }
+}
+
+impl Unreported {
+    /// Has the controller take it in, and returns its pace.
+    fn tell(
+        &self,
+        controller: &mut Controller,
+        learned: &Learned,
+        known: &LearnedRate,
+        refused: Option<&Refused>,
+        now: Timestamp,
+    ) -> Pace {
+        let quotas: SmallVec<[_; 2]> = self.quotas.iter().map(|quota| quota.reported(now)).collect();
+        let refusal = refused.and_then(|refused| refused.rate.as_ref());
+        controller.report(&Report {
+            now: learned.now,
+            grants: known.grants,
+            accepted: self.accepted,
+            accepted_cut: cut_of(self.newest, known),
+            refusal: refusal.map(|refusal| RateRefusal {
+                cut: cut_of(refusal.granted_at, known),
+                wait: refusal.wait,
+                named: refusal.named,
+            }),
+            quotas: &quotas,
+        })
+    }
+}
+
+/// A rate in millionths, for people.
+struct Rate(u64);
+
+impl std::fmt::Display for Rate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{:03} a second", self.0 / 1_000_000, self.0 % 1_000_000 / 1_000)
+    }
+}

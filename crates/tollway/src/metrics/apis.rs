@@ -1,0 +1,92 @@
+//! What is known about the apis that this process calls: their rates, holds and refusals.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tollway_core::{Name, Span, Timestamp};
+
+use crate::Limiter;
+
+/// Why a vendor refuses; the values of the label `kind`.
+const REFUSAL_KINDS: [&str; 6] = ["rate", "concurrency", "daily_quota", "overload", "no_access", "lock"];
+
+/// What is known about one api. Written by the client, read by the metrics.
+#[derive(Debug, Default)]
+pub struct ApiFigures {
+    /// In millionths of a call a second; 0 if unknown.
+    rate: AtomicU64,
+    ceiling: AtomicU64,
+    available: AtomicU64,
+    /// By the local clock, in microseconds.
+    held_until: AtomicU64,
+    refusals: [AtomicU64; REFUSAL_KINDS.len()],
+}
+
+impl ApiFigures {
+    /// The rate in force and the measured ceiling, in millionths of a call a second, and the calls that could be made at
+    /// once.
+    pub fn set_rate(&self, rate: Option<u64>, available: Option<u64>, ceiling: Option<u64>) {
+        self.rate.store(rate.unwrap_or(0), Ordering::Relaxed);
+        self.available.store(available.unwrap_or(0), Ordering::Relaxed);
+        self.ceiling.store(ceiling.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// The vendor holds calls back for this long from now, by the local clock.
+    pub fn set_held_for(&self, held: Option<Span>, now: Timestamp) {
+        let until = held.map_or(0, |held| now.plus(held).as_micros());
+        self.held_until.store(until, Ordering::Relaxed);
+    }
+
+    /// The vendor refused a call: `rate`, `concurrency`, `daily_quota`, `overload`, `no_access` or `lock`.
+    pub fn count_refusal(&self, kind: &str) {
+        let known = REFUSAL_KINDS.iter().zip(&self.refusals).find(|(known, _)| **known == kind);
+        if let Some((_, count)) = known {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn rate(&self) -> Option<u64> {
+        Some(self.rate.load(Ordering::Relaxed)).filter(|rate| *rate > 0)
+    }
+
+    pub(super) fn available(&self) -> u64 {
+        self.available.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn ceiling(&self) -> Option<u64> {
+        Some(self.ceiling.load(Ordering::Relaxed)).filter(|ceiling| *ceiling > 0)
+    }
+
+    /// How long the vendor still holds calls back, in microseconds.
+    pub(super) fn held_for(&self, now: Timestamp) -> u64 {
+        self.held_until.load(Ordering::Relaxed).saturating_sub(now.as_micros())
+    }
+
+    pub(super) fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        REFUSAL_KINDS.into_iter().zip(self.refusals.iter().map(|count| count.load(Ordering::Relaxed)))
+    }
+}
+
+/// The figures of all apis that were called. Apis come from the config, so there are few.
+#[derive(Default)]
+pub(crate) struct AllApiFigures(Mutex<BTreeMap<Name, Arc<ApiFigures>>>);
+
+impl AllApiFigures {
+    fn of(&self, api: &Name) -> Arc<ApiFigures> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(api.clone()).or_default())
+    }
+
+    pub(super) fn all(&self) -> Vec<(Name, Arc<ApiFigures>)> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(|(name, figures)| (name.clone(), Arc::clone(figures))).collect()
+    }
+}
+
+impl Limiter {
+    /// What is known about an api, for the client that calls it to keep up to date.
+    pub fn api_figures(&self, api: &Name) -> Arc<ApiFigures> {
+        self.registry().state().api_figures.of(api)
+    }
+}
