@@ -144,6 +144,10 @@ fn say_denied(
             "limits": Meter::of_readings(denied.policy().limits(), denied.decision().readings_of(0), now),
         }));
     }
+    if denied.held() {
+        output.line(format_args!("{BAD}denied{BAD:#}: {denied}"))?;
+        return output.line(format_args!("  {}", whom(options)));
+    }
     let by = denied.limit().map(ToString::to_string).unwrap_or_default();
     output.line(format_args!("{BAD}denied{BAD:#} by {STRONG}{by}{STRONG:#} of policy {}", options.policy))?;
     output.line(format_args!("  {}", whom(options)))?;

@@ -121,9 +121,16 @@ fn amount_of_zero_stops_a_policy() {
     let (exit, stdout, _) = home.run(&["limit", "set", name, "0"]);
     assert_eq!(exit, 0);
     assert!(stdout.starts_with("adobe.requests_per_day is now 0 (stopped)"), "{stdout}");
-    let (exit, _, stderr) = home.run(&["take", "adobe", "--max-wait", "0"]);
+    for command in [&["take", "adobe", "--max-wait", "0"][..], &["why", "adobe"]] {
+        let (exit, stdout, _) = home.run(command);
+        assert_eq!(exit, 75, "{stdout}");
+        let said = "denied: policy adobe is stopped: its limit requests_per_day was set to 0\n";
+        assert!(stdout.starts_with(said), "{command:?}: {stdout}");
+    }
+    let run = ["run", "-p", "adobe", "--max-wait", "0", "--", "true"];
+    let (exit, _, stderr) = home.run(&run);
     assert_eq!(exit, 75);
-    assert!(stderr.contains("policy adobe is stopped: its limit requests_per_day was set to 0"), "{stderr}");
+    assert!(stderr.contains("policy adobe is stopped"), "{stderr}");
     let (_, listed) = json(&home, &["limit", "get", name]);
     let limit = &listed["limits"][0];
     assert_eq!((&limit["in_force"], &limit["amount"]), (&"0 (stopped)".into(), &0.into()));
