@@ -112,6 +112,9 @@ pub(crate) fn say_denied(
     if output.is_quiet() {
         return Ok(());
     }
+    if denied.held() {
+        return output.line(format_args!("{BAD}denied{BAD:#}: {denied}"));
+    }
     let limit = denied.limit().map(ToString::to_string).unwrap_or_default();
     let again = humanize::duration(denied.retry_after());
     let longest: Span =

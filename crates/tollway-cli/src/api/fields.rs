@@ -1,8 +1,8 @@
 //! The fields of an api: values for JSON, and one line of text each.
 
 use serde_json::{Map, Value, json};
-use tollway::Config;
 use tollway::config::{Api, ApiEndpoint, ApiHeader, ApiRate, Millionths, UnitCost};
+use tollway::{Config, Limit};
 
 use crate::humanize;
 
@@ -94,17 +94,20 @@ fn text(api: &Api, config: &Config, key: &str) -> String {
     }
 }
 
-/// The limits of the api's policy: those of the config, if it has the policy.
-pub(super) fn limits(api: &Api, config: &Config) -> String {
-    if let Some(policy) = api.policy().and_then(|name| config.policy(name.as_str())) {
-        return joined(policy.limits());
-    }
-    let limits = api.limits().iter().map(ToString::to_string);
-    let limits = limits.chain(api.concurrency().map(|calls| format!("concurrency: {calls} concurrent")));
-    joined(&limits.collect::<Vec<_>>())
+/// The limits of the api's policy without its rate, which is a field of its own.
+fn limits(api: &Api, config: &Config) -> String {
+    joined(&fixed_limits(api, config))
 }
 
-pub(super) fn rate(rate: ApiRate) -> String {
+/// The same as a list: those of the config, if it has the policy.
+pub(super) fn fixed_limits(api: &Api, config: &Config) -> Vec<Limit> {
+    let policy = api.policy().and_then(|name| config.policy(name.as_str()));
+    let limits = policy.map_or(api.limits(), |policy| policy.limits());
+    let is_rate = |limit: &Limit| api.rate().is_some() && limit.is_adaptive();
+    limits.iter().filter(|limit| !is_rate(limit)).cloned().collect()
+}
+
+fn rate(rate: ApiRate) -> String {
     match rate.settings() {
         None => "auto".to_owned(),
         Some(settings) => format!(
@@ -140,7 +143,7 @@ fn endpoint(endpoint: &ApiEndpoint) -> String {
 }
 
 /// Separated by commas; "none" if there are none.
-fn joined<T: ToString>(parts: &[T]) -> String {
+pub(super) fn joined<T: ToString>(parts: &[T]) -> String {
     match parts {
         [] => "none".to_owned(),
         parts => parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),

@@ -55,9 +55,11 @@ fn entry(from: &str, api: &Api) -> Value {
 
 fn summary(api: &Api, config: &Config) -> String {
     let mut parts = Vec::new();
-    if api.policy().is_some() {
-        parts.push(fields::limits(api, config));
+    let limits = fields::fixed_limits(api, config);
+    if !limits.is_empty() {
+        parts.push(fields::joined(&limits));
     }
+    parts.extend(api.concurrency().map(|calls| format!("{calls} at once")));
     parts.extend(api.rate().map(|rate| match rate.settings() {
         None => "rate auto".to_owned(),
         Some(settings) => format!("rate {} to {} a second", settings.min(), settings.max()),

@@ -11,10 +11,12 @@ pub(super) fn text(api: &Api, config: &Config) -> String {
     for name in api.policies() {
         // A policy that is made of `limits` needs no section.
         let own = api.policy() == Some(name) && !api.limits().is_empty();
-        if let Some(policy) = config.policy(name.as_str()).filter(|_| !own) {
+        if let Some(limits) =
+            config.policy(name.as_str()).filter(|_| !own).and_then(|policy| limits(api, policy))
+        {
             let header = format!("[policies.{}]\n", key(name.as_str()));
             if !text.contains(&header) {
-                let _ = writeln!(text, "{header}limits = {}\n", limits(api, policy));
+                let _ = writeln!(text, "{header}limits = {limits}\n");
             }
         }
     }
@@ -36,14 +38,13 @@ pub(super) fn text(api: &Api, config: &Config) -> String {
     text
 }
 
-/// As the config has them: `concurrency` of an api is a limit of its policy.
-fn limits(api: &Api, policy: &Policy) -> String {
-    let of_policy = policy.limits().iter();
-    let added = |name: &str| {
-        api.concurrency().is_some() && api.policy() == Some(policy.name()) && name == "concurrency"
-    };
-    let limits = of_policy.filter(|limit| !added(limit.name().as_str()));
-    list(limits.map(|limit| quoted(&limit.to_string())))
+/// As the config has them: a rate is a limit of its policy, but a key of its api. None if there are no others: then the
+/// policy was made of a rate.
+fn limits(api: &Api, policy: &Policy) -> Option<String> {
+    let has_rate = api.rate().is_some() && api.policy() == Some(policy.name());
+    let limits = policy.limits().iter().filter(|limit| !(has_rate && limit.is_adaptive()));
+    let limits: Vec<String> = limits.map(|limit| quoted(&limit.to_string())).collect();
+    (!limits.is_empty()).then(|| list(limits.into_iter()))
 }
 
 fn value(api: &Api, name: &str) -> Option<String> {

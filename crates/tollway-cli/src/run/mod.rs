@@ -84,6 +84,10 @@ async fn begin(
                 say_denied(options, &denied, context)?;
             }
             // On standard error: standard output belongs to the command.
+            if denied.held() {
+                context.output().note(format_args!("denied: {denied}"));
+                return Ok(Outcome::Denied);
+            }
             let limit = denied.limit().map(ToString::to_string).unwrap_or_default();
             let wait = humanize::duration(denied.retry_after());
             context

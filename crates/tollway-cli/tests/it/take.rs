@@ -133,6 +133,33 @@ fn set_limit_overrides_the_config_until_cleared() {
     home::golden("limit_get.txt", &stdout);
 }
 
+/// An operator stops a policy by an amount of 0. Usage stays.
+#[test]
+fn amount_of_zero_stops_a_policy() {
+    let home = Home::with_config(CONFIG);
+    let name = "adobe.requests_per_day";
+    assert_eq!(home.run(&["take", "adobe"]).0, 0);
+    let (exit, stdout, _) = home.run(&["limit", "set", name, "0"]);
+    assert_eq!(exit, 0);
+    assert!(stdout.starts_with("adobe.requests_per_day is now 0 (stopped)"), "{stdout}");
+    for command in [&["take", "adobe", "--max-wait", "0"][..], &["why", "adobe"]] {
+        let (exit, stdout, _) = home.run(command);
+        assert_eq!(exit, 75, "{stdout}");
+        let said = "denied: policy adobe is stopped: its limit requests_per_day was set to 0\n";
+        assert!(stdout.starts_with(said), "{command:?}: {stdout}");
+    }
+    let run = ["run", "-p", "adobe", "--max-wait", "0", "--", "true"];
+    let (exit, _, stderr) = home.run(&run);
+    assert_eq!(exit, 75);
+    assert!(stderr.contains("policy adobe is stopped"), "{stderr}");
+    let (_, listed) = json(&home, &["limit", "get", name]);
+    let limit = &listed["limits"][0];
+    assert_eq!((&limit["in_force"], &limit["amount"]), (&"0 (stopped)".into(), &0.into()));
+    assert_eq!(home.run(&["limit", "clear", name]).0, 0);
+    assert_eq!(home.run(&["take", "adobe", "--max-wait", "0"]).0, 0);
+    assert_eq!(json(&home, &["usage", "adobe"]).1["policies"][0]["limits"][0]["used"], 2);
+}
+
 #[test]
 fn errors_have_their_exit_codes_and_take_nothing() {
     let home = Home::with_config(CONFIG);
@@ -154,7 +181,7 @@ fn errors_have_their_exit_codes_and_take_nothing() {
         (&["limit", "set", "adobe", "5"], 2, "POLICY.LIMIT"),
         (&["limit", "set", "adobe.requests_per_dya", "5"], 78, "no limit \"requests_per_dya\""),
         (&["limit", "set", "adobe.requests_per_day", "5 / hour"], 2, "only its amount and burst"),
-        (&["limit", "set", "adobe.requests_per_day", "0"], 2, "amount is 0"),
+        (&["limit", "set", "adobe.requests_per_day", "0 / day from first call"], 2, "amount is 0"),
         (&["limit", "get", "nothing"], 78, "\"nothing\""),
         (&["take", "adobe", "--store", "memory:"], 78, "--store file:PATH"),
         (&["take", "adobe", "--store", "redis"], 2, "file:PATH"),

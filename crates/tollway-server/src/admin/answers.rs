@@ -4,9 +4,9 @@ use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
-use tollway::LimitUsage;
 use tollway::core::{Policy, WhenStoreFails};
 use tollway::metrics::prometheus_text;
+use tollway::{Limit, LimitUsage, Limiter};
 
 use crate::connection::Caller;
 use crate::http::{LimitBody, Problem, Query, ResetBody, Response, json, metrics_text, no_content, read};
@@ -69,16 +69,20 @@ struct PolicyAnswer {
 struct LimitInForce {
     name: String,
     limit: String,
+    /// Whether it was set to 0, so that its policy grants nothing.
+    stopped: bool,
 }
 
 impl PolicyAnswer {
-    fn new(policy: &Policy) -> Self {
-        let limits = policy.limits().iter();
+    fn new(policy: &Policy, limiter: &Limiter) -> Self {
+        let in_force = |limit: &Limit| LimitInForce {
+            name: limit.name().to_string(),
+            limit: limit.to_string(),
+            stopped: limiter.is_stopped(policy.name().as_str(), limit.name().as_str()),
+        };
         Self {
             name: policy.name().to_string(),
-            limits: limits
-                .map(|limit| LimitInForce { name: limit.name().to_string(), limit: limit.to_string() })
-                .collect(),
+            limits: policy.limits().iter().map(in_force).collect(),
             max_wait_ms: policy.max_wait().as_micros() / 1_000,
             when_store_fails: match policy.when_store_fails() {
                 WhenStoreFails::Local => "local",
@@ -91,8 +95,8 @@ impl PolicyAnswer {
 }
 
 pub(crate) fn policies(worker: &Worker) -> Response {
-    let policies = worker.state.limiter.policies();
-    let policies = policies.iter().map(|policy| PolicyAnswer::new(policy)).collect();
+    let limiter = &worker.state.limiter;
+    let policies = limiter.policies().iter().map(|policy| PolicyAnswer::new(policy, limiter)).collect();
     json(StatusCode::OK, &PoliciesAnswer { policies })
 }
 
@@ -165,6 +169,8 @@ pub(crate) struct LimitsAnswer {
     name: String,
     /// In the syntax of a config file.
     limit: String,
+    /// Whether it was set to 0: its policy grants nothing until the limit is set again or cleared.
+    stopped: bool,
 }
 
 pub(crate) async fn set_limit(
@@ -194,6 +200,7 @@ fn limit_in_force(worker: &Worker, policy: String, name: String) -> Result<Respo
     let known = worker.state.limiter.policy(&policy)?.policy();
     let limit = known.limits().iter().find(|limit| limit.name().as_str() == name);
     let limit = limit.map(ToString::to_string).unwrap_or_default();
-    tracing::info!(policy = ?policy, limit = ?limit, "a limit was set");
-    Ok(json(StatusCode::OK, &LimitsAnswer { policy, name, limit }))
+    let stopped = worker.state.limiter.is_stopped(&policy, &name);
+    tracing::info!(policy = ?policy, limit = ?limit, stopped, "a limit was set");
+    Ok(json(StatusCode::OK, &LimitsAnswer { policy, name, limit, stopped }))
 }

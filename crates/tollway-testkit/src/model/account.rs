@@ -109,14 +109,16 @@ impl Account {
         }
     }
 
-    /// Records a change at `now`: the refill until then counts at the rates of `policy`.
-    pub(super) fn record_change(&mut self, policy: &Policy, now: Timestamp, by: Option<PermitId>) {
+    /// Records a change at `now`: the refill until then counts at the rates of `policy`. A renewal keeps the last booking
+    /// undoable, so what it records until the frontier is undone with that booking.
+    pub(super) fn record_change(&mut self, policy: &Policy, now: Timestamp) {
         self.seen = now;
+        let undone_with = self.undo.as_ref().map(|undo| undo.permit);
         self.extended_until = Timestamp::EPOCH;
         let as_of = self.as_of();
         for limit in policy.limits() {
             let entry = self.logs.get_mut(&limit.identity()).expect("the account fits the policy");
-            entry.log.refilled(limit, as_of, by);
+            entry.log.refilled(limit, as_of, undone_with);
             entry.versions = vec![limit.clone()];
             if entry.log.learned.version > 0 {
                 entry.log.learned.until = as_of.plus(LEARNED_KEPT);
@@ -150,7 +152,7 @@ impl Account {
         if let Some(log) = self.adaptive_log(policy) {
             log.learned.grants = undo.grants;
         }
-        self.record_change(policy, now, None);
+        self.record_change(policy, now);
         true
     }
 

@@ -36,7 +36,7 @@ pub(super) fn learn(
         account.undo = None;
         // Of a changed rate, the time until now was recorded at the old one.
         if !written {
-            account.record_change(&charge.policy, now, None);
+            account.record_change(&charge.policy, now);
         }
         account.remember_learned(&charge.policy);
     }
@@ -68,7 +68,7 @@ fn change_rate(charge: &Charge, account: &mut Account, change: &RateChange, now:
     }
     let shown_at = now.max(account.as_of());
     let grants = account.log(limit).grants(limit, shown_at);
-    account.record_change(&charge.policy, now, None);
+    account.record_change(&charge.policy, now);
     let learned = &mut account.log_mut(limit).learned;
     learned.grants = grants;
     learned.version += 1;

@@ -53,7 +53,7 @@ pub(super) struct Entry {
 struct RefillSpan {
     until: Timestamp,
     amount: u64,
-    /// The permit of the change.
+    /// The last booking, if this is undone with it.
     permit: Option<PermitId>,
 }
 

@@ -75,7 +75,7 @@ pub(super) fn renew(charges: &[Charge], accounts: &mut [Account], permit: Permit
             let Some((_, until)) = slots.find(|slot| holds(slot, permit, now)) else { return false };
             *until = now.plus(expires).max(*until);
         }
-        account.record_change(&charge.policy, now, None);
+        account.record_change(&charge.policy, now);
     }
     true
 }
@@ -156,7 +156,7 @@ fn correct(
         let permit = booking.permit;
         log.entries.push(Entry { when, booked_at: booking.at, permit, minus: reserved, plus: actual });
     }
-    account.record_change(&charge.policy, now, None);
+    account.record_change(&charge.policy, now);
     account.undo = None;
     whole
 }

@@ -50,7 +50,7 @@ pub(super) fn take(
     if let Some(Booking { permit, .. }) = taken.0.booking().copied() {
         let decision = Decision { charges: SmallVec::new(), ..taken.0.clone() };
         let expires = now.plus(CALL_ID_REMEMBERED);
-        accounts[keeper].record_change(&charges[keeper].policy, now, Some(terms.permit));
+        accounts[keeper].record_change(&charges[keeper].policy, now);
         accounts[keeper].calls.push(Call { id: id.clone(), asked, permit, decision, expires });
     }
     Ok(taken)
@@ -269,7 +269,7 @@ fn book(
         account.undo = Some(Undo { permit: terms.permit, frontier, frontier_limit, grants });
         (account.frontier, account.frontier_limit) = (at, place.limit);
     }
-    account.record_change(&charge.policy, now, Some(terms.permit));
+    account.record_change(&charge.policy, now);
     good_until
 }
 

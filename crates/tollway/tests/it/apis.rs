@@ -9,6 +9,12 @@ use tollway::{Config, Limiter, Span};
 
 const KEYS: &str = include_str!("../config/api_keys.toml");
 
+/// The limits that are made of rates: calls in a million seconds.
+const AUTO: &str = "3000000 requests / 1000000 seconds adaptive";
+const NOTION: &str = "2000000 requests / 1000000 seconds adaptive";
+const SLACK: &str = "1500000 requests / 1000000 seconds adaptive";
+const ONE: &str = "1000000 requests / 1000000 seconds adaptive";
+
 fn config() -> Config {
     Config::parse(KEYS).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -36,8 +42,9 @@ fn every_key_is_kept() {
     assert_eq!(api.policy().map(|name| name.as_str()), Some("every"));
     assert_eq!(
         limits(&config(), "every"),
-        ["100 requests / minute paced", "250000 tokens / minute bucket", "concurrency: 8 concurrent"]
+        ["100 requests / minute paced", "250000 tokens / minute bucket", AUTO]
     );
+    assert_eq!(limits(&config(), "every.concurrency"), ["8 concurrent"]);
     assert_eq!((api.rate(), api.concurrency()), (Some(ApiRate::Auto), Some(8)));
     assert_eq!(
         (api.dialect_name(), api.dialect().map(|dialect| dialect.name())),
@@ -77,7 +84,10 @@ fn documented_field_names_work() {
     assert_eq!(api.documented(), Some("Approx. 3 requests/second per integration on average."));
     assert_eq!((api.backoff_codes(), api.max_retries()), (&[429, 503][..], 3));
     assert_eq!(api.origin("max_retries"), FieldOrigin::Config);
-    assert_eq!((api.policy(), api.concurrency(), api.dialect()), (None, None, None));
+    assert_eq!(api.policy().map(|name| name.as_str()), Some("documented"));
+    assert_eq!(limits(&config(), "documented"), [NOTION], "a policy of its rate");
+    assert_eq!((api.concurrency(), api.dialect()), (None, None));
+    assert!(config().policy("documented.concurrency").is_none());
 }
 
 /// D3 (Notion: 2.0, 0.3, 3.5, 0.1, 0.5): an api with the name of a profile needs no key.
@@ -87,7 +97,7 @@ fn profile_is_the_default() {
     let notion = config.api("notion").unwrap();
     assert_eq!(notion.base_url(), "https://api.notion.com/v1");
     assert_eq!(settings(notion), Some(["2", "0.3", "3.5", "0.1", "0.5"].map(str::to_owned)));
-    assert_eq!(limits(&config, "notion"), ["3 requests / second paced"]);
+    assert_eq!(limits(&config, "notion"), ["3 requests / second paced", NOTION]);
     assert_eq!(notion.origin("rate"), FieldOrigin::Profile);
     assert_eq!(notion.origin("timeout"), FieldOrigin::Default);
     assert_eq!(
@@ -106,7 +116,8 @@ fn config_overrides_single_fields_of_a_profile() {
     let second = config.api("second-notion").unwrap();
     assert_eq!(settings(second), Some(["2", "0.3", "3", "0.1", "0.5"].map(str::to_owned)));
     assert_eq!(second.profile_name().map(|name| name.as_str()), Some("notion"));
-    assert_eq!(limits(&config, "second-notion"), ["3 requests / second paced"], "a budget of its own");
+    let own = ["3 requests / second paced", NOTION];
+    assert_eq!(limits(&config, "second-notion"), own, "a budget of its own");
     assert_eq!(second.documented_at(), None, "the profile's page does not say that");
 
     let claude = config.api("claude").unwrap();
@@ -121,17 +132,28 @@ fn policy_of_the_same_name_is_used() {
     let config = config();
     let stripe = config.api("stripe").unwrap();
     assert_eq!(stripe.policy().map(|name| name.as_str()), Some("stripe"));
-    assert_eq!(limits(&config, "stripe"), ["10 requests / second paced"]);
+    assert_eq!(limits(&config, "stripe"), ["10 requests / second paced", ONE]);
     assert_eq!(
         (stripe.limits(), settings(stripe).map(|[.., max, _, _]| max)),
         (&[][..], Some("5".to_owned()))
     );
 
     let github = config.api("github").unwrap();
-    assert_eq!((github.policy(), github.dialect(), github.profile_name()), (None, None, None));
+    assert_eq!((github.dialect(), github.profile_name()), (None, None));
+    assert_eq!(limits(&config, "github"), [AUTO]);
 
-    let shopify = limits(&config, "shopify");
-    assert_eq!(shopify, ["2 requests / second bucket burst 40", "concurrency: 2 concurrent"]);
+    assert_eq!(limits(&config, "shopify"), ["2 requests / second bucket burst 40", AUTO]);
+    assert_eq!(limits(&config, "shopify.concurrency"), ["2 concurrent"]);
+}
+
+/// As a policy with the api's name does.
+#[test]
+fn policy_named_like_the_calls_in_flight_is_used() {
+    let text = "[policies.'notion.concurrency']\nlimits = ['9 concurrent expires 5m']\n[apis.notion]\nconcurrency = 4";
+    let config = Config::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let names: Vec<&str> = config.policies().iter().map(|policy| policy.name().as_str()).collect();
+    assert_eq!(names, ["notion", "notion.concurrency"]);
+    assert_eq!(limits(&config, "notion.concurrency"), ["9 concurrent expires 5m"]);
 }
 
 /// Secrets stay in the environment: headers name a variable, and its value appears nowhere else.
@@ -148,10 +170,11 @@ fn header_values_come_from_variables() {
         "the header authorization needs the environment variable EVERY_TOKEN, which is not set"
     );
 
-    // Cargo sets this one.
-    let text = "[apis.a]\nbase_url = 'https://a'\nrate = 'auto'\nheaders = { x = { env = 'CARGO_PKG_NAME', prefix = 'is ' } }";
+    // Cargo and scripts/run-tests set this one.
+    let text = "[apis.a]\nbase_url = 'https://a'\nrate = 'auto'\nheaders = { x = { env = 'CARGO_MANIFEST_DIR', prefix = 'is ' } }";
     let config = Config::parse(text).unwrap();
-    assert_eq!(config.api("a").unwrap().headers()[0].value().as_deref(), Ok("is tollway"));
+    let value = concat!("is ", env!("CARGO_MANIFEST_DIR"));
+    assert_eq!(config.api("a").unwrap().headers()[0].value().as_deref(), Ok(value));
 }
 
 #[test]
@@ -200,7 +223,9 @@ fn limiter_keeps_apis_and_follows_the_file() {
     });
     assert!(waited.is_some(), "{:?}", limiter.reload_status());
     assert_eq!((held.max_retries(), limiter.apis().len()), (1, 1), "a held api stays as it is");
-    assert_eq!(limiter.policies()[0].limits().len(), 2);
+    let names: Vec<String> =
+        limiter.policies()[0].limits().iter().map(|limit| limit.name().to_string()).collect();
+    assert_eq!(names, ["requests_per_minute", "tokens_per_minute", "rate"]);
 }
 
 #[test]
@@ -222,7 +247,7 @@ fn limiter_takes_an_api_from_a_profile() {
         .collect();
     assert_eq!(
         policies,
-        [("stripe", "1 requests / minute"), ("vanta", "100 requests / minute paced")]
+        [("slack", SLACK), ("stripe", "1 requests / minute"), ("vanta", "100 requests / minute paced")]
             .map(|(name, limit)| (name.to_owned(), limit.to_owned()))
     );
 }

@@ -60,7 +60,9 @@ fn apis_are_read_and_kept() {
     assert_eq!(notion.documented(), Some("about 3 requests a second per integration"));
     assert_eq!(settings(notion), ["2", "0.3", "3.5", "0.1", "0.5"]);
     assert_eq!(settings(api("whole")), ["1", "1", "16", "0.1", "1"]);
-    assert_eq!((api("adobe").rate(), api("adobe").policy()), (Some(ApiRate::Auto), None));
+    assert_eq!(api("adobe").rate(), Some(ApiRate::Auto));
+    assert_eq!(api("adobe").policy().map(Name::as_str), Some("adobe"));
+    assert_eq!(limits(&config, "adobe"), ["3000000 requests / 1000000 seconds adaptive"]);
     assert_eq!((api("counted").rate(), api("counted").documented()), (None, None));
     assert_eq!(config.api("gemini"), None);
 }

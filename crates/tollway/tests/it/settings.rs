@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tollway::config::ConfigFile;
 use tollway::core::{Answer, Operation, Setting, SettingChange, Settings, SettingsAnswer};
-use tollway::{Limiter, SetLimitError, Store, StoreUrl};
+use tollway::{Denied, Limiter, SetLimitError, Store, StoreUrl};
 use tollway_memory::{FileStore, WallClock};
 
 /// Counts how often the settings are read.
@@ -38,6 +38,10 @@ fn sharing(path: &std::path::Path) -> Limiter {
     let store = StoreUrl::File(path.to_owned());
     let builder = Limiter::builder().policy("adobe", ["2 requests / day"]).unwrap();
     builder.store_at(&store).unwrap().build()
+}
+
+fn denied(limiter: &Limiter) -> Denied {
+    limiter.try_take("adobe").now().unwrap().denied().unwrap()
 }
 
 fn amount(limiter: &Limiter) -> u64 {
@@ -128,7 +132,7 @@ fn an_invalid_limit_fails_with_a_reason_and_changes_nothing() {
     assert!(refused("gemni", "requests_per_day", "9").contains("did you mean \"gemini\"?"));
     assert!(refused("gemini", "requests_per_dya", "9").contains("\"requests_per_dya\""));
     assert!(refused("gemini", "other", "9").contains("it has requests_per_minute, requests_per_day"));
-    assert!(refused("gemini", "requests_per_day", "0").contains("amount is 0"));
+    assert!(refused("gemini", "requests_per_day", "0 / day in America/Los_Angeles").contains("amount is 0"));
     assert!(refused("gemini", "requests_per_day", "9 / dya").contains("dya"));
     for other in ["9 / hour", "9 / day", "9 tokens / day in America/Los_Angeles", "9 / day sliding"] {
         assert!(
@@ -139,6 +143,30 @@ fn an_invalid_limit_fails_with_a_reason_and_changes_nothing() {
     assert!(limiter.settings().is_empty());
     limiter.set_limit("gemini", "requests_per_minute", "6 / minute bucket burst 20").now().unwrap();
     assert_eq!(limiter.policies()[0].limits()[0].capacity(), 20);
+}
+
+/// An amount of 0 stops a policy for every process that shares the store; usage is kept.
+#[test]
+fn amount_of_zero_stops_the_policy_until_it_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, name) = (folder.path().join("state"), "requests_per_day");
+    let limiter = sharing(&path);
+    assert!(limiter.try_take("adobe").now().unwrap().is_granted());
+    limiter.set_limit("adobe", name, "0").now().unwrap();
+    assert!(limiter.is_stopped("adobe", name));
+    let denied = self::denied(&limiter);
+    assert!(denied.stopped(), "{denied}");
+    assert_eq!(denied.to_string(), "policy adobe is stopped: its limit requests_per_day was set to 0");
+    let other = sharing(&path);
+    other.follow_settings().now().unwrap();
+    assert!(self::denied(&other).stopped());
+    assert_eq!(other.usage("adobe").now().unwrap().limits[0].used, 1);
+
+    other.clear_limit("adobe", name).now().unwrap();
+    assert!(other.try_take("adobe").now().unwrap().is_granted());
+    limiter.follow_settings().now().unwrap();
+    assert!(!limiter.is_stopped("adobe", name));
+    assert!(!self::denied(&limiter).stopped(), "by its limit");
 }
 
 /// A store of one's own need not keep settings.

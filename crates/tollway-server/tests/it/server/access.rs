@@ -182,9 +182,17 @@ fn usage_is_shown_and_limits_are_set() {
         ("/v1/policies/api/limits/requests_per_our", "7", 404),
         (path, "7 requests / minute", 422),
         (path, "many", 422),
-        (path, "0", 422),
+        (path, "0 requests / hour", 422),
     ] {
         let answer = admin.ask("PUT", path, &bearer, &format!("{{\"to\":\"{to}\"}}"));
         assert_eq!(answer.status, status, "{path} to {to}: {answer:?}");
     }
+
+    let stopped = admin.ask("PUT", path, &bearer, r#"{"to": "0"}"#).json();
+    assert_eq!((&stopped["limit"], &stopped["stopped"]), (&"5 requests / hour".into(), &true.into()));
+    let shown = admin.get("/v1/policies", &bearer).json();
+    assert_eq!(shown["policies"][0]["limits"][0]["stopped"], true);
+    assert_eq!(client.take(r#"{"policy":"api","subject":"ann"}"#).status, 429);
+    assert_eq!(admin.ask("DELETE", path, &bearer, "").json()["stopped"], false);
+    assert_eq!(client.take(r#"{"policy":"api","subject":"ann"}"#).json()["limits"][0]["remaining"], 3);
 }

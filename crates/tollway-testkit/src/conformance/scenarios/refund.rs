@@ -6,6 +6,7 @@ use crate::conformance::lab::{Lab, at, secs};
 
 super::list![
     the_last_booking_is_returned_exactly,
+    renewal_between_booking_and_return_is_undone_with_it,
     a_middle_booking_of_a_window_frees_its_unit,
     a_middle_booking_of_a_bucket_stays_spent,
     a_booking_in_a_past_window_is_lost,
@@ -33,6 +34,21 @@ fn the_last_booking_is_returned_exactly(lab: &Lab<'_>) {
     assert_eq!(lab.give_back(&place), Settled::Whole);
     assert_eq!(lab.peek(&policy), before);
     assert_eq!(lab.ask(&policy).wait(secs(60)).granted().booking.at, at(60));
+}
+
+/// A booking brings meters to its time at the rate of then; a renewal must not keep them there.
+fn renewal_between_booking_and_return_is_undone_with_it(lab: &Lab<'_>) {
+    let policy = lab.policy(["4 / 8 seconds paced"]);
+    let slower = vec!["2 / 8 seconds paced".parse().expect("the scenario's limit is right")];
+    let slower = policy.with_limits(slower).expect("the limit fits");
+    lab.take(&policy);
+    let place = lab.ask(&policy).wait(secs(9)).granted();
+    assert_eq!(place.booking.at, at(2));
+    lab.at(1);
+    assert!(lab.renew(&place));
+    assert_eq!(lab.give_back(&place), Settled::Whole);
+    // Half has refilled at the old rate, and the other half takes two seconds.
+    assert_eq!(lab.ask(&slower).denied().retry_at, at(3));
 }
 
 fn a_middle_booking_of_a_window_frees_its_unit(lab: &Lab<'_>) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tollway_config::{Report, Spanned};
-use tollway_core::{Lease, Policy};
+use tollway_core::{Lease, Name, Policy};
 
 use super::Api;
 
@@ -16,7 +16,8 @@ pub(in crate::config) fn attach<'a>(
 ) {
     for (name, api) in apis {
         let here = |policy: Policy| (Spanned::new(name.span(), *name.get_ref()), Arc::new(policy));
-        policies.extend(api.slots_policy().map(here));
+        let slots = api.slots_policy().filter(|slots| !has(policies, slots.name()));
+        policies.extend(slots.map(here));
         let Some(policy) = api.policy() else { continue };
         match policies.iter_mut().find(|(_, known)| known.name() == policy) {
             Some((_, known)) => match with_rate(api, known) {
@@ -30,6 +31,10 @@ pub(in crate::config) fn attach<'a>(
     }
 }
 
+fn has(policies: &[(Spanned<&str>, Arc<Policy>)], name: &Name) -> bool {
+    policies.iter().any(|(_, policy)| policy.name() == name)
+}
+
 /// A policy with the rate of its api; or what is wrong, and what to do about it.
 fn with_rate(api: &Api, policy: &Policy) -> Result<Policy, (String, &'static str)> {
     let (name, of) = (policy.name(), api.name());
@@ -38,6 +43,10 @@ fn with_rate(api: &Api, policy: &Policy) -> Result<Policy, (String, &'static str
             "policy {name} has leases, and is that of [apis.{of}]: a vendor's hold would not reach what is leased"
         );
         return Err((message, "leave out `lease`"));
+    }
+    if api.concurrency().is_some() && policy.holds_slots() {
+        let message = format!("`concurrency` of [apis.{of}], but policy {name} counts calls in flight, too");
+        return Err((message, "leave one of them out"));
     }
     let policy = policy.clone().with_lease(Lease::Off);
     let Some(rate) = api.rate_limit() else { return Ok(policy) };
