@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use reqwest::redirect::Policy as Redirects;
 use reqwest::{Method, Url};
-use tollway::Limiter;
 use tollway::config::Api;
+use tollway::{Config, Limiter};
 use tollway_dialects::{RefusalKind, VendorResponse};
 
 use crate::attempts::CallOptions;
@@ -188,6 +188,7 @@ fn limiter_of(api: &str, path: Option<&Path>) -> Result<Limiter, ClientError> {
         });
     };
     match found {
+        Some(path) if Config::load(&path)?.api(api).is_some() => Ok(builder.file(path)?),
         // A profile is in force without a section, beside the apis of the file.
         Some(path) => Ok(builder.with_api(profile)?.file(path)?),
         None => {
