@@ -88,11 +88,25 @@ impl Context {
 
     /// A limiter on the commands' store with the config's policies.
     pub(crate) fn limiter(&self, config: &Config) -> Result<Limiter, Failure> {
+        Ok(self.builder(config)?.build())
+    }
+
+    /// The same with an api, which may be a profile that the config does not name.
+    #[cfg(feature = "client")]
+    pub(crate) fn limiter_with_api(
+        &self,
+        config: &Config,
+        api: tollway::config::Api,
+    ) -> Result<Limiter, Failure> {
+        Ok(self.builder(config)?.with_api(api)?.build())
+    }
+
+    fn builder(&self, config: &Config) -> Result<LimiterBuilder, Failure> {
         let mut builder = Limiter::builder().sources(config.sources());
         if let Some(folder) = self.sources_folder(config).filter(|_| !config.sources().is_empty()) {
             builder = builder.keep_sources_in(folder);
         }
-        self.limiter_of(builder, config, config.policies().iter().cloned())
+        self.with_policies(builder, config, config.policies().iter().cloned())
     }
 
     /// The folder beside the state file that keeps amounts for the next command. None if there is no state folder.
@@ -108,20 +122,20 @@ impl Context {
 
     /// A limiter with one policy from `--limit`, which limits set in the store do not override.
     pub(crate) fn limiter_with(&self, config: &Config, policy: Policy) -> Result<Limiter, Failure> {
-        self.limiter_of(Limiter::builder().fixed_limits(), config, [Arc::new(policy)])
+        Ok(self.with_policies(Limiter::builder().fixed_limits(), config, [Arc::new(policy)])?.build())
     }
 
-    fn limiter_of(
+    fn with_policies(
         &self,
         builder: LimiterBuilder,
         config: &Config,
         policies: impl IntoIterator<Item = Arc<Policy>>,
-    ) -> Result<Limiter, Failure> {
+    ) -> Result<LimiterBuilder, Failure> {
         let mut builder = builder.store_at(&self.store(config)?)?;
         for policy in policies {
             builder = builder.with_policy(strict(&policy))?;
         }
-        Ok(builder.build())
+        Ok(builder)
     }
 
     /// The file of incidents: the config's, else beside the file of the store, else in the user's state folder.

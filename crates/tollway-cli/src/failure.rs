@@ -32,6 +32,17 @@ impl Exit {
         if error.fault == Fault::Caller { Self::USAGE } else { Self::STORE }
     }
 
+    /// Why a take was not granted.
+    pub(crate) fn of_take(error: &TakeError) -> Self {
+        match error {
+            TakeError::Denied(_) => Self::DENIED,
+            TakeError::UnknownPolicy { .. } => Self::CONFIG,
+            TakeError::Name(_) | TakeError::Cost(_) | TakeError::Refused(_) => Self::USAGE,
+            TakeError::Store(error) => Self::of_store(error),
+            TakeError::BlockingInAsync | TakeError::Runtime(_) => Self::FAILED,
+        }
+    }
+
     pub(crate) fn code(self) -> u8 {
         self.0
     }
@@ -100,14 +111,7 @@ impl From<BuildError> for Failure {
 
 impl From<TakeError> for Failure {
     fn from(error: TakeError) -> Self {
-        let exit = match &error {
-            TakeError::Denied(_) => Exit::DENIED,
-            TakeError::UnknownPolicy { .. } => Exit::CONFIG,
-            TakeError::Name(_) | TakeError::Cost(_) | TakeError::Refused(_) => Exit::USAGE,
-            TakeError::Store(error) => Exit::of_store(error),
-            TakeError::BlockingInAsync | TakeError::Runtime(_) => Exit::FAILED,
-        };
-        Self::new(exit, error)
+        Self::new(Exit::of_take(&error), error)
     }
 }
 

@@ -15,7 +15,7 @@ use tollway_dialects::{Observation, RefusalKind, VendorResponse};
 
 use crate::acquire::{Permits, Wanted};
 use crate::body::{ApiBody, ReadAhead, Settlement};
-use crate::error::{Attempt, BoxError, CallError, CallFailure};
+use crate::error::{Attempt, Attempts, BoxError, CallError, CallFailure};
 use crate::gate::Priority;
 use crate::limiter::{ApiLimiter, ApiState, dialect_of};
 
@@ -120,7 +120,10 @@ impl ApiLimiter {
         let mut running = Running::new(self, &api, &call);
         loop {
             let failure = match running.attempt(exchange).await {
-                Ok(response) => return Ok(response),
+                Ok(mut response) => {
+                    response.extensions_mut().insert(Attempts(running.attempts));
+                    return Ok(response);
+                }
                 Err(NoAnswer::Failed(failure)) => failure,
                 Err(NoAnswer::Refused(RefusalKind::NoAccess)) => CallFailure::NoAccess,
                 Err(NoAnswer::Refused(_)) if running.attempts.len() > running.retries => CallFailure::Refused,

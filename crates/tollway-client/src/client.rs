@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use reqwest::redirect::Policy as Redirects;
 use reqwest::{Method, Url};
-use tollway::Limiter;
 use tollway::config::Api;
+use tollway::{Config, Limiter};
 use tollway_dialects::{RefusalKind, VendorResponse};
 
 use crate::attempts::CallOptions;
@@ -173,31 +173,29 @@ impl ApiClientBuilder {
     }
 }
 
-/// The limiter of the config file, or of a profile.
+/// The limiter of the config file, or of a profile. Incidents go to the webhook that the file names.
 fn limiter_of(api: &str, path: Option<&Path>) -> Result<Limiter, ClientError> {
     let found = match tollway_config::find_path(path) {
         Ok(found) => Some(found),
         Err(error) if error.is_not_found() && path.is_none() => None,
         Err(error) => return Err(error.into()),
     };
-    let builder = Limiter::builder().metrics();
-    let Some(profile) = Api::profile(api) else {
-        return Ok(match found {
-            Some(path) => builder.file(path)?,
-            None => builder.build(),
-        });
+    let mut builder = Limiter::builder().metrics();
+    let in_file = match &found {
+        Some(path) => Config::load(path)?.api(api).is_some(),
+        None => false,
     };
-    match found {
-        // A profile is in force without a section, beside the apis of the file.
-        Some(path) => Ok(builder.with_api(profile)?.file(path)?),
-        None => {
-            tracing::info!(
-                api,
-                "there is no config file: the limits of the profile count in this process only"
-            );
-            Ok(builder.with_api(profile)?.build())
-        }
+    // A profile is in force without a section, beside the apis of the file.
+    if let Some(profile) = Api::profile(api).filter(|_| !in_file) {
+        builder = builder.with_api(profile)?;
     }
+    let Some(path) = found else {
+        tracing::info!(api, "there is no config file: the limits of the api count in this process only");
+        return Ok(builder.build());
+    };
+    let limiter = builder.file(path)?;
+    tollway_webhook::attach(&limiter)?;
+    Ok(limiter)
 }
 
 fn check_base_url(api: &Api) -> Result<(), ClientError> {

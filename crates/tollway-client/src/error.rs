@@ -48,6 +48,27 @@ impl fmt::Display for Attempt {
     }
 }
 
+/// The attempts of a call that was answered, in the extensions of its response.
+///
+/// ```no_run
+/// # async fn example(notion: tollway_client::ApiClient) -> Result<(), Box<dyn std::error::Error>> {
+/// use tollway_client::Attempts;
+///
+/// let response = notion.get("/v1/users").send().await?;
+/// let attempts = Attempts::of(response.extensions());
+/// println!("answered after {} refusals", attempts.len() - 1);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Attempts(pub(crate) Vec<Attempt>);
+
+impl Attempts {
+    /// Every attempt in order, the answered one last. Empty if the response is not of a call of this crate.
+    pub fn of(extensions: &http::Extensions) -> &[Attempt] {
+        extensions.get::<Self>().map_or(&[], |attempts| &attempts.0)
+    }
+}
+
 /// A call that got no answer to pass on.
 #[derive(Debug)]
 pub struct CallError {
@@ -178,6 +199,10 @@ pub enum ClientError {
     /// The limiter could not be built.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// The webhook of the config cannot be used.
+    #[cfg(feature = "client")]
+    #[error(transparent)]
+    Webhook(#[from] tollway_webhook::WebhookError),
     /// The account is not a valid subject.
     #[error(transparent)]
     Account(#[from] tollway::core::NameError),

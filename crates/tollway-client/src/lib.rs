@@ -69,7 +69,7 @@ pub use attempts::CallOptions;
 pub use body::ApiBody;
 #[cfg(feature = "client")]
 pub use client::{ApiClient, ApiClientBuilder};
-pub use error::{Attempt, CallError, CallFailure, ClientError};
+pub use error::{Attempt, Attempts, CallError, CallFailure, ClientError};
 pub use gate::Priority;
 pub use layer::{ApiLayer, ApiService, CloneBody, SendOnce};
 pub use limiter::{ApiLimiter, ApiSnapshot};

@@ -268,8 +268,13 @@ impl LimiterBuilder {
         Ok(self)
     }
 
-    /// Adds the policies and apis of a config with their sources, and uses its store.
+    /// Adds the policies and apis of a config with their sources, and uses its store. Its policies replace those that an
+    /// earlier api brought with it.
     pub fn config(mut self, config: &Config) -> Result<Self, BuildError> {
+        let brought = &self.api_policies;
+        self.policies.retain(|policy| {
+            !brought.contains(policy.name()) || config.policy(policy.name().as_str()).is_none()
+        });
         self.policies.extend(config.policies().iter().cloned());
         check_names(&self.policies)?;
         self.api_policies.extend(api_policies(config));

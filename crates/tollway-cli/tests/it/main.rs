@@ -3,6 +3,8 @@
 
 mod all_commands;
 mod api;
+#[cfg(feature = "client")]
+mod api_try;
 mod demo;
 mod doctor;
 mod home;

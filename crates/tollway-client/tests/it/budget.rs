@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use tollway_client::{ApiClient, CallFailure, CallOptions, RefusalKind};
+use tollway_client::{ApiClient, Attempts, CallFailure, CallOptions, RefusalKind};
 
 use crate::{client, limiter, vendor, vendor_with};
 
@@ -12,11 +12,18 @@ use crate::{client, limiter, vendor, vendor_with};
 async fn a_refused_call_is_sent_again() {
     let vendor = vendor(&["1 / second"], "http").await;
     let client = client(&vendor.url(), "limits = [\"1000 / second\"]");
+    let mut refusals = 0;
     for _ in 0..3 {
-        assert_eq!(client.get("/").send().await.unwrap().status(), 200);
+        let response = client.get("/").send().await.unwrap();
+        let attempts = Attempts::of(response.extensions());
+        let [refused @ .., last] = attempts else { panic!("no attempt is shown") };
+        assert_eq!((response.status(), last.status), (StatusCode::OK, Some(StatusCode::OK)));
+        assert!(refused.iter().all(|attempt| attempt.refusal == Some(RefusalKind::Rate)), "{refused:?}");
+        refusals += refused.len() as u64;
     }
     let counts = vendor.counts();
     assert!(counts.accepted == 3 && (1..=4).contains(&counts.refused), "{counts:?}");
+    assert_eq!(counts.refused, refusals);
 }
 
 /// D2: after `max_retries` the error says what happened, attempt by attempt.

@@ -85,3 +85,22 @@ async fn a_profile_needs_no_config() {
     assert_eq!(client.limiter().api().base_url(), "https://api.notion.com/v1");
     assert!(client.limiter().limiter().policies().iter().any(|policy| policy.name().as_str() == "other"));
 }
+
+/// D3: a section of the file is the profile with the keys of the file, also for apis with slots; a policy of the same name
+/// is used without a section.
+#[tokio::test]
+async fn a_section_or_a_policy_of_the_file_goes_before_the_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tollway.toml");
+    for (api, text) in [
+        ("gemini", "[apis.gemini]\nbase_url = \"http://127.0.0.1:1\"\nlimits = [\"7 requests / hour\"]\n"),
+        ("github", "[apis.github]\nlimits = [\"7 requests / hour\"]\n"),
+        ("notion", "[policies.notion]\nlimits = [\"7 requests / hour\"]\n"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let client =
+            ApiClient::builder(api).config(&file).build().unwrap_or_else(|error| panic!("{api}: {error}"));
+        let usage = client.limiter().limiter().usage(api).await.unwrap();
+        assert_eq!(usage.limits[0].amount, 7, "{api}");
+    }
+}

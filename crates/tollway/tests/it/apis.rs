@@ -251,3 +251,11 @@ fn limiter_takes_an_api_from_a_profile() {
             .map(|(name, limit)| (name.to_owned(), limit.to_owned()))
     );
 }
+
+#[test]
+fn address_of_an_api_can_be_replaced() {
+    let notion = Api::profile("notion").unwrap();
+    let local = notion.clone().with_base_url("http://127.0.0.1:8080/v1").unwrap();
+    assert_eq!((local.base_url(), local.limits()), ("http://127.0.0.1:8080/v1", notion.limits()));
+    assert!(notion.with_base_url("https://me:secret@a").unwrap_err().contains("password"));
+}

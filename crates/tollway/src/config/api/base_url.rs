@@ -23,7 +23,7 @@ pub(super) fn has_placeholder(url: &str) -> bool {
 
 /// The wrong part of a URL, and why. The crate `url` reports no position and accepts what must be refused (`https:///v1`
 /// becomes the host `v1`). The part never contains a password, because it is shown and logged.
-fn what_is_wrong_with(url: &str) -> Option<(Range<usize>, &'static str)> {
+pub(super) fn what_is_wrong_with(url: &str) -> Option<(Range<usize>, &'static str)> {
     let whole = 0..url.len();
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {

@@ -140,6 +140,17 @@ impl Api {
         self.fields.base_url.as_deref().unwrap_or_default()
     }
 
+    /// The same at another address, such as that of a test server. The error says what is wrong with the URL.
+    pub fn with_base_url(mut self, url: &str) -> Result<Self, &'static str> {
+        match base_url::what_is_wrong_with(url) {
+            Some((_, message)) => Err(message),
+            None => {
+                self.fields.base_url = Some(url.to_owned());
+                Ok(self)
+            }
+        }
+    }
+
     /// The policy that its calls are charged to.
     ///
     /// It is the one that the config names, else the one with the api's name, else one that is made of
