@@ -212,6 +212,7 @@ fn failure(error: &CallError) -> Failure {
     let exit = match &error.failure {
         CallFailure::Refused
         | CallFailure::CannotRepeat
+        | CallFailure::Held(_)
         | CallFailure::NoTurn { .. }
         | CallFailure::TooManyWaiting => Exit::DENIED,
         CallFailure::NoPermit(error) => Exit::of_take(error),
@@ -227,7 +228,9 @@ fn client_failure(error: ClientError) -> Failure {
         ClientError::BaseUrl(..) => {
             Failure::new(Exit::CONFIG, error).advise("or name an address: --base-url URL")
         }
-        ClientError::UnknownApi { .. } | ClientError::Config(_) => Failure::new(Exit::CONFIG, error),
+        ClientError::UnknownApi { .. } | ClientError::Config(_) | ClientError::Webhook(_) => {
+            Failure::new(Exit::CONFIG, error)
+        }
         ClientError::Build(_) | ClientError::Account(_) | ClientError::Http(_) => {
             Failure::new(Exit::FAILED, error)
         }
