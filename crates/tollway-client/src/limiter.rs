@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::Notify;
 use tollway::config::Api;
 use tollway::core::{Feedback, Learned, Name, Subject};
 use tollway::metrics::ApiFigures;
@@ -52,6 +53,8 @@ pub(crate) struct ApiState {
     pub(crate) account: Subject,
     pub(crate) gate: Arc<Gate>,
     pub(crate) seen: Mutex<Seen>,
+    /// Told when this process has written another rate.
+    pub(crate) rate_changed: Notify,
     /// Calls that were sent and have no answer yet.
     pub(crate) in_flight: AtomicU64,
     /// Policies that were looked up. As many as the api and its endpoints name.
@@ -105,6 +108,7 @@ impl ApiLimiter {
             account,
             gate: Arc::default(),
             seen: Mutex::default(),
+            rate_changed: Notify::new(),
             in_flight: AtomicU64::new(0),
             handles: Mutex::default(),
         };
