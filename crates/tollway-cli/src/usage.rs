@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tollway::{Limiter, Policy, SetLimitError, TakeError};
+use tollway::{Limiter, Policy, SetLimitError, TakeError, Timestamp};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::humanize;
 use crate::meters::Meter;
-use crate::output::{FAINT, STRONG};
+use crate::output::{BAD, FAINT, STRONG};
 use crate::take_arguments::SubjectArguments;
 
 /// Show the usage of every limit, and when it resets
@@ -41,11 +41,16 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
     let mut shown = Vec::new();
     for policy in policies {
         let name = policy.name().as_str();
-        let meters = meters_of(&limiter, &policy, arguments.whose.subject.as_deref(), context)?;
+        let subject = arguments.whose.subject.as_deref();
+        let (meters, held_until) = meters_and_hold(&limiter, &policy, subject, context)?;
         if !context.output().is_json() {
-            show(name, &meters, arguments, context)?;
+            show(name, &meters, held_until, arguments, context)?;
         }
-        shown.push(json!({ "policy": name, "subject": arguments.whose.subject, "limits": meters }));
+        let mut found = json!({ "policy": name, "subject": subject, "limits": meters });
+        if let Some(until) = held_until {
+            found["held_until"] = json!(until.to_string());
+        }
+        shown.push(found);
     }
     if context.output().is_json() {
         context.output().json(&json!({ "policies": shown }))?;
@@ -60,10 +65,21 @@ pub(crate) fn meters_of(
     subject: Option<&str>,
     context: &Context,
 ) -> Result<Vec<Meter>, Failure> {
+    meters_and_hold(limiter, policy, subject, context).map(|(meters, _)| meters)
+}
+
+/// The same, and until when the vendor holds calls back.
+fn meters_and_hold(
+    limiter: &Limiter,
+    policy: &Policy,
+    subject: Option<&str>,
+    context: &Context,
+) -> Result<(Vec<Meter>, Option<Timestamp>), Failure> {
     let name = policy.name().as_str();
     let usage = limiter.usage(name).subject(subject.unwrap_or_default()).now()?;
     let meters = Meter::of_usage(policy, &usage, context.now()).into_iter();
-    Ok(meters.map(|meter| meter.with_origin(|limit| limiter.origin(name, limit))).collect())
+    let meters = meters.map(|meter| meter.with_origin(|limit| limiter.origin(name, limit))).collect();
+    Ok((meters, usage.held_until))
 }
 
 /// The policy of this name, with its current limits.
@@ -96,7 +112,13 @@ pub(crate) fn warn_of(followed: Result<(), SetLimitError>, context: &Context) {
     }
 }
 
-fn show(name: &str, meters: &[Meter], arguments: &Arguments, context: &Context) -> Result<(), Failure> {
+fn show(
+    name: &str,
+    meters: &[Meter],
+    held_until: Option<Timestamp>,
+    arguments: &Arguments,
+    context: &Context,
+) -> Result<(), Failure> {
     let (output, now) = (context.output(), context.now());
     let whose = match &arguments.whose.subject {
         Some(subject) => format!(" {FAINT}for{FAINT:#} {subject}"),
@@ -109,6 +131,10 @@ fn show(name: &str, meters: &[Meter], arguments: &Arguments, context: &Context) 
     }
     for from in meters.iter().filter_map(|meter| meter.origin_words(now)) {
         output.line(format_args!("  {FAINT}{from}{FAINT:#}"))?;
+    }
+    if let Some(until) = held_until {
+        let (at, wait) = (humanize::moment(until, now), humanize::span(until.since(now)));
+        output.line(format_args!("  {BAD}held by the vendor until {at}{BAD:#}, for another {wait}"))?;
     }
     if let Some(until) = meters.iter().find_map(|meter| meter.booked_until(now)) {
         let (until, wait) = (humanize::moment(until, now), humanize::span(until.since(now)));

@@ -134,6 +134,7 @@ fn say_denied(
             "policy": options.policy,
             "subject": options.subject,
             "limit": denied.limit().map(|limit| limit.name().as_str()),
+            "held": denied.held(),
             "retry_after_ms": denied.retry_after().as_micros().div_ceil(1_000),
             "retry_at": denied.retry_at().to_string(),
             "booked_until": booked_until.map(|until| until.to_string()),
@@ -143,6 +144,9 @@ fn say_denied(
             })).collect::<Vec<_>>(),
             "limits": Meter::of_readings(denied.policy().limits(), denied.decision().readings_of(0), now),
         }));
+    }
+    if denied.held() {
+        return say_held(options, denied, context);
     }
     let by = denied.limit().map(ToString::to_string).unwrap_or_default();
     output.line(format_args!("{BAD}denied{BAD:#} by {STRONG}{by}{STRONG:#} of policy {}", options.policy))?;
@@ -157,6 +161,19 @@ fn say_denied(
     let (wait, at) = (humanize::duration(denied.retry_after()), humanize::moment(denied.retry_at(), now));
     output
         .line(format_args!("  retry in {STRONG}{wait}{STRONG:#}, at {at}, or earlier if units are refunded"))
+}
+
+/// No limit denies: the vendor refused a call and asked to wait, or an operator stopped the policy.
+fn say_held(options: &TakeOptions<'_>, denied: &Denied, context: &Context) -> Result<(), Failure> {
+    let (output, now) = (context.output(), context.now());
+    output.line(format_args!("{BAD}denied{BAD:#}: {denied}"))?;
+    output.line(format_args!("  {}", whom(options)))?;
+    if denied.stopped() {
+        return output.line(format_args!("  `tollway limit set` starts it again"));
+    }
+    let at = humanize::moment(denied.retry_at(), now);
+    output.line(format_args!("  held by the vendor until {at}: it refused a call and asked to wait"))?;
+    output.line(format_args!("  `tollway reset {}` forgets the hold", options.policy))
 }
 
 fn whom(options: &TakeOptions<'_>) -> String {

@@ -117,6 +117,7 @@ impl ApiState {
     /// In the order in which permits are least wasted: a slow endpoint holds up no other call, and a slot is held only by a
     /// call that is about to start.
     async fn acquire_into(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
+        self.wait_here(wanted).await?;
         if let Some(policy) = wanted.endpoint.and_then(ApiEndpoint::policy) {
             let handle = self.handle(policy)?;
             let permit = self.take(&handle, wanted).await?;
@@ -140,6 +141,20 @@ impl ApiState {
             begin_within(&mut taken.permit, self.left(wanted)).await?;
         }
         Ok(())
+    }
+
+    /// Waits for a hold that the store does not know.
+    async fn wait_here(&self, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
+        loop {
+            let held: Duration = self.held_here().into();
+            if held.is_zero() {
+                return Ok(());
+            }
+            if held > self.left(wanted) {
+                return Err(CallFailure::Held(held));
+            }
+            tokio::time::sleep(held).await;
+        }
     }
 
     /// A place in the queue of the api's policy. The process books at most a second ahead.

@@ -5,7 +5,7 @@
 //! use tollway_client::blocking::ApiClient;
 //!
 //! let notion = ApiClient::for_api("notion")?;
-//! let users = notion.get("/v1/users")?.send()?.text()?;
+//! let users = notion.get("/v1/users").send()?.text()?;
 //! # drop(users); Ok(()) }
 //! ```
 

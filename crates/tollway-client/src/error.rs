@@ -74,6 +74,9 @@ pub enum CallFailure {
     /// No permit within the time the call may take.
     #[error("no permit within the time it may take: {0}")]
     NoPermit(#[source] Box<TakeError>),
+    /// The vendor holds calls back for longer than the call may take, and the store could not be told.
+    #[error("the vendor holds calls back for another {}", seconds(*.0))]
+    Held(Duration),
     /// Its turn did not come within the time the call may take.
     #[error("its turn did not come within the time it may take: {waiting} calls of this process wait")]
     NoTurn {
@@ -108,6 +111,7 @@ impl CallError {
     pub fn retry_after(&self) -> Option<Duration> {
         let denied = match &self.failure {
             CallFailure::NoPermit(error) => error.denied().map(|denied| denied.retry_after()),
+            CallFailure::Held(held) => Some(*held),
             _ => None,
         };
         denied.or_else(|| self.attempts.last()?.wait)
@@ -125,6 +129,7 @@ impl CallError {
             CallFailure::NoPermit(error) => matches!(**error, TakeError::Denied(_) | TakeError::Store(_)),
             CallFailure::Refused
             | CallFailure::CannotRepeat
+            | CallFailure::Held(_)
             | CallFailure::NoTurn { .. }
             | CallFailure::TooManyWaiting
             | CallFailure::Timeout(_)

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tollway::config::Api;
 use tollway::core::{Feedback, Learned, Name, Subject};
 use tollway::metrics::ApiFigures;
-use tollway::{Limiter, PolicyHandle, TakeError, Timestamp};
+use tollway::{Limiter, PolicyHandle, Span, TakeError, Timestamp};
 use tollway_dialects::{Dialect, RefusalKind, VendorResponse};
 
 use crate::error::ClientError;
@@ -55,6 +55,8 @@ pub(crate) struct ApiState {
     pub(crate) seen: Mutex<Seen>,
     /// Told when this process has written another rate.
     pub(crate) rate_changed: Notify,
+    /// A hold that the store did not take: until when this process waits by itself, by its clock, in microseconds.
+    held_until: AtomicU64,
     /// Calls that were sent and have no answer yet.
     pub(crate) in_flight: AtomicU64,
     /// Policies that were looked up. As many as the api and its endpoints name.
@@ -109,6 +111,7 @@ impl ApiLimiter {
             gate: Arc::default(),
             seen: Mutex::default(),
             rate_changed: Notify::new(),
+            held_until: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
             handles: Mutex::default(),
         };
@@ -189,6 +192,16 @@ impl ApiState {
         );
         self.figures.set_held_for(learned.held_until.map(|until| until.since(learned.now)), self.now());
         Ok(learned)
+    }
+
+    /// Holds back the calls of this process alone.
+    pub(crate) fn hold_here(&self, hold: Span) {
+        self.held_until.fetch_max(self.now().plus(hold).as_micros(), Ordering::Relaxed);
+    }
+
+    /// How long this process waits by itself.
+    pub(crate) fn held_here(&self) -> Span {
+        Timestamp::from_micros(self.held_until.load(Ordering::Relaxed)).since(self.now())
     }
 
     pub(crate) fn count_refusal(&self, kind: RefusalKind) {

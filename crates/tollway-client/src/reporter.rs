@@ -22,6 +22,9 @@ const REPORT_EVERY: Span = Span::from_secs(1);
 /// How often a rate is computed again after another process has changed it.
 const RACES_MAX: usize = 2;
 
+/// The hold of a refusal that tells no wait, while the store does not answer.
+const BARE_HOLD: Span = Span::from_secs(1);
+
 /// How often a hold is sent again that the store did not take.
 const HOLD_AGAIN: Duration = Duration::from_secs(1);
 
@@ -83,6 +86,13 @@ struct Refused {
     hold: Span,
     /// What the controller is told: nothing about refusals that are not about the rate.
     rate: Option<RefusedRate>,
+}
+
+impl Refused {
+    /// The hold without the store, where no controller decides about a refusal that tells no wait.
+    fn hold_alone(&self) -> Span {
+        if self.hold == Span::ZERO { BARE_HOLD } else { self.hold }
+    }
 }
 
 struct RefusedRate {
@@ -158,11 +168,12 @@ impl ApiState {
     /// Tells the store what was seen, and writes the controller's rate.
     async fn report(self: &Arc<Self>, policy: &Name, refused: Option<Refused>) {
         let unreported = self.seen().take(self.now());
-        let hold = refused.as_ref().map_or(Span::ZERO, |refused| refused.hold);
+        let hold = refused.as_ref().map_or(Span::ZERO, Refused::hold_alone);
         if let Err(error) = self.try_report(policy, &unreported, refused.as_ref()).await {
             tracing::debug!(%error, api = %self.name(), "what a vendor said could not be told to the store");
             self.seen().accepted += unreported.accepted;
             if hold > Span::ZERO {
+                self.hold_here(hold);
                 self.hold_again(policy, hold);
             }
         }

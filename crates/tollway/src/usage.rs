@@ -13,6 +13,8 @@ use crate::{Pending, TakeError};
 pub struct Usage {
     /// One per limit, in the policy's order.
     pub limits: Vec<LimitUsage>,
+    /// Until when a vendor holds calls back, in the store's time.
+    pub held_until: Option<Timestamp>,
 }
 
 /// What one meter shows.
@@ -76,7 +78,8 @@ fn read_usage(_: &BoundCharges, outcome: Outcome) -> Result<Usage, TakeError> {
         as_of: reading.as_of,
     };
     let limits = charges.iter().flat_map(|charge| charge.policy.limits().iter().zip(&charge.readings));
-    Ok(Usage { limits: limits.map(show).collect() })
+    let held_until = charges.iter().filter_map(|charge| charge.held_until).max();
+    Ok(Usage { limits: limits.map(show).collect(), held_until })
 }
 
 fn read_reset(charges: &BoundCharges, outcome: Outcome) -> Result<(), TakeError> {

@@ -89,6 +89,27 @@ fn why_names_the_limit_and_a_sufficient_amount() {
     assert_eq!(home.run(&["take", "gemini", "--max-wait", "0"]).0, 0);
 }
 
+/// A vendor's hold is not a limit: both commands say whose it is.
+#[test]
+fn usage_and_why_show_the_hold_of_a_vendor() {
+    let home = Home::with_config(&format!("{CONFIG}\n[store]\nurl = \"file:state\"\n"));
+    let limiter = tollway::Limiter::builder().file_blocking(home.path().join("tollway.toml")).unwrap();
+    let hold = tollway::core::Feedback { hold: tollway::Span::from_secs(600), ..Default::default() };
+    limiter.feedback("adobe", hold).now().unwrap();
+    drop(limiter);
+    let (exit, stdout, stderr) = home.run(&["usage", "adobe"]);
+    assert_eq!(exit, 0, "{stderr}");
+    assert!(stdout.contains("held by the vendor until "), "{stdout}");
+    let (_, answer) = json(&home, &["usage", "adobe"]);
+    assert!(answer["policies"][0]["held_until"].is_string(), "{answer}");
+    let (exit, stdout, _) = home.run(&["why", "adobe"]);
+    assert_eq!(exit, 75);
+    assert!(stdout.contains("held by the vendor until ") && !stdout.contains("day"), "{stdout}");
+    assert_eq!(json(&home, &["why", "adobe"]).1["held"], true);
+    assert_eq!(home.run(&["reset", "adobe"]).0, 0);
+    assert_eq!(home.run(&["take", "adobe", "--max-wait", "0"]).0, 0);
+}
+
 #[test]
 fn set_limit_overrides_the_config_until_cleared() {
     let home = Home::with_config(CONFIG);

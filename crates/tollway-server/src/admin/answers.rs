@@ -102,6 +102,9 @@ pub(crate) struct UsageAnswer {
     policy: String,
     subject: String,
     limits: Vec<UsedAnswer>,
+    /// Until when a vendor holds calls back, since 1970; left out if it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_until_ms: Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -137,7 +140,9 @@ pub(crate) async fn usage(worker: &Worker, request: &Request<Incoming>) -> Resul
     let (policy, subject) = (query.required("policy")?, query.get("subject").unwrap_or_default());
     let usage = worker.state.limiter.usage(policy).subject(subject).await?;
     let limits = usage.limits.iter().map(UsedAnswer::new).collect();
-    Ok(json(StatusCode::OK, &UsageAnswer { policy: policy.to_owned(), subject: subject.to_owned(), limits }))
+    let held_until_ms = usage.held_until.map(|until| until.as_micros().div_ceil(1_000));
+    let (policy, subject) = (policy.to_owned(), subject.to_owned());
+    Ok(json(StatusCode::OK, &UsageAnswer { policy, subject, limits, held_until_ms }))
 }
 
 pub(crate) async fn reset(
