@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tollway_core::{Feedback, LearnedRate, Span, Timestamp};
-use tollway_testkit::servers::RedisServer;
+use tollway_testkit::servers::{PostgresServer, RedisServer};
 use tollway_vendor::server::{LoggedCall, VendorServer};
 use tollway_vendor::{Outcome, Quota, Shape};
 
@@ -47,6 +47,13 @@ async fn one_refusal_stops_eight_processes_and_cuts_once_with_five_numbers() {
 async fn one_refusal_stops_eight_processes_and_cuts_once_with_auto() {
     let redis = RedisServer::start();
     stops_all(&redis.url(), "rate = \"auto\"").await;
+}
+
+/// B5, D5: the same on another store.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_refusal_stops_eight_processes_and_cuts_once_on_postgres() {
+    let postgres = PostgresServer::start();
+    stops_all(&postgres.url(), FIVE_NUMBERS).await;
 }
 
 async fn stops_all(store: &str, keys: &str) {

@@ -20,6 +20,9 @@ pub(crate) const LATENCY: Span = Span::from_millis(100);
 /// Of what the policy allows, the processes get at least this share, in percent.
 const SHARE: u64 = 97;
 
+/// Calls that a short watch may miss beside: the place of the killed process, and one at its end.
+const LOST: u64 = 2;
+
 /// The windows that are watched.
 fn windows() -> u64 {
     std::env::var("TOLLWAY_WINDOWS").map_or(2, |windows| windows.parse().unwrap())
@@ -58,7 +61,8 @@ async fn fills(keys: &str, phase: Span, allowed: u64) {
         allowed * windows()
     );
     assert_eq!((refused, report.incidents, report.failed), (0, 0, 0), "{by_window:?}");
-    assert!(accepted * 100 >= allowed * windows() * SHARE, "{accepted} calls: {by_window:?}");
+    let lost = if windows() < 12 { LOST } else { 0 };
+    assert!((accepted + lost) * 100 >= allowed * windows() * SHARE, "{accepted} calls: {by_window:?}");
 }
 
 /// When the vendor's next window begins.
