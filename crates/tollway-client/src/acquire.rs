@@ -5,11 +5,16 @@ use std::time::Duration;
 
 use tollway::config::{Api, ApiEndpoint};
 use tollway::core::{Name, Policy};
-use tollway::{Permit, PolicyHandle, Take, Taken, Timestamp, Waits};
+use tollway::{Permit, PolicyHandle, Take, TakeError, Taken, Timestamp, Waits};
 
 use crate::error::CallFailure;
 use crate::gate::{BOOKED_AHEAD, Priority};
 use crate::limiter::ApiState;
+
+/// How often a call asks for a place under a rate that other processes change.
+const RATE_CHECK: Duration = Duration::from_millis(250);
+/// The same while the vendor holds calls back: only an operator ends that early.
+const HELD_CHECK: Duration = Duration::from_secs(1);
 
 /// What an attempt asks for.
 pub(crate) struct Wanted<'c> {
@@ -88,15 +93,24 @@ impl Permits {
 }
 
 impl ApiState {
-    /// Waits for the permits of an attempt.
+    /// Waits for the permits of an attempt, and for the moment at which it may be sent.
     pub(crate) async fn acquire(&self, wanted: &Wanted<'_>) -> Result<Permits, CallFailure> {
-        let mut permits = Permits::default();
-        match self.acquire_into(&mut permits, wanted).await {
-            Ok(()) => Ok(permits),
-            Err(failure) => {
-                permits.give_back().await;
-                Err(failure)
-            }
+        loop {
+            let mut permits = Permits::default();
+            let failure = match self.acquire_into(&mut permits, wanted).await {
+                Err(failure) => failure,
+                Ok(()) => match self.begin(&mut permits, wanted).await {
+                    Ok(()) => return Ok(permits),
+                    // Lost: it expired while the store is away, or belongs to a rate that was cut. Another one is due.
+                    Err(CallFailure::NoPermit(error)) if is_lost(&error) && !self.left(wanted).is_zero() => {
+                        permits.give_back().await;
+                        continue;
+                    }
+                    Err(failure) => failure,
+                },
+            };
+            permits.give_back().await;
+            return Err(failure);
         }
     }
 
@@ -119,6 +133,10 @@ impl ApiState {
             let take = handle.take().subject(self.account.as_str()).max_wait(self.left(wanted));
             permits.slot = Some(take.await?);
         }
+        Ok(())
+    }
+
+    async fn begin(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
         for taken in [&mut permits.endpoint, &mut permits.place].into_iter().flatten() {
             begin_within(&mut taken.permit, self.left(wanted)).await?;
         }
@@ -145,7 +163,10 @@ impl ApiState {
         let turn = turn
             .map_err(|_| CallFailure::NoTurn { waiting: self.gate.waiting() })?
             .map_err(|_| CallFailure::TooManyWaiting)?;
-        let booked = self.take(handle, wanted).book().await?;
+        let booked = match adapts(&handle.policy()) {
+            true => self.book_soon(handle, wanted).await?,
+            false => self.take(handle, wanted).book().await?,
+        };
         let Taken::Granted(granted) = booked else {
             // Not before the deadline, or a policy that cannot be booked: the library waits for it, in order.
             turn.booked(BOOKED_AHEAD);
@@ -164,10 +185,35 @@ impl ApiState {
         Ok(due.await?)
     }
 
+    /// A place under a rate, within the next second; asked for again until there is one.
+    ///
+    /// What a rate allows later is not known yet. A place far ahead, such as at the end of a cap, would hold up all
+    /// processes until then, although the next answer may lift the cap.
+    async fn book_soon(
+        &self,
+        handle: &PolicyHandle,
+        wanted: &Wanted<'_>,
+    ) -> Result<Taken<'static>, CallFailure> {
+        loop {
+            let left = self.left(wanted);
+            let changed = self.rate_changed.notified();
+            let taken = self.take(handle, wanted).max_wait(left.min(BOOKED_AHEAD)).book().await?;
+            let Taken::Denied(denied) = &taken else { return Ok(taken) };
+            let (wait, is_held) = (denied.retry_after(), denied.held());
+            if left.is_zero() || (is_held && wait > left) {
+                return Ok(taken);
+            }
+            let longest = if is_held { HELD_CHECK } else { RATE_CHECK };
+            let pause = wait.saturating_sub(BOOKED_AHEAD / 2).clamp(RATE_CHECK / 10, longest).min(left);
+            // This process may have written another rate meanwhile.
+            let _ = tokio::time::timeout(pause, changed).await;
+        }
+    }
+
     fn take<'h>(&'h self, handle: &'h PolicyHandle, wanted: &Wanted<'_>) -> Take<'h, Waits> {
         let policy = handle.policy();
         let mut take = handle.take().subject(self.account.as_str()).max_wait(self.left(wanted));
-        if policy.limits().iter().any(|limit| limit.is_adaptive()) {
+        if adapts(&policy) {
             take = take.with_readings();
         }
         for (unit, amount) in wanted.cost {
@@ -181,6 +227,15 @@ impl ApiState {
     fn left(&self, wanted: &Wanted<'_>) -> Duration {
         wanted.deadline.since(self.now()).into()
     }
+}
+
+fn adapts(policy: &Policy) -> bool {
+    policy.limits().iter().any(|limit| limit.is_adaptive())
+}
+
+/// Whether a permit that could not begin may be taken anew.
+fn is_lost(error: &TakeError) -> bool {
+    matches!(error, TakeError::Denied(_) | TakeError::Store(_))
 }
 
 /// A hold may have come since the grant, and may last longer than the call may take.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::Notify;
 use tollway::config::Api;
 use tollway::core::{Feedback, Learned, Name, Subject};
 use tollway::metrics::ApiFigures;
@@ -52,6 +53,8 @@ pub(crate) struct ApiState {
     pub(crate) account: Subject,
     pub(crate) gate: Arc<Gate>,
     pub(crate) seen: Mutex<Seen>,
+    /// Told when this process has written another rate.
+    pub(crate) rate_changed: Notify,
     /// A hold that the store did not take: until when this process waits by itself, by its clock, in microseconds.
     held_until: AtomicU64,
     /// Calls that were sent and have no answer yet.
@@ -107,6 +110,7 @@ impl ApiLimiter {
             account,
             gate: Arc::default(),
             seen: Mutex::default(),
+            rate_changed: Notify::new(),
             held_until: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
             handles: Mutex::default(),

@@ -208,6 +208,7 @@ impl ApiState {
             learned = self.feedback(policy, feedback).await?;
             if learned.written {
                 self.seen().awaited = awaited;
+                self.rate_changed.notify_waiters();
                 break;
             }
         }

@@ -135,9 +135,7 @@ impl Fallback {
         if error.fault == Fault::Caller {
             return FallbackOutcome::Failed(error);
         }
-        let enforced = charges.iter().filter(|charge| !charge.policy.shadow());
-        let mode =
-            enforced.map(|charge| charge.policy.when_store_fails()).max().unwrap_or(WhenStoreFails::Open);
+        let mode = mode_of(charges);
         tracing::debug!(%error, ?mode, "the store did not decide");
         match mode {
             WhenStoreFails::Open => {
@@ -306,12 +304,22 @@ impl Fallback {
         self.apply(charges, Action::Done(permit));
     }
 
-    /// A vendor's hold that the store could not be told.
+    /// A vendor's hold, which takes without the store obey.
     pub(crate) fn hold(&self, charges: &[Charge], hold: Span) {
         if hold > Span::ZERO {
             self.apply(charges, Action::Feedback(Feedback { hold, ..Feedback::default() }));
             self.holding.store(true, Ordering::Release);
         }
+    }
+
+    /// Whether these charges may be decided without the store.
+    pub(crate) fn decides(&self, charges: &[Charge]) -> bool {
+        mode_of(charges) != WhenStoreFails::Closed
+    }
+
+    /// The end of a vendor's hold that this process knows.
+    pub(crate) fn held_until(&self, charges: &[Charge]) -> Option<Timestamp> {
+        self.held(charges).map(|denial| denial.retry_at)
     }
 
     /// The hold on one of the charges, if there is one.
@@ -361,6 +369,12 @@ impl Fallback {
 pub(crate) enum FallbackOutcome {
     Decided(Decision),
     Failed(StoreError),
+}
+
+/// The strictest mode among the policies of a take.
+fn mode_of(charges: &[Charge]) -> WhenStoreFails {
+    let enforced = charges.iter().filter(|charge| !charge.policy.shadow());
+    enforced.map(|charge| charge.policy.when_store_fails()).max().unwrap_or(WhenStoreFails::Open)
 }
 
 /// Whether the charge may be decided locally.

@@ -1,6 +1,6 @@
 //! What a vendor's answers say, told to the store, so that all processes that call the vendor know it.
 
-use tollway_core::{Action, Feedback, Learned, Outcome};
+use tollway_core::{Action, Feedback, Learned, Outcome, Span};
 
 use crate::bound_charges::BoundCharges;
 use crate::pending_take::wrong_answer;
@@ -37,6 +37,9 @@ impl Limiter {
             let fallback = &charges.state().fallback;
             match answer.map_err(TakeError::from).and_then(|mut outcomes| read(outcomes.pop())) {
                 Ok(learned) => {
+                    // The store may fail before the hold ends.
+                    let held_for = learned.held_until.map_or(Span::ZERO, |until| until.since(learned.now));
+                    fallback.hold(charges.charges(), held_for);
                     fallback.learn_rate(charges.charges(), &learned);
                     Ok(learned)
                 }

@@ -26,6 +26,9 @@ pub use ticket::{Ticket, TicketBegun, TicketCharge};
 /// How long a call of an outbound api may start without asking the store whether the vendor holds calls back.
 const HOLD_UNKNOWN_MAX: Span = Span::from_millis(100);
 
+/// How far ahead a permit under a rate takes again.
+const AGAIN_UNDER_RATE_MAX: Span = Span::from_secs(1);
+
 /// A granted take.
 ///
 /// Call [`begin`](Permit::begin) just before the call goes out if the vendor counts by its own clock;
@@ -193,7 +196,8 @@ impl Permit {
     /// again at the back of the queue, and the first cost stays spent.
     ///
     /// A permit of an outbound api is good for 100 ms after the store was last asked: the vendor may have refused another
-    /// process's call since, which holds everybody's.
+    /// process's call since, which holds everybody's. Under a rate that was cut since, it takes again within the next
+    /// second, or fails with [`TakeError::Denied`]: a place further ahead would hold up all others if the rate rises.
     pub async fn begin(&mut self) -> Result<(), TakeError> {
         loop {
             let state = self.charges.state().clone();
@@ -221,13 +225,22 @@ impl Permit {
         let now = state.clock.now();
         let sent_at = if state.in_process() { None } else { Some(now) };
         self.asked_at = now;
-        let terms = Terms { max_wait: Span::MAX, ..Terms::now(next_permit()) };
+        let mut limits = self.charges.charges().iter().flat_map(|charge| charge.policy.limits());
+        let max_wait = if limits.any(|limit| limit.is_adaptive()) { AGAIN_UNDER_RATE_MAX } else { Span::MAX };
+        let terms = Terms { max_wait, ..Terms::now(next_permit()) };
         let booking = match self.leased {
             // The lease has ended; the store can only take again.
             true => Booking { at: Timestamp::EPOCH, good_until: Timestamp::EPOCH, ..self.booking },
             false => self.booking,
         };
-        match one(self.charges.send(Action::Begin(booking, terms)).await)? {
+        let answer = one(self.charges.send(Action::Begin(booking, terms)).await);
+        if let Err(TakeError::Store(_)) = answer
+            && now < self.times().1
+            && state.fallback.decides(self.charges.charges())
+        {
+            return self.begin_without_store().await;
+        }
+        match answer? {
             Outcome::Begun(Begun::Now) => Ok(true),
             Outcome::Begun(Begun::Early(delay)) => {
                 let due = state.clock.now().plus(delay);
@@ -242,6 +255,15 @@ impl Permit {
             Outcome::Refused(refusal) => Err(refusal.into()),
             _ => Err(wrong_answer().into()),
         }
+    }
+
+    /// The store has granted it, and cannot say whether the vendor holds calls back since: what this process knows applies.
+    /// True if the call may go out.
+    async fn begin_without_store(&self) -> Result<bool, TakeError> {
+        let state = self.charges.state();
+        let Some(until) = state.fallback.held_until(self.charges.charges()) else { return Ok(true) };
+        state.timers.sleep_until(&*state.clock, until).await?;
+        Ok(false)
     }
 
     fn taken_again(&mut self, decision: &Decision, sent_at: Option<Timestamp>) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::paused::PausedClock;
-use tollway::core::{Answer, Fault, Operation, Retry, WhenStoreFails};
-use tollway::{Clock, Durations, Limiter, Policy, Settled, Store, StoreError, TakeError};
+use tollway::core::{Answer, Fault, Feedback, Operation, Retry, WhenStoreFails};
+use tollway::{Clock, Durations, Limiter, Policy, Settled, Span, Store, StoreError, TakeError};
 use tollway_memory::MemoryStore;
 
 /// A store that can be out of reach.
@@ -288,4 +288,55 @@ async fn local_share_is_configurable() {
     let policy = Policy::new("api", ["20 / minute"]).unwrap().with_local_share("1/4".parse().unwrap());
     let limiter = Limiter::builder().with_policy(policy).unwrap().store(store).clock(clock).build();
     assert_eq!(granted(&limiter, "api", 9).await, 5);
+}
+
+/// A limiter of an api whose store can be reached at first.
+fn api_limiter(mode: &str) -> (Limiter, Arc<Flaky>, Arc<PausedClock>) {
+    let config = format!(
+        "[policies.api]\nlimits = [\"100 / minute bucket\"]\nwhen_store_fails = \"{mode}\"\n\
+         [apis.api]\nbase_url = \"http://127.0.0.1:1\"\n"
+    );
+    let config = tollway::Config::parse(&config).unwrap();
+    let clock = PausedClock::start();
+    let memory = MemoryStore::new(clock.clone() as Arc<dyn Clock>);
+    let store = Arc::new(Flaky { memory, away: AtomicBool::new(false) });
+    let builder = Limiter::builder().config(&config).unwrap();
+    (builder.store(store.clone()).clock(clock.clone()).build(), store, clock)
+}
+
+fn hold(seconds: u64) -> Feedback {
+    Feedback { hold: Span::from_secs(seconds), ..Feedback::default() }
+}
+
+/// D5: what the store has granted begins without it.
+#[tokio::test(start_paused = true)]
+async fn d5_a_granted_permit_of_an_api_begins_without_the_store() {
+    for mode in ["local", "open"] {
+        let (limiter, store, clock) = api_limiter(mode);
+        let mut permit = limiter.take("api").await.unwrap();
+        store.away.store(true, Ordering::SeqCst);
+        tokio::time::sleep(200.millis()).await;
+        permit.begin().await.unwrap();
+        assert_eq!(clock.millis(), 200, "{mode}");
+    }
+    let (limiter, store, _clock) = api_limiter("closed");
+    let mut permit = limiter.take("api").await.unwrap();
+    store.away.store(true, Ordering::SeqCst);
+    tokio::time::sleep(200.millis()).await;
+    assert!(matches!(permit.begin().await, Err(TakeError::Store(_))));
+}
+
+/// D5: without the store a process obeys the holds it knows, also those it told the store before.
+#[tokio::test(start_paused = true)]
+async fn d5_a_granted_permit_of_an_api_waits_for_a_known_hold_without_the_store() {
+    for told in [true, false] {
+        let (limiter, store, clock) = api_limiter("local");
+        let mut permit = limiter.take("api").await.unwrap();
+        store.away.store(!told, Ordering::SeqCst);
+        assert_eq!(limiter.feedback("api", hold(5)).await.is_ok(), told);
+        store.away.store(true, Ordering::SeqCst);
+        tokio::time::sleep(200.millis()).await;
+        permit.begin().await.unwrap();
+        assert!((5_000..5_100).contains(&clock.millis()), "{told}: {}", clock.millis());
+    }
 }
