@@ -7,7 +7,7 @@
 //! use tollway_core::{Name, Span, Timestamp};
 //! use tollway_pipeline::{ClaimRequest, Conclusion, Engine, Finished, NewJob, Output, SqliteEngine};
 //!
-//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 //! let folder = tempfile::tempdir()?;
 //! let engine = SqliteEngine::open(&folder.path().join("pdf.db"))?;
 //! let (autotag, extract) = (Name::new("autotag")?, Name::new("extract")?);

@@ -141,7 +141,7 @@ pub(super) fn set_stage(
             .connection
             .prepare_cached("UPDATE stages SET after = ?2 WHERE id = ?1")?
             .execute(params![id, text])?;
-        recheck_groups(session, id, now)?;
+        release_held(session, id, &ids, now)?;
     }
     session.stages_changed();
     session.woke = true;
@@ -149,7 +149,7 @@ pub(super) fn set_stage(
 }
 
 /// Looks at every group with held jobs again: fewer stages may hold them now.
-fn recheck_groups(session: &mut Session<'_>, stage: i64, now: Timestamp) -> Result<(), Failure> {
+fn release_held(session: &mut Session<'_>, stage: i64, after: &[i64], now: Timestamp) -> Result<(), Failure> {
     let groups: Vec<String> = session
         .connection
         .prepare_cached(
@@ -158,7 +158,9 @@ fn recheck_groups(session: &mut Session<'_>, stage: i64, now: Timestamp) -> Resu
         .query_map([stage], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for group in &groups {
-        session.group_moved(group, now);
+        if !session.is_in_any(group, after)? {
+            session.release_group(group, stage, now)?;
+        }
     }
     Ok(())
 }

@@ -113,7 +113,8 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    fn is_in_any(&self, group: &str, stages: &[i64]) -> rusqlite::Result<bool> {
+    /// Whether a job of the group is in one of the stages and has not left it.
+    pub(super) fn is_in_any(&self, group: &str, stages: &[i64]) -> rusqlite::Result<bool> {
         let mut there = self.connection.prepare_cached(
             "SELECT 1 FROM jobs WHERE \"group\" = ?1 AND stage = ?2 AND (state >= 5) = 0 LIMIT 1",
         )?;
@@ -125,7 +126,8 @@ impl<'c> Session<'c> {
         Ok(false)
     }
 
-    fn release_group(&mut self, group: &str, stage: i64, now: Timestamp) -> rusqlite::Result<()> {
+    /// Makes the held jobs of a group in a stage ready.
+    pub(super) fn release_group(&mut self, group: &str, stage: i64, now: Timestamp) -> rusqlite::Result<()> {
         let held: Vec<(i64, i64)> = self
             .connection
             .prepare_cached(
