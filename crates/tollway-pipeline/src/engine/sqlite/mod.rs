@@ -80,6 +80,16 @@ impl SqliteEngine {
         })
     }
 
+    /// Keeps the file from growing beyond this many bytes. A job that does not fit is refused as on a full disk.
+    pub fn limit_file(&self, bytes: u64) -> EngineAnswer<()> {
+        self.write(Durability::Process, 0, move |session| {
+            let page: u64 = session.connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+            let pages = (bytes / page.max(1)).clamp(1, u64::from(u32::MAX - 1));
+            let set = format!("PRAGMA max_page_count = {pages}");
+            Ok(session.connection.query_row(&set, [], |_| Ok(()))?)
+        })
+    }
+
     fn write<T: Send + 'static>(
         &self,
         durability: Durability,
