@@ -85,7 +85,8 @@ pub(super) fn conditions(filter: &Filter, after: Option<JobId>) -> (String, Vec<
         and("jobs.\"group\" = ?", Value::Text(group.clone()));
     }
     if let Some(key) = &filter.key {
-        and("jobs.key = ?", Value::Text(key.clone()));
+        // Names every stage, because the index of keys begins with it.
+        and("jobs.stage IN (SELECT id FROM stages) AND jobs.key = ?", Value::Text(key.clone()));
     }
     if let Some(error) = &filter.error {
         and("instr(lower(jobs.error), lower(?)) > 0", Value::Text(error.clone()));

@@ -36,7 +36,7 @@ CREATE UNIQUE INDEX jobs_key ON jobs (stage, key);
 CREATE INDEX jobs_ready ON jobs (stage, priority DESC, id) WHERE state = 0;
 CREATE INDEX jobs_ready_cost ON jobs (stage, cost, priority DESC, id) WHERE state = 0;
 CREATE INDEX jobs_due ON jobs (stage, due_at) WHERE state IN (1, 3);
-CREATE INDEX jobs_dead ON jobs (stage, id) WHERE state = 4;
+CREATE INDEX jobs_dead ON jobs (state) WHERE state = 4;
 CREATE INDEX jobs_left ON jobs (stage, changed_at) WHERE state >= 5;
 CREATE INDEX jobs_group ON jobs ("group", stage, state >= 5) WHERE "group" IS NOT NULL;
 
