@@ -22,8 +22,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 //!
-//! Where to look: [`Engine`] is the contract, [`Administration`] is what operators do, [`conformance`] is the suite that
-//! every engine passes.
+//! Where to look: [`Engine`] is the contract, [`Administration`] is what operators do. The module
+//! `conformance`, with the feature of that name, is the suite that every engine passes.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
