@@ -1,0 +1,110 @@
+//! Opens the file: its owner, its connections and their settings.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use tollway_core::Retry;
+
+use super::error::storage;
+use super::schema;
+use crate::EngineError;
+
+/// How long to wait for another program that looks into the file, such as the `sqlite3` shell.
+const OTHERS_WITHIN: Duration = Duration::from_secs(5);
+
+/// What the writer needs. The cache holds the upper pages of every index of a million jobs; the log is written back after
+/// 32 MiB, and cut to that size.
+const WRITER: &str = "
+    PRAGMA synchronous = FULL;
+    PRAGMA trusted_schema = OFF;
+    PRAGMA cache_size = -49152;
+    PRAGMA temp_store = MEMORY;
+    PRAGMA wal_autocheckpoint = 8192;
+    PRAGMA journal_size_limit = 33554432;";
+
+const READER: &str = "PRAGMA trusted_schema = OFF; PRAGMA query_only = ON; PRAGMA cache_size = -8192;";
+
+/// Opens or creates the file with its tables, for its owner.
+pub(super) fn open_writer(path: &Path) -> Result<Connection, EngineError> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    set_up_writer(path, flags).map_err(|error| in_file(path, error))
+}
+
+/// Opens a second connection that cannot write.
+pub(super) fn open_reader(path: &Path) -> Result<Connection, EngineError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(OTHERS_WITHIN)?;
+        connection.execute_batch(READER)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(connection)
+    };
+    open().map_err(|error| in_file(path, storage(&error)))
+}
+
+fn set_up_writer(path: &Path, flags: OpenFlags) -> Result<Connection, EngineError> {
+    let sql = |error: rusqlite::Error| storage(&error);
+    let mut connection = Connection::open_with_flags(path, flags).map_err(sql)?;
+    connection.busy_timeout(OTHERS_WITHIN).map_err(sql)?;
+    let journal: String =
+        connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(sql)?;
+    if journal != "wal" {
+        let message =
+            format!("the journal is {journal} and cannot be a write-ahead log; use a local file system");
+        return Err(EngineError::storage(Retry::Useless, message));
+    }
+    connection.execute_batch(WRITER).map_err(sql)?;
+    schema::prepare(&mut connection)?;
+    connection.set_prepared_statement_cache_capacity(128);
+    Ok(connection)
+}
+
+/// Makes this process the owner of the file until the lock is dropped, also by the death of the process.
+pub(super) fn own(path: &Path) -> Result<File, EngineError> {
+    let lock = owner_path(path);
+    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&lock);
+    let mut file = opened.map_err(|error| {
+        let message = format!(
+            "{} cannot be opened: {error}; make its folder, and let this user write there",
+            lock.display()
+        );
+        EngineError::storage(Retry::Safe, message)
+    })?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(owned(path, &mut file)),
+        Err(TryLockError::Error(error)) => {
+            let message = format!("{} cannot be locked: {error}; use a local file system", lock.display());
+            return Err(EngineError::storage(Retry::Useless, message));
+        }
+    }
+    // The lock counts, and the pid is only for the message: a full disk must not keep the owner out.
+    let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
+    Ok(file)
+}
+
+fn owned(path: &Path, file: &mut File) -> EngineError {
+    let mut pid = String::new();
+    let owner = match file.read_to_string(&mut pid) {
+        Ok(_) if !pid.trim().is_empty() => format!("process {}", pid.trim()),
+        _ => "another process".to_owned(),
+    };
+    let message = format!("{} belongs to {owner}, which is running: stop it first", path.display());
+    EngineError::storage(Retry::Safe, message)
+}
+
+/// `pdf.db-owner` beside `pdf.db`.
+fn owner_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-owner");
+    PathBuf::from(name)
+}
+
+fn in_file(path: &Path, error: EngineError) -> EngineError {
+    EngineError { message: format!("{} ({})", error.message, path.display()), ..error }
+}

@@ -1,0 +1,303 @@
+//! Jobs in a SQLite file, for the processes of one machine.
+//!
+//! One thread writes and one reads. The process that opens the file owns it: a second one is refused. So the write-ahead
+//! log has one writer, whatever version of SQLite others look into the file with.
+
+mod counters;
+mod error;
+mod evidence;
+mod file;
+mod finish;
+mod operate;
+mod read;
+mod reader;
+mod rows;
+mod schema;
+mod session;
+mod work;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use rusqlite::backup::Backup;
+use tokio::sync::watch;
+use tollway_core::{Name, Retry, Span, Timestamp};
+
+use self::error::{Failure, storage};
+use self::reader::Reader;
+use self::session::Session;
+use self::writer::{Durability, Writer};
+use super::administration::{
+    Administration, Change, Changed, Edit, Edited, Filter, JobResult, Page, StageChange, StageCounts,
+    StageSettings,
+};
+use super::error::EngineError;
+use super::{
+    Capabilities, Claim, ClaimRequest, Claimed, Conclusion, Engine, EngineAnswer, Enqueued, Finished, Peek,
+};
+use crate::bounds::{BATCH_BYTES_MAX, BATCH_MAX, JOB_BYTES_MAX, OUTPUTS_MAX, PAGE_MAX};
+use crate::job::attempt::Evidence;
+use crate::job::{Job, JobId, NewJob, check_data};
+
+/// Jobs in a SQLite file. Dropping it writes what is queued and gives the file free.
+pub struct SqliteEngine {
+    path: PathBuf,
+    /// None only while it is dropped.
+    threads: Option<Threads>,
+    hints: watch::Receiver<u64>,
+    /// Keeps other processes out. Last, so that it is given free after the threads have ended.
+    _owner: std::fs::File,
+}
+
+struct Threads {
+    writer: Writer,
+    reader: Reader,
+    handles: [JoinHandle<()>; 2],
+}
+
+impl SqliteEngine {
+    /// Opens or creates a file, and becomes its owner. Fails if another process owns it, and names that process.
+    pub fn open(path: &Path) -> Result<Self, EngineError> {
+        let owner = file::own(path)?;
+        let (hint, hints) = watch::channel(0);
+        let connection = file::open_writer(path)?;
+        let read_only = file::open_reader(path)?;
+        let (writer, writing) = Writer::start(connection, hint)?;
+        let (reader, reading) = Reader::start(read_only)?;
+        let threads = Some(Threads { writer, reader, handles: [reading, writing] });
+        Ok(Self { path: path.to_owned(), threads, hints, _owner: owner })
+    }
+
+    /// Copies the file as of now, while workers go on. The target must not exist; it appears when it is complete.
+    pub fn backup(&self, target: &Path) -> EngineAnswer<()> {
+        let (from, target) = (self.path.clone(), target.to_owned());
+        Box::pin(async move {
+            let copied = tokio::task::spawn_blocking(move || copy(&from, &target)).await;
+            copied.unwrap_or_else(|error| {
+                Err(EngineError::storage(Retry::Safe, format!("backup stopped: {error}")))
+            })
+        })
+    }
+
+    /// Keeps the file from growing beyond this many bytes. A job that does not fit is refused as on a full disk.
+    pub fn limit_file(&self, bytes: u64) -> EngineAnswer<()> {
+        self.write(Durability::Process, 0, move |session| {
+            let page: u64 = session.connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+            let pages = (bytes / page.max(1)).clamp(1, u64::from(u32::MAX - 1));
+            let set = format!("PRAGMA max_page_count = {pages}");
+            Ok(session.connection.query_row(&set, [], |_| Ok(()))?)
+        })
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        durability: Durability,
+        bytes: usize,
+        run: impl FnOnce(&mut Session<'_>) -> Result<T, Failure> + Send + 'static,
+    ) -> EngineAnswer<T> {
+        match &self.threads {
+            Some(threads) => threads.writer.ask(durability, bytes, run),
+            None => refuse(EngineError::caller("the engine is closed")),
+        }
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&rusqlite::Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> EngineAnswer<T> {
+        match &self.threads {
+            Some(threads) => threads.reader.ask(read),
+            None => refuse(EngineError::caller("the engine is closed")),
+        }
+    }
+}
+
+impl Drop for SqliteEngine {
+    fn drop(&mut self) {
+        if let Some(Threads { writer, reader, handles }) = self.threads.take() {
+            drop((writer, reader));
+            for handle in handles {
+                // A thread that panicked has said so.
+                let _ = handle.join();
+            }
+        }
+    }
+}
+
+impl Engine for SqliteEngine {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            atomic_hand_off: true,
+            exact_counts: true,
+            claim_by_cost: true,
+            ordered: true,
+            inspectable: true,
+            groups: true,
+            delay_max: None,
+            retention_max: None,
+            job_bytes_max: JOB_BYTES_MAX,
+        }
+    }
+
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
+        let bytes = jobs.iter().map(NewJob::bytes).sum();
+        match within("jobs", jobs.len(), BATCH_MAX).and_then(|()| within("bytes", bytes, BATCH_BYTES_MAX)) {
+            Ok(()) => {
+                self.write(Durability::Machine, bytes, move |session| work::enqueue(session, &jobs, now))
+            }
+            Err(error) => refuse(error),
+        }
+    }
+
+    fn peek(&self, stage: &Name, now: Timestamp) -> EngineAnswer<Peek> {
+        let stage = stage.clone();
+        self.write(Durability::Process, 0, move |session| work::peek(session, &stage, now))
+    }
+
+    fn claim(&self, request: ClaimRequest, now: Timestamp) -> EngineAnswer<Vec<Claimed>> {
+        match within("jobs", request.count, BATCH_MAX) {
+            Ok(()) => self.write(Durability::Process, 0, move |session| work::claim(session, &request, now)),
+            Err(error) => refuse(error),
+        }
+    }
+
+    fn renew(&self, claims: Vec<Claim>, visibility: Span, now: Timestamp) -> EngineAnswer<Vec<bool>> {
+        match within("claims", claims.len(), BATCH_MAX) {
+            Ok(()) => self
+                .write(Durability::Process, 0, move |session| work::renew(session, &claims, visibility, now)),
+            Err(error) => refuse(error),
+        }
+    }
+
+    fn finish(&self, claim: Claim, conclusion: Conclusion, now: Timestamp) -> EngineAnswer<Finished> {
+        match check(&conclusion) {
+            Ok(bytes) => self.write(Durability::Machine, bytes, move |session| {
+                finish::finish(session, &claim, conclusion, now)
+            }),
+            Err(error) => refuse(error),
+        }
+    }
+
+    fn release(&self, claims: Vec<Claim>, now: Timestamp) -> EngineAnswer<Vec<bool>> {
+        match within("claims", claims.len(), BATCH_MAX) {
+            Ok(()) => self.write(Durability::Machine, 0, move |session| work::release(session, &claims, now)),
+            Err(error) => refuse(error),
+        }
+    }
+
+    fn abandon(&self, worker: Option<&str>, now: Timestamp) -> EngineAnswer<u64> {
+        let worker = worker.map(str::to_owned);
+        self.write(Durability::Process, 0, move |session| work::abandon(session, worker.as_deref(), now))
+    }
+
+    fn hints(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.hints.clone())
+    }
+}
+
+impl Administration for SqliteEngine {
+    fn counts(&self) -> EngineAnswer<Vec<StageCounts>> {
+        self.read(read::counts)
+    }
+
+    fn group_counts(&self, group: &str) -> EngineAnswer<Vec<StageCounts>> {
+        let group = group.to_owned();
+        self.read(move |connection| read::group_counts(connection, &group))
+    }
+
+    fn scan(&self, filter: Filter, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<Job>> {
+        self.read(move |connection| read::scan(connection, &filter, after, limit.min(PAGE_MAX)))
+    }
+
+    fn matching(&self, filter: Filter) -> EngineAnswer<u64> {
+        self.read(move |connection| read::matching(connection, &filter))
+    }
+
+    fn evidence(&self, job: JobId) -> EngineAnswer<Vec<Evidence>> {
+        self.read(move |connection| evidence::list(connection, job))
+    }
+
+    fn results(&self, stage: &Name, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<JobResult>> {
+        let stage = stage.clone();
+        self.read(move |connection| read::results(connection, &stage, after, limit.min(PAGE_MAX)))
+    }
+
+    fn edit(&self, job: JobId, edit: Edit, now: Timestamp) -> EngineAnswer<Edited> {
+        let bytes = edit.data.as_ref().map_or(0, String::len);
+        self.write(Durability::Machine, bytes, move |session| operate::edit(session, job, &edit, now))
+    }
+
+    fn change(
+        &self,
+        filter: Filter,
+        change: Change,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<Changed> {
+        self.write(Durability::Machine, 0, move |session| {
+            operate::change(session, &filter, change, after, limit.min(PAGE_MAX), now)
+        })
+    }
+
+    fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {
+        self.read(read::stages)
+    }
+
+    fn set_stage(&self, stage: &Name, change: StageChange, now: Timestamp) -> EngineAnswer<()> {
+        let stage = stage.clone();
+        self.write(Durability::Machine, 0, move |session| operate::set_stage(session, &stage, &change, now))
+    }
+
+    fn purge(&self, stage: &Name, before: Timestamp, limit: usize) -> EngineAnswer<u64> {
+        let stage = stage.clone();
+        self.write(Durability::Machine, 0, move |session| {
+            operate::purge(session, &stage, before, limit.min(PAGE_MAX))
+        })
+    }
+}
+
+fn refuse<T: Send + 'static>(error: EngineError) -> EngineAnswer<T> {
+    Box::pin(std::future::ready(Err(error)))
+}
+
+fn within(what: &str, found: usize, max: usize) -> Result<(), EngineError> {
+    match found <= max {
+        true => Ok(()),
+        false => Err(EngineError::caller(format!("{found} {what} in one call, more than the {max} allowed"))),
+    }
+}
+
+/// Checks a conclusion. How many bytes it brings.
+fn check(conclusion: &Conclusion) -> Result<usize, EngineError> {
+    let Conclusion::Done { outputs, result } = conclusion else { return Ok(0) };
+    within("outputs", outputs.len(), OUTPUTS_MAX)?;
+    if let Some(result) = result {
+        check_data(result)?;
+    }
+    let bytes = outputs.iter().map(|output| output.data.len()).sum::<usize>();
+    let bytes = bytes + result.as_ref().map_or(0, String::len);
+    within("bytes", bytes, BATCH_BYTES_MAX).map(|()| bytes)
+}
+
+/// Copies a database in one step, which reads one snapshot and keeps no writer waiting.
+fn copy(from: &Path, target: &Path) -> Result<(), EngineError> {
+    let sql = |error: rusqlite::Error| storage(&error);
+    if target.exists() {
+        return Err(EngineError::caller(format!("{} exists: name another file", target.display())));
+    }
+    let mut part = target.as_os_str().to_owned();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    let of_file = |error: std::io::Error| {
+        EngineError::storage(Retry::Safe, format!("{} cannot be written: {error}", target.display()))
+    };
+    std::fs::File::create(&part).map_err(of_file)?;
+    let source = file::open_reader(from)?;
+    let mut copied = rusqlite::Connection::open(&part).map_err(sql)?;
+    Backup::new(&source, &mut copied).and_then(|backup| backup.step(-1)).map_err(sql)?;
+    copied.close().map_err(|(_, error)| storage(&error))?;
+    std::fs::File::open(&part).and_then(|file| file.sync_all()).map_err(of_file)?;
+    std::fs::rename(&part, target).map_err(of_file)
+}

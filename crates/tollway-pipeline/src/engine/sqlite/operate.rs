@@ -1,0 +1,191 @@
+//! What operators change: jobs, stages, and what is forgotten.
+
+use rusqlite::types::Value;
+use rusqlite::{OptionalExtension, params, params_from_iter};
+use tollway_core::{Name, Timestamp};
+
+use super::counters::Kind;
+use super::error::Failure;
+use super::rows::{conditions, micros, stored};
+use super::session::Session;
+use crate::{Change, Changed, Edit, Edited, EngineError, Filter, JobId, StageChange, State};
+
+pub(super) fn edit(
+    session: &mut Session<'_>,
+    job: JobId,
+    edit: &Edit,
+    now: Timestamp,
+) -> Result<Edited, Failure> {
+    let connection = session.connection;
+    let id = stored(job.get());
+    let state: Option<i64> = connection
+        .prepare_cached("SELECT state FROM jobs WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()?;
+    let Some(state) = state.and_then(State::of_number) else { return Ok(Edited::Missing) };
+    if state == State::Running || state.has_left() {
+        return Ok(Edited::Refused(state));
+    }
+    connection
+        .prepare_cached(
+            "UPDATE jobs SET cost = coalesce(?2, cost), priority = coalesce(?3, priority), open = 0,
+                    changed_at = ?4 WHERE id = ?1",
+        )?
+        .execute(params![id, edit.cost.as_ref().map(|cost| cost.as_str()), edit.priority, micros(now)])?;
+    if let Some(data) = &edit.data {
+        connection.prepare_cached("UPDATE data SET data = ?2 WHERE job = ?1")?.execute(params![id, data])?;
+    }
+    Ok(Edited::Changed)
+}
+
+pub(super) fn change(
+    session: &mut Session<'_>,
+    filter: &Filter,
+    change: Change,
+    after: Option<JobId>,
+    limit: usize,
+    now: Timestamp,
+) -> Result<Changed, Failure> {
+    let (conditions, mut parameters) = conditions(filter, after);
+    parameters.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
+    let states: Vec<String> = State::ALL
+        .into_iter()
+        .filter(|state| change.applies_to(*state))
+        .map(|state| state.number().to_string())
+        .collect();
+    // A single state is an equation, for the partial index.
+    let applies = match &states[..] {
+        [one] => format!("jobs.state = {one}"),
+        several => format!("jobs.state IN ({})", several.join(", ")),
+    };
+    let select = format!(
+        "SELECT id, stage, state, \"group\" FROM jobs WHERE {applies} AND {conditions} ORDER BY id LIMIT ?{}",
+        parameters.len()
+    );
+    let found: Vec<Found> = session
+        .connection
+        .prepare_cached(&select)?
+        .query_map(params_from_iter(parameters), |row| {
+            Ok(Found { id: row.get(0)?, stage: row.get(1)?, state: row.get(2)?, group: row.get(3)? })
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    for job in &found {
+        change_one(session, job, change, now)?;
+    }
+    let last = found.last().filter(|_| found.len() == limit);
+    Ok(Changed { jobs: found.len() as u64, next: last.map(|job| JobId::new(job.id.unsigned_abs())) })
+}
+
+struct Found {
+    id: i64,
+    stage: i64,
+    state: i64,
+    group: Option<String>,
+}
+
+fn change_one(session: &mut Session<'_>, job: &Found, change: Change, now: Timestamp) -> Result<(), Failure> {
+    let connection = session.connection;
+    let from = State::of_number(job.state).unwrap_or(State::Ready);
+    match change {
+        Change::Redrive => {
+            connection
+                .prepare_cached(
+                    "UPDATE jobs SET state = 0, failures = 0, crashes = 0, changed_at = ?2 WHERE id = ?1",
+                )?
+                .execute(params![job.id, micros(now)])?;
+            session.moved(job.stage, from, State::Ready);
+        }
+        Change::Cancel => {
+            connection
+                .prepare_cached("UPDATE jobs SET state = 6, open = 0, changed_at = ?2 WHERE id = ?1")?
+                .execute(params![job.id, micros(now)])?;
+            session.moved(job.stage, from, State::Cancelled);
+            if let Some(group) = &job.group {
+                session.group_moved(group, now);
+            }
+        }
+        Change::Reprioritise(priority) => {
+            connection
+                .prepare_cached("UPDATE jobs SET priority = ?2 WHERE id = ?1")?
+                .execute(params![job.id, priority])?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn set_stage(
+    session: &mut Session<'_>,
+    stage: &Name,
+    change: &StageChange,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let id = session.stage_id(stage)?;
+    let set = |sql: &str, value: Value| -> rusqlite::Result<()> {
+        session.connection.prepare_cached(sql)?.execute(params![id, value]).map(drop)
+    };
+    if let Some(paused) = change.paused {
+        set("UPDATE stages SET paused = ?2 WHERE id = ?1", paused.into())?;
+    }
+    if let Some(concurrency) = change.concurrency {
+        let value = concurrency.map_or(Value::Null, Value::from);
+        set("UPDATE stages SET concurrency = ?2 WHERE id = ?1", value)?;
+    }
+    if let Some(after) = &change.after {
+        if after.contains(stage) {
+            let message = format!("stage {} cannot wait for itself", stage.as_str());
+            return Err(EngineError::caller(message).into());
+        }
+        let ids = after.iter().map(|stage| session.stage_id(stage)).collect::<Result<Vec<i64>, _>>()?;
+        let text = serde_json::to_string(&ids).map_err(|error| EngineError::caller(error.to_string()))?;
+        session
+            .connection
+            .prepare_cached("UPDATE stages SET after = ?2 WHERE id = ?1")?
+            .execute(params![id, text])?;
+        release_held(session, id, &ids, now)?;
+    }
+    session.stages_changed();
+    session.woke = true;
+    Ok(())
+}
+
+/// Looks at every group with held jobs again: fewer stages may hold them now.
+fn release_held(session: &mut Session<'_>, stage: i64, after: &[i64], now: Timestamp) -> Result<(), Failure> {
+    let groups: Vec<String> = session
+        .connection
+        .prepare_cached(
+            "SELECT DISTINCT \"group\" FROM jobs WHERE stage = ?1 AND state = 2 AND \"group\" IS NOT NULL",
+        )?
+        .query_map([stage], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for group in &groups {
+        if !session.is_in_any(group, after)? {
+            session.release_group(group, stage, now)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn purge(
+    session: &mut Session<'_>,
+    stage: &Name,
+    before: Timestamp,
+    limit: usize,
+) -> Result<u64, Failure> {
+    let Some(stage) = session.stage(stage)?.map(|stage| stage.id) else { return Ok(0) };
+    let connection = session.connection;
+    let old: Vec<(i64, bool)> = connection
+        .prepare_cached(
+            "SELECT id, state = 5 FROM jobs WHERE stage = ?1 AND state >= 5 AND changed_at < ?2
+             ORDER BY changed_at LIMIT ?3",
+        )?
+        .query_map(params![stage, micros(before), limit], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (id, done) in &old {
+        connection.prepare_cached("DELETE FROM jobs WHERE id = ?1")?.execute([id])?;
+        connection.prepare_cached("DELETE FROM data WHERE job = ?1")?.execute([id])?;
+        connection.prepare_cached("DELETE FROM completions WHERE job = ?1")?.execute([id])?;
+        connection.prepare_cached("DELETE FROM evidence WHERE job = ?1")?.execute([id])?;
+        session.count(stage, Kind::Jobs(if *done { State::Done } else { State::Cancelled }), -1);
+    }
+    Ok(old.len() as u64)
+}

@@ -1,0 +1,52 @@
+//! The tables, created and migrated when the file is opened.
+
+use rusqlite::{Connection, TransactionBehavior};
+use tollway_core::Retry;
+
+use super::error::storage;
+use crate::EngineError;
+
+/// Each migrates the tables from the version of its index to the next. A released migration never changes.
+const MIGRATIONS: [&str; 1] = [include_str!("migrations/1.sql")];
+
+/// Marks the file as a pipeline's ("TwPl"), so that another database is not taken for one.
+const APPLICATION_ID: i64 = 0x5477_506c;
+
+/// Migrates the tables to the version that this program knows.
+pub(super) fn prepare(connection: &mut Connection) -> Result<(), EngineError> {
+    let sql = |error: rusqlite::Error| storage(&error);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
+    let found: usize = transaction.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(sql)?;
+    let application: i64 =
+        transaction.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(sql)?;
+    let empty: bool = transaction
+        .query_row("SELECT NOT EXISTS (SELECT * FROM sqlite_schema)", [], |row| row.get(0))
+        .map_err(sql)?;
+    if !empty && application != APPLICATION_ID {
+        return Err(useless("the file holds tables of another program: name another file".to_owned()));
+    }
+    if found > MIGRATIONS.len() {
+        return Err(newer(found));
+    }
+    if found == MIGRATIONS.len() {
+        return Ok(());
+    }
+    for migration in MIGRATIONS.iter().skip(found) {
+        transaction.execute_batch(migration).map_err(sql)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(sql)?;
+    transaction.pragma_update(None, "user_version", MIGRATIONS.len()).map_err(sql)?;
+    transaction.commit().map_err(sql)
+}
+
+fn newer(found: usize) -> EngineError {
+    let known = MIGRATIONS.len();
+    useless(format!(
+        "the tables are of version {found}, made by a newer Tollway; this one knows version {known}: update it, or \
+         name another file"
+    ))
+}
+
+fn useless(message: String) -> EngineError {
+    EngineError::storage(Retry::Useless, message)
+}

@@ -1,0 +1,253 @@
+//! What workers do: enqueue, peek, claim, renew, release.
+
+use rusqlite::{OptionalExtension, params};
+use tollway_core::{Name, Span, Timestamp};
+
+use super::counters::Kind;
+use super::error::Failure;
+use super::evidence;
+use super::rows::{SELECT_JOBS, job, micros, stored, time};
+use super::session::Session;
+use crate::bounds::BATCH_MAX;
+use crate::{Attempt, Claim, ClaimRequest, Claimed, Enqueued, JobCost, JobId, NewJob, Peek, State};
+
+pub(super) fn enqueue(
+    session: &mut Session<'_>,
+    jobs: &[NewJob],
+    now: Timestamp,
+) -> Result<Vec<Enqueued>, Failure> {
+    jobs.iter().map(|job| insert(session, job, now)).collect()
+}
+
+/// Inserts a job, unless its stage knows the key.
+pub(super) fn insert(session: &mut Session<'_>, job: &NewJob, now: Timestamp) -> Result<Enqueued, Failure> {
+    let stage = session.stage_id(&job.stage)?;
+    let gated = session.stage(&job.stage)?.is_some_and(|stage| !stage.after.is_empty());
+    let state = match &job.group {
+        Some(_) if gated => State::Held,
+        _ if job.not_before > now => State::Delayed,
+        _ => State::Ready,
+    };
+    let connection = session.connection;
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO jobs (stage, state, priority, due_at, created_at, changed_at, cost, key, \"group\")
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8) ON CONFLICT (stage, key) DO NOTHING",
+        )?
+        .execute(params![
+            stage,
+            state.number(),
+            job.priority,
+            micros(job.not_before),
+            micros(now),
+            job.cost.as_str(),
+            job.key,
+            job.group
+        ])?;
+    if inserted == 0 {
+        let id: u64 = connection
+            .prepare_cached("SELECT id FROM jobs WHERE stage = ?1 AND key = ?2")?
+            .query_row(params![stage, job.key], |row| row.get(0))?;
+        return Ok(Enqueued::Duplicate(JobId::new(id)));
+    }
+    let id = connection.last_insert_rowid();
+    connection
+        .prepare_cached("INSERT INTO data (job, data) VALUES (?1, ?2)")?
+        .execute(params![id, job.data])?;
+    session.count(stage, Kind::Jobs(state), 1);
+    session.count(stage, Kind::Enqueued, 1);
+    session.woke |= state == State::Ready;
+    if let Some(group) = &job.group {
+        session.group_moved(group, now);
+    }
+    Ok(Enqueued::New(JobId::new(id.unsigned_abs())))
+}
+
+/// Makes jobs ready that are due: delayed ones, and running ones whose claim expired. Their claim stays open, so that its
+/// worker can still finish it until another claims the job.
+fn make_due_ready(session: &mut Session<'_>, stage: i64, now: Timestamp) -> Result<(), Failure> {
+    let due: Vec<(i64, bool)> = session
+        .connection
+        .prepare_cached(
+            "SELECT id, state = 3 FROM jobs WHERE stage = ?1 AND state IN (1, 3) AND due_at <= ?2
+             ORDER BY due_at LIMIT ?3",
+        )?
+        .query_map(params![stage, micros(now), BATCH_MAX], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut make_ready = session.connection.prepare_cached("UPDATE jobs SET state = 0 WHERE id = ?1")?;
+    for (id, expired) in due {
+        make_ready.execute([id])?;
+        session.moved(stage, if expired { State::Running } else { State::Delayed }, State::Ready);
+    }
+    Ok(())
+}
+
+pub(super) fn peek(session: &mut Session<'_>, stage: &Name, now: Timestamp) -> Result<Peek, Failure> {
+    let Some(stage) = session.stage(stage)? else { return Ok(Peek::default()) };
+    let (id, paused) = (stage.id, stage.paused);
+    make_due_ready(session, id, now)?;
+    let cost: Option<String> = session
+        .connection
+        .prepare_cached(
+            "SELECT cost FROM jobs WHERE stage = ?1 AND state = 0 ORDER BY priority DESC, id LIMIT 1",
+        )?
+        .query_row([id], |row| row.get(0))
+        .optional()?;
+    let next_at: Option<i64> = session
+        .connection
+        .prepare_cached("SELECT min(due_at) FROM jobs WHERE stage = ?1 AND state IN (1, 3)")?
+        .query_row([id], |row| row.get(0))?;
+    Ok(Peek { cost: cost.map(JobCost::stored), next_at: next_at.map(time), paused })
+}
+
+/// The best ready jobs of a stage: `?1` stage, `?2` how many, `?3` cost.
+const READY: &str = "SELECT id FROM jobs WHERE stage = ?1 AND state = 0 ORDER BY priority DESC, id LIMIT ?2";
+const READY_OF_COST: &str =
+    "SELECT id FROM jobs WHERE stage = ?1 AND cost = ?3 AND state = 0 ORDER BY priority DESC, id LIMIT ?2";
+
+pub(super) fn claim(
+    session: &mut Session<'_>,
+    request: &ClaimRequest,
+    now: Timestamp,
+) -> Result<Vec<Claimed>, Failure> {
+    let Some(stage) = session.stage(&request.stage)?.filter(|stage| !stage.paused) else {
+        return Ok(Vec::new());
+    };
+    let stage = stage.id;
+    make_due_ready(session, stage, now)?;
+    let connection = session.connection;
+    let ids: Vec<i64> = match &request.cost {
+        None => connection
+            .prepare_cached(READY)?
+            .query_map(params![stage, request.count], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?,
+        Some(cost) => connection
+            .prepare_cached(READY_OF_COST)?
+            .query_map(params![stage, request.count, cost.as_str()], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?,
+    };
+    ids.into_iter().map(|id| claim_one(session, stage, id, request, now)).collect()
+}
+
+fn claim_one(
+    session: &mut Session<'_>,
+    stage: i64,
+    id: i64,
+    request: &ClaimRequest,
+    now: Timestamp,
+) -> Result<Claimed, Failure> {
+    let connection = session.connection;
+    let expired: bool = connection
+        .prepare_cached("SELECT open FROM jobs WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))?;
+    if expired {
+        evidence::record(session, stage, id, &Attempt::expired(), now)?;
+    }
+    let expires_at = now.plus(request.visibility);
+    connection
+        .prepare_cached(
+            "UPDATE jobs SET state = 3, claim_number = claim_number + 1, open = 1, worker = ?2, due_at = ?3,
+                    changed_at = ?4 WHERE id = ?1",
+        )?
+        .execute(params![id, request.worker, micros(expires_at), micros(now)])?;
+    session.moved(stage, State::Ready, State::Running);
+    session.count(stage, Kind::Claimed, 1);
+    let select = format!("{SELECT_JOBS} WHERE jobs.id = ?1");
+    let job = connection.prepare_cached(&select)?.query_row([id], job)?;
+    let claim = Claim { job: job.id, stage: job.stage.clone(), number: job.claim_number };
+    Ok(Claimed { claim, job, expires_at })
+}
+
+/// The job of a claim that is the newest and has not ended.
+pub(super) struct OpenClaim {
+    pub(super) id: i64,
+    pub(super) stage: i64,
+    pub(super) state: State,
+    pub(super) key: String,
+    pub(super) group: Option<String>,
+    pub(super) priority: i16,
+}
+
+/// The fence: the claim's job, if the claim is the newest and has not ended. No other writer can change it before the
+/// transaction ends.
+pub(super) fn fenced(session: &mut Session<'_>, claim: &Claim) -> Result<Option<OpenClaim>, Failure> {
+    let Some(stage) = session.stage(&claim.stage)?.map(|stage| stage.id) else { return Ok(None) };
+    let found = session
+        .connection
+        .prepare_cached(
+            "SELECT state, key, \"group\", priority FROM jobs
+             WHERE id = ?1 AND stage = ?2 AND claim_number = ?3 AND open = 1",
+        )?
+        .query_row(params![stored(claim.job.get()), stage, stored(claim.number)], |row| {
+            Ok(OpenClaim {
+                id: stored(claim.job.get()),
+                stage,
+                state: State::of_number(row.get(0)?).unwrap_or(State::Running),
+                key: row.get(1)?,
+                group: row.get(2)?,
+                priority: row.get(3)?,
+            })
+        })
+        .optional()?;
+    Ok(found)
+}
+
+pub(super) fn renew(
+    session: &mut Session<'_>,
+    claims: &[Claim],
+    visibility: Span,
+    now: Timestamp,
+) -> Result<Vec<bool>, Failure> {
+    let expires_at = micros(now.plus(visibility));
+    let mut renewed = Vec::with_capacity(claims.len());
+    for claim in claims {
+        let open = fenced(session, claim)?;
+        renewed.push(open.is_some());
+        if let Some(open) = open {
+            session
+                .connection
+                .prepare_cached("UPDATE jobs SET state = 3, due_at = ?2 WHERE id = ?1")?
+                .execute(params![open.id, expires_at])?;
+            session.moved(open.stage, open.state, State::Running);
+        }
+    }
+    Ok(renewed)
+}
+
+pub(super) fn release(
+    session: &mut Session<'_>,
+    claims: &[Claim],
+    now: Timestamp,
+) -> Result<Vec<bool>, Failure> {
+    let mut released = Vec::with_capacity(claims.len());
+    for claim in claims {
+        let open = fenced(session, claim)?;
+        released.push(open.is_some());
+        if let Some(open) = open {
+            session
+                .connection
+                .prepare_cached("UPDATE jobs SET state = 0, open = 0, changed_at = ?2 WHERE id = ?1")?
+                .execute(params![open.id, micros(now)])?;
+            session.moved(open.stage, open.state, State::Ready);
+        }
+    }
+    Ok(released)
+}
+
+pub(super) fn abandon(
+    session: &mut Session<'_>,
+    worker: Option<&str>,
+    now: Timestamp,
+) -> Result<u64, Failure> {
+    let stages: Vec<i64> = session.stages()?.iter().map(|stage| stage.id).collect();
+    let mut abandon = session.connection.prepare_cached(
+        "UPDATE jobs SET due_at = ?2 WHERE stage = ?1 AND state IN (1, 3) AND state = 3 AND due_at > ?2
+         AND (?3 IS NULL OR worker = ?3)",
+    )?;
+    let mut abandoned = 0;
+    for stage in stages {
+        abandoned += abandon.execute(params![stage, micros(now), worker])? as u64;
+    }
+    session.woke |= abandoned > 0;
+    Ok(abandoned)
+}

@@ -1,0 +1,46 @@
+//! Staged, durable jobs behind a vendor's quota.
+//!
+//! A [`Job`] waits in a stage until a worker claims it. When the worker finishes it, its outputs become jobs of the next
+//! stage in the same transaction. An [`Engine`] keeps the jobs; [`SqliteEngine`] keeps them in one file:
+//!
+//! ```
+//! use tollway_core::{Name, Span, Timestamp};
+//! use tollway_pipeline::{ClaimRequest, Conclusion, Engine, Finished, NewJob, Output, SqliteEngine};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let folder = tempfile::tempdir()?;
+//! let engine = SqliteEngine::open(&folder.path().join("pdf.db"))?;
+//! let (autotag, extract) = (Name::new("autotag")?, Name::new("extract")?);
+//! let now = Timestamp::from_secs(1_000);
+//!
+//! engine.enqueue(vec![NewJob::new(&autotag, "chunk-1", r#"{"bucket": "b"}"#)?], now).await?;
+//! let request = ClaimRequest::new(&autotag, "worker-1", Span::from_mins(15));
+//! let claimed = engine.claim(request, now).await?.remove(0);
+//! let outputs = vec![Output::new(&extract, r#"{"bucket": "b", "tagged": true}"#)?];
+//! let finished = engine.finish(claimed.claim, Conclusion::Done { outputs, result: None }, now).await?;
+//! assert_eq!(finished, Finished::Committed { outputs: 1, joined: 0 });
+//! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+//! ```
+//!
+//! Where to look: [`Engine`] is the contract, [`Administration`] is what operators do. The module
+//! `conformance`, with the feature of that name, is the suite that every engine passes.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod engine;
+mod job;
+
+pub use engine::administration::{
+    Administration, Change, Changed, Edit, Edited, Events, Filter, JobResult, Page, StageChange, StageCounts,
+    StageSettings,
+};
+pub use engine::error::{EngineError, EngineFault};
+pub use engine::sqlite::SqliteEngine;
+pub use engine::{
+    Capabilities, Claim, ClaimRequest, Claimed, Conclusion, Engine, EngineAnswer, Enqueued, Finished, Output,
+    Peek,
+};
+pub use job::attempt::{Attempt, Cause, Evidence};
+pub use job::bounds;
+pub use job::cost::JobCost;
+pub use job::{Job, JobError, JobId, NewJob, State};

@@ -1,0 +1,5 @@
+//! Tests of the pipeline's engines.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod sqlite_conforms;
+mod sqlite_file;
