@@ -11,7 +11,7 @@ async fn number(limiter: &Limiter, name: &str, labels: &[&str]) -> Option<u64> {
     let samples = limiter.samples().await;
     let found = samples.iter().find(|sample| sample.metric.name == name && sample.labels == labels);
     found.map(|sample| match &sample.figure {
-        Figure::Number(number) => *number,
+        Figure::Number(number) | Figure::Millionths(number) => *number,
         Figure::Latencies(latencies) => latencies.counts.iter().sum(),
         Figure::Tallies(tallies) => tallies.counts.iter().sum(),
     })

@@ -258,7 +258,7 @@ fn number(limiter: &Limiter, name: &str, labels: &[&str]) -> Option<u64> {
     let samples = wait_for(limiter.samples());
     let sample = samples.into_iter().find(|sample| sample.metric.name == name && sample.labels == labels)?;
     Some(match sample.figure {
-        Figure::Number(number) => number,
+        Figure::Number(number) | Figure::Millionths(number) => number,
         Figure::Latencies(latencies) => latencies.counts.iter().sum(),
         Figure::Tallies(tallies) => tallies.counts.iter().sum(),
     })
