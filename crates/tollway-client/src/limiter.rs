@@ -138,6 +138,13 @@ impl ApiLimiter {
         &self.state.limiter
     }
 
+    /// Tells the store now what was seen of the vendor's answers, instead of within a second. For programs that end soon.
+    pub async fn flush(&self) {
+        if let Some(policy) = self.api().policy() {
+            self.state.report(policy, None).await;
+        }
+    }
+
     /// What the store knows about the api's limits now.
     pub async fn snapshot(&self) -> Result<ApiSnapshot, TakeError> {
         let learned = match self.api().policy() {

@@ -82,7 +82,7 @@ struct Unreported {
 }
 
 /// A refusal, as it is told to the store.
-struct Refused {
+pub(crate) struct Refused {
     hold: Span,
     /// What the controller is told: nothing about refusals that are not about the rate.
     rate: Option<RefusedRate>,
@@ -166,7 +166,7 @@ impl ApiState {
     }
 
     /// Tells the store what was seen, and writes the controller's rate.
-    async fn report(self: &Arc<Self>, policy: &Name, refused: Option<Refused>) {
+    pub(crate) async fn report(self: &Arc<Self>, policy: &Name, refused: Option<Refused>) {
         let unreported = self.seen().take(self.now());
         let hold = refused.as_ref().map_or(Span::ZERO, Refused::hold_alone);
         if let Err(error) = self.try_report(policy, &unreported, refused.as_ref()).await {

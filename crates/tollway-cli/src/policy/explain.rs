@@ -28,7 +28,7 @@ pub(super) fn limit(limit: &Limit, now: Timestamp) -> String {
         ),
         Algorithm::Paced(period) => paced(limit.amount(), unit, *period),
         Algorithm::Adaptive(period) => {
-            format!("learned from the vendor's answers; starts with {}", paced(limit.amount(), unit, *period))
+            format!("learned from the vendor's answers; starts at {}", refill(limit.amount(), unit, *period))
         }
         Algorithm::Concurrency { expires } => {
             format!(

@@ -57,10 +57,13 @@ async fn calls_in_flight_are_limited() {
     };
     let vendor = vendor_with(&["2 concurrent", "1000 / second"], "stripe", slow).await;
     let client = client(&vendor.url(), "limits = [\"1000 / second\"]\nconcurrency = 2");
-    let calls: Vec<_> = (0..12).map(|_| tokio::spawn(client.get("/").send())).collect();
-    for call in calls {
-        // A slot is free when the body has been read.
-        drop(call.await.unwrap().unwrap().bytes().await.unwrap());
+    // A slot is free when the body has been read.
+    let call = || {
+        let call = client.get("/").send();
+        tokio::spawn(async { call.await.unwrap().bytes().await.unwrap() })
+    };
+    for call in (0..12).map(|_| call()).collect::<Vec<_>>() {
+        call.await.unwrap();
     }
     assert_eq!((vendor.counts().accepted, vendor.counts().refused), (12, 0));
 }

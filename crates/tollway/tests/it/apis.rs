@@ -10,10 +10,10 @@ use tollway::{Config, Limiter, Span};
 const KEYS: &str = include_str!("../config/api_keys.toml");
 
 /// The limits that are made of rates: calls in a million seconds.
-const AUTO: &str = "3000000 requests / 1000000 seconds adaptive";
-const NOTION: &str = "2000000 requests / 1000000 seconds adaptive";
-const SLACK: &str = "1500000 requests / 1000000 seconds adaptive";
-const ONE: &str = "1000000 requests / 1000000 seconds adaptive";
+const AUTO: &str = "3 requests / second adaptive";
+const NOTION: &str = "2 requests / second adaptive";
+const SLACK: &str = "3 requests / 2 seconds adaptive";
+const ONE: &str = "1 requests / second adaptive";
 
 fn config() -> Config {
     Config::parse(KEYS).unwrap_or_else(|error| panic!("{error}"))

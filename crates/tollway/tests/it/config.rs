@@ -62,7 +62,7 @@ fn apis_are_read_and_kept() {
     assert_eq!(settings(api("whole")), ["1", "1", "16", "0.1", "1"]);
     assert_eq!(api("adobe").rate(), Some(ApiRate::Auto));
     assert_eq!(api("adobe").policy().map(Name::as_str), Some("adobe"));
-    assert_eq!(limits(&config, "adobe"), ["3000000 requests / 1000000 seconds adaptive"]);
+    assert_eq!(limits(&config, "adobe"), ["3 requests / second adaptive"]);
     assert_eq!((api("counted").rate(), api("counted").documented()), (None, None));
     assert_eq!(config.api("gemini"), None);
 }

@@ -270,14 +270,17 @@ impl Api {
         Some(policy.with_lease(Lease::Off).with_edge(edge.unwrap_or_default()))
     }
 
-    /// `rate` as a limit. Millionths of a call a second are calls in a million seconds.
+    /// `rate` as a limit. Millionths of a call a second are calls in a million seconds, in lowest terms: 1.5 a second is 3 in
+    /// two seconds.
     pub(crate) fn rate_limit(&self) -> Option<Limit> {
         let start = match self.rate()? {
             ApiRate::Auto => START_RATE,
             ApiRate::By(settings) => settings.initial().count(),
         };
-        let unit = Name::new(REQUESTS).ok()?;
-        Limit::new(start.max(1), unit, Algorithm::Adaptive(Span::from_secs(1_000_000))).ok()
+        let (start, seconds, unit) = (start.max(1), 1_000_000, Name::new(REQUESTS).ok()?);
+        let divisor = greatest_common_divisor(start, seconds);
+        let period = Span::from_secs(seconds.checked_div(divisor)?);
+        Limit::new(start.checked_div(divisor)?, unit, Algorithm::Adaptive(period)).ok()
     }
 }
 
@@ -341,6 +344,13 @@ impl Fields {
             documented: either(self.documented, &profile.documented),
         }
     }
+}
+
+fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
+    while let Some(rest) = one.checked_rem(other) {
+        (one, other) = (other, rest);
+    }
+    one.max(1)
 }
 
 /// How far grants stay away from the ends of a clock window, so that calls arrive in the window they were granted in.
