@@ -27,9 +27,12 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod config;
 mod engine;
+pub mod handler;
 mod job;
 
+pub use config::{CommandConfig, ConfigWithPipelines, EngineUrl, HandlerConfig, PipelineConfig, StageConfig};
 pub use engine::administration::{
     Administration, Change, Changed, Edit, Edited, Events, Filter, JobResult, Page, StageChange, StageCounts,
     StageSettings,
