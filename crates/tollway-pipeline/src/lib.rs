@@ -22,6 +22,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 //!
+//! A [`Runner`](run::Runner) claims jobs within the quota of a limiter, and hands them to [`handler`]s.
+//!
 //! Where to look: [`Engine`] is the contract, [`Administration`] is what operators do, [`conformance`] is the suite that
 //! every engine passes.
 
@@ -31,6 +33,7 @@ mod config;
 mod engine;
 pub mod handler;
 mod job;
+pub mod run;
 
 pub use config::{CommandConfig, ConfigWithPipelines, EngineUrl, HandlerConfig, PipelineConfig, StageConfig};
 pub use engine::administration::{

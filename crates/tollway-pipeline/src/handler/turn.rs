@@ -24,7 +24,8 @@ impl Turn {
     /// Makes sure that the call may go out now; waits if the vendor holds calls back. Only the first call does something.
     pub async fn begin(&self) -> Result<(), TakeError> {
         let mut state = self.0.lock().await;
-        if let (Some(permit), false) = (&mut state.permit, state.begun) {
+        let begun = state.begun;
+        if let Some(permit) = state.permit.as_mut().filter(|_| !begun) {
             permit.begin().await?;
         }
         state.begun = true;

@@ -191,6 +191,16 @@ impl Engine for SqliteEngine {
         self.write(Durability::Process, 0, move |session| work::abandon(session, worker.as_deref(), now))
     }
 
+    fn tidy(&self) -> EngineAnswer<()> {
+        let path = self.path.clone();
+        Box::pin(async move {
+            let written = tokio::task::spawn_blocking(move || file::write_log_back(&path)).await;
+            written.unwrap_or_else(|error| {
+                Err(EngineError::storage(Retry::Safe, format!("the log was not written back: {error}")))
+            })
+        })
+    }
+
     fn hints(&self) -> Option<watch::Receiver<u64>> {
         Some(self.hints.clone())
     }
