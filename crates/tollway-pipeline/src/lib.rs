@@ -27,9 +27,9 @@
 //! Where to look: [`Engine`] is the contract, [`Administration`] is what operators do, [`conformance`] is the suite that
 //! every engine passes.
 
+mod config;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-mod config;
 mod engine;
 pub mod handler;
 mod job;

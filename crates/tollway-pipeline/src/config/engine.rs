@@ -33,7 +33,9 @@ impl EngineUrl {
                 Ok(_) => Err(KINDS.to_owned()),
                 Err(error) => Err(error.to_string()),
             },
-            Some(("sqs", _)) => Err("this version has no engine for SQS; jobs are kept in sqlite:PATH".to_owned()),
+            Some(("sqs", _)) => {
+                Err("this version has no engine for SQS; jobs are kept in sqlite:PATH".to_owned())
+            }
             _ => Err(KINDS.to_owned()),
         }
     }

@@ -95,7 +95,11 @@ pub(super) fn read(mut section: Section<'_>) -> Option<HandlerConfig> {
 fn read_command(section: &mut Section<'_>, command: &[toml::Spanned<&str>]) -> Option<HandlerConfig> {
     let base = CommandConfig::new(command.iter().map(|word| *word.get_ref()));
     if base.command.first().is_none_or(String::is_empty) {
-        section.problem("command", "the command is empty", "write it like `command = [\"python3\", \"worker.py\"]`");
+        section.problem(
+            "command",
+            "the command is empty",
+            "write it like `command = [\"python3\", \"worker.py\"]`",
+        );
     }
     let env = values::strings(section, "env", "[\"ADOBE_CLIENT_SECRET\"]").unwrap_or_default();
     for name in env.iter().filter(|name| name.get_ref().is_empty() || name.get_ref().contains(['=', '\0'])) {
@@ -108,7 +112,11 @@ fn read_command(section: &mut Section<'_>, command: &[toml::Spanned<&str>]) -> O
     let each = section.bool("each").unwrap_or(base.each);
     if each && (slots > 1 || begin) {
         let key = if begin { "begin" } else { "slots" };
-        section.problem(key, format!("with `each`, a process gets one job, so `{key}` has no effect"), "remove it");
+        section.problem(
+            key,
+            format!("with `each`, a process gets one job, so `{key}` has no effect"),
+            "remove it",
+        );
     }
     let env = env.iter().map(|name| (*name.get_ref()).to_owned()).collect();
     Some(HandlerConfig::Command(CommandConfig { env, memory_max, slots, begin, each, ..base }))

@@ -97,7 +97,8 @@ pub(super) fn read<'a>(mut section: Section<'a>, policies: &take::Policies<'_>) 
     section.required("name", "\"autotag\"");
     let name = section.string("name", "autotag");
     let named = name.as_ref().and_then(|name| {
-        let wrong = |error| section.report().problem_with(name, format!("not a name of a stage: {error}"), "");
+        let wrong =
+            |error| section.report().problem_with(name, format!("not a name of a stage: {error}"), "");
         Name::new(name.get_ref()).map_err(wrong).ok()
     });
     let after = match section.value("after").map(|value| (value, value.get_ref().as_str())) {
@@ -112,11 +113,7 @@ pub(super) fn read<'a>(mut section: Section<'a>, policies: &take::Policies<'_>) 
     Some(Draft { stage: stage?, name: name?, after, next })
 }
 
-fn read_values(
-    section: &mut Section<'_>,
-    name: Name,
-    policies: &take::Policies<'_>,
-) -> Option<StageConfig> {
+fn read_values(section: &mut Section<'_>, name: Name, policies: &take::Policies<'_>) -> Option<StageConfig> {
     let base = StageConfig::new(name);
     let take = take::read(section, policies);
     let queue = section.string("queue", "adobe-autotag-queue").map(|text| (*text.get_ref()).to_owned());

@@ -47,10 +47,17 @@ async fn post(client: &Client, url: reqwest::Url, task: &Task) -> Answer {
 
 async fn read(response: Response) -> Answer {
     let status = response.status();
-    let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let after =
+        response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
     let body = match body(response).await {
         Ok(body) => body,
-        Err(error) => return Answer::Retry { error: "the response was cut off".to_owned(), detail: error, after: None },
+        Err(error) => {
+            return Answer::Retry {
+                error: "the response was cut off".to_owned(),
+                detail: error,
+                after: None,
+            };
+        }
     };
     let detail = || String::from_utf8_lossy(&body[..body.len().min(DETAIL_BYTES_MAX)]).into_owned();
     let error = format!("status {}", status.as_u16());

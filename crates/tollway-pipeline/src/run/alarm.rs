@@ -89,12 +89,22 @@ impl Alarm {
 impl fmt::Display for Alarm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::DeadLetters { stage, jobs } => write!(f, "stage {} has {jobs} dead letters", stage.as_str()),
+            Self::DeadLetters { stage, jobs } => {
+                write!(f, "stage {} has {jobs} dead letters", stage.as_str())
+            }
             Self::NoProgress { since } => {
-                write!(f, "no job was done since {} s after 1970, although jobs are ready", since.as_millis() / 1_000)
+                write!(
+                    f,
+                    "no job was done since {} s after 1970, although jobs are ready",
+                    since.as_millis() / 1_000
+                )
             }
             Self::Failures { stage, failed, attempts } => {
-                write!(f, "{failed} of {attempts} attempts in stage {} failed within a minute", stage.as_str())
+                write!(
+                    f,
+                    "{failed} of {attempts} attempts in stage {} failed within a minute",
+                    stage.as_str()
+                )
             }
             Self::PastDeadline { .. } => f.write_str("the pipeline will not be done by its deadline"),
         }

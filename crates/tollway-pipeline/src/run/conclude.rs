@@ -41,9 +41,7 @@ pub(super) fn conclude(
             let outputs: Result<Vec<_>, String> =
                 outputs.into_iter().map(|handed| handed.into_output(stage.next.as_ref(), later)).collect();
             match outputs {
-                Ok(outputs) => {
-                    Concluded { cost, ..Concluded::new(Conclusion::Done { outputs, result }) }
-                }
+                Ok(outputs) => Concluded { cost, ..Concluded::new(Conclusion::Done { outputs, result }) },
                 Err(error) => {
                     let attempt = Attempt::new(Cause::Failure, &format!("the handler {error}"));
                     Concluded { cost, ..Concluded::new(failed(stage, job, attempt, None, now)) }
@@ -61,7 +59,10 @@ pub(super) fn conclude(
         Answer::RateLimited { after, error } => {
             let hold = after.unwrap_or(HOLD_DEFAULT);
             let attempt = Attempt::new(Cause::RateLimited, &error);
-            Concluded { hold: Some(hold), ..Concluded::new(Conclusion::Again { at: now.plus(hold), attempt }) }
+            Concluded {
+                hold: Some(hold),
+                ..Concluded::new(Conclusion::Again { at: now.plus(hold), attempt })
+            }
         }
         Answer::Crash { error, detail, pause } => {
             let pause = pause.then(|| error.clone());
@@ -82,7 +83,9 @@ fn failed(
     let failures = job.failures.saturating_add(1);
     match failures >= stage.tries {
         true => Conclusion::Dead { attempt },
-        false => Conclusion::Again { at: now.plus(after.unwrap_or_else(|| backoff(stage, failures))), attempt },
+        false => {
+            Conclusion::Again { at: now.plus(after.unwrap_or_else(|| backoff(stage, failures))), attempt }
+        }
     }
 }
 
@@ -108,7 +111,10 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_secs(1_000);
 
     fn stage() -> StageConfig {
-        StageConfig { next: Some(Name::new("extract").unwrap()), ..StageConfig::new(Name::new("autotag").unwrap()) }
+        StageConfig {
+            next: Some(Name::new("extract").unwrap()),
+            ..StageConfig::new(Name::new("autotag").unwrap())
+        }
     }
 
     fn job(failures: u32, crashes: u32) -> Job {
@@ -159,7 +165,9 @@ mod tests {
     fn rate_limited_attempt_is_always_tried_again() {
         let found = concluded(&job(2, 2), Answer::rate_limited(Some(Span::from_secs(7))));
         assert_eq!(found.hold, Some(Span::from_secs(7)));
-        assert!(matches!(found.conclusion, Conclusion::Again { at, .. } if at == NOW.plus(Span::from_secs(7))));
+        assert!(
+            matches!(found.conclusion, Conclusion::Again { at, .. } if at == NOW.plus(Span::from_secs(7)))
+        );
     }
 
     #[test]

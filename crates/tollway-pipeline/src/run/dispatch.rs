@@ -135,7 +135,9 @@ impl Dispatcher {
         let mut look = Look { settings, peeks: Vec::new(), ready: BTreeMap::new() };
         // All are queued before the first is awaited, so that they share a transaction.
         let asked: Vec<_> = (0..run.stages.len())
-            .map(|index| (self.free(index, &look) > 0).then(|| run.engine.peek(&run.stages[index].config.name, now)))
+            .map(|index| {
+                (self.free(index, &look) > 0).then(|| run.engine.peek(&run.stages[index].config.name, now))
+            })
             .collect();
         for peek in asked {
             look.peeks.push(match peek {
@@ -145,7 +147,8 @@ impl Dispatcher {
         }
         if look.peeks.iter().flatten().any(|peek| peek.cost.is_some()) {
             let counts = run.engine.counts().await?;
-            look.ready = counts.into_iter().map(|counts| (counts.stage.clone(), counts.of(State::Ready))).collect();
+            look.ready =
+                counts.into_iter().map(|counts| (counts.stage.clone(), counts.of(State::Ready))).collect();
         }
         Ok(look)
     }
@@ -160,7 +163,8 @@ impl Dispatcher {
     }
 
     fn free_in_total(&self) -> usize {
-        let total = lock(&self.run.total).map_or(usize::MAX, |jobs| usize::try_from(jobs).unwrap_or(usize::MAX));
+        let total =
+            lock(&self.run.total).map_or(usize::MAX, |jobs| usize::try_from(jobs).unwrap_or(usize::MAX));
         total.saturating_sub(self.running.iter().sum())
     }
 
@@ -231,7 +235,8 @@ impl Dispatcher {
         let run = self.run.clone();
         for (cost, _) in self.places.due() {
             for (index, stage) in run.stages.iter().enumerate().rev() {
-                let left = self.places.due().into_iter().find(|(known, _)| *known == cost).map_or(0, |(_, due)| due);
+                let left =
+                    self.places.due().into_iter().find(|(known, _)| *known == cost).map_or(0, |(_, due)| due);
                 let due = left.min(self.free(index, look));
                 if due > 0 && look.peeks[index].as_ref().is_some_and(|peek| peek.cost.is_some()) {
                     self.claim_due(index, stage, &cost, due, cycle).await?;
@@ -242,12 +247,18 @@ impl Dispatcher {
         Ok(())
     }
 
-    async fn claim(&self, stage: &RunStage, cost: &JobCost, count: usize) -> Result<Vec<Claimed>, EngineError> {
+    async fn claim(
+        &self,
+        stage: &RunStage,
+        cost: &JobCost,
+        count: usize,
+    ) -> Result<Vec<Claimed>, EngineError> {
         if count == 0 {
             return Ok(Vec::new());
         }
         let config = &stage.config;
-        let mut request = ClaimRequest::new(&config.name, &self.run.worker, config.visibility_timeout).count(count);
+        let mut request =
+            ClaimRequest::new(&config.name, &self.run.worker, config.visibility_timeout).count(count);
         if self.run.engine.capabilities().claim_by_cost {
             request = request.cost(cost.clone());
         }

@@ -120,7 +120,8 @@ impl Places {
         let gone: Vec<JobCost> = self.costs.keys().filter(|cost| !wanted.contains(cost)).cloned().collect();
         for cost in gone {
             if let Some(places) = self.costs.remove(&cost) {
-                give_back(places.due.into_iter().chain(places.booked.map(|(permit, _)| permit)).collect()).await;
+                give_back(places.due.into_iter().chain(places.booked.map(|(permit, _)| permit)).collect())
+                    .await;
             }
         }
     }
@@ -157,7 +158,8 @@ async fn take(limiter: &Limiter, cost: &JobCost) -> Result<Taken<'static>, TakeE
 /// When to repeat a denied take.
 fn wait_of(denied: &Denied, now: Timestamp) -> Wait {
     let fits_at = now.plus(denied.decision().wait());
-    let slots = denied.limit().is_some_and(|limit| matches!(limit.algorithm(), Algorithm::Concurrency { .. }));
+    let slots =
+        denied.limit().is_some_and(|limit| matches!(limit.algorithm(), Algorithm::Concurrency { .. }));
     let recheck = if slots { RECHECK_SLOTS_AFTER } else { RECHECK_AFTER };
     // A denial for no time at all must not become a busy loop.
     let again_at = fits_at.max(now.plus(Span::from_millis(1))).min(now.plus(recheck));

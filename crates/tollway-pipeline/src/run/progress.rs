@@ -165,7 +165,8 @@ fn eta(history: &History, stages: &[StageProgress], left: f64, now: Timestamp) -
         let before: u64 = counts.iter().map(|stage| stage.events.completed).sum();
         per_minute(done.saturating_sub(before), now.since(*at)).filter(|rate| *rate > 0.0)
     });
-    let (best, worst) = rates.fold((0.0_f64, f64::INFINITY), |(best, worst), rate| (best.max(rate), worst.min(rate)));
+    let (best, worst) =
+        rates.fold((0.0_f64, f64::INFINITY), |(best, worst), rate| (best.max(rate), worst.min(rate)));
     let at = |rate: f64| now.plus(Span::from_micros((left / rate * 6e7) as u64));
     (best > 0.0).then(|| Eta { earliest: at(best), latest: at(worst) })
 }
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn eta_lies_between_the_best_and_the_worst_rate() {
-        let minute = |n| Timestamp::from_secs(60 * n);
+        let minute = |n: u64| Timestamp::from_secs(60 * n);
         let mut history = History::default();
         for (at, done) in [(0, 0), (10, 1_000), (14, 1_000), (15, 1_200)] {
             history.record(minute(at), vec![counts("a", 0, done, 0)]);

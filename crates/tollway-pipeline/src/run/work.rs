@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollway::Permit;
-use tollway_core::Span;
 use tollway_core::Feedback;
+use tollway_core::Span;
 use tower::ServiceExt;
 
 use super::conclude::{Concluded, conclude};
 use super::{Phase, Run, RunStage};
 use crate::handler::{Answer, Task, Turn};
-use crate::{Attempt, Cause, Claim, Claimed, Conclusion, EngineError, EngineFault, Finished, Job, JobCost, StageChange};
+use crate::{
+    Attempt, Cause, Claim, Claimed, Conclusion, EngineError, EngineFault, Finished, Job, JobCost, StageChange,
+};
 
 /// The pause before a conclusion that could not be stored is stored again.
 const STORE_PAUSE: Span = Span::from_secs(1);
@@ -34,7 +36,8 @@ pub(super) async fn work(run: Arc<Run>, index: usize, claimed: Claimed, permit: 
 
 async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Turn) {
     if claimed.job.crashes >= stage.config.crashes {
-        let attempt = Attempt::new(Cause::Crash, "crash: the pipeline or its handler died too often with this job");
+        let attempt =
+            Attempt::new(Cause::Crash, "crash: the pipeline or its handler died too often with this job");
         store(run, &claimed.claim, Conclusion::Dead { attempt }).await;
         return;
     }
@@ -68,7 +71,9 @@ async fn call(run: &Run, stage: &RunStage, job: &Job, turn: &Turn) -> Answer {
     match (&mut working.0).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) => Answer::retry(error.to_string()),
-        Err(_) => Answer::Crash { error: "the handler panicked".to_owned(), detail: String::new(), pause: false },
+        Err(_) => {
+            Answer::Crash { error: "the handler panicked".to_owned(), detail: String::new(), pause: false }
+        }
     }
 }
 
@@ -128,7 +133,8 @@ async fn store(run: &Run, claim: &Claim, mut conclusion: Conclusion) {
             }
             Ok(_) => return,
             Err(error) if error.fault == EngineFault::Caller => {
-                let refused = Attempt::new(Cause::Failure, "the answer cannot be stored").detail(&error.message);
+                let refused =
+                    Attempt::new(Cause::Failure, "the answer cannot be stored").detail(&error.message);
                 let was_answer = matches!(conclusion, Conclusion::Done { .. });
                 conclusion = Conclusion::Dead { attempt: refused };
                 if !was_answer {

@@ -80,3 +80,11 @@ elif behaviour == "env":
 elif behaviour == "tell":
     for job in jobs():
         say({job["data"]: job["id"], "error": "told so"})
+elif behaviour == "call":
+    # One line for each call of the vendor, in one write.
+    log_file = os.open(os.environ["WORKER_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    for job in jobs():
+        os.write(log_file, f"{job['stage']} {job['key']}\n".encode())
+        time.sleep(0.01)
+        outputs = [{"data": {"of": job["key"], "n": n}} for n in range(2)] if job["stage"] == "a" else []
+        say({"done": job["id"], "outputs": outputs})

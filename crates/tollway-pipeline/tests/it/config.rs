@@ -9,7 +9,8 @@ use tollway_pipeline::{CommandConfig, ConfigWithPipelines, EngineUrl, HandlerCon
 /// P1, P2, P5: the document's stages with their queues, times, tries and workers.
 #[test]
 fn stages_are_read_in_order_with_their_keys() {
-    let config = ConfigWithPipelines::load("tests/config/good/pdf.toml").unwrap_or_else(|error| panic!("{error}"));
+    let config =
+        ConfigWithPipelines::load("tests/config/good/pdf.toml").unwrap_or_else(|error| panic!("{error}"));
     let pipeline = config.pipeline("pdf").unwrap();
     assert_eq!(pipeline.engine, EngineUrl::Sqlite("tests/config/good/pdf.db".into()));
     assert_eq!(pipeline.concurrency, Some(80));
@@ -23,7 +24,10 @@ fn stages_are_read_in_order_with_their_keys() {
     let expected = CommandConfig::new(["python3", "autotag.py"]);
     assert_eq!(command.command, expected.command);
     assert_eq!(command.folder, Path::new("tests/config/good/."));
-    assert_eq!((command.memory_max, command.slots, command.begin, command.each), (Some(512 << 20), 4, true, false));
+    assert_eq!(
+        (command.memory_max, command.slots, command.begin, command.each),
+        (Some(512 << 20), 4, true, false)
+    );
     assert_eq!(autotag.next, Some(extract.name.clone()));
 
     assert_eq!((extract.concurrency, extract.tries, extract.crashes), (10, 3, 3));

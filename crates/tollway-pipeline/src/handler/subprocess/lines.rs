@@ -57,7 +57,9 @@ pub(super) struct LastWords(Arc<Mutex<Vec<u8>>>);
 
 impl LastWords {
     /// Keeps the end of what is printed, until the output ends.
-    pub(super) fn of(mut output: impl AsyncRead + Unpin + Send + 'static) -> (Self, tokio::task::JoinHandle<()>) {
+    pub(super) fn of(
+        mut output: impl AsyncRead + Unpin + Send + 'static,
+    ) -> (Self, tokio::task::JoinHandle<()>) {
         let words = Self::default();
         let kept = words.0.clone();
         let reading = tokio::spawn(async move {

@@ -133,8 +133,12 @@ impl Pool {
         }
         let (jobs, assigned) = mpsc::channel(slots);
         let busy = Arc::new(AtomicUsize::new(1));
-        let process =
-            Process::start(self.setup.clone(), busy.clone(), self.quick_deaths.clone(), self.stop.subscribe())?;
+        let process = Process::start(
+            self.setup.clone(),
+            busy.clone(),
+            self.quick_deaths.clone(),
+            self.stop.subscribe(),
+        )?;
         // The channel is new and empty.
         let _ = jobs.try_send(assignment);
         processes.push(Handle { jobs, busy, task: tokio::spawn(process.run(assigned)) });

@@ -85,13 +85,20 @@ impl Process {
         self.conclude(&end, &status);
     }
 
-    async fn serve(&mut self, assigned: &mut mpsc::Receiver<Assignment>, input: &mpsc::Sender<String>) -> End {
+    async fn serve(
+        &mut self,
+        assigned: &mut mpsc::Receiver<Assignment>,
+        input: &mpsc::Sender<String>,
+    ) -> End {
         let (begun, mut begins) = mpsc::unbounded_channel();
         loop {
             let next_deadline = self.jobs.iter().map(|(id, job)| (job.deadline, *id)).min();
             let deadline = async {
                 match next_deadline {
-                    Some((at, id)) => { sleep_until(at).await; id }
+                    Some((at, id)) => {
+                        sleep_until(at).await;
+                        id
+                    }
                     None => std::future::pending().await,
                 }
             };
@@ -126,7 +133,8 @@ impl Process {
             }
             Err(error) => {
                 self.busy.fetch_sub(1, Ordering::SeqCst);
-                let _ = assignment.answer.send(Answer::dead(format!("the job cannot be handed over: {error}")));
+                let _ =
+                    assignment.answer.send(Answer::dead(format!("the job cannot be handed over: {error}")));
             }
         }
     }
@@ -141,7 +149,9 @@ impl Process {
     fn hear(&mut self, said: Said, begun: &mpsc::UnboundedSender<u64>) -> Result<(), String> {
         match said {
             Said::Begin(id) => {
-                let Some(job) = self.jobs.get(&id) else { return Err(format!("job {id} is none of its jobs")) };
+                let Some(job) = self.jobs.get(&id) else {
+                    return Err(format!("job {id} is none of its jobs"));
+                };
                 let (turn, begun) = (job.turn.clone(), begun.clone());
                 tokio::spawn(async move {
                     match turn.begin().await {
@@ -152,7 +162,9 @@ impl Process {
                 });
             }
             Said::Answer(id, answer) => {
-                let Some(job) = self.jobs.remove(&id) else { return Err(format!("job {id} is none of its jobs")) };
+                let Some(job) = self.jobs.remove(&id) else {
+                    return Err(format!("job {id} is none of its jobs"));
+                };
                 self.answered = true;
                 self.quick_deaths.store(0, Ordering::SeqCst);
                 self.busy.fetch_sub(1, Ordering::SeqCst);
@@ -173,9 +185,14 @@ impl Process {
             End::Exited => (format!("the handler's process ended: {status}"), last_words),
             End::Garbage(error, line) => {
                 let first = &line[..line.len().min(DETAIL_BYTES_MAX)];
-                (format!("the handler broke the protocol: {}", redact(error)), redact(&String::from_utf8_lossy(first)))
+                (
+                    format!("the handler broke the protocol: {}", redact(error)),
+                    redact(&String::from_utf8_lossy(first)),
+                )
             }
-            End::Timeout(_) => ("the handler's process was ended, because another job took too long".to_owned(), last_words),
+            End::Timeout(_) => {
+                ("the handler's process was ended, because another job took too long".to_owned(), last_words)
+            }
             End::Stopped => ("the handler's process was stopped".to_owned(), String::new()),
         };
         for (id, job) in self.jobs.drain() {

@@ -77,7 +77,8 @@ struct SaidLine {
 
 /// Reads a line. The error says what is wrong with it.
 pub(super) fn read(line: &[u8]) -> Result<Said, String> {
-    let said: SaidLine = serde_json::from_slice(line).map_err(|error| format!("not the protocol's JSON: {error}"))?;
+    let said: SaidLine =
+        serde_json::from_slice(line).map_err(|error| format!("not the protocol's JSON: {error}"))?;
     let fields = || -> Result<AnswerFields, String> {
         serde_json::from_slice(line).map_err(|error| format!("an answer that cannot be read: {error}"))
     };
@@ -111,7 +112,8 @@ mod tests {
 
     #[test]
     fn answers_are_read_and_outputs_stay_as_they_were_written() {
-        let line = br#"{"done": 7, "outputs": [{"data": {"b": 1, "a":  2}, "stage": "x"}], "cost": {"tokens": 3}}"#;
+        let line =
+            br#"{"done": 7, "outputs": [{"data": {"b": 1, "a":  2}, "stage": "x"}], "cost": {"tokens": 3}}"#;
         let Ok(Said::Answer(7, Answer::Done { outputs, cost, .. })) = read(line) else { panic!() };
         assert_eq!(outputs, [Handed { stage: Some("x".into()), ..Handed::new(r#"{"b": 1, "a":  2}"#) }]);
         assert_eq!(cost["tokens"], 3);
@@ -125,9 +127,17 @@ mod tests {
 
     #[test]
     fn lines_outside_the_protocol_are_refused() {
-        for line in ["", "hello", "7", "{}", r#"{"done":1,"retry":1}"#, r#"{"done":-1}"#, r#"{"done":"1"}"#,
-            r#"{"done":1,"outputs":[{"bucket":"b"}]}"#, r#"{"finished":1}"#]
-        {
+        for line in [
+            "",
+            "hello",
+            "7",
+            "{}",
+            r#"{"done":1,"retry":1}"#,
+            r#"{"done":-1}"#,
+            r#"{"done":"1"}"#,
+            r#"{"done":1,"outputs":[{"bucket":"b"}]}"#,
+            r#"{"finished":1}"#,
+        ] {
             assert!(read(line.as_bytes()).is_err(), "{line}");
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tollway::Limiter;
 use tollway_core::Span;
+use tollway_pipeline::handler::{Answer, handler_fn};
 use tollway_pipeline::run::Runner;
 use tollway_pipeline::{Engine, HandlerConfig, NewJob, SqliteEngine, StageConfig, State};
 
@@ -30,7 +31,8 @@ fn serve() -> String {
             reader.read_exact(&mut body).unwrap();
             let status = String::from_utf8(body).unwrap();
             let body = if status == "200" { r#"{"outputs": [{"data": {"b": 1, "a": 2}}]}"# } else { "" };
-            let head = format!("HTTP/1.1 {status} X\r\nretry-after: 3600\r\ncontent-length: {}\r\n", body.len());
+            let after = if matches!(&*status, "429" | "503") { "retry-after: 3600\r\n" } else { "" };
+            let head = format!("HTTP/1.1 {status} X\r\n{after}content-length: {}\r\n", body.len());
             let _ = stream.write_all(format!("{head}connection: close\r\n\r\n{body}").as_bytes());
         }
     });
@@ -48,13 +50,11 @@ async fn status_is_the_answer() {
     let new = statuses.map(|status| NewJob::new(&name("a"), status, status).unwrap());
     engine.enqueue(new.to_vec(), now).await.unwrap();
     let posts = StageConfig { handler: Some(HandlerConfig::Http(serve())), tries: 2, ..stage("a") };
-    let mut stages = chain(vec![posts, stage("b")]);
-    // The second stage only collects.
-    stages.pop();
-    let runner =
-        Runner::builder(engine.clone(), limiter).stage(stages.remove(0)).stage(stage("b"))
-            .handler("b", tollway_pipeline::handler::handler_fn(async |_| tollway_pipeline::handler::Answer::done()))
-            .start().await.unwrap();
+    let mut builder = Runner::builder(engine.clone(), limiter);
+    for stage in chain(vec![posts, stage("b")]) {
+        builder = builder.stage(stage);
+    }
+    let runner = builder.handler("b", handler_fn(async |_| Answer::done())).start().await.unwrap();
     let found = loop {
         let found = jobs(&engine).await;
         let settled = |key: &str, state| found.iter().any(|job| job.key == key && job.state == state);

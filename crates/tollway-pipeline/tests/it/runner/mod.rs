@@ -6,6 +6,7 @@ mod paused;
 mod quota;
 mod stages;
 mod subprocess;
+mod vendor;
 
 use std::sync::Arc;
 
@@ -31,7 +32,8 @@ fn chain(mut stages: Vec<StageConfig>) -> Vec<StageConfig> {
 }
 
 async fn enqueue(engine: &Arc<dyn Engine>, stage: &str, count: usize, now: Timestamp) {
-    let jobs: Vec<NewJob> = (0..count).map(|n| NewJob::new(&name(stage), &format!("{stage}-{n:05}"), "{}").unwrap()).collect();
+    let jobs: Vec<NewJob> =
+        (0..count).map(|n| NewJob::new(&name(stage), &format!("{stage}-{n:05}"), "{}").unwrap()).collect();
     for jobs in jobs.chunks(1_000) {
         engine.enqueue(jobs.to_vec(), now).await.unwrap();
     }

@@ -65,7 +65,9 @@ async fn stage_without_a_cost_is_not_delayed_by_quota() {
     tokio::time::sleep(std::time::Duration::from_secs(10)).await;
     assert_eq!(log.lock().unwrap().len(), 21);
     let progress = runner.progress().await.unwrap();
-    assert!(progress.stages[1].waiting_until.is_some_and(|until| until.since(lab.now()) > Span::from_mins(50)));
+    assert!(
+        progress.stages[1].waiting_until.is_some_and(|until| until.since(lab.now()) > Span::from_mins(50))
+    );
     runner.drain(Span::ZERO).await.unwrap();
 }
 

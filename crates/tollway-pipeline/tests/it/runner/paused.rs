@@ -9,9 +9,9 @@ use tokio::time::Instant;
 use tollway::{Clock, Limiter, Policy};
 use tollway_core::{Name, Span, Timestamp};
 use tollway_pipeline::{
-    Administration, Capabilities, Change, Changed, Claim, ClaimRequest, Claimed, Conclusion, Edit, Edited, Engine,
-    EngineAnswer, Enqueued, Evidence, Filter, Finished, Job, JobId, JobResult, NewJob, Page, Peek, SqliteEngine,
-    StageChange, StageCounts, StageSettings,
+    Administration, Capabilities, Change, Changed, Claim, ClaimRequest, Claimed, Conclusion, Edit, Edited,
+    Engine, EngineAnswer, Enqueued, Evidence, Filter, Finished, Job, JobId, JobResult, NewJob, Page, Peek,
+    SqliteEngine, StageChange, StageCounts, StageSettings,
 };
 
 /// The first moment of an hour.

@@ -95,7 +95,10 @@ async fn jobs_with_costs_of_their_own() {
     let job = |key, amount| NewJob::new(&name("a"), key, "{}").unwrap().cost(cost(amount));
     let unknown = JobCost::new([("abode", "requests", 1)]).unwrap();
     let unknown = NewJob::new(&name("a"), "unknown", "{}").unwrap().cost(unknown);
-    lab.engine.enqueue(vec![job("huge", 11), unknown, job("six", 6), job("three", 3)], lab.now()).await.unwrap();
+    lab.engine
+        .enqueue(vec![job("huge", 11), unknown, job("six", 6), job("three", 3)], lab.now())
+        .await
+        .unwrap();
     enqueue(&lab.engine, "a", 2, lab.now()).await;
     let runner = Runner::builder(lab.engine.clone(), lab.limiter.clone())
         .stage(takes(stage("a"), 1))
@@ -107,8 +110,14 @@ async fn jobs_with_costs_of_their_own() {
     let jobs = jobs(&lab.engine).await;
     let states: Vec<(&str, State)> = jobs.iter().map(|job| (job.key.as_str(), job.state)).collect();
     let (dead, done, ready) = (State::Dead, State::Done, State::Ready);
-    let expected =
-        [("huge", dead), ("unknown", dead), ("six", done), ("three", done), ("a-00000", done), ("a-00001", ready)];
+    let expected = [
+        ("huge", dead),
+        ("unknown", dead),
+        ("six", done),
+        ("three", done),
+        ("a-00000", done),
+        ("a-00001", ready),
+    ];
     assert_eq!(states, expected);
     let (error, _) = last_attempt(&lab.engine, &jobs[1]).await;
     assert!(error.contains("abode"), "{error}");

@@ -26,7 +26,8 @@ async fn handler_hands_on_none_one_or_many() {
     for stage in chain(vec![stage("a"), StageConfig { concurrency: 50, ..stage("b") }]) {
         builder = builder.stage(stage);
     }
-    let runner = builder.handler("a", split).handler("b", handler_fn(async |_| Answer::done())).start().await.unwrap();
+    let runner =
+        builder.handler("a", split).handler("b", handler_fn(async |_| Answer::done())).start().await.unwrap();
     runner.finished().await.unwrap();
     let jobs = jobs(&lab.engine).await;
     let second: Vec<_> = jobs.iter().filter(|job| job.stage == name("b")).collect();
@@ -84,7 +85,8 @@ async fn failures_are_retried_and_then_dead() {
     enqueue(&lab.engine, "a", 1, lab.now()).await;
     enqueue(&lab.engine, "b", 1, lab.now()).await;
     enqueue(&lab.engine, "c", 1, lab.now()).await;
-    let slow = |text| StageConfig { backoff: Span::from_secs(10), timeout: Span::from_secs(60), ..stage(text) };
+    let slow =
+        |text| StageConfig { backoff: Span::from_secs(10), timeout: Span::from_secs(60), ..stage(text) };
     let runner = Runner::builder(lab.engine.clone(), lab.limiter.clone())
         .stage(slow("a"))
         .stage(slow("b"))
@@ -119,7 +121,7 @@ async fn drain_gives_claims_back() {
     let every_other_hangs = handler_fn(move |_: Task| {
         let number = noted.fetch_add(1, Ordering::SeqCst);
         async move {
-            let seconds = if number % 2 == 0 { 5 } else { 500 };
+            let seconds = if number.is_multiple_of(2) { 5 } else { 500 };
             tokio::time::sleep(Duration::from_secs(seconds)).await;
             Answer::done()
         }

@@ -9,7 +9,9 @@ use tollway::Limiter;
 use tollway_core::Span;
 use tollway_pipeline::handler::guard::GuardProgram;
 use tollway_pipeline::run::Runner;
-use tollway_pipeline::{CommandConfig, Engine, HandlerConfig, Job, JobCost, NewJob, SqliteEngine, StageConfig, State};
+use tollway_pipeline::{
+    CommandConfig, Engine, HandlerConfig, Job, JobCost, NewJob, SqliteEngine, StageConfig, State,
+};
 
 use super::{enqueue, jobs, last_attempt, name, stage};
 
@@ -62,7 +64,13 @@ impl Lab {
 }
 
 fn with(command: CommandConfig) -> StageConfig {
-    StageConfig { handler: Some(HandlerConfig::Command(command)), tries: 1, crashes: 1, concurrency: 4, ..stage("a") }
+    StageConfig {
+        handler: Some(HandlerConfig::Command(command)),
+        tries: 1,
+        crashes: 1,
+        concurrency: 4,
+        ..stage("a")
+    }
 }
 
 fn command(stage: &mut StageConfig) -> &mut CommandConfig {
