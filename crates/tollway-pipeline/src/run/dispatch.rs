@@ -33,12 +33,14 @@ pub(super) struct Dispatcher {
     stages: HashMap<Id, usize>,
     /// How many jobs of each stage run here.
     running: Vec<usize>,
+    settings: Vec<StageSettings>,
+    /// When to read the settings again.
+    settings_until: Timestamp,
 }
 
 /// What a cycle knows of the stages.
 struct Look {
-    settings: Vec<StageSettings>,
-    /// By the index of the stage; none if no worker is free for it.
+    /// By the index of the stage; none if no worker is free for it, or if it takes nothing.
     peeks: Vec<Option<Peek>>,
     ready: BTreeMap<Name, u64>,
 }
@@ -55,11 +57,28 @@ struct Cycle {
     waiting: BTreeMap<Name, Timestamp>,
 }
 
+impl Cycle {
+    /// Looks again when the next job is due.
+    fn look_at(&mut self, next_at: Option<Timestamp>, now: Timestamp) {
+        if let Some(at) = next_at {
+            self.next_at = self.next_at.min(at.max(now.plus(Span::from_millis(1))));
+        }
+    }
+}
+
 impl Dispatcher {
     pub(super) fn new(run: Arc<Run>) -> Self {
         let running = vec![0; run.stages.len()];
         let places = Places::new(run.limiter.clone());
-        Self { run, places, workers: JoinSet::new(), stages: HashMap::new(), running }
+        Self {
+            run,
+            places,
+            workers: JoinSet::new(),
+            stages: HashMap::new(),
+            running,
+            settings: Vec::new(),
+            settings_until: Timestamp::EPOCH,
+        }
     }
 
     /// Claims and starts jobs until the runner drains, then waits for the jobs that run.
@@ -81,7 +100,7 @@ impl Dispatcher {
                 () = run.reached(Phase::Draining) => break,
                 Some(ended) = self.workers.join_next_with_id() => self.ended(&ended),
                 () = hint(&mut hints) => {}
-                () = run.wake.notified() => {}
+                () = run.wake.notified() => self.settings_until = Timestamp::EPOCH,
                 () = run.sleep_until(next_at) => {}
             }
             while let Some(ended) = self.workers.try_join_next_with_id() {
@@ -103,23 +122,25 @@ impl Dispatcher {
     async fn cycle(&mut self) -> Result<Cycle, EngineError> {
         let run = self.run.clone();
         let look = self.look().await?;
-        let next_at = look.peeks.iter().flatten().filter_map(|peek| peek.next_at).min();
         let now = run.now();
-        let soon = now.plus(LOOK_EVERY);
         let mut cycle = Cycle {
-            next_at: next_at.map_or(soon, |at| at.clamp(now.plus(Span::from_millis(1)), soon)),
+            next_at: now.plus(LOOK_EVERY),
             claimed: false,
             wanted: Vec::new(),
             blocked: BTreeSet::new(),
             waiting: BTreeMap::new(),
         };
+        look.peeks.iter().flatten().for_each(|peek| cycle.look_at(peek.next_at, now));
         for (index, stage) in run.stages.iter().enumerate().rev() {
-            let peek = look.peeks[index].as_ref().filter(|peek| !peek.paused);
-            if let Some(cost) = peek.and_then(|peek| peek.cost.as_ref()) {
-                self.stage(index, stage, cost, &look, &mut cycle).await?;
+            match &look.peeks[index] {
+                Some(peek) => self.stage(index, stage, peek, &look, &mut cycle).await?,
+                None if stage.config.take == JobCost::OF_STAGE => {
+                    self.stage_without_cost(index, stage, &look, &mut cycle).await?;
+                }
+                None => {}
             }
         }
-        self.use_up_places(&look, &mut cycle).await?;
+        self.use_up_places(&mut cycle).await?;
         self.places.keep(&cycle.wanted).await;
         *lock(&run.waiting) = std::mem::take(&mut cycle.waiting);
         if cycle.claimed {
@@ -128,35 +149,39 @@ impl Dispatcher {
         Ok(cycle)
     }
 
-    /// Asks the engine about the stages with free workers.
-    async fn look(&self) -> Result<Look, EngineError> {
-        let (run, now) = (&self.run, self.run.now());
-        let settings = run.engine.stages().await?;
-        let mut look = Look { settings, peeks: Vec::new(), ready: BTreeMap::new() };
+    /// Asks the engine about the stages that take something and have free workers.
+    async fn look(&mut self) -> Result<Look, EngineError> {
+        let (run, now) = (self.run.clone(), self.run.now());
+        if self.settings_until <= now {
+            self.settings = run.engine.stages().await?;
+            self.settings_until = now.plus(LOOK_EVERY);
+        }
+        let mut look = Look { peeks: Vec::new(), ready: BTreeMap::new() };
         // All are queued before the first is awaited, so that they share a transaction.
-        let asked: Vec<_> = (0..run.stages.len())
-            .map(|index| {
-                (self.free(index, &look) > 0).then(|| run.engine.peek(&run.stages[index].config.name, now))
-            })
-            .collect();
+        let asked = run.stages.iter().enumerate().map(|(index, stage)| {
+            let asks = stage.config.take != JobCost::OF_STAGE && self.free(index) > 0;
+            asks.then(|| run.engine.peek(&stage.config.name, now))
+        });
+        let asked: Vec<_> = asked.collect();
+        let counts = asked.iter().any(Option::is_some).then(|| run.engine.counts());
         for peek in asked {
             look.peeks.push(match peek {
                 Some(peek) => Some(peek.await?),
                 None => None,
             });
         }
-        if look.peeks.iter().flatten().any(|peek| peek.cost.is_some()) {
-            let counts = run.engine.counts().await?;
-            look.ready =
-                counts.into_iter().map(|counts| (counts.stage.clone(), counts.of(State::Ready))).collect();
+        if let Some(counts) = counts {
+            let ready =
+                counts.await?.into_iter().map(|counts| (counts.stage.clone(), counts.of(State::Ready)));
+            look.ready = ready.collect();
         }
         Ok(look)
     }
 
     /// How many more jobs of a stage may run.
-    fn free(&self, index: usize, look: &Look) -> usize {
+    fn free(&self, index: usize) -> usize {
         let config = &self.run.stages[index].config;
-        let set = look.settings.iter().find(|settings| settings.stage == config.name);
+        let set = self.settings.iter().find(|settings| settings.stage == config.name);
         let jobs = set.and_then(|settings| settings.concurrency).unwrap_or(config.concurrency);
         let jobs = usize::try_from(jobs).unwrap_or(usize::MAX);
         jobs.saturating_sub(self.running[index]).min(self.free_in_total()).min(BATCH_MAX)
@@ -168,28 +193,56 @@ impl Dispatcher {
         total.saturating_sub(self.running.iter().sum())
     }
 
+    /// Claims at once what a stage without a cost has ready. Its jobs may have costs of their own.
+    async fn stage_without_cost(
+        &mut self,
+        index: usize,
+        stage: &RunStage,
+        look: &Look,
+        cycle: &mut Cycle,
+    ) -> Result<(), EngineError> {
+        let others = self.places.of_others(&JobCost::OF_STAGE);
+        let free = self.free(index).min(self.free_in_total().saturating_sub(others));
+        if free == 0 {
+            return Ok(());
+        }
+        let claimed = self.claim(stage, &JobCost::OF_STAGE, free).await?;
+        cycle.claimed |= !claimed.is_empty();
+        let filled = claimed.len() == free;
+        for claimed in claimed {
+            self.start(index, claimed, None);
+        }
+        if !filled {
+            let peek = self.run.engine.peek(&stage.config.name, self.run.now()).await?;
+            cycle.look_at(peek.next_at, self.run.now());
+            match &peek.cost {
+                Some(cost) if *cost != JobCost::OF_STAGE => {
+                    self.stage(index, stage, &peek, look, cycle).await?;
+                }
+                // It came after the claim.
+                Some(_) if !peek.paused => cycle.claimed = true,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Takes and claims for the best ready job of a stage, and for those behind it with the same cost.
     async fn stage(
         &mut self,
         index: usize,
         stage: &RunStage,
-        cost: &JobCost,
+        peek: &Peek,
         look: &Look,
         cycle: &mut Cycle,
     ) -> Result<(), EngineError> {
+        let Some(cost) = peek.cost.as_ref().filter(|_| !peek.paused) else { return Ok(()) };
         let place = stage.place_cost(cost);
         let others = self.places.of_others(&place);
-        let free = self.free(index, look).min(self.free_in_total().saturating_sub(others));
+        let free = self.free(index).min(self.free_in_total().saturating_sub(others));
         // The count may be older than the peek, which found one.
         let ready = look.ready.get(&stage.config.name).copied().unwrap_or(1).max(1);
         let wanted = free.min(usize::try_from(ready).unwrap_or(usize::MAX));
-        if place == JobCost::OF_STAGE {
-            for claimed in self.claim(stage, cost, wanted).await? {
-                self.start(index, claimed, None);
-                cycle.claimed = true;
-            }
-            return Ok(());
-        }
         let amounts = place.amounts();
         if wanted == 0 || amounts.keys().any(|policy| cycle.blocked.contains(policy)) {
             return Ok(());
@@ -231,16 +284,14 @@ impl Dispatcher {
     }
 
     /// A place whose job is gone goes to the best job of that cost in any stage; if there is none, it is given back.
-    async fn use_up_places(&mut self, look: &Look, cycle: &mut Cycle) -> Result<(), EngineError> {
+    async fn use_up_places(&mut self, cycle: &mut Cycle) -> Result<(), EngineError> {
         let run = self.run.clone();
         for (cost, _) in self.places.due() {
             for (index, stage) in run.stages.iter().enumerate().rev() {
                 let left =
                     self.places.due().into_iter().find(|(known, _)| *known == cost).map_or(0, |(_, due)| due);
-                let due = left.min(self.free(index, look));
-                if due > 0 && look.peeks[index].as_ref().is_some_and(|peek| peek.cost.is_some()) {
-                    self.claim_due(index, stage, &cost, due, cycle).await?;
-                }
+                let due = left.min(self.free(index));
+                self.claim_due(index, stage, &cost, due, cycle).await?;
             }
             self.places.give_back(&cost).await;
         }
