@@ -98,7 +98,25 @@ fn run(folder: &Path, kill_after: Option<Duration>) -> bool {
     }
     let finished = lines.any(|line| line == "finished");
     victim.wait().unwrap();
+    handlers_are_gone(folder);
     finished
+}
+
+/// A pipeline that is killed takes its handlers with it: their guards see to that.
+fn handlers_are_gone(folder: &Path) {
+    let mark = format!("WORKER_LOG={}", folder.display());
+    let alive = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let environments = processes.filter_map(|process| std::fs::read(process.path().join("environ")).ok());
+        environments.filter(|environment| String::from_utf8_lossy(environment).contains(&mark)).count()
+    };
+    for _ in 0..1_000 {
+        if alive() == 0 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{} handlers outlive their pipeline", alive());
 }
 
 fn check(database: &Path, calls: &Path, extra: u64) -> Output {

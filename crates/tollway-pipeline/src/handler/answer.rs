@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tollway_core::{Name, Span};
 
+use super::redact::Redactor;
 use crate::{JobCost, JobError, Output};
 
 /// What a handler answers.
@@ -74,6 +75,19 @@ impl Answer {
     /// Hopeless, with this error.
     pub fn dead(error: impl Into<String>) -> Self {
         Self::Dead { error: error.into(), detail: String::new() }
+    }
+
+    /// The same without secrets in its errors.
+    pub(crate) fn redacted(mut self, redactor: &Redactor) -> Self {
+        let texts = match &mut self {
+            Self::Done { .. } => [None, None],
+            Self::RateLimited { error, .. } => [Some(error), None],
+            Self::Retry { error, detail, .. }
+            | Self::Dead { error, detail }
+            | Self::Crash { error, detail, .. } => [Some(error), Some(detail)],
+        };
+        texts.into_iter().flatten().for_each(|text| *text = redactor.redact(text));
+        self
     }
 
     /// Refused by the vendor.

@@ -4,7 +4,7 @@
 //! from the limiter, and claims a job of that cost when the place is due. It takes nothing for an empty queue, and never
 //! has more places than free workers.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use tokio::task::{Id, JoinSet};
@@ -52,8 +52,8 @@ struct Cycle {
     claimed: bool,
     /// Costs that a ready job has.
     wanted: Vec<JobCost>,
-    /// Policies that a later stage waits for: earlier stages must not overtake it.
-    blocked: BTreeSet<String>,
+    /// Policies that a later stage waits for, and until when: earlier stages must not overtake it.
+    blocked: BTreeMap<String, Timestamp>,
     waiting: BTreeMap<Name, Timestamp>,
 }
 
@@ -127,7 +127,7 @@ impl Dispatcher {
             next_at: now.plus(LOOK_EVERY),
             claimed: false,
             wanted: Vec::new(),
-            blocked: BTreeSet::new(),
+            blocked: BTreeMap::new(),
             waiting: BTreeMap::new(),
         };
         look.peeks.iter().flatten().for_each(|peek| cycle.look_at(peek.next_at, now));
@@ -244,7 +244,11 @@ impl Dispatcher {
         let ready = look.ready.get(&stage.config.name).copied().unwrap_or(1).max(1);
         let wanted = free.min(usize::try_from(ready).unwrap_or(usize::MAX));
         let amounts = place.amounts();
-        if wanted == 0 || amounts.keys().any(|policy| cycle.blocked.contains(policy)) {
+        let blocked_until = amounts.keys().filter_map(|policy| cycle.blocked.get(policy).copied()).max();
+        if let Some(until) = blocked_until {
+            cycle.waiting.insert(stage.config.name.clone(), until);
+        }
+        if wanted == 0 || blocked_until.is_some() {
             return Ok(());
         }
         cycle.wanted.push(place.clone());
@@ -255,7 +259,7 @@ impl Dispatcher {
         if let Some((again_at, fits_at)) = self.places.waits_until(&place) {
             cycle.next_at = cycle.next_at.min(again_at);
             cycle.waiting.insert(stage.config.name.clone(), fits_at);
-            cycle.blocked.extend(amounts.into_keys());
+            cycle.blocked.extend(amounts.into_keys().map(|policy| (policy, fits_at)));
         }
         Ok(())
     }
@@ -318,8 +322,10 @@ impl Dispatcher {
 
     fn start(&mut self, index: usize, claimed: Claimed, permit: Option<Permit>) {
         self.run.active.add(claimed.claim.clone(), index);
+        let claim = claimed.claim.clone();
         let task = self.workers.spawn(work::work(self.run.clone(), index, claimed, permit));
         self.stages.insert(task.id(), index);
+        self.run.active.set_worker(&claim, task);
         self.running[index] += 1;
     }
 

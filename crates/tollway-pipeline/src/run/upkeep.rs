@@ -26,9 +26,8 @@ pub(super) async fn renew_claims(run: Arc<Run>) {
                 match run.engine.renew(claims.to_vec(), visibility, run.now()).await {
                     Ok(newest) => {
                         let lost = claims.iter().zip(newest).filter(|(_, newest)| !newest);
-                        for (claim, _) in lost {
-                            // Its answer will be late, unless it has just ended.
-                            tracing::debug!(%claim, "a claim is not the newest any more");
+                        for (claim, _) in lost.filter(|(claim, _)| run.active.stop(claim)) {
+                            tracing::warn!(%claim, "stopped: the job was cancelled, or another worker has it");
                         }
                     }
                     Err(error) => tracing::warn!(%error, "claims could not be renewed; trying again"),

@@ -15,6 +15,9 @@ use crate::handler::{Answer, Task};
 const CODE_RETRY: i32 = 75;
 const CODE_DEAD: i32 = 65;
 
+/// Of shells and of the guard.
+const CODE_NOT_FOUND: i32 = 127;
+
 /// Starts a process for a job.
 pub(super) fn start(
     setup: Setup,
@@ -49,8 +52,9 @@ async fn work(setup: &Setup, guarded: &mut Guarded, task: &Task) -> Answer {
     let mut said = None;
     loop {
         match guarded.output.next().await {
-            Line::End | Line::TooLong(_) => break,
+            Line::End => break,
             // What scripts print is no mistake here.
+            Line::TooLong(_) => {}
             Line::Whole(line) => {
                 if let Ok(Said::Answer(id, answer)) = protocol::read(&line)
                     && id == task.job.id.get()
@@ -62,13 +66,16 @@ async fn work(setup: &Setup, guarded: &mut Guarded, task: &Task) -> Answer {
     }
     let code = guarded.wait().await.and_then(|status| status.code());
     if let Some(answer) = said {
-        return answer;
+        return answer.redacted(&setup.redactor);
     }
     let detail = setup.redactor.redact(&guarded.last_words.text());
     match code {
         Some(0) => Answer::done(),
         Some(CODE_RETRY) => Answer::Retry { error: format!("exit code {CODE_RETRY}"), detail, after: None },
         Some(CODE_DEAD) => Answer::Dead { error: format!("exit code {CODE_DEAD}"), detail },
+        Some(CODE_NOT_FOUND) => {
+            Answer::Crash { error: "the command cannot be started".to_owned(), detail, pause: true }
+        }
         Some(code @ ..=128) => Answer::Retry { error: format!("exit code {code}"), detail, after: None },
         Some(code) => Answer::Crash { error: format!("signal {}", code - 128), detail, pause: false },
         None => Answer::Crash { error: "its guard was killed".to_owned(), detail, pause: false },

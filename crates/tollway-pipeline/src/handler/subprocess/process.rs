@@ -21,6 +21,9 @@ use crate::handler::{Answer, Turn};
 /// A process that ends sooner than this without an answer died at once.
 const QUICK_DEATH: Duration = Duration::from_secs(5);
 
+/// How long the last lines of a process are waited for after its guard has ended.
+const LAST_LINES_WITHIN: Duration = Duration::from_secs(1);
+
 /// Variables that nearly every program needs, and that are no secrets.
 const ENV_ALWAYS: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV"];
 
@@ -39,6 +42,8 @@ pub(super) struct Process {
 /// A job that the process works on.
 struct Running {
     turn: Turn,
+    /// It has said that it begins: once is enough.
+    begins: bool,
     answer: oneshot::Sender<Answer>,
     deadline: Instant,
 }
@@ -90,7 +95,8 @@ impl Process {
         assigned: &mut mpsc::Receiver<Assignment>,
         input: &mpsc::Sender<String>,
     ) -> End {
-        let (begun, mut begins) = mpsc::unbounded_channel();
+        let slots = usize::try_from(self.setup.command.slots).unwrap_or(1);
+        let (begun, mut begins) = mpsc::channel(slots);
         loop {
             let next_deadline = self.jobs.iter().map(|(id, job)| (job.deadline, *id)).min();
             let deadline = async {
@@ -121,8 +127,19 @@ impl Process {
                 }
                 id = deadline => return End::Timeout(id),
                 _ = self.stop.changed() => return End::Stopped,
+                _ = self.guarded.child.wait() => return self.last_lines(&begun).await,
             }
         }
+    }
+
+    /// What the process said before its guard ended. A handler that outlives its guard is not waited for.
+    async fn last_lines(&mut self, begun: &mpsc::Sender<u64>) -> End {
+        while let Ok(Line::Whole(line)) = timeout(LAST_LINES_WITHIN, self.guarded.output.next()).await {
+            if let Err(error) = protocol::read(&line).and_then(|said| self.hear(said, begun)) {
+                return End::Garbage(error, line);
+            }
+        }
+        End::Exited
     }
 
     fn hand_over(&mut self, assignment: Assignment, input: &mpsc::Sender<String>) {
@@ -142,20 +159,24 @@ impl Process {
     fn add(&mut self, assignment: Assignment) {
         let deadline = Instant::now() + self.setup.timeout.into();
         let Assignment { task, answer } = assignment;
-        self.jobs.insert(task.job.id.get(), Running { turn: task.turn, answer, deadline });
+        self.jobs.insert(task.job.id.get(), Running { turn: task.turn, begins: false, answer, deadline });
     }
 
     /// An error means that the handler broke the protocol.
-    fn hear(&mut self, said: Said, begun: &mpsc::UnboundedSender<u64>) -> Result<(), String> {
+    fn hear(&mut self, said: Said, begun: &mpsc::Sender<u64>) -> Result<(), String> {
         match said {
             Said::Begin(id) => {
-                let Some(job) = self.jobs.get(&id) else {
+                let Some(job) = self.jobs.get_mut(&id) else {
                     return Err(format!("job {id} is none of its jobs"));
                 };
+                if std::mem::replace(&mut job.begins, true) {
+                    return Err(format!("job {id} began twice"));
+                }
                 let (turn, begun) = (job.turn.clone(), begun.clone());
                 tokio::spawn(async move {
                     match turn.begin().await {
-                        Ok(()) => drop(begun.send(id)),
+                        // The process may have ended meanwhile.
+                        Ok(()) => drop(begun.send(id).await),
                         // Without a go, the job fails at its deadline.
                         Err(error) => tracing::warn!(job = id, %error, "a call cannot begin"),
                     }
@@ -169,7 +190,7 @@ impl Process {
                 self.quick_deaths.store(0, Ordering::SeqCst);
                 self.busy.fetch_sub(1, Ordering::SeqCst);
                 // The runner may have given the job up.
-                let _ = job.answer.send(answer);
+                let _ = job.answer.send(answer.redacted(&self.setup.redactor));
             }
         }
         Ok(())

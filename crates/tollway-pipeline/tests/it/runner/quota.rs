@@ -148,3 +148,44 @@ async fn actual_costs_are_settled() {
     assert_eq!(used, 2);
     runner.drain(Span::ZERO).await.unwrap();
 }
+
+/// P3: a drained runner gives back the place that it had booked: the next caller gets it.
+#[tokio::test(start_paused = true)]
+async fn booked_place_is_given_back() {
+    let lab = Lab::new([("adobe", "6 / minute paced")]);
+    enqueue(&lab.engine, "a", 3, lab.now()).await;
+    let runner = Runner::builder(lab.engine.clone(), lab.limiter.clone())
+        .stage(takes(stage("a"), 1))
+        .handler("a", handler_fn(async |_| Answer::done()))
+        .start()
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    runner.drain(Span::ZERO).await.unwrap();
+    let next = lab.limiter.take("adobe").book().await.unwrap().granted().unwrap();
+    assert!(next.delay() <= Duration::from_secs(5), "{:?}", next.delay());
+    let done = jobs(&lab.engine).await.iter().filter(|job| job.state == State::Done).count();
+    assert_eq!(done, 1);
+}
+
+/// A stage that waits behind a later one waits for quota, too, and says so.
+#[tokio::test(start_paused = true)]
+async fn earlier_stage_does_not_overtake_a_later_one() {
+    let lab = Lab::new([("adobe", "10 / hour")]);
+    enqueue(&lab.engine, "early", 20, lab.now()).await;
+    enqueue(&lab.engine, "late", 2, lab.now()).await;
+    let runner = Runner::builder(lab.engine.clone(), lab.limiter.clone())
+        .stage(takes(stage("early"), 1))
+        .stage(takes(stage("late"), 6))
+        .handler("early", handler_fn(async |_| Answer::done()))
+        .handler("late", handler_fn(async |_| Answer::done()))
+        .start()
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let progress = runner.progress().await.unwrap();
+    // Four units are left, and the second late job needs six.
+    assert_eq!((progress.stages[0].done, progress.stages[1].done), (0, 1));
+    assert!(progress.stages.iter().all(|stage| stage.waiting_until == Some(START.plus(Span::from_hours(1)))));
+    runner.drain(Span::ZERO).await.unwrap();
+}

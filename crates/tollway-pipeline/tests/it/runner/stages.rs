@@ -1,13 +1,14 @@
 //! Handing on, groups, retries, draining, purging.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tollway_core::Span;
 use tollway_pipeline::handler::{Answer, Handed, Task, handler_fn};
+use tollway_pipeline::run::alarm::{Alarm, AlarmRules, AlarmSink};
 use tollway_pipeline::run::{Drained, Runner};
-use tollway_pipeline::{NewJob, StageConfig, State};
+use tollway_pipeline::{Change, Filter, NewJob, StageConfig, State};
 
 use super::paused::Lab;
 use super::{chain, enqueue, jobs, name, stage};
@@ -167,5 +168,69 @@ async fn claims_are_renewed_and_done_jobs_purged() {
     assert_eq!((done[0].state, done[0].claim_number, done[0].crashes), (State::Done, 1, 0));
     tokio::time::sleep(Duration::from_secs(3_700)).await;
     assert_eq!(jobs(&lab.engine).await, []);
+    runner.drain(Span::ZERO).await.unwrap();
+}
+
+/// A worker whose job is cancelled stops at the next renewal, and frees its place.
+#[tokio::test(start_paused = true)]
+async fn worker_of_a_cancelled_job_stops() {
+    let lab = Lab::new([]);
+    enqueue(&lab.engine, "a", 2, lab.now()).await;
+    let first_hangs = handler_fn(async |task: Task| {
+        if task.job.key == "a-00000" {
+            std::future::pending::<()>().await;
+        }
+        Answer::done()
+    });
+    let runner = Runner::builder(lab.engine.clone(), lab.limiter.clone())
+        .stage(StageConfig { concurrency: 1, timeout: Span::from_hours(1), ..stage("a") })
+        .handler("a", first_hangs)
+        .start()
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let running = Filter { state: Some(State::Running), ..Filter::default() };
+    let changed = lab.engine.change(running, Change::Cancel, None, 10, lab.now()).await.unwrap();
+    assert_eq!(changed.jobs, 1);
+    runner.finished().await.unwrap();
+    let states: Vec<State> = jobs(&lab.engine).await.iter().map(|job| job.state).collect();
+    assert_eq!(states, [State::Cancelled, State::Done]);
+    // A third of 15 minutes.
+    assert!(lab.elapsed() < Span::from_mins(6), "{}", lab.elapsed());
+    runner.drain(Span::ZERO).await.unwrap();
+}
+
+/// A stage whose attempts mostly fail is paused, and the alarm is raised once.
+#[tokio::test(start_paused = true)]
+async fn failing_stage_is_paused_with_an_alarm() {
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<Alarm>>);
+    impl AlarmSink for Kept {
+        fn raised(&self, alarm: &Alarm) {
+            self.0.lock().unwrap().push(alarm.clone());
+        }
+        fn over(&self, _: &Alarm) {}
+    }
+    let lab = Lab::new([]);
+    enqueue(&lab.engine, "a", 200, lab.now()).await;
+    let kept = Arc::new(Kept::default());
+    let fails = handler_fn(async |_: Task| {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Answer::retry("the vendor is down")
+    });
+    let runner = Runner::builder(lab.engine.clone(), lab.limiter.clone())
+        .stage(StageConfig { concurrency: 5, backoff: Span::from_secs(60), ..stage("a") })
+        .handler("a", fails)
+        .alarms(AlarmRules::default(), kept.clone())
+        .start()
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(runner.progress().await.unwrap().stages[0].paused);
+    let raised = kept.0.lock().unwrap().clone();
+    assert!(matches!(&raised[..], [Alarm::Failures { .. }]), "{raised:?}");
+    assert_eq!(runner.alarms().len(), 1);
+    let tried = jobs(&lab.engine).await.iter().filter(|job| job.failures > 0).count();
+    assert!((20..100).contains(&tried), "{tried}");
     runner.drain(Span::ZERO).await.unwrap();
 }

@@ -141,13 +141,15 @@ async fn hanging_handler_is_ended() {
 #[tokio::test]
 async fn garbage_is_a_crash_with_evidence() {
     for (behaviour, error, detail) in [
-        ("garbage", "not the protocol's JSON", "Traceback: hello"),
+        ("garbage", "not the protocol's JSON", "Traceback: hello [CARGO_PKG_NAME]"),
         ("unknown", "job 999999 is none of its jobs", "999999"),
         ("long", "a line over 1 MiB", "xxxx"),
     ] {
         let lab = Lab::new();
         lab.enqueue(1).await;
-        let jobs = lab.run(lab.stage(behaviour)).await;
+        let mut stage = lab.stage(behaviour);
+        command(&mut stage).env = vec!["CARGO_PKG_NAME".to_owned()];
+        let jobs = lab.run(stage).await;
         assert_eq!((jobs[0].state, jobs[0].failures, jobs[0].crashes), (State::Dead, 0, 1), "{behaviour}");
         let (found, evidence) = last_attempt(&lab.engine, &jobs[0]).await;
         assert!(found.contains(error), "{found}");
@@ -166,6 +168,17 @@ async fn forks_end_with_their_handler() {
     let pids = std::fs::read_to_string(lab.log()).unwrap();
     assert_eq!(pids.split_whitespace().count(), 2);
     are_gone(&pids).await;
+}
+
+/// Errors of a handler are kept without the values of variables that the config allows it.
+#[tokio::test]
+async fn secrets_are_not_kept_as_evidence() {
+    let lab = Lab::new();
+    lab.enqueue(1).await;
+    let mut stage = lab.stage("secret");
+    command(&mut stage).env = vec!["CARGO_PKG_NAME".to_owned()];
+    let jobs = lab.run(stage).await;
+    assert_eq!(jobs[0].error, "cannot log in with [CARGO_PKG_NAME]");
 }
 
 #[tokio::test]
