@@ -63,7 +63,7 @@ fn say(line: &str) {
     out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()).unwrap();
 }
 
-/// P4, B7: ten kills lose no job and commit nothing twice, as a checker says that shares no code with the pipeline.
+/// P4: ten kills lose no job and commit nothing twice, as a checker says that shares no code with the pipeline.
 #[test]
 fn killed_pipeline_loses_nothing_and_commits_once() {
     let folder = tempfile::tempdir().unwrap();
