@@ -78,7 +78,8 @@ fn killed_pipeline_loses_nothing_and_commits_once() {
     // In flight at a kill: what ran, and what finished but was not yet stored.
     let extra = KILLS * u64::from(2 * CONCURRENCY);
     let checked = check(&folder.path().join("jobs.db"), &folder.path().join("calls"), extra);
-    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+    let said = [checked.stdout, checked.stderr].concat();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&said));
     check_the_checker(folder.path(), extra);
 }
 

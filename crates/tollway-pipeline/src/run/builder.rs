@@ -48,7 +48,7 @@ pub struct RunnerBuilder {
     total: Option<u32>,
     handlers: BTreeMap<String, (Handler, bool)>,
     guard: Option<GuardProgram>,
-    worker: String,
+    worker: Option<String>,
     sole_owner: bool,
     rules: AlarmRules,
     sink: Arc<dyn AlarmSink>,
@@ -63,7 +63,7 @@ impl RunnerBuilder {
             total: None,
             handlers: BTreeMap::new(),
             guard: None,
-            worker: format!("process {}", std::process::id()),
+            worker: None,
             sole_owner: false,
             rules: AlarmRules::default(),
             sink: Arc::new(LogSink),
@@ -113,10 +113,11 @@ impl RunnerBuilder {
         self
     }
 
-    /// The name of this process in claims, such as its host and id.
+    /// The name of this process in claims, in place of its host and id. No other process may have it: claims that are open
+    /// under this name at the start belong to an earlier process, which died.
     #[must_use]
     pub fn worker(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.worker);
+        self.worker = Some(name.to_owned());
         self
     }
 
@@ -147,7 +148,7 @@ impl RunnerBuilder {
             engine: self.engine,
             limiter: self.limiter,
             stages,
-            worker: self.worker,
+            worker: self.worker.clone().unwrap_or_else(host_and_process),
             total: Mutex::new(self.total),
             active: ActiveClaims::default(),
             waiting: Mutex::default(),
@@ -156,7 +157,13 @@ impl RunnerBuilder {
             wake: Notify::new(),
             phase: current,
         });
-        prepare(&run, self.sole_owner).await?;
+        prepare(&run).await?;
+        match (self.sole_owner, &self.worker) {
+            (true, _) => abandon(&run, None).await?,
+            (false, Some(worker)) => abandon(&run, Some(worker)).await?,
+            // A process id comes again, also on another machine: claims of an earlier process expire.
+            (false, None) => {}
+        }
         let tasks = vec![
             tokio::spawn(Dispatcher::new(run.clone()).run()),
             tokio::spawn(upkeep::renew_claims(run.clone())),
@@ -194,16 +201,25 @@ impl RunnerBuilder {
     }
 }
 
-/// Tells the engine what it needs to know of the stages, and ends the claims of dead processes.
-async fn prepare(run: &Run, sole_owner: bool) -> Result<(), EngineError> {
+/// Tells the engine what it needs to know of the stages.
+async fn prepare(run: &Run) -> Result<(), EngineError> {
     for stage in &run.stages {
         let change = StageChange { after: Some(stage.config.after.clone()), ..StageChange::default() };
         run.set_stage(&stage.config.name, change).await?;
     }
-    let worker = (!sole_owner).then_some(run.worker.as_str());
+    Ok(())
+}
+
+/// Ends the claims of processes that died.
+async fn abandon(run: &Run, worker: Option<&str>) -> Result<(), EngineError> {
     let abandoned = run.engine.abandon(worker, run.now()).await?;
     if abandoned > 0 {
         tracing::info!(claims = abandoned, "claims of a process that died are open again");
     }
     Ok(())
+}
+
+fn host_and_process() -> String {
+    let host = rustix::system::uname();
+    format!("{}:{}", host.nodename().to_string_lossy(), std::process::id())
 }

@@ -115,12 +115,13 @@ impl SqliteEngine {
 
 impl Drop for SqliteEngine {
     fn drop(&mut self) {
-        if let Some(Threads { writer, reader, handles }) = self.threads.take() {
-            drop((writer, reader));
-            for handle in handles {
-                // A thread that panicked has said so.
-                let _ = handle.join();
-            }
+        if let Some(Threads { writer, reader, handles: [reading, writing] }) = self.threads.take() {
+            // A thread that panicked has said so. The writer is last: the last connection writes the log back, and a
+            // reader cannot.
+            drop(reader);
+            let _ = reading.join();
+            drop(writer);
+            let _ = writing.join();
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::lines::{LastWords, Line, Lines};
 use super::protocol::{self, Said};
-use super::{Assignment, QUICK_DEATHS_MAX, Setup};
+use super::{Assignment, QUICK_DEATHS_MAX, Setup, crash};
 use crate::bounds::DETAIL_BYTES_MAX;
 use crate::handler::guard::TERMINATE_WITHIN;
 use crate::handler::{Answer, Turn};
@@ -45,8 +45,12 @@ struct Running {
     /// It has said that it begins: once is enough.
     begins: bool,
     answer: oneshot::Sender<Answer>,
-    deadline: Instant,
+    /// None while it waits for its go: that is the vendor's time, not the handler's.
+    deadline: Option<Instant>,
 }
+
+/// A job that asked to begin, and why it may not.
+type Begun = (u64, Result<(), String>);
 
 /// Why a process is over.
 enum End {
@@ -56,6 +60,8 @@ enum End {
     Garbage(String, Vec<u8>),
     /// This job was not answered in time.
     Timeout(u64),
+    /// The limiter did not let this job begin, and its handler waits for a go.
+    CannotBegin(u64, String),
     /// The pipeline wants no more of it.
     Stopped,
 }
@@ -98,7 +104,7 @@ impl Process {
         let slots = usize::try_from(self.setup.command.slots).unwrap_or(1);
         let (begun, mut begins) = mpsc::channel(slots);
         loop {
-            let next_deadline = self.jobs.iter().map(|(id, job)| (job.deadline, *id)).min();
+            let next_deadline = self.jobs.iter().filter_map(|(id, job)| Some((job.deadline?, *id))).min();
             let deadline = async {
                 match next_deadline {
                     Some((at, id)) => {
@@ -121,10 +127,10 @@ impl Process {
                         Err(error) => return End::Garbage(error, line),
                     },
                 },
-                Some(id) = begins.recv() => {
-                    // There is room for two lines a job.
-                    let _ = input.try_send(protocol::go_line(id));
-                }
+                Some((id, begins)) = begins.recv() => match begins {
+                    Ok(()) => self.go(id, input),
+                    Err(error) => return End::CannotBegin(id, error),
+                },
                 id = deadline => return End::Timeout(id),
                 _ = self.stop.changed() => return End::Stopped,
                 _ = self.guarded.child.wait() => return self.last_lines(&begun).await,
@@ -132,8 +138,16 @@ impl Process {
         }
     }
 
+    fn go(&mut self, id: u64, input: &mpsc::Sender<String>) {
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.deadline = Some(Instant::now() + self.setup.timeout.into());
+            // There is room for two lines a job.
+            let _ = input.try_send(protocol::go_line(id));
+        }
+    }
+
     /// What the process said before its guard ended. A handler that outlives its guard is not waited for.
-    async fn last_lines(&mut self, begun: &mpsc::Sender<u64>) -> End {
+    async fn last_lines(&mut self, begun: &mpsc::Sender<Begun>) -> End {
         while let Ok(Line::Whole(line)) = timeout(LAST_LINES_WITHIN, self.guarded.output.next()).await {
             if let Err(error) = protocol::read(&line).and_then(|said| self.hear(said, begun)) {
                 return End::Garbage(error, line);
@@ -143,6 +157,11 @@ impl Process {
     }
 
     fn hand_over(&mut self, assignment: Assignment, input: &mpsc::Sender<String>) {
+        if self.jobs.contains_key(&assignment.task.job.id.get()) {
+            self.busy.fetch_sub(1, Ordering::SeqCst);
+            let _ = assignment.answer.send(crash("the process still works on an earlier claim of this job"));
+            return;
+        }
         match protocol::job_line(&assignment.task) {
             Ok(line) => {
                 self.add(assignment);
@@ -157,13 +176,13 @@ impl Process {
     }
 
     fn add(&mut self, assignment: Assignment) {
-        let deadline = Instant::now() + self.setup.timeout.into();
+        let deadline = Some(Instant::now() + self.setup.timeout.into());
         let Assignment { task, answer } = assignment;
         self.jobs.insert(task.job.id.get(), Running { turn: task.turn, begins: false, answer, deadline });
     }
 
     /// An error means that the handler broke the protocol.
-    fn hear(&mut self, said: Said, begun: &mpsc::Sender<u64>) -> Result<(), String> {
+    fn hear(&mut self, said: Said, begun: &mpsc::Sender<Begun>) -> Result<(), String> {
         match said {
             Said::Begin(id) => {
                 let Some(job) = self.jobs.get_mut(&id) else {
@@ -172,14 +191,12 @@ impl Process {
                 if std::mem::replace(&mut job.begins, true) {
                     return Err(format!("job {id} began twice"));
                 }
+                job.deadline = None;
                 let (turn, begun) = (job.turn.clone(), begun.clone());
                 tokio::spawn(async move {
-                    match turn.begin().await {
-                        // The process may have ended meanwhile.
-                        Ok(()) => drop(begun.send(id).await),
-                        // Without a go, the job fails at its deadline.
-                        Err(error) => tracing::warn!(job = id, %error, "a call cannot begin"),
-                    }
+                    let begins = turn.begin().await.map_err(|error| error.to_string());
+                    // The process may have ended meanwhile.
+                    let _ = begun.send((id, begins)).await;
                 });
             }
             Said::Answer(id, answer) => {
@@ -214,6 +231,10 @@ impl Process {
             End::Timeout(_) => {
                 ("the handler's process was ended, because another job took too long".to_owned(), last_words)
             }
+            End::CannotBegin(..) => (
+                "the handler's process was ended, because another job could not begin".to_owned(),
+                String::new(),
+            ),
             End::Stopped => ("the handler's process was stopped".to_owned(), String::new()),
         };
         for (id, job) in self.jobs.drain() {
@@ -223,6 +244,9 @@ impl Process {
                     detail: detail.clone(),
                     after: None,
                 },
+                End::CannotBegin(waits, why) if *waits == id => {
+                    Answer::retry(format!("the call could not begin: {why}"))
+                }
                 _ => Answer::Crash {
                     error: error.clone(),
                     detail: detail.clone(),

@@ -8,7 +8,7 @@ use tollway_core::Span;
 use tollway_pipeline::handler::{Answer, Handed, Task, handler_fn};
 use tollway_pipeline::run::alarm::{Alarm, AlarmRules, AlarmSink};
 use tollway_pipeline::run::{Drained, Runner};
-use tollway_pipeline::{Change, Filter, NewJob, StageConfig, State};
+use tollway_pipeline::{Change, Engine, Filter, NewJob, SqliteEngine, StageConfig, State};
 
 use super::paused::Lab;
 use super::{chain, enqueue, jobs, name, stage};
@@ -232,5 +232,40 @@ async fn failing_stage_is_paused_with_an_alarm() {
     assert_eq!(runner.alarms().len(), 1);
     let tried = jobs(&lab.engine).await.iter().filter(|job| job.failures > 0).count();
     assert!((20..100).contains(&tried), "{tried}");
+    runner.drain(Span::ZERO).await.unwrap();
+}
+
+/// On a full disk, answers wait until there is room again, and no handler is called a second time.
+#[tokio::test]
+async fn full_disk_delays_answers_and_loses_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = Arc::new(SqliteEngine::open(&folder.path().join("jobs.db")).unwrap());
+    let engine: Arc<dyn Engine> = file.clone();
+    let limiter = tollway::Limiter::builder().build();
+    enqueue(&engine, "a", 20, limiter.clock().now()).await;
+    file.limit_file(1).await.unwrap();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let noted = calls.clone();
+    let large = handler_fn(move |_: Task| {
+        noted.fetch_add(1, Ordering::SeqCst);
+        async { Answer::hands_on([format!("\"{}\"", "x".repeat(50_000))]) }
+    });
+    let mut builder = Runner::builder(engine.clone(), limiter);
+    for stage in chain(vec![StageConfig { concurrency: 20, ..stage("a") }, stage("b")]) {
+        builder = builder.stage(stage);
+    }
+    let done = handler_fn(async |_| Answer::done());
+    let runner = builder.handler("a", large).handler("b", done).start().await.unwrap();
+    while calls.load(Ordering::SeqCst) < 20 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let stored = jobs(&engine).await.iter().filter(|job| job.stage == name("b")).count();
+    assert!(stored < 20, "the disk was not full");
+    file.limit_file(1 << 30).await.unwrap();
+    runner.finished().await.unwrap();
+    assert_eq!(calls.load(Ordering::SeqCst), 20);
+    let jobs = jobs(&engine).await;
+    assert_eq!(jobs.iter().filter(|job| job.stage == name("b") && job.state == State::Done).count(), 20);
+    assert!(jobs.iter().all(|job| job.failures + job.crashes == 0));
     runner.drain(Span::ZERO).await.unwrap();
 }
