@@ -52,6 +52,8 @@ async fn measure(path: &Path, jobs: u64) {
     engine.scan(dead, None, 100).await.unwrap();
     println!("  scan of no dead letters in {:?}", started.elapsed());
 
+    // The log of the import is written back first.
+    tokio::time::sleep(Duration::from_secs(4)).await;
     let started = Instant::now();
     let mut claims = 0;
     while started.elapsed() < Duration::from_secs(2) && claims < 15_000 {

@@ -24,8 +24,8 @@
 //!
 //! A [`Runner`](run::Runner) claims jobs within the quota of a limiter, and hands them to [`handler`]s.
 //!
-//! Where to look: [`Engine`] is the contract, [`Administration`] is what operators do, [`conformance`] is the suite that
-//! every engine passes.
+//! Where to look: [`Engine`] is the contract, [`Administration`] is what operators do. The module
+//! `conformance`, with the feature of that name, is the suite that every engine passes.
 
 mod config;
 #[cfg(feature = "conformance")]

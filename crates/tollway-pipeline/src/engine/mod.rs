@@ -84,7 +84,7 @@ pub type EngineAnswer<T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> +
 /// claim number, then write in another statement. Right: one transaction, whose first statement changes the job
 /// `WHERE id = ? AND claim_number = ? AND claim is open`, and which goes on only if that changed a row.
 ///
-/// Run [`conformance`](crate::conformance) on your engine.
+/// Run the module `conformance` (a feature) on your engine.
 pub trait Engine: Administration {
     /// What this engine can promise.
     fn capabilities(&self) -> Capabilities;

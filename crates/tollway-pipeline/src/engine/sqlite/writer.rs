@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
@@ -28,6 +28,10 @@ const QUEUED_MAX: usize = 8_192;
 
 /// How many bytes of jobs may be queued, for the memory of the process.
 const QUEUED_BYTES_MAX: usize = 64 << 20;
+
+/// After how long without an operation the log is written back. Shorter than most pauses of an operator, longer than those
+/// of a worker that waits for its quota.
+const CHECKPOINT_AFTER: Duration = Duration::from_secs(1);
 
 /// How much durability an operation needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,8 +141,10 @@ fn serve(
     let mut durability = Durability::Machine;
     loop {
         if waiting.is_empty() {
-            let Ok(first) = queued.recv() else { return };
-            waiting.push_back(first);
+            match next(connection, queued) {
+                Some(first) => waiting.push_back(first),
+                None => return,
+            }
         }
         while waiting.len() < OPERATIONS_MAX
             && let Ok(next) = queued.try_recv()
@@ -162,6 +168,20 @@ fn serve(
             hints.send_modify(|hint| *hint = hint.wrapping_add(1));
         }
     }
+}
+
+/// Waits for an operation; none: every handle is gone. When none comes for a while, writes the log back into the file, so
+/// that the next burst need not. Readers are not waited for.
+fn next(connection: &Connection, queued: &Receiver<Queued>) -> Option<Queued> {
+    match queued.recv_timeout(CHECKPOINT_AFTER) {
+        Ok(first) => return Some(first),
+        Err(RecvTimeoutError::Disconnected) => return None,
+        Err(RecvTimeoutError::Timeout) => {}
+    }
+    if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+        tracing::warn!(%error, "cannot write the log back into the file; it stays longer");
+    }
+    queued.recv().ok()
 }
 
 /// The operations of a transaction, each with its own failure.
