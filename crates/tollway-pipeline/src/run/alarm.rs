@@ -47,6 +47,8 @@ pub enum Alarm {
     NoProgress {
         /// Since when.
         since: Timestamp,
+        /// How long it lasted when it was raised, in whole seconds.
+        lasts: Span,
     },
     /// Most attempts of a stage fail.
     Failures {
@@ -92,12 +94,8 @@ impl fmt::Display for Alarm {
             Self::DeadLetters { stage, jobs } => {
                 write!(f, "stage {} has {jobs} dead letters", stage.as_str())
             }
-            Self::NoProgress { since } => {
-                write!(
-                    f,
-                    "no job was done since {} s after 1970, although jobs are ready",
-                    since.as_millis() / 1_000
-                )
+            Self::NoProgress { lasts, .. } => {
+                write!(f, "no job was done for {lasts}, although jobs are ready or running")
             }
             Self::Failures { stage, failed, attempts } => {
                 write!(
@@ -193,7 +191,8 @@ impl Alarms {
         let idle = !progress.stages.iter().any(due);
         match self.done {
             Some((known, since)) if known == done && !idle => {
-                (progress.at.since(since) >= self.rules.no_progress).then_some(Alarm::NoProgress { since })
+                let lasts = Span::from_secs(progress.at.since(since).as_micros() / 1_000_000);
+                (lasts >= self.rules.no_progress).then_some(Alarm::NoProgress { since, lasts })
             }
             _ => {
                 self.done = Some((done, progress.at));

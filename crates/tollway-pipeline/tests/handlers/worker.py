@@ -88,6 +88,6 @@ elif behaviour == "call":
     log_file = os.open(os.environ["WORKER_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     for job in jobs():
         os.write(log_file, f"{job['stage']} {job['key']}\n".encode())
-        time.sleep(0.01)
+        time.sleep(0.015)
         outputs = [{"data": {"of": job["key"], "n": n}} for n in range(2)] if job["stage"] == "a" else []
         say({"done": job["id"], "outputs": outputs})

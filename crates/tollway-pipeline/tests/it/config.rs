@@ -68,3 +68,16 @@ fn truncated_config_never_panics() {
         }
     }
 }
+
+/// A mistake in the sections of limits has the same message here and in the library.
+#[test]
+fn limit_errors_match_the_library() {
+    let entries = fs::read_dir("../tollway/tests/config/wrong").unwrap();
+    let fixtures = entries.map(|entry| entry.unwrap().path());
+    let mut compared = 0;
+    for path in fixtures.filter(|path| path.extension().is_some_and(|extension| extension == "toml")) {
+        assert_eq!(ConfigWithPipelines::load(&path).unwrap_err(), tollway::Config::load(&path).unwrap_err());
+        compared += 1;
+    }
+    assert!(compared >= 25, "only {compared} fixtures were found");
+}
