@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tollway::config::{Api, ApiEndpoint};
 use tollway::core::{Name, Policy};
 use tollway::{Permit, PolicyHandle, Take, TakeError, Taken, Timestamp, Waits};
 
 use crate::error::CallFailure;
-use crate::gate::{BOOKED_AHEAD, Priority};
+use crate::gate::{BOOKED_AHEAD, Priority, Turn};
 use crate::limiter::ApiState;
 
 /// How often a call asks for a place under a rate that other processes change.
@@ -27,12 +28,14 @@ pub(crate) struct Wanted<'c> {
     pub(crate) deadline: Timestamp,
 }
 
-/// The permits of one attempt. Dropping them frees the slot; units stay spent.
+/// The permits of one attempt. Dropping them before the call is [sent](Self::sent) gives them back; afterwards it frees the
+/// slot, and units stay spent.
 #[derive(Debug, Default)]
 pub(crate) struct Permits {
     endpoint: Option<UnderPolicy>,
     place: Option<UnderPolicy>,
     slot: Option<Permit>,
+    sent: bool,
 }
 
 /// A permit, and the policy it was taken under.
@@ -67,19 +70,33 @@ impl Permits {
         policies.flat_map(|taken| taken.policy.units()).any(|unit| unit.as_str().ends_with("tokens"))
     }
 
-    /// Gives everything back: the vendor did not get the call.
-    pub(crate) async fn give_back(self) {
-        let taken = [self.endpoint, self.place].into_iter().flatten().map(|taken| taken.permit);
-        for permit in taken.chain(self.slot) {
-            if let Err(error) = permit.give_back().await {
-                tracing::debug!(%error, "a permit could not be given back");
-            }
+    /// The vendor may have got the call from now on.
+    pub(crate) fn sent(&mut self) {
+        self.sent = true;
+    }
+
+    /// Gives everything back: the vendor did not get the call. In the background, so that a caller may leave.
+    pub(crate) fn give_back(&mut self) {
+        let taken = [self.endpoint.take(), self.place.take()].into_iter().flatten().map(|taken| taken.permit);
+        let permits: Vec<Permit> = taken.chain(self.slot.take()).collect();
+        if permits.is_empty() {
+            return;
+        }
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async {
+                for permit in permits {
+                    if let Err(error) = permit.give_back().await {
+                        tracing::debug!(%error, "a permit could not be given back");
+                    }
+                }
+            });
         }
     }
 
     /// Corrects the cost to what the call took, and frees the slot. Units that are not named stay as they were taken.
-    pub(crate) async fn settle(self, actual: impl Fn(&Name) -> Option<u64>) {
-        for UnderPolicy { permit, policy } in [self.endpoint, self.place].into_iter().flatten() {
+    pub(crate) async fn settle(mut self, actual: impl Fn(&Name) -> Option<u64>) {
+        for UnderPolicy { permit, policy } in [self.endpoint.take(), self.place.take()].into_iter().flatten()
+        {
             let units = policy.units().iter();
             let amounts: Vec<_> =
                 units.filter_map(|unit| actual(unit).map(|amount| (unit.as_str(), amount))).collect();
@@ -92,46 +109,69 @@ impl Permits {
     }
 }
 
+impl Drop for Permits {
+    fn drop(&mut self) {
+        if !self.sent {
+            self.give_back();
+        }
+    }
+}
+
 impl ApiState {
     /// Waits for the permits of an attempt, and for the moment at which it may be sent.
     pub(crate) async fn acquire(&self, wanted: &Wanted<'_>) -> Result<Permits, CallFailure> {
         loop {
             let mut permits = Permits::default();
-            let failure = match self.acquire_into(&mut permits, wanted).await {
-                Err(failure) => failure,
-                Ok(()) => match self.begin(&mut permits, wanted).await {
-                    Ok(()) => return Ok(permits),
-                    // Lost: it expired while the store is away, or belongs to a rate that was cut. Another one is due.
-                    Err(CallFailure::NoPermit(error)) if is_lost(&error) && !self.left(wanted).is_zero() => {
-                        permits.give_back().await;
-                        continue;
-                    }
-                    Err(failure) => failure,
-                },
-            };
-            permits.give_back().await;
-            return Err(failure);
+            self.acquire_into(&mut permits, wanted).await?;
+            match self.begin(&mut permits, wanted).await {
+                Ok(()) => return Ok(permits),
+                // Lost: it expired while the store is away, or belongs to a rate that was cut. Another one is due.
+                Err(CallFailure::NoPermit(error)) if is_lost(&error) && !self.left(wanted).is_zero() => {}
+                Err(failure) => return Err(failure),
+            }
         }
     }
 
-    /// In the order in which permits are least wasted: a slow endpoint holds up no other call, and a slot is held only by a
-    /// call that is about to start.
+    /// In the order in which permits are least wasted: a slow endpoint holds up no other call, and calls that wait for a slot
+    /// hold no place.
     async fn acquire_into(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
         self.wait_here(wanted).await?;
+        self.acquire_endpoint(permits, wanted).await?;
+        let granted_at = self.now();
+        if wanted.api.policy().is_some() || wanted.api.concurrency().is_some() {
+            self.acquire_place(permits, wanted).await?;
+        }
+        // A permit of the endpoint says nothing about calls that come a second later.
+        if Duration::from(self.now().since(granted_at)) > BOOKED_AHEAD {
+            self.acquire_endpoint(permits, wanted).await?;
+        }
+        Ok(())
+    }
+
+    async fn acquire_endpoint(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
         if let Some(policy) = wanted.endpoint.and_then(ApiEndpoint::policy) {
             let handle = self.handle(policy)?;
             let permit = self.take(&handle, wanted).await?;
             permits.endpoint = Some(UnderPolicy { permit, policy: handle.policy() });
         }
-        if let Some(policy) = wanted.api.policy() {
-            let handle = self.handle(policy)?;
-            let permit = self.place(&handle, wanted).await?;
-            permits.place = Some(UnderPolicy { permit, policy: handle.policy() });
-        }
+        Ok(())
+    }
+
+    /// A slot and a place in the queue of the api's policy, in the order of the calls of this process.
+    async fn acquire_place(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
+        let turn = tokio::time::timeout(self.left(wanted), self.gate.turn(wanted.priority)).await;
+        let turn = turn
+            .map_err(|_| CallFailure::NoTurn { waiting: self.gate.waiting() })?
+            .map_err(|_| CallFailure::TooManyWaiting)?;
         if let Some(policy) = wanted.api.slots_policy() {
             let handle = self.handle(policy.name())?;
             let take = handle.take().subject(self.account.as_str()).max_wait(self.left(wanted));
             permits.slot = Some(take.await?);
+        }
+        if let Some(policy) = wanted.api.policy() {
+            let handle = self.handle(policy)?;
+            let permit = self.place(&handle, turn, wanted).await?;
+            permits.place = Some(UnderPolicy { permit, policy: handle.policy() });
         }
         Ok(())
     }
@@ -158,11 +198,12 @@ impl ApiState {
     }
 
     /// A place in the queue of the api's policy. The process books at most a second ahead.
-    async fn place(&self, handle: &PolicyHandle, wanted: &Wanted<'_>) -> Result<Permit, CallFailure> {
-        let turn = tokio::time::timeout(self.left(wanted), self.gate.turn(wanted.priority)).await;
-        let turn = turn
-            .map_err(|_| CallFailure::NoTurn { waiting: self.gate.waiting() })?
-            .map_err(|_| CallFailure::TooManyWaiting)?;
+    async fn place(
+        &self,
+        handle: &PolicyHandle,
+        turn: Turn,
+        wanted: &Wanted<'_>,
+    ) -> Result<Permit, CallFailure> {
         let booked = match adapts(&handle.policy()) {
             true => self.book_soon(handle, wanted).await?,
             false => self.take(handle, wanted).book().await?,
@@ -200,7 +241,9 @@ impl ApiState {
             let taken = self.take(handle, wanted).max_wait(left.min(BOOKED_AHEAD)).book().await?;
             let Taken::Denied(denied) = &taken else { return Ok(taken) };
             let (wait, is_held) = (denied.retry_after(), denied.held());
-            if left.is_zero() || (is_held && wait > left) {
+            // A rate may rise before its time; a hold and a fixed limit do not.
+            let is_rate = !is_held && denied.limit().is_some_and(|limit| limit.is_adaptive());
+            if left.is_zero() || (!is_rate && wait > left) {
                 return Ok(taken);
             }
             let longest = if is_held { HELD_CHECK } else { RATE_CHECK };
@@ -229,7 +272,8 @@ impl ApiState {
     }
 }
 
-fn adapts(policy: &Policy) -> bool {
+/// Whether the policy has a rate.
+pub(crate) fn adapts(policy: &Policy) -> bool {
     policy.limits().iter().any(|limit| limit.is_adaptive())
 }
 
@@ -242,6 +286,6 @@ fn is_lost(error: &TakeError) -> bool {
 async fn begin_within(permit: &mut Permit, left: Duration) -> Result<(), CallFailure> {
     match tokio::time::timeout(left, permit.begin()).await {
         Ok(begun) => Ok(begun?),
-        Err(_) => Err(CallFailure::Timeout(left)),
+        Err(_) => Err(CallFailure::Held(left)),
     }
 }

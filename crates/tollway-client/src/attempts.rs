@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Buf;
 use http::{Method, Response};
 use http_body::Body;
+use tokio::runtime::Handle;
 use tollway::config::{Api, ApiEndpoint};
 use tollway::core::{Name, NameError};
 use tollway::{Span, Timestamp};
@@ -21,6 +22,9 @@ use crate::limiter::{ApiLimiter, ApiState, dialect_of};
 
 /// The longest text of a vendor's that is kept of a refusal, in characters.
 const SAID_MAX: usize = 200;
+
+/// How long the body of an answer is waited for at least, even if the attempt's time is nearly over.
+const BODY_TIME_MIN: Duration = Duration::from_secs(1);
 
 /// The first wait of a call that was refused for a reason that holds back no other call; it doubles with each.
 const OWN_WAIT: Duration = Duration::from_secs(1);
@@ -81,6 +85,9 @@ pub(crate) trait Exchange: Send {
     /// The body of an answer.
     type Body: Body<Data: Buf + Send, Error: Into<BoxError>> + Send + Unpin;
 
+    /// Whether the request can be sent again after it was.
+    fn can_repeat(&self) -> bool;
+
     /// Sends the request; `None` if its body cannot be sent again.
     fn send(&mut self) -> impl Future<Output = Option<Result<Response<Self::Body>, SendError>>> + Send;
 }
@@ -97,8 +104,23 @@ pub(crate) struct Call<'c> {
     pub(crate) method: &'c Method,
     /// Of the whole URL, without its query.
     pub(crate) path: &'c str,
+    /// The body, if it is in memory.
+    pub(crate) body: Option<&'c [u8]>,
     pub(crate) body_bytes: u64,
     pub(crate) options: &'c CallOptions,
+}
+
+/// What is known of a call before it is sent, for [`ApiLimiter::cost_from`].
+#[derive(Clone, Copy, Debug)]
+pub struct CallSketch<'c> {
+    /// Its method.
+    pub method: &'c Method,
+    /// The path of its whole URL, without the query.
+    pub path: &'c str,
+    /// Its body, if it is in memory.
+    pub body: Option<&'c [u8]>,
+    /// The length of its body, as far as it is known.
+    pub body_bytes: u64,
 }
 
 /// Why an attempt has no answer to pass on.
@@ -117,7 +139,7 @@ impl ApiLimiter {
         exchange: &mut X,
     ) -> Result<Response<ApiBody<X::Body>>, CallError> {
         let api = self.api();
-        let mut running = Running::new(self, &api, &call);
+        let mut running = Running::new(self, Arc::clone(&api), &call);
         loop {
             let failure = match running.attempt(exchange).await {
                 Ok(mut response) => {
@@ -127,10 +149,9 @@ impl ApiLimiter {
                 Err(NoAnswer::Failed(failure)) => failure,
                 Err(NoAnswer::Refused(RefusalKind::NoAccess)) => CallFailure::NoAccess,
                 Err(NoAnswer::Refused(_)) if running.attempts.len() > running.retries => CallFailure::Refused,
-                Err(NoAnswer::Refused(kind)) => {
-                    running.own_wait(kind).await;
-                    continue;
-                }
+                Err(NoAnswer::Refused(_)) if !exchange.can_repeat() => CallFailure::CannotRepeat,
+                Err(NoAnswer::Refused(kind)) if running.own_wait(kind).await => continue,
+                Err(NoAnswer::Refused(_)) => CallFailure::Refused,
             };
             return Err(CallError { api: api.name().clone(), failure, attempts: running.attempts });
         }
@@ -140,8 +161,8 @@ impl ApiLimiter {
 /// A call between its first attempt and its last.
 struct Running<'c> {
     limiter: &'c ApiLimiter,
-    api: &'c Api,
-    endpoint: Option<&'c ApiEndpoint>,
+    api: Arc<Api>,
+    endpoint: Option<ApiEndpoint>,
     options: &'c CallOptions,
     cost: Vec<(Name, u64)>,
     deadline: Timestamp,
@@ -150,27 +171,29 @@ struct Running<'c> {
 }
 
 impl<'c> Running<'c> {
-    fn new(limiter: &'c ApiLimiter, api: &'c Api, call: &Call<'c>) -> Self {
-        let endpoint = api.endpoint(call.method.as_str(), call.path);
-        let estimates = endpoint.map(ApiEndpoint::cost).filter(|cost| !cost.is_empty());
-        let estimates = estimates.unwrap_or(api.cost()).iter();
+    fn new(limiter: &'c ApiLimiter, api: Arc<Api>, call: &Call<'c>) -> Self {
+        let endpoint = api.endpoint(call.method.as_str(), call.path).cloned();
+        let of_endpoint = endpoint.as_ref().map(ApiEndpoint::cost).filter(|cost| !cost.is_empty());
+        let configured = of_endpoint.unwrap_or(api.cost()).iter();
+        let configured = configured.map(|cost| (cost.unit().clone(), cost.estimate().of(call.body_bytes)));
         let mut cost = call.options.cost.clone();
-        for estimate in estimates {
-            if !cost.iter().any(|(unit, _)| unit == estimate.unit()) {
-                cost.push((estimate.unit().clone(), estimate.estimate().of(call.body_bytes)));
+        // What the caller says goes before the estimate of the program, and that before the config's.
+        for (unit, amount) in limiter.estimate(call).into_iter().chain(configured) {
+            if !cost.iter().any(|(known, _)| *known == unit) {
+                cost.push((unit, amount));
             }
         }
         let max_time = call.options.max_time.map_or(api.max_time(), Span::from);
         let retries = call.options.max_retries.unwrap_or(api.max_retries());
         Self {
             limiter,
-            api,
             endpoint,
             options: call.options,
             cost,
             deadline: limiter.state.now().plus(max_time),
             retries: usize::try_from(retries).unwrap_or(usize::MAX),
             attempts: Vec::new(),
+            api,
         }
     }
 
@@ -181,54 +204,69 @@ impl<'c> Running<'c> {
     async fn attempt<X: Exchange>(&mut self, exchange: &mut X) -> Sent<X::Body> {
         let asked_at = self.state().now();
         let wanted = Wanted {
-            api: self.api,
-            endpoint: self.endpoint,
+            api: &self.api,
+            endpoint: self.endpoint.as_ref(),
             cost: &self.cost,
             priority: self.options.priority,
             deadline: self.deadline,
         };
-        let permits = self.state().acquire(&wanted).await.map_err(NoAnswer::Failed)?;
+        let mut permits = self.state().acquire(&wanted).await.map_err(NoAnswer::Failed)?;
         let at = self.state().now();
+        let timeout = Duration::from(self.api.timeout()).min(self.deadline.since(at).into());
+        if timeout.is_zero() {
+            // Its time is over. What was taken goes back.
+            let failure = CallFailure::NoTurn { waiting: self.state().gate.waiting() };
+            return Err(NoAnswer::Failed(if self.attempts.is_empty() {
+                failure
+            } else {
+                CallFailure::Refused
+            }));
+        }
         let waited = at.since(asked_at).into();
         self.attempts.push(Attempt { at, waited, status: None, refusal: None, wait: None, said: None });
-        let timeout = Duration::from(self.api.timeout()).min(self.deadline.since(at).into());
+        permits.sent();
         let in_flight = InFlight::new(self.state());
         let sent = match tokio::time::timeout(timeout, pin!(exchange.send())).await {
             Err(_) => Err(CallFailure::Timeout(timeout)),
-            Ok(None) => {
-                self.attempts.pop();
-                permits.give_back().await;
-                return Err(NoAnswer::Failed(CallFailure::CannotRepeat));
+            Ok(None) => Err(CallFailure::CannotRepeat),
+            Ok(Some(Err(SendError { error, unsent }))) => {
+                if unsent {
+                    permits.give_back();
+                }
+                Err(CallFailure::Send(error))
             }
-            Ok(Some(Err(SendError { error, unsent: true }))) => {
-                permits.give_back().await;
-                return Err(NoAnswer::Failed(CallFailure::Send(error)));
-            }
-            Ok(Some(Err(SendError { error, .. }))) => Err(CallFailure::Send(error)),
             Ok(Some(Ok(response))) => Ok(response),
         };
-        drop(in_flight);
         match sent {
             // The vendor may have counted it: the estimate stays spent.
-            Err(failure) => Err(NoAnswer::Failed(failure)),
-            Ok(response) => self.answered(response, permits).await,
+            Err(failure) => {
+                self.state().answered(&permits);
+                Err(NoAnswer::Failed(failure))
+            }
+            Ok(response) => {
+                let left = timeout.saturating_sub(self.state().now().since(at).into());
+                let answered = self.answered(response, permits, left).await;
+                drop(in_flight);
+                answered
+            }
         }
     }
 
-    /// Reads what an answer says about limits, and tells the store.
-    async fn answered<B>(&mut self, response: Response<B>, permits: Permits) -> Sent<B>
+    /// Reads what an answer says about limits, and tells the store. `left` is the rest of the attempt's time.
+    async fn answered<B>(&mut self, response: Response<B>, permits: Permits, left: Duration) -> Sent<B>
     where
         B: Body<Data: Buf + Send, Error: Into<BoxError>> + Send + Unpin,
     {
         let (parts, body) = response.into_parts();
-        let dialect = dialect_of(self.api, &parts.headers);
+        let dialect = dialect_of(&self.api, &parts.headers);
         let is_stream = parts.headers.get(http::header::CONTENT_TYPE).is_some_and(is_event_stream);
         let reads_success = dialect.reads_successes() || self.limiter.hook().is_some();
-        let reads = !parts.status.is_success() || (reads_success && !is_stream);
-        let body = match if reads { ReadAhead::read(body).await } else { Ok(ReadAhead::nothing(body)) } {
-            Ok(body) => body,
-            Err(error) => return Err(NoAnswer::Failed(CallFailure::Send(error))),
-        };
+        let reads = !is_stream && (!parts.status.is_success() || reads_success);
+        let mut body = ReadAhead::nothing(body);
+        if reads {
+            // A refusal is one also if its body does not come: its headers say enough.
+            body.read(left.max(BODY_TIME_MIN)).await;
+        }
         let answer = VendorResponse { status: parts.status, headers: &parts.headers, body: body.ahead() };
         let observed = match self.limiter.hook() {
             Some(hook) => dialect.observe_with(&answer, |response| hook(response)),
@@ -242,15 +280,16 @@ impl<'c> Running<'c> {
         }
         match refusal {
             Some(kind) => {
-                self.refused(kind, &observed, permits).await;
+                self.refused(kind, observed, permits).await;
                 Err(NoAnswer::Refused(kind))
             }
             None => {
                 // An error of the vendor's says nothing about the rate: it neither raises nor cuts it.
-                if !parts.status.is_server_error() {
-                    self.state().accepted(self.api, &permits, &observed.quotas);
+                match parts.status.is_server_error() {
+                    true => self.state().answered(&permits),
+                    false => self.state().accepted(&permits, &observed.quotas),
                 }
-                let settlement = Settlement { permits, dialect };
+                let settlement = Settlement { permits, dialect, runtime: Handle::try_current().ok() };
                 Ok(Response::from_parts(parts, body.into_body(settlement)))
             }
         }
@@ -267,32 +306,43 @@ impl<'c> Running<'c> {
         }
     }
 
-    async fn refused(&self, kind: RefusalKind, observed: &Observation, permits: Permits) {
-        self.state().count_refusal(kind);
-        self.state().refused(self.api, kind, &permits, observed).await;
-        if let Some((permit, policy)) = permits.place()
-            && matches!(kind, RefusalKind::Rate | RefusalKind::DailyQuota)
-            && policy.limits().iter().any(|limit| !limit.is_adaptive())
-        {
-            let last = self.attempts.last().map(ToString::to_string).unwrap_or_default();
-            permit.refused_by_vendor(&last).await;
+    /// Tells the store, on a task of its own: the vendor has refused, also if the caller leaves now.
+    async fn refused(&self, kind: RefusalKind, observed: Observation, permits: Permits) {
+        let (state, api) = (Arc::clone(self.state()), Arc::clone(&self.api));
+        let last = self.attempts.last().map(ToString::to_string).unwrap_or_default();
+        let told = tokio::spawn(async move {
+            state.count_refusal(kind);
+            state.refused(&api, kind, &permits, &observed).await;
+            if let Some((permit, policy)) = permits.place()
+                && matches!(kind, RefusalKind::Rate | RefusalKind::DailyQuota)
+                && policy.limits().iter().any(|limit| !limit.is_adaptive())
+            {
+                permit.refused_by_vendor(&last).await;
+            }
+            // The vendor counted the call, perhaps; it did no work.
+            permits.settle(|unit| (unit.as_str() != tollway::core::REQUESTS).then_some(0)).await;
+        });
+        if let Err(error) = told.await {
+            tracing::debug!(%error, "a refusal could not be handled");
         }
-        // The vendor counted the call, perhaps; it did no work.
-        permits.settle(|unit| (unit.as_str() != tollway::core::REQUESTS).then_some(0)).await;
     }
 
-    /// The wait of this call alone, for refusals that hold back no other call. The others wait for their next permit.
-    async fn own_wait(&self, kind: RefusalKind) {
+    /// The wait of this call alone, for refusals that hold back no other call; the others wait for their next permit. False
+    /// if it is longer than the call may take.
+    async fn own_wait(&self, kind: RefusalKind) -> bool {
         if !matches!(kind, RefusalKind::Concurrency | RefusalKind::Lock) {
-            return;
+            return true;
         }
         let told = self.attempts.last().and_then(|attempt| attempt.wait);
         let doublings = u32::try_from(self.attempts.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let grown = OWN_WAIT.saturating_mul(2_u32.saturating_pow(doublings)).min(OWN_WAIT_MAX);
-        let left: Duration = self.deadline.since(self.state().now()).into();
         // Half of it at random, so that calls that collided do not collide again.
         let wait = told.unwrap_or_else(|| grown / 2 + grown.mul_f64(jitter() / 2.0));
-        tokio::time::sleep(wait.min(left)).await;
+        let fits = wait < Duration::from(self.deadline.since(self.state().now()));
+        if fits {
+            tokio::time::sleep(wait).await;
+        }
+        fits
     }
 }
 

@@ -24,7 +24,8 @@ use crate::{ApiClientBuilder, ApiSnapshot, Priority};
 
 /// An HTTP client of one api that blocks its caller. Clones share its connections and limits.
 ///
-/// It has a thread of its own for I/O. Do not use it on a thread of an async runtime: there, calls fail.
+/// It has a thread of its own for I/O. Do not use it on a thread of an async runtime: there, calls panic, as those of
+/// `reqwest::blocking` do.
 #[derive(Clone, Debug)]
 pub struct ApiClient {
     client: crate::ApiClient,

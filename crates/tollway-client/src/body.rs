@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::HeaderMap;
@@ -21,6 +22,8 @@ pub struct ApiBody<B> {
     trailers: Option<HeaderMap>,
     /// The rest; none if all of it was read.
     rest: Option<B>,
+    /// Why it broke off while it was read ahead.
+    error: Option<BoxError>,
     /// `None` once the call is settled.
     call: Option<Box<Settlement>>,
     /// Present if the tokens matter.
@@ -31,6 +34,8 @@ pub struct ApiBody<B> {
 pub(crate) struct Settlement {
     pub(crate) permits: Permits,
     pub(crate) dialect: &'static Dialect,
+    /// A body may be dropped on a thread without one.
+    pub(crate) runtime: Option<Handle>,
 }
 
 /// A body of which a part was read.
@@ -38,11 +43,12 @@ pub(crate) struct ReadAhead<B> {
     ahead: Bytes,
     trailers: Option<HeaderMap>,
     rest: Option<B>,
+    error: Option<BoxError>,
 }
 
 impl<B> ReadAhead<B> {
     pub(crate) fn nothing(body: B) -> Self {
-        Self { ahead: Bytes::new(), trailers: None, rest: Some(body) }
+        Self { ahead: Bytes::new(), trailers: None, rest: Some(body), error: None }
     }
 
     pub(crate) fn ahead(&self) -> &[u8] {
@@ -50,14 +56,9 @@ impl<B> ReadAhead<B> {
     }
 
     pub(crate) fn into_body(self, settlement: Settlement) -> ApiBody<B> {
+        let Self { ahead, trailers, rest, error } = self;
         let usage = settlement.permits.counts_tokens().then(UsageReader::new);
-        ApiBody {
-            ahead: self.ahead,
-            trailers: self.trailers,
-            rest: self.rest,
-            call: Some(Box::new(settlement)),
-            usage,
-        }
+        ApiBody { ahead, trailers, rest, error, call: Some(Box::new(settlement)), usage }
     }
 }
 
@@ -65,20 +66,29 @@ impl<B> ReadAhead<B>
 where
     B: Body<Data: Buf + Send, Error: Into<BoxError>> + Send + Unpin,
 {
-    /// Reads as much as a dialect looks at.
-    pub(crate) async fn read(mut body: B) -> Result<Self, BoxError> {
-        let (mut ahead, mut trailers) = (BytesMut::new(), None);
-        while ahead.len() < BODY_BYTES_MAX {
-            match body.frame().await {
-                None => return Ok(Self { ahead: ahead.freeze(), trailers, rest: None }),
-                Some(Err(error)) => return Err(error.into()),
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => bytes::BufMut::put(&mut ahead, data),
-                    Err(frame) => trailers = frame.into_trailers().ok(),
-                },
+    /// Reads as much as a dialect looks at, or as comes in time. An error is kept for the reader of the body.
+    pub(crate) async fn read(&mut self, timeout: Duration) {
+        let Some(mut body) = self.rest.take() else { return };
+        let mut ahead = BytesMut::new();
+        let read = async {
+            while ahead.len() < BODY_BYTES_MAX {
+                match body.frame().await {
+                    None => return true,
+                    Some(Err(error)) => {
+                        self.error = Some(error.into());
+                        return true;
+                    }
+                    Some(Ok(frame)) => match frame.into_data() {
+                        Ok(data) => bytes::BufMut::put(&mut ahead, data),
+                        Err(frame) => self.trailers = frame.into_trailers().ok(),
+                    },
+                }
             }
-        }
-        Ok(Self { ahead: ahead.freeze(), trailers, rest: Some(body) })
+            false
+        };
+        let is_over = tokio::time::timeout(timeout, read).await.unwrap_or(false);
+        self.ahead = ahead.freeze();
+        self.rest = (!is_over).then_some(body);
     }
 }
 
@@ -86,9 +96,9 @@ impl<B> ApiBody<B> {
     /// Settles the call with the tokens that were read. In the background: nobody waits for it.
     fn settle(&mut self) {
         let Some(call) = self.call.take() else { return };
-        let Settlement { permits, dialect } = *call;
+        let Settlement { permits, dialect, runtime } = *call;
         if let Some(usage) = self.usage.as_ref().and_then(UsageReader::usage)
-            && let Ok(runtime) = Handle::try_current()
+            && let Some(runtime) = runtime
         {
             runtime.spawn(permits.settle(move |unit| dialect.tokens_counted(usage, unit.as_str())));
         }
@@ -119,6 +129,10 @@ where
         }
         if let Some(trailers) = self.trailers.take() {
             return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+        }
+        if let Some(error) = self.error.take() {
+            self.settle();
+            return Poll::Ready(Some(Err(error)));
         }
         let frame = match &mut self.rest {
             None => None,

@@ -9,9 +9,9 @@ use tollway::config::Api;
 use tollway::{Config, Limiter};
 use tollway_dialects::{RefusalKind, VendorResponse};
 
-use crate::attempts::CallOptions;
+use crate::attempts::{CallOptions, CallSketch};
 use crate::error::ClientError;
-use crate::limiter::{ApiLimiter, RefusedAs};
+use crate::limiter::{ApiLimiter, CostFrom, RefusedAs};
 use crate::request::ApiRequest;
 use crate::tls::use_ring;
 
@@ -108,6 +108,7 @@ pub struct ApiClientBuilder {
     account: Option<String>,
     http: Option<reqwest::Client>,
     refused_as: Option<RefusedAs>,
+    cost_from: Option<CostFrom>,
     options: CallOptions,
 }
 
@@ -127,8 +128,9 @@ impl ApiClientBuilder {
         Self { account: Some(account.to_owned()), ..self }
     }
 
-    /// Sends with this client: its proxies, certificates and headers. It follows redirects as it was told, and each of them
-    /// is a call that no limit counts.
+    /// Sends with this client: its proxies, certificates and headers. It follows redirects as it was told: each of them is a
+    /// call that no limit counts, and may carry headers of the config to another host. Use
+    /// `reqwest::redirect::Policy::none()`.
     pub fn http(self, http: reqwest::Client) -> Self {
         Self { http: Some(http), ..self }
     }
@@ -151,6 +153,14 @@ impl ApiClientBuilder {
         Self { refused_as: Some(Arc::new(refused_as)), ..self }
     }
 
+    /// Estimates what calls cost, as [`ApiLimiter::cost_from`] does.
+    pub fn cost_from(
+        self,
+        cost: impl Fn(&CallSketch<'_>) -> Vec<(String, u64)> + Send + Sync + 'static,
+    ) -> Self {
+        Self { cost_from: Some(Arc::new(cost)), ..self }
+    }
+
     /// The client.
     pub fn build(self) -> Result<ApiClient, ClientError> {
         let limiter = match (self.limiter, self.config) {
@@ -163,6 +173,9 @@ impl ApiClientBuilder {
         };
         if let Some(refused_as) = self.refused_as {
             limits = limits.refused_as(move |response| refused_as(response));
+        }
+        if let Some(cost) = self.cost_from {
+            limits = limits.cost_from(move |call| cost(call));
         }
         check_base_url(&limits.api())?;
         let http = match self.http {

@@ -15,11 +15,12 @@ use tollway_dialects::{Observation, QuotaReset, QuotaUnit, VendorQuota};
 const SAME_PERIOD: Duration = Duration::from_secs(1);
 
 /// The quotas of a policy's limits that an answer shows. A quota belongs to the limit with its unit and its window; those
-/// without a limit are left to the controller. `in_flight` calls were granted, and the vendor has not counted them yet.
+/// without a limit are left to the controller. They are as old as `age`. `in_flight` calls were granted, and the vendor has not counted them yet.
 pub(crate) fn limits_left(
     policy: &Policy,
     quotas: &[VendorQuota],
     in_flight: u64,
+    age: Span,
 ) -> SmallVec<[LimitLeft; 2]> {
     let mut left = SmallVec::new();
     for quota in quotas {
@@ -35,6 +36,7 @@ pub(crate) fn limits_left(
                 && limit.period().is_some_and(is_same)
         });
         if let Some(limit) = found {
+            let lasts = lasts.saturating_sub(age.into());
             let uncounted = if quota.unit == QuotaUnit::Requests { in_flight } else { 0 };
             left.push(LimitLeft { limit, units: remaining.saturating_sub(uncounted), lasts: lasts.into() });
         }

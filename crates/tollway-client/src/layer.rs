@@ -146,7 +146,7 @@ where
             let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
             let options = parts.extensions.get::<CallOptions>().cloned().unwrap_or_default();
             let body_bytes = body.size_hint().exact().unwrap_or(0);
-            let call = Call { method: &method, path: &path, body_bytes, options: &options };
+            let call = Call { method: &method, path: &path, body: None, body_bytes, options: &options };
             let mut exchange =
                 ServiceExchange { inner, parts, body: Some(body), repeats: PhantomData::<fn() -> R> };
             limiter.call(call, &mut exchange).await
@@ -169,6 +169,10 @@ where
     B: Body<Data: Buf + Send, Error: Into<BoxError>> + Send + Unpin,
 {
     type Body = B;
+
+    fn can_repeat(&self) -> bool {
+        self.body.is_some()
+    }
 
     fn send(&mut self) -> impl Future<Output = Option<Result<Response<B>, SendError>>> + Send {
         let body = self.body.take();

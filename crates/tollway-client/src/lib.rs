@@ -62,10 +62,9 @@ mod client;
 mod middleware;
 #[cfg(feature = "client")]
 mod request;
-#[cfg(feature = "client")]
 mod tls;
 
-pub use attempts::CallOptions;
+pub use attempts::{CallOptions, CallSketch};
 pub use body::ApiBody;
 #[cfg(feature = "client")]
 pub use client::{ApiClient, ApiClientBuilder};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
@@ -12,13 +12,18 @@ use tollway::metrics::ApiFigures;
 use tollway::{Limiter, PolicyHandle, Span, TakeError, Timestamp};
 use tollway_dialects::{Dialect, RefusalKind, VendorResponse};
 
+use crate::attempts::{Call, CallSketch};
 use crate::error::ClientError;
 use crate::feedback::ceiling;
 use crate::gate::Gate;
 use crate::reporter::Seen;
+use crate::tls::use_ring;
 
 /// Tells whether a response is a refusal, for vendors that refuse in their own way.
 pub(crate) type RefusedAs = Arc<dyn Fn(&VendorResponse<'_>) -> Option<RefusalKind> + Send + Sync>;
+
+/// Estimates what a call costs, by unit.
+pub(crate) type CostFrom = Arc<dyn Fn(&CallSketch<'_>) -> Vec<(String, u64)> + Send + Sync>;
 
 /// The limits of one api: its policy, its slots, and what its answers have taught. Clones share it.
 ///
@@ -41,6 +46,7 @@ pub(crate) type RefusedAs = Arc<dyn Fn(&VendorResponse<'_>) -> Option<RefusalKin
 pub struct ApiLimiter {
     pub(crate) state: Arc<ApiState>,
     refused_as: Option<RefusedAs>,
+    cost_from: Option<CostFrom>,
 }
 
 /// Shared by all clones.
@@ -55,6 +61,8 @@ pub(crate) struct ApiState {
     pub(crate) seen: Mutex<Seen>,
     /// Told when this process has written another rate.
     pub(crate) rate_changed: Notify,
+    /// Whether a task tells the store of the hold of this process.
+    pub(crate) telling_hold: AtomicBool,
     /// A hold that the store did not take: until when this process waits by itself, by its clock, in microseconds.
     held_until: AtomicU64,
     /// Calls that were sent and have no answer yet.
@@ -111,11 +119,13 @@ impl ApiLimiter {
             gate: Arc::default(),
             seen: Mutex::default(),
             rate_changed: Notify::new(),
+            telling_hold: AtomicBool::new(false),
             held_until: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
             handles: Mutex::default(),
         };
-        Ok(Self { state: Arc::new(state), refused_as: None })
+        use_ring();
+        Ok(Self { state: Arc::new(state), refused_as: None, cost_from: None })
     }
 
     /// Asks this function first whether a response is a refusal: for vendors that refuse inside a 200, or in words of
@@ -126,6 +136,29 @@ impl ApiLimiter {
         refused_as: impl Fn(&VendorResponse<'_>) -> Option<RefusalKind> + Send + Sync + 'static,
     ) -> Self {
         Self { refused_as: Some(Arc::new(refused_as)), ..self }
+    }
+
+    /// Estimates what calls cost with this function, before the `cost` of the config: a tokenizer, for example. Units that no
+    /// limit counts are ignored, and so are names that are not units.
+    ///
+    /// ```
+    /// # fn example(limiter: tollway_client::ApiLimiter) -> tollway_client::ApiLimiter {
+    /// limiter.cost_from(|call| vec![("tokens".to_owned(), 200 + call.body_bytes / 3)])
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn cost_from(
+        self,
+        cost: impl Fn(&CallSketch<'_>) -> Vec<(String, u64)> + Send + Sync + 'static,
+    ) -> Self {
+        Self { cost_from: Some(Arc::new(cost)), ..self }
+    }
+
+    pub(crate) fn estimate(&self, call: &Call<'_>) -> Vec<(Name, u64)> {
+        let Some(cost) = &self.cost_from else { return Vec::new() };
+        let Call { method, path, body, body_bytes, .. } = *call;
+        let cost = cost(&CallSketch { method, path, body, body_bytes });
+        cost.into_iter().filter_map(|(unit, amount)| Some((Name::new(&unit).ok()?, amount))).collect()
     }
 
     /// The api as it is in force.

@@ -41,7 +41,10 @@ impl Middleware for ApiMiddleware {
     ) -> reqwest_middleware::Result<reqwest::Response> {
         let (method, path) = (request.method().clone(), request.url().path().to_owned());
         let options = extensions.get::<CallOptions>().cloned().unwrap_or_default();
-        let call = Call { method: &method, path: &path, body_bytes: body_bytes(&request), options: &options };
+        let copy = request.try_clone();
+        let body = copy.as_ref().and_then(|copy| copy.body()?.as_bytes());
+        let call =
+            Call { method: &method, path: &path, body, body_bytes: body_bytes(&request), options: &options };
         let mut exchange = NextExchange { next, extensions, request: Some(request) };
         match self.0.call(call, &mut exchange).await {
             Ok(response) => Ok(response.map(Body::wrap).into()),
@@ -58,6 +61,10 @@ struct NextExchange<'n, 'e> {
 
 impl Exchange for NextExchange<'_, '_> {
     type Body = Body;
+
+    fn can_repeat(&self) -> bool {
+        self.request.is_some()
+    }
 
     async fn send(&mut self) -> Option<Result<Response<Body>, SendError>> {
         let request = self.request.take()?;

@@ -1,6 +1,7 @@
 //! What the vendor's answers say, told to the store: refusals at once, everything else at most once a second.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -10,7 +11,7 @@ use tollway::core::{Feedback, Learned, LearnedRate, Name};
 use tollway::{Span, TakeError, Timestamp};
 use tollway_dialects::{Observation, RefusalKind, VendorQuota};
 
-use crate::acquire::Permits;
+use crate::acquire::{Permits, adapts};
 use crate::feedback::{
     SeenQuota, bare_cooldown, configured, cut_of, limits_left, named_quota, rate_change, seen_quotas, stored,
 };
@@ -22,6 +23,12 @@ const REPORT_EVERY: Span = Span::from_secs(1);
 /// How often a rate is computed again after another process has changed it.
 const RACES_MAX: usize = 2;
 
+/// The same after a refusal, whose cut must not be lost.
+const RACES_OF_REFUSAL_MAX: usize = 8;
+
+/// Reports that cannot wait for the second come at most this often.
+const AT_ONCE_EVERY: Span = Span::from_millis(100);
+
 /// The hold of a refusal that tells no wait, while the store does not answer.
 const BARE_HOLD: Span = Span::from_secs(1);
 
@@ -32,11 +39,14 @@ const HOLD_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     accepted: u64,
+    /// Calls that are over, however they ended.
+    answered: u64,
     /// When the newest of these calls was granted.
     newest: Timestamp,
     quotas: Vec<SeenQuota>,
-    /// What is left of fixed limits, as vendors show it; the newest of each.
+    /// What is left of fixed limits, as the newest answer shows it, and when that came.
     left: Vec<VendorQuota>,
+    left_at: Timestamp,
     reported_at: Timestamp,
     flush_planned: bool,
     /// The number of the last grant that the last pace allowed: its answer is waited for.
@@ -55,10 +65,15 @@ impl Seen {
             self.quotas = quotas_seen;
         }
         if !quotas.is_empty() {
-            self.left = quotas.to_vec();
+            (self.left, self.left_at) = (quotas.to_vec(), now);
         }
-        let awaited = self.awaited.take_if(|awaited| grant >= *awaited).is_some();
+        let awaited = self.was_awaited(grant);
         is_new || awaited || quotas.iter().any(VendorQuota::is_exhausted)
+    }
+
+    /// Whether the answer to the call with this grant is waited for.
+    fn was_awaited(&mut self, grant: u64) -> bool {
+        self.awaited.take_if(|awaited| grant >= *awaited).is_some()
     }
 
     /// Starts over.
@@ -66,6 +81,8 @@ impl Seen {
         self.reported_at = now;
         Unreported {
             accepted: std::mem::take(&mut self.accepted),
+            answered: std::mem::take(&mut self.answered),
+            left_for: now.since(self.left_at),
             newest: self.newest,
             quotas: self.quotas.clone(),
             left: std::mem::take(&mut self.left),
@@ -76,6 +93,9 @@ impl Seen {
 /// What a report tells.
 struct Unreported {
     accepted: u64,
+    answered: u64,
+    /// How old `left` is.
+    left_for: Span,
     newest: Timestamp,
     quotas: Vec<SeenQuota>,
     left: Vec<VendorQuota>,
@@ -102,18 +122,32 @@ struct RefusedRate {
 }
 
 impl ApiState {
+    /// A call is over that says nothing about the rate: it failed, or the vendor did.
+    pub(crate) fn answered(self: &Arc<Self>, permits: &Permits) {
+        let Some((_, policy)) = permits.place().filter(|(_, policy)| adapts(policy)) else { return };
+        let mut seen = self.seen();
+        seen.answered += 1;
+        let at_once = seen.was_awaited(permits.grant());
+        self.plan_report(seen, policy.name(), at_once);
+    }
+
     /// The vendor has accepted a call. Reported in the background, at most once a second.
-    pub(crate) fn accepted(self: &Arc<Self>, api: &Api, permits: &Permits, quotas: &[VendorQuota]) {
+    pub(crate) fn accepted(self: &Arc<Self>, permits: &Permits, quotas: &[VendorQuota]) {
         let Some((_, policy)) = permits.place() else { return };
-        let adapts = policy.limits().iter().any(|limit| limit.is_adaptive());
-        if !adapts && limits_left(policy, quotas, 0).is_empty() {
+        if !adapts(policy) && limits_left(policy, quotas, 0, Span::ZERO).is_empty() {
             return;
         }
-        let now = self.now();
         let mut seen = self.seen();
-        let at_once = seen.note(permits.grant(), permits.granted_at(), quotas, now);
-        let due = seen.reported_at.plus(REPORT_EVERY);
-        let wait = if at_once || now >= due { Span::ZERO } else { due.since(now) };
+        seen.answered += 1;
+        let at_once = seen.note(permits.grant(), permits.granted_at(), quotas, self.now());
+        self.plan_report(seen, policy.name(), at_once);
+    }
+
+    /// Reports in the background, when it is time for it.
+    fn plan_report(self: &Arc<Self>, mut seen: MutexGuard<'_, Seen>, policy: &Name, at_once: bool) {
+        let now = self.now();
+        let due = seen.reported_at.plus(if at_once { AT_ONCE_EVERY } else { REPORT_EVERY });
+        let wait = due.since(now);
         if wait > Span::ZERO && seen.flush_planned {
             return;
         }
@@ -123,8 +157,8 @@ impl ApiState {
             seen.flush_planned = true;
         }
         drop(seen);
-        let (state, policy) = (Arc::clone(self), api.policy().cloned());
-        if let (Ok(runtime), Some(policy)) = (tokio::runtime::Handle::try_current(), policy) {
+        let (state, policy) = (Arc::clone(self), policy.clone());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 tokio::time::sleep(wait.into()).await;
                 state.seen().flush_planned = false;
@@ -143,8 +177,9 @@ impl ApiState {
     ) {
         let Some((_, policy)) = permits.place() else { return };
         let told: Option<Span> = observed.wait.map(Span::from);
-        let adapts = policy.limits().iter().any(|limit| limit.is_adaptive());
-        let auto = matches!(configured(api), Some(Controller::Auto(_)));
+        let controller = configured(api);
+        let adapts = controller.is_some() && adapts(policy);
+        let auto = matches!(controller, Some(Controller::Auto(_)));
         let of_rate = match kind {
             RefusalKind::Rate => adapts,
             // A measured rate knows quotas of a day; a documented one must not be cut because of them.
@@ -160,7 +195,11 @@ impl ApiState {
             (None, true) => Span::ZERO,
             (None, false) => bare_cooldown(policy, None),
         };
-        self.seen().left.extend(observed.quotas.iter().cloned());
+        {
+            let mut seen = self.seen();
+            seen.answered += 1;
+            (seen.left, seen.left_at) = (observed.quotas.clone(), self.now());
+        }
         let name = policy.name().clone();
         self.report(&name, Some(Refused { hold, rate })).await;
     }
@@ -171,10 +210,9 @@ impl ApiState {
         let hold = refused.as_ref().map_or(Span::ZERO, Refused::hold_alone);
         if let Err(error) = self.try_report(policy, &unreported, refused.as_ref()).await {
             tracing::debug!(%error, api = %self.name(), "what a vendor said could not be told to the store");
-            self.seen().accepted += unreported.accepted;
             if hold > Span::ZERO {
                 self.hold_here(hold);
-                self.hold_again(policy, hold);
+                self.hold_again(policy);
             }
         }
     }
@@ -186,10 +224,10 @@ impl ApiState {
         refused: Option<&Refused>,
     ) -> Result<(), TakeError> {
         let in_force = self.handle(policy)?.policy();
-        let in_flight = self.in_flight.load(std::sync::atomic::Ordering::Relaxed);
+        let in_flight = self.in_flight.load(Ordering::Relaxed);
         let feedback = Feedback {
             hold: refused.map_or(Span::ZERO, |refused| refused.hold),
-            left: limits_left(&in_force, &unreported.left, in_flight),
+            left: limits_left(&in_force, &unreported.left, in_flight, unreported.left_for),
             rate: None,
         };
         let mut learned = self.feedback(policy, feedback).await?;
@@ -198,9 +236,10 @@ impl ApiState {
             self.log(&before, &learned, refused);
             return Ok(());
         };
-        for _ in 0..RACES_MAX {
+        let races = if refused.is_some() { RACES_OF_REFUSAL_MAX } else { RACES_MAX };
+        for _ in 0..races {
             let Some(known) = learned.rate.clone() else { break };
-            let mut controller = controller.clone().resumed(stored(&known.controller));
+            let mut controller = controller.clone().resumed(stored(&known.controller), known.cut);
             let pace = unreported.tell(&mut controller, &learned, &known, refused, self.now());
             let change = rate_change(&pace, &known, &controller);
             let awaited = pace.cap.map(|cap| known.grants.saturating_add(cap.grants));
@@ -211,6 +250,12 @@ impl ApiState {
                 self.rate_changed.notify_waiters();
                 break;
             }
+        }
+        if learned.rate.is_some() && !learned.written {
+            // Other processes were faster each time: the next report tells it.
+            let mut seen = self.seen();
+            seen.accepted += unreported.accepted;
+            seen.answered += unreported.answered;
         }
         self.log(&before, &learned, refused);
         Ok(())
@@ -231,19 +276,23 @@ impl ApiState {
 
     /// Sends a hold until the store has taken it, or it has passed. Takes that are decided without the store obey it
     /// meanwhile.
-    fn hold_again(self: &Arc<Self>, policy: &Name, hold: Span) {
+    fn hold_again(self: &Arc<Self>, policy: &Name) {
+        // One task tells the latest hold of this process.
+        if self.telling_hold.swap(true, Ordering::Relaxed) {
+            return;
+        }
         let (state, policy) = (Arc::clone(self), policy.clone());
-        let until = self.now().plus(hold);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 loop {
                     tokio::time::sleep(HOLD_AGAIN).await;
-                    let hold = until.since(state.now());
+                    let hold = state.held_here();
                     let feedback = Feedback { hold, ..Feedback::default() };
                     if hold == Span::ZERO || state.feedback(&policy, feedback).await.is_ok() {
-                        return;
+                        break;
                     }
                 }
+                state.telling_hold.store(false, Ordering::Relaxed);
             });
         }
     }
@@ -265,6 +314,7 @@ impl Unreported {
             now: learned.now,
             grants: known.grants,
             accepted: self.accepted,
+            answered: self.answered,
             accepted_cut: cut_of(self.newest, known),
             refusal: refusal.map(|refusal| RateRefusal {
                 cut: cut_of(refusal.granted_at, known),

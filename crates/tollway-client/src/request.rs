@@ -28,7 +28,6 @@ impl ApiRequest {
     pub(crate) fn new(client: ApiClient, method: Method, path: &str) -> Self {
         let api = client.limiter().api();
         let builder = join(&api, path).map(|url| client.http.request(method, url));
-        let builder = builder.and_then(|builder| with_headers(builder, &api));
         let options = client.options.clone();
         Self { client, builder, options }
     }
@@ -90,6 +89,11 @@ impl ApiRequest {
         Self { options: self.options.max_retries(max_retries), ..self }
     }
 
+    /// The statuses that mean "call later", instead of the config's.
+    pub fn backoff_codes(self, codes: impl IntoIterator<Item = u16>) -> Self {
+        Self { options: self.options.backoff_codes(codes), ..self }
+    }
+
     /// Waits for its permits and sends it; again if the vendor refuses, within its budget. An answer that is not a refusal
     /// is returned whatever its status.
     pub async fn send(self) -> Result<reqwest::Response, CallError> {
@@ -97,11 +101,16 @@ impl ApiRequest {
         let api = limiter.api().name().clone();
         let failed = |failure| failed(api.clone(), failure);
         let builder = self.builder.map_err(failed)?;
-        let request = builder.build().map_err(|error| failed(CallFailure::Request(error.to_string())))?;
+        let wrong = |error: reqwest::Error| failed(CallFailure::Request(error.without_url().to_string()));
+        let mut request = builder.build().map_err(wrong)?;
+        add_headers(&mut request, &limiter.api()).map_err(failed)?;
         check_cost(limiter, &self.options).map_err(failed)?;
         let (method, path) = (request.method().clone(), request.url().path().to_owned());
         let body_bytes = body_bytes(&request);
-        let call = Call { method: &method, path: &path, body_bytes, options: &self.options };
+        // A copy shares the bytes of the body.
+        let copy = request.try_clone();
+        let body = copy.as_ref().and_then(|copy| copy.body()?.as_bytes());
+        let call = Call { method: &method, path: &path, body, body_bytes, options: &self.options };
         let mut exchange = ReqwestExchange { http: &self.client.http, request: Some(request) };
         let response = limiter.call(call, &mut exchange).await?;
         Ok(response.map(Body::wrap).into())
@@ -145,26 +154,34 @@ fn join(api: &Api, path: &str) -> Result<Url, CallFailure> {
         Some(rest) => base.join(&format!("{own_path}/{rest}")),
         None => base.join(&format!("{own_path}/{path}")),
     };
-    let url = url.map_err(|error| wrong(format!("{path:?} is no path: {error}")))?;
+    // The query may carry a secret.
+    let shown = path.split(['?', '#']).next().unwrap_or_default();
+    let url = url.map_err(|error| wrong(format!("{shown:?} is no path: {error}")))?;
     match url.origin() == base.origin() {
         true => Ok(url),
         false => Err(wrong(format!(
-            "{path:?} is not at {}: the headers of api {} are not sent elsewhere",
+            "{shown:?} is not at {}: the headers of api {} are not sent elsewhere",
             base.origin().ascii_serialization(),
             api.name()
         ))),
     }
 }
 
-fn with_headers(mut builder: RequestBuilder, api: &Api) -> Result<RequestBuilder, CallFailure> {
+/// Adds the headers of the config that the caller has not given.
+fn add_headers(request: &mut reqwest::Request, api: &Api) -> Result<(), CallFailure> {
     for header in api.headers() {
+        let name = HeaderName::try_from(header.name())
+            .map_err(|_| CallFailure::Request(format!("{:?} is no name of a header", header.name())))?;
+        if request.headers().contains_key(&name) {
+            continue;
+        }
         let value = header.value().map_err(CallFailure::Header)?;
         let mut value = HeaderValue::try_from(value)
             .map_err(|_| CallFailure::Request(format!("header {} has no valid value", header.name())))?;
         value.set_sensitive(true);
-        builder = builder.header(header.name(), value);
+        request.headers_mut().insert(name, value);
     }
-    Ok(builder)
+    Ok(())
 }
 
 struct ReqwestExchange<'c> {
@@ -174,6 +191,10 @@ struct ReqwestExchange<'c> {
 
 impl Exchange for ReqwestExchange<'_> {
     type Body = Body;
+
+    fn can_repeat(&self) -> bool {
+        self.request.is_some()
+    }
 
     async fn send(&mut self) -> Option<Result<Response<Body>, SendError>> {
         let request = self.request.take()?;

@@ -5,10 +5,11 @@ use std::path::Path;
 use crate::section::Section;
 
 /// Every section of a config file. A crate that reads a new section adds its name here.
-pub const SECTIONS: [&str; 6] = ["store", "policies", "apis", "incidents", "consumers", "server"];
+pub const SECTIONS: [&str; 7] =
+    ["store", "policies", "apis", "incidents", "consumers", "server", "pipelines"];
 
 /// Reserved sections that this version does not support.
-pub(crate) const SECTIONS_TO_COME: [&str; 2] = ["pipelines", "alarms"];
+pub(crate) const SECTIONS_TO_COME: [&str; 1] = ["alarms"];
 
 /// The part of a config that a program reads: the sections of the crates it links.
 pub trait FromConfig: Sized {

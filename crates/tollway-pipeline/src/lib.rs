@@ -22,14 +22,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 //!
+//! A [`Runner`](run::Runner) claims jobs within the quota of a limiter, and hands them to [`handler`]s.
+//!
 //! Where to look: [`Engine`] is the contract, [`Administration`] is what operators do. The module
 //! `conformance`, with the feature of that name, is the suite that every engine passes.
 
+mod config;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod engine;
+pub mod handler;
 mod job;
+pub mod run;
 
+pub use config::{CommandConfig, ConfigWithPipelines, EngineUrl, HandlerConfig, PipelineConfig, StageConfig};
 pub use engine::administration::{
     Administration, Change, Changed, Edit, Edited, Events, Filter, JobResult, Page, StageChange, StageCounts,
     StageSettings,

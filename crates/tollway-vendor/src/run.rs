@@ -95,6 +95,7 @@ struct Slot {
 struct Worker {
     account: usize,
     accepted: u64,
+    answered: u64,
     accepted_cut: u64,
     quotas: Vec<VendorQuota>,
     quotas_at: Timestamp,
@@ -217,6 +218,7 @@ impl<F: FnMut(&Report<'_>) -> Pace> Simulation<F> {
         let slot = &mut self.slots[number];
         let (worker, cut, grant) = (slot.worker, slot.cut, slot.grant);
         let Some(answer) = slot.answer.take() else { return };
+        self.workers[worker].answered += 1;
         if answer.outcome != Outcome::Refused {
             self.vendor.finish_call();
         }
@@ -263,7 +265,9 @@ impl<F: FnMut(&Report<'_>) -> Pace> Simulation<F> {
         worker.reported = self.now;
         let accepted_cut = worker.accepted_cut;
         let grants = account.grants;
-        let report = Report { now: self.now, grants, accepted, accepted_cut, refusal, quotas: &quotas };
+        let answered = std::mem::take(&mut worker.answered);
+        let report =
+            Report { now: self.now, grants, accepted, answered, accepted_cut, refusal, quotas: &quotas };
         account.follow(self.now, controller(&report));
     }
 }

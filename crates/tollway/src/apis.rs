@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use tollway_core::Policy;
+
 use crate::config::Api;
-use crate::{BuildError, Limiter, LimiterBuilder};
+use crate::{BuildError, Config, Limiter, LimiterBuilder};
 
 impl Limiter {
     /// The api of this name in the config in force. A reload replaces it; an `Api` that is held stays as it is.
@@ -17,6 +19,27 @@ impl Limiter {
     pub fn apis(&self) -> Arc<[Arc<Api>]> {
         self.registry().state().apis()
     }
+}
+
+/// The policies that an api brings if the config has none of their names.
+pub(crate) fn brought_policies(api: &Api) -> impl Iterator<Item = Policy> {
+    let own = api.own_policy().filter(|policy| Some(policy.name()) == api.policy());
+    own.into_iter().chain(api.slots_policy())
+}
+
+/// The apis of a config, and those that the program brought and the config does not have: a reload must not take them away.
+pub(crate) fn with_own_apis(config: &Config, own: &[Arc<Api>]) -> (Vec<Arc<Api>>, Vec<Arc<Policy>>) {
+    let (mut apis, mut policies) = (config.apis().to_vec(), config.policies().to_vec());
+    for api in own.iter().filter(|api| config.api(api.name().as_str()).is_none()) {
+        apis.push(Arc::clone(api));
+        for policy in brought_policies(api) {
+            if !policies.iter().any(|known| known.name() == policy.name()) {
+                policies.push(Arc::new(policy));
+            }
+        }
+    }
+    apis.sort_by(|one, other| one.name().cmp(other.name()));
+    (apis, policies)
 }
 
 impl LimiterBuilder {
@@ -34,13 +57,13 @@ impl LimiterBuilder {
     /// ```
     pub fn with_api(mut self, api: impl Into<Arc<Api>>) -> Result<Self, BuildError> {
         let api = api.into();
-        let own = api.own_policy().filter(|policy| Some(policy.name()) == api.policy());
-        for policy in own.into_iter().chain(api.slots_policy()) {
+        for policy in brought_policies(&api) {
             if !self.policies.iter().any(|known| known.name() == policy.name()) {
                 self = self.with_policy(policy)?;
             }
         }
         self.api_policies.extend(api.policies().cloned());
+        self.own_apis.push(Arc::clone(&api));
         self.add_apis([api]);
         Ok(self)
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tollway_core::{Clock, Name, Policy, Span, Store};
 use tollway_memory::{ACCOUNTS_DEFAULT, MemoryStore, SystemClock};
 
+use crate::apis::with_own_apis;
 use crate::bound_charges::BoundCharges;
 use crate::bound_policy::{BoundPolicy, BoundRef};
 use crate::config::{Api, ConfigFile, ConfigWatch, IncidentsConfig, WATCH_INTERVAL};
@@ -231,6 +232,8 @@ impl Limiter {
 pub struct LimiterBuilder {
     pub(crate) policies: Vec<Arc<Policy>>,
     pub(crate) api_policies: HashSet<Name>,
+    /// The apis that the program brought itself.
+    pub(crate) own_apis: Vec<Arc<Api>>,
     /// Sorted by name.
     pub(crate) apis: Vec<Arc<Api>>,
     sources: Vec<SourceToPoll>,
@@ -277,7 +280,7 @@ impl LimiterBuilder {
         });
         self.policies.extend(config.policies().iter().cloned());
         check_names(&self.policies)?;
-        self.api_policies.extend(api_policies(config));
+        self.api_policies.extend(api_policies(config.apis()));
         self.add_apis(config.apis().iter().cloned());
         self = self.sources(config.sources()).incidents(config.incidents());
         match config.store() {
@@ -399,6 +402,7 @@ impl LimiterBuilder {
         let state = LimiterState::new(store, memory, clock, self.fixed_limits, metrics, incidents);
         state.set_api_policies(self.api_policies);
         state.set_apis(&self.apis);
+        state.set_own_apis(self.own_apis);
         let registry = Registry::start(state, self.policies);
         follow_in_background(&registry);
         let polled_sources = Arc::new(PolledSources::default());
@@ -422,16 +426,17 @@ fn put_in_force(
     if !config.incidents().is_like(registry.state().incidents.config()) {
         tracing::warn!("[incidents] has changed; that needs a restart");
     }
-    registry.state().set_api_policies(api_policies(config).collect());
-    registry.state().set_apis(config.apis());
-    registry.replace(config.policies().iter().cloned());
+    let (apis, policies) = with_own_apis(config, registry.state().own_apis());
+    registry.state().set_api_policies(api_policies(&apis).collect());
+    registry.state().set_apis(&apis);
+    registry.replace(policies);
     polled_sources.replace(config.sources(), registry);
     status.reloads += 1;
     status.error = None;
 }
 
-fn api_policies(config: &Config) -> impl Iterator<Item = Name> {
-    config.apis().iter().flat_map(|api| api.policies().cloned())
+fn api_policies(apis: &[Arc<Api>]) -> impl Iterator<Item = Name> {
+    apis.iter().flat_map(|api| api.policies().cloned())
 }
 
 fn check_names(policies: &[Arc<Policy>]) -> Result<(), BuildError> {

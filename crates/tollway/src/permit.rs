@@ -205,7 +205,13 @@ impl Permit {
             state.timers.sleep_until(&*state.clock, due).await?;
             let now = state.clock.now();
             let good = now < good_until && !self.may_be_held(now);
-            if self.unbooked || good || self.begin_late().await? {
+            let may_begin = match (self.unbooked, self.held.is_some()) {
+                (true, false) => true,
+                // Decided without the store: what this process knows of the vendor's holds applies.
+                (true, true) => self.begin_without_store().await?,
+                (false, _) => good || self.begin_late().await?,
+            };
+            if may_begin {
                 return Ok(());
             }
         }

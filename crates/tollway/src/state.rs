@@ -47,6 +47,8 @@ pub(crate) struct LimiterState {
     api_policies: Mutex<HashSet<Name>>,
     /// The outbound apis, sorted by name.
     apis: Mutex<Arc<[Arc<Api>]>>,
+    /// The apis that the program brought itself, which no reload takes away.
+    own_apis: OnceLock<Vec<Arc<Api>>>,
     recent_grants: Mutex<HashMap<Name, Arc<RecentGrants>>>,
     pub(crate) incidents: Incidents,
     pub(crate) api_figures: AllApiFigures,
@@ -81,6 +83,7 @@ impl LimiterState {
             leases: Mutex::default(),
             api_policies: Mutex::default(),
             apis: Mutex::new(Arc::from([])),
+            own_apis: OnceLock::new(),
             recent_grants: Mutex::default(),
             incidents,
             api_figures: AllApiFigures::default(),
@@ -107,6 +110,14 @@ impl LimiterState {
     /// Sets the outbound apis, sorted by name.
     pub(crate) fn set_apis(&self, apis: &[Arc<Api>]) {
         *self.apis.lock().unwrap_or_else(PoisonError::into_inner) = Arc::from(apis);
+    }
+
+    pub(crate) fn set_own_apis(&self, apis: Vec<Arc<Api>>) {
+        let _ = self.own_apis.set(apis);
+    }
+
+    pub(crate) fn own_apis(&self) -> &[Arc<Api>] {
+        self.own_apis.get().map_or(&[], Vec::as_slice)
     }
 
     /// The outbound apis, sorted by name.

@@ -102,7 +102,9 @@ async fn other_server_errors_neither_raise_nor_cut() {
     for _ in 0..3 {
         assert_eq!(client.get("/").send().await.unwrap().status(), 500);
     }
-    assert_eq!((vendor.counts().failed, rate(&limiter).await.version), (3, 0));
+    client.limiter().flush().await;
+    let learned = rate(&limiter).await;
+    assert_eq!((vendor.counts().failed, learned.rate, learned.cut), (3, 100_000_000, 0));
 }
 
 /// D2: every backoff code is obeyed, and only a rate's refusal cuts the rate.

@@ -53,7 +53,10 @@ async fn a_vendor_that_is_away_is_an_error_and_gives_the_units_back() {
     let error = client.get("/").send().await.unwrap_err();
     assert!(matches!(error.failure, CallFailure::Send(_)), "{error}");
     assert_eq!((error.attempts.len(), error.attempts[0].status), (1, None));
-    assert_eq!(limiter.usage("test").await.unwrap().limits[0].used, 0);
+    // In the background.
+    while limiter.usage("test").await.unwrap().limits[0].used > 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]

@@ -61,6 +61,11 @@ impl Aimd {
         Ok(Self { settings, rate, cut: 0, hold_until: Timestamp::EPOCH })
     }
 
+    /// This state after so many cuts.
+    pub(super) fn after_cuts(self, cut: u64) -> Self {
+        Self { cut, ..self }
+    }
+
     /// This state under the settings of another one.
     pub(super) fn under(self, configured: &Self) -> Self {
         let settings = configured.settings;

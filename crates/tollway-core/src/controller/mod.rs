@@ -35,6 +35,9 @@ pub struct Report<'a> {
     pub grants: u64,
     /// Calls the vendor accepted since this process last reported.
     pub accepted: u64,
+    /// Calls of this process that ended since it last reported, however they did: what is still in flight is not known
+    /// otherwise.
+    pub answered: u64,
     /// The newest [`Pace::cut`] under which one of these was granted.
     pub accepted_cut: u64,
     /// A refusal because of a rate. Other kinds are not reported: they say nothing about the rate.
@@ -105,12 +108,14 @@ pub enum Controller {
 
 impl Controller {
     /// This controller with what a stored one has learned, if it is of the same kind. Settings that have changed apply.
+    /// `cut` is the account's: it goes on when another kind of controller takes over.
     #[must_use]
-    pub fn resumed(self, stored: Option<Self>) -> Self {
+    pub fn resumed(self, stored: Option<Self>, cut: u64) -> Self {
         match (self, stored) {
             (Self::Aimd(configured), Some(Self::Aimd(stored))) => Self::Aimd(stored.under(&configured)),
             (Self::Auto(_), Some(Self::Auto(stored))) => Self::Auto(stored),
-            (configured, _) => configured,
+            (Self::Aimd(configured), _) => Self::Aimd(configured.after_cuts(cut)),
+            (Self::Auto(configured), _) => Self::Auto(Box::new(configured.after_cuts(cut))),
         }
     }
 

@@ -35,7 +35,16 @@ impl Rig {
 
     fn report(&mut self, accepted: u64, refusal: Option<RateRefusal>, quotas: &[VendorQuota]) -> Pace {
         let (now, grants, accepted_cut) = (self.now, self.grants, self.pace.cut);
-        self.pace = self.controller.report(&Report { now, grants, accepted, accepted_cut, refusal, quotas });
+        let answered = accepted + u64::from(refusal.is_some());
+        self.pace = self.controller.report(&Report {
+            now,
+            grants,
+            accepted,
+            answered,
+            accepted_cut,
+            refusal,
+            quotas,
+        });
         self.pace
     }
 
@@ -283,8 +292,15 @@ fn state_survives_a_round_trip() {
     let stored = serde_json::to_string(&rig.controller).unwrap();
     let mut read: Controller = serde_json::from_str(&stored).unwrap();
     assert_eq!(read, rig.controller);
-    let report =
-        Report { now: rig.now, grants: rig.grants, accepted: 0, accepted_cut: 0, refusal: None, quotas: &[] };
+    let report = Report {
+        now: rig.now,
+        grants: rig.grants,
+        accepted: 0,
+        answered: 0,
+        accepted_cut: 0,
+        refusal: None,
+        quotas: &[],
+    };
     assert_eq!(read.report(&report), rig.controller.report(&report));
 }
 

@@ -134,7 +134,9 @@ impl Sequence<'_> {
         let conclusion = match self.random.below(10) {
             0..6 => {
                 let count = if next == claimed.job.stage.as_str() { 0 } else { self.random.below(4) };
-                let outputs = (0..count).map(|_| Output::new(&stage(next), "1").unwrap()).collect();
+                let outputs = (0..count).map(|_| Output::new(&stage(next), "1").unwrap());
+                // A key that was purged and came again has outputs of its first life.
+                let outputs = if self.has_outputs(&claimed, next) { Vec::new() } else { outputs.collect() };
                 Conclusion::Done { outputs, result: None }
             }
             6..9 => {
@@ -151,6 +153,14 @@ impl Sequence<'_> {
         {
             self.hand_on(&claimed, &outputs);
         }
+    }
+
+    /// Whether a job of this key has handed on before.
+    fn has_outputs(&self, claimed: &Claimed, next: &str) -> bool {
+        let keys: Vec<String> =
+            (0..4).map(|index| claimed.claim.output_key(&claimed.job.key, index)).collect();
+        let mut jobs = self.model.jobs.iter();
+        jobs.any(|job| job.job.stage.as_str() == next && keys.contains(&job.job.key))
     }
 
     /// Puts outputs into the model, under the ids that the engine gave them.

@@ -113,6 +113,11 @@ pub trait Engine: Administration {
     /// Answers how many. The next claims count crashes.
     fn abandon(&self, worker: Option<&str>, now: Timestamp) -> EngineAnswer<u64>;
 
+    /// Does what keeps the engine quick and small, such as writing a log back. Called every minute, in the background.
+    fn tidy(&self) -> EngineAnswer<()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Changes whenever a job may have become ready by a call through this value. Only a hint: time makes jobs ready, too,
     /// and so do other processes.
     fn hints(&self) -> Option<watch::Receiver<u64>> {

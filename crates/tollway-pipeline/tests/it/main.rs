@@ -1,5 +1,7 @@
-//! Tests of the pipeline's engines.
+//! Tests of the pipeline and its engines.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod config;
+mod runner;
 mod sqlite_conforms;
 mod sqlite_file;

@@ -71,7 +71,9 @@ pub struct Auto {
     shown: [Shown; 2],
     named: Named,
     grants: u64,
-    accepted: u64,
+    /// Calls that have ended, and when the last report came.
+    answered: u64,
+    reported: Timestamp,
 }
 
 impl Default for Auto {
@@ -104,12 +106,18 @@ impl Default for Auto {
             shown: [Shown::default(); 2],
             named: Named::default(),
             grants: 0,
-            accepted: 0,
+            answered: 0,
+            reported: never,
         }
     }
 }
 
 impl Auto {
+    /// This state after so many cuts.
+    pub(super) fn after_cuts(self, cut: u64) -> Self {
+        Self { cut, ..self }
+    }
+
     /// The measured limit, in millionths of a call a second.
     pub(super) fn ceiling(&self) -> Option<u64> {
         Some(self.ceiling).filter(|ceiling| *ceiling > 0)
@@ -120,7 +128,7 @@ impl Auto {
             (self.start, self.looked, self.looked_at) = (report.now, report.now, report.grants);
         }
         self.grants = report.grants;
-        self.accepted = self.accepted.saturating_add(report.accepted);
+        self.count_answers(report);
         if self.named.advance(report.now, report.grants) {
             // The store held calls back for the rest of a long period: the cycle says nothing.
             self.last_at = report.grants;
@@ -152,11 +160,20 @@ impl Auto {
         if self.row > 1 || (self.row == 1 && !self.told) {
             cap = Some(Cap { grants: 1, lasts: hold.plus(TRIAL) });
         } else if self.ceiling == 0 && self.row == 0 && cap.is_none() {
-            // Slow answers must not let a burst out: what is in flight grows with what was accepted.
-            let most = scaled(self.accepted, 3, 2).saturating_add(2);
+            // Slow answers must not let a burst out: what is in flight grows with what was answered.
+            let most = scaled(self.answered, 3, 2).saturating_add(2);
             cap = Some(Cap { grants: most.saturating_sub(self.grants), lasts: TRIAL });
         }
         Pace { rate: rate.clamp(RATE_MIN, RATE_MAX), burst: ONE_CALL, hold, cut: self.cut, cap }
+    }
+
+    /// Calls that nobody reported within the time of a trial have ended: their process has, or another controller was told.
+    fn count_answers(&mut self, report: &Report<'_>) {
+        if report.now.since(self.reported) >= TRIAL {
+            self.answered = self.answered.max(report.grants.saturating_sub(report.answered));
+        }
+        self.answered = self.answered.saturating_add(report.answered).min(report.grants);
+        self.reported = report.now;
     }
 
     /// The rate while nothing is being tried.

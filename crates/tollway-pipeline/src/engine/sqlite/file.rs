@@ -47,6 +47,17 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, EngineError> {
     open().map_err(|error| in_file(path, storage(&error)))
 }
 
+/// Writes the write-ahead log back into the file as far as readers allow, on a connection of its own: neither the writer nor
+/// readers wait for it.
+pub(super) fn write_log_back(path: &Path) -> Result<(), EngineError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let write = || {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+    };
+    write().map_err(|error| in_file(path, storage(&error)))
+}
+
 fn set_up_writer(path: &Path, flags: OpenFlags) -> Result<Connection, EngineError> {
     let sql = |error: rusqlite::Error| storage(&error);
     let mut connection = Connection::open_with_flags(path, flags).map_err(sql)?;

@@ -115,12 +115,13 @@ impl SqliteEngine {
 
 impl Drop for SqliteEngine {
     fn drop(&mut self) {
-        if let Some(Threads { writer, reader, handles }) = self.threads.take() {
-            drop((writer, reader));
-            for handle in handles {
-                // A thread that panicked has said so.
-                let _ = handle.join();
-            }
+        if let Some(Threads { writer, reader, handles: [reading, writing] }) = self.threads.take() {
+            // A thread that panicked has said so. The writer is last: the last connection writes the log back, and a
+            // reader cannot.
+            drop(reader);
+            let _ = reading.join();
+            drop(writer);
+            let _ = writing.join();
         }
     }
 }
@@ -189,6 +190,16 @@ impl Engine for SqliteEngine {
     fn abandon(&self, worker: Option<&str>, now: Timestamp) -> EngineAnswer<u64> {
         let worker = worker.map(str::to_owned);
         self.write(Durability::Process, 0, move |session| work::abandon(session, worker.as_deref(), now))
+    }
+
+    fn tidy(&self) -> EngineAnswer<()> {
+        let path = self.path.clone();
+        Box::pin(async move {
+            let written = tokio::task::spawn_blocking(move || file::write_log_back(&path)).await;
+            written.unwrap_or_else(|error| {
+                Err(EngineError::storage(Retry::Safe, format!("the log was not written back: {error}")))
+            })
+        })
     }
 
     fn hints(&self) -> Option<watch::Receiver<u64>> {

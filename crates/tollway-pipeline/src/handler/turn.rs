@@ -1,0 +1,46 @@
+//! A job's turn at the vendor: the permit that was taken for it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+use tollway::{Permit, TakeError};
+
+/// A job's turn at the vendor. A job that takes nothing may always begin.
+#[derive(Clone, Default)]
+pub struct Turn(Arc<Mutex<TurnState>>);
+
+#[derive(Default)]
+struct TurnState {
+    permit: Option<Permit>,
+    begun: bool,
+}
+
+impl Turn {
+    pub(crate) fn new(permit: Option<Permit>) -> Self {
+        Self(Arc::new(Mutex::new(TurnState { permit, begun: false })))
+    }
+
+    /// Makes sure that the call may go out now; waits if the vendor holds calls back. Only the first call does something.
+    pub async fn begin(&self) -> Result<(), TakeError> {
+        let mut state = self.0.lock().await;
+        let begun = state.begun;
+        if let Some(permit) = state.permit.as_mut().filter(|_| !begun) {
+            permit.begin().await?;
+        }
+        state.begun = true;
+        Ok(())
+    }
+
+    /// The permit, once, and whether the call has begun.
+    pub(crate) async fn end(&self) -> (Option<Permit>, bool) {
+        let mut state = self.0.lock().await;
+        (state.permit.take(), state.begun)
+    }
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").finish_non_exhaustive()
+    }
+}

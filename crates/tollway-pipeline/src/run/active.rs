@@ -1,0 +1,52 @@
+//! The claims that this process holds.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use tokio::task::AbortHandle;
+
+use super::lock;
+use crate::Claim;
+
+/// The open claims of this process. Bounded by the concurrency of the stages.
+#[derive(Default)]
+pub(super) struct ActiveClaims(Mutex<HashMap<Claim, Active>>);
+
+struct Active {
+    /// The index of its stage.
+    stage: usize,
+    worker: Option<AbortHandle>,
+}
+
+impl ActiveClaims {
+    /// Adds a claim of the stage with this index, before its worker starts.
+    pub(super) fn add(&self, claim: Claim, stage: usize) {
+        lock(&self.0).insert(claim, Active { stage, worker: None });
+    }
+
+    /// Names the worker of a claim, unless it has ended already.
+    pub(super) fn set_worker(&self, claim: &Claim, worker: AbortHandle) {
+        if let Some(active) = lock(&self.0).get_mut(claim) {
+            active.worker = Some(worker);
+        }
+    }
+
+    pub(super) fn remove(&self, claim: &Claim) {
+        lock(&self.0).remove(claim);
+    }
+
+    /// Stops the worker of a claim that is not the newest any more. False if it has ended already.
+    pub(super) fn stop(&self, claim: &Claim) -> bool {
+        let active = lock(&self.0).remove(claim);
+        active.and_then(|active| active.worker).map(|worker| worker.abort()).is_some()
+    }
+
+    pub(super) fn of_stage(&self, stage: usize) -> Vec<Claim> {
+        let claims = lock(&self.0);
+        claims.iter().filter(|(_, active)| active.stage == stage).map(|(claim, _)| claim.clone()).collect()
+    }
+
+    pub(super) fn all(&self) -> Vec<Claim> {
+        lock(&self.0).keys().cloned().collect()
+    }
+}

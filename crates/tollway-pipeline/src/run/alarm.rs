@@ -1,0 +1,267 @@
+//! Conditions that need a human: too many dead letters, no progress, too many failures, too late.
+
+use std::fmt;
+
+use tollway_core::{Name, Span, Timestamp};
+
+use super::progress::Progress;
+
+/// When alarms are raised.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlarmRules {
+    /// This many dead letters in a stage.
+    pub dead_letters: u64,
+    /// No job done for this long, although jobs are ready and neither quota nor a pause keeps them.
+    pub no_progress: Span,
+    /// This share of attempts failed or crashed within the last minute: the stage is paused.
+    pub failure_share: f64,
+    /// How many attempts that share needs to mean something.
+    pub failures_min: u64,
+    /// All should be done by this time.
+    pub deadline: Option<Timestamp>,
+}
+
+impl Default for AlarmRules {
+    fn default() -> Self {
+        Self {
+            dead_letters: 10,
+            no_progress: Span::from_mins(15),
+            failure_share: 0.5,
+            failures_min: 20,
+            deadline: None,
+        }
+    }
+}
+
+/// A condition that is true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Alarm {
+    /// A stage has many dead letters.
+    DeadLetters {
+        /// The stage.
+        stage: Name,
+        /// How many when it was raised.
+        jobs: u64,
+    },
+    /// No job was done for a long time.
+    NoProgress {
+        /// Since when.
+        since: Timestamp,
+        /// How long it lasted when it was raised, in whole seconds.
+        lasts: Span,
+    },
+    /// Most attempts of a stage fail.
+    Failures {
+        /// The stage.
+        stage: Name,
+        /// Failed and crashed attempts of the last minute.
+        failed: u64,
+        /// All attempts that ended in the last minute.
+        attempts: u64,
+    },
+    /// The pipeline will not be done in time.
+    PastDeadline {
+        /// When it may be done at the earliest.
+        earliest: Timestamp,
+        /// When it should be done.
+        deadline: Timestamp,
+    },
+}
+
+impl Alarm {
+    /// The stage it is about.
+    pub fn stage(&self) -> Option<&Name> {
+        match self {
+            Self::DeadLetters { stage, .. } | Self::Failures { stage, .. } => Some(stage),
+            Self::NoProgress { .. } | Self::PastDeadline { .. } => None,
+        }
+    }
+
+    /// Whether it pauses its stage.
+    pub fn pauses_stage(&self) -> bool {
+        matches!(self, Self::Failures { .. })
+    }
+
+    /// Whether it is the same condition, with other numbers perhaps.
+    fn is_same(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other) && self.stage() == other.stage()
+    }
+}
+
+impl fmt::Display for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DeadLetters { stage, jobs } => {
+                write!(f, "stage {} has {jobs} dead letters", stage.as_str())
+            }
+            Self::NoProgress { lasts, .. } => {
+                write!(f, "no job was done for {lasts}, although jobs are ready or running")
+            }
+            Self::Failures { stage, failed, attempts } => {
+                write!(
+                    f,
+                    "{failed} of {attempts} attempts in stage {} failed within a minute",
+                    stage.as_str()
+                )
+            }
+            Self::PastDeadline { .. } => f.write_str("the pipeline will not be done by its deadline"),
+        }
+    }
+}
+
+/// Where alarms go.
+pub trait AlarmSink: Send + Sync + 'static {
+    /// A condition has become true.
+    fn raised(&self, alarm: &Alarm);
+    /// It is no longer true.
+    fn over(&self, alarm: &Alarm);
+}
+
+/// Writes alarms to the log.
+pub struct LogSink;
+
+impl AlarmSink for LogSink {
+    fn raised(&self, alarm: &Alarm) {
+        tracing::error!(%alarm, "alarm");
+    }
+
+    fn over(&self, alarm: &Alarm) {
+        tracing::info!(%alarm, "alarm is over");
+    }
+}
+
+/// What has changed since the last look.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct News {
+    pub(super) raised: Vec<Alarm>,
+    pub(super) over: Vec<Alarm>,
+}
+
+/// The alarms that are raised.
+pub(super) struct Alarms {
+    rules: AlarmRules,
+    current: Vec<Alarm>,
+    /// How many jobs were done when that last changed, or when nothing was there to do.
+    done: Option<(u64, Timestamp)>,
+}
+
+impl Alarms {
+    pub(super) fn new(rules: AlarmRules) -> Self {
+        Self { rules, current: Vec::new(), done: None }
+    }
+
+    pub(super) fn current(&self) -> Vec<Alarm> {
+        self.current.clone()
+    }
+
+    /// Compares progress with the rules.
+    pub(super) fn look(&mut self, progress: &Progress) -> News {
+        let mut found = Vec::new();
+        for stage in &progress.stages {
+            let name = stage.stage.clone();
+            if stage.dead >= self.rules.dead_letters {
+                found.push(Alarm::DeadLetters { stage: name.clone(), jobs: stage.dead });
+            }
+            let failed = stage.recent.failures + stage.recent.crashes;
+            let attempts = failed + stage.recent.completed;
+            let share = failed as f64 / attempts.max(1) as f64;
+            if attempts >= self.rules.failures_min && share >= self.rules.failure_share {
+                found.push(Alarm::Failures { stage: name, failed, attempts });
+            }
+        }
+        found.extend(self.no_progress(progress));
+        if let (Some(eta), Some(deadline)) = (progress.eta, self.rules.deadline)
+            && eta.earliest > deadline
+        {
+            found.push(Alarm::PastDeadline { earliest: eta.earliest, deadline });
+        }
+        let is_new = |alarm: &&Alarm| !self.current.iter().any(|known| known.is_same(alarm));
+        let raised = found.iter().filter(is_new).cloned().collect();
+        let is_over = |alarm: &&Alarm| !found.iter().any(|known| known.is_same(alarm));
+        let over = self.current.iter().filter(is_over).cloned().collect();
+        self.current = found;
+        News { raised, over }
+    }
+
+    fn no_progress(&mut self, progress: &Progress) -> Option<Alarm> {
+        let done: u64 = progress.stages.iter().map(|stage| stage.done).sum();
+        let due = |stage: &super::progress::StageProgress| {
+            stage.running > 0 || stage.ready > 0 && !stage.paused && stage.waiting_until.is_none()
+        };
+        let idle = !progress.stages.iter().any(due);
+        match self.done {
+            Some((known, since)) if known == done && !idle => {
+                let lasts = Span::from_secs(progress.at.since(since).as_micros() / 1_000_000);
+                (lasts >= self.rules.no_progress).then_some(Alarm::NoProgress { since, lasts })
+            }
+            _ => {
+                self.done = Some((done, progress.at));
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Events;
+    use crate::run::progress::{Eta, StageProgress};
+
+    fn progress(at: u64, change: impl FnOnce(&mut StageProgress)) -> Progress {
+        let mut stage = StageProgress {
+            stage: Name::new("a").unwrap(),
+            done: 0,
+            ready: 5,
+            waiting_until: None,
+            running: 0,
+            retrying: 0,
+            held: 0,
+            dead: 0,
+            paused: false,
+            per_minute: None,
+            events: Events::default(),
+            recent: Events::default(),
+        };
+        change(&mut stage);
+        let at = Timestamp::from_secs(at);
+        Progress { at, stages: vec![stage], per_minute: None, left: 5.0, eta: None }
+    }
+
+    #[test]
+    fn tenth_dead_letter_is_an_alarm_once() {
+        let mut alarms = Alarms::new(AlarmRules::default());
+        let mut raised = |dead| alarms.look(&progress(0, |stage| stage.dead = dead));
+        assert_eq!(raised(9), News::default());
+        assert_eq!(raised(10).raised.len(), 1);
+        assert_eq!(raised(11), News::default());
+        assert_eq!(raised(3).over.len(), 1);
+    }
+
+    #[test]
+    fn waiting_for_quota_is_no_lack_of_progress() {
+        let mut alarms = Alarms::new(AlarmRules::default());
+        let waits = |stage: &mut StageProgress| stage.waiting_until = Some(Timestamp::MAX);
+        assert_eq!(alarms.look(&progress(0, waits)), News::default());
+        assert_eq!(alarms.look(&progress(10_000, waits)), News::default());
+        assert_eq!(alarms.look(&progress(10_100, |_| {})), News::default());
+        assert_eq!(alarms.look(&progress(11_000, |_| {})).raised.len(), 1);
+    }
+
+    #[test]
+    fn failures_pause_their_stage() {
+        let mut alarms = Alarms::new(AlarmRules::default());
+        let fails = |stage: &mut StageProgress| (stage.recent.failures, stage.recent.completed) = (12, 8);
+        let news = alarms.look(&progress(0, fails));
+        assert!(matches!(&news.raised[..], [alarm] if alarm.pauses_stage()), "{news:?}");
+    }
+
+    #[test]
+    fn eta_past_the_deadline_is_an_alarm() {
+        let rules = AlarmRules { deadline: Some(Timestamp::from_secs(100)), ..AlarmRules::default() };
+        let mut alarms = Alarms::new(rules);
+        let at = |seconds| Some(Eta { earliest: Timestamp::from_secs(seconds), latest: Timestamp::MAX });
+        assert_eq!(alarms.look(&Progress { eta: at(99), ..progress(0, |_| {}) }), News::default());
+        assert_eq!(alarms.look(&Progress { eta: at(101), ..progress(0, |_| {}) }).raised.len(), 1);
+    }
+}

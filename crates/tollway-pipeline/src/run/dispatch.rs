@@ -1,0 +1,378 @@
+//! Which job is next: the latest stage with a ready job and a free worker.
+//!
+//! A cycle looks at every stage with a free worker, the latest one first. It takes the cost of the stage's best ready job
+//! from the limiter, and claims a job of that cost when the place is due. It takes nothing for an empty queue, and never
+//! has more places than free workers.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use tokio::task::{Id, JoinSet};
+use tollway::{Permit, TakeError};
+use tollway_core::{Name, Span, Timestamp};
+
+use super::places::{Places, is_hopeless};
+use super::{Phase, Run, RunStage, lock, work};
+use crate::bounds::BATCH_MAX;
+use crate::{ClaimRequest, Claimed, EngineError, JobCost, Peek, StageSettings, State};
+
+/// How soon stages are looked at again without any hint: other processes enqueue, pause and resume, too.
+const LOOK_EVERY: Span = Span::from_secs(1);
+
+/// The pause after an engine or a limiter failed.
+const FAILED_PAUSE: Span = Span::from_secs(1);
+
+/// The pause after the config's cost of a stage turned out to be impossible.
+const HOPELESS_PAUSE: Span = Span::from_secs(30);
+
+pub(super) struct Dispatcher {
+    run: Arc<Run>,
+    places: Places,
+    workers: JoinSet<()>,
+    /// The stage of each worker's job, by its index.
+    stages: HashMap<Id, usize>,
+    /// How many jobs of each stage run here.
+    running: Vec<usize>,
+    settings: Vec<StageSettings>,
+    /// When to read the settings again.
+    settings_until: Timestamp,
+}
+
+/// What a cycle knows of the stages.
+struct Look {
+    /// By the index of the stage; none if no worker is free for it, or if it takes nothing.
+    peeks: Vec<Option<Peek>>,
+    ready: BTreeMap<Name, u64>,
+}
+
+/// What a cycle has found out.
+struct Cycle {
+    /// When to look again.
+    next_at: Timestamp,
+    claimed: bool,
+    /// Costs that a ready job has.
+    wanted: Vec<JobCost>,
+    /// Policies that a later stage waits for, and until when: earlier stages must not overtake it.
+    blocked: BTreeMap<String, Timestamp>,
+    waiting: BTreeMap<Name, Timestamp>,
+}
+
+impl Cycle {
+    /// Looks again when the next job is due.
+    fn look_at(&mut self, next_at: Option<Timestamp>, now: Timestamp) {
+        if let Some(at) = next_at {
+            self.next_at = self.next_at.min(at.max(now.plus(Span::from_millis(1))));
+        }
+    }
+}
+
+impl Dispatcher {
+    pub(super) fn new(run: Arc<Run>) -> Self {
+        let running = vec![0; run.stages.len()];
+        let places = Places::new(run.limiter.clone());
+        Self {
+            run,
+            places,
+            workers: JoinSet::new(),
+            stages: HashMap::new(),
+            running,
+            settings: Vec::new(),
+            settings_until: Timestamp::EPOCH,
+        }
+    }
+
+    /// Claims and starts jobs until the runner drains, then waits for the jobs that run.
+    pub(super) async fn run(mut self) {
+        let run = self.run.clone();
+        let mut hints = run.engine.hints();
+        loop {
+            if let Some(hints) = &mut hints {
+                hints.mark_unchanged();
+            }
+            let next_at = match self.cycle().await {
+                Ok(cycle) => cycle.next_at,
+                Err(error) => {
+                    tracing::warn!(%error, "no job can be claimed; trying again");
+                    run.now().plus(FAILED_PAUSE)
+                }
+            };
+            tokio::select! {
+                () = run.reached(Phase::Draining) => break,
+                Some(ended) = self.workers.join_next_with_id() => self.ended(&ended),
+                () = hint(&mut hints) => {}
+                () = run.wake.notified() => self.settings_until = Timestamp::EPOCH,
+                () = run.sleep_until(next_at) => {}
+            }
+            while let Some(ended) = self.workers.try_join_next_with_id() {
+                self.ended(&ended);
+            }
+        }
+        self.places.keep(&[]).await;
+        while self.workers.join_next().await.is_some() {}
+    }
+
+    fn ended(&mut self, ended: &Result<(Id, ()), tokio::task::JoinError>) {
+        let id = ended.as_ref().map_or_else(|error| error.id(), |(id, ())| *id);
+        if let Some(stage) = self.stages.remove(&id) {
+            self.running[stage] -= 1;
+        }
+        self.places.slot_freed();
+    }
+
+    async fn cycle(&mut self) -> Result<Cycle, EngineError> {
+        let run = self.run.clone();
+        let look = self.look().await?;
+        let now = run.now();
+        let mut cycle = Cycle {
+            next_at: now.plus(LOOK_EVERY),
+            claimed: false,
+            wanted: Vec::new(),
+            blocked: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+        };
+        look.peeks.iter().flatten().for_each(|peek| cycle.look_at(peek.next_at, now));
+        for (index, stage) in run.stages.iter().enumerate().rev() {
+            match &look.peeks[index] {
+                Some(peek) => self.stage(index, stage, peek, &look, &mut cycle).await?,
+                None if stage.config.take == JobCost::OF_STAGE => {
+                    self.stage_without_cost(index, stage, &look, &mut cycle).await?;
+                }
+                None => {}
+            }
+        }
+        self.use_up_places(&mut cycle).await?;
+        self.places.keep(&cycle.wanted).await;
+        *lock(&run.waiting) = std::mem::take(&mut cycle.waiting);
+        if cycle.claimed {
+            cycle.next_at = now;
+        }
+        Ok(cycle)
+    }
+
+    /// Asks the engine about the stages that take something and have free workers.
+    async fn look(&mut self) -> Result<Look, EngineError> {
+        let (run, now) = (self.run.clone(), self.run.now());
+        if self.settings_until <= now {
+            self.settings = run.engine.stages().await?;
+            self.settings_until = now.plus(LOOK_EVERY);
+        }
+        let mut look = Look { peeks: Vec::new(), ready: BTreeMap::new() };
+        // All are queued before the first is awaited, so that they share a transaction.
+        let asked = run.stages.iter().enumerate().map(|(index, stage)| {
+            let asks = stage.config.take != JobCost::OF_STAGE && self.free(index) > 0;
+            asks.then(|| run.engine.peek(&stage.config.name, now))
+        });
+        let asked: Vec<_> = asked.collect();
+        let counts = asked.iter().any(Option::is_some).then(|| run.engine.counts());
+        for peek in asked {
+            look.peeks.push(match peek {
+                Some(peek) => Some(peek.await?),
+                None => None,
+            });
+        }
+        if let Some(counts) = counts {
+            let ready =
+                counts.await?.into_iter().map(|counts| (counts.stage.clone(), counts.of(State::Ready)));
+            look.ready = ready.collect();
+        }
+        Ok(look)
+    }
+
+    /// How many more jobs of a stage may run.
+    fn free(&self, index: usize) -> usize {
+        let config = &self.run.stages[index].config;
+        let set = self.settings.iter().find(|settings| settings.stage == config.name);
+        let jobs = set.and_then(|settings| settings.concurrency).unwrap_or(config.concurrency);
+        let jobs = usize::try_from(jobs).unwrap_or(usize::MAX);
+        jobs.saturating_sub(self.running[index]).min(self.free_in_total()).min(BATCH_MAX)
+    }
+
+    fn free_in_total(&self) -> usize {
+        let total =
+            lock(&self.run.total).map_or(usize::MAX, |jobs| usize::try_from(jobs).unwrap_or(usize::MAX));
+        total.saturating_sub(self.running.iter().sum())
+    }
+
+    /// Claims at once what a stage without a cost has ready. Its jobs may have costs of their own.
+    async fn stage_without_cost(
+        &mut self,
+        index: usize,
+        stage: &RunStage,
+        look: &Look,
+        cycle: &mut Cycle,
+    ) -> Result<(), EngineError> {
+        let others = self.places.of_others(&JobCost::OF_STAGE);
+        let free = self.free(index).min(self.free_in_total().saturating_sub(others));
+        if free == 0 {
+            return Ok(());
+        }
+        let claimed = self.claim(stage, &JobCost::OF_STAGE, free).await?;
+        cycle.claimed |= !claimed.is_empty();
+        let filled = claimed.len() == free;
+        for claimed in claimed {
+            self.start(index, claimed, None);
+        }
+        if !filled {
+            let peek = self.run.engine.peek(&stage.config.name, self.run.now()).await?;
+            cycle.look_at(peek.next_at, self.run.now());
+            match &peek.cost {
+                Some(cost) if *cost != JobCost::OF_STAGE => {
+                    self.stage(index, stage, &peek, look, cycle).await?;
+                }
+                // It came after the claim.
+                Some(_) if !peek.paused => cycle.claimed = true,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes and claims for the best ready job of a stage, and for those behind it with the same cost.
+    async fn stage(
+        &mut self,
+        index: usize,
+        stage: &RunStage,
+        peek: &Peek,
+        look: &Look,
+        cycle: &mut Cycle,
+    ) -> Result<(), EngineError> {
+        let Some(cost) = peek.cost.as_ref().filter(|_| !peek.paused) else { return Ok(()) };
+        let place = stage.place_cost(cost);
+        let others = self.places.of_others(&place);
+        let free = self.free(index).min(self.free_in_total().saturating_sub(others));
+        // The count may be older than the peek, which found one.
+        let ready = look.ready.get(&stage.config.name).copied().unwrap_or(1).max(1);
+        let wanted = free.min(usize::try_from(ready).unwrap_or(usize::MAX));
+        let amounts = place.amounts();
+        let blocked_until = amounts.keys().filter_map(|policy| cycle.blocked.get(policy).copied()).max();
+        if let Some(until) = blocked_until {
+            cycle.waiting.insert(stage.config.name.clone(), until);
+        }
+        if wanted == 0 || blocked_until.is_some() {
+            return Ok(());
+        }
+        cycle.wanted.push(place.clone());
+        match self.places.fill(&place, wanted).await {
+            Ok(due) => self.claim_due(index, stage, &place, due.min(wanted), cycle).await?,
+            Err(error) => self.cannot_take(stage, cost, &place, &error).await?,
+        }
+        if let Some((again_at, fits_at)) = self.places.waits_until(&place) {
+            cycle.next_at = cycle.next_at.min(again_at);
+            cycle.waiting.insert(stage.config.name.clone(), fits_at);
+            cycle.blocked.extend(amounts.into_keys().map(|policy| (policy, fits_at)));
+        }
+        Ok(())
+    }
+
+    /// Claims up to `due` jobs for places of this cost.
+    async fn claim_due(
+        &mut self,
+        index: usize,
+        stage: &RunStage,
+        place: &JobCost,
+        mut due: usize,
+        cycle: &mut Cycle,
+    ) -> Result<(), EngineError> {
+        for cost in stage.job_costs(place) {
+            if due == 0 {
+                break;
+            }
+            for claimed in self.claim(stage, &cost, due).await? {
+                let permit = self.places.pop(place);
+                self.start(index, claimed, permit);
+                due -= 1;
+                cycle.claimed = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// A place whose job is gone goes to the best job of that cost in any stage; if there is none, it is given back.
+    async fn use_up_places(&mut self, cycle: &mut Cycle) -> Result<(), EngineError> {
+        let run = self.run.clone();
+        for (cost, _) in self.places.due() {
+            for (index, stage) in run.stages.iter().enumerate().rev() {
+                let left =
+                    self.places.due().into_iter().find(|(known, _)| *known == cost).map_or(0, |(_, due)| due);
+                let due = left.min(self.free(index));
+                self.claim_due(index, stage, &cost, due, cycle).await?;
+            }
+            self.places.give_back(&cost).await;
+        }
+        Ok(())
+    }
+
+    async fn claim(
+        &self,
+        stage: &RunStage,
+        cost: &JobCost,
+        count: usize,
+    ) -> Result<Vec<Claimed>, EngineError> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let config = &stage.config;
+        let mut request =
+            ClaimRequest::new(&config.name, &self.run.worker, config.visibility_timeout).count(count);
+        if self.run.engine.capabilities().claim_by_cost {
+            request = request.cost(cost.clone());
+        }
+        self.run.engine.claim(request, self.run.now()).await
+    }
+
+    fn start(&mut self, index: usize, claimed: Claimed, permit: Option<Permit>) {
+        self.run.active.add(claimed.claim.clone(), index);
+        let claim = claimed.claim.clone();
+        let task = self.workers.spawn(work::work(self.run.clone(), index, claimed, permit));
+        self.stages.insert(task.id(), index);
+        self.run.active.set_worker(&claim, task);
+        self.running[index] += 1;
+    }
+
+    /// The limiter did not decide. A cost that is a job's own, and can never be granted, is that job's end.
+    async fn cannot_take(
+        &mut self,
+        stage: &RunStage,
+        cost: &JobCost,
+        place: &JobCost,
+        error: &TakeError,
+    ) -> Result<(), EngineError> {
+        let (name, now) = (&stage.config.name, self.run.now());
+        if !is_hopeless(error) {
+            tracing::warn!(%error, stage = %name.as_str(), "the limiter did not decide; trying again");
+            self.places.wait(place, now.plus(FAILED_PAUSE));
+        } else if *cost == JobCost::OF_STAGE {
+            tracing::error!(%error, stage = %name.as_str(), "the cost of this stage can never be granted: change the config");
+            self.places.wait(place, now.plus(HOPELESS_PAUSE));
+        } else {
+            for claimed in self.claim(stage, cost, 1).await? {
+                work::bury(&self.run, claimed, &format!("its cost can never be granted: {error}")).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RunStage {
+    /// What a job of this cost takes from the limiter; empty: nothing.
+    fn place_cost(&self, cost: &JobCost) -> JobCost {
+        if *cost == JobCost::OF_STAGE { self.config.take.clone() } else { cost.clone() }
+    }
+
+    /// The costs of jobs that this place is good for.
+    fn job_costs(&self, place: &JobCost) -> Vec<JobCost> {
+        let of_stage = (self.config.take == *place).then_some(JobCost::OF_STAGE);
+        of_stage.into_iter().chain([place.clone()]).collect()
+    }
+}
+
+async fn hint(hints: &mut Option<tokio::sync::watch::Receiver<u64>>) {
+    let hinted = match hints {
+        Some(hints) => hints.changed().await.is_ok(),
+        None => false,
+    };
+    // Without an engine that gives hints, only time passes.
+    if !hinted {
+        std::future::pending().await
+    }
+}

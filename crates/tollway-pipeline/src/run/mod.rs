@@ -1,0 +1,205 @@
+//! The runner: claims jobs in order, within the vendor's quota, and hands them to handlers.
+//!
+//! `dispatch` decides which job is next, `places` takes from the limiter before a claim, `work` does one job, `conclude` is
+//! the rule from an answer to an end, `upkeep` renews claims and purges, `progress` and `alarm` say how it goes.
+
+mod active;
+pub mod alarm;
+mod builder;
+mod clock;
+mod conclude;
+mod dispatch;
+mod places;
+pub mod progress;
+mod upkeep;
+mod work;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tollway::Limiter;
+use tollway_core::{Name, Span, Timestamp};
+
+pub use builder::{RunError, RunnerBuilder};
+
+use self::active::ActiveClaims;
+use self::alarm::Alarm;
+use self::clock::sleep_until;
+use self::progress::{History, Progress};
+use crate::handler::Handler;
+use crate::handler::subprocess::Subprocess;
+use crate::{Engine, EngineAnswer, EngineError, StageChange, StageConfig, State};
+
+/// How often a finished pipeline is looked for.
+const LOOK_EVERY: Span = Span::from_millis(200);
+
+/// A pipeline that runs. Dropping it stops it at once; [`drain`](Runner::drain) is the polite end.
+pub struct Runner {
+    run: Arc<Run>,
+    tasks: Vec<JoinHandle<()>>,
+    phase: watch::Sender<Phase>,
+}
+
+/// How far the end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Running,
+    /// No job is claimed any more.
+    Draining,
+    /// Workers stop where they are.
+    CutOff,
+}
+
+/// What the parts of a runner share.
+struct Run {
+    engine: Arc<dyn Engine>,
+    limiter: Limiter,
+    /// The first one first.
+    stages: Vec<RunStage>,
+    /// The name of this process in claims.
+    worker: String,
+    total: Mutex<Option<u32>>,
+    active: ActiveClaims,
+    /// Stages that wait for quota, and until when.
+    waiting: Mutex<BTreeMap<Name, Timestamp>>,
+    history: Mutex<History>,
+    raised: Mutex<Vec<Alarm>>,
+    /// The settings of a stage may have changed.
+    wake: Notify,
+    phase: watch::Receiver<Phase>,
+}
+
+/// A stage with its handler.
+struct RunStage {
+    config: StageConfig,
+    handler: Handler,
+    /// The handler says itself when it calls the vendor.
+    begins: bool,
+    subprocess: Option<Subprocess>,
+    /// The stages that outputs may name.
+    later: Vec<Name>,
+}
+
+impl Run {
+    fn now(&self) -> Timestamp {
+        self.limiter.clock().now()
+    }
+
+    async fn sleep_until(&self, at: Timestamp) {
+        sleep_until(&**self.limiter.clock(), at).await;
+    }
+
+    /// Waits until the runner is at least in this phase.
+    async fn reached(&self, phase: Phase) {
+        let mut current = self.phase.clone();
+        // Without a sender, the runner was dropped.
+        let _ = current.wait_for(|current| *current >= phase).await;
+    }
+
+    fn set_stage(&self, stage: &Name, change: StageChange) -> EngineAnswer<()> {
+        self.engine.set_stage(stage, change, self.now())
+    }
+}
+
+/// What became of the jobs that ran when a runner was drained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained {
+    /// Claims that were given back, because their jobs did not end in time.
+    pub given_back: usize,
+}
+
+impl Runner {
+    /// A runner of the stages that are added to it.
+    pub fn builder(engine: Arc<dyn Engine>, limiter: Limiter) -> RunnerBuilder {
+        RunnerBuilder::new(engine, limiter)
+    }
+
+    /// How far every stage is, at which rate, and when all may be done.
+    pub async fn progress(&self) -> Result<Progress, EngineError> {
+        progress::read(&self.run).await
+    }
+
+    /// The conditions that are true now and need a human.
+    pub fn alarms(&self) -> Vec<Alarm> {
+        lock(&self.run.raised).clone()
+    }
+
+    /// Claims no more jobs of a stage. Those that run end as always.
+    pub async fn pause(&self, stage: &Name) -> Result<(), EngineError> {
+        self.change(stage, StageChange { paused: Some(true), ..StageChange::default() }).await
+    }
+
+    /// Claims jobs of a stage again.
+    pub async fn resume(&self, stage: &Name) -> Result<(), EngineError> {
+        self.change(stage, StageChange { paused: Some(false), ..StageChange::default() }).await
+    }
+
+    /// Lets this many jobs of a stage run at a time; none: as many as the config says.
+    pub async fn set_concurrency(&self, stage: &Name, jobs: Option<u32>) -> Result<(), EngineError> {
+        self.change(stage, StageChange { concurrency: Some(jobs), ..StageChange::default() }).await
+    }
+
+    /// Lets this many jobs run at a time in all stages of this process together; none: as many as the stages allow.
+    pub fn set_total(&self, jobs: Option<u32>) {
+        *lock(&self.run.total) = jobs;
+        self.run.wake.notify_one();
+    }
+
+    async fn change(&self, stage: &Name, change: StageChange) -> Result<(), EngineError> {
+        self.run.set_stage(stage, change).await?;
+        self.run.wake.notify_one();
+        Ok(())
+    }
+
+    /// Waits until no job is ready, delayed or running. Held jobs and dead letters wait for others.
+    pub async fn finished(&self) -> Result<(), EngineError> {
+        loop {
+            let counts = self.run.engine.counts().await?;
+            let open = |state| counts.iter().map(|stage| stage.of(state)).sum::<u64>();
+            if [State::Ready, State::Delayed, State::Running].into_iter().map(open).sum::<u64>() == 0 {
+                return Ok(());
+            }
+            self.run.sleep_until(self.run.now().plus(LOOK_EVERY)).await;
+        }
+    }
+
+    /// Claims nothing more, waits this long for the jobs that run, then ends their handlers and gives their claims back.
+    pub async fn drain(mut self, within: Span) -> Result<Drained, EngineError> {
+        self.phase.send_replace(Phase::Draining);
+        let deadline = self.run.now().plus(within);
+        let [dispatcher, others @ ..] = &mut self.tasks[..] else { return Ok(Drained { given_back: 0 }) };
+        tokio::select! {
+            _ = &mut *dispatcher => {}
+            () = self.run.sleep_until(deadline) => {
+                self.phase.send_replace(Phase::CutOff);
+                // It ends when its workers have.
+                let _ = dispatcher.await;
+            }
+        }
+        self.phase.send_replace(Phase::CutOff);
+        for subprocess in self.run.stages.iter().filter_map(|stage| stage.subprocess.as_ref()) {
+            subprocess.stop().await;
+        }
+        others.iter().for_each(JoinHandle::abort);
+        let claims = self.run.active.all();
+        let mut given_back = 0;
+        for claims in claims.chunks(crate::bounds::BATCH_MAX) {
+            let answers = self.run.engine.release(claims.to_vec(), self.run.now()).await?;
+            given_back += answers.iter().filter(|newest| **newest).count();
+        }
+        Ok(Drained { given_back })
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        self.phase.send_replace(Phase::CutOff);
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

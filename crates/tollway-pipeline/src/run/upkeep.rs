@@ -1,0 +1,85 @@
+//! What runs beside the workers: renewals, purges, and looking at how it goes.
+
+use std::sync::Arc;
+
+use tollway_core::Span;
+
+use super::alarm::{AlarmRules, AlarmSink, Alarms};
+use super::{Run, lock, progress, work};
+use crate::bounds::{BATCH_MAX, PAGE_MAX};
+
+/// How often done jobs are purged, and the engine tidied.
+const TIDY_EVERY: Span = Span::from_mins(1);
+
+/// How often progress is recorded, and alarms are looked for.
+const OBSERVE_EVERY: Span = Span::from_secs(5);
+
+/// Renews every claim at a third of its visibility timeout.
+pub(super) async fn renew_claims(run: Arc<Run>) {
+    let shortest = run.stages.iter().map(|stage| stage.config.visibility_timeout).min();
+    let every = Span::from_micros(shortest.unwrap_or(Span::from_mins(1)).as_micros() / 3);
+    loop {
+        run.sleep_until(run.now().plus(every)).await;
+        for (index, stage) in run.stages.iter().enumerate() {
+            for claims in run.active.of_stage(index).chunks(BATCH_MAX) {
+                let visibility = stage.config.visibility_timeout;
+                match run.engine.renew(claims.to_vec(), visibility, run.now()).await {
+                    Ok(newest) => {
+                        let lost = claims.iter().zip(newest).filter(|(_, newest)| !newest);
+                        for (claim, _) in lost.filter(|(claim, _)| run.active.stop(claim)) {
+                            tracing::warn!(%claim, "stopped: the job was cancelled, or another worker has it");
+                        }
+                    }
+                    Err(error) => tracing::warn!(%error, "claims could not be renewed; trying again"),
+                }
+            }
+        }
+    }
+}
+
+/// Purges done jobs whose retention is over, and lets the engine tidy up.
+pub(super) async fn tidy(run: Arc<Run>) {
+    loop {
+        run.sleep_until(run.now().plus(TIDY_EVERY)).await;
+        for stage in &run.stages {
+            let before = run.now().minus(stage.config.retention);
+            loop {
+                match run.engine.purge(&stage.config.name, before, PAGE_MAX).await {
+                    Ok(purged) if purged >= PAGE_MAX as u64 => {}
+                    Ok(_) => break,
+                    Err(error) => {
+                        tracing::warn!(%error, "done jobs could not be purged");
+                        break;
+                    }
+                }
+            }
+        }
+        if let Err(error) = run.engine.tidy().await {
+            tracing::warn!(%error, "the engine could not tidy up");
+        }
+    }
+}
+
+/// Records progress, and raises alarms.
+pub(super) async fn observe(run: Arc<Run>, rules: AlarmRules, sink: Arc<dyn AlarmSink>) {
+    let mut alarms = Alarms::new(rules);
+    loop {
+        match run.engine.counts().await {
+            Ok(counts) => lock(&run.history).record(run.now(), counts),
+            Err(error) => tracing::warn!(%error, "progress could not be read"),
+        }
+        if let Ok(progress) = progress::read(&run).await {
+            let found = alarms.look(&progress);
+            found.raised.iter().for_each(|alarm| sink.raised(alarm));
+            found.over.iter().for_each(|alarm| sink.over(alarm));
+            for alarm in found.raised.iter().filter(|alarm| alarm.pauses_stage()) {
+                let stage = run.stages.iter().find(|stage| Some(&stage.config.name) == alarm.stage());
+                if let Some(stage) = stage {
+                    work::pause_stage(&run, stage, &alarm.to_string()).await;
+                }
+            }
+            *lock(&run.raised) = alarms.current();
+        }
+        run.sleep_until(run.now().plus(OBSERVE_EVERY)).await;
+    }
+}

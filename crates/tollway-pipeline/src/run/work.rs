@@ -1,0 +1,157 @@
+//! One job: its turn begins, its handler works, its claim ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollway::Permit;
+use tollway_core::Feedback;
+use tollway_core::Span;
+use tower::ServiceExt;
+
+use super::conclude::{Concluded, conclude};
+use super::{Phase, Run, RunStage};
+use crate::handler::{Answer, Task, Turn};
+use crate::{
+    Attempt, Cause, Claim, Claimed, Conclusion, EngineError, EngineFault, Finished, Job, JobCost, StageChange,
+};
+
+/// The pause before a conclusion that could not be stored is stored again.
+const STORE_PAUSE: Span = Span::from_secs(1);
+
+/// How long a job that is cut off waits for its turn, to give it back.
+const TURN_WITHIN: Duration = Duration::from_secs(1);
+
+/// Does a job. If the runner is cut off before it ends, the claim stays open, and the runner gives it back.
+pub(super) async fn work(run: Arc<Run>, index: usize, claimed: Claimed, permit: Option<Permit>) {
+    let stage = &run.stages[index];
+    let turn = Turn::new(permit);
+    tokio::select! {
+        biased;
+        () = run.reached(Phase::CutOff) => {}
+        () = attempt(&run, stage, &claimed, &turn) => run.active.remove(&claimed.claim),
+    }
+    // The turn of a job that was cut off. Its handler may be about to begin, and then it keeps the turn.
+    let _ = tokio::time::timeout(TURN_WITHIN, end_turn(&turn, &[])).await;
+}
+
+async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Turn) {
+    if claimed.job.crashes >= stage.config.crashes {
+        let attempt =
+            Attempt::new(Cause::Crash, "crash: the pipeline or its handler died too often with this job");
+        store(run, &claimed.claim, Conclusion::Dead { attempt }).await;
+        return;
+    }
+    if !stage.begins
+        && let Err(error) = turn.begin().await
+    {
+        tracing::warn!(%error, job = %claimed.job.id, "the call cannot begin; the job is given back");
+        release(run, &claimed.claim).await;
+        return;
+    }
+    let answer = call(run, stage, &claimed.job, turn).await;
+    let now = run.now();
+    let concluded = conclude(&stage.config, &stage.later, &claimed.job, answer, now);
+    let Concluded { conclusion, hold, cost, pause } = concluded;
+    if let Some(hold) = hold {
+        hold_policies(run, stage, &claimed.job, hold).await;
+    }
+    if let Some(reason) = pause {
+        pause_stage(run, stage, &reason).await;
+    }
+    let actual: Vec<(&str, u64)> = cost.iter().map(|(unit, amount)| (unit.as_str(), *amount)).collect();
+    end_turn(turn, &actual).await;
+    store(run, &claimed.claim, conclusion).await;
+}
+
+/// Calls the handler. One that panics has crashed.
+async fn call(run: &Run, stage: &RunStage, job: &Job, turn: &Turn) -> Answer {
+    let deadline = run.now().plus(stage.config.timeout);
+    let task = Task { job: job.clone(), deadline, turn: turn.clone() };
+    let mut working = AbortOnDrop(tokio::spawn(stage.handler.clone().oneshot(task)));
+    match (&mut working.0).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(error)) => Answer::retry(error.to_string()),
+        Err(_) => {
+            Answer::Crash { error: "the handler panicked".to_owned(), detail: String::new(), pause: false }
+        }
+    }
+}
+
+struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Settles a permit whose call went out, and gives another one back.
+async fn end_turn(turn: &Turn, actual: &[(&str, u64)]) {
+    let ended = match turn.end().await {
+        (None, _) => return,
+        (Some(permit), false) => permit.give_back().await.map(drop),
+        (Some(permit), true) if actual.is_empty() => permit.done().await,
+        (Some(permit), true) => permit.settle_all(actual.iter().copied()).await.map(drop),
+    };
+    if let Err(error) = ended {
+        tracing::warn!(%error, "a permit could not be settled; its cost stays as it was taken");
+    }
+}
+
+/// Holds every policy that the job takes from: the vendor refused, whichever of them it was.
+async fn hold_policies(run: &Run, stage: &RunStage, job: &Job, hold: Span) {
+    let cost = if job.cost == JobCost::OF_STAGE { &stage.config.take } else { &job.cost };
+    for policy in cost.amounts().into_keys() {
+        let feedback = Feedback { hold, ..Feedback::default() };
+        if let Err(error) = run.limiter.feedback(&policy, feedback).await {
+            tracing::warn!(%error, policy, "the vendor's hold could not be stored; it applies in this process");
+        }
+    }
+}
+
+pub(super) async fn pause_stage(run: &Run, stage: &RunStage, reason: &str) {
+    tracing::error!(stage = %stage.config.name.as_str(), reason, "stage paused; resume it when its handler works");
+    let paused = StageChange { paused: Some(true), ..StageChange::default() };
+    if let Err(error) = run.set_stage(&stage.config.name, paused).await {
+        tracing::warn!(%error, "the stage could not be paused");
+    }
+}
+
+async fn release(run: &Run, claim: &Claim) {
+    if let Err(error) = run.engine.release(vec![claim.clone()], run.now()).await {
+        tracing::warn!(%error, %claim, "a claim could not be given back; it expires");
+    }
+}
+
+/// Ends a claim. While the engine cannot store it, it is tried again, and the claim renewed.
+async fn store(run: &Run, claim: &Claim, mut conclusion: Conclusion) {
+    loop {
+        match run.engine.finish(claim.clone(), conclusion.clone(), run.now()).await {
+            Ok(Finished::Late) => {
+                tracing::warn!(%claim, "late answer: another worker has the job");
+                return;
+            }
+            Ok(_) => return,
+            Err(error) if error.fault == EngineFault::Caller => {
+                let refused =
+                    Attempt::new(Cause::Failure, "the answer cannot be stored").detail(&error.message);
+                let was_answer = matches!(conclusion, Conclusion::Done { .. });
+                conclusion = Conclusion::Dead { attempt: refused };
+                if !was_answer {
+                    tracing::error!(%error, %claim, "the end of a claim cannot be stored; it expires");
+                    return;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, %claim, "an answer cannot be stored; trying again");
+                run.sleep_until(run.now().plus(STORE_PAUSE)).await;
+            }
+        }
+    }
+}
+
+/// Makes a dead letter of a job that cannot even be tried.
+pub(super) async fn bury(run: &Run, claimed: Claimed, error: &str) -> Result<(), EngineError> {
+    let conclusion = Conclusion::Dead { attempt: Attempt::new(Cause::Failure, error) };
+    run.engine.finish(claimed.claim, conclusion, run.now()).await.map(drop)
+}

@@ -1,0 +1,93 @@
+"""A handler for tests. Its first argument says how it behaves."""
+import json
+import os
+import subprocess
+import sys
+import time
+
+
+def say(answer):
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+def jobs():
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "job" in message:
+            yield message["job"]
+
+
+def done(job):
+    say({"done": job["id"], "outputs": [{"data": {"from": job["key"]}}]})
+
+
+def log(text):
+    with open(os.environ["WORKER_LOG"], "a") as file:
+        file.write(text + "\n")
+
+
+behaviour = sys.argv[1]
+if behaviour == "good":
+    for job in jobs():
+        done(job)
+elif behaviour == "hang":
+    for job in jobs():
+        log(str(os.getpid()))
+        time.sleep(1000)
+elif behaviour == "garbage":
+    for job in jobs():
+        print("Traceback: hello " + os.environ["CARGO_PKG_NAME"], flush=True)
+        time.sleep(1000)
+elif behaviour == "unknown":
+    for job in jobs():
+        say({"done": 999999})
+elif behaviour == "long":
+    for job in jobs():
+        sys.stdout.write("x" * (2 << 20))
+        sys.stdout.flush()
+elif behaviour == "fork":
+    for job in jobs():
+        child = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        escaped = subprocess.Popen(
+            ["sleep", "1000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        log(f"{child.pid} {escaped.pid}")
+        sys.exit(3)
+elif behaviour == "memory":
+    for job in jobs():
+        data = bytearray(1 << 30)
+        done(job)
+elif behaviour == "begin":
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "job" in message:
+            say({"begin": message["job"]["id"]})
+        else:
+            say({"done": message["go"], "cost": {"requests": 3}})
+elif behaviour == "pair":
+    # Answers two jobs together, the second one first: only a process with two slots gets so far.
+    waiting = []
+    for job in jobs():
+        waiting.append(job)
+        if len(waiting) == 2:
+            for job in reversed(waiting):
+                done(job)
+            waiting = []
+elif behaviour == "env":
+    for job in jobs():
+        say({"done": job["id"], "result": sorted(os.environ)})
+elif behaviour == "secret":
+    for job in jobs():
+        say({"dead": job["id"], "error": "cannot log in with " + os.environ["CARGO_PKG_NAME"]})
+elif behaviour == "tell":
+    for job in jobs():
+        say({job["data"]: job["id"], "error": "told so"})
+elif behaviour == "call":
+    # One line for each call of the vendor, in one write.
+    log_file = os.open(os.environ["WORKER_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    for job in jobs():
+        os.write(log_file, f"{job['stage']} {job['key']}\n".encode())
+        time.sleep(0.015)
+        outputs = [{"data": {"of": job["key"], "n": n}} for n in range(2)] if job["stage"] == "a" else []
+        say({"done": job["id"], "outputs": outputs})
