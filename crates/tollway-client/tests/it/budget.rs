@@ -82,7 +82,8 @@ async fn no_access_is_not_sent_again() {
 /// Bodies that cannot be sent again are not retried.
 #[tokio::test]
 async fn a_stream_is_sent_once() {
-    let vendor = vendor(&["1 / day"], "bare").await;
+    // The vendor asks for up to an hour, which the call does not wait for.
+    let vendor = vendor(&["1 / hour"], "http").await;
     let client = client(&vendor.url(), "rate = \"off\"\nlimits = [\"1000 / second\"]");
     let stream = || reqwest::Body::wrap(http_body_util::Full::new(bytes::Bytes::from("once")));
     client.post("/").body(stream()).send().await.unwrap();
@@ -118,4 +119,29 @@ fn options_keep_the_last_cost_of_a_unit() {
     let twice = CallOptions::new().cost("tokens", 1).unwrap().cost("tokens", 2).unwrap();
     assert_eq!(twice, CallOptions::new().cost("tokens", 2).unwrap());
     assert!(CallOptions::new().cost("", 1).is_err());
+}
+
+/// A wait beyond the budget fails at once under a rate, too.
+#[tokio::test]
+async fn a_wait_beyond_the_budget_fails_at_once_under_a_rate() {
+    let vendor = vendor(&["100 / second"], "http").await;
+    let client = client(&vendor.url(), "limits = [\"1 / hour\"]\nrate = \"auto\"");
+    client.get("/").send().await.unwrap();
+    let error = client.get("/").max_time(Duration::from_secs(600)).send().await.unwrap_err();
+    assert!(matches!(error.failure, CallFailure::NoPermit(_)) && error.attempts.is_empty(), "{error}");
+}
+
+/// A call is not sent before the vendor's wait is over, not even once more at the end of its time.
+#[tokio::test]
+async fn a_lock_that_lasts_longer_than_the_budget_is_a_refusal() {
+    let vendor = vendor(&["1 / hour"], "http").await;
+    let limiter = limiter(&vendor.url(), "limits = [\"1000 / second\"]");
+    let client = ApiClient::builder("test").limiter(&limiter).refused_as(|response| {
+        (response.status == StatusCode::TOO_MANY_REQUESTS).then_some(RefusalKind::Lock)
+    });
+    let client = client.build().unwrap();
+    client.get("/").send().await.unwrap();
+    let error = client.get("/").max_time(Duration::from_secs(5)).send().await.unwrap_err();
+    assert!(matches!(error.failure, CallFailure::Refused) && error.attempts.len() == 1, "{error}");
+    assert_eq!(vendor.counts().refused, 1);
 }

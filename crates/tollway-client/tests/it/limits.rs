@@ -102,3 +102,17 @@ async fn accounts_do_not_share() {
     }
     assert!(ApiClient::builder("test").limiter(&limiter).account("").build().is_ok());
 }
+
+/// D5: a program estimates costs itself.
+#[tokio::test]
+async fn a_cost_is_estimated_by_a_function() {
+    let vendor = vendor(&["1000 / second"], "http").await;
+    let limiter = limiter(&vendor.url(), "limits = [\"10k tokens / hour\"]\ncost = { tokens = 1 }");
+    let client = ApiClient::builder("test").limiter(&limiter);
+    let client = client.cost_from(|call| {
+        let words = call.body.map_or(0, |body| body.split(|byte| *byte == b' ').count());
+        vec![("tokens".to_owned(), u64::try_from(words).unwrap())]
+    });
+    client.build().unwrap().post("/").body("five words of a body").send().await.unwrap();
+    assert_eq!(limiter.usage("test").await.unwrap().limits[0].used, 5);
+}

@@ -4,6 +4,7 @@
 mod budget;
 mod doors;
 mod feedback;
+mod hostile;
 mod limits;
 mod requests;
 mod shown;

@@ -107,3 +107,41 @@ async fn a_section_or_a_policy_of_the_file_goes_before_the_profile() {
         assert_eq!(usage.limits[0].amount, 7, "{api}");
     }
 }
+
+/// A header of the call replaces that of the config.
+#[tokio::test]
+async fn a_header_of_the_call_goes_before_the_configs() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        let (mut connection, _) = listener.accept().unwrap();
+        let mut request = [0; 4_096];
+        let read = connection.read(&mut request).unwrap();
+        connection.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+        String::from_utf8_lossy(&request[..read]).to_lowercase()
+    });
+    let keys = format!("{PLAIN}\nheaders = {{ authorization = \"Bearer of-config\", x-kept = \"yes\" }}");
+    client(&url, &keys).get("/").bearer_auth("of-call").send().await.unwrap();
+    let request = server.join().unwrap();
+    assert!(
+        request.contains("authorization: bearer of-call") && request.contains("x-kept: yes"),
+        "{request}"
+    );
+    assert!(!request.contains("of-config"), "{request}");
+}
+
+/// A profile that the program brought stays when the file changes.
+#[tokio::test]
+async fn a_profile_survives_a_reload() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tollway.toml");
+    std::fs::write(&file, "[policies.other]\nlimits = [\"1 / second\"]\n").unwrap();
+    let client = ApiClient::builder("notion").config(&file).build().unwrap();
+    std::fs::write(&file, "[policies.another]\nlimits = [\"1 / second\"]\n").unwrap();
+    while client.limiter().limiter().reload_status().reloads == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert!(client.limiter().snapshot().await.unwrap().current_rate.is_some());
+    assert!(client.limiter().limiter().policy("another").is_ok());
+}

@@ -342,3 +342,56 @@ fn state_fits_into_one_kibibyte() {
         assert!(longest.len() <= 1_024, "{} bytes: {longest}", longest.len());
     }
 }
+
+/// A controller of another kind takes over: refusals of one burst still cut once.
+#[test]
+fn cuts_go_on_with_another_controller() {
+    let settings = AimdSettings {
+        initial_rate: 100 * ONE_CALL,
+        min_rate: ONE_CALL,
+        max_rate: 200 * ONE_CALL,
+        increase_step: ONE_CALL,
+        decrease_factor: 500,
+    };
+    let aimd = Controller::Aimd(Aimd::new(settings).unwrap());
+    let mut controller = aimd.resumed(Some(Controller::Auto(Box::default())), 17);
+    let refusal = |cut| Report {
+        now: Timestamp::from_secs(1_000),
+        grants: 40,
+        accepted: 0,
+        answered: 1,
+        accepted_cut: 0,
+        refusal: Some(RateRefusal { cut, wait: None, named: None }),
+        quotas: &[],
+    };
+    let pace = controller.report(&refusal(17));
+    assert_eq!((pace.cut, pace.rate), (18, 50 * ONE_CALL));
+    assert_eq!(controller.report(&refusal(17)).rate, 50 * ONE_CALL);
+}
+
+/// Calls that failed, or whose process ended, do not stop the start for ever.
+#[test]
+fn auto_forgets_calls_without_an_answer() {
+    let mut auto = Controller::Auto(Box::default());
+    let mut report = Report {
+        now: Timestamp::from_secs(1_000),
+        grants: 10_000,
+        accepted: 1,
+        answered: 1,
+        accepted_cut: 0,
+        refusal: None,
+        quotas: &[],
+    };
+    // Another controller had the account before.
+    assert!(auto.report(&report).cap.unwrap().grants > 1_000);
+    // Half of the calls fail; all of them are over.
+    (report.now, report.grants, report.accepted, report.answered) =
+        (Timestamp::from_secs(1_001), 30_000, 10_000, 20_000);
+    assert!(auto.report(&report).cap.unwrap().grants > 1_000);
+    // A process ended with its calls. After a minute they are forgotten.
+    (report.now, report.grants, report.accepted, report.answered) =
+        (Timestamp::from_secs(1_002), 90_000, 1, 1);
+    assert_eq!(auto.report(&report).cap.unwrap().grants, 0);
+    (report.now, report.grants) = (Timestamp::from_secs(1_070), 90_001);
+    assert!(auto.report(&report).cap.unwrap().grants > 1_000);
+}
