@@ -23,9 +23,6 @@ use crate::wait::block_on_runtime;
 /// The longest body that is sent or read.
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// The client tells the store in the background what an answer said. This is enough for any store.
-const REPORTED_WITHIN: Duration = Duration::from_millis(200);
-
 /// Send one call within the limits, and show what the vendor says about them
 ///
 /// Waits for its permits like any other call of the api, sends the headers of the config, and retries within its budget.
@@ -128,7 +125,7 @@ impl Arguments {
             }
         };
         tried.said = answers.last();
-        tokio::time::sleep(REPORTED_WITHIN).await;
+        client.limiter().flush().await;
         // A store that is away is the call's error already.
         tried.snapshot = client.limiter().snapshot().await.ok();
         Ok((tried, error))
