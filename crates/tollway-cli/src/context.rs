@@ -98,7 +98,11 @@ impl Context {
         config: &Config,
         api: tollway::config::Api,
     ) -> Result<Limiter, Failure> {
-        Ok(self.builder(config)?.with_api(api)?.build())
+        let limiter = self.builder(config)?.with_api(api)?.incidents(config.incidents()).build();
+        #[cfg(feature = "webhook")]
+        tollway_webhook::attach(&limiter)
+            .map_err(|error| Failure::new(crate::failure::Exit::CONFIG, error))?;
+        Ok(limiter)
     }
 
     fn builder(&self, config: &Config) -> Result<LimiterBuilder, Failure> {

@@ -71,6 +71,8 @@ fn refusal_is_shown_and_is_its_own_exit_code() {
     assert_eq!((exit, &answer["attempts"]), (75, &Value::Array(Vec::new())));
     assert!(answer["rate"]["cooldown_ms"].as_u64().unwrap() > 0, "{answer}");
     assert_eq!((vendor.server.counts().accepted, vendor.server.counts().refused), (1, 1));
+    // The config's limit had granted the call.
+    assert_eq!(json(&home, &["incidents", "--json"]).1["found"], 1);
 }
 
 /// Neither headers nor data nor the query are printed; the body of a `@FILE` is sent.
