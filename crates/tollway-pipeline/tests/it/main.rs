@@ -1,5 +1,6 @@
 //! Tests of the pipeline's engines.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod postgres_conforms;
 mod sqlite_conforms;
 mod sqlite_file;
