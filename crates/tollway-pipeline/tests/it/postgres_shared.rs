@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tollway_core::{Name, Retry, Span, Timestamp};
 use tollway_pipeline::{
-    Administration, Attempt, Cause, ClaimRequest, Conclusion, Engine, EngineError, Enqueued, Filter, Finished, Job,
-    NewJob, Output, PostgresEngine, StageChange, State,
+    Administration, Attempt, Cause, ClaimRequest, Conclusion, Engine, EngineError, Enqueued, Filter,
+    Finished, Job, NewJob, Output, PostgresEngine, StageChange, State, bounds,
 };
 use tollway_testkit::servers::PostgresServer;
 
@@ -86,7 +86,7 @@ async fn work(engine: Arc<PostgresEngine>, worker: String, left: Arc<AtomicUsize
     claims
 }
 
-/// P4, P5: workers of two engines get every job once, each group is uploaded once after all its chunks, and the counters are
+/// P4, P8: workers of two engines get every job once, each group is uploaded once after all its chunks, and the counters are
 /// exact.
 #[test]
 fn two_engines_share_the_jobs() {
@@ -133,8 +133,9 @@ fn two_engines_share_the_jobs() {
         assert!(jobs.iter().all(|job| job.state == State::Done), "a job was left");
         let done = claims.iter().filter(|(.., done)| *done).count();
         assert_eq!((jobs.len(), done), (GROUPS * (8 + 16 + 1), GROUPS * (8 + 16 + 1)));
-        let first_upload =
-            |group: &Option<String>| jobs.iter().find(|job| job.stage == stage("upload") && job.group == *group);
+        let first_upload = |group: &Option<String>| {
+            jobs.iter().find(|job| job.stage == stage("upload") && job.group == *group)
+        };
         for job in &jobs {
             let upload = first_upload(&job.group).unwrap();
             assert!(upload.key == *job.group.as_ref().unwrap(), "one upload for each group");
@@ -169,6 +170,26 @@ fn groups_that_leave_and_arrive_at_once_are_released() {
         }
         let request = ClaimRequest::new(&stage("b"), "w", Span::from_mins(15)).count(1_000);
         assert_eq!(two.claim(request, NOW).await.unwrap().len(), 100);
+    });
+}
+
+/// The most outputs that a job may hand on, each in a group of its own, to a stage that waits for groups.
+#[test]
+fn largest_hand_off_fits_one_transaction() {
+    let engine = engine(PostgresServer::shared(), "largest");
+    runtime().block_on(async {
+        let after = Some(vec![stage("a")]);
+        engine.set_stage(&stage("b"), StageChange { after, ..StageChange::default() }, NOW).await.unwrap();
+        engine.enqueue(vec![NewJob::new(&stage("a"), "file", "1").unwrap()], NOW).await.unwrap();
+        let request = ClaimRequest::new(&stage("a"), "w", Span::from_mins(15));
+        let claimed = engine.claim(request, NOW).await.unwrap().remove(0);
+        let output = |n| Output::new(&stage("b"), "1").unwrap().group(&format!("g{n}")).unwrap();
+        let outputs: Vec<Output> = (0..bounds::OUTPUTS_MAX).map(output).collect();
+        let finished = engine.finish(claimed.claim, Conclusion::Done { outputs, result: None }, NOW).await;
+        assert_eq!(finished, Ok(Finished::Committed { outputs: bounds::OUTPUTS_MAX, joined: 0 }));
+        let counts = engine.counts().await.unwrap();
+        let ready = counts.iter().find(|counts| counts.stage == stage("b")).unwrap().of(State::Ready);
+        assert_eq!(ready, bounds::OUTPUTS_MAX as u64);
     });
 }
 

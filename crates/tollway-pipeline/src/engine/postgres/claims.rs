@@ -1,6 +1,6 @@
 //! Claims: to look, to claim, to renew, to give back.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use futures_util::future::{try_join3, try_join4};
 use tokio_postgres::Row;
@@ -134,7 +134,7 @@ impl Operation for Renewal {
         let claims: Vec<(&Claim, i64)> =
             calls.iter().flat_map(|call| call.claims.iter().map(|claim| (claim, at(call)))).collect();
         let open = fenced(session, BEGIN_FORGETTABLE, Index::Renew, &claims).await?;
-        let mut answers = claims.iter().map(|(claim, _)| open.contains_key(*claim));
+        let mut answers = claims.iter().map(|(claim, _)| open.contains(*claim));
         Ok((calls.iter().map(|call| answers.by_ref().take(call.claims.len()).collect()).collect(), false))
     }
 }
@@ -158,7 +158,7 @@ impl Operation for Return {
         let mut open = fenced(session, BEGIN, Index::Release, &claims).await?;
         let woke = !open.is_empty();
         // A claim that is named twice has ended at the second time.
-        let mut answers = claims.iter().map(|(claim, _)| open.remove(*claim).is_some());
+        let mut answers = claims.iter().map(|(claim, _)| open.remove(*claim));
         Ok((calls.iter().map(|call| answers.by_ref().take(call.claims.len()).collect()).collect(), woke))
     }
 }
@@ -169,7 +169,7 @@ async fn fenced<'c>(
     begin: &str,
     update: Index,
     claims: &[(&'c Claim, i64)],
-) -> Result<HashMap<&'c Claim, ()>, Failure> {
+) -> Result<HashSet<&'c Claim>, Failure> {
     // Each claim once, with the last of its times.
     let once: HashMap<&Claim, i64> = claims.iter().copied().collect();
     let once: Vec<(&Claim, i64)> = once.into_iter().collect();
@@ -180,12 +180,13 @@ async fn fenced<'c>(
         session.query(update, &[&jobs, &stages, &numbers, &at]),
         session.commit(),
     )
-    .await?;
-    let mut open = HashMap::with_capacity(rows.len());
+    .await
+    .map_err(Failure::with_commit)?;
+    let mut open = HashSet::with_capacity(rows.len());
     for row in &rows {
         let place: i64 = row.try_get(0)?;
         if let Some((claim, _)) = usize::try_from(place - 1).ok().and_then(|index| once.get(index)) {
-            open.insert(*claim, ());
+            open.insert(*claim);
         }
     }
     Ok(open)

@@ -53,6 +53,16 @@ impl Failure {
         }
     }
 
+    /// The same for statements that were sent together with `COMMIT`: if the session was lost, they may be committed.
+    pub(super) fn with_commit(self) -> Self {
+        match self {
+            Self::Postgres(error) if error.retry == Retry::Safe && error.fault != Fault::Account => {
+                Self::Postgres(StoreError { retry: Retry::Unclear, ..error })
+            }
+            other => other,
+        }
+    }
+
     /// The answer did not come in time, and it is not known what was committed.
     pub(super) fn silence() -> Self {
         Self::Postgres(timed_out(Retry::Unclear))

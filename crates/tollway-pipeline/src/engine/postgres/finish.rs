@@ -153,7 +153,7 @@ impl Batch<'_> {
                 Enqueued::Duplicate(other) => return Err(taken(output, other).into()),
             }
         }
-        try_join(self.count_late(session, &answers), session.commit()).await?;
+        try_join(self.count_late(session, &answers), session.commit()).await.map_err(Failure::with_commit)?;
         Ok(answers)
     }
 

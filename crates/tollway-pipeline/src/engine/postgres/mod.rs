@@ -50,6 +50,9 @@ use crate::bounds::{BATCH_BYTES_MAX, BATCH_MAX, JOB_BYTES_MAX, PAGE_MAX};
 use crate::job::attempt::Evidence;
 use crate::job::{Job, JobId, NewJob};
 
+/// Connections for lists and counts, which do not delay workers: a long list leaves one for the others.
+const READERS: usize = 2;
+
 /// How many calls of operators may run or wait.
 const OPERATORS_MAX: usize = 256;
 
@@ -64,7 +67,7 @@ const TRIES: u32 = 6;
 /// | parameter | meaning | if not given |
 /// |---|---|---|
 /// | `schema` | where its tables are; made if it is not there | `tollway_pipeline` |
-/// | `connections` | how many it opens at most, and one more for lists | 4 |
+/// | `connections` | how many it opens at most, and two more for lists | 4 |
 /// | `sslrootcert` | a file with the certificates to trust, where `sslmode=require` | those of the system |
 ///
 /// Everything else is Postgres's own. The database must be in UTF-8. It connects when it is first used, and again after the
@@ -98,7 +101,7 @@ impl PostgresEngine {
         let options = Options::read(url)?;
         let connections = options.connections;
         let session = |read_only| SessionOptions { options: options.clone(), read_only };
-        let readers = Pool::new(session(true), 1);
+        let readers = Pool::new(session(true), READERS);
         let shared = Shared {
             pool: Pool::new(session(false), connections),
             queued_bytes: Arc::new(AtomicUsize::new(0)),
@@ -205,7 +208,7 @@ async fn attempt<T>(
                 lease.return_to_pool();
                 return Ok(answer);
             }
-            Err(failure) => failure,
+            Err(failure) => lease.session().explain(failure),
         };
         give_back(lease, &failure).await;
         tries += 1;

@@ -17,7 +17,7 @@ const ABANDON: &str = "
             AND ($1::text IS NULL OR worker = $1)
         ORDER BY id FOR UPDATE
     ), moved AS (
-        UPDATE jobs SET due_at = $2 FROM held WHERE jobs.id = held.id
+        UPDATE jobs SET due_at = $2 WHERE id = ANY (ARRAY (SELECT id FROM held))
     )
     SELECT count(*) FROM held";
 
@@ -105,7 +105,7 @@ pub(super) async fn change(
             SELECT id, stage, state FROM jobs WHERE {applies} AND {text} AND {time}::bigint IS NOT NULL
             ORDER BY id FOR UPDATE
         ), moved AS (
-            UPDATE jobs SET {} FROM locked WHERE jobs.id = locked.id
+            UPDATE jobs SET {} WHERE id = ANY (ARRAY (SELECT id FROM locked))
         ), changes (stage, kind, delta) AS (
             SELECT stage, state, -1 FROM locked UNION ALL SELECT stage, {to}, 1 FROM locked
         ), {} SELECT count(*) FROM locked",
@@ -115,14 +115,12 @@ pub(super) async fn change(
     let update = session.client().prepare(&update).await?;
     try_join(session.begin(BEGIN), session.enter(&groups, &[])).await?;
     let changed: i64 = session.client().query_one(&update, &conditions.parameters()).await?.try_get(0)?;
-    try_join(session.release_groups(&groups, &times), session.commit()).await?;
+    try_join(session.release_groups(&groups, &times), session.commit())
+        .await
+        .map_err(Failure::with_commit)?;
     let last = ids.last().filter(|_| ids.len() == most);
     Ok(Changed { jobs: changed.unsigned_abs(), next: last.map(|id| JobId::new(id.unsigned_abs())) })
 }
-
-/// Looks at every group with held jobs again: fewer stages may hold them now.
-const HELD_GROUPS: &str =
-    r#"SELECT DISTINCT "group" FROM jobs WHERE stage = $1 AND state = 2 AND "group" IS NOT NULL"#;
 
 pub(super) async fn set_stage(
     session: &Session,
@@ -156,29 +154,20 @@ pub(super) async fn set_stage(
     let set = change.concurrency.is_some();
     session.client().execute(update, &[&id, &change.paused, &after, &set, &concurrency]).await?;
     if let Some(after) = after {
-        let rows = session.client().query(HELD_GROUPS, &[&id]).await?;
-        let groups = rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<&str>, _>>()?;
-        release_held(session, id, &after, &groups, now).await?;
+        release_held(session, id, &after, now).await?;
     }
     session.commit().await
 }
 
-/// Makes held jobs of a stage ready whose groups are in none of these stages. Like the statement of workers, but also for
-/// a stage that waits for none any more.
-async fn release_held(
-    session: &Session,
-    stage: i32,
-    after: &[i32],
-    groups: &[&str],
-    now: Timestamp,
-) -> Result<(), Failure> {
+/// Looks at every group with held jobs again: fewer stages may hold them now, or none.
+async fn release_held(session: &Session, stage: i32, after: &[i32], now: Timestamp) -> Result<(), Failure> {
     let release = format!(
         "WITH held AS MATERIALIZED (
-            SELECT jobs.id, jobs.stage, (due_at > $4)::integer::smallint AS state
-            FROM unnest($1::text[]) AS waiting (\"group\")
-            JOIN jobs ON jobs.\"group\" = waiting.\"group\" AND jobs.stage = $2 AND jobs.state = 2
+            SELECT jobs.id, jobs.stage, (due_at > $3)::integer::smallint AS state
+            FROM (SELECT DISTINCT \"group\" FROM jobs WHERE stage = $1 AND state = 2) AS waiting
+            JOIN jobs ON jobs.\"group\" = waiting.\"group\" AND jobs.stage = $1 AND jobs.state = 2
             WHERE NOT EXISTS (SELECT FROM jobs AS other WHERE other.\"group\" = waiting.\"group\"
-                                  AND other.stage = ANY ($3::integer[]) AND other.state < 5)
+                                  AND other.stage = ANY ($2::integer[]) AND other.state < 5)
             ORDER BY jobs.id FOR UPDATE OF jobs
         ), moved AS (
             UPDATE jobs SET state = held.state FROM held WHERE jobs.id = held.id
@@ -187,7 +176,7 @@ async fn release_held(
         ), {} SELECT 1",
         counted!()
     );
-    session.client().query(&release, &[&groups, &stage, &after, &micros(now)]).await?;
+    session.client().query(&release, &[&stage, &after, &micros(now)]).await?;
     Ok(())
 }
 
@@ -203,11 +192,11 @@ pub(super) async fn purge(
             SELECT id, state FROM jobs WHERE stage = $1 AND state >= 5 AND changed_at < $2
             ORDER BY changed_at LIMIT $3 FOR UPDATE SKIP LOCKED
         ), gone AS (
-            DELETE FROM jobs USING old WHERE jobs.id = old.id
+            DELETE FROM jobs WHERE id = ANY (ARRAY (SELECT id FROM old))
         ), completed AS (
-            DELETE FROM completions USING old WHERE completions.stage = $1 AND job = old.id
+            DELETE FROM completions WHERE stage = $1 AND job = ANY (ARRAY (SELECT id FROM old))
         ), attempted AS (
-            DELETE FROM evidence USING old WHERE job = old.id
+            DELETE FROM evidence WHERE job = ANY (ARRAY (SELECT id FROM old))
         ), changes (stage, kind, delta) AS (
             SELECT $1::integer, state, -1 FROM old
         ), {} SELECT count(*) FROM old",
@@ -219,6 +208,7 @@ pub(super) async fn purge(
         async { Ok(session.client().query_one(&purge, &[&stage, &micros(before), &limit(most)]).await?) },
         session.commit(),
     )
-    .await?;
+    .await
+    .map_err(Failure::with_commit)?;
     Ok(purged.try_get::<_, i64>(0)?.unsigned_abs())
 }

@@ -7,7 +7,7 @@ use futures_util::future::{try_join, try_join_all};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 use tollway_core::{Fingerprint, Name, StoreError, Timestamp};
-use tollway_postgres_link::{Connection, LOCK_WAIT_MAX, PoolSession};
+use tollway_postgres_link::{Connection, LOCK_WAIT_MAX, PoolSession, idled_out};
 
 use super::error::{Failure, TEXT, at_commit, before_commit};
 use super::options::Options;
@@ -21,10 +21,14 @@ use crate::engine::stored::micros;
 pub(super) type Parameters<'p> = &'p [&'p (dyn ToSql + Sync)];
 
 /// Jobs are reached by their indexes, row by row, also while tables are so small that Postgres would rather read them whole:
-/// a plan made then would be kept. A whole batch, and an operator's list, may take longer than a decision.
+/// a plan made then would be kept. A whole batch may take longer than a decision, and also longer to put together: others
+/// skip its jobs meanwhile.
 const WORK: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
-    SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET statement_timeout = '8s';";
-const READ: &str = "SET default_transaction_read_only = on; SET statement_timeout = '60s';";
+    SET enable_mergejoin = off; SET random_page_cost = 0; SET plan_cache_mode = force_generic_plan; SET statement_timeout = '8s';
+    SET idle_in_transaction_session_timeout = '3s'";
+
+/// For operators' lists.
+const READ: &str = "SET default_transaction_read_only = on; SET statement_timeout = '60s'";
 
 /// What was answered is on disk. Stronger guarantees that the server was given stay.
 const DURABLE: &str = "SELECT set_config('synchronous_commit', 'on', false) \
@@ -72,6 +76,12 @@ impl Session {
             Some(row) => Ok(row.try_get(0)?),
             None => Ok(0),
         }
+    }
+
+    /// What a failure means if the server ended the session because it was idle in a transaction for too long: nothing was
+    /// committed.
+    pub(super) fn explain(&self, failure: Failure) -> Failure {
+        if self.connection.idled_out() { Failure::Postgres(idled_out()) } else { failure }
     }
 
     pub(super) async fn begin(&self, begin: &str) -> Result<(), Failure> {
@@ -142,12 +152,13 @@ impl Session {
 
     async fn set_up(&mut self, options: &SessionOptions) -> Result<(), StoreError> {
         let schema = &options.options.schema;
-        let more = format!("{DURABLE}; {}", if options.read_only { "" } else { WORK });
-        let configured = self.connection.configure(schema, LOCK_WAIT_MAX, &more).await;
+        let configured = self.connection.configure(schema, LOCK_WAIT_MAX, DURABLE).await;
         configured.map_err(|error| before_commit(&error))?;
         schema::prepare(self.client(), schema).await?;
+        let settings = if options.read_only { READ } else { WORK };
+        self.client().batch_execute(settings).await.map_err(|error| before_commit(&error))?;
         if options.read_only {
-            return self.client().batch_execute(READ).await.map_err(|error| before_commit(&error));
+            return Ok(());
         }
         let prepared = try_join_all(ALL.iter().map(|sql| self.client().prepare(sql))).await;
         self.statements = prepared.map_err(|error| before_commit(&error))?;

@@ -2,6 +2,9 @@
 //!
 //! Rows are locked in the order of their ids, and keys are inserted in their order, so that batches of two sessions wait for
 //! each other at most, and do not deadlock.
+//!
+//! A plan may be made while the tables are empty and kept while they grow. So what is found for each row of a batch is a
+//! `LATERAL` with `OFFSET 0`, which can only be a lookup, and never a scan of the table with the batch inside.
 
 /// Which statement.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +98,9 @@ const INSERT: &str = concat!(
 /// The jobs with these keys.
 const EXISTING: &str = "
     SELECT jobs.id, jobs.stage, jobs.key FROM unnest($1::integer[], $2::text[]) AS g (stage, key)
-    JOIN jobs ON jobs.stage = g.stage AND jobs.key = g.key";
+    CROSS JOIN LATERAL (
+        SELECT id, stage, key FROM jobs WHERE jobs.stage = g.stage AND jobs.key = g.key OFFSET 0
+    ) AS jobs";
 
 /// Makes jobs ready that are due: delayed ones, and running ones whose claim expired. Their claim stays open.
 /// `$3`: also in a paused stage.
@@ -105,7 +110,7 @@ const DUE: &str = concat!(
             AND ($3 OR (SELECT NOT paused FROM stages WHERE id = $1))
         ORDER BY due_at LIMIT 1000 FOR UPDATE SKIP LOCKED
     ), moved AS (
-        UPDATE jobs SET state = 0 FROM due WHERE jobs.id = due.id
+        UPDATE jobs SET state = 0 WHERE id = ANY (ARRAY (SELECT id FROM due))
     ), changes (stage, kind, delta) AS (
         SELECT $1::integer, state, -count(*) FROM due GROUP BY state
         UNION ALL SELECT $1::integer, 0::smallint, count(*) FROM due
@@ -163,12 +168,17 @@ macro_rules! claim {
 const CLAIM: &str = claim!("");
 const CLAIM_OF_COST: &str = claim!("AND cost = $6");
 
-/// The fence: locks the jobs of claims that are the newest and have not ended.
+/// The fence: locks the jobs, and answers those whose claims are the newest and have not ended.
 const FENCE: &str = r#"
     SELECT claim.place, jobs.state, jobs.key, jobs."group", jobs.priority
-    FROM unnest($1::bigint[], $2::integer[], $3::bigint[]) WITH ORDINALITY AS claim (job, stage, number, place)
-    JOIN jobs ON jobs.id = claim.job AND jobs.stage = claim.stage AND jobs.claim_number = claim.number AND jobs.open
-    ORDER BY jobs.id FOR UPDATE OF jobs"#;
+    FROM (
+        SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[]) WITH ORDINALITY AS c (job, stage, number, place)
+        ORDER BY job
+    ) AS claim
+    CROSS JOIN LATERAL (
+        SELECT stage, state, key, "group", priority, claim_number, open FROM jobs WHERE id = claim.job OFFSET 0 FOR UPDATE
+    ) AS jobs
+    WHERE jobs.stage = claim.stage AND jobs.claim_number = claim.number AND jobs.open"#;
 
 /// Ends claims that the fence let through. Without a cause, the job is done.
 const END: &str = concat!(
@@ -178,8 +188,9 @@ const END: &str = concat!(
             AS g (job, stage, number, came, went, due_at, now, cause, error, detail, outputs, result)
     ), attempted AS (
         INSERT INTO evidence (job, claim_number, worker, started_at, ended_at, cause, error, detail)
-        SELECT job, number, worker, changed_at, now, cause, given.error, detail
-        FROM given JOIN jobs ON jobs.id = job WHERE cause IS NOT NULL
+        SELECT job, number, worker, changed_at, now, cause, error, detail
+        FROM given CROSS JOIN LATERAL (SELECT worker, changed_at FROM jobs WHERE id = job OFFSET 0) AS jobs
+        WHERE cause IS NOT NULL
         ON CONFLICT (job, claim_number) DO NOTHING
     ), completed AS (
         INSERT INTO completions (stage, job, claim_number, finished_at, outputs, result)
@@ -210,13 +221,14 @@ const TRIM: &str = "
     ) AS old (job, claim_number, place)
     WHERE evidence.job = old.job AND evidence.claim_number = old.claim_number AND old.place > 20";
 
-/// Claims that this very call has concluded before.
+/// Claims that this very call has concluded before. `+ 0` keeps the index of stages out of it.
 const REPEATED: &str = "
     SELECT place FROM unnest($1::bigint[], $2::integer[], $3::bigint[]) WITH ORDINALITY AS claim (job, stage, number, place)
     WHERE EXISTS (SELECT FROM completions WHERE completions.stage = claim.stage AND completions.job = claim.job
-                      AND completions.claim_number = claim.number)
+                      AND completions.claim_number = claim.number OFFSET 0)
        OR EXISTS (SELECT FROM jobs JOIN evidence ON evidence.job = jobs.id AND evidence.claim_number = jobs.claim_number
-                  WHERE jobs.id = claim.job AND jobs.claim_number = claim.number AND jobs.stage = claim.stage)";
+                  WHERE jobs.id = claim.job AND jobs.claim_number = claim.number AND jobs.stage + 0 = claim.stage
+                  OFFSET 0)";
 
 const COUNT: &str = concat!(
     "WITH changes (stage, kind, delta) AS (SELECT * FROM unnest($1::integer[], $2::smallint[], $3::bigint[])), ",
@@ -230,11 +242,17 @@ const RELEASE_GROUPS: &str = concat!(
         SELECT stages.id AS stage, moved."group", moved.now
         FROM stages CROSS JOIN unnest($1::text[], $2::bigint[]) AS moved ("group", now)
         WHERE stages.after <> '{}' AND NOT EXISTS (
-            SELECT FROM jobs WHERE jobs."group" = moved."group" AND jobs.stage = ANY (stages.after) AND jobs.state < 5)
+            SELECT FROM unnest(stages.after) AS before (stage) CROSS JOIN LATERAL (
+                SELECT FROM jobs WHERE jobs."group" = moved."group" AND jobs.stage = before.stage AND jobs.state < 5 LIMIT 1
+            ) AS jobs
+            OFFSET 0)
     ), held AS MATERIALIZED (
-        SELECT jobs.id, jobs.stage, (jobs.due_at > clear.now)::integer::smallint AS state
-        FROM clear JOIN jobs ON jobs."group" = clear."group" AND jobs.stage = clear.stage AND jobs.state = 2
-        ORDER BY jobs.id FOR UPDATE OF jobs
+        SELECT jobs.id, clear.stage, (jobs.due_at > clear.now)::integer::smallint AS state
+        FROM clear CROSS JOIN LATERAL (
+            SELECT id, due_at FROM jobs
+            WHERE jobs."group" = clear."group" AND jobs.stage = clear.stage AND jobs.state = 2
+            ORDER BY id OFFSET 0 FOR UPDATE
+        ) AS jobs
     ), moved AS (
         UPDATE jobs SET state = held.state FROM held WHERE jobs.id = held.id
     ), changes (stage, kind, delta) AS (
@@ -251,11 +269,15 @@ macro_rules! fenced_update {
         concat!(
             "WITH locked AS MATERIALIZED (
                 SELECT jobs.id, jobs.stage, jobs.state, claim.at, claim.place
-                FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
-                    AS claim (job, stage, number, at, place)
-                JOIN jobs ON jobs.id = claim.job AND jobs.stage = claim.stage AND jobs.claim_number = claim.number
-                    AND jobs.open
-                ORDER BY jobs.id FOR UPDATE OF jobs
+                FROM (
+                    SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
+                        AS c (job, stage, number, at, place)
+                    ORDER BY job
+                ) AS claim
+                CROSS JOIN LATERAL (
+                    SELECT id, stage, state, claim_number, open FROM jobs WHERE id = claim.job OFFSET 0 FOR UPDATE
+                ) AS jobs
+                WHERE jobs.stage = claim.stage AND jobs.claim_number = claim.number AND jobs.open
             ), moved AS (
                 UPDATE jobs SET state = ",
             $state,
