@@ -1,5 +1,5 @@
-//! Measures the SQLite engine with a small and a large backlog:
-//! `cargo run --release -p tollway-pipeline --example scale -- FOLDER [JOBS]`
+//! Measures an engine with a small and a large backlog, in SQLite files of a folder or in a Postgres:
+//! `cargo run --release -p tollway-pipeline --example scale -- FOLDER|postgres://... [JOBS]`
 #![allow(clippy::print_stdout, clippy::disallowed_methods, clippy::unwrap_used)]
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tollway_core::{Name, Span, Timestamp};
 use tollway_pipeline::{
-    Administration, ClaimRequest, Conclusion, Engine, Filter, NewJob, Output, SqliteEngine, State,
+    ClaimRequest, Conclusion, Engine, Filter, NewJob, Output, PostgresEngine, SqliteEngine, State,
 };
 
 const WORKERS: usize = 128;
@@ -17,20 +17,27 @@ const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let folder = arguments.next().unwrap_or_else(|| ".".to_owned());
+    let place = arguments.next().unwrap_or_else(|| ".".to_owned());
     let large = arguments.next().and_then(|jobs| jobs.parse().ok()).unwrap_or(1_000_000);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     for jobs in [20_000, large] {
-        let path = Path::new(&folder).join(format!("scale-{jobs}.db"));
-        runtime.block_on(measure(&path, jobs));
+        if place.starts_with("postgres") {
+            // A schema for each; they stay until they are dropped by hand.
+            let separator = if place.contains('?') { '&' } else { '?' };
+            let url = format!("{place}{separator}schema=tollway_scale_{jobs}");
+            runtime.block_on(measure(Arc::new(PostgresEngine::open(&url).unwrap()), jobs));
+            continue;
+        }
+        let path = Path::new(&place).join(format!("scale-{jobs}.db"));
+        runtime.block_on(measure(Arc::new(SqliteEngine::open(&path).unwrap()), jobs));
+        println!("  file: {} MiB", std::fs::metadata(&path).unwrap().len() >> 20);
         for suffix in ["", "-owner", "-wal", "-shm"] {
             let _ = std::fs::remove_file(format!("{}{suffix}", path.display()));
         }
     }
 }
 
-async fn measure(path: &Path, jobs: u64) {
-    let engine = Arc::new(SqliteEngine::open(path).unwrap());
+async fn measure(engine: Arc<dyn Engine>, jobs: u64) {
     let (autotag, extract) = (Name::new("autotag").unwrap(), Name::new("extract").unwrap());
     let started = Instant::now();
     let mut last = None;
@@ -85,7 +92,6 @@ async fn measure(path: &Path, jobs: u64) {
         worker.await.unwrap();
     }
     report("claim and hand off, 128 workers", done.load(Ordering::Relaxed), started.elapsed());
-    println!("  file: {} MiB", std::fs::metadata(path).unwrap().len() >> 20);
 }
 
 fn job(stage: &Name, n: u64) -> NewJob {

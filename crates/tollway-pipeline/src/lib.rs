@@ -1,7 +1,8 @@
 //! Staged, durable jobs behind a vendor's quota.
 //!
 //! A [`Job`] waits in a stage until a worker claims it. When the worker finishes it, its outputs become jobs of the next
-//! stage in the same transaction. An [`Engine`] keeps the jobs; [`SqliteEngine`] keeps them in one file:
+//! stage in the same transaction. An [`Engine`] keeps the jobs; [`SqliteEngine`] keeps them in one file, and
+//! `PostgresEngine` (feature `postgres`) in a database that many machines share:
 //!
 //! ```
 //! use tollway_core::{Name, Span, Timestamp};
@@ -41,6 +42,8 @@ pub use engine::administration::{
     StageSettings,
 };
 pub use engine::error::{EngineError, EngineFault};
+#[cfg(feature = "postgres")]
+pub use engine::postgres::PostgresEngine;
 pub use engine::sqlite::SqliteEngine;
 pub use engine::{
     Capabilities, Claim, ClaimRequest, Claimed, Conclusion, Engine, EngineAnswer, Enqueued, Finished, Output,

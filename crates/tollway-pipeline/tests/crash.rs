@@ -1,4 +1,4 @@
-//! A process that is killed at any moment: every answer it gave is in the file.
+//! A process that is killed at any moment: every answer it gave is stored, in a file and in Postgres.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
@@ -10,24 +10,32 @@ use std::time::Duration;
 
 use tollway_core::{Name, Span, Timestamp};
 use tollway_pipeline::{
-    Administration, ClaimRequest, Conclusion, Engine, Filter, Finished, Job, NewJob, Output, SqliteEngine,
+    ClaimRequest, Conclusion, Engine, Filter, Finished, Job, NewJob, Output, PostgresEngine, SqliteEngine,
     State,
 };
+use tollway_testkit::servers::PostgresServer;
 
-const FILE: &str = "TOLLWAY_CRASH_FILE";
+/// A file, or the URL of a Postgres.
+const JOBS: &str = "TOLLWAY_CRASH_JOBS";
 const ROUND: &str = "TOLLWAY_CRASH_ROUND";
-const KILLS: u64 = 20;
 
 fn stage(name: &str) -> Name {
     Name::new(name).unwrap()
 }
 
+fn open(jobs: &str) -> Arc<dyn Engine> {
+    match jobs.starts_with("postgres://") {
+        true => Arc::new(PostgresEngine::open(jobs).unwrap()),
+        false => Arc::new(SqliteEngine::open(Path::new(jobs)).unwrap()),
+    }
+}
+
 /// Not a test of its own: the process that is killed. It prints what was acknowledged, one line each.
 #[test]
 fn victim() {
-    let Ok(file) = std::env::var(FILE) else { return };
+    let Ok(jobs) = std::env::var(JOBS) else { return };
     let round: u64 = std::env::var(ROUND).unwrap().parse().unwrap();
-    let engine = Arc::new(SqliteEngine::open(Path::new(&file)).unwrap());
+    let engine = open(&jobs);
     let now = Timestamp::from_secs(1_000 * (round + 1));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
@@ -41,7 +49,7 @@ fn victim() {
     });
 }
 
-async fn work(engine: Arc<SqliteEngine>, name: String, now: Timestamp) {
+async fn work(engine: Arc<dyn Engine>, name: String, now: Timestamp) {
     for n in 0.. {
         let keys = [format!("{name}-{n}-0"), format!("{name}-{n}-1")];
         let jobs = keys.iter().map(|key| NewJob::new(&stage("a"), key, "{}").unwrap()).collect();
@@ -68,10 +76,20 @@ fn acknowledge(line: &str) {
 #[test]
 fn killed_process_loses_nothing_it_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("jobs.db");
+    kill_often(folder.path().join("jobs.db").to_str().unwrap(), 20);
+}
+
+/// P4, B7: the same with ten kills of a process whose jobs are in Postgres.
+#[test]
+fn killed_process_loses_nothing_in_postgres() {
+    let server = PostgresServer::start();
+    kill_often(&server.url(), 10);
+}
+
+fn kill_often(jobs: &str, kills: u64) {
     let (mut enqueued, mut finished) = (BTreeSet::new(), BTreeSet::new());
-    for round in 0..KILLS {
-        for line in run_and_kill(&file, round) {
+    for round in 0..kills {
+        for line in run_and_kill(jobs, round) {
             match line.split_once(' ') {
                 Some(("enqueued", key)) => assert!(enqueued.insert(key.to_owned()), "{key} twice"),
                 Some(("finished", key)) => assert!(finished.insert(key.to_owned()), "{key} twice"),
@@ -80,14 +98,14 @@ fn killed_process_loses_nothing_it_acknowledged() {
         }
     }
     assert!(enqueued.len() > 100 && finished.len() > 50, "{} {}", enqueued.len(), finished.len());
-    check(&file, &enqueued, &finished);
+    check(jobs, &enqueued, &finished);
 }
 
 /// Lets the process work for some milliseconds after its first answer, kills it, and returns its whole lines.
-fn run_and_kill(file: &Path, round: u64) -> Vec<String> {
+fn run_and_kill(jobs: &str, round: u64) -> Vec<String> {
     let mut victim = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "victim", "--nocapture", "--test-threads=1"])
-        .env(FILE, file)
+        .env(JOBS, jobs)
         .env(ROUND, round.to_string())
         .stdout(Stdio::piped())
         .spawn()
@@ -111,8 +129,8 @@ fn run_and_kill(file: &Path, round: u64) -> Vec<String> {
     lines.into_iter().filter_map(|line| line.strip_suffix('\n').map(str::to_owned)).collect()
 }
 
-fn check(file: &Path, enqueued: &BTreeSet<String>, finished: &BTreeSet<String>) {
-    let engine = SqliteEngine::open(file).unwrap();
+fn check(jobs: &str, enqueued: &BTreeSet<String>, finished: &BTreeSet<String>) {
+    let engine = open(jobs);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (mut jobs, mut after): (Vec<Job>, _) = (Vec::new(), None);
     loop {

@@ -1,11 +1,12 @@
-//! The connection to Postgres that the store of meters and the store of records share: the URL, TLS, connecting and its
-//! timeouts, session settings, and what an error means.
+//! The connection to Postgres that the store of meters, the store of records and the pipeline's engine share: the URL, TLS,
+//! connecting and its timeouts, session settings, a small pool, and what an error means.
 //!
-//! Each of them has its own pool or single connection, its own tables and its own statements.
+//! Each of them has its own sessions, its own tables and its own statements.
 
 mod address;
 mod connection;
 mod error;
+mod pool;
 mod schema_name;
 #[cfg(feature = "tls")]
 mod tls;
@@ -13,4 +14,5 @@ mod tls;
 pub use address::{Address, AddressError};
 pub use connection::{BEGIN_MIGRATION, Connection, LOCK_WAIT_MAX};
 pub use error::{ErrorText, classify, idled_out, is_refused, timed_out};
+pub use pool::{Pool, PoolSession, PooledSession};
 pub use schema_name::SchemaName;

@@ -7,7 +7,7 @@ use tollway_core::{Clock, Fault, Outcomes, Retry, StoreError, Timestamp};
 use tollway_remote::{Call, Link};
 
 use crate::options::PostgresOptions;
-use crate::pool::Pool;
+use crate::pool::{Pool, pool};
 use crate::sweep::{ExpirySweeper, SWEEP_EVERY, sweep};
 use crate::transaction::{Committed, Transaction};
 
@@ -30,7 +30,7 @@ impl PostgresLink {
     /// A link that connects when it is first used, and reads the server's clock.
     pub fn new(options: PostgresOptions) -> Self {
         Self {
-            pool: Pool::new(options),
+            pool: pool(options),
             writer: draw_writer(),
             clock: None,
             sweeper: ExpirySweeper::new(SWEEP_EVERY),

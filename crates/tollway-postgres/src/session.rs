@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::try_join_all;
 use tokio_postgres::{Client, Statement};
 use tollway_core::{Retry, StoreError};
-use tollway_postgres_link::{Connection, idled_out};
+use tollway_postgres_link::{Connection, PoolSession, idled_out};
 
 use crate::error::{TEXT, before_commit};
 use crate::options::{Crash, PostgresOptions};
@@ -23,14 +23,6 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Connects, and makes sure that the tables are there.
-    pub(crate) async fn open(options: &PostgresOptions) -> Result<Self, StoreError> {
-        let (connection, _) = Connection::open(&options.address, &TEXT, |_| {}).await?;
-        let mut session = Self { connection, statements: Vec::new() };
-        Connection::ready(session.set_up(options)).await??;
-        Ok(session)
-    }
-
     async fn set_up(&mut self, options: &PostgresOptions) -> Result<(), StoreError> {
         let durable = match options.crash {
             // Stronger guarantees that the server was given stay.
@@ -74,14 +66,25 @@ impl Session {
     pub(crate) fn rollback_without_waiting(&self) {
         let _ = self.client().batch_execute("ROLLBACK").now_or_never();
     }
+}
 
-    /// Ends a transaction that was refused; says whether the session can go on.
-    pub(crate) async fn recover(&self) -> bool {
-        let rollback = async { self.client().batch_execute("ROLLBACK").await.map_err(|e| before_commit(&e)) };
-        self.within(rollback, Retry::Safe).await.is_ok()
+impl PoolSession for Session {
+    type Options = PostgresOptions;
+
+    /// Connects, and makes sure that the tables are there.
+    async fn open(options: &PostgresOptions) -> Result<Self, StoreError> {
+        let (connection, _) = Connection::open(&options.address, &TEXT, |_| {}).await?;
+        let mut session = Self { connection, statements: Vec::new() };
+        Connection::ready(session.set_up(options)).await??;
+        Ok(session)
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
+    fn is_closed(&self) -> bool {
         self.client().is_closed()
+    }
+
+    async fn recover(&self) -> bool {
+        let rollback = async { self.client().batch_execute("ROLLBACK").await.map_err(|e| before_commit(&e)) };
+        self.within(rollback, Retry::Safe).await.is_ok()
     }
 }

@@ -6,7 +6,7 @@ use tollway_core::{Retry, Setting, SettingChange, StoreError};
 use tollway_remote::SettingsTable;
 
 use crate::options::PostgresOptions;
-use crate::pool::{Pool, PooledSession};
+use crate::pool::{Pool, PooledSession, pool};
 use crate::settings_table as table;
 
 /// The client for settings.
@@ -19,7 +19,7 @@ impl SettingsTable for PostgresSettings {
     type Options = PostgresOptions;
 
     fn open(options: PostgresOptions) -> Self {
-        Self(Pool::new(PostgresOptions { connections: 1, ..options }))
+        Self(pool(PostgresOptions { connections: 1, ..options }))
     }
 
     async fn read(&self) -> Result<Vec<Setting>, StoreError> {

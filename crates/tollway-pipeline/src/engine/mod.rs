@@ -1,8 +1,13 @@
 //! The contract between the pipeline and an engine that keeps its jobs.
 
 pub(crate) mod administration;
+mod checks;
+mod counters;
 pub(crate) mod error;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 pub(crate) mod sqlite;
+mod stored;
 
 use std::fmt;
 use std::future::Future;

@@ -3,11 +3,11 @@
 use rusqlite::{Connection, params};
 use tollway_core::Timestamp;
 
-use super::counters::Kind;
 use super::error::Failure;
 use super::rows::{micros, stored, time};
 use super::session::Session;
 use crate::bounds::EVIDENCE_MAX;
+use crate::engine::counters::Kind;
 use crate::{Attempt, Cause, Evidence, JobId};
 
 /// Counts an attempt of a job under its newest claim, and keeps its evidence.

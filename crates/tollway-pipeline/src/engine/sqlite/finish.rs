@@ -3,13 +3,13 @@
 use rusqlite::params;
 use tollway_core::Timestamp;
 
-use super::counters::Kind;
 use super::error::Failure;
 use super::evidence;
 use super::rows::{micros, stored};
 use super::session::Session;
 use super::work::{OpenClaim, fenced, insert};
 use crate::bounds::KEY_BYTES_MAX;
+use crate::engine::counters::Kind;
 use crate::{Claim, Conclusion, EngineError, Enqueued, Finished, NewJob, Output, State};
 
 pub(super) fn finish(

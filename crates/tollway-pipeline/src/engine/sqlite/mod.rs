@@ -3,7 +3,6 @@
 //! One thread writes and one reads. The process that opens the file owns it: a second one is refused. So the write-ahead
 //! log has one writer, whatever version of SQLite others look into the file with.
 
-mod counters;
 mod error;
 mod evidence;
 mod file;
@@ -32,13 +31,14 @@ use super::administration::{
     Administration, Change, Changed, Edit, Edited, Filter, JobResult, Page, StageChange, StageCounts,
     StageSettings,
 };
+use super::checks::{check, refuse, within};
 use super::error::EngineError;
 use super::{
     Capabilities, Claim, ClaimRequest, Claimed, Conclusion, Engine, EngineAnswer, Enqueued, Finished, Peek,
 };
-use crate::bounds::{BATCH_BYTES_MAX, BATCH_MAX, JOB_BYTES_MAX, OUTPUTS_MAX, PAGE_MAX};
+use crate::bounds::{BATCH_BYTES_MAX, BATCH_MAX, JOB_BYTES_MAX, PAGE_MAX};
 use crate::job::attempt::Evidence;
-use crate::job::{Job, JobId, NewJob, check_data};
+use crate::job::{Job, JobId, NewJob};
 
 /// Jobs in a SQLite file. Dropping it writes what is queued and gives the file free.
 pub struct SqliteEngine {
@@ -267,29 +267,6 @@ impl Administration for SqliteEngine {
             operate::purge(session, &stage, before, limit.min(PAGE_MAX))
         })
     }
-}
-
-fn refuse<T: Send + 'static>(error: EngineError) -> EngineAnswer<T> {
-    Box::pin(std::future::ready(Err(error)))
-}
-
-fn within(what: &str, found: usize, max: usize) -> Result<(), EngineError> {
-    match found <= max {
-        true => Ok(()),
-        false => Err(EngineError::caller(format!("{found} {what} in one call, more than the {max} allowed"))),
-    }
-}
-
-/// Checks a conclusion. How many bytes it brings.
-fn check(conclusion: &Conclusion) -> Result<usize, EngineError> {
-    let Conclusion::Done { outputs, result } = conclusion else { return Ok(0) };
-    within("outputs", outputs.len(), OUTPUTS_MAX)?;
-    if let Some(result) = result {
-        check_data(result)?;
-    }
-    let bytes = outputs.iter().map(|output| output.data.len()).sum::<usize>();
-    let bytes = bytes + result.as_ref().map_or(0, String::len);
-    within("bytes", bytes, BATCH_BYTES_MAX).map(|()| bytes)
 }
 
 /// Copies a database in one step, which reads one snapshot and keeps no writer waiting.

@@ -4,10 +4,10 @@ use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, params, params_from_iter};
 use tollway_core::{Name, Timestamp};
 
-use super::counters::Kind;
 use super::error::Failure;
 use super::rows::{conditions, micros, stored};
 use super::session::Session;
+use crate::engine::counters::Kind;
 use crate::{Change, Changed, Edit, Edited, EngineError, Filter, JobId, StageChange, State};
 
 pub(super) fn edit(

@@ -4,10 +4,10 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
 use tollway_core::Name;
 
-use super::counters;
 use super::error::Failure;
 use super::rows::{SELECT_JOBS, conditions, job, name, stored, time};
 use super::session::find_stage;
+use crate::engine::counters;
 use crate::{Filter, Job, JobId, JobResult, Page, StageCounts, StageSettings};
 
 pub(super) fn counts(connection: &Connection) -> Result<Vec<StageCounts>, Failure> {

@@ -2,8 +2,8 @@
 
 use rusqlite::Row;
 use rusqlite::types::Value;
-use tollway_core::{Name, Timestamp};
 
+pub(super) use crate::engine::stored::{micros, name, stored, time};
 use crate::{EngineError, Filter, Job, JobCost, JobId, State};
 
 /// Jobs with their stage and data, in the order of [`job`].
@@ -37,32 +37,12 @@ pub(super) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
     })
 }
 
-/// A stored name.
-pub(super) fn name(text: &str) -> Result<Name, EngineError> {
-    Name::new(text).map_err(|error| EngineError::caller(format!("stage {text:?}: {error}")))
-}
-
 fn unreadable(column: usize, error: &EngineError) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(
         column,
         rusqlite::types::Type::Text,
         error.message.clone().into(),
     )
-}
-
-/// As times are stored. The last timestamp fits.
-pub(super) fn micros(time: Timestamp) -> i64 {
-    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
-}
-
-/// A stored time.
-pub(super) fn time(micros: i64) -> Timestamp {
-    Timestamp::from_micros(u64::try_from(micros).unwrap_or(0))
-}
-
-/// As ids and claim numbers are stored. A larger one belongs to no job.
-pub(super) fn stored(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(-1)
 }
 
 /// A filter as conditions on `jobs`, and their parameters from `?1`.

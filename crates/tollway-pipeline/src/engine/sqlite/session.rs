@@ -3,10 +3,10 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use tollway_core::{Name, Timestamp};
 
-use super::counters::Kind;
 use super::error::Failure;
 use super::rows::micros;
 use crate::bounds::STAGES_MAX;
+use crate::engine::counters::Kind;
 use crate::{EngineError, State};
 
 /// A stage as it is stored.

@@ -3,12 +3,12 @@
 use rusqlite::{OptionalExtension, params};
 use tollway_core::{Name, Span, Timestamp};
 
-use super::counters::Kind;
 use super::error::Failure;
 use super::evidence;
 use super::rows::{SELECT_JOBS, job, micros, stored, time};
 use super::session::Session;
 use crate::bounds::BATCH_MAX;
+use crate::engine::counters::Kind;
 use crate::{Attempt, Claim, ClaimRequest, Claimed, Enqueued, JobCost, JobId, NewJob, Peek, State};
 
 pub(super) fn enqueue(

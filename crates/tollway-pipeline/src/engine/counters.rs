@@ -4,7 +4,7 @@ use crate::{Cause, Events, StageCounts, State};
 
 /// What a counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Jobs in a state.
     Jobs(State),
     /// Jobs that entered.
@@ -21,7 +21,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// As it is stored.
-    pub(super) fn number(self) -> i64 {
+    pub(crate) fn number(self) -> i64 {
         match self {
             Self::Jobs(state) => state.number(),
             Self::Enqueued => 7,
@@ -36,7 +36,7 @@ impl Kind {
 }
 
 /// Puts a stored counter into the counts of its stage. An unknown kind comes from a newer version and is left out.
-pub(super) fn put(counts: &mut StageCounts, kind: i64, n: u64) {
+pub(crate) fn put(counts: &mut StageCounts, kind: i64, n: u64) {
     let events: &mut Events = &mut counts.events;
     let counter = match kind {
         0..=6 => usize::try_from(kind).ok().and_then(|index| counts.jobs.get_mut(index)),

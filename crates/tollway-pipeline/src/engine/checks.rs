@@ -1,0 +1,31 @@
+//! What every engine checks before it stores anything.
+
+use super::error::EngineError;
+use super::{Conclusion, EngineAnswer};
+use crate::bounds::{BATCH_BYTES_MAX, OUTPUTS_MAX};
+use crate::job::check_data;
+
+/// An answer without the engine.
+pub(crate) fn refuse<T: Send + 'static>(error: EngineError) -> EngineAnswer<T> {
+    Box::pin(std::future::ready(Err(error)))
+}
+
+/// Checks a bound of a call.
+pub(crate) fn within(what: &str, found: usize, max: usize) -> Result<(), EngineError> {
+    match found <= max {
+        true => Ok(()),
+        false => Err(EngineError::caller(format!("{found} {what} in one call, more than the {max} allowed"))),
+    }
+}
+
+/// Checks a conclusion. How many bytes it brings.
+pub(crate) fn check(conclusion: &Conclusion) -> Result<usize, EngineError> {
+    let Conclusion::Done { outputs, result } = conclusion else { return Ok(0) };
+    within("outputs", outputs.len(), OUTPUTS_MAX)?;
+    if let Some(result) = result {
+        check_data(result)?;
+    }
+    let bytes = outputs.iter().map(|output| output.data.len()).sum::<usize>();
+    let bytes = bytes + result.as_ref().map_or(0, String::len);
+    within("bytes", bytes, BATCH_BYTES_MAX).map(|()| bytes)
+}

@@ -1,0 +1,214 @@
+//! What operators change: jobs, stages, and what is forgotten. Also claims of workers that are known to be dead.
+
+use futures_util::future::{try_join, try_join3};
+use tollway_core::{Name, Timestamp};
+
+use super::error::{Failure, at_commit};
+use super::rows::{Conditions, limit};
+use super::session::{BEGIN, Session, moved};
+use super::statements::counted;
+use crate::engine::stored::{micros, stored};
+use crate::{Change, Changed, Edit, Edited, EngineError, Filter, JobId, StageChange, State};
+
+const ABANDON: &str = "
+    WITH held AS MATERIALIZED (
+        SELECT id FROM jobs
+        WHERE stage = ANY (ARRAY (SELECT id FROM stages)) AND state IN (1, 3) AND state = 3 AND due_at > $2
+            AND ($1::text IS NULL OR worker = $1)
+        ORDER BY id FOR UPDATE
+    ), moved AS (
+        UPDATE jobs SET due_at = $2 WHERE id = ANY (ARRAY (SELECT id FROM held))
+    )
+    SELECT count(*) FROM held";
+
+pub(super) async fn abandon(
+    session: &Session,
+    worker: Option<String>,
+    now: Timestamp,
+) -> Result<u64, Failure> {
+    let abandoned = session.client().query_one(ABANDON, &[&worker, &micros(now)]).await;
+    let abandoned: i64 = abandoned.map_err(|error| at_commit(&error))?.try_get(0)?;
+    Ok(abandoned.unsigned_abs())
+}
+
+/// The state is that of the row once it is locked.
+const EDIT: &str = "
+    WITH found AS MATERIALIZED (
+        SELECT id, state FROM jobs WHERE id = $1 FOR UPDATE
+    ), changed AS (
+        UPDATE jobs SET cost = coalesce($2, cost), priority = coalesce($3, priority), data = coalesce($4, data),
+            open = false, changed_at = $5
+        FROM found WHERE jobs.id = found.id AND found.state NOT IN (3, 5, 6)
+    )
+    SELECT state FROM found";
+
+pub(super) async fn edit(
+    session: &Session,
+    job: JobId,
+    edit: Edit,
+    now: Timestamp,
+) -> Result<Edited, Failure> {
+    let Edit { data, cost, priority } = edit;
+    let cost = cost.as_ref().map(|cost| cost.as_str());
+    let found =
+        session.client().query_opt(EDIT, &[&stored(job.get()), &cost, &priority, &data, &micros(now)]).await;
+    let Some(row) = found.map_err(|error| at_commit(&error))? else { return Ok(Edited::Missing) };
+    Ok(match State::of_number(row.try_get::<_, i16>(0)?.into()) {
+        None => Edited::Missing,
+        Some(state) if state == State::Running || state.has_left() => Edited::Refused(state),
+        Some(_) => Edited::Changed,
+    })
+}
+
+/// Changes jobs that were found, if they still match once they are locked.
+pub(super) async fn change(
+    session: &Session,
+    filter: Filter,
+    change: Change,
+    after: Option<JobId>,
+    most: usize,
+    now: Timestamp,
+) -> Result<Changed, Failure> {
+    let states: Vec<String> = State::ALL
+        .into_iter()
+        .filter(|state| change.applies_to(*state))
+        .map(|state| state.number().to_string())
+        .collect();
+    // A single state is an equation, for the partial index.
+    let applies = match &states[..] {
+        [one] => format!("jobs.state = {one}"),
+        several => format!("jobs.state IN ({})", several.join(", ")),
+    };
+    let mut conditions = Conditions::new(&filter, after);
+    let place = conditions.push(limit(most));
+    let text = &conditions.text;
+    let select =
+        format!("SELECT id, \"group\" FROM jobs WHERE {applies} AND {text} ORDER BY id LIMIT {place}");
+    let rows = session.client().query(&select, &conditions.parameters()).await?;
+    let ids = rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
+    let groups = rows.iter().map(|row| row.try_get(1)).collect::<Result<Vec<Option<&str>>, _>>()?;
+    let (groups, times) = moved(groups.into_iter().flatten().map(|group| (group, now)));
+
+    let (set, to) = match change {
+        Change::Redrive => {
+            ("state = 0, failures = 0, crashes = 0, changed_at = $time".to_owned(), "0::smallint")
+        }
+        Change::Cancel => ("state = 6, open = false, changed_at = $time".to_owned(), "6::smallint"),
+        Change::Reprioritise(priority) => (format!("priority = {priority}"), "state"),
+    };
+    let mut conditions = Conditions::new(&filter, after);
+    conditions.and("jobs.id = ANY ($)", ids.clone());
+    let time = conditions.push(micros(now));
+    let text = &conditions.text;
+    let update = format!(
+        "WITH locked AS MATERIALIZED (
+            SELECT id, stage, state FROM jobs WHERE {applies} AND {text} AND {time}::bigint IS NOT NULL
+            ORDER BY id FOR UPDATE
+        ), moved AS (
+            UPDATE jobs SET {} WHERE id = ANY (ARRAY (SELECT id FROM locked))
+        ), changes (stage, kind, delta) AS (
+            SELECT stage, state, -1 FROM locked UNION ALL SELECT stage, {to}, 1 FROM locked
+        ), {} SELECT count(*) FROM locked",
+        set.replace("$time", &time),
+        counted!()
+    );
+    let update = session.client().prepare(&update).await?;
+    try_join(session.begin(BEGIN), session.enter(&groups, &[])).await?;
+    let changed: i64 = session.client().query_one(&update, &conditions.parameters()).await?.try_get(0)?;
+    try_join(session.release_groups(&groups, &times), session.commit())
+        .await
+        .map_err(Failure::with_commit)?;
+    let last = ids.last().filter(|_| ids.len() == most);
+    Ok(Changed { jobs: changed.unsigned_abs(), next: last.map(|id| JobId::new(id.unsigned_abs())) })
+}
+
+pub(super) async fn set_stage(
+    session: &Session,
+    stage: Name,
+    change: StageChange,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let mut after = None;
+    if let Some(names) = &change.after {
+        if names.contains(&stage) {
+            return Err(
+                EngineError::caller(format!("stage {} cannot wait for itself", stage.as_str())).into()
+            );
+        }
+        let mut ids = Vec::with_capacity(names.len());
+        // The stage itself first, as it is named first.
+        session.stage_id(&stage).await?;
+        for name in names {
+            ids.push(session.stage_id(name).await?);
+        }
+        after = Some(ids);
+    }
+    let id = session.stage_id(&stage).await?;
+    session.begin(BEGIN).await?;
+    if after.is_some() {
+        session.close_gate().await?;
+    }
+    let update = "UPDATE stages SET paused = coalesce($2, paused), after = coalesce($3, after),
+        concurrency = CASE WHEN $4 THEN $5 ELSE concurrency END WHERE id = $1";
+    let concurrency = change.concurrency.flatten().map(i64::from);
+    let set = change.concurrency.is_some();
+    session.client().execute(update, &[&id, &change.paused, &after, &set, &concurrency]).await?;
+    if let Some(after) = after {
+        release_held(session, id, &after, now).await?;
+    }
+    session.commit().await
+}
+
+/// Looks at every group with held jobs again: fewer stages may hold them now, or none.
+async fn release_held(session: &Session, stage: i32, after: &[i32], now: Timestamp) -> Result<(), Failure> {
+    let release = format!(
+        "WITH held AS MATERIALIZED (
+            SELECT jobs.id, jobs.stage, (due_at > $3)::integer::smallint AS state
+            FROM (SELECT DISTINCT \"group\" FROM jobs WHERE stage = $1 AND state = 2) AS waiting
+            JOIN jobs ON jobs.\"group\" = waiting.\"group\" AND jobs.stage = $1 AND jobs.state = 2
+            WHERE NOT EXISTS (SELECT FROM jobs AS other WHERE other.\"group\" = waiting.\"group\"
+                                  AND other.stage = ANY ($2::integer[]) AND other.state < 5)
+            ORDER BY jobs.id FOR UPDATE OF jobs
+        ), moved AS (
+            UPDATE jobs SET state = held.state FROM held WHERE jobs.id = held.id
+        ), changes (stage, kind, delta) AS (
+            SELECT stage, 2::smallint, -1 FROM held UNION ALL SELECT stage, state, 1 FROM held
+        ), {} SELECT 1",
+        counted!()
+    );
+    session.client().query(&release, &[&stage, &after, &micros(now)]).await?;
+    Ok(())
+}
+
+pub(super) async fn purge(
+    session: &Session,
+    stage: Name,
+    before: Timestamp,
+    most: usize,
+) -> Result<u64, Failure> {
+    let Some(stage) = session.stage(&stage).await? else { return Ok(0) };
+    let purge = format!(
+        "WITH old AS MATERIALIZED (
+            SELECT id, state FROM jobs WHERE stage = $1 AND state >= 5 AND changed_at < $2
+            ORDER BY changed_at LIMIT $3 FOR UPDATE SKIP LOCKED
+        ), gone AS (
+            DELETE FROM jobs WHERE id = ANY (ARRAY (SELECT id FROM old))
+        ), completed AS (
+            DELETE FROM completions WHERE stage = $1 AND job = ANY (ARRAY (SELECT id FROM old))
+        ), attempted AS (
+            DELETE FROM evidence WHERE job = ANY (ARRAY (SELECT id FROM old))
+        ), changes (stage, kind, delta) AS (
+            SELECT $1::integer, state, -1 FROM old
+        ), {} SELECT count(*) FROM old",
+        counted!()
+    );
+    let purge = session.client().prepare(&purge).await?;
+    let (_, purged, _) = try_join3(
+        session.begin(BEGIN),
+        async { Ok(session.client().query_one(&purge, &[&stage, &micros(before), &limit(most)]).await?) },
+        session.commit(),
+    )
+    .await
+    .map_err(Failure::with_commit)?;
+    Ok(purged.try_get::<_, i64>(0)?.unsigned_abs())
+}
