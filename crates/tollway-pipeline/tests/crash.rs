@@ -17,6 +17,8 @@ use tollway_testkit::servers::PostgresServer;
 
 /// A file, or the URL of a Postgres.
 const JOBS: &str = "TOLLWAY_CRASH_JOBS";
+/// A round has at least so many, on a slow machine, too: its eight workers have enqueued and finished.
+const ANSWERS: usize = 30;
 const ROUND: &str = "TOLLWAY_CRASH_ROUND";
 
 fn stage(name: &str) -> Name {
@@ -101,7 +103,7 @@ fn kill_often(jobs: &str, kills: u64) {
     check(jobs, &enqueued, &finished);
 }
 
-/// Lets the process work for some milliseconds after its first answer, kills it, and returns its whole lines.
+/// Lets the process work for some milliseconds after its first answers, kills it, and returns its whole lines.
 fn run_and_kill(jobs: &str, round: u64) -> Vec<String> {
     let mut victim = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "victim", "--nocapture", "--test-threads=1"])
@@ -111,11 +113,11 @@ fn run_and_kill(jobs: &str, round: u64) -> Vec<String> {
         .spawn()
         .unwrap();
     let mut output = BufReader::new(victim.stdout.take().unwrap());
-    let (mut line, mut lines) = (String::new(), Vec::new());
+    let (mut line, mut lines, mut answers) = (String::new(), Vec::new(), 0);
     while output.read_line(&mut line).unwrap() > 0 {
-        let first = line.starts_with("enqueued ");
+        answers += usize::from(line.starts_with("enqueued ") || line.starts_with("finished "));
         lines.push(std::mem::take(&mut line));
-        if first {
+        if answers == ANSWERS {
             break;
         }
     }
