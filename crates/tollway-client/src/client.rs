@@ -145,7 +145,7 @@ impl ApiClientBuilder {
         Self { options: self.options.max_retries(max_retries), ..self }
     }
 
-    /// Asks this function first whether a response is a refusal: for vendors that refuse inside a 200.
+    /// Calls this function first to learn whether a response is a refusal: for vendors that refuse inside a 200.
     pub fn refused_as(
         self,
         refused_as: impl Fn(&VendorResponse<'_>) -> Option<RefusalKind> + Send + Sync + 'static,

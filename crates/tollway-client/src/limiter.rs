@@ -128,7 +128,7 @@ impl ApiLimiter {
         Ok(Self { state: Arc::new(state), refused_as: None, cost_from: None })
     }
 
-    /// Asks this function first whether a response is a refusal: for vendors that refuse inside a 200, or in words of
+    /// Calls this function first to learn whether a response is a refusal: for vendors that refuse inside a 200, or in words of
     /// their own. Bodies of all responses are then read ahead, up to a bound, except streams of events.
     #[must_use]
     pub fn refused_as(

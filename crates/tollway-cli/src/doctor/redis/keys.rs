@@ -117,7 +117,7 @@ impl<'c> Seen<'c> {
     }
 }
 
-/// Asks one command of each key, in one round trip. An answer may be an error of its key.
+/// Sends one command for each key, in one round trip. An answer may be an error of its key.
 async fn ask_each(server: &mut Server, command: &str, keys: &[String]) -> RedisResult<Vec<Value>> {
     let mut question = Pipeline::with_capacity(keys.len());
     for key in keys {
