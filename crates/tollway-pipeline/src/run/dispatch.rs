@@ -149,7 +149,7 @@ impl Dispatcher {
         Ok(cycle)
     }
 
-    /// Asks the engine about the stages that take something and have free workers.
+    /// Queries the engine about the stages that take something and have free workers.
     async fn look(&mut self) -> Result<Look, EngineError> {
         let (run, now) = (self.run.clone(), self.run.now());
         if self.settings_until <= now {

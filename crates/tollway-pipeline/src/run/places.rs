@@ -135,7 +135,7 @@ async fn give_back(permits: Vec<Permit>) {
     }
 }
 
-/// Asks for one place, now or soon.
+/// Requests one place, now or soon.
 async fn take(limiter: &Limiter, cost: &JobCost) -> Result<Taken<'static>, TakeError> {
     let amounts = cost.amounts();
     let mut policies = amounts.iter();

@@ -109,7 +109,7 @@ impl KeptReading {
         }
     }
 
-    /// Asks for the lock of the program that reads the source and saves the reading.
+    /// Requests the lock of the program that reads the source and saves the reading.
     pub(super) fn try_lock(&self, now: Timestamp) -> io::Result<Lock> {
         if let Some(folder) = self.path.parent() {
             create_private_folder(folder)?;
