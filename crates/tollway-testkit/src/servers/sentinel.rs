@@ -1,7 +1,12 @@
 //! A Redis with sentinels that a test starts.
 
+use std::time::Duration;
+
 use super::patience::PATIENCE;
 use super::{RedisServer, until};
+
+/// How long a failover may take: sentinels on a busy machine that split their votes try again after ten seconds.
+const FAILOVER_PATIENCE: Duration = Duration::from_secs(120);
 
 /// After how many milliseconds the sentinels consider a master down. On a busy machine a live one may not answer for a
 /// second, and must not be replaced by an empty server.
@@ -65,7 +70,7 @@ impl RedisSentinel {
             sentinel.command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", Self::NAME]) == place
         };
         let is_master = || self.sentinels.iter().all(named) && other.command(&["ROLE"]).starts_with("master");
-        until(PATIENCE, || is_master().then_some(())).expect("sentinels make the replica a master");
+        until(FAILOVER_PATIENCE, || is_master().then_some(())).expect("sentinels make the replica a master");
         self.think_it_gone_after(GONE_AFTER_MS);
         (former, other)
     }
