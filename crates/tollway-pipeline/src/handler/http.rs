@@ -19,6 +19,8 @@ pub fn http(url: &str) -> Result<Handler, BoxError> {
         return Err("this build calls handlers over http:// only; put a proxy with TLS in between".into());
     }
     // A redirected post would lose its body.
+    // Another part of the program may have chosen one already; that one is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
     Ok(handler(service_fn(move |task: Task| {
         let (client, url) = (client.clone(), url.clone());

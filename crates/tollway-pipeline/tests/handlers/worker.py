@@ -37,7 +37,7 @@ elif behaviour == "hang":
         time.sleep(1000)
 elif behaviour == "garbage":
     for job in jobs():
-        print("Traceback: hello " + os.environ["CARGO_PKG_NAME"], flush=True)
+        print("Traceback: hello " + os.environ["CARGO_MANIFEST_DIR"], flush=True)
         time.sleep(1000)
 elif behaviour == "unknown":
     for job in jobs():
@@ -79,7 +79,7 @@ elif behaviour == "env":
         say({"done": job["id"], "result": sorted(os.environ)})
 elif behaviour == "secret":
     for job in jobs():
-        say({"dead": job["id"], "error": "cannot log in with " + os.environ["CARGO_PKG_NAME"]})
+        say({"dead": job["id"], "error": "cannot log in with " + os.environ["CARGO_MANIFEST_DIR"]})
 elif behaviour == "tell":
     for job in jobs():
         say({job["data"]: job["id"], "error": "told so"})

@@ -14,7 +14,8 @@ fn postgres_passes_the_suite() {
         let url = format!("{}?schema=suite_{schemas}&connections=2", server.url());
         Box::new(PostgresEngine::open(&url).unwrap())
     };
-    let sequences = std::env::var("TOLLWAY_SEQUENCES").ok().and_then(|count| count.parse().ok()).unwrap_or(4);
+    let sequences =
+        std::env::var("TOLLWAY_PIPELINE_SEQUENCES").ok().and_then(|count| count.parse().ok()).unwrap_or(4);
     let seed = std::env::var("TOLLWAY_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let report = conformance::run(Effort { seed, sequences, steps: 200 }, make);
     let report = report.unwrap_or_else(|failure| panic!("{failure}"));

@@ -12,7 +12,8 @@ fn sqlite_passes_the_suite() {
         files += 1;
         Box::new(SqliteEngine::open(&folder.path().join(format!("{files}.db"))).unwrap())
     };
-    let sequences = std::env::var("TOLLWAY_SEQUENCES").ok().and_then(|count| count.parse().ok()).unwrap_or(6);
+    let sequences =
+        std::env::var("TOLLWAY_PIPELINE_SEQUENCES").ok().and_then(|count| count.parse().ok()).unwrap_or(6);
     let seed = std::env::var("TOLLWAY_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let report = conformance::run(Effort { seed, sequences, steps: 300 }, make);
     let report = report.unwrap_or_else(|failure| panic!("{failure}"));

@@ -141,14 +141,14 @@ async fn hanging_handler_is_ended() {
 #[tokio::test]
 async fn garbage_is_a_crash_with_evidence() {
     for (behaviour, error, detail) in [
-        ("garbage", "not the protocol's JSON", "Traceback: hello [CARGO_PKG_NAME]"),
+        ("garbage", "not the protocol's JSON", "Traceback: hello [CARGO_MANIFEST_DIR]"),
         ("unknown", "job 999999 is none of its jobs", "999999"),
         ("long", "a line over 1 MiB", "xxxx"),
     ] {
         let lab = Lab::new();
         lab.enqueue(1).await;
         let mut stage = lab.stage(behaviour);
-        command(&mut stage).env = vec!["CARGO_PKG_NAME".to_owned()];
+        command(&mut stage).env = vec!["CARGO_MANIFEST_DIR".to_owned()];
         let jobs = lab.run(stage).await;
         assert_eq!((jobs[0].state, jobs[0].failures, jobs[0].crashes), (State::Dead, 0, 1), "{behaviour}");
         let (found, evidence) = last_attempt(&lab.engine, &jobs[0]).await;
@@ -176,9 +176,9 @@ async fn secrets_are_not_kept_as_evidence() {
     let lab = Lab::new();
     lab.enqueue(1).await;
     let mut stage = lab.stage("secret");
-    command(&mut stage).env = vec!["CARGO_PKG_NAME".to_owned()];
+    command(&mut stage).env = vec!["CARGO_MANIFEST_DIR".to_owned()];
     let jobs = lab.run(stage).await;
-    assert_eq!(jobs[0].error, "cannot log in with [CARGO_PKG_NAME]");
+    assert_eq!(jobs[0].error, "cannot log in with [CARGO_MANIFEST_DIR]");
 }
 
 #[tokio::test]
@@ -257,12 +257,12 @@ async fn environment_is_an_allowlist() {
     let lab = Lab::new();
     lab.enqueue(1).await;
     let mut stage = lab.stage("env");
-    command(&mut stage).env = vec!["CARGO_PKG_NAME".to_owned()];
+    command(&mut stage).env = vec!["CARGO_MANIFEST_DIR".to_owned()];
     lab.run(stage).await;
     let results = lab.engine.results(&name("a"), None, 10).await.unwrap();
     let found = results.items[0].result.clone().unwrap();
-    assert!(found.contains("CARGO_PKG_NAME") && found.contains("PATH"), "{found}");
-    assert!(!found.contains("CARGO_MANIFEST_DIR"), "{found}");
+    assert!(found.contains("CARGO_MANIFEST_DIR") && found.contains("PATH"), "{found}");
+    assert!(!found.contains("RUST_TEST_THREADS"), "{found}");
 }
 
 /// A drained runner leaves no process behind.
