@@ -277,7 +277,7 @@ pub(crate) fn adapts(policy: &Policy) -> bool {
     policy.limits().iter().any(|limit| limit.is_adaptive())
 }
 
-/// Whether a permit that could not begin may be taken anew.
+/// Whether a permit that could not begin may be taken again.
 fn is_lost(error: &TakeError) -> bool {
     matches!(error, TakeError::Denied(_) | TakeError::Store(_))
 }

@@ -93,7 +93,7 @@ where
 }
 
 impl<B> ApiBody<B> {
-    /// Settles the call with the tokens that were read. In the background: nobody waits for it.
+    /// Settles the call with the tokens that were read. In the background: no caller waits for it.
     fn settle(&mut self) {
         let Some(call) = self.call.take() else { return };
         let Settlement { permits, dialect, runtime } = *call;

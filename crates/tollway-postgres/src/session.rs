@@ -35,7 +35,7 @@ impl Session {
         let more = format!("{SETUP} {durable}");
         let configured = self.connection.configure(&options.schema, options.lock_wait(), &more).await;
         configured.map_err(|error| before_commit(&error))?;
-        schema::prepare(self.client(), &options.schema).await?;
+        schema::TABLES.prepare(self.client(), &options.schema).await?;
         let prepared = try_join_all(statements::ALL.iter().map(|sql| self.client().prepare(sql))).await;
         self.statements = prepared.map_err(|error| before_commit(&error))?;
         Ok(())

@@ -33,7 +33,7 @@ async fn work_goes_on(leaves: fn(&RedisServer), returns: fn(&RedisServer)) {
     leaves(&redis);
     sleep_until(start.plus(Span::from_secs(7))).await;
     returns(&redis);
-    // Takes that Redis found in its sockets were granted to nobody, in the next window at the latest.
+    // Takes that Redis found in its sockets were granted without a caller, in the next window at the latest.
     let (again, end) = (start.plus(WINDOW.times(2)), start.plus(WINDOW.times(3)));
     sleep_until(again).await;
     until("a window is full again", async || vendor.count_between(Outcome::Accepted, again, end) == 50).await;

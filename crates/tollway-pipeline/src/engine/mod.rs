@@ -34,7 +34,7 @@ pub type EngineAnswer<T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> +
 /// enqueue -> ready | delayed | held -> claim -> running -> finish -> done      (outputs are jobs of the next stage)
 ///                ^                                  |-----> finish -> delayed   (another try, or rate-limited)
 ///                |---- redrive <- dead <-- finish --|-----> release -> ready    (given back)
-///                                                   |-----> expired -> ready    (nobody answered in time)
+///                                                   |-----> expired -> ready    (no worker answered in time)
 /// ```
 ///
 /// A job belongs to one stage for life. What it hands on are new jobs, whose keys come from its key, its stage and their

@@ -167,7 +167,8 @@ impl Auto {
         Pace { rate: rate.clamp(RATE_MIN, RATE_MAX), burst: ONE_CALL, hold, cut: self.cut, cap }
     }
 
-    /// Calls that nobody reported within the time of a trial have ended: their process has, or another controller was told.
+    /// Calls that no process reported within the time of a trial count as ended: their process is gone, or reported them to
+    /// another controller.
     fn count_answers(&mut self, report: &Report<'_>) {
         if report.now.since(self.reported) >= TRIAL {
             self.answered = self.answered.max(report.grants.saturating_sub(report.answered));

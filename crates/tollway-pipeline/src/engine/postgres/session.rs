@@ -154,7 +154,7 @@ impl Session {
         let schema = &options.options.schema;
         let configured = self.connection.configure(schema, LOCK_WAIT_MAX, DURABLE).await;
         configured.map_err(|error| before_commit(&error))?;
-        schema::prepare(self.client(), schema).await?;
+        schema::TABLES.prepare(self.client(), schema).await?;
         let settings = if options.read_only { READ } else { WORK };
         self.client().batch_execute(settings).await.map_err(|error| before_commit(&error))?;
         if options.read_only {

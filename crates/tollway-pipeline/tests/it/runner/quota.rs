@@ -87,7 +87,7 @@ async fn rate_limited_holds_the_policy() {
     runner.drain(Span::ZERO).await.unwrap();
 }
 
-/// A job's own cost is taken in place of its stage's; one that can never be granted is a dead letter, and blocks nobody.
+/// A job's own cost is taken in place of its stage's; one that can never be granted is a dead letter, and blocks no other job.
 #[tokio::test(start_paused = true)]
 async fn jobs_with_costs_of_their_own() {
     let lab = Lab::new([("adobe", "10 / hour")]);
