@@ -12,7 +12,7 @@ use crate::server::Served;
 #[command(version, after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
     /// What to measure.
-    #[arg(required_unless_present_any = ["count_case", "serve"])]
+    #[arg(required_unless_present_any = ["count_case", "serve", "answer_jobs"])]
     pub(crate) group: Option<Group>,
 
     /// Finish within 45 seconds: fewer and shorter rounds, rougher figures. The full run takes up to five minutes.
@@ -38,6 +38,10 @@ pub(crate) struct Arguments {
     /// Only serve until killed, for an external measurement.
     #[arg(long, hide = true, value_name = "WHO")]
     pub(crate) serve: Option<Served>,
+
+    /// Only answer jobs on standard input, as the handler of a pipeline.
+    #[arg(long, hide = true)]
+    pub(crate) answer_jobs: bool,
 }
 
 const AFTER_HELP: &str = "\
@@ -63,7 +67,8 @@ pub(crate) enum Group {
     Server,
     /// Calls to vendors with limits of their own. Not supported in this version.
     Outbound,
-    /// Jobs through the pipeline. Not supported in this version.
+    /// Jobs through the pipeline: jobs a second beside other queues, and a backlog of a million jobs. Starts a postgres; needs
+    /// the programs `tollway` and `queue-rivals`.
     Pipeline,
     /// Limits shared through DynamoDB: decisions a second, latency, writes and failed conditions. Starts an emulator.
     Aws,

@@ -1,7 +1,7 @@
 //! The machine, and the versions of the rivals.
 
-/// This crate's own manifest: it pins every rival to one version, so the report cannot name another.
-const MANIFEST: &str = include_str!("../Cargo.toml");
+/// This crate's own manifest and that of the queues: they pin every rival to one version, so the report cannot name another.
+const MANIFESTS: [&str; 2] = [include_str!("../Cargo.toml"), include_str!("../queues/Cargo.toml")];
 
 /// `2 cores, AMD EPYC`.
 pub(crate) fn description() -> String {
@@ -19,9 +19,11 @@ pub(crate) fn load() -> Option<f64> {
 
 /// `governor 0.10.4, leaky-bucket 1.1.2, ...`.
 pub(crate) fn versions(rivals: &[&str]) -> String {
-    let manifest: toml::Table = toml::from_str(MANIFEST).expect("cargo has read it too");
+    let manifests =
+        MANIFESTS.map(|manifest| toml::from_str::<toml::Table>(manifest).expect("cargo has read it too"));
     let version = |name: &str| {
-        let dependency = &manifest["dependencies"][name];
+        let mut found = manifests.iter().filter_map(|manifest| manifest["dependencies"].get(name));
+        let dependency = found.next().expect("every rival is in a manifest");
         let version = dependency.get("version").unwrap_or(dependency).as_str().unwrap_or_default();
         format!("{name} {}", version.trim_start_matches('='))
     };
@@ -32,8 +34,9 @@ pub(crate) fn versions(rivals: &[&str]) -> String {
 mod tests {
     #[test]
     fn every_rival_has_one_version() {
-        let versions = super::versions(&["governor", "limitador"]);
+        let versions = super::versions(&["governor", "limitador", "apalis-sqlite"]);
         assert!(versions.starts_with("governor 0."));
         assert!(versions.contains("limitador 0."));
+        assert!(versions.contains("apalis-sqlite 1."));
     }
 }

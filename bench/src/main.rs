@@ -1,8 +1,8 @@
 //! Tollway and its rivals, measured in one run on the same work.
 //!
 //! A group is a table of rows; a row is one case, ours compared with one rival. [`engine`] measures the decision in process,
-//! [`stores`] that of many callers on a shared store, [`server`] that of a server with its protocol, [`rivals`] adapts each
-//! library to the same work, [`report`] prints.
+//! [`stores`] that of many callers on a shared store, [`server`] that of a server with its protocol, [`pipeline`] jobs through
+//! stages. [`rivals`] adapts each library to the same work, [`report`] prints.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,6 +16,7 @@ mod contender;
 mod engine;
 mod keys;
 mod machine;
+mod pipeline;
 mod processor;
 mod report;
 mod rivals;
@@ -57,12 +58,16 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(entrant) = arguments.serve {
         return server::serve(entrant).map(|()| ExitCode::SUCCESS);
     }
+    if arguments.answer_jobs {
+        return pipeline::answer_jobs().map(|()| ExitCode::SUCCESS);
+    }
     let report = match arguments.group {
         Some(Group::Engine) => engine::measure(arguments.quick)?,
         Some(Group::Redis) => stores::redis::measure(arguments.quick)?,
         Some(Group::Postgres) => stores::postgres::measure(arguments.quick)?,
         Some(Group::Aws) => stores::dynamo::measure(arguments.quick)?,
         Some(Group::Server) => server::measure(arguments.quick)?,
+        Some(Group::Pipeline) => pipeline::measure(arguments.quick)?,
         Some(group) => {
             eprintln!("error: the group `{}` is not supported in this version", group.name());
             return Ok(ExitCode::from(EXIT_USAGE));

@@ -8,9 +8,11 @@ use tollway::StoreUrl;
 #[cfg(feature = "vendor")]
 use crate::vendor;
 use crate::{
-    api, completions, demo, doctor, incidents, limit, man, plan, policy, provision, reset, run, serve,
+    api, completions, doctor, incidents, init, limit, man, plan, policy, provision, reset, run, serve,
     simulate, take, usage, why,
 };
+#[cfg(feature = "pipeline")]
+use crate::{demo, pipeline};
 
 /// Exit codes, for `--help` and the man page.
 const EXIT_CODES: &str = "\
@@ -71,7 +73,9 @@ pub(crate) enum Color {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    #[cfg(feature = "pipeline")]
     Demo(demo::Arguments),
+    Init(init::Arguments),
     Take(take::Arguments),
     Run(run::Arguments),
     Serve(serve::Arguments),
@@ -82,6 +86,8 @@ pub(crate) enum Command {
     Policy(policy::Arguments),
     Api(api::Arguments),
     Incidents(incidents::Arguments),
+    #[cfg(feature = "pipeline")]
+    Pipeline(pipeline::Arguments),
     Plan(plan::Arguments),
     Simulate(simulate::Arguments),
     #[cfg(feature = "vendor")]
@@ -90,4 +96,16 @@ pub(crate) enum Command {
     Provision(provision::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
+}
+
+impl Command {
+    /// Whether it runs for long and sets up its own log.
+    pub(crate) fn has_own_log(&self) -> bool {
+        match self {
+            Self::Serve(_) => true,
+            #[cfg(feature = "pipeline")]
+            Self::Pipeline(arguments) => arguments.runs(),
+            _ => false,
+        }
+    }
 }

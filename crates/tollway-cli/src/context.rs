@@ -5,16 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tollway::config::{CONFIG_FILE, SharedBy};
-use tollway::core::WhenStoreFails;
+use tollway::core::{Store, WhenStoreFails};
 use tollway::{Clock, Config, Limiter, LimiterBuilder, Policy, StoreUrl, Timestamp};
 use tollway_memory::WallClock;
+use tollway_socket::SocketStore;
 
 use crate::cli::Global;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-
-/// All sections of a config file: every command checks all of them.
-pub(crate) type WholeConfig = tollway_server::ConfigWithServer;
+pub(crate) use crate::whole_config::WholeConfig;
 
 /// The context of a command.
 pub(crate) struct Context {
@@ -135,7 +134,13 @@ impl Context {
         config: &Config,
         policies: impl IntoIterator<Item = Arc<Policy>>,
     ) -> Result<LimiterBuilder, Failure> {
-        let mut builder = builder.store_at(&self.store(config)?)?;
+        let mut builder = match self.server_store(config) {
+            Some(store) => {
+                self.output.note("asking tollway serve, which counts in its memory");
+                builder.store(store)
+            }
+            None => builder.store_at(&self.store(config)?)?,
+        };
         for policy in policies {
             builder = builder.with_policy(strict(&policy))?;
         }
@@ -163,6 +168,20 @@ impl Context {
         })
     }
 
+    /// The memory of a `tollway serve` without a store, which counts for commands that name none either.
+    fn server_store(&self, config: &Config) -> Option<Arc<dyn Store>> {
+        if self.global.store.is_some() || config.store().is_some() {
+            return None;
+        }
+        match SocketStore::connect(&server_socket()?) {
+            Ok(store) => store.map(|store| Arc::new(store) as Arc<dyn Store>),
+            Err(error) => {
+                self.output.warning(format_args!("cannot ask tollway serve for its counts: {error}"));
+                None
+            }
+        }
+    }
+
     /// The store: from `--store`, else the config's, else a file in the user's state folder.
     pub(crate) fn store(&self, config: &Config) -> Result<StoreUrl, Failure> {
         match self.global.store.as_ref().or(config.store()) {
@@ -184,6 +203,11 @@ fn strict(policy: &Policy) -> Policy {
         WhenStoreFails::Local => policy.clone().with_when_store_fails(WhenStoreFails::Closed),
         WhenStoreFails::Open | WhenStoreFails::Closed => policy.clone(),
     }
+}
+
+/// Where a `tollway serve` without a store answers commands. None if there is no state folder.
+pub(crate) fn server_socket() -> Option<PathBuf> {
+    tollway::config::state_file().map(|state| state.with_file_name("server.socket"))
 }
 
 fn state_file() -> Result<PathBuf, Failure> {

@@ -26,6 +26,23 @@ pub(crate) fn counted(number: u64, unit: &str) -> String {
     }
 }
 
+/// A size, rounded up to a tenth: `512 B`, `1.7 GB`. 1 GB is 1,000,000,000 bytes.
+#[cfg(feature = "pipeline")]
+pub(crate) fn bytes(bytes: u64) -> String {
+    let (unit, name) = match bytes {
+        0..1_000 => return format!("{bytes} B"),
+        1_000..1_000_000 => (1_000, "kB"),
+        1_000_000..1_000_000_000 => (1_000_000, "MB"),
+        1_000_000_000..1_000_000_000_000 => (1_000_000_000, "GB"),
+        _ => (1_000_000_000_000, "TB"),
+    };
+    let tenths = bytes.div_ceil(unit / 10);
+    match (tenths / 10, tenths % 10) {
+        (whole, 0) => format!("{whole} {name}"),
+        (whole, tenth) => format!("{whole}.{tenth} {name}"),
+    }
+}
+
 /// A duration, rounded up: `250 ms`, `15.7 s`, `2 min 5 s`, `18 h 25 min`, `6 d 23 h`.
 pub(crate) fn span(span: Span) -> String {
     let millis = span.as_micros().div_ceil(1_000);
@@ -88,6 +105,13 @@ mod tests {
         );
         assert_eq!(counted(1, "requests"), "1 request");
         assert_eq!(counted(2_000, "tokens"), "2,000 tokens");
+    }
+
+    #[cfg(feature = "pipeline")]
+    #[test]
+    fn sizes_are_rounded_up() {
+        let texts = [0, 999, 1_000, 1_001, 2_500_000, 1_630_000_000].map(bytes);
+        assert_eq!(texts, ["0 B", "999 B", "1 kB", "1.1 kB", "2.5 MB", "1.7 GB"]);
     }
 
     #[test]

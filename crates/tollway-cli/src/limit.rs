@@ -4,8 +4,10 @@ use serde_json::{Value, json};
 use tollway::source::Origin;
 use tollway::{Config, Limit, Limiter, Policy, SetLimitError};
 
+use crate::complete_names;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::layout::{COLUMNS, INDENT};
 use crate::origin;
 use crate::output::{FAINT, GOOD, STRONG};
 use crate::usage::follow;
@@ -32,11 +34,13 @@ enum Action {
     /// Show the current limits and their origin
     Get {
         /// A policy, or POLICY.LIMIT [default: all of the config]
+        #[arg(add = complete_names::limits())]
         name: Option<String>,
     },
     /// Set a limit for all processes that share the store
     Set {
         /// POLICY.LIMIT, as `tollway limit get` lists them
+        #[arg(add = complete_names::limits())]
         name: String,
         /// The new amount, or the whole limit with a new amount or burst
         to: String,
@@ -44,6 +48,7 @@ enum Action {
     /// Return to the limit in the config file
     Clear {
         /// POLICY.LIMIT
+        #[arg(add = complete_names::limits())]
         name: String,
     },
 }
@@ -161,10 +166,17 @@ fn get(name: Option<&str>, config: &Config, limiter: &Limiter, context: &Context
     }
     let width = |text: fn(&Row<'_>) -> String| rows.iter().map(|row| text(row).len()).max().unwrap_or(0);
     let (names, limits) = (width(|row| row.name()), width(|row| row.in_force()));
+    let origins = rows.iter().map(|row| row.origin(context).len()).max().unwrap_or(0);
+    let fits = names + limits + origins + 2 * INDENT.len() <= COLUMNS;
     rows.iter().try_for_each(|row| {
         let (name, limit, origin) = (row.name(), row.in_force(), row.origin(context));
-        output
-            .line(format_args!("{name:names$}  {STRONG}{limit:limits$}{STRONG:#}  {FAINT}{origin}{FAINT:#}"))
+        if fits {
+            let limit = format!("{STRONG}{limit:limits$}{STRONG:#}");
+            return output.line(format_args!("{name:names$}  {limit}  {FAINT}{origin}{FAINT:#}"));
+        }
+        output.line(name)?;
+        output.sentence("  ", STRONG, &limit)?;
+        output.sentence("  ", FAINT, &origin)
     })
 }
 
@@ -200,5 +212,8 @@ fn changed(
         return Ok(());
     }
     let (name, origin) = (row.name(), row.origin(context));
-    output.line(format_args!("{name} is now {GOOD}{}{GOOD:#} {FAINT}({origin}){FAINT:#}", row.in_force()))
+    let (limit, origin) = (row.in_force(), format!("({origin})"));
+    let fits = name.len() + limit.len() + origin.len() + " is now  ".len() <= COLUMNS;
+    let between = if fits { " " } else { "\n  " };
+    output.line(format_args!("{name} is now {GOOD}{limit}{GOOD:#}{between}{FAINT}{origin}{FAINT:#}"))
 }

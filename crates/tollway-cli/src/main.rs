@@ -8,19 +8,25 @@
 
 mod api;
 mod cli;
+mod complete_names;
 mod completions;
 mod context;
+#[cfg(feature = "pipeline")]
 mod demo;
 mod doctor;
 mod failure;
 mod humanize;
 mod incidents;
+mod init;
+mod layout;
 mod limit;
 mod log;
 mod man;
 mod meters;
 mod origin;
 mod output;
+#[cfg(feature = "pipeline")]
+mod pipeline;
 mod plan;
 mod policy;
 mod provision;
@@ -31,9 +37,11 @@ mod simulate;
 mod take;
 mod take_arguments;
 mod usage;
+mod usage_subjects;
 #[cfg(feature = "vendor")]
 mod vendor;
 mod wait;
+mod whole_config;
 mod why;
 
 use std::process::ExitCode;
@@ -46,10 +54,14 @@ use failure::{Exit, Failure};
 use output::Output;
 
 fn main() -> ExitCode {
+    // Handlers of a pipeline are started under a guard, which is this program.
+    #[cfg(feature = "pipeline")]
+    tollway_pipeline::handler::guard::run_if_asked();
+    completions::answer_if_asked();
     let Cli { global, command } = Cli::parse();
     let output = Output::new(global.json, global.quiet, global.color);
-    // `serve` sets up its own log level.
-    if !matches!(command, Command::Serve(_)) {
+    // These set up their own log level.
+    if !command.has_own_log() {
         log::report_warnings(global.quiet);
     }
     let context = Context::new(global, output);
@@ -64,7 +76,9 @@ fn main() -> ExitCode {
 
 fn dispatch(command: Command, context: &Context) -> Result<Exit, Failure> {
     match command {
+        #[cfg(feature = "pipeline")]
         Command::Demo(arguments) => demo::run(&arguments, context),
+        Command::Init(arguments) => init::run(&arguments, context),
         Command::Take(arguments) => take::run(&arguments, context),
         Command::Run(arguments) => run::run(&arguments, context),
         Command::Serve(arguments) => serve::run(&arguments, context),
@@ -75,6 +89,8 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Policy(arguments) => policy::run(&arguments, context),
         Command::Api(arguments) => api::run(&arguments, context),
         Command::Incidents(arguments) => incidents::run(&arguments, context),
+        #[cfg(feature = "pipeline")]
+        Command::Pipeline(arguments) => pipeline::run(&arguments, context),
         Command::Plan(arguments) => plan::run(&arguments, context),
         Command::Simulate(arguments) => simulate::run(&arguments, context),
         #[cfg(feature = "vendor")]

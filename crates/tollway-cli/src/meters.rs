@@ -7,10 +7,12 @@ use tollway::source::Origin;
 use tollway::{Limit, LimitUsage, Policy, Timestamp, Usage};
 
 use crate::humanize;
+use crate::layout::{COLUMNS, INDENT};
 use crate::origin;
 use crate::output::{BAD, FAINT, GOOD, WARN};
 
-const BAR_CELLS: u64 = 20;
+/// How a meter is drawn: the cells of its bar, and whether the time of its reset is shown. The first that fits is used.
+const LAYOUTS: [(u64, bool); 4] = [(20, true), (10, true), (20, false), (10, false)];
 
 /// One meter, as it appears in JSON.
 #[derive(Debug, Serialize)]
@@ -99,22 +101,60 @@ impl Meter {
         (self.read_at.since(now) > tollway::Span::from_millis(50)).then_some(self.read_at)
     }
 
-    /// A line of text; `width` is that of the longest name in the list.
-    pub(crate) fn line(&self, width: usize, now: Timestamp) -> String {
-        let style = self.style();
-        let filled = cells(self.used, self.capacity);
-        let bar: String = (0..BAR_CELLS).map(|cell| if cell < filled { '█' } else { '░' }).collect();
-        let used =
-            format!("{} of {}", humanize::count(self.used), humanize::counted(self.capacity, &self.unit));
-        let reset = match self.used {
-            0 => "unused".to_owned(),
-            _ => format!(
-                "resets in {} ({})",
-                humanize::span(self.resets_at.since(now)),
-                humanize::moment(self.resets_at, now)
-            ),
+    /// The meters as indented lines of text that fit the screen. A name that is too long gets a line of its own.
+    pub(crate) fn lines(meters: &[Self], now: Timestamp) -> Vec<String> {
+        let width = meters.iter().map(|meter| meter.name.len()).max().unwrap_or(0);
+        let longest = |(cells, clock)| {
+            let texts =
+                meters.iter().map(|meter| meter.used_text().len() + meter.reset_text(now, clock).len());
+            let cells = usize::try_from(cells).unwrap_or(0);
+            texts.max().unwrap_or(0) + cells + 3 * INDENT.len()
         };
-        format!("{:width$}  {style}{bar}{style:#}  {used}  {FAINT}{reset}{FAINT:#}", self.name)
+        let fitting = LAYOUTS.into_iter().find(|layout| INDENT.len() + width + longest(*layout) <= COLUMNS);
+        let Some(layout) = fitting else {
+            let own_line =
+                |meter: &Self| [format!("{INDENT}{}", meter.name), meter.line("", 0, (10, false), now)];
+            return meters.iter().flat_map(own_line).collect();
+        };
+        meters.iter().map(|meter| meter.line(&meter.name, width, layout, now)).collect()
+    }
+
+    fn line(&self, name: &str, width: usize, (length, clock): (u64, bool), now: Timestamp) -> String {
+        let style = self.style();
+        let filled = cells(self.used, self.capacity, length);
+        let bar: String = (0..length).map(|cell| if cell < filled { '█' } else { '░' }).collect();
+        let (used, reset) = (self.used_text(), self.reset_text(now, clock));
+        format!(
+            "{INDENT}{name:width$}{INDENT}{style}{bar}{style:#}{INDENT}{used}{INDENT}{FAINT}{reset}{FAINT:#}"
+        )
+    }
+
+    /// `3 of 200 requests`.
+    pub(crate) fn used_text(&self) -> String {
+        format!("{} of {}", humanize::count(self.used), humanize::counted(self.capacity, &self.unit))
+    }
+
+    /// When it resets; with the time of the clock if there is room for it.
+    pub(crate) fn reset_text(&self, now: Timestamp, clock: bool) -> String {
+        if self.used == 0 {
+            return "unused".to_owned();
+        }
+        let wait = humanize::span(self.resets_at.since(now));
+        match clock {
+            true => format!("resets in {wait} ({})", humanize::moment(self.resets_at, now)),
+            false => format!("resets in {wait}"),
+        }
+    }
+
+    /// How much of it is used, in thousandths: more than 1,000 after its limit was lowered.
+    pub(crate) fn thousandths_used(&self) -> u64 {
+        let thousandths = u128::from(self.used) * 1_000 / u128::from(self.capacity.max(1));
+        u64::try_from(thousandths).unwrap_or(u64::MAX)
+    }
+
+    /// Whether anything is used.
+    pub(crate) fn is_used(&self) -> bool {
+        self.used > 0
     }
 
     fn style(&self) -> Style {
@@ -129,12 +169,12 @@ impl Meter {
 }
 
 /// How many cells of the bar are filled: zero only if nothing is used, all only if nothing is left.
-fn cells(used: u64, capacity: u64) -> u64 {
+fn cells(used: u64, capacity: u64, length: u64) -> u64 {
     if used >= capacity {
-        return BAR_CELLS;
+        return length;
     }
-    let cells = u128::from(used) * u128::from(BAR_CELLS) / u128::from(capacity.max(1));
-    u64::try_from(cells).unwrap_or(BAR_CELLS).clamp(u64::from(used > 0), BAR_CELLS - 1)
+    let cells = u128::from(used) * u128::from(length) / u128::from(capacity.max(1));
+    u64::try_from(cells).unwrap_or(length).clamp(u64::from(used > 0), length - 1)
 }
 
 #[cfg(test)]
@@ -144,7 +184,7 @@ mod tests {
     #[test]
     fn bar_is_empty_or_full_only_if_the_meter_is() {
         let filled = [(0, 200), (1, 200), (100, 200), (199, 200), (200, 200), (300, 200), (0, 1)];
-        assert_eq!(filled.map(|(used, capacity)| cells(used, capacity)), [0, 1, 10, 19, 20, 20, 0]);
-        assert_eq!(cells(u64::MAX - 1, u64::MAX), 19);
+        assert_eq!(filled.map(|(used, capacity)| cells(used, capacity, 20)), [0, 1, 10, 19, 20, 20, 0]);
+        assert_eq!(cells(u64::MAX - 1, u64::MAX, 20), 19);
     }
 }

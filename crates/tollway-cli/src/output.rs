@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::cli::Color;
 use crate::failure::Failure;
+use crate::layout::{COLUMNS, sentence};
 
 /// Emphasis.
 pub(crate) const STRONG: Style = Style::new().bold();
@@ -64,6 +65,16 @@ impl Output {
         self.write(|answer| writeln!(answer, "{text}"))
     }
 
+    /// A sentence of the result, wrapped: the first line begins with `first`, the others with as much space.
+    pub(crate) fn sentence(&self, first: &str, style: Style, text: &str) -> Result<(), Failure> {
+        let hang = first.chars().count();
+        for (index, line) in sentence(text, COLUMNS.saturating_sub(hang)).iter().enumerate() {
+            let start = if index == 0 { first.to_owned() } else { " ".repeat(hang) };
+            self.line(format_args!("{start}{style}{line}{style:#}"))?;
+        }
+        Ok(())
+    }
+
     /// Raw bytes of the result.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
         self.write(|answer| answer.write_all(bytes))
@@ -78,6 +89,12 @@ impl Output {
     /// Flushes standard output: before a long operation, and at the end.
     pub(crate) fn flush(&self) -> Result<(), Failure> {
         self.write(Write::flush)
+    }
+
+    /// Whether the reader of standard output has closed the pipe.
+    #[cfg(feature = "pipeline")]
+    pub(crate) fn reader_has_gone(&self) -> bool {
+        self.pipe_closed.get()
     }
 
     fn write(

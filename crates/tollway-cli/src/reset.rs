@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::complete_names;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::GOOD;
@@ -18,6 +19,7 @@ use crate::usage::policy_in_force;
   tollway reset gemini -s team-a")]
 pub(crate) struct Arguments {
     /// The policy
+    #[arg(add = complete_names::policies())]
     policy: String,
     #[command(flatten)]
     whose: SubjectArguments,

@@ -3,9 +3,11 @@
 use serde_json::json;
 use tollway::{Denied, Permit, Policy, Span};
 
+use crate::complete_names;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::humanize;
+use crate::layout::{COLUMNS, sentence};
 use crate::meters::Meter;
 use crate::output::{BAD, FAINT, GOOD};
 use crate::take_arguments::TakeArguments;
@@ -24,6 +26,7 @@ use crate::wait::{TakeOptions, block_on_runtime, wait_for_permit};
   tollway take ci --limit \"10 / hour\" --max-wait 0 || echo not now")]
 pub(crate) struct Arguments {
     /// The policy
+    #[arg(add = complete_names::policies())]
     policy: String,
     #[command(flatten)]
     asked: TakeArguments,
@@ -39,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
             policy.name()
         ))
         .advise(format_args!(
-            "hold the slot while a command runs: tollway run -p {} -- COMMAND",
+            "hold the slot while a command runs: tollway run {} -- COMMAND",
             policy.name()
         )));
     }
@@ -87,8 +90,7 @@ fn granted(
     };
     let shadow = if permit.would_deny() { " (shadow policy; it would have been denied)" } else { "" };
     output.line(format_args!("{GOOD}granted{GOOD:#}{after}{shadow}"))?;
-    let width = meters.iter().map(|meter| meter.name().len()).max().unwrap_or(0);
-    meters.iter().try_for_each(|meter| output.line(format_args!("  {}", meter.line(width, now))))
+    Meter::lines(&meters, now).iter().try_for_each(|line| output.line(line))
 }
 
 /// Prints that a take was denied, by which limit, and when to retry.
@@ -123,5 +125,7 @@ pub(crate) fn say_denied(
         Span::ZERO => String::new(),
         longest => format!(", longer than the maximum wait of {}", humanize::span(longest)),
     };
-    output.line(format_args!("{BAD}denied{BAD:#} by {limit}; retry in {again}{longest}"))
+    let text = format!("by {limit}; retry in {again}{longest}");
+    let text = sentence(&text, COLUMNS - "denied ".len()).join("\n  ");
+    output.line(format_args!("{BAD}denied{BAD:#} {text}"))
 }

@@ -14,7 +14,7 @@ use crate::wait::TakeOptions;
 #[derive(Debug, clap::Args)]
 pub(crate) struct SubjectArguments {
     /// The subject [default: one shared by all callers without a subject]
-    #[arg(long, short, value_name = "NAME")]
+    #[arg(long, short, value_name = "NAME", value_parser = read_subject)]
     pub(crate) subject: Option<String>,
     /// A limit that replaces the config's, e.g. "200 requests / minute"; repeatable
     #[arg(long = "limit", value_name = "LIMIT")]
@@ -92,6 +92,14 @@ impl FromStr for CostArgument {
         let (unit, amount) = text.split_once('=').ok_or_else(wrong)?;
         let unit = Name::new(unit.trim()).map_err(|error| error.to_string())?.to_string();
         Ok(Self { unit, amount: Limit::read_amount(amount.trim())? })
+    }
+}
+
+/// An empty subject comes from an unset variable more often than from a user who means it.
+fn read_subject(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("the subject is empty; leave -s out to count for all callers together".to_owned()),
+        _ => Ok(text.to_owned()),
     }
 }
 

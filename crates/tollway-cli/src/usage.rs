@@ -5,55 +5,97 @@ use std::sync::Arc;
 use serde_json::json;
 use tollway::{Limiter, Policy, SetLimitError, TakeError, Timestamp};
 
+use crate::complete_names;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::humanize;
 use crate::meters::Meter;
 use crate::output::{BAD, FAINT, STRONG};
 use crate::take_arguments::SubjectArguments;
+use crate::usage_subjects::AccountsInUse;
 
 /// Show the usage of every limit, and when it resets
 ///
-/// Reads the store and takes nothing. If other takes are booked ahead, the figures are those after the last booking,
+/// Also lists the subjects with use, most used first, and takes whose limits the config does not have. Reads the store
+/// and takes nothing. If other takes are booked ahead, the figures are those after the last booking,
 /// where a new take would queue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  tollway usage                      every policy of the config
+  tollway usage                      every policy of the config, and its subjects
+  tollway usage gemini --subjects 50 one policy, and its 50 most used subjects
   tollway usage gemini -s team-a     one policy, for one subject
   tollway usage adobe --json | jq '.policies[0].limits[0].remaining'")]
 pub(crate) struct Arguments {
     /// The policy [default: every policy in the config]
+    #[arg(add = complete_names::policies())]
     policy: Option<String>,
     #[command(flatten)]
     whose: SubjectArguments,
+    /// How many subjects to list for each policy, at most 10,000; 0 lists none
+    #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "subject")]
+    subjects: usize,
+}
+
+impl Arguments {
+    /// The limiter. A file of the config is not needed to see what takes with `--limit` have used.
+    fn limiter(&self, context: &Context) -> Result<Limiter, Failure> {
+        let Some(policy) = &self.policy else {
+            return match context.config_path_if_any()? {
+                Some(_) => context.limiter(&context.config()?),
+                None => context.limiter(&context.config_if_any()?),
+            };
+        };
+        self.whose.limiter(policy, context)
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     if arguments.policy.is_none() && arguments.whose.has_limits() {
         return Err(Failure::usage("--limit needs a policy"));
     }
-    let limiter = arguments.whose.limiter(arguments.policy.as_deref().unwrap_or_default(), context)?;
+    let limiter = arguments.limiter(context)?;
     follow(&limiter, context);
     let policies = match &arguments.policy {
         Some(policy) => vec![policy_in_force(&limiter, policy)?],
         None => limiter.policies(),
     };
+    let accounts = match arguments.whose.subject {
+        Some(_) => AccountsInUse::not_listed(),
+        None => AccountsInUse::list(&limiter, arguments.policy.as_deref(), arguments.subjects, context),
+    };
+    if policies.is_empty() && accounts.is_empty() {
+        context.config_or_limits()?;
+    }
     let mut shown = Vec::new();
-    for policy in policies {
+    for policy in &policies {
         let name = policy.name().as_str();
         let subject = arguments.whose.subject.as_deref();
-        let (meters, held_until) = meters_and_hold(&limiter, &policy, subject, context)?;
+        let (meters, held_until) = meters_and_hold(&limiter, policy, subject, context)?;
+        let subjects = accounts.subjects_of(&limiter, policy, context)?;
         if !context.output().is_json() {
             show(name, &meters, held_until, arguments, context)?;
+            subjects.iter().try_for_each(|subjects| subjects.show(context))?;
         }
         let mut found = json!({ "policy": name, "subject": subject, "limits": meters });
+        if let Some(subjects) = subjects {
+            found["subjects"] = json!(subjects.rows);
+            found["subjects_in_use"] = json!(subjects.in_use);
+        }
         if let Some(until) = held_until {
             found["held_until"] = json!(until.to_string());
         }
         shown.push(found);
     }
     if context.output().is_json() {
-        context.output().json(&json!({ "policies": shown }))?;
+        let mut answer = json!({ "policies": shown });
+        if let Some(others) = accounts.not_in_config(&policies) {
+            answer["not_in_config"] = json!(others.policies);
+            answer["all_accounts_seen"] = json!(accounts.saw_all());
+        }
+        context.output().json(&answer)?;
+    } else {
+        accounts.not_in_config(&policies).iter().try_for_each(|others| others.show(context))?;
+        accounts.note_bound(context);
     }
     Ok(Exit::DONE)
 }
@@ -125,12 +167,9 @@ fn show(
         None => String::new(),
     };
     output.line(format_args!("{STRONG}{name}{STRONG:#}{whose}"))?;
-    let width = meters.iter().map(|meter| meter.name().len()).max().unwrap_or(0);
-    for meter in meters {
-        output.line(format_args!("  {}", meter.line(width, now)))?;
-    }
+    Meter::lines(meters, now).iter().try_for_each(|line| output.line(line))?;
     for from in meters.iter().filter_map(|meter| meter.origin_words(now)) {
-        output.line(format_args!("  {FAINT}{from}{FAINT:#}"))?;
+        output.sentence("  ", FAINT, &from)?;
     }
     if let Some(until) = held_until {
         let (at, wait) = (humanize::moment(until, now), humanize::span(until.since(now)));

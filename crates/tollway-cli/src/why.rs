@@ -1,12 +1,15 @@
 //! `tollway why`: explains why a take is denied, and when to retry.
 
+use anstyle::Style;
 use serde_json::json;
 use tollway::core::{Algorithm, Reading};
 use tollway::{Denied, Limit, Limiter};
 
+use crate::complete_names;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::humanize;
+use crate::layout::COLUMNS;
 use crate::meters::Meter;
 use crate::output::{BAD, FAINT, GOOD, STRONG};
 use crate::take_arguments::{CostArguments, SubjectArguments};
@@ -23,6 +26,7 @@ use crate::wait::TakeOptions;
   tollway why gemini -s team-a --cost tokens=3750")]
 pub(crate) struct Arguments {
     /// The policy
+    #[arg(add = complete_names::policies())]
     policy: String,
     #[command(flatten)]
     whose: SubjectArguments,
@@ -70,8 +74,7 @@ fn say_granted(limiter: &Limiter, options: &TakeOptions<'_>, context: &Context) 
     } else {
         output.line(format_args!("{GOOD}would be granted now{GOOD:#}"))?;
     }
-    let width = meters.iter().map(|meter| meter.name().len()).max().unwrap_or(0);
-    meters.iter().try_for_each(|meter| output.line(format_args!("  {}", meter.line(width, now))))
+    Meter::lines(&meters, now).iter().try_for_each(|line| output.line(line))
 }
 
 /// A limit without room for its charge.
@@ -149,7 +152,9 @@ fn say_denied(
         return say_held(options, denied, context);
     }
     let by = denied.limit().map(ToString::to_string).unwrap_or_default();
-    output.line(format_args!("{BAD}denied{BAD:#} by {STRONG}{by}{STRONG:#} of policy {}", options.policy))?;
+    let of = format!("of policy {}", options.policy);
+    let between = if "denied by ".len() + by.len() + 1 + of.len() <= COLUMNS { " " } else { "\n  " };
+    output.line(format_args!("{BAD}denied{BAD:#} by {STRONG}{by}{STRONG:#}{between}{of}"))?;
     output.line(format_args!("  {}", whom(options)))?;
     if let Some(until) = booked_until {
         let (at, wait) = (humanize::moment(until, now), humanize::span(until.since(now)));
@@ -159,8 +164,8 @@ fn say_denied(
     let remedies = booked_until.is_none() && !brought;
     lacks.iter().try_for_each(|lack| say_lack(lack, options, remedies, context))?;
     let (wait, at) = (humanize::duration(denied.retry_after()), humanize::moment(denied.retry_at(), now));
-    output
-        .line(format_args!("  retry in {STRONG}{wait}{STRONG:#}, at {at}, or earlier if units are refunded"))
+    let text = format!("retry in {wait}, at {at}, or earlier if units are refunded");
+    output.sentence("  ", STRONG, &text)
 }
 
 /// No limit denies: the vendor refused a call and asked to wait, or an operator stopped the policy.
@@ -195,15 +200,13 @@ fn say_lack(
     let slots = limit.has_slots();
     let of = humanize::counted(reading.capacity, if slots { "slots" } else { limit.unit().as_str() });
     let output = context.output();
-    output.line(format_args!(
-        "  {name}: {used} of {of} used, {} left, {} requested",
-        humanize::count(reading.remaining),
-        humanize::count(*charge)
-    ))?;
+    let (left, requested) = (humanize::count(reading.remaining), humanize::count(*charge));
+    let text = format!("{name}: {used} of {of} used, {left} left, {requested} requested");
+    output.sentence("  ", Style::new(), &text)?;
     let Some(remedy) = lack.remedy().filter(|_| remedies) else { return Ok(()) };
-    output.line(format_args!(
-        "    {FAINT}{} would be enough: tollway limit set {}.{name} {remedy}{FAINT:#}",
-        humanize::count(lack.enough()),
-        options.policy
-    ))
+    let enough = format!("{} would be enough:", humanize::count(lack.enough()));
+    let command = format!("tollway limit set {}.{name} {remedy}", options.policy);
+    // The command stays whole, so that it can be copied.
+    let between = if 4 + enough.len() + 1 + command.len() <= COLUMNS { " " } else { "\n      " };
+    output.line(format_args!("    {FAINT}{enough}{between}{command}{FAINT:#}"))
 }

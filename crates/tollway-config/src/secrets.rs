@@ -5,10 +5,13 @@
 const ENDINGS: [&str; 9] =
     ["authorization", "-key", "_key", "apikey", "token", "secret", "password", "cookie", "webhook"];
 
+/// The exception: the name of a file in a bucket.
+const FILE_KEY: &str = "original_file_key";
+
 /// Whether the value of a key, such as the name of a header, is usually a secret.
 pub fn names_a_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
-    ENDINGS.iter().any(|ending| key.ends_with(ending))
+    !key.ends_with(FILE_KEY) && ENDINGS.iter().any(|ending| key.ends_with(ending))
 }
 
 /// The line with strings after such keys starred out: errors end up in logs. It keeps its length in characters.
@@ -52,6 +55,7 @@ mod tests {
             ("\"X-Api-Key\"='a b' # b", "\"X-Api-Key\"='***' # b"),
             ("token = \"é\u{301}open", "token = \"******"),
             ("authorization = { env = \"NOTION_TOKEN\" }", "authorization = { env = \"NOTION_TOKEN\" }"),
+            ("original_file_key = \"{job_id}.pdf\"", "original_file_key = \"{job_id}.pdf\""),
             ("cost = { tokens = \"bytes / 4\" }", "cost = { tokens = \"bytes / 4\" }"),
             ("a = 'b=c' = = ", "a = 'b=c' = = "),
         ] {

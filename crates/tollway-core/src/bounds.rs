@@ -81,3 +81,6 @@ pub const CONTROLLER_BYTES_MAX: usize = 1_024;
 
 /// The most settings a store keeps: every process reads all of them.
 pub const SETTINGS_MAX: usize = 1_024;
+
+/// The most accounts that a command lists.
+pub const ACCOUNTS_LISTED_MAX: usize = 10_000;

@@ -1,5 +1,6 @@
 //! The cost of one call: an amount per unit of its policy.
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::bounds::AMOUNT_MAX;
@@ -9,7 +10,7 @@ use crate::{Name, Policy, nearest};
 pub const REQUESTS: &str = "requests";
 
 /// The amounts of one take, in the order of its policy's units. Made by [`Policy::cost`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Cost(SmallVec<[u64; 2]>);
 
 /// Why amounts are not a valid cost.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::{Booking, Limit, Name, PermitId, Policy, Span, Subject, Timestamp};
@@ -9,7 +10,7 @@ use crate::{Booking, Limit, Name, PermitId, Policy, Span, Subject, Timestamp};
 /// The decision on a take. Every store, server and client uses this type. A denial is an outcome, not an error.
 ///
 /// All times are the store's.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     /// When it was decided; of a repeated call, when the answer was repeated.
     pub now: Timestamp,
@@ -28,7 +29,7 @@ pub struct Decision {
 }
 
 /// Granted or denied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TakeOutcome {
     /// The whole cost was taken.
     Granted(Booking),
@@ -37,7 +38,7 @@ pub enum TakeOutcome {
 }
 
 /// Which limit denied a take, and when the cost fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denial {
     /// When the cost fits, if nothing is taken or returned before.
     pub retry_at: Timestamp,
@@ -50,7 +51,7 @@ pub struct Denial {
 }
 
 /// The readings of one charge's policy.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChargeStatus {
     /// The policy.
     pub policy: Arc<Policy>,
@@ -155,7 +156,7 @@ impl FastDecision {
 }
 
 /// The reading of one meter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// The amount in force; a bucket's burst is its capacity.
     pub capacity: u64,
@@ -172,7 +173,7 @@ pub struct Reading {
 }
 
 /// Why an operation was refused: a caller error. Nothing has changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Refusal {
     /// A cost that this limit could never grant.
     #[error(

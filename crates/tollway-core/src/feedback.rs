@@ -18,7 +18,7 @@ use crate::{Account, Charge, Span, Timestamp};
 const SAME_END: Span = Span::from_secs(1);
 
 /// What a vendor's answers say about one account. The default says nothing and only reads.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Feedback {
     /// No grant for this long from now, at most [`HOLD_DAILY_MAX`]. Of two holds the later end stays.
     pub hold: Span,
@@ -30,7 +30,7 @@ pub struct Feedback {
 
 /// At most so many more units of a limit, for a length of time. Of one end the smaller number stays; a later end
 /// replaces it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitLeft {
     /// The limit, by its index in the policy.
     pub limit: usize,
@@ -41,7 +41,7 @@ pub struct LimitLeft {
 }
 
 /// A new rate of an adaptive limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateChange {
     /// The version it was computed from. Another one in the account means a lost race: nothing is written.
     pub version: u64,
@@ -58,7 +58,7 @@ pub struct RateChange {
 }
 
 /// What an account has learned from a vendor's answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Learned {
     /// The store's time.
     pub now: Timestamp,
@@ -71,7 +71,7 @@ pub struct Learned {
 }
 
 /// The state of an adaptive limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields of `Adaptive` of the same names")]
 pub struct LearnedRate {
     pub rate: u64,

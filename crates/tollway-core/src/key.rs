@@ -4,13 +4,15 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Name, NameError, Subject};
 
 /// The version of the key layout. Keys of another version are never misread.
 pub const KEY_VERSION: u8 = 1;
 
 /// The key of an account: a policy's name and a subject.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AccountKey {
     /// The policy.
     pub policy: Name,

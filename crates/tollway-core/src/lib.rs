@@ -36,6 +36,7 @@
 )]
 
 mod account;
+mod account_list;
 mod algorithm;
 mod apply;
 pub mod bounds;
@@ -57,6 +58,7 @@ mod operation;
 mod packed;
 mod period;
 mod policy;
+mod policy_fields;
 mod setting;
 mod share;
 mod store;
@@ -64,6 +66,7 @@ mod store_url;
 mod time;
 
 pub use account::{Account, Extra, Orphan, Refund, RememberedCall, RememberedGrant, Undo};
+pub use account_list::{AccountList, AccountListAnswer};
 pub use algorithm::{Adaptive, Bucket, Meter, Sliding, Slot, State, Window};
 pub use apply::{Applied, apply};
 pub use cost::{Cost, CostError, REQUESTS};

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::{AccountKey, CallId, Cost, Feedback, Limit, PermitId, Policy, Span, Subject, Timestamp};
 
 /// What an operation asks of one policy for one subject.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Charge {
     /// The policy.
     pub policy: Arc<Policy>,
@@ -24,7 +25,7 @@ pub type Charges = SmallVec<[Charge; 1]>;
 /// An action on the accounts of its charges, applied to all of them or to none.
 ///
 /// The library, the server and the command build it and lend it to a store. A store that answers later clones it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Operation {
     /// The accounts it acts on.
     pub charges: Charges,
@@ -36,7 +37,7 @@ pub struct Operation {
 ///
 /// An action on a permit names the charges of its grant, without the shadows that would have denied it: those took
 /// nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Action {
     /// Take the cost of every charge, or nothing.
     Take(Terms),
@@ -73,7 +74,7 @@ pub enum Action {
 }
 
 /// The terms of a take.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Terms {
     /// The permit. The caller draws it, unique among all processes that share the store.
     pub permit: PermitId,
@@ -86,7 +87,7 @@ pub struct Terms {
 }
 
 /// The grant of a permit, in the store's time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Booking {
     /// The permit, as the caller named it; of a repeated call, the first one's.
     pub permit: PermitId,

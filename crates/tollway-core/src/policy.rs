@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::bounds::{LIMITS_PER_POLICY_MAX, WAIT_DEFAULT, WAIT_MAX};
 use crate::fingerprint::Fingerprint;
+use crate::policy_fields::PolicyFields;
 use crate::{Cost, Limit, LimitTextError, LocalShare, Name, NameError, Span};
 
 /// What to do while the store does not answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum WhenStoreFails {
     /// Grant the take.
     Open,
@@ -19,7 +22,7 @@ pub enum WhenStoreFails {
 }
 
 /// Whether a process leases units from the store and spends them locally.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Lease {
     /// Every take asks the store.
     #[default]
@@ -36,7 +39,8 @@ const ONE_PER_CALL: usize = usize::MAX;
 /// A named list of limits with its behaviour.
 ///
 /// A policy that exists is valid: at least one limit, at most 16, no two under one name.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "PolicyFields", into = "PolicyFields")]
 pub struct Policy {
     key: Arc<PolicyKey>,
     // Shared: a take to a remote store clones its policy.

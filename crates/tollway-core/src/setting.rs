@@ -26,7 +26,7 @@ pub struct Setting {
 }
 
 /// What to do with the setting of one limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingChange {
     /// The policy.
     pub policy: Name,

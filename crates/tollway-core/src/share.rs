@@ -4,8 +4,10 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// A fraction such as `1/10`: more than 0, at most 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocalShare {
     parts: NonZeroU32,
     of: NonZeroU32,

@@ -4,13 +4,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::decision::{ChargeStatus, Decision, Refusal};
-use crate::{Learned, Operation, Settings, Span, StoreFigures};
+use crate::{AccountListAnswer, Learned, Name, Operation, Settings, Span, StoreFigures};
 
 /// The outcome of an operation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
     /// Of `take` and `preview`.
     Decided(Decision),
@@ -33,7 +34,7 @@ pub enum Outcome {
 }
 
 /// The outcome of `begin`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Begun {
     /// Go ahead.
     Now,
@@ -44,7 +45,7 @@ pub enum Begun {
 }
 
 /// The outcome of `settle` and `return`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Settled {
     /// Every limit was corrected.
     Whole,
@@ -57,7 +58,7 @@ pub enum Settled {
 }
 
 /// Why a store did not answer, and whether to retry.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{fault}: {message}")]
 pub struct StoreError {
     /// The cause.
@@ -69,7 +70,7 @@ pub struct StoreError {
 }
 
 /// The cause of a store error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
     /// The operations were wrong.
     Caller,
@@ -97,7 +98,7 @@ impl std::fmt::Display for Fault {
 }
 
 /// Whether to retry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Retry {
     /// It was not applied: a retry is safe.
     Safe,
@@ -184,6 +185,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// The settings of limits, if this store keeps them.
     fn settings(&self) -> Option<&dyn Settings> {
+        None
+    }
+
+    /// Lists at most this many accounts, of one policy or of all. `None` if this store cannot list them at a bounded cost.
+    fn accounts(&self, policy: Option<&Name>, at_most: usize) -> Option<AccountListAnswer> {
+        let _ = (policy, at_most);
         None
     }
 

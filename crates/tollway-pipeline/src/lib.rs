@@ -23,7 +23,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 //!
-//! A [`Runner`](run::Runner) claims jobs within the quota of a limiter, and hands them to [`handler`]s.
+//! A [`Runner`](run::Runner) claims jobs within the quota of a limiter, and hands them to [`handler`]s. A
+//! [`Source`](source::Source) makes jobs of records: S3 notifications, messages of queues, lines of JSON or CSV.
 //!
 //! Where to look: [`Engine`] is the contract, [`Administration`] is what operators do. The module
 //! `conformance`, with the feature of that name, is the suite that every engine passes.
@@ -31,19 +32,26 @@
 mod config;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod documents;
 mod engine;
 pub mod handler;
 mod job;
 pub mod run;
+pub mod source;
 
-pub use config::{CommandConfig, ConfigWithPipelines, EngineUrl, HandlerConfig, PipelineConfig, StageConfig};
+pub use config::{
+    CommandConfig, ConfigWithPipelines, EngineUrl, HandlerConfig, PipelineConfig, StageConfig, read_pipelines,
+};
 pub use engine::administration::{
-    Administration, Change, Changed, Edit, Edited, Events, Filter, JobResult, Page, StageChange, StageCounts,
-    StageSettings,
+    Administration, Change, Changed, Edit, Edited, Events, Filter, JobResult, Page, SAMPLES_KEPT,
+    SAMPLES_RECENT, Sample, StageChange, StageCounts, StageSettings,
 };
 pub use engine::error::{EngineError, EngineFault};
+pub use engine::moving::{MOVED_MARK, MOVING_MARK, MovedJob, moving_to};
+pub use engine::open::OpenedEngine;
 #[cfg(feature = "postgres")]
 pub use engine::postgres::PostgresEngine;
+pub use engine::socket::{SocketEngine, SocketServer};
 pub use engine::sqlite::SqliteEngine;
 pub use engine::{
     Capabilities, Claim, ClaimRequest, Claimed, Conclusion, Engine, EngineAnswer, Enqueued, Finished, Output,

@@ -27,6 +27,7 @@
 //! shows it. Not `jsonb`, because Postgres never looks into it and need not understand it, and because bytes mean the
 //! same in every encoding that a database may have.
 
+mod account_list;
 mod error;
 mod expiry_rounding;
 mod link;

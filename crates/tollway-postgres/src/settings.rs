@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use tollway_core::{Retry, Setting, SettingChange, StoreError};
+use tollway_core::{AccountList, Name, Retry, Setting, SettingChange, StoreError};
 use tollway_remote::SettingsTable;
 
+use crate::account_list;
 use crate::options::PostgresOptions;
 use crate::pool::{Pool, PooledSession, pool};
 use crate::settings_table as table;
@@ -32,6 +33,13 @@ impl SettingsTable for PostgresSettings {
         let lease = self.0.lease().await?;
         let changed = lease.session().within(table::change(lease.session(), change), Retry::Unclear).await;
         conclude(lease, changed).await
+    }
+
+    async fn accounts(&self, policy: Option<Name>, at_most: usize) -> Result<AccountList, StoreError> {
+        let lease = self.0.lease().await?;
+        let list = account_list::read(lease.session(), policy.as_ref(), at_most);
+        let list = lease.session().within(list, Retry::Safe).await;
+        conclude(lease, list).await
     }
 }
 

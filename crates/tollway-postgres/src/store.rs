@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use tollway_core::{Answer, Clock, Operation, Setting, SettingChange, Settings, SettingsAnswer, Store};
+use tollway_core::{
+    AccountListAnswer, Answer, Clock, Name, Operation, Setting, SettingChange, Settings, SettingsAnswer,
+    Store,
+};
 use tollway_remote::{Options, Remote};
 
 use crate::link::PostgresLink;
@@ -56,6 +59,10 @@ impl Store for PostgresStore {
 
     fn settings(&self) -> Option<&dyn Settings> {
         Some(self)
+    }
+
+    fn accounts(&self, policy: Option<&Name>, at_most: usize) -> Option<AccountListAnswer> {
+        Some(self.settings_client.accounts(policy, at_most))
     }
 }
 

@@ -83,7 +83,10 @@ impl Address {
             files: Files::default(),
         };
         if tls && cfg!(not(feature = "tls")) {
-            return Err(wrong("rediss:// needs this program to be built with the feature `tls`".into()));
+            return Err(wrong(
+                "rediss:// needs a program built with TLS for Redis; build it with `--features redis-tls`"
+                    .into(),
+            ));
         }
         parts.parameters().try_for_each(|(name, value)| address.set(name, value))?;
         Ok(address)

@@ -7,8 +7,8 @@
 //! A prefix that has a hash tag of its own, as in `{shared}:`, puts every account into one slot: then takes over several
 //! subjects work on a Cluster, too.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use tollway_core::{AccountKey, KEY_VERSION};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use tollway_core::{AccountKey, KEY_VERSION, Name, Subject};
 
 /// What is escaped in a hash tag. Keys that are stored depend on it: it must stay as it is.
 const IN_TAGS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
@@ -39,6 +39,27 @@ impl Keys {
         format!("{}:{:032x}", self.account(account), self.writer)
     }
 
+    /// A pattern of `SCAN` for the accounts of one policy or of all. It also finds the keys of writers.
+    pub(crate) fn pattern(&self, policy: Option<&Name>) -> String {
+        let mut pattern = String::new();
+        for sign in self.prefix.chars() {
+            if matches!(sign, '*' | '?' | '[' | ']' | '\\') {
+                pattern.push('\\');
+            }
+            pattern.push(sign);
+        }
+        let policy = policy.map_or("*", |policy| policy.as_str());
+        format!("{pattern}{KEY_VERSION}:{{s:*}}:{policy}")
+    }
+
+    /// The account of a key; nothing if the key is another one, such as that of a writer.
+    pub(crate) fn account_of(&self, key: &str) -> Option<AccountKey> {
+        let rest = key.strip_prefix(&self.prefix)?.strip_prefix(&format!("{KEY_VERSION}:{{s:"))?;
+        let (subject, policy) = rest.split_once("}:")?;
+        let subject = percent_decode_str(subject).decode_utf8().ok()?;
+        Some(AccountKey { policy: Name::new(policy).ok()?, subject: Subject::new(&subject).ok()? })
+    }
+
     /// The key of the limits set at run time.
     pub(crate) fn settings(&self) -> String {
         format!("{}{KEY_VERSION}:settings", self.prefix)
@@ -49,7 +70,6 @@ impl Keys {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use tollway_core::{Name, Subject};
 
     fn key(policy: &str, subject: &str) -> String {
         let account =
@@ -69,7 +89,24 @@ mod tests {
         assert_eq!(key("adobe", "a}:{b%"), "tollway:1:{s:a%7D%3A%7Bb%25}:adobe");
     }
 
+    #[test]
+    fn pattern_escapes_the_prefix() {
+        let keys = Keys::new("a*[b]?:", 7);
+        assert_eq!(keys.pattern(None), "a\\*\\[b\\]\\?:1:{s:*}:*");
+        assert_eq!(keys.pattern(Some(&Name::new("adobe").unwrap())), "a\\*\\[b\\]\\?:1:{s:*}:adobe");
+    }
+
     proptest! {
+        /// The account of a key is the one it was made of; a writer's key is no account's.
+        #[test]
+        fn keys_read_back(subject in "[{}%:a\\PC]{0,6}", policy in "[a-b.]{1,3}") {
+            let account =
+                AccountKey { policy: Name::new(&policy).unwrap(), subject: Subject::new(&subject).unwrap() };
+            let keys = Keys::new("tollway:", 7);
+            prop_assert_eq!(keys.account_of(&keys.writer(&account)), None);
+            prop_assert_eq!(keys.account_of(&keys.account(&account)), Some(account));
+        }
+
         /// M4: no two accounts share a key, and a subject's accounts share their tag, for any subject.
         #[test]
         fn keys_are_injective(one in "[{}%:a\\PC]{0,6}", other in "[{}%:a\\PC]{0,6}", policy in "[a-b.]{1,3}", second in "[a-b.]{1,3}") {

@@ -20,6 +20,7 @@
 //!
 //! With `?layout=consumers`, counts lie in keys that a system already running counts in, too: see `consumers/mod.rs`.
 
+mod account_list;
 mod address;
 mod call_batch;
 mod clock;

@@ -27,6 +27,7 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. time[1] .. string.format(
 return 1";
 
 /// The settings of a store in Redis.
+#[derive(Clone)]
 pub(crate) struct RedisSettings {
     key: String,
     questions: Sender<Question>,
@@ -47,7 +48,8 @@ impl RedisSettings {
         Ok(Self { key: keys.settings(), questions })
     }
 
-    fn ask(&self, command: Cmd) -> SettingsAnswer<Value> {
+    /// Sends one command.
+    pub(crate) fn ask(&self, command: Cmd) -> SettingsAnswer<Value> {
         let (answer, answered) = oneshot::channel();
         let sent = self.questions.try_send(Question { command, answer });
         Box::pin(async move {

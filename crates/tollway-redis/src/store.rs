@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::thread;
 
 use tokio::time::timeout;
-use tollway_core::{Answer, Clock, Fault, Operation, Retry, Settings, Store, StoreError};
+use tollway_core::{
+    AccountListAnswer, Answer, Clock, Fault, Name, Operation, Retry, Settings, Store, StoreError,
+};
 use tollway_remote::{Link, Options, Remote};
 
-use crate::address::{Address, Layout};
+use crate::account_list;
+use crate::address::{Address, Kind, Layout};
 use crate::connection::Connections;
 use crate::consumers::{self, ConsumersLink};
 use crate::error::wrong;
@@ -20,6 +23,8 @@ pub struct RedisStore {
     remote: Remote,
     settings: RedisSettings,
     pub(crate) layout: Layout,
+    /// Makes the keys of accounts, if they can be listed: `SCAN` sees only one node of a Cluster.
+    listed: Option<Keys>,
 }
 
 impl RedisStore {
@@ -50,10 +55,11 @@ impl RedisStore {
     fn start(address: &Address, link: impl Link) -> Result<Self, StoreError> {
         let options = Options { deadline: address.deadline };
         let connections = Connections::new(address, address.deadline)?;
-        let settings =
-            RedisSettings::start(&Keys::new(&address.prefix, 0), connections).map_err(no_thread)?;
+        let keys = Keys::new(&address.prefix, 0);
+        let settings = RedisSettings::start(&keys, connections).map_err(no_thread)?;
         let remote = Remote::start("tollway-redis", Arc::new(link), options).map_err(no_thread)?;
-        Ok(Self { remote, settings, layout: address.layout })
+        let can_list = address.layout == Layout::Lines && !matches!(address.kind, Kind::Cluster);
+        Ok(Self { remote, settings, layout: address.layout, listed: can_list.then_some(keys) })
     }
 }
 
@@ -89,5 +95,10 @@ impl Store for RedisStore {
 
     fn settings(&self) -> Option<&dyn Settings> {
         Some(&self.settings)
+    }
+
+    fn accounts(&self, policy: Option<&Name>, at_most: usize) -> Option<AccountListAnswer> {
+        let keys = self.listed.clone()?;
+        Some(account_list::list(self.settings.clone(), keys, policy, at_most))
     }
 }

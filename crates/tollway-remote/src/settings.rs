@@ -11,7 +11,9 @@ use std::thread;
 use tokio::runtime;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
-use tollway_core::{Fault, Retry, Setting, SettingChange, SettingsAnswer, StoreError};
+use tollway_core::{
+    AccountList, AccountListAnswer, Fault, Name, Retry, Setting, SettingChange, SettingsAnswer, StoreError,
+};
 
 /// How many requests may be queued. One more is an error; callers never block.
 const REQUESTS_MAX: usize = 64;
@@ -29,6 +31,16 @@ pub trait SettingsTable: Sized + 'static {
 
     /// Changes one.
     fn change(&self, change: SettingChange) -> impl Future<Output = Result<(), StoreError>>;
+
+    /// Lists accounts, for a store that can.
+    fn accounts(
+        &self,
+        policy: Option<Name>,
+        at_most: usize,
+    ) -> impl Future<Output = Result<AccountList, StoreError>> {
+        let _ = (policy, at_most);
+        std::future::ready(Err(failed(Retry::Useless, "this store cannot list accounts")))
+    }
 }
 
 /// The client for settings.
@@ -40,6 +52,7 @@ pub struct SettingsClient<T: SettingsTable> {
 enum SettingsRequest {
     Read(oneshot::Sender<Result<Vec<Setting>, StoreError>>),
     Change(SettingChange, oneshot::Sender<Result<(), StoreError>>),
+    Accounts(Option<Name>, usize, oneshot::Sender<Result<AccountList, StoreError>>),
 }
 
 impl<T: SettingsTable> SettingsClient<T> {
@@ -56,6 +69,12 @@ impl<T: SettingsTable> SettingsClient<T> {
     /// Changes one.
     pub fn change(&self, change: SettingChange) -> SettingsAnswer<()> {
         self.request(|answer| SettingsRequest::Change(change, answer))
+    }
+
+    /// Lists accounts over the same connection.
+    pub fn accounts(&self, policy: Option<&Name>, at_most: usize) -> AccountListAnswer {
+        let policy = policy.cloned();
+        self.request(|answer| SettingsRequest::Accounts(policy, at_most, answer))
     }
 
     fn request<A: Send + 'static>(
@@ -93,6 +112,9 @@ async fn serve<T: SettingsTable>(options: T::Options, mut request: Receiver<Sett
         match request {
             SettingsRequest::Read(answer) => drop(answer.send(table.read().await)),
             SettingsRequest::Change(change, answer) => drop(answer.send(table.change(change).await)),
+            SettingsRequest::Accounts(policy, at_most, answer) => {
+                drop(answer.send(table.accounts(policy, at_most).await));
+            }
         }
     }
 }

@@ -50,6 +50,7 @@ pub use config::{
     SubjectTemplate, TlsFiles, Token, ValuePattern,
 };
 pub use error::ServeError;
+pub use grpc::find_descriptor_rule;
 pub use listener::{ListenerKind, Listeners};
 pub use metrics::SERVER_METRICS;
 pub use needs_restart::needs_restart;

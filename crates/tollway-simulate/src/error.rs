@@ -62,6 +62,9 @@ pub enum SimulateError {
     /// The machine: the reader thread cannot start.
     #[error("cannot start a thread to read the log: {0}")]
     Thread(io::Error),
+    /// The machine: the outcome of a call cannot be written.
+    #[error("cannot write the outcomes: {0}")]
+    Outcomes(io::Error),
     /// Tollway: its own store in memory failed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -41,7 +41,7 @@ pub use log::{
     Source, TIME_NAMES, Unreadable,
 };
 pub use replay::{
-    Bar, COUNTERS_KEPT, LimitCounts, Peak, Progress, Ranking, Replay, Spread, Summary, Timeline, Traffic,
-    Trial, TrialCounts,
+    Bar, COUNTERS_KEPT, CallDecision, CallOutcome, LimitCounts, Peak, Progress, Ranking, Replay, Spread,
+    Summary, Timeline, Traffic, Trial, TrialCounts,
 };
 pub use trial_policy::{TrialPolicy, replace_limit};

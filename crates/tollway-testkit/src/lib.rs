@@ -16,6 +16,7 @@
 // A kit for tests fails by panicking, with a message for the reader.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod account_list;
 mod calendar;
 mod clock;
 pub mod conformance;

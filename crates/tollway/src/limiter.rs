@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tollway_core::{Clock, Name, Policy, Span, Store};
+use tollway_core::{AccountList, Clock, Name, Policy, Span, Store, Subject};
 use tollway_memory::{ACCOUNTS_DEFAULT, MemoryStore, SystemClock};
 
 use crate::apis::with_own_apis;
@@ -21,7 +21,7 @@ use crate::registry::Registry;
 use crate::settings::follow_in_background;
 use crate::source::{PolicySource, PolledSources, SOURCE_EVERY_MAX, SOURCE_EVERY_MIN, Source, SourceToPoll};
 use crate::state::LimiterState;
-use crate::usage::{Usage, reset, usage};
+use crate::usage::{Usage, accounts, reset, usage, usage_of_each};
 use crate::{
     BuildError, Config, Pending, PolicyHandle, SetLimitError, StoreUrl, Take, TakeError, Tries, Waits,
 };
@@ -148,6 +148,21 @@ impl Limiter {
         usage(self.find(policy).map(BoundCharges::shared))
     }
 
+    /// What a policy's meters show for each of these subjects, in their order.
+    pub fn usage_of_each(
+        &self,
+        policy: &str,
+        subjects: impl IntoIterator<Item = Subject>,
+    ) -> Pending<Vec<Usage>> {
+        usage_of_each(self.find(policy), subjects.into_iter().collect())
+    }
+
+    /// At most this many accounts in the store, of one policy or of all. The policy need not be in the config: takes with
+    /// limits of their own leave accounts, too. `None` if the store cannot list them.
+    pub fn accounts(&self, policy: Option<&Name>, at_most: usize) -> Pending<Option<AccountList>> {
+        accounts(self.inner.registry.state(), policy.cloned(), at_most)
+    }
+
     /// Makes a policy's meters new for one subject. Permits granted before settle nothing afterwards.
     pub fn reset(&self, policy: &str) -> Pending<()> {
         reset(self.find(policy).map(BoundCharges::shared))
@@ -157,6 +172,11 @@ impl Limiter {
     pub fn policy(&self, name: &str) -> Result<PolicyHandle, TakeError> {
         let bound = self.inner.registry.find(name)?;
         Ok(PolicyHandle::new(self.clone(), &bound))
+    }
+
+    /// The store that counts, such as to serve it to other processes.
+    pub fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.inner.registry.state().store)
     }
 
     /// The clock that waiting goes by.

@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
-use tollway_core::{Action, Limit, Name, Outcome, Reading, Span, Timestamp};
+use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
+use tollway_core::{
+    AccountList, Action, Charge, Charges, Limit, Name, Operation, Outcome, Reading, Span, Subject, Timestamp,
+};
 
 use crate::bound_charges::BoundCharges;
+use crate::bound_policy::BoundPolicy;
 use crate::pending_take::wrong_answer;
+use crate::state::LimiterState;
 use crate::{Pending, TakeError};
 
 /// What a policy's meters show for one subject.
@@ -48,6 +53,45 @@ pub(crate) fn reset(charges: Result<BoundCharges, TakeError>) -> Pending<()> {
     ask(charges, Action::Reset, read_reset)
 }
 
+/// The usage of each subject under one policy, in their order.
+pub(crate) fn usage_of_each(
+    bound: Result<Arc<BoundPolicy>, TakeError>,
+    subjects: Vec<Subject>,
+) -> Pending<Vec<Usage>> {
+    let state = bound.as_ref().ok().map(|bound| Arc::clone(&bound.state));
+    Pending::new(state, move |_| async move {
+        let bound = bound?;
+        let peek = |subject: &Subject| Operation {
+            charges: Charges::from_buf([Charge::new(Arc::clone(&bound.policy), subject.clone())]),
+            action: Action::Peek,
+        };
+        let mut usages = Vec::with_capacity(subjects.len());
+        for some in subjects.chunks(OPERATIONS_PER_BATCH_MAX) {
+            let batch: Vec<Operation> = some.iter().map(peek).collect();
+            let outcomes = bound.state.store.apply(&batch).await.map_err(TakeError::from)?;
+            for outcome in outcomes {
+                usages.push(usage_in(outcome)?);
+            }
+        }
+        if usages.len() == subjects.len() { Ok(usages) } else { Err(wrong_answer().into()) }
+    })
+}
+
+/// The accounts in the store; `None` if it cannot list them.
+pub(crate) fn accounts(
+    state: &Arc<LimiterState>,
+    policy: Option<Name>,
+    at_most: usize,
+) -> Pending<Option<AccountList>> {
+    let (own, state) = (Arc::clone(state), Arc::clone(state));
+    Pending::new(Some(own), move |_| async move {
+        match state.store.accounts(policy.as_ref(), at_most) {
+            Some(list) => Ok(Some(list.await.map_err(TakeError::from)?)),
+            None => Ok(None),
+        }
+    })
+}
+
 fn ask<T: 'static>(
     charges: Result<BoundCharges, TakeError>,
     action: Action,
@@ -65,6 +109,10 @@ fn ask<T: 'static>(
 }
 
 fn read_usage(_: &BoundCharges, outcome: Outcome) -> Result<Usage, TakeError> {
+    usage_in(outcome)
+}
+
+fn usage_in(outcome: Outcome) -> Result<Usage, TakeError> {
     let Outcome::Peeked(charges) = outcome else { return Err(wrong_answer().into()) };
     let show = |(limit, reading): (&Limit, &Reading)| LimitUsage {
         name: limit.name().clone(),

@@ -23,6 +23,9 @@ const PROCESSES: usize = 8;
 /// A round without network faults.
 const FAIR: u32 = 1;
 
+/// How often a test may run to fill a window.
+const RUNS_MAX: u32 = 5;
+
 /// Long enough for two whole windows after everybody has returned to the store.
 const CALM: Duration = Duration::from_secs(6);
 
@@ -121,17 +124,23 @@ fn run(task: &str, mut weather: impl FnMut(u32)) -> BTreeMap<u64, u64> {
     windows
 }
 
-/// No window has one too many, and some have all.
-fn full_and_never_over(windows: &BTreeMap<u64, u64>) {
-    assert!(windows.values().all(|granted| *granted <= LIMIT), "one too many: {windows:?}");
-    assert!(windows.values().any(|granted| *granted == LIMIT), "no window was full: {windows:?}");
+/// No window has one too many, and some have all. On a busy machine the processes may be too slow to fill one, and run again.
+fn full_and_never_over(task: &str, mut weather: impl FnMut(u32)) {
+    let mut windows = BTreeMap::new();
+    for _ in 0..RUNS_MAX {
+        windows = run(task, &mut weather);
+        assert!(windows.values().all(|granted| *granted <= LIMIT), "one too many: {windows:?}");
+        if windows.values().any(|granted| *granted == LIMIT) {
+            return;
+        }
+    }
+    panic!("no window was full: {windows:?}");
 }
 
 #[test]
 fn a1_on_a_file() {
     let folder = tempfile::tempdir().unwrap();
-    let windows = run(&format!("plain file:{}", folder.path().join("state").display()), |_| {});
-    full_and_never_over(&windows);
+    full_and_never_over(&format!("plain file:{}", folder.path().join("state").display()), |_| {});
 }
 
 #[test]
@@ -139,8 +148,7 @@ fn a1_on_redis_with_faults() {
     let redis = RedisServer::start();
     let proxy = FaultProxy::to(redis.addr());
     let url = format!("redis://{}/0", proxy.addr());
-    let windows = run(&format!("plain {url}"), |round| bad_weather(&proxy, round));
-    full_and_never_over(&windows);
+    full_and_never_over(&format!("plain {url}"), |round| bad_weather(&proxy, round));
 }
 
 #[test]
@@ -148,15 +156,13 @@ fn b2_on_redis_with_leases_and_faults() {
     let redis = RedisServer::start();
     let proxy = FaultProxy::to(redis.addr());
     let url = format!("redis://{}/0", proxy.addr());
-    let windows = run(&format!("leased {url}"), |round| bad_weather(&proxy, round));
-    full_and_never_over(&windows);
+    full_and_never_over(&format!("leased {url}"), |round| bad_weather(&proxy, round));
 }
 
 #[test]
 fn b2_on_redis_with_leases_every_window_is_full() {
     let redis = RedisServer::start();
-    let windows = run(&format!("leased {}", redis.url()), |_| {});
-    full_and_never_over(&windows);
+    full_and_never_over(&format!("leased {}", redis.url()), |_| {});
 }
 
 #[test]
@@ -165,8 +171,7 @@ fn a1_on_postgres_with_faults() {
     let proxy = FaultProxy::to(postgres.addr());
     let url = postgres.url().replace(&postgres.addr().to_string(), &proxy.addr().to_string());
     assert!(url.contains(&proxy.addr().to_string()), "{url}");
-    let windows = run(&format!("plain {url}"), |round| bad_weather(&proxy, round));
-    full_and_never_over(&windows);
+    full_and_never_over(&format!("plain {url}"), |round| bad_weather(&proxy, round));
 }
 
 #[cfg(feature = "dynamodb")]
@@ -175,8 +180,7 @@ fn a1_on_dynamodb_with_faults() {
     let dynamo = tollway_testkit::servers::DynamoServer::start();
     let proxy = FaultProxy::to(dynamo.addr());
     let url = tollway_testkit::servers::DynamoServer::url_through(proxy.addr(), "processes");
-    let windows = run(&format!("plain {url}"), |round| bad_weather(&proxy, round));
-    full_and_never_over(&windows);
+    full_and_never_over(&format!("plain {url}"), |round| bad_weather(&proxy, round));
 }
 
 #[cfg(feature = "dynamodb")]
@@ -185,8 +189,7 @@ fn b2_on_dynamodb_with_leases_and_faults() {
     let dynamo = tollway_testkit::servers::DynamoServer::start();
     let proxy = FaultProxy::to(dynamo.addr());
     let url = tollway_testkit::servers::DynamoServer::url_through(proxy.addr(), "processes");
-    let windows = run(&format!("leased {url}"), |round| bad_weather(&proxy, round));
-    full_and_never_over(&windows);
+    full_and_never_over(&format!("leased {url}"), |round| bad_weather(&proxy, round));
 }
 
 /// Every third round is fair.

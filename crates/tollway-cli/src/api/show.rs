@@ -6,6 +6,7 @@ use tollway::config::Api;
 use tollway_config::suggest;
 
 use super::{fields, toml};
+use crate::complete_names;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::{FAINT, STRONG};
@@ -26,6 +27,7 @@ const VALUES_AT: usize = 26;
   tollway api show notion --json | jq .fields.rate")]
 pub(crate) struct Arguments {
     /// An api of the config, or a shipped profile; `tollway api list` lists them
+    #[arg(add = complete_names::apis())]
     name: String,
     /// Print the TOML to copy into a config
     #[arg(long, conflicts_with = "json")]

@@ -14,6 +14,7 @@ use tollway_dialects::Dialect;
 
 use super::show;
 use super::tried::{Body, Said, Tried};
+use crate::complete_names;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::take_arguments::read_wait;
@@ -42,6 +43,7 @@ const BODY_BYTES_MAX: usize = 1 << 20;
 )]
 pub(crate) struct Arguments {
     /// An api of the config, or a shipped profile; `tollway api list` lists them
+    #[arg(add = complete_names::apis())]
     name: String,
     /// The path, after the method if it is not GET (POST with --data)
     #[arg(required = true, num_args = 1..=2, value_name = "[METHOD] PATH")]

@@ -1,8 +1,6 @@
-//! Runs the demo: starts vendor and workers, kills one worker and replaces it, then stops all.
+//! Runs the demo: starts vendors and workers, looks at them until all jobs have ended, then stops all.
 
-use std::ffi::OsString;
 use std::io;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +9,17 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use tokio::runtime::Runtime;
 use tollway::Clock;
 use tollway_memory::WallClock;
 
+use super::alone::Alone;
+use super::audit::{Audit, audit};
+use super::events::Lowering;
+use super::pipeline::Pipeline;
+use super::quota::Quota;
 use super::screen::Screen;
-use super::state::{DemoState, Killed, Plan};
+use super::state::{DemoState, Plan};
 use super::vendor::Vendor;
 use super::worker_processes::WorkerProcesses;
 use crate::failure::{Exit, Failure};
@@ -23,55 +27,95 @@ use crate::output::Output;
 
 /// How often to poll and to draw.
 const TICK: Duration = Duration::from_millis(100);
-/// The worker that is killed, if there are that many.
-const KILLED_WORKER: usize = 3;
 
-/// Runs the demo to its end, or until it is interrupted.
-pub(super) fn drive(plan: &Plan, output: &Output) -> Result<DemoState, Failure> {
-    let interrupted = interruption().map_err(cannot("watch for Ctrl-C"))?;
-    let folder = tempfile::Builder::new().prefix("tollway-demo-").tempdir().map_err(|error| {
-        cannot("create a folder for its store")(error).advise("set $TMPDIR to a writable folder")
-    })?;
-    let latency = plan.quota.latency(plan.workers);
-    let vendor = Vendor::open(plan.quota, latency).map_err(cannot("open a port on this machine"))?;
-    let mut workers = WorkerProcesses::new(worker_arguments(plan, vendor.address(), folder.path()))
-        .map_err(cannot("find its own executable"))?;
-    let mut state = DemoState::new(*plan, WallClock.now());
-    let mut screen = Screen::new(output, &state);
-    for _ in 0..plan.workers {
-        workers.start()?;
-    }
-    while state.now < state.ends_at() && !state.interrupted {
-        thread::sleep(TICK.min(state.ends_at().since(state.now).into()));
-        state.now = WallClock.now();
-        state.interrupted = interrupted.load(Ordering::Relaxed);
-        workers.check()?;
-        kill_and_replace(&mut state, &mut workers)?;
-        state.tally = vendor.tally();
-        screen.show(&state);
-    }
-    screen.close();
-    workers.end();
-    state.tally = vendor.tally();
-    state.pids = workers.pids().collect();
-    Ok(state)
+/// A demo that runs. The runtime is last: processes that are left end with it.
+pub(super) struct Demo {
+    pub(super) state: DemoState,
+    pub(super) lowering: Lowering,
+    pub(super) vendor: Vendor,
+    pub(super) workers: WorkerProcesses,
+    pub(super) pipeline: Pipeline,
+    pub(super) alone: Option<AloneDemo>,
+    pub(super) runtime: Runtime,
 }
 
-/// Kills and replaces a worker when it is time.
-fn kill_and_replace(state: &mut DemoState, workers: &mut WorkerProcesses) -> Result<(), Failure> {
-    let (kill, replace) = (state.now >= state.kills_at(), state.now >= state.replaces_at());
-    match &mut state.killed {
-        None if kill => {
-            let worker = KILLED_WORKER.min(state.plan.workers);
-            workers.kill(worker)?;
-            state.killed = Some(Killed { worker, at: state.now, replaced_by: None });
-        }
-        Some(Killed { replaced_by: replaced_by @ None, .. }) if replace => {
-            *replaced_by = Some(workers.start()?)
-        }
-        _ => {}
+/// The workers without Tollway, and their vendor.
+pub(super) struct AloneDemo {
+    pub(super) vendor: Vendor,
+    pub(super) workers: WorkerProcesses,
+    pub(super) jobs: Alone,
+}
+
+/// Runs the demo to its end, or until it is interrupted.
+pub(super) fn drive(plan: Plan, quota: Quota, output: &Output) -> Result<(DemoState, Audit), Failure> {
+    let interrupted = interruption().map_err(cannot("watch for Ctrl-C"))?;
+    let folder = tempfile::Builder::new().prefix("tollway-demo-").tempdir().map_err(|error| {
+        cannot("create a folder for its jobs")(error).advise("set $TMPDIR to a writable folder")
+    })?;
+    let mut demo = Demo::start(plan, quota, folder.path())?;
+    let mut screen = Screen::new(output, &demo.state);
+    while !demo.state.is_over() {
+        thread::sleep(TICK);
+        demo.state.interrupted = interrupted.load(Ordering::Relaxed);
+        demo.step()?;
+        screen.show(&demo.state);
     }
-    Ok(())
+    screen.close(&demo.state);
+    demo.stop()
+}
+
+impl Demo {
+    fn start(plan: Plan, quota: Quota, folder: &Path) -> Result<Self, Failure> {
+        // Of its own threads, so that a terminal that blocks this one delays no call.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.map_err(cannot("start its threads"))?;
+        let open = || Vendor::open(quota.clone(), quota.latency(plan.workers));
+        let vendor = open().map_err(cannot("open a port on this machine"))?;
+        let workers = WorkerProcesses::new(&folder.join("workers"), vendor.address(), None)?;
+        let started_at = WallClock.now();
+        let alone = match plan.without {
+            None => None,
+            Some(after_refusal) => {
+                let vendor = open().map_err(cannot("open a port on this machine"))?;
+                let workers =
+                    WorkerProcesses::new(&folder.join("alone"), vendor.address(), Some(after_refusal))?;
+                let _entered = runtime.enter();
+                Some(AloneDemo { jobs: Alone::start(plan.jobs, plan.workers, &workers), vendor, workers })
+            }
+        };
+        let file = folder.join("jobs.db");
+        let pipeline = runtime.block_on(Pipeline::start(&plan, &quota, &workers, &file))?;
+        let state = DemoState::new(plan, quota, started_at);
+        Ok(Self { state, lowering: Lowering::default(), vendor, workers, pipeline, alone, runtime })
+    }
+
+    /// Looks at all that runs, and lets happen what is due.
+    fn step(&mut self) -> Result<(), Failure> {
+        let progress = self.runtime.block_on(self.pipeline.progress())?;
+        let state = &mut self.state;
+        state.now = WallClock.now();
+        state.observe(&progress);
+        state.tollway.tally = self.vendor.tally();
+        if let (Some(alone), Some(seen)) = (&self.alone, &mut state.alone) {
+            (seen.progress, seen.side.tally) = (alone.jobs.progress()?, alone.vendor.tally());
+            if seen.side.ended_at.is_none() && seen.progress.done + seen.progress.lost() == state.plan.jobs {
+                (seen.side.busy_until, seen.side.ended_at) = (Some(state.now), Some(state.now));
+            }
+        }
+        self.change_limit()?;
+        self.kill_workers();
+        self.redrive()
+    }
+
+    /// Stops everything, and checks what became of the jobs.
+    fn stop(self) -> Result<(DemoState, Audit), Failure> {
+        let Self { mut state, vendor, pipeline, alone, runtime, .. } = self;
+        let records = runtime.block_on(pipeline.stop())?;
+        let audit = audit(state.plan.jobs, &records, &vendor.served());
+        state.tollway.tally = vendor.tally();
+        drop((alone, runtime));
+        Ok((state, audit))
+    }
 }
 
 /// Set on Ctrl-C, on a termination signal, and when the terminal closes.
@@ -81,21 +125,6 @@ fn interruption() -> io::Result<Arc<AtomicBool>> {
         flag::register(signal, Arc::clone(&interrupted))?;
     }
     Ok(interrupted)
-}
-
-/// The arguments of a worker. Without a store it does not use Tollway.
-fn worker_arguments(plan: &Plan, vendor: SocketAddr, folder: &Path) -> Vec<OsString> {
-    let quota = plan.quota;
-    let mut worker_arguments: Vec<OsString> =
-        ["demo", "--limit", &quota.limit.to_string(), "--minute", &quota.minute_text()]
-            .into_iter()
-            .chain(["--vendor", &vendor.to_string()])
-            .map(OsString::from)
-            .collect();
-    if plan.with_tollway {
-        worker_arguments.extend(["--state".into(), folder.join("state").into_os_string()]);
-    }
-    worker_arguments
 }
 
 fn cannot(what: &'static str) -> impl Fn(io::Error) -> Failure {

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, ErrorKind};
 /// The longest head that is read.
 const HEAD_BYTES_MAX: u64 = 4_096;
 
-/// The number of the calling worker.
+/// The process id of the calling worker.
 pub(super) const WORKER: &str = "x-worker";
 /// Seconds until a retry may succeed.
 pub(super) const RETRY_AFTER: &str = "retry-after";

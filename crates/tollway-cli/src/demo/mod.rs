@@ -1,13 +1,22 @@
-//! `tollway demo`: worker processes share one limit of a vendor's API.
+//! `tollway demo`: a two-stage pipeline behind a vendor's quota, with a killed worker and a limit that changes.
 //!
-//! `vendor` is the API and counts calls by its `quota` (`tally`); `worker` is a process that calls it; `worker_processes`
-//! starts and stops workers; `driver` runs the demo and updates its `state`; `panel` and `screen` draw it; `report` sums up.
+//! `vendor` is the API and counts calls by its `quota` (`tally`). `documents` is the work. `worker` is a process that reads
+//! jobs (`protocol`) and calls the vendor; `worker_processes` says how it is started. `pipeline` runs workers under Tollway,
+//! `alone` without it. `driver` runs the demo and updates its `state`; `events` is what happens on the way. `panel`, `row`
+//! and `screen` draw it; `audit` and `report` sum up.
 
+mod alone;
+mod audit;
+mod documents;
 mod driver;
+mod events;
 mod http;
 mod panel;
+mod pipeline;
+mod protocol;
 mod quota;
 mod report;
+mod row;
 mod screen;
 mod state;
 mod tally;
@@ -26,12 +35,16 @@ use tollway::core::read_span;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use documents::{JOBS_MAX, JOBS_MIN};
 use quota::{EDGE_MIN, MINUTE_IN_EDGES, Quota};
 use report::Report;
 use state::Plan;
+use worker::AfterRefusal;
 
 /// Each worker is a process; more would show nothing new.
-const WORKERS_MAX: usize = 64;
+const WORKERS_MAX: u64 = 64;
+/// One for each stage.
+const WORKERS_MIN: u64 = 2;
 
 /// In a shorter minute, a call that a busy machine delays arrives in the next one, past the edge.
 const MINUTE_MIN: Span = Span::from_micros(EDGE_MIN.as_micros() * MINUTE_IN_EDGES);
@@ -39,19 +52,21 @@ const MINUTE_MAX: Span = Span::from_secs(60);
 
 const EXAMPLES: &str = "\
 Examples:
-  tollway demo                                    eight processes, one limit, no refusals
-  tollway demo --without                          the same without Tollway: refusals
+  tollway demo                                    500 jobs, eight workers, no refusals
+  tollway demo --without                          beside the same workers without Tollway
+  tollway demo --without=retry-after              which obey the vendor's Retry-After
   tollway demo --workers 32 --limit 500           more workers, higher limit
-  tollway demo --minutes 2 --json                 a short run with JSON output
+  tollway demo --jobs 60 --limit 40 --json        a short run with JSON output
 
-Exits with 1 if the vendor refused a call or received more calls than it allows.
+Exits with 1 if, under Tollway, the vendor refused a call or a job was lost, done twice or not done.
 Ctrl-C ends the demo early; it still prints the report.";
 
-/// Watch eight processes share one limit
+/// Watch a pipeline run behind a vendor's quota
 ///
-/// Starts a local vendor API that allows 200 requests a minute and refuses the rest. Eight worker processes call it as
-/// fast as the limit allows and share it through a file. One worker is killed during the run. A minute takes 5 seconds
-/// here, the demo about 25. It needs no config, uses a temporary store and removes it at the end.
+/// Starts a local vendor API that allows 200 requests a minute and refuses the rest. 500 jobs pass two stages, each with a
+/// call to the vendor, in eight worker processes. On the way the vendor lowers its limit for two minutes, a worker is
+/// killed, and three jobs fail until their data is corrected. A minute takes 5 seconds here, the demo half a minute. It
+/// needs no config, keeps its jobs in a temporary folder and removes it at the end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -61,34 +76,31 @@ pub(crate) struct Arguments {
     /// Requests that the vendor allows per minute, at most 2000
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = value_parser!(u64).range(1..=2_000))]
     limit: u64,
-    /// Number of full minutes to run, at most 60
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u64).range(1..=60))]
-    minutes: u64,
-    /// Number of worker processes, at most 64
-    #[arg(long, value_name = "N", default_value = "8", value_parser = workers)]
-    workers: usize,
-    /// Call without Tollway, to see the vendor's refusals
-    #[arg(long)]
-    without: bool,
-    /// Internal: the number of a worker.
-    #[arg(long, hide = true, requires = "vendor")]
-    as_worker: Option<usize>,
+    /// Number of jobs, from 10 to 2000; each passes two stages
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = value_parser!(u64).range(JOBS_MIN..=JOBS_MAX))]
+    jobs: u64,
+    /// Number of worker processes, from 2 to 64
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u64).range(WORKERS_MIN..=WORKERS_MAX))]
+    workers: u64,
+    /// Run the same workers without Tollway beside it; refused, they call again
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "at-once")]
+    without: Option<AfterRefusal>,
+    /// Internal: be a worker and register in this folder
+    #[arg(long, hide = true, value_name = "FOLDER", requires = "vendor")]
+    as_worker: Option<PathBuf>,
     /// Internal: the vendor's address
     #[arg(long, hide = true, requires = "as_worker")]
     vendor: Option<SocketAddr>,
-    /// Internal: the worker's store; without it, the worker does not use Tollway
-    #[arg(long, hide = true, requires = "as_worker")]
-    state: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    let &Arguments { minute, limit, minutes, workers, without, .. } = arguments;
-    let quota = Quota { limit, minute };
-    if let (Some(number), Some(vendor)) = (arguments.as_worker, arguments.vendor) {
-        return worker::work(number, vendor, quota, arguments.state.as_deref());
+    let &Arguments { minute, limit, jobs, workers, without, .. } = arguments;
+    if let (Some(folder), Some(vendor)) = (&arguments.as_worker, arguments.vendor) {
+        return worker::work(folder, vendor, without);
     }
-    let plan = Plan { quota, minutes, workers, with_tollway: !without };
-    let report = Report::of(&driver::drive(&plan, context.output())?);
+    let plan = Plan { jobs, workers, without };
+    let (state, audit) = driver::drive(plan, Quota::new(limit, minute), context.output())?;
+    let report = Report::of(&state, audit);
     report.say(context.output())?;
     Ok(if report.is_good() { Exit::DONE } else { Exit::FAILED })
 }
@@ -101,12 +113,5 @@ fn minute(text: &str) -> Result<Span, String> {
              short for a busy machine",
             MINUTE_MAX.as_micros() / 1_000_000
         )),
-    }
-}
-
-fn workers(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(workers @ 1..=WORKERS_MAX) => Ok(workers),
-        _ => Err(format!("write a number from 1 to {WORKERS_MAX}")),
     }
 }

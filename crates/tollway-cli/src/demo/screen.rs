@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use terminal_size::{Height, Width, terminal_size_of};
 
-use super::panel::{self, Row, WIDTH};
+use super::panel;
+use super::row::{Row, WIDTH};
 use super::state::DemoState;
 use crate::output::Output;
 
@@ -15,10 +16,10 @@ const MINUTES_AT_ONCE_MAX: usize = 60;
 /// The display of a demo.
 pub(super) struct Screen<'o> {
     output: &'o Output,
-    /// The minute printed last.
+    /// The minute to print next.
     minute: u64,
-    killed: bool,
-    replaced: bool,
+    /// How many events are printed.
+    events: usize,
     /// Panel rows on the terminal.
     drawn: usize,
 }
@@ -27,15 +28,14 @@ impl<'o> Screen<'o> {
     /// Prints the introduction.
     pub(super) fn new(output: &'o Output, state: &DemoState) -> Self {
         panel::opening(state).into_iter().for_each(|row| output.note(row.into_text()));
-        let minute = state.plan.quota.minute_at(state.now);
-        Self { output, minute, killed: false, replaced: false, drawn: 0 }
+        Self { output, minute: state.quota.minute_at(state.now), events: 0, drawn: 0 }
     }
 
-    /// Prints new events, and the panel if it fits.
+    /// Prints news, and the panel if it fits.
     pub(super) fn show(&mut self, state: &DemoState) {
         let panel = panel::panel(state);
         let is_drawn = self.output.is_watched() && fits(panel.len());
-        let news = self.new_events(state);
+        let news = self.news(state);
         self.rewind();
         for row in news {
             self.output.note(if is_drawn { row.into_wide_text() } else { row.into_text() });
@@ -47,31 +47,27 @@ impl<'o> Screen<'o> {
         }
     }
 
-    /// Erases the panel; the report has its figures.
-    pub(super) fn close(&mut self) {
+    /// Replaces the panel with the minute that is not over; the report has its other figures.
+    pub(super) fn close(&mut self, state: &DemoState) {
         if self.drawn > 0 {
             self.rewind();
             erase_below();
         }
+        self.output.note(panel::minute(state, state.quota.minute_at(state.now)).into_text());
     }
 
-    /// Events since the last call.
-    fn new_events(&mut self, state: &DemoState) -> Vec<Row> {
-        let mut news = Vec::new();
-        let minute = state.plan.quota.minute_at(state.now);
-        let over = (self.minute..minute).take(MINUTES_AT_ONCE_MAX);
-        news.extend(over.map(|minute| panel::minute(state, minute)));
+    /// Minutes and events since the last call.
+    fn news(&mut self, state: &DemoState) -> Vec<Row> {
+        let minute = state.quota.minute_at(state.now);
+        // Workers that start at the very end of a minute call in the next one.
+        let is_empty =
+            |minute| minute < state.first_minute() && state.tollway.tally.minute(minute).calls == 0;
+        let over = (self.minute..minute).take(MINUTES_AT_ONCE_MAX).filter(|minute| !is_empty(*minute));
+        let mut news: Vec<Row> = over.map(|minute| panel::minute(state, minute)).collect();
         self.minute = minute;
-        if let Some(killed) = state.killed {
-            if !self.killed {
-                news.push(panel::killed(killed.worker));
-                self.killed = true;
-            }
-            if let (Some(by), false) = (killed.replaced_by, self.replaced) {
-                news.push(panel::replaced(killed.worker, by));
-                self.replaced = true;
-            }
-        }
+        let events = state.events.iter().skip(self.events);
+        news.extend(events.map(|event| panel::event(state, event)));
+        self.events = state.events.len();
         news
     }
 

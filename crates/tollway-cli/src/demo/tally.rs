@@ -1,16 +1,14 @@
-//! The vendor's counts, by minute and by worker.
+//! The vendor's counts: by minute, by worker and by document.
 
 use std::collections::BTreeMap;
 
-use super::WORKERS_MAX;
-
-/// The most minutes kept; a demo has at most 62 unless the machine's date changes.
-const MINUTES_MAX: usize = 128;
-/// The highest worker number: all workers and one replacement.
-pub(super) const NUMBER_MAX: usize = WORKERS_MAX + 1;
+/// The most minutes kept.
+const MINUTES_MAX: usize = 4_096;
+/// The most worker processes counted apart.
+const WORKERS_MAX: usize = 1_024;
 
 /// Calls in a minute, and how many were refused.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) calls: u64,
     pub(super) refusals: u64,
@@ -30,17 +28,20 @@ impl Count {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     minutes: BTreeMap<u64, Count>,
-    workers: BTreeMap<usize, u64>,
+    /// By process id.
+    workers: BTreeMap<u32, u64>,
 }
 
 impl Tally {
     /// Counts a call in this minute. Returns whether it is within the limit.
-    pub(super) fn admit(&mut self, minute: u64, worker: usize, limit: u64) -> bool {
+    pub(super) fn admit(&mut self, minute: u64, worker: u32, limit: u64) -> bool {
         let count = self.minutes.entry(minute).or_default();
         let admitted = count.served() < limit;
         count.calls += 1;
         count.refusals += u64::from(!admitted);
-        *self.workers.entry(worker.min(NUMBER_MAX)).or_default() += 1;
+        if self.workers.len() < WORKERS_MAX || self.workers.contains_key(&worker) {
+            *self.workers.entry(worker).or_default() += 1;
+        }
         if self.minutes.len() > MINUTES_MAX {
             self.minutes.pop_first();
         }
@@ -60,8 +61,22 @@ impl Tally {
         self.minutes.values().fold(Count::default(), |sum, &count| sum.plus(count))
     }
 
-    /// Calls of this worker.
-    pub(super) fn calls_of(&self, worker: usize) -> u64 {
-        self.workers.get(&worker).copied().unwrap_or_default()
+    /// Every worker that called, by its process id, with its calls.
+    pub(super) fn workers(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.workers.iter().map(|(&worker, &calls)| (worker, calls))
+    }
+}
+
+/// The calls that were served, by stage and number of the document. At most two entries a document.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ServedCalls(BTreeMap<(usize, u64), u64>);
+
+impl ServedCalls {
+    pub(super) fn add(&mut self, stage: usize, document: u64) {
+        *self.0.entry((stage, document)).or_default() += 1;
+    }
+
+    pub(super) fn of(&self, stage: usize, document: u64) -> u64 {
+        self.0.get(&(stage, document)).copied().unwrap_or_default()
     }
 }

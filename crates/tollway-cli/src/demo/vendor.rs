@@ -1,5 +1,6 @@
 //! The vendor's API: independent of Tollway, counts calls on arrival and refuses those above its limit.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,15 +8,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tollway::Clock;
+use tollway::{Clock, Timestamp};
 use tollway_memory::WallClock;
 
+use super::WORKERS_MAX;
+use super::documents::{number, stage_index};
 use super::http::{Head, WORKER};
 use super::quota::Quota;
-use super::tally::{NUMBER_MAX, Tally};
+use super::tally::{ServedCalls, Tally};
 
-/// Concurrent connections: one per worker, and leftovers of a killed one.
-const CONNECTIONS_MAX: usize = 2 * NUMBER_MAX;
+/// Concurrent connections: one per worker, and leftovers of killed ones.
+const CONNECTIONS_MAX: usize = 4 * WORKERS_MAX as usize;
 /// Timeout for reading a request and for writing a response.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Pause after a failed accept.
@@ -30,11 +33,30 @@ pub(super) struct Vendor {
 
 /// State shared by its threads.
 struct VendorState {
-    quota: Quota,
     latency: Duration,
-    tally: Mutex<Tally>,
+    books: Mutex<Books>,
     connections: AtomicUsize,
     closed: AtomicBool,
+}
+
+/// What the vendor allows, and what it has counted.
+struct Books {
+    quota: Quota,
+    tally: Tally,
+    served: ServedCalls,
+    /// Calls that are not answered, the newest last.
+    in_flight: BTreeMap<u64, Call>,
+    calls: u64,
+}
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call {
+    /// The process id of the caller.
+    pub(super) worker: u32,
+    stage: usize,
+    /// The number of the document.
+    pub(super) document: u64,
 }
 
 impl Vendor {
@@ -42,10 +64,11 @@ impl Vendor {
     pub(super) fn open(quota: Quota, latency: Duration) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
+        let (tally, served) = (Tally::default(), ServedCalls::default());
+        let books = Books { quota, tally, served, in_flight: BTreeMap::new(), calls: 0 };
         let state = Arc::new(VendorState {
-            quota,
             latency,
-            tally: Mutex::default(),
+            books: Mutex::new(books),
             connections: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
         });
@@ -60,9 +83,24 @@ impl Vendor {
         self.address
     }
 
+    /// Changes the limit from this minute on.
+    pub(super) fn change_limit(&self, from: u64, limit: u64) {
+        self.state.books().quota.change(from, limit);
+    }
+
     /// Its counts so far.
     pub(super) fn tally(&self) -> Tally {
-        self.state.tally().clone()
+        self.state.books().tally.clone()
+    }
+
+    /// The calls it has served.
+    pub(super) fn served(&self) -> ServedCalls {
+        self.state.books().served.clone()
+    }
+
+    /// The newest call that is not answered yet.
+    pub(super) fn newest_in_flight(&self) -> Option<Call> {
+        self.state.books().in_flight.last_key_value().map(|(_, call)| *call)
     }
 }
 
@@ -107,27 +145,51 @@ impl VendorState {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let head = Head::read(BufReader::new(stream))?;
-        let answer = match head.number(WORKER) {
-            Some(worker @ 1..=NUMBER_MAX) if head.word(0) == "GET" => self.answer(worker),
-            _ => response("400 Bad Request", "", r#"{"error":"missing x-worker header"}"#),
+        let answer = match call_of(&head) {
+            Some(call) => self.answer(call),
+            None => response("400 Bad Request", "", r#"{"error":"POST /STAGE/DOCUMENT with x-worker"}"#),
         };
         stream.write_all(answer.as_bytes())
     }
 
-    fn answer(&self, worker: usize) -> String {
+    /// Decides on arrival. A refusal takes as long as a result.
+    fn answer(&self, call: Call) -> String {
         let now = WallClock.now();
-        if self.tally().admit(self.quota.minute_at(now), worker, self.quota.limit) {
-            thread::sleep(self.latency);
+        let (id, admitted, left) = self.books().arrive(call, now);
+        thread::sleep(self.latency);
+        self.books().in_flight.remove(&id);
+        if admitted {
             return response("200 OK", "", r#"{"done":true}"#);
         }
-        let seconds = self.quota.left_of_minute(now).as_micros().div_ceil(1_000_000);
+        let seconds = left.as_micros().div_ceil(1_000_000);
         let retry_after = format!("Retry-After: {seconds}\r\n");
         response("429 Too Many Requests", &retry_after, r#"{"error":"too many requests"}"#)
     }
 
-    fn tally(&self) -> MutexGuard<'_, Tally> {
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Books {
+    /// Counts a call. Returns its number, whether it is within the limit, and what is left of the minute.
+    fn arrive(&mut self, call: Call, now: Timestamp) -> (u64, bool, tollway::Span) {
+        let minute = self.quota.minute_at(now);
+        let admitted = self.tally.admit(minute, call.worker, self.quota.limit_in(minute));
+        if admitted {
+            self.served.add(call.stage, call.document);
+        }
+        self.calls += 1;
+        self.in_flight.insert(self.calls, call);
+        (self.calls, admitted, self.quota.left_of_minute(now))
+    }
+}
+
+/// `POST /autotag/doc-0042`.
+fn call_of(head: &Head) -> Option<Call> {
+    let (stage, document) = head.word(1).strip_prefix('/')?.split_once('/')?;
+    let call = Call { worker: head.number(WORKER)?, stage: stage_index(stage)?, document: number(document)? };
+    (head.word(0) == "POST").then_some(call)
 }
 
 fn response(status: &str, headers: &str, body: &str) -> String {

@@ -1,92 +1,127 @@
-//! A worker process: calls the vendor as fast as the limit allows, until its parent ends.
+//! A worker process: reads jobs from standard input, calls the vendor for each, and says what came of it.
+//!
+//! Under Tollway it asks before each call and leaves a refused job to the pipeline. Alone it calls at once, and calls again
+//! until the vendor accepts.
 
-use std::io::{self, BufReader, Read, Write};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use tollway::core::WhenStoreFails;
-use tollway::core::bounds::WAIT_MAX;
-use tollway::{BuildError, Limiter, Policy, StoreUrl};
+use clap::ValueEnum;
+use serde::Serialize;
 
+use super::documents::{STAGES, stage_index};
 use super::http::{Head, RETRY_AFTER, WORKER};
-use super::quota::Quota;
+use super::protocol::{Input, Job, Output, Said};
 use crate::failure::{Exit, Failure};
 
 /// Timeout for a call to the vendor.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The most failed calls in a row before a worker exits.
-const FAILURES_MAX: u32 = 10;
-const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(200);
 
-/// Calls until its standard input closes. With a store it takes a permit before each call.
-pub(super) fn work(
-    number: usize,
-    vendor: SocketAddr,
-    quota: Quota,
-    state: Option<&Path>,
-) -> Result<Exit, Failure> {
-    end_with_standard_input()?;
-    let limiter = state.map(|path| limiter(path, quota)).transpose()?;
-    let mut failures = 0;
-    while failures < FAILURES_MAX {
-        if let Some(limiter) = &limiter {
-            // One request to the store: if the minute is used up, the take is booked ahead and this sleeps until then.
-            let mut permit = limiter.take("vendor").wait()?;
-            // Last check before the call: is the permit still valid for its minute?
-            permit.begin_blocking()?;
+/// What a worker without Tollway does when the vendor refuses a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum AfterRefusal {
+    /// Call again at once.
+    AtOnce,
+    /// Wait as long as the vendor's Retry-After says, then call again.
+    RetryAfter,
+}
+
+/// Works until its standard input closes. `alone` says what to do about refusals; without it, the worker asks Tollway
+/// before each call. Its process id becomes the name of a file in `folder`.
+pub(super) fn work(folder: &Path, vendor: SocketAddr, alone: Option<AfterRefusal>) -> Result<Exit, Failure> {
+    let cannot =
+        |what: &str, error: io::Error| Failure::new(Exit::FAILED, format!("a worker cannot {what}: {error}"));
+    let pid = std::process::id();
+    fs::write(folder.join(pid.to_string()), "").map_err(|error| cannot("register", error))?;
+    let lines = standard_input().map_err(|error| cannot("start a thread", error))?;
+    while let Some(input) = next(&lines)? {
+        let Input::Job(job) = input else { return Err(unexpected()) };
+        if alone.is_none() {
+            say(&Said::Begin { begin: job.id })?;
+            let Some(Input::Go(_)) = next(&lines)? else { return Err(unexpected()) };
         }
-        match call(vendor, number) {
-            Ok(retry_after) => {
-                failures = 0;
-                thread::sleep(retry_after);
-            }
-            Err(_) => {
-                failures += 1;
-                thread::sleep(PAUSE_AFTER_FAILURE);
-            }
-        }
+        say(&answer(&job, vendor, pid, alone))?;
     }
-    Err(Failure::new(Exit::FAILED, format!("worker {number} cannot reach the vendor at {vendor}")))
+    Ok(Exit::DONE)
 }
 
-/// The limit, shared with all workers through a file.
-fn limiter(state: &Path, quota: Quota) -> Result<Limiter, Failure> {
-    let policy = Policy::new("vendor", [quota.limit_text().as_str()])
-        .and_then(|policy| policy.with_max_wait(WAIT_MAX))
-        .map_err(BuildError::from)?
-        .with_edge(quota.edge())
-        .with_when_store_fails(WhenStoreFails::Closed);
-    let builder = Limiter::builder().store_at(&StoreUrl::File(state.to_owned()))?;
-    Ok(builder.with_policy(policy)?.build())
+/// Does a job.
+fn answer(job: &Job, vendor: SocketAddr, pid: u32, alone: Option<AfterRefusal>) -> Said {
+    let after = loop {
+        match (call(vendor, job, pid), alone) {
+            (Ok(None), _) => return finish(job),
+            (Err(error), _) => return Said::Retry { retry: job.id, error: format!("the vendor: {error}") },
+            (Ok(Some(after)), None) => break after,
+            (Ok(Some(_)), Some(AfterRefusal::AtOnce)) => {}
+            (Ok(Some(after)), Some(AfterRefusal::RetryAfter)) => thread::sleep(Duration::from_secs(after)),
+        }
+    };
+    Said::RateLimited { rate_limited: job.id, after }
 }
 
-/// One call. Returns the vendor's `Retry-After`.
-fn call(vendor: SocketAddr, number: usize) -> io::Result<Duration> {
+/// What the job becomes after its call. The last stage needs data that it can read.
+fn finish(job: &Job) -> Said {
+    if stage_index(&job.stage) != Some(STAGES.len() - 1) {
+        return Said::Done { done: job.id, outputs: vec![Output { data: job.data.clone() }] };
+    }
+    match job.data.fault() {
+        Some(error) => Said::Retry { retry: job.id, error },
+        None => Said::Done { done: job.id, outputs: Vec::new() },
+    }
+}
+
+/// One call. Returns the vendor's `Retry-After` if it refused.
+fn call(vendor: SocketAddr, job: &Job, pid: u32) -> io::Result<Option<u64>> {
     let mut stream = TcpStream::connect_timeout(&vendor, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let request =
-        format!("GET /convert HTTP/1.1\r\nHost: {vendor}\r\n{WORKER}: {number}\r\nConnection: close\r\n\r\n");
+    let (stage, document) = (&job.stage, &job.data.document);
+    let request = format!(
+        "POST /{stage}/{document} HTTP/1.1\r\nHost: {vendor}\r\n{WORKER}: {pid}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
     stream.write_all(request.as_bytes())?;
     let head = Head::read(BufReader::new(&stream))?;
     match head.word(1) {
-        "200" => Ok(Duration::ZERO),
-        "429" => Ok(Duration::from_secs(head.number(RETRY_AFTER).unwrap_or(1))),
-        status => Err(io::Error::other(format!("the vendor answered {status:?}"))),
+        "200" => Ok(None),
+        "429" => Ok(Some(head.number(RETRY_AFTER).unwrap_or(1))),
+        status => Err(io::Error::other(format!("it answered {status:?}"))),
     }
 }
 
-/// The parent holds the other end of standard input, so it closes when the parent ends for any reason.
-fn end_with_standard_input() -> Result<(), Failure> {
-    let watch = || {
-        let mut byte = [0];
-        while matches!(io::stdin().read(&mut byte), Ok(1..)) {}
+fn say(said: &Said) -> Result<(), Failure> {
+    let text = serde_json::to_string(said).map_err(io::Error::from)?;
+    let mut output = io::stdout().lock();
+    writeln!(output, "{text}")?;
+    Ok(output.flush()?)
+}
+
+fn next(lines: &Receiver<String>) -> Result<Option<Input>, Failure> {
+    let Ok(line) = lines.recv() else { return Ok(None) };
+    serde_json::from_str(&line).map(Some).map_err(|_| unexpected())
+}
+
+fn unexpected() -> Failure {
+    Failure::new(Exit::DATA, "a worker got a line that is not the protocol's")
+}
+
+/// The lines of standard input. The parent holds its other end, which closes when the parent ends for any reason: then this
+/// process ends, also in the middle of a call.
+fn standard_input() -> io::Result<Receiver<String>> {
+    let (sender, lines) = sync_channel(1);
+    let read = move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
         std::process::exit(0);
     };
-    let started = thread::Builder::new().name("standard input".to_owned()).spawn(watch);
-    started
-        .map(drop)
-        .map_err(|error| Failure::new(Exit::FAILED, format!("cannot start a thread in a worker: {error}")))
+    thread::Builder::new().name("standard input".to_owned()).spawn(read)?;
+    Ok(lines)
 }

@@ -1,105 +1,54 @@
-//! Starts and stops the worker processes. None outlives the demo.
+//! How worker processes are started, and which of them may be killed.
 
-use std::ffi::OsString;
+use std::env;
+use std::fs;
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::worker::AfterRefusal;
 use crate::failure::{Exit, Failure};
 
-/// How long a worker may take to end by itself: polls, and the time between them.
-const POLLS: u32 = 100;
-const BETWEEN_POLLS: Duration = Duration::from_millis(10);
-
-/// The worker processes.
+/// The workers that share a command line and a folder.
+#[derive(Clone, Debug)]
 pub(super) struct WorkerProcesses {
-    program: PathBuf,
-    /// The arguments of every worker; its number comes last.
-    arguments: Vec<OsString>,
-    workers: Vec<Worker>,
-}
-
-struct Worker {
-    process: Child,
-    killed: bool,
+    /// The program and its arguments.
+    pub(super) command: Vec<String>,
+    /// Each worker makes a file here, whose name is its process id.
+    folder: PathBuf,
 }
 
 impl WorkerProcesses {
-    /// No workers yet.
-    pub(super) fn new(arguments: Vec<OsString>) -> io::Result<Self> {
-        Ok(Self { program: std::env::current_exe()?, arguments, workers: Vec::new() })
-    }
-
-    /// Starts another worker and returns its number.
-    pub(super) fn start(&mut self) -> Result<usize, Failure> {
-        let number = self.workers.len() + 1;
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments).arg("--as-worker").arg(number.to_string());
-        // A worker ends when its standard input closes. Its own process group keeps Ctrl-C from it.
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
-        let process = command.spawn().map_err(|error| {
-            Failure::new(Exit::FAILED, format!("cannot start worker {number}: {error}"))
-                .advise("start fewer workers: --workers 4")
-        })?;
-        self.workers.push(Worker { process, killed: false });
-        Ok(number)
-    }
-
-    /// Kills a worker with SIGKILL, like a crash.
-    pub(super) fn kill(&mut self, number: usize) -> Result<(), Failure> {
-        let Some(worker) = self.workers.get_mut(number - 1) else { return Ok(()) };
-        worker.killed = true;
-        let killed = worker.process.kill().and_then(|()| worker.process.wait());
-        killed
-            .map(drop)
-            .map_err(|error| Failure::new(Exit::FAILED, format!("cannot kill worker {number}: {error}")))
-    }
-
-    /// Fails if a worker has exited.
-    pub(super) fn check(&mut self) -> Result<(), Failure> {
-        for (index, worker) in self.workers.iter_mut().enumerate().filter(|(_, worker)| !worker.killed) {
-            if let Ok(Some(status)) = worker.process.try_wait() {
-                let what = format!("worker {} exited ({status})", index + 1);
-                return Err(Failure::new(Exit::FAILED, what).advise("read its message above, then try again"));
-            }
+    /// Workers that call this vendor and register in a new folder.
+    pub(super) fn new(
+        folder: &Path,
+        vendor: SocketAddr,
+        alone: Option<AfterRefusal>,
+    ) -> Result<Self, Failure> {
+        let cannot =
+            |error: io::Error| Failure::new(Exit::FAILED, format!("the demo cannot start workers: {error}"));
+        fs::create_dir(folder).map_err(cannot)?;
+        let program = env::current_exe().map_err(cannot)?;
+        let text = |path: &Path| {
+            let unreadable = || io::Error::other(format!("{} is not valid UTF-8", path.display()));
+            path.to_str().map(str::to_owned).ok_or_else(unreadable).map_err(cannot)
+        };
+        let mut command = vec![text(&program)?, "demo".to_owned(), "--as-worker".to_owned(), text(folder)?];
+        command.extend(["--vendor".to_owned(), vendor.to_string()]);
+        if let Some(value) = alone.and_then(|alone| alone.to_possible_value()) {
+            command.push(format!("--without={}", value.get_name()));
         }
-        Ok(())
+        Ok(Self { command, folder: folder.to_owned() })
     }
 
-    /// The workers' process ids, in the order of their numbers.
-    pub(super) fn pids(&self) -> impl Iterator<Item = u32> {
-        self.workers.iter().map(|worker| worker.process.id())
-    }
-
-    /// Ends all workers and waits until they have ended.
-    pub(super) fn end(&mut self) {
-        for worker in &mut self.workers {
-            drop(worker.process.stdin.take());
-        }
-        for worker in &mut self.workers {
-            worker.end();
-        }
-    }
-}
-
-impl Drop for WorkerProcesses {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-impl Worker {
-    fn end(&mut self) {
-        for _ in 0..POLLS {
-            if !matches!(self.process.try_wait(), Ok(None)) {
-                return;
-            }
-            thread::sleep(BETWEEN_POLLS);
-        }
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+    /// Kills a worker with SIGKILL, like a crash. False if there is no such worker: only those that have registered are
+    /// killed, whatever a caller of the vendor says its process id is.
+    pub(super) fn kill(&self, worker: u32) -> bool {
+        let pid = i32::try_from(worker).ok().and_then(Pid::from_raw);
+        let registered = self.folder.join(worker.to_string()).exists();
+        pid.filter(|_| registered).is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
     }
 }

@@ -1,9 +1,11 @@
 //! Findings: the problem, why it matters and the fix; and their report.
 
+use anstyle::Style;
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::humanize;
+use crate::layout::{COLUMNS, sentence};
 use crate::output::{BAD, FAINT, GOOD, Output, STRONG, WARN};
 
 /// The most names that a finding lists.
@@ -79,7 +81,7 @@ pub(super) fn write(findings: &Findings, output: &Output) -> Result<(), Failure>
     }
     if !output.is_quiet() {
         for place in &findings.looked_at {
-            output.line(format_args!("{FAINT}checked {place}{FAINT:#}"))?;
+            output.sentence("", FAINT, &format!("checked {place}"))?;
         }
     }
     findings.findings.iter().try_for_each(|finding| write_one(finding, output))?;
@@ -95,7 +97,8 @@ fn write_one(Finding { level, code, what, why, fix }: &Finding, output: &Output)
         Level::Problem => (BAD, "found"),
         Level::Note => (WARN, "note"),
     };
-    output.line(format_args!("{style}{word}:{style:#} {STRONG}{what}{STRONG:#} {FAINT}[{code}]{FAINT:#}"))?;
-    output.line(format_args!("  why: {why}"))?;
-    output.line(format_args!("  fix: {fix}"))
+    let what = sentence(&format!("{what} [{code}]"), COLUMNS - word.len() - 2).join("\n  ");
+    output.line(format_args!("{style}{word}:{style:#} {STRONG}{what}{STRONG:#}"))?;
+    output.sentence("  why: ", Style::new(), why)?;
+    output.sentence("  fix: ", Style::new(), fix)
 }

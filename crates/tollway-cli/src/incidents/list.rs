@@ -5,11 +5,11 @@ use tollway::core::read_span;
 use tollway::incident::Incident;
 use tollway::{LimitUsage, Span, Timestamp};
 
-use super::layout::{COLUMNS, cut, printable};
 use super::read;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::humanize;
+use crate::layout::{COLUMNS, cut, printable};
 use crate::output::{FAINT, STRONG};
 
 /// How much of an id is shown; `show` takes any start of one.

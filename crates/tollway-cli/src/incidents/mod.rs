@@ -1,8 +1,7 @@
 //! `tollway incidents`: calls that a vendor refused although they had a permit.
 //!
-//! `list` is the command itself, `show` prints one incident in full, `layout` fits text into 80 columns.
+//! `list` is the command itself, `show` prints one incident in full.
 
-mod layout;
 mod list;
 mod show;
 

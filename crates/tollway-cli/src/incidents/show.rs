@@ -3,12 +3,12 @@
 use tollway::Timestamp;
 use tollway::incident::{Acquisition, Incident};
 
-use super::layout::{COLUMNS, cut, printable, wrap};
 use super::list::used;
 use super::read;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::humanize;
+use crate::layout::{COLUMNS, cut, printable, wrap};
 use crate::output::{FAINT, Output, STRONG};
 
 /// Where values begin.

@@ -2,9 +2,10 @@
 
 mod line_limit;
 
-use std::io::{Write, stderr};
-use std::sync::Arc;
+use std::io::{self, Write, stderr};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use indicatif::ProgressBar;
 use tollway::Clock;
 use tollway_memory::WallClock;
 use tracing::Level;
@@ -33,11 +34,38 @@ pub(crate) fn report_warnings(quiet: bool) {
     begin(Targets::new().with_default(level).with_target(MINUTE_TAKES, takes), Times::Hidden);
 }
 
+/// A live display that lines are written above, so that they do not spoil it.
+static ABOVE: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Writes lines above this display from now on; none: plainly again.
+pub(crate) fn go_through(display: Option<ProgressBar>) {
+    *ABOVE.lock().unwrap_or_else(PoisonError::into_inner) = display;
+}
+
+/// Standard error, above the live display if there is one.
+struct Lines;
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let display = ABOVE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let write = || stderr().lock().write_all(bytes);
+        match display {
+            Some(display) => display.suspend(write)?,
+            None => write()?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Starts logging what these targets let through.
 pub(crate) fn begin(targets: Targets, times: Times) {
     let limit = LineLimit::new(Arc::new(WallClock), move |level, line| write_line(times, level, line));
     let registry = tracing_subscriber::registry().with(targets).with(limit);
-    let lines = tracing_subscriber::fmt::layer().with_writer(stderr).with_target(false);
+    let lines = tracing_subscriber::fmt::layer().with_writer(|| Lines).with_target(false);
     match times {
         Times::Shown => registry.with(lines).init(),
         Times::Hidden => registry.with(lines.without_time()).init(),
@@ -50,5 +78,5 @@ fn write_line(times: Times, level: Level, line: &str) {
     let time = jiff::Timestamp::from_microsecond(micros).ok().filter(|_| times == Times::Shown);
     let time = time.map(|time| time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ ").to_string()).unwrap_or_default();
     // Like the log itself, it has nowhere to report a closed standard error.
-    let _ = writeln!(stderr().lock(), "{time}{level:>5} {line}");
+    let _ = writeln!(Lines, "{time}{level:>5} {line}");
 }

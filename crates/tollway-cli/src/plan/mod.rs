@@ -4,14 +4,15 @@
 //! `json` write the result.
 
 mod json;
-mod parse;
+pub(crate) mod parse;
 mod scenarios;
-mod text;
+pub(crate) mod text;
 
 use clap::ArgGroup;
 use tollway::{Span, Timestamp};
 use tollway_plan::{Forecast, Load};
 
+use crate::complete_names;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::humanize;
@@ -56,7 +57,7 @@ pub(crate) struct Arguments {
     #[arg(long = "limit", value_name = "LIMIT")]
     limits: Vec<String>,
     /// The limits of this policy in the config, instead of --limit
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete_names::policies())]
     policy: Option<String>,
     /// The cost of one call in a unit, e.g. tokens=3750; repeatable [default: requests=1]
     #[arg(long = "cost", value_name = "UNIT=N", value_parser = parse::unit_cost)]

@@ -31,7 +31,7 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 /// The number of items.
-pub(super) fn items(text: &str) -> Result<u64, String> {
+pub(crate) fn items(text: &str) -> Result<u64, String> {
     match number(text)? {
         0 => Err("write 1 or more; omit --items to see only rates".to_owned()),
         items => Ok(items),
@@ -61,7 +61,7 @@ pub(super) fn unit_cost(text: &str) -> Result<UnitCost, String> {
 }
 
 /// The duration of one call: `250ms`, `1.5s`. At most the lifetime of a slot.
-pub(super) fn latency(text: &str) -> Result<Span, String> {
+pub(crate) fn latency(text: &str) -> Result<Span, String> {
     match span(text)? {
         latency if latency < PERIOD_MIN => {
             Err(format!("shorter than {PERIOD_MIN}; write it like 250ms or 1.5s"))

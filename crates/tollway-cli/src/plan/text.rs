@@ -1,5 +1,7 @@
 //! The plan as text: scenarios side by side, then how much of each limit is used.
 
+use std::ops::Range;
+
 use tollway::core::Limit;
 use tollway::{Span, Timestamp};
 use tollway_plan::{Finish, Forecast, Load, Quantity, Workers};
@@ -7,7 +9,11 @@ use tollway_plan::{Finish, Forecast, Load, Quantity, Workers};
 use super::Column;
 use crate::failure::Failure;
 use crate::humanize;
+use crate::layout::{COLUMNS, INDENT, column_groups};
 use crate::output::{BAD, FAINT, GOOD, Output, STRONG, WARN};
+
+/// The room that the figures of a limit take, with the mark of the bottleneck.
+const FIGURES_WIDTH: usize = "    100%    100%  49 min 59 s   bottleneck".len();
 
 /// A row of the table: its label, and a cell for each scenario.
 type Row = (String, Vec<String>);
@@ -82,6 +88,23 @@ fn write_table(rows: &[Row], output: &Output) -> Result<(), Failure> {
         rows.iter().filter_map(|(_, cells)| cells.get(column)).map(|cell| cell.chars().count()).max()
     };
     let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    for (index, group) in column_groups(label_width, &widths, INDENT.len()).into_iter().enumerate() {
+        if index > 0 {
+            output.line("")?;
+        }
+        write_group(rows, label_width, &widths, group, output)?;
+    }
+    Ok(())
+}
+
+/// The columns of a group beside the labels.
+fn write_group(
+    rows: &[Row],
+    label_width: usize,
+    widths: &[usize],
+    group: Range<usize>,
+    output: &Output,
+) -> Result<(), Failure> {
     for (label, cells) in rows {
         let style = match label.as_str() {
             "" | "time" => STRONG,
@@ -90,7 +113,9 @@ fn write_table(rows: &[Row], output: &Output) -> Result<(), Failure> {
         };
         let cells: String = cells
             .iter()
-            .zip(&widths)
+            .zip(widths)
+            .skip(group.start)
+            .take(group.len())
             .map(|(cell, width)| {
                 let style = match cell.as_str() {
                     "too short" => BAD,
@@ -114,11 +139,19 @@ fn write_limits(column: &Column, load: &Load, output: &Output) -> Result<(), Fai
         Some(_) => format!("limits, if {heading}"),
         None => "limits".to_owned(),
     };
-    let width = texts.iter().chain([&heading]).map(|text| text.chars().count()).max().unwrap_or(0);
+    // A limit that leaves no room for its figures gets a line of its own.
+    let fits = |text: &&String| text.chars().count() + FIGURES_WIDTH <= COLUMNS;
+    let beside = texts.iter().filter(fits).chain([&heading]);
+    let width = beside.map(|text| text.chars().count()).max().unwrap_or(0);
     let alone = if load.items.is_some() { "alone" } else { "" };
     let head = format!("{heading:<width$}  {:>6}  {:>6}  {alone:>12}", "used", "slack");
     output.line(format_args!("{STRONG}{}{STRONG:#}", head.trim_end()))?;
     for (index, (limit, (text, own))) in limits.iter().zip(texts.iter().zip(&forecast.limits)).enumerate() {
+        let own_line = !fits(&text);
+        if own_line {
+            output.line(text)?;
+        }
+        let text = if own_line { "" } else { text };
         let line = match own.share {
             Some(share) => {
                 let time = own.last_grant.map(|at| time(at, load.start)).unwrap_or_default();
@@ -183,7 +216,7 @@ fn wide(number: u128) -> String {
 }
 
 /// Two decimals, none from a hundred on: `7,500`, `66.66`, `12.5`.
-fn quantity(quantity: Quantity) -> String {
+pub(crate) fn quantity(quantity: Quantity) -> String {
     let millionths = quantity.millionths();
     let (whole, hundredths) = (millionths / Quantity::ONE, millionths % Quantity::ONE / 10_000);
     let Ok(count) = u64::try_from(whole) else { return format!("over {}", humanize::count(u64::MAX)) };

@@ -50,11 +50,13 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
         None => context.config_path()?,
     };
     let loaded = WholeConfig::load(&path)
-        .and_then(|config| Ok((config.into_limits(), load_old(arguments.against.as_deref(), &path)?)));
+        .and_then(|config| Ok((config, load_old(arguments.against.as_deref(), &path)?)));
     match loaded {
         Ok((config, old)) => {
+            let rules = config.server().map(|server| server.descriptors.clone()).unwrap_or_default();
+            let config = config.into_limits();
             let changes = old.map(|(old_path, old)| compare::compare(old_path, &old, &config));
-            let report = Report::new(&path, &config, findings::all(&config), changes, context.now());
+            let report = Report::new(&path, &config, &rules, findings::all(&config), changes, context.now());
             let output = context.output();
             if output.is_json() {
                 output.json(&report)?

@@ -4,6 +4,7 @@ use jiff::tz::TimeZone;
 use tollway::config::{Api, ApiRate, RateSettings, SharedBy};
 use tollway::core::{Algorithm, Calendar, LocalShare, WhenStoreFails, Zone};
 use tollway::{Limit, Policy, Span, StoreUrl, Timestamp};
+use tollway_server::{DescriptorRule, DescriptorTarget, EntryPattern, SubjectPiece, SubjectTemplate};
 
 use crate::humanize::{count, counted, moment, span};
 
@@ -191,6 +192,34 @@ pub(super) fn api(api: &Api) -> String {
         .extend(api.profile_name().map(|profile| format!("other fields are those of the profile {profile}")));
     parts.extend(api.documented().map(|text| format!("documented: {text}")));
     parts.join("; ")
+}
+
+/// What happens to descriptors of a rule.
+pub(super) fn target(rule: &DescriptorRule) -> String {
+    match &rule.target {
+        DescriptorTarget::Unlimited => "never limited".to_owned(),
+        DescriptorTarget::Blocked => "always denied".to_owned(),
+        DescriptorTarget::Policy { policy, subject, unit } => {
+            let keys = || rule.entries.iter().map(|entry| entry.key.as_str());
+            let whose = if *subject == SubjectTemplate::of_entries(keys()) {
+                format!("for each {}", keys().collect::<Vec<_>>().join(" and "))
+            } else {
+                format!("for the subject {}", template(subject, &rule.entries))
+            };
+            let hits = unit.as_deref().map(|unit| format!("; hits are {unit}")).unwrap_or_default();
+            format!("charged to policy {policy} {whose}{hits}")
+        }
+    }
+}
+
+/// A subject as in the config.
+fn template(subject: &SubjectTemplate, entries: &[EntryPattern]) -> String {
+    let key = |index: &usize| entries.get(*index).map_or("", |entry| entry.key.as_str());
+    let piece = |piece: &SubjectPiece| match piece {
+        SubjectPiece::Text(text) => text.clone(),
+        SubjectPiece::Value(index) => format!("{{{}}}", key(index)),
+    };
+    subject.pieces().iter().map(piece).collect()
 }
 
 fn retries(api: &Api) -> String {

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tollway::config::Api;
 use tollway::core::{Algorithm, Calendar, WhenStoreFails};
 use tollway::{Config, Limit, Policy, Span, Timestamp};
+use tollway_server::DescriptorRule;
 
 use super::compare::Changes;
 use super::explain;
@@ -21,6 +22,7 @@ pub(super) struct Report {
     pub(super) store_explained: String,
     pub(super) policies: Vec<PolicyReport>,
     pub(super) apis: Vec<ApiReport>,
+    pub(super) descriptors: Vec<DescriptorReport>,
     pub(super) warnings: Vec<Finding>,
     pub(super) notes: Vec<Finding>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,10 +70,21 @@ pub(super) struct ApiReport {
     fields: serde_json::Map<String, serde_json::Value>,
 }
 
+/// A rule in `[[server.descriptors]]`.
+#[derive(Serialize)]
+pub(super) struct DescriptorReport {
+    domain: String,
+    keys: Vec<String>,
+    #[serde(skip)]
+    pub(super) rule: String,
+    pub(super) explained: String,
+}
+
 impl Report {
     pub(super) fn new(
         path: &Path,
         config: &Config,
+        rules: &[DescriptorRule],
         findings: Vec<Finding>,
         against: Option<Changes>,
         now: Timestamp,
@@ -84,6 +97,7 @@ impl Report {
             store_explained: explain::store(config.store()),
             policies: config.policies().iter().map(|policy| PolicyReport::new(policy, now)).collect(),
             apis: config.apis().iter().map(|api| ApiReport::new(api)).collect(),
+            descriptors: rules.iter().map(DescriptorReport::new).collect(),
             warnings,
             notes,
             against,
@@ -148,6 +162,17 @@ impl ApiReport {
             base_url: api.base_url().to_owned(),
             profile: api.profile_name().map(ToString::to_string),
             fields: crate::api::json(api),
+        }
+    }
+}
+
+impl DescriptorReport {
+    fn new(rule: &DescriptorRule) -> Self {
+        Self {
+            domain: rule.domain.clone(),
+            keys: rule.entries.iter().map(ToString::to_string).collect(),
+            rule: rule.to_string(),
+            explained: explain::target(rule),
         }
     }
 }

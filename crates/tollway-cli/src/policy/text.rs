@@ -1,12 +1,12 @@
 //! The report of `policy check` as text: explanations on standard output, warnings on standard error.
 
-use super::report::{ApiReport, PolicyReport, Report};
+use anstyle::Style;
+
+use super::report::{ApiReport, DescriptorReport, PolicyReport, Report};
 use crate::failure::Failure;
 use crate::humanize;
+use crate::layout::{COLUMNS, INDENT};
 use crate::output::{FAINT, GOOD, Output, STRONG, WARN};
-
-/// The line width of explanations.
-const COLUMNS: usize = 110;
 
 /// Writes the report. With `--quiet` only the summary, and the changes of `--against`.
 pub(super) fn write(report: &Report, output: &Output) -> Result<(), Failure> {
@@ -15,6 +15,7 @@ pub(super) fn write(report: &Report, output: &Output) -> Result<(), Failure> {
         output.line(format_args!("store: {}\n", report.store_explained))?;
         report.policies.iter().try_for_each(|policy| write_policy(policy, output))?;
         report.apis.iter().try_for_each(|api| write_api(api, output))?;
+        write_descriptors(&report.descriptors, output)?;
     }
     if let Some(changes) = &report.against {
         changes.write(output)?;
@@ -44,38 +45,40 @@ fn summary(report: &Report) -> String {
 
 fn write_policy(policy: &PolicyReport, output: &Output) -> Result<(), Failure> {
     output.line(format_args!("policy {STRONG}{}{STRONG:#}", policy.name))?;
-    write_wrapped(output, "  ", &policy.explained)?;
+    output.sentence("  ", Style::new(), &policy.explained)?;
     for limit in &policy.limits {
-        output
-            .line(format_args!("  {STRONG}{}{STRONG:#}  {FAINT}{}{FAINT:#}", limit.address, limit.limit))?;
-        write_wrapped(output, "    ", &limit.explained)?;
+        let (address, text) = (&limit.address, &limit.limit);
+        if address.len() + text.len() + 2 * INDENT.len() <= COLUMNS {
+            output.line(format_args!("  {STRONG}{address}{STRONG:#}  {FAINT}{text}{FAINT:#}"))?;
+        } else {
+            output.line(format_args!("  {STRONG}{address}{STRONG:#}"))?;
+            output.sentence("    ", FAINT, text)?;
+        }
+        output.sentence("    ", Style::new(), &limit.explained)?;
     }
     output.line("")
 }
 
 fn write_api(api: &ApiReport, output: &Output) -> Result<(), Failure> {
     output.line(format_args!("api {STRONG}{}{STRONG:#}  {FAINT}{}{FAINT:#}", api.name, api.base_url))?;
-    write_wrapped(output, "  ", &api.explained)?;
+    output.sentence("  ", Style::new(), &api.explained)?;
+    output.line("")
+}
+
+fn write_descriptors(rules: &[DescriptorReport], output: &Output) -> Result<(), Failure> {
+    if rules.is_empty() {
+        return Ok(());
+    }
+    let heading = "descriptors of Envoy: the most specific rule wins, entry by entry; without a rule, a request is not limited";
+    output.sentence("", Style::new(), heading)?;
+    for rule in rules {
+        output.sentence("  ", Style::new(), &rule.rule)?;
+        output.sentence("    ", Style::new(), &rule.explained)?;
+    }
     output.line("")
 }
 
 fn number(number: usize, one: &str, many: &str) -> String {
     let word = if number == 1 { one } else { many };
     format!("{} {word}", humanize::count(number.try_into().unwrap_or(u64::MAX)))
-}
-
-/// Writes a sentence, wrapped.
-fn write_wrapped(output: &Output, indent: &str, sentence: &str) -> Result<(), Failure> {
-    let mut line = String::new();
-    for word in sentence.split(' ') {
-        if !line.is_empty() && indent.len() + line.chars().count() + 1 + word.chars().count() > COLUMNS {
-            output.line(format_args!("{indent}{line}"))?;
-            line.clear();
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    output.line(format_args!("{indent}{line}"))
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use tollway::Limiter;
 
+use crate::complete_names;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::humanize;
@@ -23,14 +24,17 @@ use crate::wait::{TakeOptions, block_on_runtime, wait_for_permit};
 /// store stay within the limit together, on one machine or on many.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  tollway run -p adobe -- ./convert.sh report.pdf
-  ls *.pdf | xargs -P 50 -n 1 tollway run -p adobe -- ./convert.sh
-  tollway run -p gemini --cost tokens=3750 --max-wait 30s --or-exit 1 -- python3 ask.py
-  tollway run -p ci --limit \"2 concurrent\" -- make test")]
+  tollway run adobe -- ./convert.sh report.pdf
+  ls *.pdf | xargs -P 50 -n 1 tollway run adobe -- ./convert.sh
+  tollway run gemini --cost tokens=3750 --max-wait 30s --or-exit 1 -- python3 ask.py
+  tollway run ci --limit \"2 concurrent\" -- make test")]
 pub(crate) struct Arguments {
     /// The policy
-    #[arg(long, short)]
-    policy: String,
+    #[arg(required_unless_present = "named", add = complete_names::policies())]
+    policy: Option<String>,
+    /// The policy; the same as POLICY
+    #[arg(long = "policy", short = 'p', value_name = "POLICY", conflicts_with = "policy", add = complete_names::policies())]
+    named: Option<String>,
     #[command(flatten)]
     asked: TakeArguments,
     /// Exit code if denied
@@ -42,8 +46,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    let options = arguments.asked.options(&arguments.policy)?;
-    let limiter = arguments.asked.whose.limiter(&arguments.policy, context)?;
+    let policy = arguments.policy.as_ref().or(arguments.named.as_ref());
+    let policy = policy.ok_or_else(|| Failure::usage("no policy to take from"))?;
+    let options = arguments.asked.options(policy)?;
+    let limiter = arguments.asked.whose.limiter(policy, context)?;
     let Some((program, rest)) = arguments.command.split_first() else {
         return Err(Failure::usage("no command to run"));
     };

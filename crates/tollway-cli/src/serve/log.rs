@@ -13,7 +13,7 @@ const VARIABLE: &str = "TOLLWAY_LOG_LEVEL";
 
 /// The lowest level that is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Level {
+pub(crate) enum Level {
     /// Failures that need attention
     Error,
     /// Conditions that may lead to failures
@@ -24,11 +24,11 @@ pub(super) enum Level {
     Debug,
 }
 
-/// Starts logging. `--log-level` overrides the variable, and both override `--quiet`.
-pub(super) fn begin(requested: Option<Level>, quiet: bool) -> Result<(), Failure> {
+/// Starts logging. `--log-level` overrides the variable, and both override what is usual.
+pub(crate) fn begin(requested: Option<Level>, usual: Level) -> Result<(), Failure> {
     let level = match requested {
         Some(level) => level,
-        None => level_from_environment()?.unwrap_or(if quiet { Level::Error } else { Level::Info }),
+        None => level_from_environment()?.unwrap_or(usual),
     };
     begin_log(targets(level), Times::Shown);
     Ok(())

@@ -1,12 +1,13 @@
 //! `tollway serve`: the server process.
 //!
 //! `arguments` is the command line, `setup` combines it with the config file, `reload` applies config changes at runtime,
-//! `shutdown` handles SIGTERM and SIGINT, `file_descriptors` raises the descriptor limit, `startup_message` prints the
+//! `shutdown` handles SIGTERM and SIGINT, `for_commands` answers commands without a store, `file_descriptors` raises the descriptor limit, `startup_message` prints the
 //! addresses, `log` sets up logging.
 
 mod arguments;
 mod file_descriptors;
-mod log;
+mod for_commands;
+pub(crate) mod log;
 mod reload;
 mod setup;
 mod shutdown;
@@ -21,10 +22,14 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 pub(crate) use arguments::Arguments;
 use setup::Setup;
+#[cfg(feature = "pipeline")]
+pub(crate) use setup::{limiter, read_set_limits, send_incidents};
 use shutdown::StopSignals;
+use startup_message::StoreState;
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    log::begin(arguments.log_level, context.output().is_quiet())?;
+    let usual = if context.output().is_quiet() { log::Level::Error } else { log::Level::Info };
+    log::begin(arguments.log_level, usual)?;
     let setup = Setup::new(arguments, context)?;
     file_descriptors::raise_limit(setup.config.connections);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -34,7 +39,10 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
 }
 
 async fn serve(setup: Setup, arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    let Setup { config, consumers, file, limiter, store, policy } = setup;
+    let Setup { config, consumers, file, limiter, store, named_store, policy } = setup;
+    let unreachable = setup::read_set_limits(&limiter).await;
+    // Commands that name no store either ask this process.
+    let _commands = (!named_store).then(|| for_commands::answer(&limiter));
     let mut server = Server::new(limiter, &config).await?.with_store_at(&store);
     if let Some(consumers) = &consumers {
         server = server.with_consumers(open_records(&consumers.records.expose())?, consumers)?;
@@ -43,6 +51,7 @@ async fn serve(setup: Setup, arguments: &Arguments, context: &Context) -> Result
     // Before the addresses are printed, so that no signal is missed.
     let signals = StopSignals::listen()?;
     let mut hangups = signal(SignalKind::hangup()).map_err(no_signals)?;
+    let store = StoreState { url: &store, unreachable: unreachable.as_ref() };
     startup_message::print(&listeners, &config, &store, policy.as_deref(), context)?;
     let (stop, stopped) = oneshot::channel();
     let fixed = |read| needs_restart(&config, &arguments.over(read));

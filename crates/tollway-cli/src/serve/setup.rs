@@ -1,6 +1,6 @@
 //! Combines config file and command line, or serves an example policy if there is no config file.
 
-use tollway::{Config, Limiter, SetLimitError, StoreUrl};
+use tollway::{Config, Limiter, SetLimitError, StoreError, StoreUrl};
 use tollway_config::ConfigFile;
 use tollway_consumers::{ANONYMOUS_POLICY, ConsumersConfig};
 use tollway_server::ServerConfig;
@@ -21,6 +21,8 @@ pub(super) struct Setup {
     pub(super) file: Option<ConfigFile<WholeConfig>>,
     pub(super) limiter: Limiter,
     pub(super) store: StoreUrl,
+    /// Whether the config or the command line names it.
+    pub(super) named_store: bool,
     /// A policy for the example command in the startup message.
     pub(super) policy: Option<String>,
 }
@@ -39,7 +41,8 @@ impl Setup {
         let builder = Limiter::builder().metrics().policy(EXAMPLE_POLICY, [EXAMPLE_LIMIT])?;
         let limiter = builder.store_at(&store)?.build();
         let (config, policy) = (ServerConfig::default(), Some(EXAMPLE_POLICY.to_owned()));
-        Ok(Self { config, consumers: None, file: None, limiter, store, policy })
+        let named_store = context.named_store().is_some();
+        Ok(Self { config, consumers: None, file: None, limiter, store, named_store, policy })
     }
 
     fn of_file(file: ConfigFile<WholeConfig>, context: &Context) -> Result<Self, Failure> {
@@ -49,21 +52,22 @@ impl Setup {
         // Not the policy of anonymous callers, which only `/v1/authorize` uses.
         let mut policies = in_file.limits().policies().iter().map(|policy| policy.name().as_str());
         let policy = policies.find(|name| *name != ANONYMOUS_POLICY).map(str::to_owned);
-        let store = context.named_store().or(in_file.limits().store()).cloned().unwrap_or_default();
+        let named = context.named_store().or(in_file.limits().store()).cloned();
+        let (named_store, store) = (named.is_some(), named.unwrap_or_default());
         let limiter = limiter(in_file.limits(), &store)?;
         send_incidents(&limiter)?;
-        Ok(Self { config, consumers, file: Some(file), limiter, store, policy })
+        Ok(Self { config, consumers, file: Some(file), limiter, store, named_store, policy })
     }
 }
 
 /// To the webhook of the config, if it names one.
 #[cfg(feature = "webhook")]
-fn send_incidents(limiter: &Limiter) -> Result<(), Failure> {
+pub(crate) fn send_incidents(limiter: &Limiter) -> Result<(), Failure> {
     tollway_webhook::attach(limiter).map(drop).map_err(|error| Failure::new(Exit::CONFIG, error))
 }
 
 #[cfg(not(feature = "webhook"))]
-fn send_incidents(limiter: &Limiter) -> Result<(), Failure> {
+pub(crate) fn send_incidents(limiter: &Limiter) -> Result<(), Failure> {
     match limiter.incidents_config().webhook() {
         Some(_) => Err(Failure::new(
             Exit::CONFIG,
@@ -75,20 +79,27 @@ fn send_incidents(limiter: &Limiter) -> Result<(), Failure> {
 }
 
 /// A limiter that does not watch the file: the command does, because the file has sections that a limiter ignores.
-fn limiter(config: &Config, store: &StoreUrl) -> Result<Limiter, Failure> {
+pub(crate) fn limiter(config: &Config, store: &StoreUrl) -> Result<Limiter, Failure> {
     let policies = config.policies().iter().cloned();
     let builder = policies.into_iter().try_fold(Limiter::builder(), |all, policy| all.with_policy(policy))?;
-    let limiter =
-        builder.sources(config.sources()).incidents(config.incidents()).metrics().store_at(store)?.build();
-    // An unavailable store must not prevent the start; the limiter retries in the background.
-    for read in [limiter.follow_settings().now(), limiter.sources_read().now()] {
+    Ok(builder.sources(config.sources()).incidents(config.incidents()).metrics().store_at(store)?.build())
+}
+
+/// Reads the limits that are set in the store and by sources. A store that does not answer must not prevent the start: the
+/// limiter retries in the background. Returns why the store cannot be reached, if it cannot.
+pub(crate) async fn read_set_limits(limiter: &Limiter) -> Option<StoreError> {
+    let mut unreachable = None;
+    for read in [limiter.follow_settings().await, limiter.sources_read().await] {
         match read {
             // A store that keeps no limits has none to read.
             Ok(()) | Err(SetLimitError::NotKept) => {}
             Err(error) => {
-                tracing::warn!(%error, "cannot read the limits set in the store; using the config file's")
+                tracing::warn!(%error, "cannot read the limits set in the store; using the config file's");
+                if let SetLimitError::Store(error) = error {
+                    unreachable.get_or_insert(error);
+                }
             }
         }
     }
-    Ok(limiter)
+    unreachable
 }

@@ -3,12 +3,16 @@
 use std::net::Ipv4Addr;
 
 use serde_json::json;
-use tollway::StoreUrl;
+use tollway::{StoreError, StoreUrl};
 use tollway_server::{ListenAddress, ListenerKind, Listeners, ServerConfig, Token};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{FAINT, STRONG};
+use crate::output::{BAD, FAINT, STRONG};
+
+/// What happens until the store is back; `when_store_fails` of each policy says which.
+const UNREACHABLE: &str = "until it is back, takes are decided as `when_store_fails` of their policy says: by default \
+                           each process grants a tenth of what was left";
 
 /// The listeners in output order, with their names in text and in JSON.
 const LISTENERS: [(ListenerKind, &str, &str); 4] = [
@@ -18,10 +22,16 @@ const LISTENERS: [(ListenerKind, &str, &str); 4] = [
     (ListenerKind::Administration, "administration", "admin"),
 ];
 
+/// The store, and why it cannot be reached, if it cannot.
+pub(super) struct StoreState<'a> {
+    pub(super) url: &'a StoreUrl,
+    pub(super) unreachable: Option<&'a StoreError>,
+}
+
 pub(super) fn print(
     listeners: &Listeners,
     config: &ServerConfig,
-    store: &StoreUrl,
+    store: &StoreState<'_>,
     policy: Option<&str>,
     context: &Context,
 ) -> Result<(), Failure> {
@@ -31,7 +41,10 @@ pub(super) fn print(
         addresses.iter().find(|(known, _)| *known == listener).map(|(_, address)| address)
     };
     if output.is_json() {
-        let mut message = json!({ "store": store.to_string() });
+        let mut message = json!({ "store": store.url.to_string() });
+        if let Some(error) = store.unreachable {
+            message["store_error"] = error.to_string().into();
+        }
         for (listener, _, key) in LISTENERS {
             message[key] = at(listener).map(ToString::to_string).into();
         }
@@ -44,7 +57,12 @@ pub(super) fn print(
                 output.line(format_args!("{name:14} {STRONG}{url}{STRONG:#}"))?;
             }
         }
-        output.line(format_args!("{:14} {FAINT}{store}{FAINT:#}", "store"))?;
+        output.line(format_args!("{:14} {FAINT}{}{FAINT:#}", "store", store.url))?;
+        if let Some(error) = store.unreachable {
+            for text in [&error.to_string(), UNREACHABLE] {
+                output.sentence(&format!("{:15}", ""), BAD, text)?;
+            }
+        }
         let tries =
             LISTENERS.iter().filter_map(|(listener, ..)| example(*listener, at(*listener)?, config, policy));
         for (index, command) in tries.enumerate() {
@@ -84,7 +102,7 @@ fn example(
 }
 
 fn curl(address: &ListenAddress, tls: bool, policy: &str) -> String {
-    let body = format!("-d '{{\"policy\": \"{policy}\", \"subject\": \"me\"}}'");
+    let body = format!("-d '{{\"policy\": \"{policy}\"}}'");
     match address {
         ListenAddress::Unix { path, .. } => {
             format!("curl --unix-socket {} {body} http://localhost/v1/take", path.display())

@@ -1,23 +1,26 @@
 //! `tollway simulate`: replays a traffic log under a policy.
 //!
 //! `policies` builds the policies to compare, `simulation` opens the log and runs the replay of the library
-//! `tollway-simulate`, `text`, `json` and `chart` write the summary. It does not open the commands' store.
+//! `tollway-simulate`, `text`, `json` and `chart` write the summary, `outcomes` the calls. It does not open the commands' store.
 
 mod chart;
 mod json;
+mod outcomes;
 mod policies;
 mod simulation;
 mod text;
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
+use clap::{ArgGroup, ValueEnum};
 use tollway::core::{REQUESTS, read_span};
 use tollway::{Limit, Span};
 use tollway_simulate::{CostSource, Fields, Log, LogFormat, Replay, TrialPolicy};
 
+use crate::complete_names;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use outcomes::OutcomesFile;
 use simulation::{ChartFile, Simulation};
 
 const EXAMPLES: &str = "\
@@ -26,6 +29,7 @@ Examples:
   tollway simulate calls.jsonl --limit \"200 requests / minute\" --what-if \"250 requests / minute\"
   tollway simulate calls.csv --policy gemini --subject - --cost tokens=total_tokens --max-wait 30s
   zcat access.log.gz | tollway simulate - --policy api --svg chart.svg
+  tollway simulate access.log --policy api --outcomes calls.jsonl
 
 A what-if replaces the policy's limit of the same name; the default name is made of unit and period. \
 If the policy has no limit of that name, the what-if replaces the whole policy.
@@ -37,13 +41,16 @@ Times are RFC 3339 or seconds, milliseconds, microseconds or nanoseconds since 1
 /// Each line of the log is a take at its logged time, decided by the production engine. Nothing is counted in the store.
 /// The log is JSON lines, CSV with a header, or an access log. Fields are detected from the first lines unless given.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, group(ArgGroup::new("files").args(["svg", "outcomes"]).multiple(true)))]
 pub(crate) struct Arguments {
     /// The log file; - is standard input
     #[arg(value_name = "LOG")]
     log: String,
     /// A policy of the config; or use --limit
-    #[arg(long, value_name = "NAME", required_unless_present = "limit", conflicts_with = "limit")]
+    #[arg(
+        long, value_name = "NAME", required_unless_present = "limit", conflicts_with = "limit",
+        add = complete_names::policies()
+    )]
     policy: Option<String>,
     /// A limit, e.g. "200 requests / minute", without a config; repeatable
     #[arg(long, value_name = "TEXT")]
@@ -72,8 +79,11 @@ pub(crate) struct Arguments {
     /// Write a chart to this new file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Let --svg overwrite an existing file
-    #[arg(long, requires = "svg")]
+    /// Write the outcome of each call to this new file, one JSON object per line
+    #[arg(long, value_name = "FILE")]
+    outcomes: Option<PathBuf>,
+    /// Let --svg and --outcomes overwrite existing files
+    #[arg(long, requires = "files")]
     force: bool,
 }
 
@@ -108,8 +118,17 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
     let log = Log::read(input, arguments.format.map(Into::into), fields).map_err(failure)?;
     print_assumptions(arguments, &log, &policies, context);
     let max_wait = arguments.max_wait.unwrap_or(Span::ZERO);
-    let replay = Replay::new(policies, log.units(), max_wait).map_err(failure)?;
-    Simulation::run(replay, arguments, &log, size, context)?.report(arguments, chart.as_ref(), context)
+    let outcomes = arguments.outcomes.as_deref();
+    let mut outcomes = outcomes.map(|path| OutcomesFile::create(path, arguments.force)).transpose()?;
+    let mut replay = Replay::new(policies, log.units(), max_wait).map_err(failure)?;
+    if let Some(outcomes) = &mut outcomes {
+        replay = replay.observed_by(|outcome| outcomes.write(&outcome));
+    }
+    let simulation = Simulation::run(replay, arguments, &log, size, context)?;
+    if let Some(outcomes) = outcomes {
+        outcomes.finish()?;
+    }
+    simulation.report(arguments, chart.as_ref(), context)
 }
 
 /// The fields from the arguments. Checks that a policy counts each unit.

@@ -120,6 +120,9 @@ pub(super) fn failure(error: SimulateError, path: &str) -> Failure {
         }
         SimulateError::TooLarge => data(format!("{path}: {error}")).advise("replay a part of it"),
         SimulateError::Read(error) => Failure::new(Exit::FAILED, format!("cannot read {path}: {error}")),
+        SimulateError::Outcomes(error) => {
+            Failure::new(Exit::FAILED, format!("cannot write the outcomes: {error}"))
+        }
         SimulateError::OnlySlots { .. }
         | SimulateError::WaitUnderSliding { .. }
         | SimulateError::Policy(_)
@@ -132,7 +135,7 @@ pub(super) fn failure(error: SimulateError, path: &str) -> Failure {
 impl Simulation {
     /// Replays the log to its end, or until Ctrl-C. `size` is that of the log, if it is a file.
     pub(super) fn run(
-        replay: Replay,
+        replay: Replay<'_>,
         arguments: &Arguments,
         log: &Log,
         size: Option<u64>,

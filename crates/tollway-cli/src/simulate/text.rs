@@ -7,13 +7,17 @@ use tollway_simulate::{LimitCounts, Ranking, Spread, Trial};
 use super::simulation::Report;
 use crate::failure::Failure;
 use crate::humanize::{count, counted, moment, moment_in_full, span};
+use crate::layout::{COLUMNS, column_groups, cut};
 use crate::output::{BAD, FAINT, GOOD, Output, STRONG};
+
+/// Before each column.
+const GAP: &str = "    ";
 
 /// How many subjects are listed.
 pub(super) const TOP: usize = 5;
 
 /// Longer subjects are truncated to keep the table within the terminal.
-const SUBJECT_CHARS_MAX: usize = 40;
+const SUBJECT_CHARS_MAX: usize = 30;
 
 /// Writes the whole summary.
 pub(super) fn write(report: &Report<'_>, output: &Output) -> Result<(), Failure> {
@@ -201,17 +205,25 @@ impl Table {
         let columns = self.rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
         let width =
             |column| self.rows.iter().filter_map(|row| row.cells.get(column)).map(chars).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        for Row { label, style, cells } in &self.rows {
-            let mut line = if cells.is_empty() {
-                format!("{style}{label}{style:#}")
-            } else {
-                format!("{label:label_width$}")
-            };
-            for (cell, width) in cells.iter().zip(&widths) {
-                line += &format!("    {style}{cell:>width$}{style:#}");
+        // A single column is cut where it does not fit; JSON has all of it.
+        let most = COLUMNS.saturating_sub(label_width + GAP.len());
+        let widths: Vec<usize> = (0..columns).map(|column| width(column).min(most)).collect();
+        for (index, group) in column_groups(label_width, &widths, GAP.len()).into_iter().enumerate() {
+            if index > 0 {
+                output.line("")?;
             }
-            output.line(line.trim_end())?;
+            for Row { label, style, cells } in &self.rows {
+                let mut line = if cells.is_empty() {
+                    format!("{style}{label}{style:#}")
+                } else {
+                    format!("{label:label_width$}")
+                };
+                for (cell, width) in cells.iter().zip(&widths).skip(group.start).take(group.len()) {
+                    let cell = cut(cell, *width);
+                    line += &format!("{GAP}{style}{cell:>width$}{style:#}");
+                }
+                output.line(line.trim_end())?;
+            }
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::process::Command;
 use crate::home::Home;
 
 const COMMANDS: &[&str] = &[
+    #[cfg(feature = "pipeline")]
     "demo",
     "take",
     "run",
@@ -45,10 +46,11 @@ fn completions_and_manual_cover_every_command() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let (exit, script, _) = home.run(&["completions", shell]);
         assert_eq!(exit, 0);
-        assert!(COMMANDS.iter().all(|command| script.contains(command)), "{shell}");
+        assert!(script.contains("TOLLWAY_COMPLETE") && script.contains("tollway"), "{shell}: {script}");
     }
-    let script = home.run(&["completions", "bash"]).1;
-    assert!(Command::new("bash").args(["-n", "-c", &script]).status().unwrap().success());
+    // In a file: it is longer than an argument may be.
+    let script = home.write("completions.bash", home.run(&["completions", "bash"]).1);
+    assert!(Command::new("bash").arg("-n").arg(script).status().unwrap().success());
     let (exit, page, _) = home.run(&["man"]);
     assert_eq!(exit, 0);
     assert!(page.starts_with(".ie") && page.contains(".TH tollway 1"), "{}", &page[..200]);
@@ -56,6 +58,36 @@ fn completions_and_manual_cover_every_command() {
     for command in COMMANDS {
         assert!(home.path().join(format!("pages/tollway-{command}.1")).exists(), "{command}");
     }
+}
+
+/// The words that fit after these, as the script of bash asks for them.
+fn completed(home: &Home, words: &[&str]) -> Vec<String> {
+    let index = words.len().to_string();
+    let mut command = home.tollway(&[&["--", "tollway"], words].concat());
+    command.env("TOLLWAY_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index).env("_CLAP_IFS", "\n");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().lines().map(|word| word.trim_end().to_owned()).collect()
+}
+
+#[test]
+fn completions_know_commands_and_names_of_the_config() {
+    let config = "policies.adobe.limits = ['9 / minute']\npolicies.api.limits = ['5 / hour']";
+    let home = Home::with_config(config);
+    let commands = completed(&home, &[""]);
+    assert!(COMMANDS.iter().all(|command| commands.iter().any(|word| word == command)), "{commands:?}");
+    for command in ["take", "run", "usage", "why", "reset"] {
+        assert_eq!(completed(&home, &[command, "a"]), ["adobe", "api"], "{command}");
+    }
+    assert_eq!(completed(&home, &["plan", "--policy", "ad"]), ["adobe"]);
+    assert_eq!(
+        completed(&home, &["limit", "set", "a"]),
+        ["adobe.requests_per_minute", "api.requests_per_hour"]
+    );
+    home.write("other.toml", "policies.alone.limits = ['9 / minute']");
+    assert_eq!(completed(&home, &["take", "--config", "other.toml", "a"]), ["alone"]);
+    home.write("tollway.toml", "not a config");
+    assert_eq!(completed(&home, &["take", "a"]), [] as [&str; 0], "a config that cannot be read");
 }
 
 #[test]

@@ -10,17 +10,17 @@ use std::time::Duration;
 use crate::home::Home;
 use serde_json::Value;
 
-/// A small demo: three minutes of it take at most 20 seconds.
+/// A small demo, which takes about 20 seconds with 60 jobs.
 const LITTLE: [&str; 7] = ["demo", "--minute", "5s", "--limit", "40", "--workers", "4"];
 
 /// How often to poll before giving up.
-const LOOKS: u32 = 600;
+const LOOKS: u32 = 1_200;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// A small demo of this many minutes. Its temporary folder is in the home, so that the test sees what remains.
-fn demo(home: &Home, minutes: &str, more: &[&str]) -> Command {
+/// A small demo of this many jobs. Its temporary folder is in the home, so that the test sees what remains.
+fn demo(home: &Home, jobs: &str, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollway"));
-    command.args(LITTLE).args(["--minutes", minutes]).args(more);
+    command.args(LITTLE).args(["--jobs", jobs]).args(more);
     command.current_dir(home.path()).env("HOME", home.path()).env("TMPDIR", home.path());
     command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -32,12 +32,21 @@ fn texts(output: &Output) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// Processes with this home in their arguments: the workers, whose store is in it.
-fn workers_of(home: &Home) -> usize {
+/// Processes with this home in their arguments: the workers, whose folder is in it, and their guards.
+fn processes_of(home: &Home) -> Vec<(String, bool)> {
     let home = home.path().to_str().unwrap();
-    let mentions = |arguments: Vec<u8>| String::from_utf8_lossy(&arguments).contains(home);
-    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    processes.filter(|process| fs::read(process.path().join("cmdline")).is_ok_and(mentions)).count()
+    let found = |process: fs::DirEntry| {
+        let arguments = fs::read(process.path().join("cmdline")).ok()?;
+        let arguments = String::from_utf8_lossy(&arguments).into_owned();
+        let pid = process.file_name().into_string().ok()?;
+        arguments.contains(home).then(|| (pid, arguments.contains("__pipeline-guard")))
+    };
+    fs::read_dir("/proc").unwrap().filter_map(Result::ok).filter_map(found).collect()
+}
+
+/// The process ids of the workers, without their guards.
+fn workers_of(home: &Home) -> Vec<String> {
+    processes_of(home).into_iter().filter(|(_, is_guard)| !is_guard).map(|(pid, _)| pid).collect()
 }
 
 fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
@@ -51,10 +60,22 @@ fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
 }
 
 /// A demo that would take long, once all of its workers run.
-fn long_demo(home: &Home, more: &[&str]) -> Child {
-    let child = demo(home, "60", more).spawn().unwrap();
-    wait_for("four workers", || workers_of(home) == 4);
+fn long_demo(home: &Home, workers: usize, more: &[&str]) -> Child {
+    let child = demo(home, "2000", more).spawn().unwrap();
+    wait_for("all workers", || workers_of(home).len() == workers);
     child
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_str(&texts(output).0).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+fn sum_of_calls(list: &Value) -> u64 {
+    list.as_array().unwrap().iter().map(|one| number(&one["calls"])).sum()
 }
 
 fn send(signal: &str, process: &Child) {
@@ -66,105 +87,143 @@ fn is_empty(folder: &Path) -> bool {
     fs::read_dir(folder).unwrap().next().is_none()
 }
 
-/// The limit holds by the vendor's own count, though a worker is killed and replaced; nothing is left behind.
+/// Two stages, a killed worker, a limit that changes, three dead letters: by the vendor's own count no call is refused, and
+/// by the file of jobs none is lost or done twice. Nothing is left behind.
 #[test]
-fn four_processes_share_a_limit_and_one_is_killed() {
+fn pipeline_loses_nothing_and_keeps_the_limit() {
     let home = Home::new();
-    let output = demo(&home, "3", &["--json"]).output().unwrap();
-    let (answer, rest) = texts(&output);
-    let report: Value = serde_json::from_str(&answer).unwrap();
-    assert_eq!((output.status.code(), rest.as_str()), (Some(0), ""), "{report}");
-
-    assert_eq!(report["with_tollway"], true);
-    assert_eq!((&report["limit"], &report["minute_ms"]), (&40.into(), &5_000.into()));
-    assert_eq!((&report["refusals"], &report["interrupted"]), (&0.into(), &false.into()));
-    assert!((1..=40).contains(&report["most_calls_in_a_minute"].as_u64().unwrap()), "{report}");
+    let output = demo(&home, "60", &["--json"]).output().unwrap();
+    let report = json(&output);
+    assert_eq!((output.status.code(), texts(&output).1.as_str()), (Some(0), ""), "{report}");
+    assert_eq!(
+        (&report["jobs"], &report["limit"], &report["minute_ms"]),
+        (&60.into(), &40.into(), &5_000.into())
+    );
     assert!(report["started_at"].as_str() < report["ended_at"].as_str());
+    assert_eq!((&report["interrupted"], &report["alone"]), (&false.into(), &Value::Null));
+    let limits: Vec<u64> =
+        report["limit_changes"].as_array().unwrap().iter().map(|change| number(&change["limit"])).collect();
+    assert_eq!(limits, [20, 40], "{report}");
 
-    let minutes = report["minutes"].as_array().unwrap();
-    assert!(minutes.iter().all(|minute| minute["calls"].as_u64() <= Some(40) && minute["refusals"] == 0));
-    let sum = |list: &[Value]| list.iter().map(|one| one["calls"].as_u64().unwrap()).sum::<u64>();
-    let whole: Vec<Value> = minutes.iter().filter(|minute| minute["whole"] == true).cloned().collect();
-    assert_eq!(
-        (&report["whole_minutes"]["count"], &report["whole_minutes"]["quota"]),
-        (&3.into(), &120.into())
-    );
-    assert_eq!(report["whole_minutes"]["used"], sum(&whole));
-    assert_eq!(report["whole_minutes"]["share"], sum(&whole) as f64 / 120.0);
-
-    let workers = report["workers"].as_array().unwrap();
-    assert_eq!(workers.len(), 5, "four, and the one that took the place of the killed one");
-    assert_eq!(
-        (sum(minutes), sum(workers)),
-        (report["calls"].as_u64().unwrap(), report["calls"].as_u64().unwrap())
-    );
-    assert_eq!((&report["killed"]["worker"], &report["killed"]["replaced_by"]), (&3.into(), &5.into()));
-    assert!(report["killed"]["calls_lost_at_most"].as_u64() <= Some(1));
-    for worker in workers {
-        assert!(!Path::new("/proc").join(worker["pid"].to_string()).exists(), "{worker} still runs");
+    let with = &report["with_tollway"];
+    for (figure, value) in [
+        ("refusals", 0),
+        ("done", 60),
+        ("lost", 0),
+        ("dead", 0),
+        ("open", 0),
+        ("committed_twice", 0),
+        ("redriven", 3),
+    ] {
+        assert_eq!(with[figure], value, "{figure} {report}");
     }
-    assert!(is_empty(home.path()), "the folder of the store is left");
+    assert_eq!((&with["completions"], &with["failed_tries"]), (&120.into(), &9.into()));
+    let (calls, repeated) = (number(&with["calls"]), number(&with["repeated_calls"]));
+    assert_eq!(calls, 120 + 9 + repeated, "{report}");
+    assert!(repeated <= 1, "only the call of the killed worker may be repeated: {report}");
+
+    let minutes = with["minutes"].as_array().unwrap();
+    assert!(minutes.iter().all(|minute| number(&minute["calls"]) <= number(&minute["limit"])), "{report}");
+    let whole = minutes.iter().filter(|minute| minute["whole"] == true);
+    let (used, quota) = whole.fold((0, 0), |(used, quota), minute| {
+        (used + number(&minute["calls"]), quota + number(&minute["limit"]))
+    });
+    assert_eq!(
+        (&with["whole_minutes"]["used"], &with["whole_minutes"]["quota"]),
+        (&used.into(), &quota.into())
+    );
+    assert_eq!(with["whole_minutes"]["share"], used as f64 / quota as f64);
+
+    let processes = with["processes"].as_array().unwrap();
+    assert_eq!((sum_of_calls(&with["minutes"]), sum_of_calls(&with["processes"])), (calls, calls));
+    assert!(processes.iter().any(|process| process["pid"] == with["killed"]["pid"]), "{report}");
+    for process in processes {
+        assert!(!Path::new("/proc").join(process["pid"].to_string()).exists(), "{process} still runs");
+    }
+    assert!(is_empty(home.path()), "the folder of the jobs is left");
+}
+
+/// Side by side: the workers without Tollway are refused, and lose the jobs that fail and the job of the killed worker.
+#[test]
+fn workers_alone_are_refused_and_lose_jobs() {
+    for (option, after_refusal) in [("--without", "at-once"), ("--without=retry-after", "retry-after")] {
+        let home = Home::new();
+        let output = demo(&home, "60", &[option, "--json"]).output().unwrap();
+        let report = json(&output);
+        assert_eq!(output.status.code(), Some(0), "{report}");
+        let (with, alone) = (&report["with_tollway"], &report["alone"]);
+        assert_eq!(
+            (&with["refusals"], &with["done"], &with["lost"]),
+            (&0.into(), &60.into(), &0.into()),
+            "{report}"
+        );
+        assert_eq!(alone["after_refusal"], after_refusal);
+        assert!(number(&alone["refusals"]) > 0, "{report}");
+        // The killed worker may have had one of the three that fail.
+        let (done, lost) = (number(&alone["done"]), number(&alone["lost"]));
+        assert_eq!((done + lost, &alone["open"]), (60, &0.into()), "{report}");
+        assert!((3..=4).contains(&lost), "{report}");
+        assert!(is_empty(home.path()) && processes_of(&home).is_empty());
+    }
 }
 
 /// Without a terminal, events are lines without escape sequences.
 #[test]
 fn without_a_terminal_the_demo_prints_lines() {
     let home = Home::new();
-    let output = demo(&home, "2", &[]).output().unwrap();
+    let output = demo(&home, "60", &[]).output().unwrap();
     let (answer, rest) = texts(&output);
     assert_eq!(output.status.code(), Some(0), "{answer}{rest}");
     assert!(!answer.contains('\x1b') && !rest.contains('\x1b'), "{answer}{rest}");
-    assert!(answer.starts_with("With Tollway: 2 full minutes of 40 requests\n"), "{answer}");
-    let said = |what: fn(&&str) -> bool| -> Vec<&str> { rest.lines().filter(what).collect() };
-    let opening = [
-        "A vendor allows 40 requests a minute; its minute takes 5s here.",
-        "Its callers: 4 workers, each a process; they share the limit through a file.",
-    ];
-    assert_eq!(said(|line| !line.starts_with("  ") && !line.is_empty()), opening);
-    let events = ["  worker 3 killed while working", "  worker 5 started to replace worker 3"];
-    assert_eq!(said(|line| line.starts_with("  worker")), events);
-    let minutes = said(|line| line.contains(" refused"));
+    assert!(answer.starts_with("60 jobs in two stages, 4 workers\n"), "{answer}");
+    let opening = "A vendor allows 40 requests a minute; its minute takes 5s here.\n\
+        60 PDFs go through two stages, autotag and extract: one call each.\n\
+        Tollway hands them to 4 worker processes, within the limit.\n\n";
+    assert!(rest.starts_with(opening), "{rest}");
+    for event in [
+        "  the vendor allows 20 from minute 2 on; Tollway is told: `limit set`\n",
+        " killed during its call for doc-00",
+        "  the vendor allows 40 again; Tollway is told: `limit clear`\n",
+        "  3 dead letters corrected and redriven: unknown page size \"Z9\"\n",
+    ] {
+        assert_eq!(rest.matches(event).count(), 1, "{event} {rest}");
+    }
+    let minutes: Vec<&str> = rest.lines().filter(|line| line.contains(" refused")).collect();
     let names: Vec<&str> = minutes.iter().map(|line| line.split(['█', '░']).next().unwrap().trim()).collect();
-    assert_eq!(names, ["start", "minute 1", "minute 2"]);
-    assert!(minutes.iter().all(|line| line.contains(" of 40 ") && line.contains("   0 refused")), "{rest}");
+    // Nothing is said of the first minute if the workers start at its very end.
+    let full = names.iter().skip_while(|name| **name == "start").take(3).copied();
+    assert_eq!(full.collect::<Vec<_>>(), ["minute 1", "minute 2", "minute 3"]);
+    assert!(minutes.iter().all(|line| line.contains("   0 refused")), "{rest}");
 }
 
 #[test]
 fn quiet_demo_prints_only_the_report() {
-    let output = demo(&Home::new(), "1", &["--quiet"]).output().unwrap();
+    let output = demo(&Home::new(), "10", &["--quiet"]).output().unwrap();
     let (answer, rest) = texts(&output);
-    assert!(answer.starts_with("With Tollway: 1 full minute"), "{answer}");
+    assert!(answer.starts_with("10 jobs in two stages, 4 workers\n"), "{answer}");
     assert_eq!(rest, "");
 }
 
-/// Without Tollway, the vendor refuses calls of the same workers.
-#[test]
-fn without_tollway_the_vendor_refuses() {
-    let home = Home::new();
-    let output = demo(&home, "2", &["--without", "--json"]).output().unwrap();
-    let report: Value = serde_json::from_str(&texts(&output).0).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{report}");
-    assert_eq!(report["with_tollway"], false);
-    assert!(report["refusals"].as_u64() > Some(0), "{report}");
-    assert!(report["most_calls_in_a_minute"].as_u64() > Some(40), "{report}");
-    assert_eq!(report["killed"]["calls_lost_at_most"], Value::Null);
-}
-
-/// Ctrl-C ends it early: the workers end, the folder is removed, and the report is printed.
+/// Ctrl-C ends it early: the workers end, the folder is removed, and the report is printed. Jobs that wait are not lost.
 #[test]
 fn interrupted_demo_still_reports() {
-    for signal in ["INT", "TERM", "HUP"] {
+    for (signal, workers, more) in
+        [("INT", 4, &["--json"][..]), ("TERM", 8, &["--json", "--without"]), ("HUP", 4, &["--json"])]
+    {
         let home = Home::new();
-        let child = long_demo(&home, &["--json"]);
+        let child = long_demo(&home, workers, more);
         send(signal, &child);
         let output = child.wait_with_output().unwrap();
-        let report: Value = serde_json::from_str(&texts(&output).0).unwrap();
+        let report = json(&output);
         assert_eq!(
             (output.status.code(), &report["interrupted"]),
             (Some(0), &true.into()),
             "{signal} {report}"
         );
-        assert_eq!(workers_of(&home), 0);
+        let with = &report["with_tollway"];
+        let sum: u64 = ["done", "dead", "open"].iter().map(|figure| number(&with[figure])).sum();
+        assert_eq!((sum, &with["lost"]), (2_000, &0.into()), "{report}");
+        wait_for("all processes end", || processes_of(&home).is_empty());
         assert!(is_empty(home.path()));
     }
 }
@@ -173,53 +232,60 @@ fn interrupted_demo_still_reports() {
 #[test]
 fn workers_end_when_the_demo_is_killed() {
     let home = Home::new();
-    let mut child = long_demo(&home, &[]);
+    let mut child = long_demo(&home, 8, &["--without"]);
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_for("no worker is left", || workers_of(&home) == 0);
+    wait_for("no process is left", || processes_of(&home).is_empty());
 }
 
-/// The demo fails if a worker exits, instead of going on with fewer.
+/// The demo fails if its workers die at once, instead of waiting for ever.
 #[test]
-fn exited_worker_fails_the_demo() {
+fn dying_workers_fail_the_demo() {
     let home = Home::new();
-    let child = long_demo(&home, &[]);
-    let store = fs::read_dir(home.path()).unwrap().next().unwrap().unwrap().path().join("state");
-    // Repeated, because a worker that is writing the store replaces the damaged file.
-    wait_for("a worker exits", || {
-        workers_of(&home) < 4 || fs::write(&store, "this is not a store\n").is_err()
+    let mut child = long_demo(&home, 4, &[]);
+    wait_for("the demo gives up", || {
+        for worker in workers_of(&home) {
+            let _ = Command::new("sh")
+                .args(["-c", &format!("kill -KILL {worker}")])
+                .stderr(Stdio::null())
+                .status();
+        }
+        child.try_wait().unwrap().is_some()
     });
     let output = child.wait_with_output().unwrap();
     let (answer, rest) = texts(&output);
     assert_eq!((output.status.code(), answer.as_str()), (Some(1), ""), "{rest}");
-    assert!(rest.contains(" exited (exit status: 69)"), "{rest}");
-    assert!(is_empty(home.path()) && workers_of(&home) == 0);
+    assert!(rest.contains(" do not work: the handler's process ended: signal 9"), "{rest}");
+    wait_for("no process is left", || processes_of(&home).is_empty());
+    assert!(is_empty(home.path()));
 }
 
 #[test]
 fn missing_temporary_folder_is_an_error_with_advice() {
     let home = Home::new();
-    let output = demo(&home, "1", &[]).env("TMPDIR", home.path().join("missing")).output().unwrap();
+    let output = demo(&home, "10", &[]).env("TMPDIR", home.path().join("missing")).output().unwrap();
     let (_, rest) = texts(&output);
     assert_eq!(output.status.code(), Some(1));
-    assert!(rest.contains("cannot create a folder for its store") && rest.contains("$TMPDIR"), "{rest}");
+    assert!(rest.contains("cannot create a folder for its jobs") && rest.contains("$TMPDIR"), "{rest}");
 }
 
 #[test]
 fn invalid_arguments_are_rejected() {
     let home = Home::new();
     for (arguments, complaint) in [
-        (["--workers", "0"], "write a number from 1 to 64"),
-        (["--workers", "65"], "write a number from 1 to 64"),
-        (["--workers", "many"], "write a number from 1 to 64"),
+        (["--workers", "1"], "1 is not in 2..=64"),
+        (["--workers", "65"], "65 is not in 2..=64"),
+        (["--workers", "many"], "invalid digit"),
         (["--minute", "0s"], "from 5s to 60s"),
         (["--minute", "1s"], "from 5s to 60s"),
         (["--minute", "4999ms"], "in a shorter one the edge"),
         (["--minute", "61s"], "from 5s to 60s"),
         (["--minute", "5"], "is not a length of time"),
         (["--minute", "99999999999999999999s"], "is not a length of time"),
-        (["--minutes", "0"], "0 is not in 1..=60"),
-        (["--minutes", "61"], "61 is not in 1..=60"),
+        (["--jobs", "9"], "9 is not in 10..=2000"),
+        (["--jobs", "2001"], "2001 is not in 10..=2000"),
+        (["--without", "at-once"], "unexpected argument 'at-once'"),
+        (["--without=never", "--quiet"], "possible values: at-once, retry-after"),
         (["--limit", "0"], "0 is not in 1..=2000"),
         (["--limit", "2001"], "2001 is not in 1..=2000"),
         (["--limit", "-1"], "unexpected argument '-1'"),
@@ -240,7 +306,7 @@ fn help_has_examples_and_hides_internal_options() {
     let (exit, help, _) = Home::new().run(&["demo", "--help"]);
     assert_eq!(exit, 0);
     assert!(help.contains("Examples:\n  tollway demo  ") && help.contains("--without"), "{help}");
-    assert!(!help.contains("as-worker") && !help.contains("--vendor") && !help.contains("--state"), "{help}");
+    assert!(!help.contains("as-worker") && !help.contains("--vendor"), "{help}");
 }
 
 /// A terminal in `tmux`; tests fail if it is not installed.
@@ -292,22 +358,19 @@ impl Drop for Terminal<'_> {
 fn terminal_shows_a_panel_until_interrupted() {
     for color in ["auto", "never"] {
         let home = Home::new();
-        let demo = [env!("CARGO_BIN_EXE_tollway"), "demo --limit 40 --workers 4 --minutes 2 --color", color];
+        let demo = [env!("CARGO_BIN_EXE_tollway"), "demo --limit 40 --workers 4 --jobs 60 --color", color];
         let terminal = Terminal::run(&home, "30", &demo.join(" "));
-        let panel = terminal.wait_for(&["  killed\n", "  new\n", " s left\n"]);
-        let rows_with = |text: &str| panel.lines().filter(|row| row.starts_with(text)).count();
-        for (text, rows) in [("  start ", 1), ("  worker 3 killed", 1), ("  worker 5 started", 1)] {
-            assert_eq!(rows_with(text), rows, "{text} {panel}");
-        }
-        for worker in 1..=5 {
-            assert_eq!(rows_with(&format!("  worker {worker}  ")), 1, "{panel}");
+        let panel = terminal.wait_for(&[" killed during its call", "`limit set`", " s left\n"]);
+        for text in ["  minute 1 ", "  worker ", "  autotag ", "  extract "] {
+            let rows = panel.lines().filter(|row| row.starts_with(text)).count();
+            assert_eq!(rows, 1, "{text} {panel}");
         }
         assert_eq!(panel.matches(" s left").count(), 1, "{panel}");
 
         terminal.tmux(&["send-keys", "C-c"]);
         let report =
-            terminal.wait_for(&["ended early\n", "refused by the vendor            0\n", "Try next:"]);
-        assert!(!report.contains(" s left") && !report.contains("  new\n"), "the panel is left: {report}");
+            terminal.wait_for(&["ended early\n", "refused by the vendor             0\n", "Try next:"]);
+        assert!(!report.contains(" s left") && !report.contains(" running"), "the panel is left: {report}");
     }
 }
 
@@ -315,8 +378,8 @@ fn terminal_shows_a_panel_until_interrupted() {
 #[test]
 fn small_terminal_gets_lines() {
     let home = Home::new();
-    let command = format!("{} {} --minutes 1", env!("CARGO_BIN_EXE_tollway"), LITTLE.join(" "));
-    let terminal = Terminal::run(&home, "8", &format!("clear; {command} | head -n 1"));
-    let text = terminal.wait_for(&["With Tollway:", "  minute 1 "]);
-    assert!(!text.contains(" s left"), "{text}");
+    let command = format!("{} {} --jobs 40", env!("CARGO_BIN_EXE_tollway"), LITTLE.join(" "));
+    let terminal = Terminal::run(&home, "5", &format!("clear; {command} | head -n 1"));
+    let text = terminal.wait_for(&["40 jobs in two stages"]);
+    assert!(!text.contains(" s left") && text.contains(" refused"), "{text}");
 }

@@ -5,23 +5,32 @@ mod all_commands;
 mod api;
 #[cfg(feature = "client")]
 mod api_try;
+#[cfg(feature = "pipeline")]
 mod demo;
 mod doctor;
 mod home;
 mod import;
 mod import_obp;
 mod incidents;
+mod init;
 #[cfg(feature = "aws")]
 mod kept_amounts;
+#[cfg(feature = "pipeline")]
+mod pipeline_operate;
+#[cfg(feature = "pipeline")]
+mod pipeline_run;
 mod plan;
 mod policy;
 #[cfg(feature = "aws")]
 mod provision;
+mod python_guide;
 mod run;
 mod serve;
 mod simulate;
 mod simulate_input;
 mod take;
 mod terminal;
+mod usage_subjects;
 #[cfg(feature = "vendor")]
 mod vendor;
+mod width;

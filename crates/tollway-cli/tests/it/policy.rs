@@ -220,3 +220,64 @@ fn closed_pipe_is_not_a_failure() {
     let output = command.env_remove("TOLLWAY_CONFIG").stdout(writer).output().unwrap();
     assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
 }
+
+const DESCRIPTORS: &str = r#"
+[policies.login]
+limits = ["5 requests / minute", "900 tokens / minute"]
+[[server.descriptors]]
+domain = "edge"
+keys = ["path=/login", "remote_address"]
+policy = "login"
+subject = "address:{remote_address}"
+[[server.descriptors]]
+domain = "edge"
+keys = ["path=/admin*"]
+blocked = true
+[[server.descriptors]]
+domain = "edge"
+keys = ["user=monitoring"]
+unlimited = true
+"#;
+
+#[test]
+fn check_explains_descriptor_rules() {
+    let home = Home::with_config(DESCRIPTORS);
+    let (exit, text, _) = home.run(&["policy", "check"]);
+    assert_eq!(exit, 0, "{text}");
+    let rule = "  edge: path=/login, remote_address\n    charged to policy login for the subject address:{remote_address}\n";
+    assert!(text.contains(rule), "{text}");
+    assert!(text.contains("  edge: path=/admin*\n    always denied\n"), "{text}");
+    assert!(text.contains("  edge: user=monitoring\n    never limited\n"), "{text}");
+    let (_, report) = json(&home, &["policy", "check", "--json"]);
+    assert_eq!(report["descriptors"][1]["keys"][0], "path=/admin*");
+}
+
+#[test]
+fn try_shows_rule_subject_and_limits() {
+    let home = Home::with_config(DESCRIPTORS);
+    let try_it = |domain: &str, entries: &[&str]| {
+        let arguments = [&["policy", "try", "--domain", domain, "--descriptor"], entries].concat();
+        let (exit, text, stderr) = home.run(&arguments);
+        assert_eq!(exit, 0, "{stderr}");
+        (text, json(&home, &[&arguments[..], &["--json"]].concat()).1)
+    };
+    let (text, answer) = try_it("edge", &["path=/login", "remote_address=203.0.113.7"]);
+    let expected = "rule     edge: path=/login, remote_address\npolicy   login\nsubject  address:203.0.113.7\n\
+                    limit    5 requests / minute  login.requests_per_minute\n";
+    assert_eq!(text, expected);
+    assert_eq!((&answer["outcome"], &answer["subject"]), (&"counted".into(), &"address:203.0.113.7".into()));
+    assert_eq!(answer["limits"].as_array().unwrap().len(), 1, "hits are requests");
+    let (text, answer) = try_it("edge", &["path=/admin/users"]);
+    assert!(text.ends_with("always denied\n") && answer["outcome"] == "blocked", "{text}");
+    let (text, answer) = try_it("edge", &["user=monitoring"]);
+    assert!(text.ends_with("never limited\n") && answer["outcome"] == "unlimited", "{text}");
+    let (text, answer) = try_it("edge", &["remote_address=203.0.113.7"]);
+    assert!(
+        text.starts_with("not limited: no rule has these keys") && answer["rule"] == Value::Null,
+        "{text}"
+    );
+    let (text, _) = try_it("egde", &["user=monitoring"]);
+    assert!(text.starts_with("not limited: no rule has the domain \"egde\""), "{text}");
+    let (exit, _, stderr) = home.run(&["policy", "try", "--domain", "edge", "--descriptor", "path"]);
+    assert!(exit == 2 && stderr.contains("not an entry"), "{stderr}");
+}

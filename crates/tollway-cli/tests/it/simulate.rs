@@ -314,3 +314,29 @@ fn simulation_leaves_no_files() {
     names.sort();
     assert_eq!(names, ["tollway.toml", "traffic.jsonl"]);
 }
+
+#[test]
+fn outcomes_of_all_calls_are_written_on_request() {
+    let home = Home::with_config(CONFIG);
+    home.write("traffic.jsonl", jsonl());
+    let simulate = ["simulate", "traffic.jsonl", "--policy", "api", "--outcomes", "calls.jsonl"];
+    assert_eq!(home.run(&simulate).0, 0);
+    let lines = || -> Vec<Value> {
+        let text = fs::read_to_string(home.path().join("calls.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let granted: Vec<bool> = lines().iter().map(|line| line["granted"].as_bool().unwrap()).collect();
+    assert_eq!(granted, [true, true, true, true, false, true, false, true]);
+    let denied = &lines()[4];
+    assert_eq!((&denied["call"], &denied["subject"]), (&5.into(), &"team-a".into()));
+    assert_eq!((&denied["limit"], &denied["fits_after_ms"]), (&"requests_per_minute".into(), &20_000.into()));
+    assert_eq!(lines()[0]["wait_ms"], 0);
+    let (exit, _, stderr) = home.run(&simulate);
+    assert!(
+        exit == 1 && stderr.contains("calls.jsonl already exists") && stderr.contains("--force"),
+        "{stderr}"
+    );
+    let what_if = [&simulate[..], &["--force", "--what-if", "4 requests / minute"]].concat();
+    assert_eq!(home.run(&what_if).0, 0);
+    assert_eq!(lines().len(), 16, "one line for each call and policy");
+}

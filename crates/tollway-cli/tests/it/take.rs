@@ -120,7 +120,7 @@ fn set_limit_overrides_the_config_until_cleared() {
     let (exit, stdout, _) = home.run(&["limit", "set", name, "4 requests / day from first call"]);
     assert_eq!(exit, 0);
     assert!(
-        stdout.starts_with("adobe.requests_per_day is now 4 requests / day from first call (set at "),
+        stdout.starts_with("adobe.requests_per_day is now 4 requests / day from first call\n  (set at "),
         "{stdout}"
     );
     assert_eq!(home.run(&["take", "adobe", "--max-wait", "0"]).0, 0);
@@ -175,7 +175,7 @@ fn errors_have_their_exit_codes_and_take_nothing() {
         (&["usage", "--limit", "5 / day"], 2, "--limit needs a policy"),
         (&["limit", "set", "ci.concurrent", "3 concurrent expires 2m"], 2, "only its amount and burst"),
         (&["take", "adobe", "--limit", "3 requests / dya"], 2, "dya"),
-        (&["take", "ci"], 2, "tollway run -p ci"),
+        (&["take", "ci"], 2, "tollway run ci"),
         (&["usage", "nobody"], 78, "there is no policy \"nobody\""),
         (&["why", "nobody"], 78, "there is no policy \"nobody\""),
         (&["limit", "set", "adobe", "5"], 2, "POLICY.LIMIT"),

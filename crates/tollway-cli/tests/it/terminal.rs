@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use crate::home::Home;
 
 /// A terminal, closed when dropped.
-struct Terminal {
+pub(super) struct Terminal {
     socket: String,
 }
 
 impl Terminal {
     /// Types the script into a shell in the home folder.
-    fn new(home: &Home, script: &str) -> Self {
+    pub(super) fn new(home: &Home, script: &str) -> Self {
         let socket = home.path().join("tmux").display().to_string();
         let shell = format!("PS1='$ ' HOME={0} sh", home.path().display());
         let folder = home.path().display().to_string();
@@ -31,12 +31,12 @@ impl Terminal {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn keys(&self, keys: &str) {
+    pub(super) fn keys(&self, keys: &str) {
         self.tmux(&["send-keys", keys]);
     }
 
     /// Waits, with a generous timeout, until the screen matches.
-    fn until(&self, wanted: impl Fn(&str) -> bool) -> String {
+    pub(super) fn until(&self, wanted: impl Fn(&str) -> bool) -> String {
         let begun = Instant::now();
         loop {
             let screen = self.tmux(&["capture-pane", "-p", "-e"]);
@@ -56,11 +56,11 @@ impl Drop for Terminal {
 }
 
 /// Whether the shell has printed `over`, the last command of the script.
-fn is_over(screen: &str) -> bool {
+pub(super) fn is_over(screen: &str) -> bool {
     screen.lines().any(|line| line.ends_with("over") && !line.contains("echo"))
 }
 
-fn tollway() -> &'static str {
+pub(super) fn tollway() -> &'static str {
     env!("CARGO_BIN_EXE_tollway")
 }
 

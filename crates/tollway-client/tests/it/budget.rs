@@ -107,7 +107,7 @@ async fn an_answer_that_does_not_come_is_a_timeout() {
 #[tokio::test]
 async fn a_wait_beyond_the_budget_fails_at_once() {
     let vendor = vendor(&["100 / second"], "http").await;
-    let client = client(&vendor.url(), "limits = [\"1 / hour\"]");
+    let client = client(&vendor.url(), "limits = [\"1 / hour from first call\"]");
     client.get("/").send().await.unwrap();
     let error = client.get("/").max_time(Duration::from_secs(2)).send().await.unwrap_err();
     assert!(matches!(error.failure, CallFailure::NoPermit(_)) && error.attempts.is_empty(), "{error}");
@@ -125,7 +125,7 @@ fn options_keep_the_last_cost_of_a_unit() {
 #[tokio::test]
 async fn a_wait_beyond_the_budget_fails_at_once_under_a_rate() {
     let vendor = vendor(&["100 / second"], "http").await;
-    let client = client(&vendor.url(), "limits = [\"1 / hour\"]\nrate = \"auto\"");
+    let client = client(&vendor.url(), "limits = [\"1 / hour from first call\"]\nrate = \"auto\"");
     client.get("/").send().await.unwrap();
     let error = client.get("/").max_time(Duration::from_secs(600)).send().await.unwrap_err();
     assert!(matches!(error.failure, CallFailure::NoPermit(_)) && error.attempts.is_empty(), "{error}");

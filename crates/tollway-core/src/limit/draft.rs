@@ -56,6 +56,10 @@ impl PeriodWord {
     pub(super) fn read(word: &str) -> Option<Self> {
         let known =
             |word: &str| Self::KNOWN.iter().find(|(text, _)| *text == word).map(|(_, period)| *period);
+        // `M` is a million where amounts are read, and a month elsewhere in the field: it is no length of time here.
+        if word == "M" {
+            return None;
+        }
         let word = word.to_lowercase();
         known(&word).or_else(|| known(word.strip_suffix('s')?))
     }
@@ -205,6 +209,9 @@ pub fn read_span(text: &str) -> Result<Span, String> {
     let (count, word) = text.split_at_checked(digits).unwrap_or_default();
     match (count.parse::<u64>(), PeriodWord::read(word.trim())) {
         (Ok(count), Some(word)) if word != PeriodWord::Month => Ok(word.span().times(count)),
+        (Ok(count), None) if word.trim() == "M" => {
+            Err(format!("{text:?} is not a length of time: {count}m are minutes, and a month is 30d"))
+        }
         _ => Err(format!("{text:?} is not a length of time (write it like 250ms, 30s, 10m, 2h or 7d)")),
     }
 }

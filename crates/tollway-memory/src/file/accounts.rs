@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use tollway_core::{
-    Account, AccountKey, Charge, Invariant, Operation, Outcome, Setting, SettingChange, SettingList, Span,
-    StoreError, Timestamp, apply,
+    Account, AccountKey, AccountList, Charge, Invariant, Name, Operation, Outcome, Setting, SettingChange,
+    SettingList, Span, StoreError, Timestamp, apply,
 };
 
 use super::bounds::{DELETED_AT_ONCE, FILE_ACCOUNTS_MAX};
@@ -73,6 +73,13 @@ impl FileAccounts {
     /// All settings.
     pub(super) fn settings(&self) -> &[Setting] {
         self.settings.all()
+    }
+
+    /// The accounts that have not expired, of one policy or of all.
+    pub(super) fn list(&self, policy: Option<&Name>, at_most: usize, now: Timestamp) -> AccountList {
+        let live = self.accounts.iter().filter(|(_, stored)| stored.account.expires > now);
+        let keys = live.map(|(key, _)| key).filter(|key| policy.is_none_or(|policy| key.policy == *policy));
+        AccountList::of(keys.cloned(), at_most)
     }
 
     /// Changes the setting of a limit.

@@ -40,8 +40,8 @@ use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
 use tollway_core::{
-    Answer, Clock, Fault, Operation, Outcomes, Retry, Setting, SettingChange, Settings, SettingsAnswer,
-    Store, StoreError,
+    AccountListAnswer, Answer, Clock, Fault, Name, Operation, Outcomes, Retry, Setting, SettingChange,
+    Settings, SettingsAnswer, Store, StoreError,
 };
 
 pub use bounds::{FILE_ACCOUNTS_MAX, FILE_BYTES_MAX, FILE_QUEUE_MAX, RECORD_BYTES_MAX};
@@ -131,6 +131,11 @@ impl Store for FileStore {
 
     fn settings(&self) -> Option<&dyn Settings> {
         Some(self)
+    }
+
+    fn accounts(&self, policy: Option<&Name>, at_most: usize) -> Option<AccountListAnswer> {
+        let (reply, answer) = oneshot::channel();
+        Some(self.ask(WriterCommand::Accounts(policy.cloned(), at_most, reply), answer))
     }
 }
 

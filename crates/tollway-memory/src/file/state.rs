@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tollway_core::{Operation, Outcomes, Setting, SettingChange, StoreError, Timestamp};
+use tollway_core::{AccountList, Name, Operation, Outcomes, Setting, SettingChange, StoreError, Timestamp};
 
 use super::accounts::FileAccounts;
 use super::bounds::{
@@ -110,6 +110,18 @@ impl State {
     pub(super) fn settings(&mut self, guard: &LockGuard<'_>) -> Result<&[Setting], FileError> {
         self.ensure_loaded(guard)?;
         Ok(self.accounts.settings())
+    }
+
+    /// Lists accounts.
+    pub(super) fn list(
+        &mut self,
+        policy: Option<&Name>,
+        at_most: usize,
+        now: Timestamp,
+        guard: &LockGuard<'_>,
+    ) -> Result<AccountList, FileError> {
+        self.ensure_loaded(guard)?;
+        Ok(self.accounts.list(policy, at_most, now))
     }
 
     /// Changes the setting of a limit in memory. It takes effect only once [`State::write`] succeeds.

@@ -5,7 +5,8 @@ use std::sync::mpsc::Receiver;
 
 use tokio::sync::oneshot;
 use tollway_core::{
-    Action, Begun, Clock, Operation, Outcome, Setting, SettingChange, StoreError, StoreResult, Timestamp,
+    AccountList, Action, Begun, Clock, Name, Operation, Outcome, Setting, SettingChange, StoreError,
+    StoreResult, Timestamp,
 };
 
 use super::bounds::COMBINED_MAX;
@@ -19,6 +20,8 @@ pub(super) enum WriterCommand {
     Apply(Vec<Operation>, oneshot::Sender<StoreResult>),
     /// Read all settings.
     Settings(oneshot::Sender<Result<Vec<Setting>, StoreError>>),
+    /// List accounts.
+    Accounts(Option<Name>, usize, oneshot::Sender<Result<AccountList, StoreError>>),
     /// Change one setting.
     Change(SettingChange, oneshot::Sender<Result<(), StoreError>>),
 }
@@ -83,6 +86,10 @@ fn decide(
             let settings = state.settings(guard).map(<[Setting]>::to_vec);
             answer_later(reply, settings.map_err(|error| error.answer()))
         }
+        WriterCommand::Accounts(policy, at_most, reply) => {
+            let listed = state.list(policy.as_ref(), at_most, now, guard);
+            answer_later(reply, listed.map_err(|error| error.answer()))
+        }
         WriterCommand::Change(change, reply) => answer_later(reply, state.change(change, now, guard)),
     }
 }
@@ -132,6 +139,7 @@ fn refuse(commands: Vec<WriterCommand>, error: &FileError) {
         let _ = match command {
             WriterCommand::Apply(_, reply) => reply.send(Err(error)).is_ok(),
             WriterCommand::Settings(reply) => reply.send(Err(error)).is_ok(),
+            WriterCommand::Accounts(_, _, reply) => reply.send(Err(error)).is_ok(),
             WriterCommand::Change(_, reply) => reply.send(Err(error)).is_ok(),
         };
     }

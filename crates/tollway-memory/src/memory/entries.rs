@@ -92,6 +92,11 @@ impl<K> Entries<K> {
         self.0.num_buckets()
     }
 
+    /// Every key with its value.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&PolicyKey, &Subject, &K)> {
+        self.0.iter().map(|entry| (&*entry.policy, &entry.subject, &entry.value))
+    }
+
     pub(super) fn find(&self, key: Key<'_>) -> Option<&K> {
         self.0.find(key.hash, |entry| entry.is(key)).map(|entry| &entry.value)
     }

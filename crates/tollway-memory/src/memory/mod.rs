@@ -14,9 +14,9 @@ use smallvec::SmallVec;
 use table::AccountRef;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
 use tollway_core::{
-    Account, Action, Answer, Applied, Charge, Clock, Cost, FastDecision, Fault, Invariant, Operation,
-    Outcome, Outcomes, PermitId, Policy, Reading, Retry, Settings, Span, Store, StoreError, StoreResult,
-    Subject, Timestamp, apply, decide_fast,
+    Account, AccountKey, AccountList, AccountListAnswer, Action, Answer, Applied, Charge, Clock, Cost,
+    FastDecision, Fault, Invariant, Name, Operation, Outcome, Outcomes, PermitId, Policy, PolicyKey, Reading,
+    Retry, Settings, Span, Store, StoreError, StoreResult, Subject, Timestamp, apply, decide_fast,
 };
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
@@ -116,6 +116,22 @@ impl MemoryStore {
         }
         stats.violations = self.violations.load(Ordering::Relaxed);
         stats
+    }
+
+    /// The subjects with an account of their own. Locks one shard at a time, so takes go on meanwhile.
+    fn list(&self, policy: Option<&Name>, at_most: usize) -> AccountList {
+        let now = self.clock.now();
+        let keys = (0..SHARDS).flat_map(|index| {
+            let shard = self.lock(index);
+            let live = shard.live(now).filter(|(key, _)| policy.is_none_or(|policy| key.name() == policy));
+            let key = |(key, subject): (&PolicyKey, &Subject)| AccountKey {
+                policy: key.name().clone(),
+                subject: subject.clone(),
+            };
+            // One more than is listed says that the list is not complete.
+            live.map(key).take(at_most.saturating_add(1)).collect::<Vec<_>>()
+        });
+        AccountList::of(keys, at_most)
     }
 
     fn apply_one(&self, operation: &Operation, now: Timestamp) -> Result<Outcome, StoreError> {
@@ -335,6 +351,10 @@ impl Store for MemoryStore {
 
     fn settings(&self) -> Option<&dyn Settings> {
         Some(self)
+    }
+
+    fn accounts(&self, policy: Option<&Name>, at_most: usize) -> Option<AccountListAnswer> {
+        Some(Box::pin(std::future::ready(Ok(self.list(policy, at_most)))))
     }
 }
 

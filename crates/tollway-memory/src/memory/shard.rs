@@ -1,7 +1,7 @@
 //! One shard of the memory store: its accounts, and the shared ones for when it is full.
 
 use foldhash::fast::RandomState;
-use tollway_core::{Account, Policy, Span, StoreError, Subject, Timestamp};
+use tollway_core::{Account, Policy, PolicyKey, Span, StoreError, Subject, Timestamp};
 
 use super::entries::hash;
 use super::table::{AccountRef, AccountTable};
@@ -61,6 +61,11 @@ impl Shard {
 
     pub(super) fn overflow_accounts(&self) -> usize {
         self.overflow.len()
+    }
+
+    /// The keys of the subjects' own accounts that have not expired.
+    pub(super) fn live(&self, now: Timestamp) -> impl Iterator<Item = (&PolicyKey, &Subject)> {
+        self.own.live(now)
     }
 
     /// The subject's own account, if the fast look-up finds it: nearly always.

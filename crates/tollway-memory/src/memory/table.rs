@@ -100,6 +100,14 @@ impl AccountTable {
         one.or_else(|| self.many.find(key).map(PackedMany::expires))
     }
 
+    /// The keys of accounts that have not expired by `now`.
+    pub(super) fn live(&self, now: Timestamp) -> impl Iterator<Item = (&PolicyKey, &Subject)> {
+        let one = self.one.iter().filter(move |(_, _, stored)| stored.expires(&self.slab) > now);
+        let many = self.many.iter().filter(move |(_, _, packed)| packed.expires() > now);
+        let one = one.map(|(policy, subject, _)| (policy, subject));
+        one.chain(many.map(|(policy, subject, _)| (policy, subject)))
+    }
+
     /// Stores an account and removes the previous one.
     pub(super) fn put(&mut self, hash: u64, policy: &Arc<PolicyKey>, subject: &Subject, account: Account) {
         let Self { one, many, slab, hasher, .. } = self;

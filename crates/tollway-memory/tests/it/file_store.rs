@@ -177,3 +177,15 @@ fn wait_for_a_booking_counts_down_after_the_clock_was_set_back() {
     clock.set(due);
     assert_eq!(wait(store.apply(&[begin])).unwrap().remove(0), Outcome::Begun(Begun::Now));
 }
+
+#[test]
+fn accounts_are_listed() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    tollway_testkit::account_list::are_listed(&store);
+    assert_eq!(
+        tollway_testkit::account_list::list(&open(&path), Some("a"), 10).0.len(),
+        3,
+        "by another process"
+    );
+}

@@ -47,3 +47,14 @@ fn threads_are_never_over_or_under() {
     let report = rounds(&rig(), effort().rounds).unwrap_or_else(|failure| panic!("{failure}"));
     assert!(report.calls > 1_000, "{report}");
 }
+
+#[test]
+fn accounts_are_listed() {
+    let clock = std::sync::Arc::new(tollway_testkit::ManualClock::at(tollway_core::Timestamp::from_secs(
+        1_700_000_000,
+    )));
+    let store = MemoryStore::new(clock.clone());
+    tollway_testkit::account_list::are_listed(&store);
+    clock.advance(tollway_core::Span::from_days(2));
+    assert!(tollway_testkit::account_list::list(&store, None, 10).0.is_empty(), "they have expired");
+}

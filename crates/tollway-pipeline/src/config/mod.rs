@@ -8,10 +8,15 @@
 //! name = "autotag"
 //! take = { adobe = { requests = 1 } }
 //! handler = { command = ["python3", "autotag.py"] }
+//!
+//! [pipelines.pdf.source]
+//! key = "chunk_key"
 //! ```
 
+mod alarms;
 mod engine;
 mod handler;
+mod source;
 mod stage;
 mod take;
 mod values;
@@ -27,6 +32,8 @@ pub use handler::{CommandConfig, HandlerConfig};
 pub use stage::StageConfig;
 
 use crate::bounds::STAGES_MAX;
+use crate::run::alarm::AlarmRules;
+use crate::source::Source;
 
 /// One pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,9 +46,19 @@ pub struct PipelineConfig {
     pub concurrency: Option<u32>,
     /// Its stages, the first one first.
     pub stages: Vec<StageConfig>,
+    /// When a human is needed.
+    pub alarms: AlarmRules,
+    /// How records become jobs.
+    pub source: Source,
 }
 
 impl PipelineConfig {
+    /// Lets relative paths start at this folder.
+    pub fn in_folder(&mut self, folder: &Path) {
+        self.engine.in_folder(folder);
+        self.stages.iter_mut().for_each(|stage| stage.in_folder(folder));
+    }
+
     /// The stage of this name.
     pub fn stage(&self, name: &str) -> Option<&StageConfig> {
         self.stages.iter().find(|stage| stage.name.as_str() == name)
@@ -101,28 +118,31 @@ impl ConfigWithPipelines {
 impl FromConfig for ConfigWithPipelines {
     fn read(root: &mut Section<'_>) -> Self {
         let limits = Config::read(root);
-        let policies: Vec<&str> = root.names("policies").iter().map(|name| *name.get_ref()).collect();
-        let known = take::Policies { names: &policies, limits: &limits };
-        let read = |(name, section): (toml::Spanned<&str>, Section<'_>)| {
-            let named = Name::new(name.get_ref());
-            let named = named.map_err(|error| {
-                section.report().problem_with(&name, format!("not a name of a pipeline: {error}"), "");
-            });
-            let pipeline = read(section, &known);
-            Some(PipelineConfig { name: named.ok()?, ..pipeline? })
-        };
-        let mut pipelines: Vec<_> = root.named_sections("pipelines").into_iter().filter_map(read).collect();
-        pipelines.sort_by(|one, other| one.name.cmp(&other.name));
+        let pipelines = read_pipelines(root, &limits);
         Self { limits, pipelines }
     }
 
     fn in_folder(&mut self, folder: &Path) {
         self.limits.in_folder(folder);
-        for pipeline in &mut self.pipelines {
-            pipeline.engine.in_folder(folder);
-            pipeline.stages.iter_mut().for_each(|stage| stage.in_folder(folder));
-        }
+        self.pipelines.iter_mut().for_each(|pipeline| pipeline.in_folder(folder));
     }
+}
+
+/// Reads `[pipelines]` of a config file whose limits are read already. Sorted by name.
+pub fn read_pipelines(root: &mut Section<'_>, limits: &Config) -> Vec<PipelineConfig> {
+    let policies: Vec<&str> = root.names("policies").iter().map(|name| *name.get_ref()).collect();
+    let known = take::Policies { names: &policies, limits };
+    let read = |(name, section): (toml::Spanned<&str>, Section<'_>)| {
+        let named = Name::new(name.get_ref());
+        let named = named.map_err(|error| {
+            section.report().problem_with(&name, format!("not a name of a pipeline: {error}"), "");
+        });
+        let pipeline = read(section, &known);
+        Some(PipelineConfig { name: named.ok()?, ..pipeline? })
+    };
+    let mut pipelines: Vec<_> = root.named_sections("pipelines").into_iter().filter_map(read).collect();
+    pipelines.sort_by(|one, other| one.name.cmp(&other.name));
+    pipelines
 }
 
 /// Reads a pipeline, whose name the caller fills in.
@@ -131,11 +151,13 @@ fn read(mut section: Section<'_>, policies: &take::Policies<'_>) -> Option<Pipel
     let engine = engine::read(&mut section);
     let concurrency = values::whole(&mut section, "concurrency", 1..=stage::CONCURRENCY_MAX, "100");
     let stages = read_stages(&mut section, policies);
+    let alarms = section.section("alarms").map(alarms::read).unwrap_or_default();
+    let source = source::read(&mut section, stages.as_deref());
     section.finish();
-    let (engine, stages) = (engine?, stages?);
+    let (engine, stages, source) = (engine?, stages?, source?);
     // Replaced by the caller; a stage's name is one that exists.
     let name = stages.first()?.name.clone();
-    Some(PipelineConfig { name, engine, concurrency, stages })
+    Some(PipelineConfig { name, engine, concurrency, stages, alarms, source })
 }
 
 fn read_stages(section: &mut Section<'_>, policies: &take::Policies<'_>) -> Option<Vec<StageConfig>> {

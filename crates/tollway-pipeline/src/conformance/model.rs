@@ -213,6 +213,13 @@ impl Model {
         Finished::Committed { outputs: 0, joined: 0 }
     }
 
+    /// The key of an output. The plain one may belong to an output of an earlier job of the same key.
+    pub(super) fn output_key(&self, claimed: &Claimed, index: usize, stage: &Name) -> String {
+        let key = claimed.claim.output_key(&claimed.job.key, index);
+        let taken = |job: &ModelJob| job.job.stage == *stage && job.job.key == key;
+        if self.jobs.iter().any(taken) { claimed.claim.output_key_again(&key) } else { key }
+    }
+
     pub(super) fn change(&mut self, filter: &Filter, change: Change, now: Timestamp) -> u64 {
         let mut changed = 0;
         for found in &mut self.jobs {

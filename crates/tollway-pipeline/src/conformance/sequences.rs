@@ -134,9 +134,7 @@ impl Sequence<'_> {
         let conclusion = match self.random.below(10) {
             0..6 => {
                 let count = if next == claimed.job.stage.as_str() { 0 } else { self.random.below(4) };
-                let outputs = (0..count).map(|_| Output::new(&stage(next), "1").unwrap());
-                // A key that was purged and came again has outputs of its first life.
-                let outputs = if self.has_outputs(&claimed, next) { Vec::new() } else { outputs.collect() };
+                let outputs = (0..count).map(|_| Output::new(&stage(next), "1").unwrap()).collect();
                 Conclusion::Done { outputs, result: None }
             }
             6..9 => {
@@ -155,27 +153,24 @@ impl Sequence<'_> {
         }
     }
 
-    /// Whether a job of this key has handed on before.
-    fn has_outputs(&self, claimed: &Claimed, next: &str) -> bool {
-        let keys: Vec<String> =
-            (0..4).map(|index| claimed.claim.output_key(&claimed.job.key, index)).collect();
-        let mut jobs = self.model.jobs.iter();
-        jobs.any(|job| job.job.stage.as_str() == next && keys.contains(&job.job.key))
-    }
-
-    /// Puts outputs into the model, under the ids that the engine gave them.
+    /// Puts outputs into the model, under the ids that the engine gave them, in whatever order.
     fn hand_on(&mut self, claimed: &Claimed, outputs: &[Output]) {
+        let mut stored = Vec::new();
         for (index, output) in outputs.iter().enumerate() {
-            let key = claimed.claim.output_key(&claimed.job.key, index);
+            let key = self.model.output_key(claimed, index, &output.stage);
             let filter =
                 Filter { stage: Some(output.stage.clone()), key: Some(key.clone()), ..Filter::default() };
-            let [stored] = &self.lab.scan(&filter)[..] else { panic!("output {key} is not there once") };
+            let [found] = &self.lab.scan(&filter)[..] else { panic!("output {key} is not there once") };
             let mut job = NewJob::new(&output.stage, &key, &output.data).unwrap();
             // As it is now: an operator may have changed it since the claim.
             let parent = self.model.jobs.iter().find(|job| job.job.id == claimed.job.id).unwrap();
             job = job.priority(parent.job.priority);
             job.group = parent.job.group.clone();
-            assert!(self.model.enqueue(&job, stored.id, self.now));
+            stored.push((found.id, job));
+        }
+        stored.sort_by_key(|(id, _)| *id);
+        for (id, job) in stored {
+            assert!(self.model.enqueue(&job, id, self.now));
         }
     }
 

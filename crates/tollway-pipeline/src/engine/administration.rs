@@ -1,8 +1,14 @@
 //! What operators see and change, while the pipeline runs.
 
-use tollway_core::{Name, Timestamp};
+use std::path::Path;
 
-use super::EngineAnswer;
+use serde::{Deserialize, Serialize};
+use tollway_core::{Name, Span, Timestamp};
+
+use super::checks::refuse;
+use super::error::EngineError;
+use super::moving::MovedJob;
+use super::{EngineAnswer, Enqueued};
 use crate::job::attempt::Evidence;
 use crate::job::cost::JobCost;
 use crate::job::{Job, JobError, JobId, State, check_data};
@@ -52,10 +58,72 @@ pub trait Administration: Send + Sync + 'static {
     /// Forgets at most `limit` done and cancelled jobs of a stage that have not changed since `before`, with their results,
     /// evidence and keys. Answers how many. Dead letters stay.
     fn purge(&self, stage: &Name, before: Timestamp, limit: usize) -> EngineAnswer<u64>;
+
+    /// Keeps the counts of this minute, unless they are kept already: rates and an estimated end survive restarts. Of old
+    /// samples, one an hour stays ([`SAMPLES_RECENT`]), and none for longer than [`SAMPLES_KEPT`].
+    fn record(&self, now: Timestamp) -> EngineAnswer<()>;
+
+    /// The samples since then, the oldest first.
+    fn samples(&self, since: Timestamp) -> EngineAnswer<Vec<Sample>>;
+
+    /// Takes waiting and dead jobs out of this engine, to move them to the engine `to`: the first that match after the given
+    /// id, at most `limit`. They are cancelled, with a mark in place of their error ([`moving_to`](crate::moving_to)), and
+    /// answered as they were. A move that was killed finds them by that mark.
+    fn withdraw(
+        &self,
+        filter: Filter,
+        to: &str,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<Page<Job>> {
+        let _ = (filter, to, after, limit, now);
+        refuse(EngineError::unsupported("this engine", "move jobs to another one"))
+    }
+
+    /// Marks withdrawn jobs as jobs that the engine `to` has. Answers how many were not marked so before.
+    fn confirm_moved(&self, jobs: Vec<JobId>, to: &str) -> EngineAnswer<u64> {
+        let _ = (jobs, to);
+        refuse(EngineError::unsupported("this engine", "move jobs to another one"))
+    }
+
+    /// Enqueues jobs of another engine as they were there, with the tries they have used and their evidence; dead letters
+    /// stay dead. All or none, and a key that its stage knows already is a duplicate, as with
+    /// [`enqueue`](crate::Engine::enqueue), unless its job had moved away: that one is back, under its old number. A job with a
+    /// group is held if a stage here says so, whatever it was there.
+    fn import(&self, jobs: Vec<MovedJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
+        let _ = (jobs, now);
+        refuse(EngineError::unsupported("this engine", "take jobs of another one"))
+    }
+
+    /// Copies all jobs as of now to a file, while workers go on. The file must not exist; it appears when it is complete.
+    /// Engines of a database server leave that to the server.
+    fn backup(&self, target: &Path) -> EngineAnswer<()> {
+        let _ = target;
+        refuse(EngineError::unsupported(
+            "this engine",
+            "copy its jobs to a file: use the backup of its server",
+        ))
+    }
+}
+
+/// How long a sample of every minute is kept.
+pub const SAMPLES_RECENT: Span = Span::from_mins(60);
+
+/// How long a sample of every hour is kept.
+pub const SAMPLES_KEPT: Span = Span::from_days(30);
+
+/// The counts at one time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// When they were read.
+    pub at: Timestamp,
+    /// Every stage.
+    pub stages: Vec<StageCounts>,
 }
 
 /// The counts of one stage.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageCounts {
     /// The stage.
     pub stage: Name,
@@ -78,7 +146,7 @@ impl StageCounts {
 }
 
 /// What happened in a stage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Events {
     /// Jobs that entered.
     pub enqueued: u64,
@@ -97,7 +165,7 @@ pub struct Events {
 }
 
 /// Which jobs. The empty filter matches every job.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filter {
     /// This job.
     pub job: Option<JobId>,
@@ -114,7 +182,7 @@ pub struct Filter {
 }
 
 /// A page of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,
@@ -123,7 +191,7 @@ pub struct Page<T> {
 }
 
 /// What a done job resulted in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobResult {
     /// The job.
     pub job: JobId,
@@ -142,7 +210,7 @@ pub struct JobResult {
 }
 
 /// A change of one job.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edit {
     pub(crate) data: Option<String>,
     pub(crate) cost: Option<JobCost>,
@@ -154,6 +222,11 @@ impl Edit {
     pub fn data(self, data: &str) -> Result<Self, JobError> {
         check_data(data)?;
         Ok(Self { data: Some(data.to_owned()), ..self })
+    }
+
+    /// Checks what came from another process.
+    pub(crate) fn check(&self) -> Result<(), JobError> {
+        self.data.as_ref().map_or(Ok(()), |data| check_data(data))
     }
 
     /// Replaces the cost.
@@ -168,7 +241,7 @@ impl Edit {
 }
 
 /// What became of an edit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Edited {
     /// It is stored.
     Changed,
@@ -179,7 +252,7 @@ pub enum Edited {
 }
 
 /// A change of every job that matches a filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
     /// Dead letters are tried again, with no tries used. Applies to dead jobs.
     Redrive,
@@ -201,7 +274,7 @@ impl Change {
 }
 
 /// What became of one step of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
     /// How many jobs were changed.
     pub jobs: u64,
@@ -210,7 +283,7 @@ pub struct Changed {
 }
 
 /// How a stage is run. The engine applies `paused` and `after`; processes read `concurrency`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageSettings {
     /// The stage.
     pub stage: Name,
@@ -223,12 +296,18 @@ pub struct StageSettings {
 }
 
 /// A change of a stage's settings. What is none stays as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageChange {
     /// Pause or resume.
     pub paused: Option<bool>,
     /// Override the concurrency, or follow the config again.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Option<u32>>,
     /// Wait for groups in these stages. Jobs that are ready stay ready; held ones whose groups have left become ready.
     pub after: Option<Vec<Name>>,
+}
+
+/// A value that is there, also if it is null.
+fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Option<u32>>, D::Error> {
+    Option::deserialize(from).map(Some)
 }

@@ -2,7 +2,7 @@
 
 use super::error::EngineError;
 use super::{Conclusion, EngineAnswer};
-use crate::bounds::{BATCH_BYTES_MAX, OUTPUTS_MAX};
+use crate::bounds::{BATCH_BYTES_MAX, KEY_BYTES_MAX, OUTPUTS_MAX};
 use crate::job::check_data;
 
 /// An answer without the engine.
@@ -28,4 +28,15 @@ pub(crate) fn check(conclusion: &Conclusion) -> Result<usize, EngineError> {
     let bytes = outputs.iter().map(|output| output.data.len()).sum::<usize>();
     let bytes = bytes + result.as_ref().map_or(0, String::len);
     within("bytes", bytes, BATCH_BYTES_MAX).map(|()| bytes)
+}
+
+/// Checks the key of an output: every stage makes it longer.
+pub(crate) fn check_output_key(key: &str, index: usize) -> Result<(), EngineError> {
+    match key.len() {
+        0..=KEY_BYTES_MAX => Ok(()),
+        bytes => {
+            let message = format!("the key of output {index} has {bytes} bytes, more than {KEY_BYTES_MAX}");
+            Err(EngineError::caller(message))
+        }
+    }
 }

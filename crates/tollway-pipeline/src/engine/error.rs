@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use tollway_core::Retry;
 
 use crate::JobError;
 
 /// Why an engine did not do what it was asked, and whether to retry.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{fault}: {message}")]
 pub struct EngineError {
     /// The cause.
@@ -19,7 +20,7 @@ pub struct EngineError {
 }
 
 /// The cause of an engine error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EngineFault {
     /// The call was wrong, or this engine does not support it.
     Caller,

@@ -4,8 +4,12 @@ pub(crate) mod administration;
 mod checks;
 mod counters;
 pub(crate) mod error;
+pub(crate) mod moving;
+pub(crate) mod open;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+mod samples;
+pub(crate) mod socket;
 pub(crate) mod sqlite;
 mod stored;
 
@@ -13,6 +17,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tollway_core::{Name, Span, Timestamp};
 
@@ -38,7 +43,10 @@ pub type EngineAnswer<T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> +
 /// ```
 ///
 /// A job belongs to one stage for life. What it hands on are new jobs, whose keys come from its key, its stage and their
-/// index: [`Claim::output_key`].
+/// index: [`Claim::output_key`]. A key that was purged can be enqueued again while outputs of its first job are still
+/// there. Their ids are lower than that of the new job, so they cannot be its outputs: then the new output's key also
+/// names the job ([`Claim::output_key_again`]). If a job with a higher id has the key, the hand-off is an error: only a
+/// caller, or a second hand-off of the same job, can have made it.
 ///
 /// # The fence
 ///
@@ -131,7 +139,7 @@ pub trait Engine: Administration {
 }
 
 /// What an engine can promise. `run` says at the start what is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
     /// A completion and its outputs are stored together or not at all. Without it, outputs may come twice after a crash.
     pub atomic_hand_off: bool,
@@ -154,7 +162,7 @@ pub struct Capabilities {
 }
 
 /// What became of a job that was to be enqueued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Enqueued {
     /// It is a new job.
     New(JobId),
@@ -163,7 +171,7 @@ pub enum Enqueued {
 }
 
 /// The next job of a stage.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peek {
     /// The cost of the best ready job. None: no job is ready.
     pub cost: Option<JobCost>,
@@ -174,7 +182,7 @@ pub struct Peek {
 }
 
 /// Which jobs to claim, and for whom.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimRequest {
     pub(crate) stage: Name,
     pub(crate) worker: String,
@@ -203,7 +211,7 @@ impl ClaimRequest {
 }
 
 /// A claim of a job: what every later write names.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Claim {
     /// The job.
     pub job: JobId,
@@ -214,9 +222,14 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The key of an output of the job with this key: unique, because the job's key is unique in its stage.
+    /// The key of an output of the job with this key: unique while the job is kept, because its key is unique in its stage.
     pub fn output_key(&self, key: &str, index: usize) -> String {
         format!("{key}>{}.{index}", self.stage.as_str())
+    }
+
+    /// The key of an output in place of one that an older job has. No other job makes it: ids are not used again.
+    pub fn output_key_again(&self, taken: &str) -> String {
+        format!("{taken}@{}", self.job)
     }
 }
 
@@ -227,7 +240,7 @@ impl fmt::Display for Claim {
 }
 
 /// A job, and the claim on it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claimed {
     /// Names the claim in later writes.
     pub claim: Claim,
@@ -238,7 +251,7 @@ pub struct Claimed {
 }
 
 /// How a claim ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Conclusion {
     /// The job is done. At most [`OUTPUTS_MAX`](crate::bounds::OUTPUTS_MAX) outputs become jobs.
     Done {
@@ -262,7 +275,7 @@ pub enum Conclusion {
 }
 
 /// What a finished job hands on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     pub(crate) stage: Name,
     pub(crate) data: String,
@@ -303,8 +316,18 @@ impl Output {
     }
 }
 
+impl Output {
+    /// Checks what came from another process.
+    pub(crate) fn check(&self) -> Result<(), JobError> {
+        self.join.as_ref().map_or(Ok(()), |key| check_text("the key", key, KEY_BYTES_MAX))?;
+        let bound = crate::bounds::GROUP_BYTES_MAX;
+        self.group.as_ref().map_or(Ok(()), |group| check_text("the group", group, bound))?;
+        check_data(&self.data)
+    }
+}
+
 /// What became of a conclusion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Finished {
     /// It is stored.
     Committed {

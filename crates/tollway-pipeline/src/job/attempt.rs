@@ -1,11 +1,12 @@
 //! An attempt that did not finish its job, and the evidence that is kept of it.
 
+use serde::{Deserialize, Serialize};
 use tollway_core::Timestamp;
 
 use super::bounds::{DETAIL_BYTES_MAX, ERROR_BYTES_MAX};
 
 /// Why an attempt did not finish its job. Each cause is counted apart; only failures use tries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Cause {
     /// The handler answered that it failed, or did not answer in time.
     Failure,
@@ -35,7 +36,7 @@ impl Cause {
 }
 
 /// What a worker reports of an attempt that did not finish its job.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     cause: Cause,
     error: String,
@@ -76,7 +77,7 @@ impl Attempt {
 }
 
 /// What is kept of an attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The number of its claim.
     pub number: u64,

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::JobError;
 use super::bounds::COST_BYTES_MAX;
 
 /// What a job takes before it is claimed: amounts per policy and unit, as canonical JSON. Equal costs are equal texts.
 ///
 /// The empty cost stands for the cost in the stage's config, so that a changed config applies to jobs that wait already.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct JobCost(String);
 
 impl JobCost {
@@ -64,6 +67,20 @@ impl JobCost {
             return Err(JobError::TooLong { what: "the cost", bytes: text.len(), max: COST_BYTES_MAX });
         }
         Ok(Self(if amounts.is_empty() { String::new() } else { text }))
+    }
+}
+
+impl TryFrom<String> for JobCost {
+    type Error = JobError;
+
+    fn try_from(text: String) -> Result<Self, JobError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<JobCost> for String {
+    fn from(cost: JobCost) -> Self {
+        cost.0
     }
 }
 

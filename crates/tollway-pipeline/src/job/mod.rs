@@ -7,13 +7,14 @@ pub(crate) mod cost;
 use std::fmt;
 
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use tollway_core::{Name, Timestamp};
 
 use self::bounds::{GROUP_BYTES_MAX, JOB_BYTES_MAX, KEY_BYTES_MAX};
 use self::cost::JobCost;
 
 /// The number of a job within its engine. Never used again, and larger for a job that came later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JobId(u64);
 
 impl JobId {
@@ -35,7 +36,7 @@ impl fmt::Display for JobId {
 }
 
 /// What a job is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum State {
     /// It can be claimed.
     Ready,
@@ -94,7 +95,7 @@ impl fmt::Display for State {
 }
 
 /// A job as its engine keeps it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// Its number.
     pub id: JobId,
@@ -172,7 +173,7 @@ pub enum JobError {
 }
 
 /// A job to enqueue.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewJob {
     pub(crate) stage: Name,
     pub(crate) key: String,
@@ -219,6 +220,29 @@ impl NewJob {
     /// The same, delayed until this time.
     pub fn not_before(self, time: Timestamp) -> Self {
         Self { not_before: time, ..self }
+    }
+
+    /// The job of another engine, which has checked it. Only a delay that it still has is kept.
+    pub(crate) fn of_moved(job: &Job) -> Self {
+        Self {
+            stage: job.stage.clone(),
+            key: job.key.clone(),
+            group: job.group.clone(),
+            data: job.data.clone(),
+            priority: job.priority,
+            cost: job.cost.clone(),
+            not_before: match job.state {
+                State::Delayed | State::Held => job.due_at,
+                _ => Timestamp::EPOCH,
+            },
+        }
+    }
+
+    /// Checks what came from another process.
+    pub(crate) fn check(&self) -> Result<(), JobError> {
+        check_text("the key", &self.key, KEY_BYTES_MAX)?;
+        self.group.as_ref().map_or(Ok(()), |group| check_text("the group", group, GROUP_BYTES_MAX))?;
+        check_data(&self.data)
     }
 
     /// How many bytes it counts for in a batch.

@@ -7,16 +7,16 @@ use tollway_core::{Name, Span, Timestamp};
 use super::progress::Progress;
 
 /// When alarms are raised.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AlarmRules {
     /// This many dead letters in a stage.
     pub dead_letters: u64,
     /// No job done for this long, although jobs are ready and neither quota nor a pause keeps them.
     pub no_progress: Span,
-    /// This share of attempts failed or crashed within the last minute: the stage is paused.
-    pub failure_share: f64,
+    /// This share of attempts failed or crashed within the last minute, in percent: the stage is paused.
+    pub failure_percent: u64,
     /// How many attempts that share needs to mean something.
-    pub failures_min: u64,
+    pub attempts_min: u64,
     /// All should be done by this time.
     pub deadline: Option<Timestamp>,
 }
@@ -26,8 +26,8 @@ impl Default for AlarmRules {
         Self {
             dead_letters: 10,
             no_progress: Span::from_mins(15),
-            failure_share: 0.5,
-            failures_min: 20,
+            failure_percent: 50,
+            attempts_min: 20,
             deadline: None,
         }
     }
@@ -74,6 +74,16 @@ impl Alarm {
         match self {
             Self::DeadLetters { stage, .. } | Self::Failures { stage, .. } => Some(stage),
             Self::NoProgress { .. } | Self::PastDeadline { .. } => None,
+        }
+    }
+
+    /// A short name that stays the same, for machines.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::DeadLetters { .. } => "dead_letters",
+            Self::NoProgress { .. } => "no_progress",
+            Self::Failures { .. } => "failures",
+            Self::PastDeadline { .. } => "past_deadline",
         }
     }
 
@@ -164,8 +174,7 @@ impl Alarms {
             }
             let failed = stage.recent.failures + stage.recent.crashes;
             let attempts = failed + stage.recent.completed;
-            let share = failed as f64 / attempts.max(1) as f64;
-            if attempts >= self.rules.failures_min && share >= self.rules.failure_share {
+            if attempts >= self.rules.attempts_min && failed * 100 >= attempts * self.rules.failure_percent {
                 found.push(Alarm::Failures { stage: name, failed, attempts });
             }
         }
@@ -260,7 +269,9 @@ mod tests {
     fn eta_past_the_deadline_is_an_alarm() {
         let rules = AlarmRules { deadline: Some(Timestamp::from_secs(100)), ..AlarmRules::default() };
         let mut alarms = Alarms::new(rules);
-        let at = |seconds| Some(Eta { earliest: Timestamp::from_secs(seconds), latest: Timestamp::MAX });
+        let at = |seconds| {
+            Some(Eta { earliest: Timestamp::from_secs(seconds), latest: Timestamp::MAX, moved: None })
+        };
         assert_eq!(alarms.look(&Progress { eta: at(99), ..progress(0, |_| {}) }), News::default());
         assert_eq!(alarms.look(&Progress { eta: at(101), ..progress(0, |_| {}) }).raised.len(), 1);
     }

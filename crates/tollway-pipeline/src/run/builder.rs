@@ -1,22 +1,21 @@
 //! Puts a runner together.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::{Notify, watch};
 use tollway::Limiter;
-use tollway_core::Name;
 use tower::BoxError;
 
 use super::active::ActiveClaims;
 use super::alarm::{AlarmRules, AlarmSink, LogSink};
 use super::dispatch::Dispatcher;
-use super::progress::History;
-use super::{Phase, Run, RunStage, Runner, upkeep};
+use super::history::History;
+use super::stage::Handlers;
+use super::{Phase, Run, Runner, share, upkeep};
+use crate::handler::Handler;
 use crate::handler::guard::GuardProgram;
-use crate::handler::subprocess::Subprocess;
-use crate::handler::{self, Handler};
-use crate::{Engine, EngineError, HandlerConfig, PipelineConfig, StageChange, StageConfig};
+use crate::{Engine, EngineError, PipelineConfig, StageChange, StageConfig};
 
 /// Why a runner did not start.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +34,14 @@ pub enum RunError {
         /// Why.
         cause: BoxError,
     },
+    /// A reloaded config has other stages.
+    #[error("the stages were {before} and are {after} now: restart the pipeline to change them")]
+    OtherStages {
+        /// The names of those that run.
+        before: String,
+        /// The names in the new config.
+        after: String,
+    },
     /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -46,8 +53,8 @@ pub struct RunnerBuilder {
     limiter: Limiter,
     stages: Vec<StageConfig>,
     total: Option<u32>,
-    handlers: BTreeMap<String, (Handler, bool)>,
-    guard: Option<GuardProgram>,
+    handlers: Handlers,
+    jobs_max: Option<u64>,
     worker: Option<String>,
     sole_owner: bool,
     rules: AlarmRules,
@@ -61,8 +68,8 @@ impl RunnerBuilder {
             limiter,
             stages: Vec::new(),
             total: None,
-            handlers: BTreeMap::new(),
-            guard: None,
+            handlers: Handlers::default(),
+            jobs_max: None,
             worker: None,
             sole_owner: false,
             rules: AlarmRules::default(),
@@ -92,24 +99,32 @@ impl RunnerBuilder {
         self
     }
 
+    /// Starts at most this many jobs of the first stage, and works on all that they hand on: a small batch. A job that fails
+    /// after the last of them has started waits for another run.
+    #[must_use]
+    pub fn jobs_max(mut self, jobs: u64) -> Self {
+        self.jobs_max = Some(jobs);
+        self
+    }
+
     /// The handler of a stage, in place of what the config says.
     #[must_use]
     pub fn handler(mut self, stage: &str, handler: Handler) -> Self {
-        self.handlers.insert(stage.to_owned(), (handler, false));
+        self.handlers.brought.insert(stage.to_owned(), (handler, false));
         self
     }
 
     /// The same for a handler that calls [`Turn::begin`](crate::handler::Turn::begin) itself.
     #[must_use]
     pub fn handler_that_begins(mut self, stage: &str, handler: Handler) -> Self {
-        self.handlers.insert(stage.to_owned(), (handler, true));
+        self.handlers.brought.insert(stage.to_owned(), (handler, true));
         self
     }
 
     /// The program that guards subprocesses; otherwise the running one.
     #[must_use]
     pub fn guard(mut self, guard: GuardProgram) -> Self {
-        self.guard = Some(guard);
+        self.handlers.guard = Some(guard);
         self
     }
 
@@ -136,23 +151,23 @@ impl RunnerBuilder {
     }
 
     /// Starts it on this tokio runtime.
-    pub async fn start(mut self) -> Result<Runner, RunError> {
-        let names: Vec<Name> = self.stages.iter().map(|stage| stage.name.clone()).collect();
-        let configs = std::mem::take(&mut self.stages);
-        let mut stages = Vec::with_capacity(configs.len());
-        for (index, config) in configs.into_iter().enumerate() {
-            stages.push(self.run_stage(config, names.get(index + 1..).unwrap_or_default().to_vec())?);
-        }
+    pub async fn start(self) -> Result<Runner, RunError> {
+        let stages = self.handlers.stages(self.stages)?;
+        let started_at = self.limiter.clock().now();
+        let history = History::load(&*self.engine, started_at).await?;
         let (phase, current) = watch::channel(Phase::Running);
         let run = Arc::new(Run {
             engine: self.engine,
             limiter: self.limiter,
-            stages,
+            stages: RwLock::new(share(stages)),
+            handlers: self.handlers,
             worker: self.worker.clone().unwrap_or_else(host_and_process),
             total: Mutex::new(self.total),
+            jobs_left: self.jobs_max.map(AtomicU64::new),
             active: ActiveClaims::default(),
             waiting: Mutex::default(),
-            history: Mutex::new(History::default()),
+            history: Mutex::new(history),
+            started_at,
             raised: Mutex::default(),
             wake: Notify::new(),
             phase: current,
@@ -172,38 +187,11 @@ impl RunnerBuilder {
         ];
         Ok(Runner { run, tasks, phase })
     }
-
-    fn run_stage(&mut self, config: StageConfig, later: Vec<Name>) -> Result<RunStage, RunError> {
-        let stage = config.name.as_str().to_owned();
-        let unusable = |cause: BoxError| RunError::Handler { stage: stage.clone(), cause };
-        if let Some((brought, begins)) = self.handlers.remove(&stage) {
-            let handler = handler::with_timeout(brought, config.timeout);
-            return Ok(RunStage { config, handler, begins, subprocess: None, later });
-        }
-        match config.handler.clone() {
-            None => Err(RunError::NoHandler { stage }),
-            Some(HandlerConfig::Http(url)) => {
-                let handler = handler::http::http(&url).map_err(unusable)?;
-                let handler = handler::with_timeout(handler, config.timeout);
-                Ok(RunStage { config, handler, begins: false, subprocess: None, later })
-            }
-            Some(HandlerConfig::Command(command)) => {
-                let guard = match &self.guard {
-                    Some(guard) => guard.clone(),
-                    None => GuardProgram::current().map_err(|error| unusable(error.into()))?,
-                };
-                let begins = command.begin;
-                let subprocess = Subprocess::new(command, guard, config.timeout);
-                let handler = handler::handler(subprocess.clone());
-                Ok(RunStage { config, handler, begins, subprocess: Some(subprocess), later })
-            }
-        }
-    }
 }
 
 /// Tells the engine what it needs to know of the stages.
-async fn prepare(run: &Run) -> Result<(), EngineError> {
-    for stage in &run.stages {
+pub(super) async fn prepare(run: &Run) -> Result<(), EngineError> {
+    for stage in run.stages().iter() {
         let change = StageChange { after: Some(stage.config.after.clone()), ..StageChange::default() };
         run.set_stage(&stage.config.name, change).await?;
     }

@@ -6,13 +6,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio::task::{Id, JoinSet};
 use tollway::{Permit, TakeError};
 use tollway_core::{Name, Span, Timestamp};
 
 use super::places::{Places, is_hopeless};
-use super::{Phase, Run, RunStage, lock, work};
+use super::stage::RunStage;
+use super::{Phase, Run, SharedStages, lock, work};
 use crate::bounds::BATCH_MAX;
 use crate::{ClaimRequest, Claimed, EngineError, JobCost, Peek, StageSettings, State};
 
@@ -31,6 +33,8 @@ pub(super) struct Dispatcher {
     workers: JoinSet<()>,
     /// The stage of each worker's job, by its index.
     stages: HashMap<Id, usize>,
+    /// The stages as this cycle knows them. A reload does not change how many there are.
+    stages_now: SharedStages,
     /// How many jobs of each stage run here.
     running: Vec<usize>,
     settings: Vec<StageSettings>,
@@ -68,13 +72,15 @@ impl Cycle {
 
 impl Dispatcher {
     pub(super) fn new(run: Arc<Run>) -> Self {
-        let running = vec![0; run.stages.len()];
+        let stages_now = run.stages();
+        let running = vec![0; stages_now.len()];
         let places = Places::new(run.limiter.clone());
         Self {
             run,
             places,
             workers: JoinSet::new(),
             stages: HashMap::new(),
+            stages_now,
             running,
             settings: Vec::new(),
             settings_until: Timestamp::EPOCH,
@@ -121,6 +127,8 @@ impl Dispatcher {
 
     async fn cycle(&mut self) -> Result<Cycle, EngineError> {
         let run = self.run.clone();
+        self.stages_now = run.stages();
+        let stages = self.stages_now.clone();
         let look = self.look().await?;
         let now = run.now();
         let mut cycle = Cycle {
@@ -131,7 +139,7 @@ impl Dispatcher {
             waiting: BTreeMap::new(),
         };
         look.peeks.iter().flatten().for_each(|peek| cycle.look_at(peek.next_at, now));
-        for (index, stage) in run.stages.iter().enumerate().rev() {
+        for (index, stage) in stages.iter().enumerate().rev() {
             match &look.peeks[index] {
                 Some(peek) => self.stage(index, stage, peek, &look, &mut cycle).await?,
                 None if stage.config.take == JobCost::OF_STAGE => {
@@ -158,7 +166,7 @@ impl Dispatcher {
         }
         let mut look = Look { peeks: Vec::new(), ready: BTreeMap::new() };
         // All are queued before the first is awaited, so that they share a transaction.
-        let asked = run.stages.iter().enumerate().map(|(index, stage)| {
+        let asked = self.stages_now.iter().enumerate().map(|(index, stage)| {
             let asks = stage.config.take != JobCost::OF_STAGE && self.free(index) > 0;
             asks.then(|| run.engine.peek(&stage.config.name, now))
         });
@@ -180,11 +188,17 @@ impl Dispatcher {
 
     /// How many more jobs of a stage may run.
     fn free(&self, index: usize) -> usize {
-        let config = &self.run.stages[index].config;
+        let config = &self.stages_now[index].config;
         let set = self.settings.iter().find(|settings| settings.stage == config.name);
         let jobs = set.and_then(|settings| settings.concurrency).unwrap_or(config.concurrency);
         let jobs = usize::try_from(jobs).unwrap_or(usize::MAX);
-        jobs.saturating_sub(self.running[index]).min(self.free_in_total()).min(BATCH_MAX)
+        let free = jobs.saturating_sub(self.running[index]).min(self.free_in_total()).min(BATCH_MAX);
+        match &self.run.jobs_left {
+            Some(left) if index == 0 => {
+                free.min(usize::try_from(left.load(Ordering::Relaxed)).unwrap_or(usize::MAX))
+            }
+            _ => free,
+        }
     }
 
     fn free_in_total(&self) -> usize {
@@ -289,9 +303,9 @@ impl Dispatcher {
 
     /// A place whose job is gone goes to the best job of that cost in any stage; if there is none, it is given back.
     async fn use_up_places(&mut self, cycle: &mut Cycle) -> Result<(), EngineError> {
-        let run = self.run.clone();
+        let stages = self.stages_now.clone();
         for (cost, _) in self.places.due() {
-            for (index, stage) in run.stages.iter().enumerate().rev() {
+            for (index, stage) in stages.iter().enumerate().rev() {
                 let left =
                     self.places.due().into_iter().find(|(known, _)| *known == cost).map_or(0, |(_, due)| due);
                 let due = left.min(self.free(index));
@@ -321,9 +335,13 @@ impl Dispatcher {
     }
 
     fn start(&mut self, index: usize, claimed: Claimed, permit: Option<Permit>) {
+        // A second try of a job of the batch is no further job.
+        if let Some(left) = self.run.jobs_left.as_ref().filter(|_| index == 0 && claimed.claim.number == 1) {
+            left.fetch_sub(1, Ordering::Relaxed);
+        }
         self.run.active.add(claimed.claim.clone(), index);
-        let claim = claimed.claim.clone();
-        let task = self.workers.spawn(work::work(self.run.clone(), index, claimed, permit));
+        let (claim, stage) = (claimed.claim.clone(), self.stages_now[index].clone());
+        let task = self.workers.spawn(work::work(self.run.clone(), stage, claimed, permit));
         self.stages.insert(task.id(), index);
         self.run.active.set_worker(&claim, task);
         self.running[index] += 1;
@@ -350,19 +368,6 @@ impl Dispatcher {
             }
         }
         Ok(())
-    }
-}
-
-impl RunStage {
-    /// What a job of this cost takes from the limiter; empty: nothing.
-    fn place_cost(&self, cost: &JobCost) -> JobCost {
-        if *cost == JobCost::OF_STAGE { self.config.take.clone() } else { cost.clone() }
-    }
-
-    /// The costs of jobs that this place is good for.
-    fn job_costs(&self, place: &JobCost) -> Vec<JobCost> {
-        let of_stage = (self.config.take == *place).then_some(JobCost::OF_STAGE);
-        of_stage.into_iter().chain([place.clone()]).collect()
     }
 }
 

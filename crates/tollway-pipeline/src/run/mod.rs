@@ -9,13 +9,18 @@ mod builder;
 mod clock;
 mod conclude;
 mod dispatch;
+mod history;
+pub mod metrics;
 mod places;
 pub mod progress;
+mod stage;
 mod upkeep;
 mod work;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -27,10 +32,10 @@ pub use builder::{RunError, RunnerBuilder};
 use self::active::ActiveClaims;
 use self::alarm::Alarm;
 use self::clock::sleep_until;
-use self::progress::{History, Progress};
-use crate::handler::Handler;
-use crate::handler::subprocess::Subprocess;
-use crate::{Engine, EngineAnswer, EngineError, StageChange, StageConfig, State};
+use self::history::History;
+use self::progress::Progress;
+use self::stage::{Handlers, RunStage};
+use crate::{Engine, EngineAnswer, EngineError, PipelineConfig, StageChange, State};
 
 /// How often a finished pipeline is looked for.
 const LOOK_EVERY: Span = Span::from_millis(200);
@@ -56,33 +61,37 @@ enum Phase {
 struct Run {
     engine: Arc<dyn Engine>,
     limiter: Limiter,
-    /// The first one first.
-    stages: Vec<RunStage>,
+    /// The first one first. A reload replaces them; a job keeps the one it began with.
+    stages: RwLock<SharedStages>,
+    handlers: Handlers,
     /// The name of this process in claims.
     worker: String,
     total: Mutex<Option<u32>>,
+    /// How many more jobs of the first stage may start; none: any number.
+    jobs_left: Option<AtomicU64>,
     active: ActiveClaims,
     /// Stages that wait for quota, and until when.
     waiting: Mutex<BTreeMap<Name, Timestamp>>,
     history: Mutex<History>,
+    started_at: Timestamp,
     raised: Mutex<Vec<Alarm>>,
     /// The settings of a stage may have changed.
     wake: Notify,
     phase: watch::Receiver<Phase>,
 }
 
-/// A stage with its handler.
-struct RunStage {
-    config: StageConfig,
-    handler: Handler,
-    /// The handler says itself when it calls the vendor.
-    begins: bool,
-    subprocess: Option<Subprocess>,
-    /// The stages that outputs may name.
-    later: Vec<Name>,
+type SharedStages = Arc<[Arc<RunStage>]>;
+
+fn share(stages: Vec<RunStage>) -> SharedStages {
+    stages.into_iter().map(Arc::new).collect()
 }
 
 impl Run {
+    /// The stages as they are now.
+    fn stages(&self) -> SharedStages {
+        self.stages.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn now(&self) -> Timestamp {
         self.limiter.clock().now()
     }
@@ -153,12 +162,41 @@ impl Runner {
         Ok(())
     }
 
-    /// Waits until no job is ready, delayed or running. Held jobs and dead letters wait for others.
+    /// Goes on with other settings and fresh handlers: jobs that run end with those they began with. The stages themselves
+    /// must be the same.
+    pub async fn reload(&self, config: &PipelineConfig) -> Result<(), RunError> {
+        let names =
+            |stages: &mut dyn Iterator<Item = &Name>| stages.map(Name::as_str).collect::<Vec<_>>().join(", ");
+        let before = names(&mut self.run.stages().iter().map(|stage| &stage.config.name));
+        let after = names(&mut config.stages.iter().map(|stage| &stage.name));
+        if before != after {
+            return Err(RunError::OtherStages { before, after });
+        }
+        let stages = share(self.run.handlers.stages(config.stages.clone())?);
+        *self.run.stages.write().unwrap_or_else(PoisonError::into_inner) = stages;
+        builder::prepare(&self.run).await?;
+        self.set_total(config.concurrency);
+        Ok(())
+    }
+
+    /// Waits until no job is ready, delayed or running; of a small batch, until its jobs have left. Held jobs and dead letters
+    /// wait for others.
     pub async fn finished(&self) -> Result<(), EngineError> {
+        let first = self.run.stages().first().map(|stage| stage.config.name.clone());
         loop {
+            let batch_started =
+                self.run.jobs_left.as_ref().is_some_and(|left| left.load(Ordering::Relaxed) == 0);
             let counts = self.run.engine.counts().await?;
-            let open = |state| counts.iter().map(|stage| stage.of(state)).sum::<u64>();
-            if [State::Ready, State::Delayed, State::Running].into_iter().map(open).sum::<u64>() == 0 {
+            let open: u64 = counts
+                .iter()
+                .map(|counts| match batch_started && Some(&counts.stage) == first.as_ref() {
+                    true => counts.of(State::Running),
+                    false => {
+                        [State::Ready, State::Delayed, State::Running].map(|s| counts.of(s)).iter().sum()
+                    }
+                })
+                .sum();
+            if open == 0 {
                 return Ok(());
             }
             self.run.sleep_until(self.run.now().plus(LOOK_EVERY)).await;
@@ -166,20 +204,26 @@ impl Runner {
     }
 
     /// Claims nothing more, waits this long for the jobs that run, then ends their handlers and gives their claims back.
-    pub async fn drain(mut self, within: Span) -> Result<Drained, EngineError> {
+    pub async fn drain(self, within: Span) -> Result<Drained, EngineError> {
+        let run = self.run.clone();
+        let deadline = run.now().plus(within);
+        self.drain_until(run.sleep_until(deadline)).await
+    }
+
+    /// The same, but waits for the jobs that run until this is ready.
+    pub async fn drain_until(mut self, patience: impl Future<Output = ()>) -> Result<Drained, EngineError> {
         self.phase.send_replace(Phase::Draining);
-        let deadline = self.run.now().plus(within);
         let [dispatcher, others @ ..] = &mut self.tasks[..] else { return Ok(Drained { given_back: 0 }) };
         tokio::select! {
             _ = &mut *dispatcher => {}
-            () = self.run.sleep_until(deadline) => {
+            () = patience => {
                 self.phase.send_replace(Phase::CutOff);
                 // It ends when its workers have.
                 let _ = dispatcher.await;
             }
         }
         self.phase.send_replace(Phase::CutOff);
-        for subprocess in self.run.stages.iter().filter_map(|stage| stage.subprocess.as_ref()) {
+        for subprocess in self.run.stages().iter().filter_map(|stage| stage.subprocess.as_ref()) {
             subprocess.stop().await;
         }
         others.iter().for_each(JoinHandle::abort);

@@ -1,14 +1,12 @@
 //! How far a pipeline is: counts, rate and estimated end, as data.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use tollway_core::{Name, Span, Timestamp};
 
+use super::history::{History, attempts_left, of};
 use super::{Run, lock};
-use crate::{EngineError, Events, StageCounts, State};
-
-/// How long samples are kept: rates are compared over this time.
-const HISTORY: Span = Span::from_mins(15);
+use crate::{Administration, EngineError, Events, State};
 
 /// The time over which the current rate is measured.
 const RECENT: Span = Span::from_mins(1);
@@ -28,13 +26,41 @@ pub struct Progress {
     pub eta: Option<Eta>,
 }
 
-/// When all may be done: between the best and the worst rate of the last minutes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// When all may be done: between the best and the worst rate of the last minutes in which it ran.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Eta {
     /// At the best rate.
     pub earliest: Timestamp,
     /// At the worst rate.
     pub latest: Timestamp,
+    /// What has moved it.
+    pub moved: Option<Moved>,
+}
+
+/// Why all will be done later, or sooner, than it looked before. In seconds: positive is later.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moved {
+    /// When it looked otherwise: an hour ago, or at the first sample.
+    pub since: Timestamp,
+    /// Jobs came, or were cancelled.
+    pub by_jobs: i64,
+    /// The rate has changed.
+    pub by_rate: i64,
+    /// The pipeline did not run, or did less than its rate.
+    pub by_stops: i64,
+    /// Jobs done a minute then.
+    pub rate_then: f64,
+    /// Jobs done a minute now.
+    pub rate: f64,
+    /// Attempts that are to be made now and were not expected then.
+    pub added: f64,
+}
+
+impl Moved {
+    /// All of it.
+    pub fn seconds(&self) -> i64 {
+        self.by_jobs + self.by_rate + self.by_stops
+    }
 }
 
 /// How far a stage is.
@@ -66,37 +92,51 @@ pub struct StageProgress {
     pub recent: Events,
 }
 
-/// Samples of the last minutes.
-#[derive(Default)]
-pub(super) struct History(VecDeque<(Timestamp, Vec<StageCounts>)>);
+/// What a runner knows beside the engine.
+pub(super) async fn read(run: &Run) -> Result<Progress, EngineError> {
+    let waiting = lock(&run.waiting).clone();
+    let history = lock(&run.history).clone();
+    let names: Vec<Name> = run.stages().iter().map(|stage| stage.config.name.clone()).collect();
+    let known = Known { waiting, history, started_at: run.started_at };
+    of_engine(&*run.engine, &names, known, run.now()).await
+}
 
-impl History {
-    /// Keeps a sample, and forgets old ones.
-    pub(super) fn record(&mut self, now: Timestamp, counts: Vec<StageCounts>) {
-        self.0.push_back((now, counts));
-        while self.0.front().is_some_and(|(at, _)| now.since(*at) > HISTORY) {
-            self.0.pop_front();
-        }
-    }
-
-    /// The youngest sample that is at least this old; if there is none, the oldest.
-    fn back(&self, now: Timestamp, age: Span) -> Option<&(Timestamp, Vec<StageCounts>)> {
-        self.0.iter().rev().find(|(at, _)| now.since(*at) >= age).or(self.0.front())
+impl Progress {
+    /// How far the stages are, as far as the engine knows: for a process beside those that run the pipeline.
+    pub async fn read(
+        engine: &dyn Administration,
+        stages: &[Name],
+        now: Timestamp,
+    ) -> Result<Self, EngineError> {
+        let history = History::load(engine, now).await?;
+        let known = Known { waiting: BTreeMap::new(), history, started_at: Timestamp::EPOCH };
+        of_engine(engine, stages, known, now).await
     }
 }
 
-pub(super) async fn read(run: &Run) -> Result<Progress, EngineError> {
-    let counts = run.engine.counts().await?;
-    let settings = run.engine.stages().await?;
-    let now = run.now();
-    let waiting = lock(&run.waiting).clone();
-    let history = lock(&run.history);
-    let recent = history.back(now, RECENT);
+/// What is known beside the engine.
+struct Known {
+    /// Stages that wait for quota, and until when.
+    waiting: BTreeMap<Name, Timestamp>,
+    history: History,
+    /// What happened before is not recent: the end of an earlier process is no fault of a handler.
+    started_at: Timestamp,
+}
+
+async fn of_engine(
+    engine: &dyn Administration,
+    names: &[Name],
+    known: Known,
+    now: Timestamp,
+) -> Result<Progress, EngineError> {
+    let Known { waiting, mut history, started_at } = known;
+    let counts = engine.counts().await?;
+    let settings = engine.stages().await?;
+    history.record(now, counts.clone());
+    let before =
+        history.back(now, RECENT.min(now.since(started_at))).map_or(&counts, |sample| &sample.stages);
     let stage = |name: &Name| {
         let found = of(&counts, name);
-        let before = recent.map_or_else(Events::default, |(_, counts)| of(counts, name).events);
-        let elapsed = recent.map_or(Span::ZERO, |(at, _)| now.since(*at));
-        let recent = since(found.events, before);
         StageProgress {
             stage: name.clone(),
             done: found.events.completed,
@@ -107,22 +147,17 @@ pub(super) async fn read(run: &Run) -> Result<Progress, EngineError> {
             held: found.of(State::Held),
             dead: found.of(State::Dead),
             paused: settings.iter().any(|settings| settings.stage == *name && settings.paused),
-            per_minute: per_minute(recent.completed, elapsed),
+            per_minute: history.rate(RECENT, |sample| of(&sample.stages, name).events.completed),
             events: found.events,
-            recent,
+            recent: since(found.events, of(before, name).events),
         }
     };
-    let stages: Vec<StageProgress> = run.stages.iter().map(|known| stage(&known.config.name)).collect();
-    let left = attempts_left(&stages);
-    let eta = eta(&history, &stages, left, now);
+    let stages: Vec<StageProgress> = names.iter().map(stage).collect();
+    let left = attempts_left(&counts, names);
+    let eta = eta(&history, names, left, now);
     let rates = stages.iter().map(|stage| stage.per_minute);
     let per_minute = rates.fold(None, |sum: Option<f64>, rate| Some(sum.unwrap_or(0.0) + rate?));
     Ok(Progress { at: now, stages, per_minute, left, eta })
-}
-
-fn of(counts: &[StageCounts], stage: &Name) -> StageCounts {
-    let found = counts.iter().find(|counts| counts.stage == *stage);
-    found.cloned().unwrap_or_else(|| StageCounts::empty(stage.clone()))
 }
 
 fn since(now: Events, before: Events) -> Events {
@@ -137,86 +172,12 @@ fn since(now: Events, before: Events) -> Events {
     }
 }
 
-fn per_minute(jobs: u64, elapsed: Span) -> Option<f64> {
-    (elapsed >= Span::from_secs(1)).then(|| jobs as f64 * 6e7 / elapsed.as_micros() as f64)
-}
-
-/// The open jobs of every stage, and the jobs that they will hand on: as many for each as those before them did.
-fn attempts_left(stages: &[StageProgress]) -> f64 {
-    let (mut left, mut arriving) = (0.0, 0.0);
-    for (index, stage) in stages.iter().enumerate() {
-        let open = (stage.ready + stage.running + stage.retrying + stage.held) as f64 + arriving;
-        left += open;
-        let entered = stages.get(index + 1).map_or(0, |next| next.events.enqueued);
-        let handed_on = if stage.done == 0 { 1.0 } else { entered as f64 / stage.done as f64 };
-        arriving = open * handed_on;
-    }
-    left
-}
-
-/// Rates over 1, 5 and 15 minutes: the best and the worst of them make the range.
-fn eta(history: &History, stages: &[StageProgress], left: f64, now: Timestamp) -> Option<Eta> {
+fn eta(history: &History, names: &[Name], left: f64, now: Timestamp) -> Option<Eta> {
     if left == 0.0 {
-        return Some(Eta { earliest: now, latest: now });
+        return Some(Eta { earliest: now, latest: now, moved: None });
     }
-    let done: u64 = stages.iter().map(|stage| stage.done).sum();
-    let rates = [1, 5, 15].into_iter().filter_map(|minutes| {
-        let (at, counts) = history.back(now, Span::from_mins(minutes))?;
-        let before: u64 = counts.iter().map(|stage| stage.events.completed).sum();
-        per_minute(done.saturating_sub(before), now.since(*at)).filter(|rate| *rate > 0.0)
-    });
-    let (best, worst) =
-        rates.fold((0.0_f64, f64::INFINITY), |(best, worst), rate| (best.max(rate), worst.min(rate)));
+    let (best, worst) = history.best_and_worst(names)?;
     let at = |rate: f64| now.plus(Span::from_micros((left / rate * 6e7) as u64));
-    (best > 0.0).then(|| Eta { earliest: at(best), latest: at(worst) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn counts(name: &str, ready: u64, done: u64, enqueued: u64) -> StageCounts {
-        let mut counts = StageCounts::empty(Name::new(name).unwrap());
-        counts.jobs[State::Ready as usize] = ready;
-        (counts.events.completed, counts.events.enqueued) = (done, enqueued);
-        counts
-    }
-
-    fn progress(counts: &StageCounts) -> StageProgress {
-        StageProgress {
-            stage: counts.stage.clone(),
-            done: counts.events.completed,
-            ready: counts.of(State::Ready),
-            waiting_until: None,
-            running: 0,
-            retrying: 0,
-            held: 0,
-            dead: 0,
-            paused: false,
-            per_minute: None,
-            events: counts.events,
-            recent: Events::default(),
-        }
-    }
-
-    /// 100 jobs done handed 400 on: the 50 that are left will hand on 200.
-    #[test]
-    fn jobs_to_come_are_part_of_what_is_left() {
-        let stages = [counts("split", 50, 100, 150), counts("tag", 300, 100, 400)];
-        let stages = stages.each_ref().map(progress);
-        assert_eq!(attempts_left(&stages), 50.0 + 300.0 + 200.0);
-    }
-
-    #[test]
-    fn eta_lies_between_the_best_and_the_worst_rate() {
-        let minute = |n: u64| Timestamp::from_secs(60 * n);
-        let mut history = History::default();
-        for (at, done) in [(0, 0), (10, 1_000), (14, 1_000), (15, 1_200)] {
-            history.record(minute(at), vec![counts("a", 0, done, 0)]);
-        }
-        let now = [counts("a", 400, 1_200, 0)];
-        let eta = eta(&history, &now.each_ref().map(progress), 400.0, minute(15)).unwrap();
-        // 200 a minute in the last minute, 40 over the last five, 80 over all.
-        assert_eq!((eta.earliest, eta.latest), (minute(17), minute(25)));
-    }
+    let moved = history.moved(names, f64::midpoint(best, worst), left, now);
+    Some(Eta { earliest: at(best), latest: at(worst), moved })
 }

@@ -14,13 +14,16 @@ const TIDY_EVERY: Span = Span::from_mins(1);
 /// How often progress is recorded, and alarms are looked for.
 const OBSERVE_EVERY: Span = Span::from_secs(5);
 
+/// How often progress is kept in the engine, for the next process.
+const RECORD_EVERY: Span = Span::from_mins(1);
+
 /// Renews every claim at a third of its visibility timeout.
 pub(super) async fn renew_claims(run: Arc<Run>) {
-    let shortest = run.stages.iter().map(|stage| stage.config.visibility_timeout).min();
-    let every = Span::from_micros(shortest.unwrap_or(Span::from_mins(1)).as_micros() / 3);
     loop {
+        let shortest = run.stages().iter().map(|stage| stage.config.visibility_timeout).min();
+        let every = Span::from_micros(shortest.unwrap_or(Span::from_mins(1)).as_micros() / 3);
         run.sleep_until(run.now().plus(every)).await;
-        for (index, stage) in run.stages.iter().enumerate() {
+        for (index, stage) in run.stages().iter().enumerate() {
             for claims in run.active.of_stage(index).chunks(BATCH_MAX) {
                 let visibility = stage.config.visibility_timeout;
                 match run.engine.renew(claims.to_vec(), visibility, run.now()).await {
@@ -41,7 +44,7 @@ pub(super) async fn renew_claims(run: Arc<Run>) {
 pub(super) async fn tidy(run: Arc<Run>) {
     loop {
         run.sleep_until(run.now().plus(TIDY_EVERY)).await;
-        for stage in &run.stages {
+        for stage in run.stages().iter() {
             let before = run.now().minus(stage.config.retention);
             loop {
                 match run.engine.purge(&stage.config.name, before, PAGE_MAX).await {
@@ -63,7 +66,14 @@ pub(super) async fn tidy(run: Arc<Run>) {
 /// Records progress, and raises alarms.
 pub(super) async fn observe(run: Arc<Run>, rules: AlarmRules, sink: Arc<dyn AlarmSink>) {
     let mut alarms = Alarms::new(rules);
+    let mut record_at = run.now();
     loop {
+        if run.now() >= record_at {
+            record_at = run.now().plus(RECORD_EVERY);
+            if let Err(error) = run.engine.record(run.now()).await {
+                tracing::warn!(%error, "progress could not be kept");
+            }
+        }
         match run.engine.counts().await {
             Ok(counts) => lock(&run.history).record(run.now(), counts),
             Err(error) => tracing::warn!(%error, "progress could not be read"),
@@ -73,8 +83,8 @@ pub(super) async fn observe(run: Arc<Run>, rules: AlarmRules, sink: Arc<dyn Alar
             found.raised.iter().for_each(|alarm| sink.raised(alarm));
             found.over.iter().for_each(|alarm| sink.over(alarm));
             for alarm in found.raised.iter().filter(|alarm| alarm.pauses_stage()) {
-                let stage = run.stages.iter().find(|stage| Some(&stage.config.name) == alarm.stage());
-                if let Some(stage) = stage {
+                let stages = run.stages();
+                if let Some(stage) = stages.iter().find(|stage| Some(&stage.config.name) == alarm.stage()) {
                     work::pause_stage(&run, stage, &alarm.to_string()).await;
                 }
             }

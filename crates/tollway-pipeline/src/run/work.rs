@@ -9,7 +9,8 @@ use tollway_core::Span;
 use tower::ServiceExt;
 
 use super::conclude::{Concluded, conclude};
-use super::{Phase, Run, RunStage};
+use super::stage::RunStage;
+use super::{Phase, Run};
 use crate::handler::{Answer, Task, Turn};
 use crate::{
     Attempt, Cause, Claim, Claimed, Conclusion, EngineError, EngineFault, Finished, Job, JobCost, StageChange,
@@ -22,13 +23,12 @@ const STORE_PAUSE: Span = Span::from_secs(1);
 const TURN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Does a job. If the runner is cut off before it ends, the claim stays open, and the runner gives it back.
-pub(super) async fn work(run: Arc<Run>, index: usize, claimed: Claimed, permit: Option<Permit>) {
-    let stage = &run.stages[index];
+pub(super) async fn work(run: Arc<Run>, stage: Arc<RunStage>, claimed: Claimed, permit: Option<Permit>) {
     let turn = Turn::new(permit);
     tokio::select! {
         biased;
         () = run.reached(Phase::CutOff) => {}
-        () = attempt(&run, stage, &claimed, &turn) => run.active.remove(&claimed.claim),
+        () = attempt(&run, &stage, &claimed, &turn) => run.active.remove(&claimed.claim),
     }
     // The turn of a job that was cut off. Its handler may be about to begin, and then it keeps the turn.
     let _ = tokio::time::timeout(TURN_WITHIN, end_turn(&turn, &[])).await;

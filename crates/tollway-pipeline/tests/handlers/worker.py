@@ -1,6 +1,7 @@
 """A handler for tests. Its first argument says how it behaves."""
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -54,6 +55,19 @@ elif behaviour == "fork":
         )
         log(f"{child.pid} {escaped.pid}")
         sys.exit(3)
+elif behaviour == "exit":
+    for job in jobs():
+        sys.exit(3)
+elif behaviour == "garbage_of_two":
+    waiting = []
+    for job in jobs():
+        waiting.append(job)
+        if len(waiting) == 2:
+            print("Segmentation fault", flush=True)
+elif behaviour == "memory_sometimes":
+    for job in jobs():
+        data = bytearray(1 << 30) if job["key"].endswith("3") else None
+        say({"done": job["id"]})
 elif behaviour == "memory":
     for job in jobs():
         data = bytearray(1 << 30)
@@ -83,11 +97,17 @@ elif behaviour == "secret":
 elif behaviour == "tell":
     for job in jobs():
         say({job["data"]: job["id"], "error": "told so"})
-elif behaviour == "call":
-    # One line for each call of the vendor, in one write.
-    log_file = os.open(os.environ["WORKER_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+elif behaviour in ("call", "fork_and_call"):
+    # Each job is one call of the vendor.
+    if behaviour == "fork_and_call":
+        for new_session in (False, True):
+            subprocess.Popen(["sleep", "1000"], start_new_session=new_session)
+    host, port = os.environ["WORKER_VENDOR"].split(":")
     for job in jobs():
-        os.write(log_file, f"{job['stage']} {job['key']}\n".encode())
-        time.sleep(0.015)
+        with socket.create_connection((host, int(port))) as vendor:
+            head = f"POST / HTTP/1.1\r\nstage: {job['stage']}\r\nkey: {job['key']}\r\nworker: {os.getpid()}\r\n\r\n"
+            vendor.sendall(head.encode())
+            while vendor.recv(4096):
+                pass
         outputs = [{"data": {"of": job["key"], "n": n}} for n in range(2)] if job["stage"] == "a" else []
         say({"done": job["id"], "outputs": outputs})

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tollway_core::Span;
+use tollway_core::{Name, Span};
+use tollway_pipeline::source::{Objects, Pattern, Source, Template};
 use tollway_pipeline::{CommandConfig, ConfigWithPipelines, EngineUrl, HandlerConfig};
 
 /// P1, P2, P5: the document's stages with their queues, times, tries and workers.
@@ -38,6 +39,37 @@ fn stages_are_read_in_order_with_their_keys() {
     assert_eq!(upload.next, None);
 }
 
+#[test]
+fn source_is_read_with_all_its_keys() {
+    let config = ConfigWithPipelines::load("tests/config/good/pdf.toml").unwrap();
+    let source = &config.pipeline("pdf").unwrap().source;
+    assert_eq!(
+        (source.stage.as_str(), &source.key[..]),
+        ("autotag", &["bucket", "chunk_key"].map(str::to_owned)[..])
+    );
+    let named = [&source.group, &source.priority, &source.not_before, &source.items].map(Option::as_deref);
+    assert_eq!(named, [Some("job_id"), Some("priority"), Some("not_before"), Some("chunks")]);
+    let pattern = Pattern::parse("uploads/{folder}/chunks/{name}.pdf").unwrap();
+    let objects = Objects {
+        bucket: Some("your-bucket-name".to_owned()),
+        prefix: "uploads/".to_owned(),
+        suffix: ".pdf".to_owned(),
+        job_id: Template::parse("pdf-{folder}", &pattern).unwrap(),
+        original_file_key: Template::parse("uploads/{folder}/original.pdf", &pattern).unwrap(),
+        pattern,
+    };
+    assert_eq!(source.objects, Some(objects));
+}
+
+#[test]
+fn without_a_source_jobs_enter_the_first_stage() {
+    let text = "[pipelines.p]\nengine = \"sqlite:p.db\"\nstages = [{ name = \"one\" }, { name = \"two\" }]";
+    let config = ConfigWithPipelines::parse(text).unwrap();
+    assert_eq!(config.pipeline("p").unwrap().source, Source::new(Name::new("one").unwrap()));
+    let config = ConfigWithPipelines::parse(&format!("{text}\nsource = {{ stage = \"two\" }}")).unwrap();
+    assert_eq!(config.pipeline("p").unwrap().source, Source::new(Name::new("two").unwrap()));
+}
+
 /// Each `wrong/NAME.toml` fails with exactly the text of `wrong/NAME.txt`. `TOLLWAY_BLESS` rewrites the texts; review the
 /// diff before you keep it.
 #[test]
@@ -46,7 +78,7 @@ fn every_config_error_matches_its_golden_text() {
     let mut fixtures: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     fixtures.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     fixtures.sort();
-    assert!(fixtures.len() >= 7, "only {} fixtures were found", fixtures.len());
+    assert!(fixtures.len() >= 8, "only {} fixtures were found", fixtures.len());
     for path in fixtures {
         let Err(error) = ConfigWithPipelines::load(&path) else { panic!("{} is accepted", path.display()) };
         let text = format!("{error}\n");

@@ -2,8 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod config;
+mod metrics_guide;
 mod postgres_conforms;
+mod postgres_durable;
 mod postgres_shared;
 mod runner;
+mod socket_conforms;
+mod source;
+mod source_any_bytes;
+mod source_guide;
 mod sqlite_conforms;
 mod sqlite_file;

@@ -19,6 +19,7 @@ fn postgres_passes_the_suite() {
     let seed = std::env::var("TOLLWAY_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let report = conformance::run(Effort { seed, sequences, steps: 200 }, make);
     let report = report.unwrap_or_else(|failure| panic!("{failure}"));
-    assert_eq!((report.scenarios, report.skipped), (36, 0));
+    assert!(report.scenarios > 40, "{report:?}");
+    assert_eq!(report.skipped, 0);
     assert_eq!(report.operations, sequences * 200);
 }

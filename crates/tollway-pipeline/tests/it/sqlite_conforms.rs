@@ -17,6 +17,7 @@ fn sqlite_passes_the_suite() {
     let seed = std::env::var("TOLLWAY_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let report = conformance::run(Effort { seed, sequences, steps: 300 }, make);
     let report = report.unwrap_or_else(|failure| panic!("{failure}"));
-    assert_eq!((report.scenarios, report.skipped), (36, 0));
+    assert!(report.scenarios > 40, "{report:?}");
+    assert_eq!(report.skipped, 0);
     assert_eq!(report.operations, sequences * 300);
 }

@@ -31,3 +31,8 @@ fn the_number_of_settings_is_bounded() {
     set(&store, change("more", Some((1, None))));
     assert_eq!(read(&store).len(), SETTINGS_MAX);
 }
+
+#[test]
+fn accounts_are_listed() {
+    tollway_testkit::account_list::are_listed(&store(&fresh_schema()));
+}

@@ -175,3 +175,17 @@ fn set_limits_are_read_by_every_process() {
     assert!(change("one-more", Some((1, None))).unwrap_err().message.contains("clear some first"));
     change("rpm", Some((1, None))).unwrap();
 }
+
+/// Among other keys, and under a prefix that is also a pattern.
+#[test]
+fn accounts_are_listed() {
+    let redis = RedisServer::start();
+    tollway_testkit::account_list::are_listed(&open(&format!("{}?deadline=20s&prefix=other:", redis.url())));
+    tollway_testkit::account_list::are_listed(&open(&format!("{}?deadline=20s&prefix=o*:", redis.url())));
+}
+
+#[test]
+fn layout_of_consumers_lists_no_accounts() {
+    let store = open(&format!("{}?layout=consumers", RedisServer::shared().url()));
+    assert!(store.accounts(None, 10).is_none());
+}

@@ -9,7 +9,9 @@ use tollway::metrics::prometheus_text;
 use tollway::{Limit, LimitUsage, Limiter};
 
 use crate::connection::Caller;
-use crate::http::{LimitBody, Problem, Query, ResetBody, Response, json, metrics_text, no_content, read};
+use crate::http::{
+    LimitBody, Problem, Query, ResetBody, Response, json, metrics_text, no_content, read, subject_or_shared,
+};
 use crate::worker::Worker;
 
 /// The state of the server.
@@ -141,7 +143,7 @@ impl UsedAnswer {
 
 pub(crate) async fn usage(worker: &Worker, request: &Request<Incoming>) -> Result<Response, Problem> {
     let query = Query::read(request.uri().query(), &["policy", "subject"])?;
-    let (policy, subject) = (query.required("policy")?, query.get("subject").unwrap_or_default());
+    let (policy, subject) = (query.required("policy")?, subject_or_shared(query.get("subject"))?);
     let usage = worker.state.limiter.usage(policy).subject(subject).await?;
     let limits = usage.limits.iter().map(UsedAnswer::new).collect();
     let held_until_ms = usage.held_until.map(|until| until.as_micros().div_ceil(1_000));
@@ -156,7 +158,7 @@ pub(crate) async fn reset(
 ) -> Result<Response, Problem> {
     let body = read(caller, request).await?;
     let question: ResetBody<'_> = serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
-    let subject = question.subject.as_deref().unwrap_or_default();
+    let subject = subject_or_shared(question.subject.as_deref())?;
     worker.state.limiter.reset(&question.policy).subject(subject).await?;
     tracing::info!(policy = ?question.policy, "usage was reset");
     Ok(no_content(StatusCode::NO_CONTENT))

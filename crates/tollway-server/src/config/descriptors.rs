@@ -1,5 +1,6 @@
 //! `[[server.descriptors]]`: rules that map Envoy's descriptors to policies and subjects.
 
+use std::fmt;
 use std::sync::Arc;
 
 use tollway::core::REQUESTS;
@@ -62,6 +63,25 @@ pub enum DescriptorTarget {
     Unlimited,
     /// It is always denied.
     Blocked,
+}
+
+impl fmt::Display for EntryPattern {
+    /// As in `keys`: `KEY`, `KEY=VALUE` or `KEY=BEGINNING*`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            ValuePattern::Any => f.write_str(&self.key),
+            ValuePattern::Exact(value) => write!(f, "{}={value}", self.key),
+            ValuePattern::Prefix(beginning) => write!(f, "{}={beginning}*", self.key),
+        }
+    }
+}
+
+impl fmt::Display for DescriptorRule {
+    /// `DOMAIN: KEY, KEY=VALUE`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entries: Vec<String> = self.entries.iter().map(ToString::to_string).collect();
+        write!(f, "{}: {}", self.domain, entries.join(", "))
+    }
 }
 
 /// Reads all rules and reports their mistakes. `names` includes invalid policies.

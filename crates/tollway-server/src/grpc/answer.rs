@@ -229,7 +229,21 @@ impl ResponseDraft {
         self.refusal = Some(refusal);
     }
 
-    pub(super) fn into_response(self, resolved: ResolvedRequest) -> RateLimitResponse {
+    /// Adds the policy to the names of limits if there are several policies: Envoy writes the names into
+    /// `x-ratelimit-limit`, and limits of two policies may have the same one.
+    fn qualify_names(&mut self, counts: &[Count]) {
+        if counts.len() < 2 {
+            return;
+        }
+        for (status, count) in self.statuses.iter_mut().zip(counts) {
+            if let Some(limit) = &mut status.current_limit {
+                limit.name = format!("{}.{}", count.known.policy.name(), limit.name);
+            }
+        }
+    }
+
+    pub(super) fn into_response(mut self, resolved: ResolvedRequest) -> RateLimitResponse {
+        self.qualify_names(&resolved.counts);
         let status_of = |admission: &Admission<usize>| match admission {
             Admission::Free => status(Code::Ok),
             Admission::Blocked => status(Code::OverLimit),

@@ -19,8 +19,8 @@ pub(crate) struct Descriptors(HashMap<Box<[u8]>, RuleNode>);
 /// A node of the rule tree: what can follow the entries so far.
 #[derive(Default)]
 pub(super) struct RuleNode {
-    /// The target of descriptors that end here.
-    target: Option<DescriptorTarget>,
+    /// The target of descriptors that end here, and the position of its rule in the config.
+    target: Option<(usize, DescriptorTarget)>,
     keys: HashMap<Box<[u8]>, Values>,
 }
 
@@ -35,8 +35,9 @@ struct Values {
 impl Descriptors {
     pub(crate) fn new(rules: &[DescriptorRule]) -> Self {
         let mut all = Self::default();
-        for rule in rules {
-            all.0.entry(rule.domain.as_bytes().into()).or_default().insert(&rule.entries, &rule.target);
+        for (position, rule) in rules.iter().enumerate() {
+            let domain = all.0.entry(rule.domain.as_bytes().into()).or_default();
+            domain.insert(&rule.entries, (position, &rule.target));
         }
         all
     }
@@ -48,9 +49,9 @@ impl Descriptors {
 }
 
 impl RuleNode {
-    fn insert(&mut self, entries: &[EntryPattern], target: &DescriptorTarget) {
+    fn insert(&mut self, entries: &[EntryPattern], target: (usize, &DescriptorTarget)) {
         match entries.split_first() {
-            None => self.target = Some(target.clone()),
+            None => self.target = Some((target.0, target.1.clone())),
             Some((first, rest)) => {
                 let values = self.keys.entry(first.key.as_bytes().into()).or_default();
                 values.node(&first.value).insert(rest, target);
@@ -61,9 +62,13 @@ impl RuleNode {
     /// The target of a descriptor. Each entry tries the exact value, every prefix of it, then any value: no more paths than
     /// the config has rules.
     pub(super) fn find(&self, entries: &[Entry]) -> Option<&DescriptorTarget> {
+        self.find_rule(entries).map(|(_, target)| target)
+    }
+
+    fn find_rule(&self, entries: &[Entry]) -> Option<&(usize, DescriptorTarget)> {
         let Some((first, rest)) = entries.split_first() else { return self.target.as_ref() };
         let values = self.keys.get(&*first.key)?;
-        values.matching(&first.value).find_map(|node| node.find(rest))
+        values.matching(&first.value).find_map(|node| node.find_rule(rest))
     }
 }
 
@@ -89,6 +94,24 @@ impl Values {
         let prefixes = self.prefixes.iter().filter(move |(prefix, _)| value.starts_with(prefix));
         self.exact.get(value).into_iter().chain(prefixes.map(|(_, node)| node)).chain(self.any.as_deref())
     }
+}
+
+/// The rule that a descriptor of these entries meets, and its subject if the rule names a policy. Both are those of a
+/// request to the server; nothing is taken.
+pub fn find_descriptor_rule<'r>(
+    rules: &'r [DescriptorRule],
+    domain: &str,
+    entries: &[(String, String)],
+) -> Option<(&'r DescriptorRule, Option<String>)> {
+    let entry =
+        |(key, value): &(String, String)| Entry { key: key.clone().into(), value: value.clone().into() };
+    let entries: Vec<Entry> = entries.iter().map(entry).collect();
+    let (position, target) = Descriptors::new(rules).domain(domain.as_bytes())?.find_rule(&entries)?.clone();
+    let subject = match target {
+        DescriptorTarget::Policy { subject, .. } => Some(subject_of_template(&subject, &entries)),
+        DescriptorTarget::Unlimited | DescriptorTarget::Blocked => None,
+    };
+    Some((rules.get(position)?, subject))
 }
 
 /// Most subjects are an address or a name.

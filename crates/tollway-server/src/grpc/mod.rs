@@ -13,6 +13,7 @@ pub(crate) mod resolve;
 pub(crate) mod service;
 
 pub(crate) use descriptors::Descriptors;
+pub use descriptors::find_descriptor_rule;
 pub(crate) use service::{answer, is_grpc_call};
 
 use override_limits::OverrideLimits;

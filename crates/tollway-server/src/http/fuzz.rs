@@ -21,6 +21,8 @@ fn written(take: &RequestedTake<'_>) -> Value {
     let charge = |RequestedCharge { policy, subject, amounts }: &RequestedCharge<'_>| {
         let cost: serde_json::Map<_, _> =
             amounts.iter().map(|(unit, amount)| ((*unit).to_owned(), json!(amount))).collect();
+        // An empty subject is the shared one, which a body leaves out.
+        let subject = Some(subject).filter(|subject| !subject.is_empty());
         json!({ "policy": policy, "subject": subject, "cost": cost })
     };
     let wait = take.wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));

@@ -42,6 +42,7 @@ pub(crate) use query::Query;
 pub(crate) use request_bodies::{LimitBody, ResetBody};
 pub(crate) use response_body::Body;
 pub(crate) use route::{Access, Operation};
+pub(crate) use take::subject_or_shared;
 
 use crate::admin;
 use crate::bounds::{

@@ -164,7 +164,10 @@ struct QueryParameter {
 impl QueryParameter {
     fn described(&self) -> Value {
         let Self { name, required, about, choices } = self;
-        let schema = if choices.is_empty() { text() } else { json!({ "enum": choices }) };
+        let mut schema = if choices.is_empty() { text() } else { json!({ "enum": choices }) };
+        if *name == SUBJECT.name {
+            schema["minLength"] = json!(1);
+        }
         parameter(name, "query", *required, about, &schema)
     }
 }

@@ -46,6 +46,10 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "urn:tollway:bad-request", "invalid request", detail)
     }
 
+    pub(crate) fn empty_subject() -> Self {
+        Self::bad_request("the subject is empty; leave it out to count for all callers together")
+    }
+
     /// A body that is not the expected JSON.
     pub(crate) fn bad_json(error: &serde_json::Error) -> Self {
         let kind = "urn:tollway:bad-body";

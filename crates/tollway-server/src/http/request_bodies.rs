@@ -22,9 +22,9 @@ pub(crate) struct TakeBody<'a> {
     /// The policy.
     #[serde(borrow)]
     pub(crate) policy: Option<Cow<'a, str>>,
-    /// The subject; left out: the policy's one shared subject.
+    /// The subject; left out: the policy's one shared subject. An empty one is an error.
     #[serde(borrow, default)]
-    #[schemars(length(max = SUBJECT_BYTES_MAX), regex(pattern = WITHOUT_NUL))]
+    #[schemars(length(min = 1, max = SUBJECT_BYTES_MAX), regex(pattern = WITHOUT_NUL))]
     pub(crate) subject: Option<Cow<'a, str>>,
     /// The cost by unit; left out: one request.
     #[serde(borrow, default)]
@@ -59,9 +59,9 @@ pub(crate) struct ChargeBody<'a> {
     /// The policy.
     #[serde(borrow)]
     pub(crate) policy: Cow<'a, str>,
-    /// The subject; left out: the policy's one shared subject.
+    /// The subject; left out: the policy's one shared subject. An empty one is an error.
     #[serde(borrow, default)]
-    #[schemars(length(max = SUBJECT_BYTES_MAX), regex(pattern = WITHOUT_NUL))]
+    #[schemars(length(min = 1, max = SUBJECT_BYTES_MAX), regex(pattern = WITHOUT_NUL))]
     pub(crate) subject: Option<Cow<'a, str>>,
     /// The cost by unit; left out: one request.
     #[serde(borrow, default)]
@@ -96,9 +96,9 @@ pub(crate) struct ResetBody<'a> {
     /// The policy.
     #[serde(borrow)]
     pub(crate) policy: Cow<'a, str>,
-    /// The subject; left out: the policy's one shared subject.
+    /// The subject; left out: the policy's one shared subject. An empty one is an error.
     #[serde(borrow, default)]
-    #[schemars(length(max = SUBJECT_BYTES_MAX), regex(pattern = WITHOUT_NUL))]
+    #[schemars(length(min = 1, max = SUBJECT_BYTES_MAX), regex(pattern = WITHOUT_NUL))]
     pub(crate) subject: Option<Cow<'a, str>>,
 }
 

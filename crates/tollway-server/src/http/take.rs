@@ -119,10 +119,10 @@ impl TakeBody<'_> {
     pub(super) fn requested(&self) -> Result<RequestedTake<'_>, Problem> {
         let charges = match (&self.policy, &self.all) {
             (Some(policy), None) => {
-                std::iter::once(charge(policy, self.subject.as_deref(), self.cost.as_ref())).collect()
+                SmallVec::from_buf([charge(policy, self.subject.as_deref(), self.cost.as_ref())?])
             }
             (None, Some(all)) if self.subject.is_none() && self.cost.is_none() => {
-                all.iter().map(ChargeBody::requested).collect()
+                all.iter().map(ChargeBody::requested).collect::<Result<_, Problem>>()?
             }
             _ => {
                 let message =
@@ -136,7 +136,7 @@ impl TakeBody<'_> {
 }
 
 impl ChargeBody<'_> {
-    fn requested(&self) -> RequestedCharge<'_> {
+    fn requested(&self) -> Result<RequestedCharge<'_>, Problem> {
         charge(&self.policy, self.subject.as_deref(), self.cost.as_ref())
     }
 }
@@ -145,9 +145,18 @@ fn charge<'a>(
     policy: &'a str,
     subject: Option<&'a str>,
     cost: Option<&'a Amounts<'_>>,
-) -> RequestedCharge<'a> {
+) -> Result<RequestedCharge<'a>, Problem> {
     let amounts = cost.into_iter().flat_map(Amounts::each).collect();
-    RequestedCharge { policy, subject: subject.unwrap_or_default(), amounts }
+    Ok(RequestedCharge { policy, subject: subject_or_shared(subject)?, amounts })
+}
+
+/// The subject of a request; left out, the shared one. An empty one comes from an unset variable more often than from a
+/// caller who means it.
+pub(crate) fn subject_or_shared(subject: Option<&str>) -> Result<&str, Problem> {
+    match subject {
+        Some("") => Err(Problem::empty_subject()),
+        subject => Ok(subject.unwrap_or_default()),
+    }
 }
 
 impl<'a> TakeAnswer<'a> {

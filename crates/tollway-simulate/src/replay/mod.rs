@@ -4,6 +4,7 @@
 //! of time by `timeline`.
 
 mod engine;
+mod outcome;
 mod ranking;
 mod spread;
 mod timeline;
@@ -18,16 +19,19 @@ use crate::error::SimulateError;
 use crate::log::{Call, Log, LogFormat, Unreadable};
 use crate::trial_policy::TrialPolicy;
 use engine::LogClock;
+use outcome::Observer;
+pub use outcome::{CallDecision, CallOutcome};
 pub use ranking::{COUNTERS_KEPT, Ranking};
 pub use spread::Spread;
 pub use timeline::{Bar, Timeline};
 pub use trial::{LimitCounts, Peak, Trial, TrialCounts};
 
 /// A replay under one or several policies.
-pub struct Replay {
+pub struct Replay<'o> {
     clock: Arc<LogClock>,
     trials: Vec<Trial>,
     traffic: Traffic,
+    observer: Option<Observer<'o>>,
 }
 
 /// Statistics of the log itself, independent of policies.
@@ -68,7 +72,7 @@ pub struct Summary {
     pub unreadable: Vec<Unreadable>,
 }
 
-impl Replay {
+impl<'o> Replay<'o> {
     /// A replay with one trial for each policy. `units` are those of [`Log::units`]; calls wait up to `max_wait`, and no
     /// longer than each policy allows.
     pub fn new(policies: Vec<TrialPolicy>, units: &[String], max_wait: Span) -> Result<Self, SimulateError> {
@@ -77,7 +81,13 @@ impl Replay {
         let count = policies.len();
         let trial = |policy| Trial::new(policy, units, max_wait, count, Arc::clone(&clock));
         let trials = policies.into_iter().map(trial).collect();
-        Ok(Self { clock, trials, traffic: Traffic::default() })
+        Ok(Self { clock, trials, traffic: Traffic::default(), observer: None })
+    }
+
+    /// Also reports the outcome of each call under each policy. If `observe` fails, the replay ends with
+    /// [`SimulateError::Outcomes`].
+    pub fn observed_by(self, observe: impl FnMut(CallOutcome<'_>) -> std::io::Result<()> + 'o) -> Self {
+        Self { observer: Some(Box::new(observe)), ..self }
     }
 
     /// Replays the log to its end, until `stop` returns true, or until `progress` breaks. `stop` is also called while no
@@ -106,7 +116,14 @@ impl Replay {
     fn take(&mut self, call: &Call) -> Result<(), SimulateError> {
         self.traffic.add(call);
         self.clock.set(call.time);
-        self.trials.iter_mut().try_for_each(|trial| trial.take(call))
+        let number = self.traffic.calls;
+        for trial in &mut self.trials {
+            let (title, decision) = trial.take(call)?;
+            if let Some(observe) = &mut self.observer {
+                observe(CallOutcome { number, call, title, decision }).map_err(SimulateError::Outcomes)?;
+            }
+        }
+        Ok(())
     }
 }
 

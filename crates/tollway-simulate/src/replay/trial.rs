@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tollway_core::{Cost, Limit, Policy, REQUESTS, Reading, Span, Subject, Timestamp};
 
 use super::engine::{CallResult, Engine, LogClock};
-use super::{Ranking, Spread, Timeline};
+use super::{CallDecision, Ranking, Spread, Timeline};
 use crate::error::SimulateError;
 use crate::log::Call;
 use crate::trial_policy::TrialPolicy;
@@ -113,23 +113,30 @@ impl Trial {
         self.engine.shared_accounts()
     }
 
-    pub(super) fn take(&mut self, call: &Call) -> Result<(), SimulateError> {
+    /// Replays one call. Returns the title of the policy as well, because the trial stays borrowed.
+    pub(super) fn take(&mut self, call: &Call) -> Result<(&str, CallDecision<'_>), SimulateError> {
         let cost = self.cost(call)?;
         let cost = cost.as_ref().unwrap_or(self.policy.default_cost());
         // Once every limit was fully used, readings add nothing, and the engine is faster without them.
         let readings = !self.counts.peaks_are_full(&self.policy);
-        match self.engine.take(&self.policy, &call.subject, cost, readings)? {
-            CallResult::Granted { wait, readings } => self.counts.grant(call, wait, &readings),
+        let decision = match self.engine.take(&self.policy, &call.subject, cost, readings)? {
+            CallResult::Granted { wait, readings } => {
+                self.counts.grant(call, wait, &readings);
+                CallDecision::Granted { wait }
+            }
             CallResult::Denied { limit, fits_after } => {
                 self.counts.deny(call, Some(limit));
                 self.counts.fits_after.add(fits_after);
+                CallDecision::Denied { limit: self.policy.limits().get(limit), fits_after: Some(fits_after) }
             }
             CallResult::NeverGranted { limit } => {
                 self.counts.never += 1;
                 self.counts.deny(call, limit);
+                let limit = limit.and_then(|limit| self.policy.limits().get(limit));
+                CallDecision::Denied { limit, fits_after: None }
             }
-        }
-        Ok(())
+        };
+        Ok((&self.title, decision))
     }
 
     /// `None` if calls carry no amounts that count here.

@@ -1,32 +1,79 @@
-//! The report of a demo, from the vendor's counts.
+//! The report of a demo. Calls come from the vendor's counts, jobs from the audit.
 
+mod figures;
 mod text;
 
 use serde::Serialize;
 
-use super::state::{DemoState, Killed};
+use super::alone::AloneProgress;
+use super::audit::Audit;
+use super::documents::name;
+use super::state::{DemoState, Event, Killed, Side};
 use super::tally::Count;
+use super::worker::AfterRefusal;
 use crate::failure::Failure;
 use crate::output::Output;
 
 /// The report of a demo.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    with_tollway: bool,
+    jobs: u64,
+    /// Worker processes at a time.
+    workers: u64,
     limit: u64,
     minute_ms: u64,
     started_at: String,
     ended_at: String,
     interrupted: bool,
+    limit_changes: Vec<LimitChange>,
+    with_tollway: WithTollway,
+    /// `None` without `--without`.
+    alone: Option<Alone>,
+}
+
+/// The vendor raised or lowered its limit.
+#[derive(Debug, Serialize)]
+struct LimitChange {
+    at: String,
+    limit: u64,
+}
+
+/// The workers under Tollway.
+#[derive(Debug, Serialize)]
+struct WithTollway {
+    #[serde(flatten)]
+    vendor: VendorCounts,
+    #[serde(flatten)]
+    audit: Audit,
+    failed_tries: u64,
+    /// Calls that were served and led to no completion and no failed try: those of killed workers.
+    repeated_calls: u64,
+    redriven: u64,
+}
+
+/// The workers without Tollway.
+#[derive(Debug, Serialize)]
+struct Alone {
+    #[serde(flatten)]
+    vendor: VendorCounts,
+    after_refusal: AfterRefusal,
+    done: u64,
+    lost: u64,
+    /// Jobs not begun, because the demo was interrupted.
+    open: u64,
+}
+
+/// What a vendor counted.
+#[derive(Debug, Serialize)]
+struct VendorCounts {
     /// All calls that arrived, including refused ones.
     calls: u64,
     refusals: u64,
-    /// The most calls in any one minute, full or not.
-    most_calls_in_a_minute: u64,
     whole_minutes: WholeMinutes,
     minutes: Vec<Minute>,
-    workers: Vec<Worker>,
-    killed: Option<Loss>,
+    processes: Vec<Process>,
+    killed: Option<Victim>,
+    duration_ms: u64,
 }
 
 /// Only full minutes show how much of the quota was used.
@@ -42,60 +89,56 @@ struct WholeMinutes {
 #[derive(Debug, Serialize)]
 struct Minute {
     begins_at: String,
+    limit: u64,
     whole: bool,
     calls: u64,
     refusals: u64,
 }
 
+/// A worker process that called the vendor.
 #[derive(Debug, Serialize)]
-struct Worker {
-    number: usize,
+struct Process {
     pid: u32,
     calls: u64,
 }
 
-/// The loss from the killed worker.
+/// The killed worker.
 #[derive(Debug, Serialize)]
-struct Loss {
-    worker: usize,
+struct Victim {
+    pid: u32,
     at: String,
-    replaced_by: Option<usize>,
-    /// Calls that were not made because the killed worker held their permit; a worker holds one at most.
-    calls_lost_at_most: Option<u64>,
+    document: String,
 }
 
 impl Report {
-    pub(super) fn of(state: &DemoState) -> Self {
-        let plan = &state.plan;
-        let Count { calls, refusals } = state.tally.all();
-        let whole_minutes = WholeMinutes::of(state);
-        let lost = if state.interrupted { 1 } else { whole_minutes.unused().min(1) };
-        let loss = |killed: Killed| Loss {
-            worker: killed.worker,
-            at: killed.at.to_string(),
-            replaced_by: killed.replaced_by,
-            calls_lost_at_most: plan.with_tollway.then_some(lost),
-        };
+    pub(super) fn of(state: &DemoState, audit: Audit) -> Self {
+        let quota = &state.quota;
+        let limit_changes = state.events.iter().filter_map(|event| match event {
+            Event::Lowered { limit, from } => Some((*limit, *from)),
+            Event::Restored { limit } => Some((*limit, quota.last_change()?)),
+            Event::Killed { .. } | Event::Redriven(_) => None,
+        });
         Self {
-            with_tollway: plan.with_tollway,
-            limit: plan.quota.limit,
-            minute_ms: plan.quota.minute.as_micros() / 1_000,
+            jobs: state.plan.jobs,
+            workers: state.plan.workers,
+            limit: quota.limit,
+            minute_ms: quota.minute.as_micros() / 1_000,
             started_at: state.started_at.to_string(),
             ended_at: state.now.to_string(),
             interrupted: state.interrupted,
-            calls,
-            refusals,
-            most_calls_in_a_minute: state.tally.minutes().map(|(_, count)| count.calls).max().unwrap_or(0),
-            whole_minutes,
-            minutes: minutes(state),
-            workers: workers(state),
-            killed: state.killed.map(loss),
+            limit_changes: limit_changes
+                .map(|(limit, from)| LimitChange { at: quota.begin_of(from).to_string(), limit })
+                .collect(),
+            with_tollway: WithTollway::of(state, audit),
+            alone: state.alone.as_ref().map(|alone| Alone::of(state, &alone.side, alone.progress)),
         }
     }
 
-    /// Whether the limit was kept, by the vendor's count.
+    /// Whether Tollway did its work: no call refused, no job lost, none committed twice, and all done unless interrupted.
     pub(super) fn is_good(&self) -> bool {
-        self.refusals == 0 && self.most_calls_in_a_minute <= self.limit
+        let WithTollway { vendor, audit, .. } = &self.with_tollway;
+        let finished = self.interrupted || audit.done == self.jobs;
+        vendor.refusals == 0 && audit.lost == 0 && audit.committed_twice == 0 && finished
     }
 
     pub(super) fn say(&self, output: &Output) -> Result<(), Failure> {
@@ -107,35 +150,77 @@ impl Report {
     }
 }
 
-impl WholeMinutes {
-    fn of(state: &DemoState) -> Self {
-        let (mut minutes, mut used) = (0, 0);
-        for (_, count) in state.full_minutes() {
-            minutes += 1;
-            used += count.served();
+impl WithTollway {
+    fn of(state: &DemoState, audit: Audit) -> Self {
+        let vendor = VendorCounts::of(state, &state.tollway);
+        let redriven = state.events.iter().map(|event| match event {
+            Event::Redriven(redriven) => redriven.jobs,
+            _ => 0,
+        });
+        let served = vendor.calls - vendor.refusals;
+        Self {
+            failed_tries: state.failures,
+            repeated_calls: served.saturating_sub(audit.completions + state.failures),
+            redriven: redriven.sum(),
+            vendor,
+            audit,
         }
-        let quota = minutes * state.plan.quota.limit;
-        let share = (quota > 0).then(|| used as f64 / quota as f64);
-        Self { count: minutes, quota, used, share }
-    }
-
-    fn unused(&self) -> u64 {
-        self.quota - self.used
     }
 }
 
-fn minutes(state: &DemoState) -> Vec<Minute> {
-    let is_whole = |minute| state.full_minutes().any(|(whole, _)| whole == minute);
+impl Alone {
+    fn of(state: &DemoState, side: &Side, progress: AloneProgress) -> Self {
+        Self {
+            vendor: VendorCounts::of(state, side),
+            after_refusal: state.plan.without.unwrap_or(AfterRefusal::AtOnce),
+            done: progress.done,
+            lost: progress.lost(),
+            open: state.plan.jobs.saturating_sub(progress.done + progress.lost()),
+        }
+    }
+}
+
+impl VendorCounts {
+    fn of(state: &DemoState, side: &Side) -> Self {
+        let Count { calls, refusals } = side.tally.all();
+        let victim = |killed: Killed| Victim {
+            pid: killed.worker,
+            at: killed.at.to_string(),
+            document: name(killed.document),
+        };
+        Self {
+            calls,
+            refusals,
+            whole_minutes: WholeMinutes::of(state, side),
+            minutes: minutes(state, side),
+            processes: side.tally.workers().map(|(pid, calls)| Process { pid, calls }).collect(),
+            killed: side.killed.map(victim),
+            duration_ms: state.duration(side).as_micros() / 1_000,
+        }
+    }
+}
+
+impl WholeMinutes {
+    fn of(state: &DemoState, side: &Side) -> Self {
+        let (mut count, mut quota, mut used) = (0, 0, 0);
+        for minute in state.whole_minutes(side) {
+            count += 1;
+            quota += state.quota.limit_in(minute);
+            used += side.tally.minute(minute).served();
+        }
+        let share = (quota > 0).then(|| used as f64 / quota as f64);
+        Self { count, quota, used, share }
+    }
+}
+
+fn minutes(state: &DemoState, side: &Side) -> Vec<Minute> {
+    let whole = state.whole_minutes(side);
     let minute = |(minute, count): (u64, Count)| Minute {
-        begins_at: state.plan.quota.begin_of(minute).to_string(),
-        whole: is_whole(minute),
+        begins_at: state.quota.begin_of(minute).to_string(),
+        limit: state.quota.limit_in(minute),
+        whole: whole.contains(&minute),
         calls: count.calls,
         refusals: count.refusals,
     };
-    state.tally.minutes().map(minute).collect()
-}
-
-fn workers(state: &DemoState) -> Vec<Worker> {
-    let worker = |(number, &pid)| Worker { number, pid, calls: state.tally.calls_of(number) };
-    (1..).zip(&state.pids).map(worker).collect()
+    side.tally.minutes().map(minute).collect()
 }

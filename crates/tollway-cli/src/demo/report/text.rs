@@ -3,18 +3,13 @@
 use std::env;
 use std::path::Path;
 
-use anstyle::Style;
+use super::figures::Figure;
+use super::{Alone, Report};
+use crate::demo::worker::AfterRefusal;
+use crate::humanize::counted;
+use crate::output::{FAINT, STRONG, WARN};
 
-use super::{Loss, Report, WholeMinutes};
-use crate::humanize::{count, counted};
-use crate::output::{BAD, FAINT, GOOD, STRONG, WARN};
-
-/// Printed if there were calls outside full minutes.
-const WHOLE_MINUTES: &str = "\
-Workers start in the middle of a minute. Only full minutes count towards the
-share of the quota; refusals always count.";
-
-/// Printed if more of the quota is unused than a killed worker can have lost.
+/// Printed if a noticeable part of the quota is unused.
 const TOO_SLOW: &str = "\
 The workers did not use the whole quota: there are too few for this limit, or
 the machine was busy.";
@@ -23,89 +18,76 @@ impl Report {
     /// The lines of the report.
     pub(in crate::demo) fn lines(&self) -> Vec<String> {
         let mut lines = vec![self.title(), String::new()];
-        lines.extend([self.calls_line(), self.refusals_line(), self.most_line(), self.share_line()]);
-        lines.extend(self.killed.iter().flat_map(Loss::lines));
-        if self.with_tollway && self.whole_minutes.unused() > 1 {
+        match &self.alone {
+            None => lines.extend(self.figures().iter().map(Figure::line)),
+            Some(alone) => lines.extend(self.table(alone)),
+        }
+        if !self.with_tollway.vendor.used_quota() {
             lines.extend([String::new(), format!("{WARN}{TOO_SLOW}{WARN:#}")]);
         }
-        if self.calls_outside() > 0 {
-            lines.extend([String::new(), format!("{FAINT}{WHOLE_MINUTES}{FAINT:#}")]);
-        }
         lines.extend([String::new(), "Try next:".to_owned()]);
-        lines.extend(next_steps(self.with_tollway));
+        lines.extend(next_steps(self.alone.is_some()));
         lines
     }
 
     fn title(&self) -> String {
         let early = if self.interrupted { ", ended early" } else { "" };
-        let how = if self.with_tollway { "With" } else { "Without" };
-        let minutes = counted(self.whole_minutes.count, "full minutes");
-        format!("{STRONG}{how} Tollway: {minutes} of {}{early}{STRONG:#}", counted(self.limit, "requests"))
+        let (jobs, workers) = (counted(self.jobs, "jobs"), counted(self.workers, "workers"));
+        format!("{STRONG}{jobs} in two stages, {workers}{early}{STRONG:#}")
     }
 
-    /// Calls outside full minutes.
-    fn calls_outside(&self) -> u64 {
-        self.minutes.iter().filter(|minute| !minute.whole).map(|minute| minute.calls).sum()
-    }
-
-    fn calls_line(&self) -> String {
-        let aside = match self.calls_outside() {
-            0 => String::new(),
-            calls => format!("{} outside full minutes", count(calls)),
+    /// The figures of both sides.
+    fn table(&self, alone: &Alone) -> Vec<String> {
+        let without = self.figures_alone(alone);
+        let row = |with: Figure| {
+            let other = without.iter().find(|other| other.what == with.what);
+            let (value, style) = other.map_or(("-", FAINT), |other| (other.value.as_str(), other.style));
+            format!("{} {style}{value:>14}{style:#}", with.cells(14))
         };
-        line("calls", Style::new(), &count(self.calls), &aside)
+        let title = format!("  {:<27} {STRONG}{:>14} {:>14}{STRONG:#}", "", "with Tollway", "alone");
+        let mut lines = vec![title];
+        lines.extend(self.figures().into_iter().map(row));
+        lines.push(String::new());
+        lines.extend(alone.explained().into_iter().map(|line| format!("{FAINT}{line}{FAINT:#}")));
+        lines
     }
+}
 
-    fn refusals_line(&self) -> String {
-        line("refused by the vendor", judged(self.refusals == 0), &count(self.refusals), "")
-    }
-
-    fn most_line(&self) -> String {
-        let most = self.most_calls_in_a_minute;
-        let aside = format!("of {} allowed", count(self.limit));
-        line("most calls in one minute", judged(most <= self.limit), &count(most), &aside)
-    }
-
-    fn share_line(&self) -> String {
-        let WholeMinutes { quota, used, .. } = self.whole_minutes;
-        let Some(permille) = (used * 1_000).checked_div(quota) else {
-            return line("share of the quota used", Style::new(), "-", "no full minute");
+impl Alone {
+    fn explained(&self) -> [&'static str; 3] {
+        let refusal = match self.after_refusal {
+            AfterRefusal::AtOnce => {
+                "Alone, a worker calls again at once after a refusal. The job of the killed"
+            }
+            AfterRefusal::RetryAfter => {
+                "Alone, a worker calls again when Retry-After is over. The job of the killed"
+            }
         };
-        let percent = match permille % 10 {
-            0 => format!("{} %", permille / 10),
-            tenth => format!("{}.{tenth} %", permille / 10),
-        };
-        let aside = format!("{} of {} calls in full minutes", count(used), count(quota));
-        line("share of the quota used", if permille >= 990 { GOOD } else { WARN }, &percent, &aside)
+        [
+            refusal,
+            "worker is lost, and so are jobs that fail three times: nothing keeps them. With",
+            "Tollway a file keeps them, for another worker and for `dead redrive`.",
+        ]
     }
 }
 
-impl Loss {
-    fn lines(&self) -> Vec<String> {
-        let replaced = self.replaced_by.map_or_else(String::new, |by| format!("replaced by worker {by}"));
-        let killed = line("killed", WARN, &format!("worker {}", self.worker), &replaced);
-        let lost = self.calls_lost_at_most.map(|calls| match calls {
-            0 => line("calls lost with it", GOOD, "0", "the whole quota was used"),
-            _ => line("calls lost with it", WARN, "1 call", "at most: its permit stays charged"),
-        });
-        std::iter::once(killed).chain(lost).collect()
+impl Figure {
+    fn cells(&self, width: usize) -> String {
+        let Self { what, value, style, .. } = self;
+        format!("  {what:<27} {style}{value:>width$}{style:#}")
+    }
+
+    fn line(&self) -> String {
+        let (cells, aside) = (self.cells(7), &self.aside);
+        if aside.is_empty() { cells } else { format!("{cells}   {FAINT}{aside}{FAINT:#}") }
     }
 }
 
-fn judged(is_good: bool) -> Style {
-    if is_good { GOOD } else { BAD }
-}
-
-fn line(what: &str, style: Style, value: &str, aside: &str) -> String {
-    let aside = if aside.is_empty() { String::new() } else { format!("   {FAINT}{aside}{FAINT:#}") };
-    format!("  {what:<24} {style}{value:>9}{style:#}{aside}")
-}
-
-fn next_steps(with_tollway: bool) -> Vec<String> {
+fn next_steps(was_compared: bool) -> Vec<String> {
     let tollway = program();
-    let contrast = match with_tollway {
-        true => ("the same demo without Tollway: the vendor refuses calls", "demo --without"),
-        false => ("the same demo with Tollway: no refusals", "demo"),
+    let contrast = match was_compared {
+        false => ("the same beside workers without Tollway", "demo --without"),
+        true => ("the same beside workers that obey the vendor's Retry-After", "demo --without=retry-after"),
     };
     let steps = [
         contrast,
@@ -113,6 +95,7 @@ fn next_steps(with_tollway: bool) -> Vec<String> {
             "take from a limit in a shell; the third take in a minute waits",
             "take api --limit \"2 requests / minute\"",
         ),
+        ("run your own jobs like these", "pipeline --help"),
         ("how long a backlog takes", "plan --items 1M --calls 2 --limit \"200 requests / minute\""),
     ];
     let step = |(why, command)| [format!("  {FAINT}# {why}{FAINT:#}"), format!("  {tollway} {command}")];

@@ -10,6 +10,7 @@ use std::fmt::Display;
 use serde::Serialize;
 use tollway::Config;
 
+use crate::layout::{COLUMNS, sentence};
 use crate::output::{FAINT, Output};
 
 /// A warning or a note.
@@ -67,8 +68,10 @@ impl Finding {
     /// Writes it to standard error.
     pub(crate) fn say(&self, output: &Output) {
         let Self { code, place, message, advice, .. } = self;
-        let text =
-            format_args!("[{place}] {message}\n  {FAINT}try:{FAINT:#} {advice} {FAINT}[{code}]{FAINT:#}");
+        // The widths of "warning: " and of "  try: ".
+        let message = sentence(&format!("[{place}] {message}"), COLUMNS - 9).join("\n  ");
+        let advice = sentence(&format!("{advice} [{code}]"), COLUMNS - 7).join("\n  ");
+        let text = format_args!("{message}\n  {FAINT}try:{FAINT:#} {advice}");
         match self.level {
             Level::Warning => output.warning(text),
             Level::Note => output.note(format_args!("note: {text}")),

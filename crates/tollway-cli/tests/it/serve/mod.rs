@@ -26,7 +26,7 @@ fn serves_an_example_policy_without_a_config() {
     let address = serving.address("decisions");
     assert!(address.starts_with("127.0.0.1:"));
     assert!(serving.line("store").ends_with("memory:"));
-    let curl = format!("curl -d '{{\"policy\": \"example\", \"subject\": \"me\"}}' http://{address}/v1/take");
+    let curl = format!("curl -d '{{\"policy\": \"example\"}}' http://{address}/v1/take");
     assert!(serving.line("try").ends_with(&curl), "{:?}", serving.lines);
     assert_eq!([(); 6].map(|()| serving.take("example")), [200, 200, 200, 200, 200, 429]);
     assert_eq!(serving.stop(), (Some(0), String::new()));
@@ -164,4 +164,42 @@ fn redis_that_becomes_too_old_is_a_failed_store() {
     let answer = take("open");
     assert!(status(&answer) == 200 && answer.contains("\"degraded\":true"), "{answer}");
     assert_eq!(redis.command(&["DBSIZE"]), "0");
+}
+
+/// With its store away, the first lines say so.
+#[test]
+fn startup_message_says_that_the_store_is_away() {
+    let redis = RedisServer::start();
+    let url = redis.url();
+    drop(redis);
+    let home = Home::with_config(&format!("store.url = {url:?}\n[policies.api]\nlimits = ['9 / hour']"));
+    let serving = Serving::start(&home, &["--listen", "127.0.0.1:0"]);
+    let store = serving.lines.iter().position(|line| line.starts_with("store")).unwrap();
+    assert!(serving.lines[store + 1].trim_start().starts_with("store unreachable: "), "{:?}", serving.lines);
+    let said = serving.lines[store + 1..].join(" ");
+    assert!(said.contains("`when_store_fails`"), "{said}");
+    drop(serving);
+}
+
+/// One meter by default: commands without a store ask a server without one, and say so.
+#[test]
+fn commands_without_a_store_ask_the_server() {
+    let home =
+        Home::with_config("[policies.api]\nlimits = ['3 requests / day']\n[server]\nlisten = '127.0.0.1:0'");
+    let serving = Serving::start(&home, &[]);
+    assert_eq!(serving.take("api"), 200);
+    let (code, shown, said) = home.run(&["usage", "api"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(shown.contains("1 of 3"), "{shown}");
+    assert!(said.contains("asking tollway serve"), "{said}");
+    assert_eq!(home.run(&["take", "api"]).0, 0);
+    assert_eq!(serving.take("api"), 200);
+    assert_eq!(serving.take("api"), 429);
+    assert_eq!(home.run(&["take", "api", "--max-wait", "0"]).0, 75);
+    let (code, _, said) = home.run(&["limit", "set", "api.requests_per_day", "9"]);
+    assert_eq!(code, 0, "{said}");
+    serving.stop();
+    // Without the server, commands count in their own file again.
+    let (_, shown, said) = home.run(&["usage", "api"]);
+    assert!(shown.contains("0 of 3") && !said.contains("asking"), "{shown}{said}");
 }

@@ -30,7 +30,8 @@ impl Serving {
     /// The same, with these variables.
     pub(crate) fn start_with(home: &Home, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollway"));
-        command.current_dir(home.path()).env_remove("TOLLWAY_CONFIG").env_remove("TOLLWAY_LOG_LEVEL");
+        command.current_dir(home.path()).env("HOME", home.path()).env_remove("XDG_STATE_HOME");
+        command.env_remove("TOLLWAY_CONFIG").env_remove("TOLLWAY_LOG_LEVEL");
         command.envs(variables.iter().copied()).arg("serve").args(arguments);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(String::new()));

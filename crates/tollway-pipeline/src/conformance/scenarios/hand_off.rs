@@ -1,5 +1,7 @@
 //! From one stage to the next.
 
+use tollway_core::Timestamp;
+
 use super::super::Scenario;
 use super::super::lab::{Lab, at, done, new_job, stage};
 use crate::*;
@@ -7,6 +9,7 @@ use crate::*;
 pub(super) const ALL: &[Scenario] = &[
     Scenario { name: "outputs have keys of their own", needs: |_| true, run: output_keys },
     Scenario { name: "a failed hand-off changes nothing", needs: |can| can.atomic_hand_off, run: atomic },
+    Scenario { name: "a purged key hands on again", needs: |can| can.inspectable, run: purged_key },
     Scenario { name: "outputs join one job", needs: |_| true, run: join },
     Scenario { name: "outputs are bounded", needs: |_| true, run: bounded },
     Scenario { name: "results are kept in order", needs: |can| can.inspectable, run: results },
@@ -43,6 +46,39 @@ fn atomic(lab: &Lab) {
     // The claim is still open.
     lab.commit(&claimed, done("c", &["1", "2"]), at(2));
     assert_eq!(lab.counts("c").of(State::Ready), 2);
+}
+
+fn purged_key(lab: &Lab) {
+    let finish_once = |seconds| {
+        let job = lab.add(new_job("a", "k").group("g").unwrap(), at(seconds));
+        let claimed = lab.claim_one("a", at(seconds));
+        let finished = lab.finish(&claimed, done("b", &["1", "2"]), at(seconds));
+        assert_eq!(finished, Finished::Committed { outputs: 2, joined: 0 });
+        assert_eq!(lab.finish(&claimed, done("b", &["1", "2"]), at(seconds)), Finished::Repeated);
+        assert_eq!(lab.wait(lab.engine.purge(&stage("a"), Timestamp::MAX, 9)), 1);
+        job
+    };
+    finish_once(0);
+    let second = finish_once(1);
+    let in_b = || lab.keys(Filter { stage: Some(stage("b")), ..Filter::default() });
+    let again = |index: usize, job: JobId| format!("k>a.{index}@{job}");
+    assert_eq!(in_b(), ["k>a.0", "k>a.1", &again(0, second), &again(1, second)]);
+    // A key that is free again is used again, and the held outputs of all three are released together.
+    let first_output = lab.claim_one("b", at(2));
+    lab.commit(&first_output, done("c", &[]), at(2));
+    assert_eq!(lab.wait(lab.engine.purge(&stage("b"), Timestamp::MAX, 9)), 1);
+    let after = Some(vec![stage("a")]);
+    lab.set_stage("b", StageChange { after, ..StageChange::default() }, at(3));
+    let third = finish_once(3);
+    let expected = ["k>a.1", &again(0, second), &again(1, second), "k>a.0", &again(1, third)];
+    let mut claimed = lab.claim_keys("b", 9, at(4));
+    assert_eq!(in_b().len(), 5);
+    claimed.sort_unstable();
+    let mut expected = expected.map(str::to_owned);
+    expected.sort_unstable();
+    assert_eq!(claimed, expected);
+    let counts = lab.counts("b");
+    assert_eq!((counts.events.enqueued, counts.of(State::Running)), (6, 5));
 }
 
 fn join(lab: &Lab) {

@@ -3,6 +3,7 @@
 mod claims;
 mod groups;
 mod hand_off;
+mod moving;
 mod operators;
 mod queue;
 
@@ -10,5 +11,8 @@ use super::Scenario;
 
 /// Every scenario.
 pub(super) fn all() -> Vec<&'static Scenario> {
-    [queue::ALL, claims::ALL, hand_off::ALL, operators::ALL, groups::ALL].into_iter().flatten().collect()
+    [queue::ALL, claims::ALL, hand_off::ALL, operators::ALL, groups::ALL, moving::ALL]
+        .into_iter()
+        .flatten()
+        .collect()
 }

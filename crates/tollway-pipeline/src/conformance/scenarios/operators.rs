@@ -21,6 +21,7 @@ pub(super) const ALL: &[Scenario] = &[
     },
     Scenario { name: "changes go in steps", needs: INSPECTS, run: steps },
     Scenario { name: "purge forgets what has left", needs: INSPECTS, run: purge },
+    Scenario { name: "samples are kept by minute, then by hour", needs: INSPECTS, run: samples },
 ];
 
 fn in_state(state: State) -> Filter {
@@ -155,4 +156,25 @@ fn purge(lab: &Lab) {
     let new = lab.add(new_job("a", "0"), at(30));
     assert!(new > claimed[2].job.id);
     assert_eq!(lab.finish(&claimed[0], done("b", &["1"]), at(31)), Finished::Late);
+}
+
+fn samples(lab: &Lab) {
+    // The first moment of an hour.
+    let minute = |n: u64| Timestamp::from_secs(500_000 * 3_600 + 60 * n);
+    lab.add(new_job("a", "1"), minute(0));
+    let times = |since| -> Vec<Timestamp> {
+        lab.wait(lab.engine.samples(since)).into_iter().map(|sample| sample.at).collect()
+    };
+    lab.wait(lab.engine.record(minute(0)));
+    lab.wait(lab.engine.record(minute(1)));
+    // A second one in a minute is not kept: another process may have been first.
+    lab.wait(lab.engine.record(minute(1).plus(tollway_core::Span::from_secs(30))));
+    assert_eq!(times(Timestamp::EPOCH), [minute(0), minute(1)]);
+    assert_eq!(times(minute(1)), [minute(1)]);
+    let kept = lab.wait(lab.engine.samples(minute(1)));
+    assert_eq!(kept[0].stages, lab.wait(lab.engine.counts()));
+    lab.wait(lab.engine.record(minute(62)));
+    assert_eq!(times(Timestamp::EPOCH), [minute(0), minute(62)]);
+    lab.wait(lab.engine.record(minute(62).plus(SAMPLES_KEPT)));
+    assert_eq!(times(Timestamp::EPOCH), [minute(62).plus(SAMPLES_KEPT)]);
 }

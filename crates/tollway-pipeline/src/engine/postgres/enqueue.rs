@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use futures_util::future::try_join4;
+use tokio_postgres::types::ToSql;
 use tollway_core::{Name, Timestamp};
 
 use super::error::Failure;
@@ -52,6 +53,31 @@ impl Operation for Enqueue {
     }
 }
 
+/// The values of each column.
+pub(super) struct Columns<'r> {
+    stages: &'r [i32],
+    keys: Vec<&'r str>,
+    groups: Vec<Option<&'r str>>,
+    data: Vec<&'r str>,
+    priorities: Vec<i16>,
+    costs: Vec<&'r str>,
+    due: Vec<i64>,
+    now: Vec<i64>,
+}
+
+impl Columns<'_> {
+    /// As statements take them.
+    pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
+        let Self { stages, keys, groups, data, priorities, costs, due, now } = self;
+        vec![stages, keys, groups, data, priorities, costs, due, now]
+    }
+
+    /// Where the first job with this key is.
+    pub(super) fn place(&self, stage: i32, key: &str) -> Option<usize> {
+        (0..self.keys.len()).find(|place| self.stages[*place] == stage && self.keys[*place] == key)
+    }
+}
+
 /// Jobs as columns of arrays.
 pub(super) struct Rows<'j> {
     jobs: &'j [(&'j NewJob, Timestamp)],
@@ -79,22 +105,28 @@ impl<'j> Rows<'j> {
         moved(self.jobs.iter().filter_map(|(job, now)| Some((job.group.as_deref()?, *now))))
     }
 
+    pub(super) fn columns(&self) -> Columns<'_> {
+        let jobs = self.jobs.iter().map(|(job, _)| *job);
+        Columns {
+            stages: &self.stages,
+            keys: jobs.clone().map(|job| job.key.as_str()).collect(),
+            groups: jobs.clone().map(|job| job.group.as_deref()).collect(),
+            data: jobs.clone().map(|job| job.data.as_str()).collect(),
+            priorities: jobs.clone().map(|job| job.priority).collect(),
+            costs: jobs.clone().map(|job| job.cost.as_str()).collect(),
+            due: jobs.map(|job| micros(job.not_before)).collect(),
+            now: self.jobs.iter().map(|(_, now)| micros(*now)).collect(),
+        }
+    }
+
     /// Inserts them. For each: its new number; none: its stage knew the key.
     pub(super) async fn insert(&self, session: &Session) -> Result<Vec<Option<JobId>>, Failure> {
         if self.jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let jobs = self.jobs.iter().map(|(job, _)| *job);
-        let keys: Vec<&str> = jobs.clone().map(|job| job.key.as_str()).collect();
-        let groups: Vec<Option<&str>> = jobs.clone().map(|job| job.group.as_deref()).collect();
-        let data: Vec<&str> = jobs.clone().map(|job| job.data.as_str()).collect();
-        let priorities: Vec<i16> = jobs.clone().map(|job| job.priority).collect();
-        let costs: Vec<&str> = jobs.clone().map(|job| job.cost.as_str()).collect();
-        let due: Vec<i64> = jobs.map(|job| micros(job.not_before)).collect();
-        let now: Vec<i64> = self.jobs.iter().map(|(_, now)| micros(*now)).collect();
-        let rows = session
-            .query(Index::Insert, &[&self.stages, &keys, &groups, &data, &priorities, &costs, &due, &now])
-            .await?;
+        let columns = self.columns();
+        let keys = &columns.keys;
+        let rows = session.query(Index::Insert, &columns.parameters()).await?;
         let mut ids: HashMap<(i32, &str), JobId> = HashMap::with_capacity(rows.len());
         for row in &rows {
             let id: i64 = row.try_get(0)?;

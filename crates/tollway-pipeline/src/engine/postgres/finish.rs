@@ -12,7 +12,8 @@ use super::error::Failure;
 use super::lane::Operation;
 use super::session::{BEGIN, Parameters, Session, moved};
 use super::statements::Index;
-use crate::bounds::{BATCH_BYTES_MAX, KEY_BYTES_MAX, OUTPUTS_MAX};
+use crate::bounds::{BATCH_BYTES_MAX, OUTPUTS_MAX};
+use crate::engine::checks::check_output_key;
 use crate::engine::counters::Kind;
 use crate::engine::stored::micros;
 use crate::{Attempt, Claim, Conclusion, EngineError, Enqueued, Finished, JobId, NewJob, Output, State};
@@ -144,7 +145,11 @@ impl Batch<'_> {
             answers[open.index] = Finished::Committed { outputs: 0, joined: 0 };
         }
         let enqueued = rows.enqueued(session, inserted).await?;
-        for (output, enqueued) in outputs.iter().zip(enqueued) {
+        let renamed = self.insert_renamed(session, &outputs, &enqueued).await?;
+        if renamed.is_some() {
+            session.release_groups(&groups, &now).await?;
+        }
+        for (output, enqueued) in outputs.iter().zip(renamed.unwrap_or(enqueued)) {
             let Finished::Committed { outputs: new, joined } = &mut answers[output.index] else { continue };
             match enqueued {
                 Enqueued::New(_) => *new += 1,
@@ -164,12 +169,7 @@ impl Batch<'_> {
             let call = self.calls[open.index];
             for (number, output) in call.outputs().iter().enumerate() {
                 let key = output.join.clone().unwrap_or_else(|| call.claim.output_key(&open.key, number));
-                if key.len() > KEY_BYTES_MAX {
-                    let bytes = key.len();
-                    let message =
-                        format!("the key of output {number} has {bytes} bytes, more than {KEY_BYTES_MAX}");
-                    return Err(EngineError::caller(message));
-                }
+                check_output_key(&key, number)?;
                 let job = NewJob {
                     stage: output.stage.clone(),
                     key,
@@ -183,6 +183,37 @@ impl Batch<'_> {
             }
         }
         Ok(all)
+    }
+
+    /// Inserts outputs whose key an older job has under another key: the older job is an output of an earlier job of the same
+    /// key, which was purged. The answers for all outputs; none if there was no such output.
+    async fn insert_renamed(
+        &self,
+        session: &Session,
+        outputs: &[NewOutput],
+        enqueued: &[Enqueued],
+    ) -> Result<Option<Vec<Enqueued>>, Failure> {
+        let mut renamed: Vec<(usize, NewJob)> = Vec::new();
+        for (place, (output, enqueued)) in outputs.iter().zip(enqueued).enumerate() {
+            let claim = &self.calls[output.index].claim;
+            if matches!(enqueued, Enqueued::Duplicate(older) if !output.joins && *older < claim.job) {
+                let key = claim.output_key_again(&output.job.key);
+                check_output_key(&key, output.number)?;
+                renamed.push((place, NewJob { key, ..output.job.clone() }));
+            }
+        }
+        if renamed.is_empty() {
+            return Ok(None);
+        }
+        let now = |place: &usize| self.calls[outputs[*place].index].now;
+        let given: Vec<(&NewJob, Timestamp)> = renamed.iter().map(|(place, job)| (job, now(place))).collect();
+        let rows = Rows::new(session, &given).await?;
+        let inserted = rows.insert(session).await?;
+        let mut answers = enqueued.to_vec();
+        for ((place, _), answer) in renamed.iter().zip(rows.enqueued(session, inserted).await?) {
+            answers[*place] = answer;
+        }
+        Ok(Some(answers))
     }
 
     /// Ends the open claims, and writes their completions and evidence.

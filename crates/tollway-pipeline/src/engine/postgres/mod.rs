@@ -11,10 +11,12 @@ mod enqueue;
 mod error;
 mod finish;
 mod lane;
+mod moving;
 mod operate;
 mod options;
 mod read;
 mod rows;
+mod samples;
 mod schema;
 mod session;
 mod statements;
@@ -38,11 +40,12 @@ use self::lane::{Lane, Shared, closed, give_back};
 use self::options::Options;
 use self::session::{Session, SessionOptions};
 use super::administration::{
-    Administration, Change, Changed, Edit, Edited, Filter, JobResult, Page, StageChange, StageCounts,
+    Administration, Change, Changed, Edit, Edited, Filter, JobResult, Page, Sample, StageChange, StageCounts,
     StageSettings,
 };
 use super::checks::{check, refuse, within};
 use super::error::{EngineError, EngineFault};
+use super::moving::{MovedJob, check_import};
 use super::{
     Capabilities, Claim, ClaimRequest, Claimed, Conclusion, Engine, EngineAnswer, Enqueued, Finished, Peek,
 };
@@ -353,5 +356,42 @@ impl Administration for PostgresEngine {
         self.write(move |session| {
             Box::pin(operate::purge(session, stage.clone(), before, limit.min(PAGE_MAX)))
         })
+    }
+
+    fn record(&self, now: Timestamp) -> EngineAnswer<()> {
+        self.write(move |session| Box::pin(samples::record(session, now)))
+    }
+
+    fn withdraw(
+        &self,
+        filter: Filter,
+        to: &str,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<Page<Job>> {
+        let (to, limit) = (to.to_owned(), limit.min(PAGE_MAX));
+        self.write(move |session| {
+            Box::pin(moving::withdraw(session, filter.clone(), to.clone(), after, limit, now))
+        })
+    }
+
+    fn confirm_moved(&self, jobs: Vec<JobId>, to: &str) -> EngineAnswer<u64> {
+        let to = to.to_owned();
+        match within("jobs", jobs.len(), BATCH_MAX) {
+            Ok(()) => self.write(move |session| Box::pin(moving::confirm(session, jobs.clone(), to.clone()))),
+            Err(error) => refuse(error),
+        }
+    }
+
+    fn import(&self, jobs: Vec<MovedJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
+        match check_import(&jobs) {
+            Ok(_) => self.write(move |session| Box::pin(moving::import(session, jobs.clone(), now))),
+            Err(error) => refuse(error),
+        }
+    }
+
+    fn samples(&self, since: Timestamp) -> EngineAnswer<Vec<Sample>> {
+        self.read(move |session| Box::pin(samples::samples(session, since)))
     }
 }

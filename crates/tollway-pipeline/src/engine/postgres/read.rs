@@ -1,11 +1,16 @@
 //! What operators see. Runs on a connection that cannot write.
 
+use std::pin::pin;
+
+use futures_util::TryStreamExt;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use tollway_core::Name;
 
 use super::error::Failure;
 use super::rows::{Conditions, SELECT_JOBS, job, limit};
 use super::session::Session;
+use crate::bounds::BATCH_BYTES_MAX;
 use crate::engine::counters;
 use crate::engine::stored::{name, stored, time};
 use crate::{Attempt, Cause, Evidence, Filter, Job, JobId, JobResult, Page, StageCounts, StageSettings};
@@ -49,10 +54,16 @@ pub(super) async fn scan(
     let mut conditions = Conditions::new(&filter, after);
     let place = conditions.push(limit(most));
     let select = format!("{SELECT_JOBS} WHERE {} ORDER BY jobs.id LIMIT {place}", conditions.text);
-    let rows = session.client().query(&select, &conditions.parameters()).await?;
-    let one = |row: &Row| job(row, name(row.try_get(16)?)?);
-    let items: Vec<Job> = rows.iter().map(one).collect::<Result<_, _>>()?;
-    let next = items.last().filter(|_| items.len() == most).map(|job| job.id);
+    let mut rows = pin!(session.client().query_raw(&select, conditions.parameters()).await?);
+    let (mut items, mut bytes): (Vec<Job>, usize) = (Vec::new(), 0);
+    while bytes < BATCH_BYTES_MAX
+        && let Some(row) = rows.try_next().await?
+    {
+        items.push(job(&row, name(row.try_get(16)?)?)?);
+        bytes += items.last().map_or(0, |job| job.data.len());
+    }
+    let full = items.len() == most || bytes >= BATCH_BYTES_MAX;
+    let next = items.last().filter(|_| full).map(|job| job.id);
     Ok(Page { items, next })
 }
 
@@ -90,20 +101,27 @@ pub(super) async fn results(
         FROM completions JOIN jobs ON jobs.id = job
         WHERE completions.stage = (SELECT id FROM stages WHERE name = $1) AND job > $2 ORDER BY job LIMIT $3";
     let after = after.map_or(0, |id| stored(id.get()));
-    let rows = session.client().query(select, &[&stage.as_str(), &after, &limit(most)]).await?;
-    let one = |row: &Row| -> Result<JobResult, Failure> {
-        Ok(JobResult {
+    let (stage, most_rows) = (stage.as_str(), limit(most));
+    let parameters: [&(dyn ToSql + Sync); 3] = [&stage, &after, &most_rows];
+    let mut rows = pin!(session.client().query_raw(select, parameters).await?);
+    let (mut items, mut bytes): (Vec<JobResult>, usize) = (Vec::new(), 0);
+    while bytes < BATCH_BYTES_MAX
+        && let Some(row) = rows.try_next().await?
+    {
+        let result: Option<String> = row.try_get(6)?;
+        bytes += result.as_ref().map_or(0, String::len);
+        items.push(JobResult {
             job: JobId::new(row.try_get::<_, i64>(0)?.unsigned_abs()),
             key: row.try_get(1)?,
             group: row.try_get(2)?,
             number: row.try_get::<_, i64>(3)?.unsigned_abs(),
             finished_at: time(row.try_get(4)?),
             outputs: u64::from(row.try_get::<_, i32>(5)?.unsigned_abs()),
-            result: row.try_get(6)?,
-        })
-    };
-    let items: Vec<JobResult> = rows.iter().map(one).collect::<Result<_, _>>()?;
-    let next = items.last().filter(|_| items.len() == most).map(|result| result.job);
+            result,
+        });
+    }
+    let full = items.len() == most || bytes >= BATCH_BYTES_MAX;
+    let next = items.last().filter(|_| full).map(|result| result.job);
     Ok(Page { items, next })
 }
 

@@ -56,7 +56,10 @@ impl Conditions {
             conditions.and("jobs.id = $", stored(job.get()));
         }
         if let Some(stage) = &filter.stage {
-            conditions.and("jobs.stage = (SELECT id FROM stages WHERE name = $)", stage.as_str().to_owned());
+            // `+ 0` keeps the indexes of stages out of it: they are not in the order of ids, so that every step through a
+            // backlog would sort all the rest of it.
+            let is_stage = "jobs.stage + 0 = (SELECT id FROM stages WHERE name = $)";
+            conditions.and(is_stage, stage.as_str().to_owned());
         }
         if let Some(group) = &filter.group {
             conditions.and("jobs.\"group\" = $", group.clone());

@@ -7,6 +7,6 @@ use super::error::TEXT;
 pub(super) const TABLES: Migrations = Migrations {
     version_table: "pipeline_version",
     lock: "tollway pipeline",
-    steps: &[include_str!("migrations/1.sql")],
+    steps: &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")],
     text: TEXT,
 };

@@ -10,7 +10,7 @@ use tollway_core::Retry;
 
 use super::error::storage;
 use super::schema;
-use crate::EngineError;
+use crate::{EngineError, EngineFault};
 
 /// How long to wait for another program that looks into the file, such as the `sqlite3` shell.
 const OTHERS_WITHIN: Duration = Duration::from_secs(5);
@@ -62,6 +62,12 @@ fn set_up_writer(path: &Path, flags: OpenFlags) -> Result<Connection, EngineErro
     let sql = |error: rusqlite::Error| storage(&error);
     let mut connection = Connection::open_with_flags(path, flags).map_err(sql)?;
     connection.busy_timeout(OTHERS_WITHIN).map_err(sql)?;
+    // SQLite opens it all the same, and would refuse the first job.
+    if connection.is_readonly("main").map_err(sql)? {
+        let message =
+            "the file is read-only; let this user write the file and its folder, nothing was changed";
+        return Err(EngineError::storage(Retry::Safe, message));
+    }
     let journal: String =
         connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(sql)?;
     if journal != "wal" {
@@ -106,7 +112,7 @@ fn owned(path: &Path, file: &mut File) -> EngineError {
         _ => "another process".to_owned(),
     };
     let message = format!("{} belongs to {owner}, which is running: stop it first", path.display());
-    EngineError::storage(Retry::Safe, message)
+    EngineError { fault: EngineFault::Busy, retry: Retry::Safe, message }
 }
 
 /// `pdf.db-owner` beside `pdf.db`.

@@ -8,7 +8,7 @@ use super::evidence;
 use super::rows::{micros, stored};
 use super::session::Session;
 use super::work::{OpenClaim, fenced, insert};
-use crate::bounds::KEY_BYTES_MAX;
+use crate::engine::checks::check_output_key;
 use crate::engine::counters::Kind;
 use crate::{Claim, Conclusion, EngineError, Enqueued, Finished, NewJob, Output, State};
 
@@ -87,21 +87,23 @@ fn hand_on(
     output: &Output,
     now: Timestamp,
 ) -> Result<bool, Failure> {
-    let key = output.join.clone().unwrap_or_else(|| claim.output_key(&open.key, index));
-    if key.len() > KEY_BYTES_MAX {
-        let message = format!("the key of output {index} has {} bytes, more than {KEY_BYTES_MAX}", key.len());
-        return Err(EngineError::caller(message).into());
-    }
-    let job = NewJob {
+    let mut job = NewJob {
         stage: output.stage.clone(),
-        key,
+        key: output.join.clone().unwrap_or_else(|| claim.output_key(&open.key, index)),
         group: output.group.clone().or_else(|| open.group.clone()),
         data: output.data.clone(),
         priority: open.priority,
         cost: output.cost.clone(),
         not_before: Timestamp::EPOCH,
     };
-    match insert(session, &job, now)? {
+    check_output_key(&job.key, index)?;
+    let mut enqueued = insert(session, &job, now)?;
+    if matches!(enqueued, Enqueued::Duplicate(older) if output.join.is_none() && older < claim.job) {
+        job.key = claim.output_key_again(&job.key);
+        check_output_key(&job.key, index)?;
+        enqueued = insert(session, &job, now)?;
+    }
+    match enqueued {
         Enqueued::New(_) => Ok(false),
         Enqueued::Duplicate(_) if output.join.is_some() => Ok(true),
         // Only a caller can have taken the key. To go on would lose the output.

@@ -7,10 +7,12 @@ mod error;
 mod evidence;
 mod file;
 mod finish;
+mod moving;
 mod operate;
 mod read;
 mod reader;
 mod rows;
+mod samples;
 mod schema;
 mod session;
 mod work;
@@ -28,11 +30,12 @@ use self::reader::Reader;
 use self::session::Session;
 use self::writer::{Durability, Writer};
 use super::administration::{
-    Administration, Change, Changed, Edit, Edited, Filter, JobResult, Page, StageChange, StageCounts,
+    Administration, Change, Changed, Edit, Edited, Filter, JobResult, Page, Sample, StageChange, StageCounts,
     StageSettings,
 };
 use super::checks::{check, refuse, within};
 use super::error::EngineError;
+use super::moving::{MovedJob, check_import};
 use super::{
     Capabilities, Claim, ClaimRequest, Claimed, Conclusion, Engine, EngineAnswer, Enqueued, Finished, Peek,
 };
@@ -67,17 +70,6 @@ impl SqliteEngine {
         let (reader, reading) = Reader::start(read_only)?;
         let threads = Some(Threads { writer, reader, handles: [reading, writing] });
         Ok(Self { path: path.to_owned(), threads, hints, _owner: owner })
-    }
-
-    /// Copies the file as of now, while workers go on. The target must not exist; it appears when it is complete.
-    pub fn backup(&self, target: &Path) -> EngineAnswer<()> {
-        let (from, target) = (self.path.clone(), target.to_owned());
-        Box::pin(async move {
-            let copied = tokio::task::spawn_blocking(move || copy(&from, &target)).await;
-            copied.unwrap_or_else(|error| {
-                Err(EngineError::storage(Retry::Safe, format!("backup stopped: {error}")))
-            })
-        })
     }
 
     /// Keeps the file from growing beyond this many bytes. A job that does not fit is refused as on a full disk.
@@ -265,6 +257,55 @@ impl Administration for SqliteEngine {
         let stage = stage.clone();
         self.write(Durability::Machine, 0, move |session| {
             operate::purge(session, &stage, before, limit.min(PAGE_MAX))
+        })
+    }
+
+    fn record(&self, now: Timestamp) -> EngineAnswer<()> {
+        self.write(Durability::Process, 0, move |session| samples::record(session, now))
+    }
+
+    fn samples(&self, since: Timestamp) -> EngineAnswer<Vec<Sample>> {
+        self.read(move |connection| samples::samples(connection, since))
+    }
+
+    fn withdraw(
+        &self,
+        filter: Filter,
+        to: &str,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<Page<Job>> {
+        let to = to.to_owned();
+        self.write(Durability::Machine, 0, move |session| {
+            moving::withdraw(session, &filter, &to, after, limit.min(PAGE_MAX), now)
+        })
+    }
+
+    fn confirm_moved(&self, jobs: Vec<JobId>, to: &str) -> EngineAnswer<u64> {
+        let to = to.to_owned();
+        match within("jobs", jobs.len(), BATCH_MAX) {
+            Ok(()) => self.write(Durability::Machine, 0, move |session| moving::confirm(session, &jobs, &to)),
+            Err(error) => refuse(error),
+        }
+    }
+
+    fn import(&self, jobs: Vec<MovedJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
+        match check_import(&jobs) {
+            Ok(bytes) => {
+                self.write(Durability::Machine, bytes, move |session| moving::import(session, jobs, now))
+            }
+            Err(error) => refuse(error),
+        }
+    }
+
+    fn backup(&self, target: &Path) -> EngineAnswer<()> {
+        let (from, target) = (self.path.clone(), target.to_owned());
+        Box::pin(async move {
+            let copied = tokio::task::spawn_blocking(move || copy(&from, &target)).await;
+            copied.unwrap_or_else(|error| {
+                Err(EngineError::storage(Retry::Safe, format!("backup stopped: {error}")))
+            })
         })
     }
 }

@@ -7,6 +7,7 @@ use tollway_core::Name;
 use super::error::Failure;
 use super::rows::{SELECT_JOBS, conditions, job, name, stored, time};
 use super::session::find_stage;
+use crate::bounds::BATCH_BYTES_MAX;
 use crate::engine::counters;
 use crate::{Filter, Job, JobId, JobResult, Page, StageCounts, StageSettings};
 
@@ -49,11 +50,17 @@ pub(super) fn scan(
     let (conditions, mut parameters) = conditions(filter, after);
     parameters.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
     let select = format!("{SELECT_JOBS} WHERE {conditions} ORDER BY jobs.id LIMIT ?{}", parameters.len());
-    let items: Vec<Job> = connection
-        .prepare_cached(&select)?
-        .query_map(params_from_iter(parameters), job)?
-        .collect::<rusqlite::Result<_>>()?;
-    let next = items.last().filter(|_| items.len() == limit).map(|job| job.id);
+    let mut statement = connection.prepare_cached(&select)?;
+    let mut rows = statement.query(params_from_iter(parameters))?;
+    let (mut items, mut bytes): (Vec<Job>, usize) = (Vec::new(), 0);
+    while bytes < BATCH_BYTES_MAX
+        && let Some(row) = rows.next()?
+    {
+        items.push(job(row)?);
+        bytes += items.last().map_or(0, |job| job.data.len());
+    }
+    let full = items.len() == limit || bytes >= BATCH_BYTES_MAX;
+    let next = items.last().filter(|_| full).map(|job| job.id);
     Ok(Page { items, next })
 }
 
@@ -78,19 +85,25 @@ pub(super) fn results(
          WHERE job > ?1 AND completions.stage = ?2 ORDER BY job LIMIT ?3",
     )?;
     let after = after.map_or(0, |id| stored(id.get()));
-    let rows = statement.query_map(params![after, stage, limit], |row| {
-        Ok(JobResult {
+    let mut rows = statement.query(params![after, stage, limit])?;
+    let (mut items, mut bytes): (Vec<JobResult>, usize) = (Vec::new(), 0);
+    while bytes < BATCH_BYTES_MAX
+        && let Some(row) = rows.next()?
+    {
+        let result: Option<String> = row.get(6)?;
+        bytes += result.as_ref().map_or(0, String::len);
+        items.push(JobResult {
             job: JobId::new(row.get(0)?),
             key: row.get(1)?,
             group: row.get(2)?,
             number: row.get(3)?,
             finished_at: time(row.get(4)?),
             outputs: row.get(5)?,
-            result: row.get(6)?,
-        })
-    })?;
-    let items = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-    let next = items.last().filter(|_| items.len() == limit).map(|result| result.job);
+            result,
+        });
+    }
+    let full = items.len() == limit || bytes >= BATCH_BYTES_MAX;
+    let next = items.last().filter(|_| full).map(|result| result.job);
     Ok(Page { items, next })
 }
 

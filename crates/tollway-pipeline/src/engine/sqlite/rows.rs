@@ -59,7 +59,9 @@ pub(super) fn conditions(filter: &Filter, after: Option<JobId>) -> (String, Vec<
         and("jobs.id = ?", Value::Integer(stored(job.get())));
     }
     if let Some(stage) = &filter.stage {
-        and("jobs.stage = (SELECT id FROM stages WHERE name = ?)", Value::Text(stage.as_str().to_owned()));
+        // The `+` keeps the indexes of stages out of it: they are not in the order of ids, so that every step through a
+        // backlog would sort all the rest of it.
+        and("+jobs.stage = (SELECT id FROM stages WHERE name = ?)", Value::Text(stage.as_str().to_owned()));
     }
     if let Some(group) = &filter.group {
         and("jobs.\"group\" = ?", Value::Text(group.clone()));

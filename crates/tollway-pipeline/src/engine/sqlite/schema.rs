@@ -7,7 +7,7 @@ use super::error::storage;
 use crate::EngineError;
 
 /// Each migrates the tables from the version of its index to the next. A released migration never changes.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/1.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
 
 /// Marks the file as a pipeline's ("TwPl"), so that another database is not taken for one.
 const APPLICATION_ID: i64 = 0x5477_506c;

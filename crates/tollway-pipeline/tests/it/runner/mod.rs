@@ -1,5 +1,6 @@
 //! The runner, in virtual time with Rust handlers, and in real time with processes.
 
+mod bad_handlers;
 mod http;
 mod order;
 mod paused;

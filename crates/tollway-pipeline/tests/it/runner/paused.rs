@@ -11,7 +11,7 @@ use tollway_core::{Name, Span, Timestamp};
 use tollway_pipeline::{
     Administration, Capabilities, Change, Changed, Claim, ClaimRequest, Claimed, Conclusion, Edit, Edited,
     Engine, EngineAnswer, Enqueued, Evidence, Filter, Finished, Job, JobId, JobResult, NewJob, Page, Peek,
-    SqliteEngine, StageChange, StageCounts, StageSettings,
+    Sample, SqliteEngine, StageChange, StageCounts, StageSettings,
 };
 
 /// The first moment of an hour.
@@ -132,5 +132,11 @@ impl Administration for PausedEngine {
     }
     fn purge(&self, stage: &Name, before: Timestamp, limit: usize) -> EngineAnswer<u64> {
         wait(self.0.purge(stage, before, limit))
+    }
+    fn record(&self, now: Timestamp) -> EngineAnswer<()> {
+        wait(self.0.record(now))
+    }
+    fn samples(&self, since: Timestamp) -> EngineAnswer<Vec<Sample>> {
+        wait(self.0.samples(since))
     }
 }

@@ -125,7 +125,7 @@ fn envoy_response_for_a_consumer_matches_http() {
         for remaining in ["9", "8"] {
             let granted = ask(&bank, &[&["user=ann"], &["consumer=c"]]);
             assert_eq!((told(&granted), &*granted.raw_body), (Some(["10", remaining]), &b""[..]));
-            assert_eq!(granted.statuses[1].current_limit.as_ref().unwrap().name, "per_minute");
+            assert_eq!(granted.statuses[1].current_limit.as_ref().unwrap().name, "consumers.per_minute");
             assert_eq!(granted.header("content-type"), None);
         }
         let refused = ask_of(&bank, "c");

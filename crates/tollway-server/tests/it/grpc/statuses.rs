@@ -38,6 +38,17 @@ fn status_shows_limit_remaining_and_reset() {
     }
 }
 
+/// Envoy writes the names into `x-ratelimit-limit`: limits of two policies with one name are told apart.
+#[test]
+fn limits_of_two_policies_have_different_names() {
+    let text = config("\"9 / minute\"", "")
+        + "[[server.descriptors]]\ndomain = \"edge\"\nkeys = [\"user\"]\npolicy = \"q\"\n[policies.q]\nlimits = [\"7 / minute\"]\n";
+    let response =
+        Running::of(&text).envoy().ask(&question([descriptor(&["k=v"]), descriptor(&["user=ann"])]));
+    let names = response.statuses.iter().map(|status| status.current_limit.clone().unwrap().name);
+    assert_eq!(names.collect::<Vec<_>>(), ["p.requests_per_minute", "q.requests_per_minute"]);
+}
+
 #[test]
 fn status_shows_the_scarcest_limit() {
     let status = first_status(r#""5 / day", "3 / hour from first call", "20 / week""#);

@@ -62,6 +62,8 @@ fn invalid_body_explains_itself() {
         (format!("{{\"policy\":\"api\",\"subject\":\"{}\"}}", long(1_025)), 400, "1024"),
         (r#"{"policy":"api","subject":"a\u0000b"}"#.to_owned(), 400, "not allowed"),
         (format!("{{\"policy\":\"api\",\"id\":\"{}\"}}", long(129)), 400, "128"),
+        (r#"{"policy":"api","subject":""}"#.to_owned(), 400, "leave it out to count for all callers"),
+        (r#"{"all":[{"policy":"api","subject":""}]}"#.to_owned(), 400, "leave it out"),
         (r#"{"policy":"api","id":""}"#.to_owned(), 400, "empty"),
         (format!("[{}]", vec![r#"{"policy":"api"}"#; TAKES_PER_BATCH_MAX + 1].join(",")), 422, "101 takes"),
         (deep, 400, "invalid type"),

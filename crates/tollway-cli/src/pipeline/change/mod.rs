@@ -1,0 +1,143 @@
+//! Changes of every job that matches: `dead redrive`, `dead drop`, `cancel`, `prioritize`.
+//!
+//! `steps` applies a change, `rate` slows it down, `confirm` asks before it.
+
+mod confirm;
+mod rate;
+mod steps;
+
+use serde_json::{Map, Value, json};
+use tollway_pipeline::{Change, Engine, Filter, State};
+
+use super::filter::Selection;
+use super::session::{Which, runtime};
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::humanize::{count, counted};
+use crate::output::{GOOD, Output};
+pub(super) use confirm::Confirmation;
+pub(super) use rate::JobRate;
+use steps::{Stepped, Steps};
+
+/// What a command asks for.
+pub(super) struct Request<'a> {
+    pub(super) selection: &'a Selection,
+    /// Only jobs in this state.
+    pub(super) state: Option<State>,
+    pub(super) change: Change,
+    pub(super) dry_run: bool,
+    /// How many jobs at most.
+    pub(super) limit: Option<u64>,
+    pub(super) rate: Option<&'a JobRate>,
+    /// None: it does not ask.
+    pub(super) confirmation: Option<&'a Confirmation>,
+    pub(super) words: Words,
+}
+
+/// How a command speaks of what it does: `would drop 2 dead letters`.
+pub(super) struct Words {
+    /// `dead letters`.
+    pub(super) noun: &'static str,
+    /// `drop`, before the number and noun.
+    pub(super) present: String,
+    /// `dropped`.
+    pub(super) past: String,
+}
+
+pub(super) fn apply(request: &Request<'_>, which: &Which, context: &Context) -> Result<Exit, Failure> {
+    let (config, _) = which.config(context)?;
+    let filter = request.selection.filter(request.state, &config)?;
+    let runtime = runtime()?;
+    let engine = runtime.block_on(config.engine.open_for_command(false))?;
+    let found = runtime.block_on(count_by_state(&*engine, &filter, request.change))?;
+    let total: u64 = found.iter().map(|(_, jobs)| jobs).sum();
+    let most = total.min(request.limit.unwrap_or(u64::MAX));
+    let output = context.output();
+    if request.dry_run || total == 0 {
+        request.print_dry(&found, total, most, output)?;
+        return Ok(Exit::DONE);
+    }
+    // Other commands and the pipeline itself must not wait for an answer of the user.
+    drop(engine);
+    let what = format!("{} {}{}", request.words.present, counted(most, request.words.noun), states(&found));
+    if let Some(confirmation) = request.confirmation
+        && !confirmation.given(&what, output)?
+    {
+        output.note("nothing was changed");
+        return Ok(Exit::FAILED);
+    }
+    let steps = Steps { config: &config, filter, change: request.change, most, rate: request.rate, context };
+    let stepped = runtime.block_on(async {
+        let engine = config.engine.open_for_command(false).await?;
+        steps.run(engine).await
+    })?;
+    request.print(&stepped, most, output)
+}
+
+/// How many jobs the change applies to, in each state.
+async fn count_by_state(
+    engine: &dyn Engine,
+    filter: &Filter,
+    change: Change,
+) -> Result<Vec<(State, u64)>, Failure> {
+    let mut found = Vec::new();
+    let wanted = |state: &State| change.applies_to(*state) && filter.state.is_none_or(|only| only == *state);
+    for state in State::ALL.into_iter().filter(wanted) {
+        let jobs = engine.matching(Filter { state: Some(state), ..filter.clone() }).await?;
+        if jobs > 0 {
+            found.push((state, jobs));
+        }
+    }
+    Ok(found)
+}
+
+/// `: 9 ready, 3 running`, if the jobs are in several states.
+fn states(found: &[(State, u64)]) -> String {
+    match found {
+        [] | [(State::Dead, _)] => String::new(),
+        several => {
+            let texts = several.iter().map(|(state, jobs)| format!("{} {state}", count(*jobs)));
+            format!(": {}", texts.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+impl Request<'_> {
+    fn print_dry(
+        &self,
+        found: &[(State, u64)],
+        total: u64,
+        most: u64,
+        output: &Output,
+    ) -> Result<(), Failure> {
+        let Words { noun, present, .. } = &self.words;
+        if output.is_json() {
+            let by_state = found.iter().map(|(state, jobs)| (state.as_str().to_owned(), Value::from(*jobs)));
+            let by_state: Map<String, Value> = by_state.collect();
+            let fields =
+                json!({ "dry_run": self.dry_run, "matched": total, "changed": 0, "states": by_state });
+            return output.json(&fields);
+        }
+        match total {
+            0 => output.line(format_args!("no {} match", noun)),
+            _ => output.line(format_args!("would {present} {}{}", counted(most, noun), states(found))),
+        }
+    }
+
+    fn print(&self, stepped: &Stepped, most: u64, output: &Output) -> Result<Exit, Failure> {
+        let Stepped { changed, interrupted } = stepped;
+        let Words { noun, past, .. } = &self.words;
+        let done = format!("{past} {}", counted(*changed, noun));
+        if output.is_json() {
+            output.json(&json!({
+                "dry_run": false, "matched": most, "changed": changed, "interrupted": interrupted.is_some(),
+            }))?;
+            return Ok(interrupted.unwrap_or(Exit::DONE));
+        }
+        match interrupted {
+            None => output.line(format_args!("{GOOD}{done}{GOOD:#}")).map(|()| Exit::DONE),
+            Some(exit) => Err(Failure::new(*exit, format!("interrupted: {done} of {}", count(most)))
+                .advise("run the same command again; it goes on with the rest")),
+        }
+    }
+}

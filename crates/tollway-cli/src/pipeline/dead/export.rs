@@ -1,0 +1,50 @@
+//! `pipeline dead export`: dead letters as lines of JSON.
+
+use std::path::PathBuf;
+
+use tollway_pipeline::source::export;
+use tollway_pipeline::{MovedJob, State};
+
+use super::list::each_page;
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::humanize::counted;
+use crate::pipeline::filter::FilterArguments;
+use crate::pipeline::lines_out::LinesOut;
+use crate::pipeline::session::{Session, Which};
+
+/// Write dead letters as JSON, one a line, with their data and every attempt
+///
+/// The lines can be enqueued again, after a dead letter was dropped and forgotten, or into another pipeline: `tollway pipeline
+/// enqueue dead.jsonl` puts each into its own stage, with its key, group, priority and cost.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tollway pipeline dead export --output dead.jsonl
+  tollway pipeline dead export --error timeout | jq -r .key
+  tollway pipeline dead export | jq -r .dead_letter.attempts[].error | sort | uniq -c")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    filter: FilterArguments,
+    /// Write to this file, which appears when it is complete [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
+    let session = Session::open(which, context, false)?;
+    let filter = arguments.filter.filter(Some(State::Dead), &session.config)?;
+    let mut lines = LinesOut::new(arguments.output.as_deref(), context.output())?;
+    each_page(&session, &filter, |jobs| {
+        for job in jobs {
+            let evidence = session.wait(session.engine.evidence(job.id))?;
+            let line = export(&MovedJob { job, evidence }).map_err(std::io::Error::from)?;
+            if !lines.line(&line)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })?;
+    let exported = counted(lines.lines, "dead letters");
+    lines.finish(&exported)?;
+    Ok(Exit::DONE)
+}

@@ -1,0 +1,189 @@
+//! `pipeline run`: works on the jobs until all are done, or until it is stopped.
+//!
+//! `setup` puts limiter, engine and runner together, `screen` shows progress, `signals` and `reload` react while it runs,
+//! `notices` go to the log and the webhook, `metrics` are for Prometheus, `summary` ends it.
+
+mod metrics;
+mod notices;
+mod reload;
+mod screen;
+mod setup;
+mod signals;
+mod summary;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::Signal;
+use tollway::core::read_span;
+use tollway::{Limiter, Span};
+use tollway_pipeline::run::Runner;
+use tollway_pipeline::{EngineError, PipelineConfig};
+
+use super::quota::Quota;
+use super::session::{Which, runtime};
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::serve::log::{self, Level};
+use notices::Notices;
+use reload::Follower;
+use screen::Screen;
+use setup::Setup;
+use signals::StopSignals;
+use summary::Summary;
+
+/// How often progress is shown on a terminal.
+const TICK: Duration = Duration::from_millis(500);
+
+const EXAMPLES: &str = "\
+Examples:
+  tollway pipeline run                             until all jobs are done
+  tollway pipeline run --jobs 100                  a small batch first
+  tollway pipeline run --stay --metrics 127.0.0.1:9464
+                                                   as a service that waits for more jobs
+
+Exits with
+  0    all jobs are done
+  65   done, but there are dead letters: see tollway pipeline dead list
+  69   the store or the jobs cannot be reached
+  75   stopped, and jobs are left: run it again
+  78   the config is wrong
+
+SIGTERM or Ctrl-C: claims no more, finishes what runs within --grace, gives the rest back. A second one gives back at once.
+SIGHUP, or a changed config file: goes on with the new settings and freshly started handlers; running jobs are not disturbed.";
+
+/// Work on the jobs until all are done
+///
+/// Claims a job only when its call fits the quota, late stages first, and hands it to the stage's handler. It may be killed
+/// at any time and started again: no job is lost, and none is finished twice. On a terminal it shows progress; otherwise it
+/// logs a line a minute.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Start at most N jobs of the first stage, work on what they hand on, and end
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "stay")]
+    jobs: Option<u64>,
+    /// Wait for more jobs when all are done
+    #[arg(long)]
+    stay: bool,
+    /// Serve /metrics for Prometheus at this address
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+    /// How long running jobs may take after SIGTERM
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = read_span)]
+    grace: Span,
+    /// The name of this worker, if several machines share the jobs [default: host and process]
+    ///
+    /// With a name that stays the same, a restarted worker takes its jobs back at once, and not after their visibility
+    /// timeout. No two workers may have the same name.
+    #[arg(long, value_name = "NAME")]
+    worker: Option<String>,
+    /// Lowest level to log on standard error [default: $TOLLWAY_LOG_LEVEL, else info; on a terminal warn]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<Level>,
+}
+
+pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
+    let output = context.output();
+    let usual = if output.is_watched() { Level::Warn } else { Level::Info };
+    log::begin(arguments.log_level, if output.is_quiet() { Level::Error } else { usual })?;
+    runtime()?.block_on(work(arguments, which, context))
+}
+
+async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
+    // Before anything starts, so that no signal is missed.
+    let (mut stops, hangups) = StopSignals::listen()?;
+    let Setup { config, file, limiter, engine, commands, runner, notices } =
+        Setup::new(arguments, which, context).await?;
+    let runner = Arc::new(runner);
+    let metrics = match arguments.metrics {
+        Some(address) => Some(metrics::serve(address, &config, runner.clone(), limiter.clone()).await?),
+        None => None,
+    };
+    let mut summary = Summary::begin(&config, &*engine, context.now()).await?;
+    let screen = Screen::new(context.output(), &config);
+    let mut running = Running { config, runner: &runner, limiter: &limiter, screen, stay: arguments.stay };
+    let stopped = running.watch(&mut stops, Follower::new(file, which), hangups).await;
+    running.screen.close();
+    drop(metrics);
+    let stopped = stopped?;
+    let given_back = drain(runner, arguments.grace, stopped, &mut stops, context).await?;
+    summary.end(&*engine, stopped, given_back, context.now()).await?;
+    notices.finished(&summary);
+    drop(commands);
+    if let Err(error) = limiter.close().await {
+        tracing::warn!("{error}");
+    }
+    notices.close().await;
+    summary.print(context.output())
+}
+
+/// A pipeline that runs.
+struct Running<'r> {
+    config: PipelineConfig,
+    runner: &'r Runner,
+    limiter: &'r Limiter,
+    screen: Screen,
+    stay: bool,
+}
+
+impl Running<'_> {
+    /// Shows progress and reloads, until all is done, or it is told to stop: then true.
+    async fn watch(
+        &mut self,
+        stops: &mut StopSignals,
+        mut reload: Follower<'_>,
+        mut hangups: Signal,
+    ) -> Result<bool, EngineError> {
+        let mut ticks = tokio::time::interval(TICK);
+        let finished = self.runner.finished();
+        tokio::pin!(finished);
+        loop {
+            tokio::select! {
+                ended = &mut finished, if !self.stay => return ended.map(|()| false),
+                () = stops.next() => return Ok(true),
+                reading = reload.next(&mut hangups) => {
+                    let new = reload.apply(reading, self.runner, self.limiter, &self.config.engine).await;
+                    self.config = new.unwrap_or_else(|| self.config.clone());
+                }
+                _ = ticks.tick() => self.show().await,
+            }
+        }
+    }
+
+    async fn show(&mut self) {
+        // An engine that fails says so in the log.
+        let Ok(mut progress) = self.runner.progress().await else { return };
+        if self.screen.is_due(progress.at) {
+            let quota = Quota::read(self.limiter, &self.config).await;
+            quota.complete(&mut progress);
+            self.screen.show(&progress, &quota);
+        }
+    }
+}
+
+/// Ends the runner: a second signal ends the grace of running jobs.
+async fn drain(
+    runner: Arc<Runner>,
+    grace: Span,
+    stopped: bool,
+    stops: &mut StopSignals,
+    context: &Context,
+) -> Result<usize, Failure> {
+    // The metrics' task has ended with its handle, or ends now.
+    let Some(runner) = metrics::unshare(runner).await else { return Ok(0) };
+    if stopped {
+        let text = crate::humanize::span(grace);
+        context
+            .output()
+            .note(format_args!("stopping: running jobs have {text}; once more to give them back at once"));
+    }
+    let patience = async {
+        tokio::select! {
+            () = tokio::time::sleep(grace.into()) => {}
+            () = stops.next() => {}
+        }
+    };
+    Ok(runner.drain_until(patience).await?.given_back)
+}

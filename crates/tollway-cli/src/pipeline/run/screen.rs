@@ -1,0 +1,102 @@
+//! Shows progress on standard error: live on a terminal, a line a minute elsewhere.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tollway::{Span, Timestamp};
+use tollway_pipeline::PipelineConfig;
+use tollway_pipeline::run::progress::Progress;
+
+use super::super::progress_text::{self, rate};
+use super::super::quota::Quota;
+use crate::humanize::{self, count};
+use crate::log;
+use crate::output::{Output, STRONG};
+
+/// How often a line is logged without a terminal.
+const LINE_EVERY: Span = Span::from_mins(1);
+
+/// When the first line is logged: soon enough to see that it works.
+const FIRST_LINE_AFTER: Span = Span::from_secs(5);
+
+/// The display of a run.
+pub(super) struct Screen {
+    title: String,
+    live: Option<ProgressBar>,
+    quiet: bool,
+    next_line: Option<Timestamp>,
+}
+
+impl Screen {
+    pub(super) fn new(output: &Output, config: &PipelineConfig) -> Self {
+        let live = output.is_watched().then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
+            let style = ProgressStyle::with_template("{msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            log::go_through(Some(bar.clone()));
+            bar
+        });
+        let stages: Vec<&str> = config.stages.iter().map(|stage| stage.name.as_str()).collect();
+        let title = format!("{STRONG}{}{STRONG:#}: {} ({})", config.name, stages.join(" -> "), config.engine);
+        Self { title, live, quiet: output.is_quiet() || output.is_json(), next_line: None }
+    }
+
+    /// Whether there is something to show now. Reading the quota costs a call to the store.
+    pub(super) fn is_due(&mut self, now: Timestamp) -> bool {
+        if self.live.is_some() {
+            return true;
+        }
+        let next = *self.next_line.get_or_insert(now.plus(FIRST_LINE_AFTER));
+        if self.quiet || now < next {
+            return false;
+        }
+        self.next_line = Some(now.plus(LINE_EVERY));
+        true
+    }
+
+    pub(super) fn show(&self, progress: &Progress, quota: &Quota) {
+        match &self.live {
+            Some(bar) => {
+                let lines = progress_text::lines(progress, quota).join("\n");
+                bar.set_message(format!("{}\n{lines}", self.title));
+            }
+            None => tracing::info!("{}", line(progress)),
+        }
+    }
+
+    /// Removes the live display; the summary has its figures.
+    pub(super) fn close(&self) {
+        if let Some(bar) = &self.live {
+            bar.finish_and_clear();
+            log::go_through(None);
+        }
+    }
+}
+
+/// `autotag 120 done, 880 ready, 4 running; extract ...; 198 a minute; done in 5 min to 6 min`.
+fn line(progress: &Progress) -> String {
+    let stage = |stage: &tollway_pipeline::run::progress::StageProgress| {
+        let mut text = format!("{} {} done, {} ready", stage.stage, count(stage.done), count(stage.ready));
+        for (number, what) in [
+            (stage.running, "running"),
+            (stage.retrying, "retrying"),
+            (stage.held, "held"),
+            (stage.dead, "dead"),
+        ] {
+            if number > 0 {
+                text.push_str(&format!(", {} {what}", count(number)));
+            }
+        }
+        if stage.paused {
+            text.push_str(", paused");
+        } else if let Some(until) = stage.waiting_until.filter(|_| stage.ready > 0) {
+            text.push_str(&format!(", quota in {}", humanize::span(until.since(progress.at))));
+        }
+        text
+    };
+    let mut parts: Vec<String> = progress.stages.iter().map(stage).collect();
+    parts.extend(progress.per_minute.map(|per_minute| format!("{} a minute", rate(per_minute))));
+    parts.extend(progress.eta.as_ref().filter(|_| progress.left > 0.0).map(|eta| {
+        let [from, to] = [eta.earliest, eta.latest].map(|at| humanize::span(at.since(progress.at)));
+        if from == to { format!("done in {from}") } else { format!("done in {from} to {to}") }
+    }));
+    parts.join("; ")
+}

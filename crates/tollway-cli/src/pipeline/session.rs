@@ -1,0 +1,127 @@
+//! The pipeline of a command: its config, and the jobs.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use tollway::{Config, Limiter, Timestamp};
+use tollway_pipeline::{Engine, EngineError, EngineFault, JobError, PipelineConfig};
+
+use crate::complete_names;
+use crate::context::{Context, WholeConfig};
+use crate::failure::{Exit, Failure};
+
+/// Which pipeline of the config.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Which {
+    /// The pipeline, if the config has several
+    #[arg(long, short, global = true, value_name = "NAME", add = complete_names::pipelines())]
+    pub(super) pipeline: Option<String>,
+}
+
+impl Which {
+    /// The pipeline's config, and the limits it takes from.
+    pub(super) fn config(&self, context: &Context) -> Result<(PipelineConfig, Config), Failure> {
+        let config = WholeConfig::load(context.config_path()?)?;
+        let pipeline = self.find(config.pipelines())?.clone();
+        Ok((pipeline, config.into_limits()))
+    }
+
+    /// The named one, or the only one.
+    pub(super) fn find<'p>(&self, pipelines: &'p [PipelineConfig]) -> Result<&'p PipelineConfig, Failure> {
+        let names = || pipelines.iter().map(|known| known.name.as_str()).collect::<Vec<_>>().join(", ");
+        match (&self.pipeline, pipelines) {
+            (_, []) => Err(Failure::new(Exit::CONFIG, "the config has no pipeline").advise(
+                "add [pipelines.NAME] with an engine and stages; docs/guide/pipeline.md has one to copy",
+            )),
+            (None, [only]) => Ok(only),
+            (None, _) => {
+                let several = format!("the config has several pipelines: {}", names());
+                Err(Failure::usage(several).advise("name one: --pipeline NAME"))
+            }
+            (Some(name), _) => {
+                let found = pipelines.iter().find(|known| known.name.as_str() == name);
+                found.ok_or_else(|| {
+                    Failure::usage(format!("there is no pipeline {name:?}"))
+                        .advise(format!("there are: {}", names()))
+                })
+            }
+        }
+    }
+}
+
+/// The jobs of a pipeline, for a command beside the process that runs it.
+pub(super) struct Session<'c> {
+    pub(super) config: PipelineConfig,
+    pub(super) limits: Config,
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) context: &'c Context,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl<'c> Session<'c> {
+    /// Reaches the jobs. Without `create`, there must be some.
+    pub(super) fn open(which: &Which, context: &'c Context, create: bool) -> Result<Self, Failure> {
+        let (config, limits) = which.config(context)?;
+        let runtime = runtime()?;
+        let engine = runtime.block_on(config.engine.open_for_command(create))?;
+        Ok(Self { config, limits, engine, context, runtime })
+    }
+
+    /// Waits for an answer of the engine, or for anything else.
+    pub(super) fn wait<T, E: Into<Failure>>(
+        &self,
+        answer: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, Failure> {
+        self.runtime.block_on(answer).map_err(Into::into)
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.context.now()
+    }
+
+    /// The limits that the stages take from.
+    pub(super) fn limiter(&self) -> Result<Limiter, Failure> {
+        let _in_runtime = self.runtime.enter();
+        self.context.limiter(&self.limits)
+    }
+
+    /// Checks that a stage is one of the config's.
+    pub(super) fn stage(&self, name: &str) -> Result<tollway::core::Name, Failure> {
+        stage_of(&self.config, name)
+    }
+}
+
+/// The stage of this name.
+pub(super) fn stage_of(config: &PipelineConfig, name: &str) -> Result<tollway::core::Name, Failure> {
+    config.stage(name).map(|stage| stage.name.clone()).ok_or_else(|| {
+        let known: Vec<&str> = config.stages.iter().map(|stage| stage.name.as_str()).collect();
+        Failure::usage(format!("pipeline {} has no stage {name:?}", config.name))
+            .advise(format!("its stages are {}", known.join(", ")))
+    })
+}
+
+/// The runtime of a command that is not a server.
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.map_err(|error| Failure::new(Exit::FAILED, format!("cannot start the async runtime: {error}")))
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let exit = match error.fault {
+            EngineFault::Caller => Exit::USAGE,
+            EngineFault::Busy => Exit::DENIED,
+            EngineFault::Storage | EngineFault::Network => Exit::STORE,
+        };
+        match error.fault {
+            EngineFault::Caller => Self::new(exit, error.message),
+            _ => Self::new(exit, error),
+        }
+    }
+}
+
+impl From<JobError> for Failure {
+    fn from(error: JobError) -> Self {
+        Self::new(Exit::DATA, error)
+    }
+}

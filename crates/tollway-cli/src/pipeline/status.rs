@@ -1,0 +1,126 @@
+//! `pipeline status`: how far every stage is.
+
+use serde_json::{Value, json};
+use tollway::Timestamp;
+use tollway::core::Name;
+use tollway_pipeline::run::progress::{Eta, Progress, StageProgress};
+use tollway_pipeline::{StageCounts, State};
+
+use super::progress_text;
+use super::quota::Quota;
+use super::session::{Session, Which};
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::humanize::count;
+
+/// Show how far every stage is, at which rate, and when all may be done
+///
+/// Works while the pipeline runs and while it does not. The estimated end is a range between the best and the worst rate of
+/// the last minutes in which the pipeline ran.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exits with 0; with --check, with 1 if a stage is paused or has dead letters.")]
+pub(crate) struct Arguments {
+    /// Only the jobs of this group, such as a job_id
+    #[arg(long)]
+    group: Option<String>,
+    /// Exit with 1 if a stage is paused or has dead letters, for scripts
+    #[arg(long, conflicts_with = "group")]
+    check: bool,
+}
+
+pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
+    let session = Session::open(which, context, false)?;
+    if let Some(group) = &arguments.group {
+        return of_group(group, &session);
+    }
+    let names: Vec<Name> = session.config.stages.iter().map(|stage| stage.name.clone()).collect();
+    let mut progress = session.wait(Progress::read(&*session.engine, &names, session.now()))?;
+    let limiter = session.limiter()?;
+    let quota = session.wait(async { Ok::<_, Failure>(Quota::read(&limiter, &session.config).await) })?;
+    quota.complete(&mut progress);
+    if context.output().is_json() {
+        context.output().json(&to_json(&session, &progress, &quota))?;
+    } else {
+        for line in progress_text::lines(&progress, &quota) {
+            context.output().line(line)?;
+        }
+    }
+    let healthy = progress.stages.iter().all(|stage| !stage.paused && stage.dead == 0);
+    Ok(if arguments.check && !healthy { Exit::FAILED } else { Exit::DONE })
+}
+
+fn of_group(group: &str, session: &Session<'_>) -> Result<Exit, Failure> {
+    let counts = session.wait(session.engine.group_counts(group))?;
+    let output = session.context.output();
+    if counts.is_empty() {
+        return Err(Failure::usage(format!("there is no job of group {group:?}"))
+            .advise("done jobs are forgotten after the stage's retention"));
+    }
+    if output.is_json() {
+        let stages: Vec<Value> = counts.iter().map(group_json).collect();
+        output.json(&json!({ "group": group, "stages": stages }))?;
+        return Ok(Exit::DONE);
+    }
+    for stage in &counts {
+        let states = State::ALL.into_iter().filter(|state| stage.of(*state) > 0);
+        let states: Vec<String> = states.map(|state| format!("{} {state}", count(stage.of(state)))).collect();
+        output.line(format_args!("{:<12} {}", stage.stage.as_str(), states.join(", ")))?;
+    }
+    Ok(Exit::DONE)
+}
+
+fn group_json(stage: &StageCounts) -> Value {
+    let mut fields = serde_json::Map::from_iter([("stage".to_owned(), json!(stage.stage.as_str()))]);
+    fields.extend(State::ALL.map(|state| (state.as_str().to_owned(), json!(stage.of(state)))));
+    fields.into()
+}
+
+fn to_json(session: &Session<'_>, progress: &Progress, quota: &Quota) -> Value {
+    let used = |limit: &tollway::LimitUsage| {
+        json!({
+            "limit": limit.name.as_str(), "unit": limit.unit.as_str(), "used": limit.used,
+            "capacity": limit.capacity, "reset_at": limit.resets_at.to_string(),
+        })
+    };
+    let policy = |(policy, limits): &(String, Vec<tollway::LimitUsage>)| json!({ "policy": policy, "limits": limits.iter().map(used).collect::<Vec<_>>() });
+    json!({
+        "pipeline": session.config.name.as_str(),
+        "engine": session.config.engine.to_string(),
+        "at": progress.at.to_string(),
+        "stages": progress.stages.iter().map(stage_json).collect::<Vec<_>>(),
+        "per_minute": progress.per_minute,
+        "attempts_left": progress.left,
+        "eta": progress.eta.as_ref().map(eta_json),
+        "quota": quota.used.iter().map(policy).collect::<Vec<_>>(),
+    })
+}
+
+/// A stage, as it appears in JSON.
+pub(super) fn stage_json(stage: &StageProgress) -> Value {
+    json!({
+        "stage": stage.stage.as_str(),
+        "done": stage.done,
+        "ready": stage.ready,
+        "waiting_for_quota_until": stage.waiting_until.map(|at: Timestamp| at.to_string()),
+        "running": stage.running,
+        "retrying": stage.retrying,
+        "held": stage.held,
+        "dead": stage.dead,
+        "paused": stage.paused,
+        "per_minute": stage.per_minute,
+        "failures": stage.events.failures,
+        "crashes": stage.events.crashes,
+        "rate_limited": stage.events.rate_limited,
+        "late_answers": stage.events.late,
+    })
+}
+
+fn eta_json(eta: &Eta) -> Value {
+    let moved = eta.moved.as_ref().map(|moved| {
+        json!({
+            "since": moved.since.to_string(), "later_by_s": moved.seconds(), "by_jobs_s": moved.by_jobs,
+            "by_rate_s": moved.by_rate, "by_stops_s": moved.by_stops,
+        })
+    });
+    json!({ "earliest": eta.earliest.to_string(), "latest": eta.latest.to_string(), "moved": moved })
+}

@@ -1,0 +1,40 @@
+//! Questions and progress on a real terminal.
+
+use tollway_pipeline::State;
+
+use super::lab::{Lab, job};
+use crate::terminal::{Terminal, is_over, tollway};
+
+#[test]
+fn drop_asks_on_a_terminal() {
+    let lab = Lab::new();
+    lab.jobs().kill(job("autotag", "1"), "autotag", "x", "");
+    let drop = format!("{} pipeline dead drop --all; echo exit $?", tollway());
+    let terminal = Terminal::new(&lab.home, &drop);
+    terminal.until(|screen| screen.contains("drop 1 dead letter? [y/N]"));
+    terminal.keys("Enter");
+    terminal.until(|screen| screen.contains("nothing was changed") && screen.contains("exit 1"));
+    assert_eq!(lab.jobs().in_state(State::Dead).len(), 1);
+    let terminal = Terminal::new(&lab.home, &drop);
+    terminal.until(|screen| screen.contains("drop 1 dead letter? [y/N]"));
+    // While it asks, other commands are not kept waiting.
+    assert_eq!(lab.jobs().in_state(State::Dead).len(), 1);
+    terminal.keys("y");
+    terminal.keys("Enter");
+    terminal.until(|screen| screen.contains("dropped 1 dead letter") && screen.contains("exit 0"));
+}
+
+/// A job must not send escape sequences to the terminal.
+#[test]
+fn texts_of_jobs_are_harmless_on_a_terminal() {
+    let lab = Lab::new();
+    let evil = "\u{1b}[31mred\u{1b}[0m\u{7}";
+    lab.jobs().kill(job("autotag", "k").group(evil).unwrap(), "autotag", evil, evil);
+    let script = format!(
+        "for c in 'dead list' 'dead show 1' 'why 1' 'dead list --group-by error'; do {} pipeline $c; done; echo over",
+        tollway()
+    );
+    let terminal = Terminal::new(&lab.home, &script);
+    let screen = terminal.until(is_over);
+    assert!(screen.contains("[31mred") && !screen.contains("\u{1b}[31mred"), "{screen}");
+}

@@ -1,0 +1,186 @@
+//! Asks the process that owns the jobs.
+
+use std::io;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use tollway_core::{Name, Retry, Span, Timestamp};
+use tollway_socket::SocketClient;
+
+use super::protocol::{Call, encode};
+use super::socket_path;
+use crate::engine::checks::refuse;
+use crate::{
+    Administration, Capabilities, Change, Changed, Claim, ClaimRequest, Claimed, Conclusion, Edit, Edited,
+    Engine, EngineAnswer, EngineError, EngineFault, Enqueued, Evidence, Filter, Finished, Job, JobId,
+    JobResult, MovedJob, NewJob, Page, Peek, Sample, StageChange, StageCounts, StageSettings,
+};
+
+/// The jobs of a process that runs a pipeline on this machine.
+pub struct SocketEngine {
+    capabilities: Capabilities,
+    client: SocketClient,
+}
+
+impl SocketEngine {
+    /// Connects to the process that owns this file and runs its pipeline. None: no process answers there.
+    pub async fn connect(file: &Path) -> Result<Option<Self>, EngineError> {
+        let path = socket_path(file);
+        let client = SocketClient::connect(&path).map_err(|error| {
+            let message = format!("{} cannot be used: {error}", path.display());
+            EngineError { fault: EngineFault::Network, retry: Retry::Safe, message }
+        })?;
+        let Some(client) = client else { return Ok(None) };
+        let said = client.ask(encode(&Call::Capabilities)?).await.map_err(lost)?;
+        Ok(Some(Self { capabilities: decode(&said)?, client }))
+    }
+
+    fn ask<T: DeserializeOwned + Send + 'static>(&self, call: &Call) -> EngineAnswer<T> {
+        match encode(call) {
+            Ok(line) => {
+                let asked = self.client.ask(line);
+                Box::pin(async move { decode(&asked.await.map_err(lost)?) })
+            }
+            Err(error) => refuse(error),
+        }
+    }
+}
+
+fn decode<T: DeserializeOwned>(line: &[u8]) -> Result<T, EngineError> {
+    serde_json::from_slice::<Result<T, EngineError>>(line).unwrap_or_else(|error| {
+        Err(EngineError::caller(format!(
+            "the process that runs the pipeline answered otherwise than expected ({error}): restart it with this version"
+        )))
+    })
+}
+
+fn lost(error: io::Error) -> EngineError {
+    if error.kind() == io::ErrorKind::WouldBlock {
+        let message = "too many calls wait already; try again later".to_owned();
+        return EngineError { fault: EngineFault::Busy, retry: Retry::Safe, message };
+    }
+    let message = format!("the process that runs the pipeline did not answer ({error}); it may have ended");
+    EngineError { fault: EngineFault::Network, retry: Retry::Unclear, message }
+}
+
+impl Engine for SocketEngine {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
+        self.ask(&Call::Enqueue { jobs, now })
+    }
+
+    fn peek(&self, stage: &Name, now: Timestamp) -> EngineAnswer<Peek> {
+        self.ask(&Call::Peek { stage: stage.clone(), now })
+    }
+
+    fn claim(&self, request: ClaimRequest, now: Timestamp) -> EngineAnswer<Vec<Claimed>> {
+        self.ask(&Call::Claim { request, now })
+    }
+
+    fn renew(&self, claims: Vec<Claim>, visibility: Span, now: Timestamp) -> EngineAnswer<Vec<bool>> {
+        self.ask(&Call::Renew { claims, visibility, now })
+    }
+
+    fn finish(&self, claim: Claim, conclusion: Conclusion, now: Timestamp) -> EngineAnswer<Finished> {
+        self.ask(&Call::Finish { claim, conclusion, now })
+    }
+
+    fn release(&self, claims: Vec<Claim>, now: Timestamp) -> EngineAnswer<Vec<bool>> {
+        self.ask(&Call::Release { claims, now })
+    }
+
+    fn abandon(&self, worker: Option<&str>, now: Timestamp) -> EngineAnswer<u64> {
+        self.ask(&Call::Abandon { worker: worker.map(str::to_owned), now })
+    }
+}
+
+impl Administration for SocketEngine {
+    fn counts(&self) -> EngineAnswer<Vec<StageCounts>> {
+        self.ask(&Call::Counts)
+    }
+
+    fn group_counts(&self, group: &str) -> EngineAnswer<Vec<StageCounts>> {
+        self.ask(&Call::GroupCounts { group: group.to_owned() })
+    }
+
+    fn scan(&self, filter: Filter, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<Job>> {
+        self.ask(&Call::Scan { filter, after, limit })
+    }
+
+    fn matching(&self, filter: Filter) -> EngineAnswer<u64> {
+        self.ask(&Call::Matching { filter })
+    }
+
+    fn evidence(&self, job: JobId) -> EngineAnswer<Vec<Evidence>> {
+        self.ask(&Call::Evidence { job })
+    }
+
+    fn results(&self, stage: &Name, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<JobResult>> {
+        self.ask(&Call::Results { stage: stage.clone(), after, limit })
+    }
+
+    fn edit(&self, job: JobId, edit: Edit, now: Timestamp) -> EngineAnswer<Edited> {
+        self.ask(&Call::Edit { job, edit, now })
+    }
+
+    fn change(
+        &self,
+        filter: Filter,
+        change: Change,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<Changed> {
+        self.ask(&Call::Change { filter, change, after, limit, now })
+    }
+
+    fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {
+        self.ask(&Call::Stages)
+    }
+
+    fn set_stage(&self, stage: &Name, change: StageChange, now: Timestamp) -> EngineAnswer<()> {
+        self.ask(&Call::SetStage { stage: stage.clone(), change, now })
+    }
+
+    fn purge(&self, stage: &Name, before: Timestamp, limit: usize) -> EngineAnswer<u64> {
+        self.ask(&Call::Purge { stage: stage.clone(), before, limit })
+    }
+
+    fn record(&self, now: Timestamp) -> EngineAnswer<()> {
+        self.ask(&Call::Record { now })
+    }
+
+    fn samples(&self, since: Timestamp) -> EngineAnswer<Vec<Sample>> {
+        self.ask(&Call::Samples { since })
+    }
+
+    fn withdraw(
+        &self,
+        filter: Filter,
+        to: &str,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<Page<Job>> {
+        self.ask(&Call::Withdraw { filter, to: to.to_owned(), after, limit, now })
+    }
+
+    fn confirm_moved(&self, jobs: Vec<JobId>, to: &str) -> EngineAnswer<u64> {
+        self.ask(&Call::ConfirmMoved { jobs, to: to.to_owned() })
+    }
+
+    fn import(&self, jobs: Vec<MovedJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
+        self.ask(&Call::Import { jobs, now })
+    }
+
+    fn backup(&self, target: &Path) -> EngineAnswer<()> {
+        // The other process may be in another folder.
+        match std::path::absolute(target) {
+            Ok(target) => self.ask(&Call::Backup { target }),
+            Err(error) => refuse(EngineError::caller(format!("{} is no path: {error}", target.display()))),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The metrics of a pipeline. The docs and tests use this list.
+
+use tollway::metrics::MetricKind::{self, Counter, Gauge};
+use tollway::metrics::{Figure, Metric, Sample};
+
+use super::progress::{Progress, StageProgress};
+
+const fn by_stage(name: &'static str, kind: MetricKind, unit: &'static str, meaning: &'static str) -> Metric {
+    Metric { name, kind, unit, labels: &["pipeline", "stage"], meaning }
+}
+
+static QUEUE_DEPTH: Metric = by_stage(
+    "tollway_pipeline_queue_depth",
+    Gauge,
+    "jobs",
+    "jobs that wait in the stage: ready, before another try, or for their group",
+);
+static RUNNING: Metric =
+    by_stage("tollway_pipeline_running", Gauge, "jobs", "jobs that workers have claimed");
+static DEAD_LETTERS: Metric =
+    by_stage("tollway_pipeline_dead_letters", Gauge, "jobs", "jobs that wait for an operator");
+static PAUSED: Metric =
+    by_stage("tollway_pipeline_paused", Gauge, "", "1 while no job of the stage is claimed, else 0");
+static CALLS: Metric = by_stage(
+    "tollway_pipeline_calls_total",
+    Counter,
+    "attempts",
+    "attempts that were started; of all processes, since the jobs were first stored",
+);
+static SUCCESS: Metric = by_stage("tollway_pipeline_success_total", Counter, "jobs", "jobs done");
+static FAILURE: Metric =
+    by_stage("tollway_pipeline_failure_total", Counter, "attempts", "attempts that failed; each uses a try");
+static CRASHES: Metric = by_stage(
+    "tollway_pipeline_crashes_total",
+    Counter,
+    "attempts",
+    "attempts whose handler or process died, or whose claim expired",
+);
+static RATE_LIMITED: Metric = by_stage(
+    "tollway_pipeline_rate_limited_total",
+    Counter,
+    "attempts",
+    "attempts that the vendor refused for its rate; they use no try",
+);
+static LATE: Metric = by_stage(
+    "tollway_pipeline_late_answers_total",
+    Counter,
+    "answers",
+    "answers that came after another worker had the job; they change nothing",
+);
+
+/// All of them, in export order.
+pub static PIPELINE_METRICS: [&Metric; 10] = [
+    &QUEUE_DEPTH,
+    &RUNNING,
+    &DEAD_LETTERS,
+    &PAUSED,
+    &CALLS,
+    &SUCCESS,
+    &FAILURE,
+    &CRASHES,
+    &RATE_LIMITED,
+    &LATE,
+];
+
+/// What a pipeline shows at one moment.
+pub fn samples(pipeline: &str, progress: &Progress) -> Vec<Sample> {
+    let sample = |metric: &'static Metric, figure: fn(&StageProgress) -> u64| {
+        progress.stages.iter().map(move |stage| Sample {
+            metric,
+            labels: vec![pipeline.to_owned(), stage.stage.to_string()],
+            figure: Figure::Number(figure(stage)),
+        })
+    };
+    PIPELINE_METRICS.iter().zip(FIGURES).flat_map(|(metric, figure)| sample(metric, figure)).collect()
+}
+
+/// What each metric shows, in the order of [`PIPELINE_METRICS`].
+const FIGURES: [fn(&StageProgress) -> u64; 10] = [
+    |stage| stage.ready + stage.retrying + stage.held,
+    |stage| stage.running,
+    |stage| stage.dead,
+    |stage| stage.paused.into(),
+    |stage| stage.events.claimed,
+    |stage| stage.events.completed,
+    |stage| stage.events.failures,
+    |stage| stage.events.crashes,
+    |stage| stage.events.rate_limited,
+    |stage| stage.events.late,
+];
