@@ -28,7 +28,7 @@ const WANTED_OF_RIVALS: f64 = 0.75;
 /// Clients and calls in flight per client: many proxies with few calls, and few with many.
 const SHAPES: [(usize, usize); 2] = [(50, 1), (8, 16)];
 
-const ENVOY: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+pub(super) const ENVOY: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const THROTTLECRAB: &str = "/throttlecrab.RateLimiter/Throttle";
 const KEY: &str = "user:00000007";
 
@@ -41,7 +41,7 @@ pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut Report) 
         Judge::new("throttlecrab", |limit, key| ask_throttlecrab(&runtime, throttlecrab.grpc, limit, key)),
     ];
     judges.iter_mut().try_for_each(|judge| judge.before("grpc"))?;
-    let envoys = envoys_request(Limit::Plenty, KEY).encode_to_vec();
+    let envoys = plenty_message();
     let theirs = ThrottleRequest::new(Limit::Plenty, KEY).encode_to_vec();
     for (clients, streams) in SHAPES {
         let part = |name, pid, port, path, message: &[u8], wanted| -> Result<Part> {
@@ -64,6 +64,11 @@ pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut Report) 
         contest(&format!("gRPC, {clients} connections x {streams}"), &parts, effort, report)?;
     }
     judges.iter_mut().try_for_each(|judge| judge.after(KEY))
+}
+
+/// Envoy's request to ours and limitador.
+pub(super) fn plenty_message() -> Vec<u8> {
+    envoys_request(Limit::Plenty, KEY).encode_to_vec()
 }
 
 fn envoys_request(limit: Limit, key: &str) -> RateLimitRequest {

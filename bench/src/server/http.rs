@@ -52,7 +52,7 @@ pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut Report) 
 }
 
 pub(super) const OURS: &str = "/v1/take";
-const THEIRS: &str = "/throttle";
+pub(super) const THEIRS: &str = "/throttle";
 
 pub(super) fn url(port: u16, path: &str) -> String {
     format!("http://{}:{port}{path}", Ipv4Addr::LOCALHOST)
@@ -62,7 +62,7 @@ pub(super) fn our_body(limit: Limit, key: &str) -> String {
     format!(r#"{{"policy":"{}","subject":"{key}"}}"#, limit.name())
 }
 
-fn their_body(limit: Limit, key: &str) -> String {
+pub(super) fn their_body(limit: Limit, key: &str) -> String {
     let Bucket { burst, amount, period_seconds } = limit.bucket();
     format!(r#"{{"key":"{key}","max_burst":{burst},"count_per_period":{amount},"period":{period_seconds}}}"#)
 }

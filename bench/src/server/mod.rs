@@ -11,6 +11,8 @@ mod grpc;
 mod http;
 mod load;
 mod neighbour;
+mod open_loop;
+mod pinning;
 mod resp;
 
 use std::time::Duration;
@@ -44,6 +46,7 @@ pub(crate) fn measure(quick: bool) -> Result<Report> {
     let ours = http::measure(&entrants, effort, &mut report)?;
     grpc::measure(&entrants, effort, &mut report)?;
     resp::measure(&entrants, effort, &mut report)?;
+    open_loop::measure(&entrants, quick, &mut report)?;
     neighbour::measure(&entrants, ours.per_second, effort, &mut report)?;
     crate::stores::redis::measure_consumers(quick, &mut report)?;
     Ok(report)

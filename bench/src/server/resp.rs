@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use redis::{Client, cmd};
+use tollway_testkit::servers::RedisServer;
 
 use super::KEYS;
 use super::check::{Bucket, Judge, Limit};
@@ -22,8 +23,7 @@ const ONE_OF_THE_KEYS: &str = "user:000000000007";
 
 pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut Report) -> Result<()> {
     let Entrants { ours, throttlecrab, redis, .. } = entrants;
-    let redis_pid =
-        fact_of(&redis.command(&["INFO", "server"]), "process_id").context("Redis knows its process")?;
+    let redis_pid = pid_of(redis)?;
     let mut judges = [
         Judge::new("tollway", |limit, key| Ok(ask(ours.resp, &our_words(limit, key))? == 0)),
         Judge::new("throttlecrab", |limit, key| Ok(ask(throttlecrab.resp, &their_words(limit, key))? == 1)),
@@ -47,13 +47,17 @@ pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut Report) 
     judges.iter_mut().try_for_each(|judge| judge.after(ONE_OF_THE_KEYS))
 }
 
+pub(super) fn pid_of(redis: &RedisServer) -> Result<u32> {
+    fact_of(&redis.command(&["INFO", "server"]), "process_id").context("Redis knows its process")
+}
+
 /// The burst is in addition to one request.
-fn our_words(limit: Limit, key: &str) -> String {
+pub(super) fn our_words(limit: Limit, key: &str) -> String {
     let Bucket { burst, amount, period_seconds } = limit.bucket();
     format!("CL.THROTTLE {key} {} {amount} {period_seconds}", burst - 1)
 }
 
-fn their_words(limit: Limit, key: &str) -> String {
+pub(super) fn their_words(limit: Limit, key: &str) -> String {
     let Bucket { burst, amount, period_seconds } = limit.bucket();
     format!("THROTTLE {key} {burst} {amount} {period_seconds}")
 }

@@ -3,6 +3,7 @@
 //! [`MemoryStore`] keeps a bounded number of accounts in this process and answers at once. [`FileStore`] keeps them in a
 //! file that several processes share. Both only make [`tollway_core::apply`] atomic.
 
+mod backoff;
 mod clock;
 mod file;
 mod memory;

@@ -2,12 +2,12 @@
 
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use std::sync::{
-    Mutex, MutexGuard, PoisonError,
+    Mutex, MutexGuard, PoisonError, TryLockError,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 #[cfg(feature = "shuttle")]
 pub(crate) use shuttle::sync::{
-    Mutex, MutexGuard, PoisonError,
+    Mutex, MutexGuard, PoisonError, TryLockError,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };

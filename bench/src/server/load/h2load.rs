@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use tempfile::NamedTempFile;
 
-use super::{Load, Ran, output_of};
+use super::{Load, OpenLoad, Ran, Timed, output_of};
 
 /// The gRPC frame header. An error response lacks it.
 const FRAME_HEAD_BYTES: u64 = 5;
@@ -52,6 +52,11 @@ impl Calls {
         Ok(Self { url, body, clients, streams: 1, per_second, protocol, gives_way: false })
     }
 
+    /// At this rate per client.
+    pub(in crate::server) fn at_rate(self, per_second: u64) -> Self {
+        Self { per_second: Some(per_second), ..self }
+    }
+
     /// At the lowest priority, to simulate another machine.
     pub(in crate::server) fn giving_way(self) -> Self {
         Self { gives_way: true, ..self }
@@ -81,14 +86,28 @@ fn file_of(bytes: &[u8]) -> Result<NamedTempFile> {
 
 impl Load for Calls {
     fn run(&self, lasts: Duration) -> Result<Ran> {
+        let (summary, timed) = self.timed(lasts)?;
+        let slow = Duration::from_micros(timed.percentile(0.99));
+        Ok(Ran { requests: summary.done, per_second: summary.done as f64 / lasts.as_secs_f64(), slow })
+    }
+}
+
+impl OpenLoad for Calls {
+    fn run(&self, lasts: Duration) -> Result<Timed> {
+        Ok(self.timed(lasts)?.1)
+    }
+}
+
+impl Calls {
+    fn timed(&self, lasts: Duration) -> Result<(Summary, Timed)> {
         let log = NamedTempFile::new()?;
         let said = output_of(&mut self.command(lasts, log.path()))?;
         let summary = Summary::read(&said).with_context(|| format!("h2load said:\n{said}"))?;
         ensure!(summary.failed == 0, "{} requests failed:\n{said}", summary.failed);
         let least = if self.protocol == Protocol::Grpc { FRAME_HEAD_BYTES } else { 1 };
         ensure!(summary.data >= summary.done * least, "answers without a message:\n{said}");
-        let slow = slow_of(&std::fs::read_to_string(log.path())?).context("h2load's log")?;
-        Ok(Ran { requests: summary.done, per_second: summary.done as f64 / lasts.as_secs_f64(), slow })
+        let timed = times_of(&std::fs::read_to_string(log.path())?).context("h2load's log")?;
+        Ok((summary, timed))
     }
 }
 
@@ -116,13 +135,12 @@ impl Summary {
     }
 }
 
-/// The 99th percentile. Each line has start time, status and microseconds.
-fn slow_of(log: &str) -> Result<Duration> {
+/// Each line has start time, status and microseconds.
+fn times_of(log: &str) -> Result<Timed> {
     let micros = |line: &str| line.split('\t').nth(2)?.parse::<u64>().ok();
-    let mut times: Vec<u64> =
-        log.lines().map(micros).collect::<Option<_>>().context("a line without a time")?;
-    times.sort_unstable();
-    times.get(times.len() * 99 / 100).map(|micros| Duration::from_micros(*micros)).context("no requests")
+    let times: Vec<u64> = log.lines().map(micros).collect::<Option<_>>().context("a line without a time")?;
+    ensure!(!times.is_empty(), "no requests");
+    Ok(Timed::new(times))
 }
 
 #[cfg(test)]
@@ -145,7 +163,7 @@ traffic: 1.98MB (2073720) total, 1.00MB (1048576) headers (space savings 60.00%)
     fn one_of_a_hundred_is_slower() {
         let log: String =
             (1..=200).rev().map(|micros| format!("1700000000000000\t200\t{micros}\n")).collect();
-        assert_eq!(slow_of(&log).unwrap(), Duration::from_micros(199));
-        assert!(slow_of("").is_err());
+        assert_eq!(times_of(&log).unwrap().percentile(0.99), 199);
+        assert!(times_of("").is_err());
     }
 }

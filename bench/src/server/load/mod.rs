@@ -2,6 +2,7 @@
 
 pub(super) mod h2load;
 pub(super) mod redis_benchmark;
+pub(super) mod resp_schedule;
 pub(super) mod wrk;
 
 use std::process::Command;
@@ -22,6 +23,32 @@ pub(super) struct Ran {
     pub(super) per_second: f64,
     /// The 99th percentile of latency.
     pub(super) slow: Duration,
+}
+
+/// Sends the same requests at a fixed rate.
+pub(super) trait OpenLoad {
+    /// Sends requests for about this long. A failed request is an error.
+    fn run(&self, lasts: Duration) -> Result<Timed>;
+}
+
+/// The latencies of all requests of a run, in microseconds.
+pub(super) struct Timed(Vec<u64>);
+
+impl Timed {
+    pub(super) fn new(mut micros: Vec<u64>) -> Self {
+        micros.sort_unstable();
+        Self(micros)
+    }
+
+    pub(super) fn requests(&self) -> usize {
+        self.0.len().max(1)
+    }
+
+    /// The latency that this share of the requests does not exceed; 0 without requests.
+    pub(super) fn percentile(&self, share: f64) -> u64 {
+        let at = (self.0.len() as f64 * share) as usize;
+        self.0.get(at).or(self.0.last()).copied().unwrap_or(0)
+    }
 }
 
 /// Checks that all programs are installed.

@@ -19,7 +19,7 @@ use tollway_core::{
     Retry, Settings, Span, Store, StoreError, StoreResult, Subject, Timestamp, apply, decide_fast,
 };
 
-use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// The number of shards, each with its own lock.
 pub const SHARDS: usize = 64;
@@ -297,9 +297,9 @@ impl MemoryStore {
         Key { hash, policy: &charge.policy, subject: &charge.subject }
     }
 
-    /// The engine does not panic under a lock. If it did, the account would stay as it was.
+    #[inline(always)]
     fn lock(&self, index: usize) -> MutexGuard<'_, Shard> {
-        self.shards[index].0.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::backoff::lock(&self.shards[index].0)
     }
 
     fn lock_all(&self, keys: &[Key<'_>]) -> LockedShards<'_> {
