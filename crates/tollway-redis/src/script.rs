@@ -13,6 +13,7 @@ pub(crate) const TEXT: &str = concat!(
     include_str!("script/bucket.lua"),
     include_str!("script/limit.lua"),
     include_str!("script/account.lua"),
+    include_str!("script/plain_take.lua"),
     include_str!("script/decide.lua"),
     include_str!("script/apply.lua"),
     include_str!("script/readings.lua"),

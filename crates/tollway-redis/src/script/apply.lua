@@ -28,7 +28,12 @@ parts.apply = function()
     end
     local outcome, changed
     if operation.verb == "take" and not operation.call then
-      outcome = engine.decide.decide(charges, accounts, operation, now)
+      local charge, account = charges[1], accounts[1]
+      local policy = charge.policy
+      if #charges == 1 and policy.edge == 0 and not policy.shadow and not account.extra then
+        outcome = engine.plain_take.take(charge, account, operation, now)
+      end
+      outcome = outcome or engine.decide.decide(charges, accounts, operation, now)
       changed = outcome[1] == "granted"
     else
       local action = engine.actions[operation.verb] or engine.correct[operation.verb] or engine.feedback[operation.verb]

@@ -4,6 +4,8 @@
 parts.bucket = function()
   local bucket = {}
 
+  local REFILLS_SOON = 3600000000
+
   -- What is still used after `elapsed`.
   function bucket.after(limit, used, part, elapsed)
     if elapsed == 0 or (used == 0 and part == 0) then return used, part end
@@ -32,6 +34,13 @@ parts.bucket = function()
   function bucket.good_as_new_at(limit, used, part, as_of)
     if used == 0 and part == 0 then return 0 end
     return plus(as_of, bucket.wait_for(limit, used, part, 0, 0))
+  end
+
+  -- Until when its account is kept after a take: exactly, or until it has surely refilled where that is soon.
+  function bucket.kept_until(limit, used, part, at)
+    local holds = bucket.whole(used, part) <= limit.capacity
+    if holds and limit.refill_time <= REFILLS_SOON then return plus(at, limit.refill_time) end
+    return bucket.good_as_new_at(limit, used, part, at)
   end
 
   -- Gives units back; never above full.

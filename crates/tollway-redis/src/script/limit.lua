@@ -6,9 +6,6 @@
 parts.limit = function()
   local limit_of = {}
 
-  -- A bucket that refills within this is kept until it surely has, rather than exactly as long as it must be.
-  local REFILLS_SOON = 3600000000
-
   -- The earliest moment from `from` on at which `amount` fits, if usage does not change before. The meter is as of `as_of`.
   function limit_of.earliest(limit, meter, amount, as_of, from, edge)
     local kind = limit.kind
@@ -44,8 +41,7 @@ parts.limit = function()
       used = min(used + amount, MAX)
       meter[2], meter[3] = used, part
       local holds = engine.bucket.whole(used, part) <= limit.capacity
-      if holds and limit.refill_time <= REFILLS_SOON then return MAX, plus(at, limit.refill_time), holds end
-      return MAX, engine.bucket.good_as_new_at(limit, used, part, at), holds
+      return MAX, engine.bucket.kept_until(limit, used, part, at), holds
     end
     if kind == "first" then
       -- Here and not in a part of its own: six of these are a take of a consumer, and making parts costs more than it.
