@@ -37,8 +37,8 @@ impl Work {
         let plenty = |hours| Quota { amount: 10_000, period_seconds: hours * HOUR_SECONDS, burst: PLENTY };
         match self {
             Self::OneLimit | Self::NamedCost | Self::WithId | Self::TwoPolicies => vec![plenty(1)],
-            // Full again after a tenth of a second, so that the number of known keys stays bounded.
-            Self::NewSubject => vec![Quota { amount: 10, period_seconds: 1, burst: 10 }],
+            // A full bucket refills within a tenth of a second, so that the number of known keys stays bounded.
+            Self::NewSubject => vec![Quota { amount: 100, period_seconds: 1, burst: 10 }],
             Self::SixLimits => (1..=6).map(plenty).collect(),
             Self::Exhausted => vec![Quota { amount: 10, period_seconds: DAY_SECONDS, burst: 10 }],
         }

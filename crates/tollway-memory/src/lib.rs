@@ -11,4 +11,4 @@ mod sync;
 
 pub use clock::{SystemClock, WallClock};
 pub use file::{FILE_ACCOUNTS_MAX, FILE_BYTES_MAX, FILE_QUEUE_MAX, FileError, FileStore, RECORD_BYTES_MAX};
-pub use memory::{ACCOUNTS_DEFAULT, MemoryStats, MemoryStore, OVERFLOW_ACCOUNTS, SHARDS};
+pub use memory::{ACCOUNTS_DEFAULT, KeptDenial, MemoryStats, MemoryStore, OVERFLOW_ACCOUNTS, SHARDS};

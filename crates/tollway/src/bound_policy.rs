@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use tollway_core::{Cost, FastDecision, PermitId, Policy, Reading};
+use tollway_memory::KeptDenial;
 
 use crate::lease::Leases;
 use crate::metrics::PolicyCounts;
@@ -27,6 +28,8 @@ pub(crate) struct BoundPolicy {
     pub(crate) stopped: Option<usize>,
     /// The recent grants; only for policies of outbound apis.
     pub(crate) recent: Option<Arc<RecentGrants>>,
+    /// The last denial; only for the copies of handles, since threads that share one would fight for it.
+    denial: Option<KeptDenial>,
 }
 
 impl BoundPolicy {
@@ -34,7 +37,7 @@ impl BoundPolicy {
         let leases = state.leases_of(&policy);
         let counts = state.metrics.as_ref().map(|metrics| metrics.of(&policy));
         let recent = state.recent_grants_of(&policy);
-        Self { state, policy, generation, leases, counts, stopped: None, recent }
+        Self { state, policy, generation, leases, counts, stopped: None, recent, denial: None }
     }
 
     /// The same, stopped by this limit.
@@ -50,7 +53,7 @@ impl BoundPolicy {
         counts: Option<Arc<PolicyCounts>>,
     ) -> Self {
         let leases = state.leases_of(&policy);
-        Self { state, policy, generation, leases, counts, stopped: None, recent: None }
+        Self { state, policy, generation, leases, counts, stopped: None, recent: None, denial: None }
     }
 
     /// A copy with its own reference counts.
@@ -63,6 +66,7 @@ impl BoundPolicy {
             counts: self.counts.clone(),
             stopped: self.stopped,
             recent: self.recent.clone(),
+            denial: Some(KeptDenial::default()),
         }
     }
 
@@ -73,9 +77,12 @@ impl BoundPolicy {
             return None;
         }
         let policy = &*self.policy;
-        let decided = match &self.state.memory {
-            Some(memory) => memory.decide_fast(policy, subject, cost),
-            None => self.spend_lease(subject, cost.unwrap_or(policy.default_cost())),
+        let decided = match (&self.state.memory, &self.denial) {
+            (Some(memory), Some(denial)) if cost.is_none() => {
+                memory.decide_fast_kept(policy, subject, denial)
+            }
+            (Some(memory), _) => memory.decide_fast(policy, subject, cost),
+            (None, _) => self.spend_lease(subject, cost.unwrap_or(policy.default_cost())),
         };
         self.count(decided.as_ref(), subject, cost.unwrap_or(policy.default_cost()));
         decided

@@ -19,17 +19,17 @@ parts.plain_take = function()
 
   local function fits_window(i, limit, meter, amount, now)
     local kind, ends, count = limit.kind, meter[2], meter[3]
+    if kind ~= "every" and kind ~= "first" and kind ~= "calendar" then return false end
     if now >= ends then
       count = 0
       if kind == "every" then
         ends = plus(now - now % limit.period, limit.period)
       elseif kind == "first" then
         ends = amount > 0 and plus(now, limit.period) or 0
-      elseif kind == "calendar" then
+      else
         ends = engine.window.at(limit, ends, count, now)
       end
     end
-    if kind ~= "every" and kind ~= "first" and kind ~= "calendar" then return false end
     count = count + amount
     if amount > 0 and count > limit.amount then return false end
     first[i], second[i] = ends, count
