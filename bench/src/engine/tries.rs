@@ -13,11 +13,13 @@ const THREADS: [usize; 2] = [1, 2];
 const MANY_KEYS: u32 = 100_000;
 
 /// Ours at most this much of governor's time with many keys.
-const WANTED_OF_GOVERNOR: f64 = 1.0;
+const WANTED_OF_GOVERNOR: f64 = 0.8;
+/// Ours at most this much of governor's keyed limiter, two threads on one key.
+const WANTED_OF_GOVERNOR_HOT: f64 = 1.0;
 /// Ours at most this much of limitador's time.
 const WANTED_OF_LIMITADOR: f64 = 0.2;
 /// Six limits at most this much of one limit's time.
-const WANTED_OF_ONE_LIMIT: f64 = 2.5;
+const WANTED_OF_ONE_LIMIT: f64 = 1.8;
 
 pub(crate) fn measure(effort: Effort, report: &mut Report) -> Result<()> {
     let time = Time::Machine;
@@ -78,7 +80,9 @@ fn against(ours: &Contender, rival: &Contender, effort: Effort, report: &mut Rep
         eprintln!("try: {case}, against {}", rival.name);
         let [our, their] = duel([ours, rival], threads, effort)?;
         let row = |unit, ours, theirs| Row::new(&case, rival.name, unit, Better::Lower, ours, theirs);
-        report.push(row("ns CPU", our.cpu, their.cpu).wanted(wanted(rival.name, keys).map(Wanted::Ratio)));
+        report.push(
+            row("ns CPU", our.cpu, their.cpu).wanted(wanted(rival.name, keys, threads).map(Wanted::Ratio)),
+        );
         if threads > 1 {
             report.push(row("ns wall", our.wall, their.wall));
         }
@@ -86,9 +90,10 @@ fn against(ours: &Contender, rival: &Contender, effort: Effort, report: &mut Rep
     Ok(())
 }
 
-fn wanted(rival: &str, keys: &Keys) -> Option<f64> {
+fn wanted(rival: &str, keys: &Keys, threads: usize) -> Option<f64> {
     match rival {
         "governor keyed" if keys.keys.len() > 1 => Some(WANTED_OF_GOVERNOR),
+        "governor keyed" if threads > 1 => Some(WANTED_OF_GOVERNOR_HOT),
         "limitador" => Some(WANTED_OF_LIMITADOR),
         "tollway one limit" => Some(WANTED_OF_ONE_LIMIT),
         _ => None,

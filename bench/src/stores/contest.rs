@@ -30,6 +30,12 @@ impl Part {
         self
     }
 
+    /// Sets a target for the server's microseconds per decision of Tollway.
+    pub(super) fn server_micros(mut self, most: f64) -> Self {
+        self.wanted.server = Some(Wanted::Ours(most));
+        self
+    }
+
     /// Sets a target for Tollway's commands per decision.
     pub(super) fn commands(mut self, most: f64) -> Self {
         self.wanted.commands = Some(Wanted::Ours(most));

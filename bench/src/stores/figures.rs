@@ -24,6 +24,7 @@ pub(super) struct Figures {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Targets {
     pub(super) per_second: Option<Wanted>,
+    pub(super) server: Option<Wanted>,
     pub(super) commands: Option<Wanted>,
 }
 
@@ -71,7 +72,7 @@ impl Figures {
         };
         row("decisions/s", Higher, wanted.per_second, |figures| figures.per_second);
         row("us CPU", Lower, None, |figures| figures.cpu_micros);
-        row("us CPU of server", Lower, None, |figures| figures.server_micros);
+        row("us CPU of server", Lower, wanted.server, |figures| figures.server_micros);
         row("us p50", Lower, None, |figures| figures.middle_micros);
         row("us p99", Lower, None, |figures| figures.slow_micros);
         if self.commands.is_some() {

@@ -17,10 +17,14 @@ pub(super) struct Quota {
 }
 
 /// The policy that a job of this cost would wait for longest now, and until when. None: it fits, or the store does not say.
-pub(super) async fn waits_for(limiter: &Limiter, cost: &JobCost) -> Option<(String, Timestamp)> {
+pub(super) async fn waits_for(
+    limiter: &Limiter,
+    config: &PipelineConfig,
+    cost: &JobCost,
+) -> Option<(String, Timestamp)> {
     let mut longest: Option<(String, Timestamp)> = None;
     for (policy, units) in cost.amounts() {
-        let mut take = limiter.try_take(&policy);
+        let mut take = limiter.try_take(&policy).subject(config.subject.as_str());
         for (unit, amount) in &units {
             take = take.cost(unit, *amount);
         }
@@ -40,11 +44,12 @@ impl Quota {
         let policies: BTreeSet<String> =
             config.stages.iter().flat_map(|stage| stage.take.amounts().into_keys()).collect();
         for policy in policies {
-            let limits = limiter.usage(&policy).await.map(|usage| usage.limits);
+            let limits =
+                limiter.usage(&policy).subject(config.subject.as_str()).await.map(|usage| usage.limits);
             quota.used.push((policy, limits.unwrap_or_default()));
         }
         for stage in &config.stages {
-            if let Some((_, until)) = waits_for(limiter, &stage.take).await {
+            if let Some((_, until)) = waits_for(limiter, config, &stage.take).await {
                 quota.waits.insert(stage.name.clone(), until);
             }
         }

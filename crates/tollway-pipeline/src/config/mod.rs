@@ -25,7 +25,7 @@ use std::path::Path;
 
 use tollway::Config;
 use tollway_config::{ConfigError, ConfigFile, FromConfig, Section};
-use tollway_core::{Name, nearest};
+use tollway_core::{Name, Subject, nearest};
 
 pub use engine::EngineUrl;
 pub use handler::{CommandConfig, HandlerConfig};
@@ -44,6 +44,8 @@ pub struct PipelineConfig {
     pub engine: EngineUrl,
     /// How many jobs may run at a time in all stages together; none: as many as the stages allow.
     pub concurrency: Option<u32>,
+    /// The subject that its takes count for, in every stage; by default, the shared one of each policy.
+    pub subject: Subject,
     /// Its stages, the first one first.
     pub stages: Vec<StageConfig>,
     /// When a human is needed.
@@ -150,14 +152,26 @@ fn read(mut section: Section<'_>, policies: &take::Policies<'_>) -> Option<Pipel
     section.required("engine", "\"sqlite:jobs.db\"");
     let engine = engine::read(&mut section);
     let concurrency = values::whole(&mut section, "concurrency", 1..=stage::CONCURRENCY_MAX, "100");
+    let subject = read_subject(&mut section);
     let stages = read_stages(&mut section, policies);
     let alarms = section.section("alarms").map(alarms::read).unwrap_or_default();
     let source = source::read(&mut section, stages.as_deref());
     section.finish();
-    let (engine, stages, source) = (engine?, stages?, source?);
+    let (engine, subject, stages, source) = (engine?, subject?, stages?, source?);
     // Replaced by the caller; a stage's name is one that exists.
     let name = stages.first()?.name.clone();
-    Some(PipelineConfig { name, engine, concurrency, stages, alarms, source })
+    Some(PipelineConfig { name, engine, concurrency, subject, stages, alarms, source })
+}
+
+/// Reads `subject`; none if it is wrong.
+fn read_subject(section: &mut Section<'_>) -> Option<Subject> {
+    let Some(text) = section.string("subject", "\"adobe\"") else { return Some(Subject::SHARED) };
+    let subject = Subject::new(text.get_ref()).map_err(|error| error.to_string());
+    let subject = subject.and_then(|subject| match subject == Subject::SHARED {
+        true => Err("an empty subject".to_owned()),
+        false => Ok(subject),
+    });
+    subject.map_err(|error| section.problem("subject", error, "leave it out for the shared subject")).ok()
 }
 
 fn read_stages(section: &mut Section<'_>, policies: &take::Policies<'_>) -> Option<Vec<StageConfig>> {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::{Notify, watch};
 use tollway::Limiter;
+use tollway_core::Subject;
 use tower::BoxError;
 
 use super::active::ActiveClaims;
@@ -51,6 +52,7 @@ pub enum RunError {
 pub struct RunnerBuilder {
     engine: Arc<dyn Engine>,
     limiter: Limiter,
+    subject: Subject,
     stages: Vec<StageConfig>,
     total: Option<u32>,
     handlers: Handlers,
@@ -66,6 +68,7 @@ impl RunnerBuilder {
         Self {
             engine,
             limiter,
+            subject: Subject::SHARED,
             stages: Vec::new(),
             total: None,
             handlers: Handlers::default(),
@@ -82,6 +85,7 @@ impl RunnerBuilder {
     pub fn pipeline(mut self, config: &PipelineConfig) -> Self {
         self.stages.extend(config.stages.iter().cloned());
         self.total = config.concurrency;
+        self.subject = config.subject.clone();
         self
     }
 
@@ -96,6 +100,13 @@ impl RunnerBuilder {
     #[must_use]
     pub fn total(mut self, jobs: u32) -> Self {
         self.total = Some(jobs);
+        self
+    }
+
+    /// Counts takes for this subject, in all stages, and not for the shared one.
+    #[must_use]
+    pub fn subject(mut self, subject: Subject) -> Self {
+        self.subject = subject;
         self
     }
 
@@ -159,6 +170,7 @@ impl RunnerBuilder {
         let run = Arc::new(Run {
             engine: self.engine,
             limiter: self.limiter,
+            subject: self.subject,
             stages: RwLock::new(share(stages)),
             handlers: self.handlers,
             worker: self.worker.clone().unwrap_or_else(host_and_process),

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tollway::Limiter;
-use tollway_core::{Name, Span, Timestamp};
+use tollway_core::{Name, Span, Subject, Timestamp};
 
 pub use builder::{RunError, RunnerBuilder};
 
@@ -61,6 +61,8 @@ enum Phase {
 struct Run {
     engine: Arc<dyn Engine>,
     limiter: Limiter,
+    /// Whom takes count for.
+    subject: Subject,
     /// The first one first. A reload replaces them; a job keeps the one it began with.
     stages: RwLock<SharedStages>,
     handlers: Handlers,

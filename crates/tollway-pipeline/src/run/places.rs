@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tollway::{Denied, Durations, Limiter, Permit, TakeError, Taken};
-use tollway_core::{Algorithm, Span, Timestamp};
+use tollway_core::{Algorithm, Span, Subject, Timestamp};
 
 use crate::JobCost;
 
@@ -19,6 +19,7 @@ const RECHECK_SLOTS_AFTER: Span = Span::from_millis(200);
 /// The places of every cost.
 pub(super) struct Places {
     limiter: Limiter,
+    subject: Subject,
     costs: BTreeMap<JobCost, OfCost>,
 }
 
@@ -43,8 +44,8 @@ struct Wait {
 }
 
 impl Places {
-    pub(super) fn new(limiter: Limiter) -> Self {
-        Self { limiter, costs: BTreeMap::new() }
+    pub(super) fn new(limiter: Limiter, subject: Subject) -> Self {
+        Self { limiter, subject, costs: BTreeMap::new() }
     }
 
     /// How many places there are, due or not, of other costs than this one.
@@ -55,7 +56,7 @@ impl Places {
 
     /// Takes until `wanted` places are due, or the next one is not due yet. How many are due.
     pub(super) async fn fill(&mut self, cost: &JobCost, wanted: usize) -> Result<usize, TakeError> {
-        let limiter = self.limiter.clone();
+        let (limiter, subject) = (self.limiter.clone(), self.subject.clone());
         let places = self.costs.entry(cost.clone()).or_default();
         let now = limiter.clock().now();
         if let Some((permit, _)) = places.booked.take_if(|(_, at)| *at <= now) {
@@ -63,7 +64,7 @@ impl Places {
         }
         places.denied.take_if(|wait| wait.again_at <= now);
         while places.due.len() < wanted && places.booked.is_none() && places.denied.is_none() {
-            match take(&limiter, cost).await? {
+            match take(&limiter, &subject, cost).await? {
                 Taken::Granted(granted) => {
                     let permit = granted.permit();
                     match Span::from_micros(u64::try_from(permit.delay().as_micros()).unwrap_or(u64::MAX)) {
@@ -136,18 +137,18 @@ async fn give_back(permits: Vec<Permit>) {
 }
 
 /// Requests one place, now or soon.
-async fn take(limiter: &Limiter, cost: &JobCost) -> Result<Taken<'static>, TakeError> {
+async fn take(limiter: &Limiter, subject: &Subject, cost: &JobCost) -> Result<Taken<'static>, TakeError> {
     let amounts = cost.amounts();
     let mut policies = amounts.iter();
     let Some((first, units)) = policies.next() else {
         return Err(TakeError::UnknownPolicy { name: String::new(), meant: None });
     };
-    let mut take = limiter.take(first);
+    let mut take = limiter.take(first).subject(subject.as_str());
     for (unit, amount) in units {
         take = take.cost(unit, *amount);
     }
     for (policy, units) in policies {
-        take = take.and(policy);
+        take = take.and(policy).subject(subject.as_str());
         for (unit, amount) in units {
             take = take.cost(unit, *amount);
         }

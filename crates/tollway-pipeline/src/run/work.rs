@@ -103,7 +103,7 @@ async fn hold_policies(run: &Run, stage: &RunStage, job: &Job, hold: Span) {
     let cost = if job.cost == JobCost::OF_STAGE { &stage.config.take } else { &job.cost };
     for policy in cost.amounts().into_keys() {
         let feedback = Feedback { hold, ..Feedback::default() };
-        if let Err(error) = run.limiter.feedback(&policy, feedback).await {
+        if let Err(error) = run.limiter.feedback(&policy, feedback).subject(run.subject.as_str()).await {
             tracing::warn!(%error, policy, "the vendor's hold could not be stored; it applies in this process");
         }
     }

@@ -51,7 +51,7 @@ use crate::bounds::{
 };
 use crate::connection::Caller;
 use crate::grpc;
-use crate::worker::{IdleStrategy, Worker};
+use crate::worker::{Worker, yield_before_park};
 use control_frames::ControlFrameLimit;
 use new_streams::NewStreams;
 use route::{Found, find};
@@ -100,7 +100,7 @@ pub(crate) async fn serve(
             let multiplexed = request.version() == Version::HTTP_2;
             let _busy = caller.deadlines.begin(multiplexed);
             let response = answer(&worker, &caller, request).await;
-            if multiplexed { IdleStrategy::Yield } else { IdleStrategy::BatchingPause }.after_answer();
+            yield_before_park::answered(multiplexed);
             Ok::<_, Infallible>(response)
         }
     });

@@ -27,7 +27,7 @@ use tokio::task::yield_now;
 
 use crate::bounds::RESP_READ_BYTES;
 use crate::connection::Caller;
-use crate::worker::{IdleStrategy, Worker};
+use crate::worker::{Worker, yield_before_park};
 use chosen::ChosenLimits;
 use outbox::Outbox;
 use reply::Reply;
@@ -82,7 +82,7 @@ impl Conversation<'_> {
                 stream.write_all(&outbox.written).await?;
                 // TLS may hold encrypted bytes back.
                 stream.flush().await?;
-                IdleStrategy::BatchingPause.after_answer();
+                yield_before_park::answered(false);
             }
             if let Some(memory) = outbox.into_memory() {
                 self.worker.resp.written.set(memory);

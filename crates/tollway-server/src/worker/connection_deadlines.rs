@@ -42,8 +42,6 @@ pub(crate) struct ConnectionDeadlines {
     /// Whether it is HTTP/2, where bytes need not belong to a request.
     streams: Cell<bool>,
     over: Cell<bool>,
-    /// Whether it sent a request since the last check.
-    asked: Cell<bool>,
     task: RefCell<Option<Waker>>,
 }
 
@@ -62,7 +60,6 @@ impl ConnectionDeadlines {
             idle: Cell::new(false),
             streams: Cell::new(false),
             over: Cell::new(false),
-            asked: Cell::new(false),
             task: RefCell::new(None),
         }
     }
@@ -78,7 +75,6 @@ impl ConnectionDeadlines {
     /// A request is in flight until the guard is dropped.
     pub(crate) fn begin(self: &Rc<Self>, streams: bool) -> Busy {
         self.streams.set(streams);
-        self.asked.set(true);
         self.requests.set(self.requests.get().saturating_add(1));
         self.due.set(NEVER);
         Busy(Rc::clone(self))
@@ -122,11 +118,6 @@ impl ConnectionDeadlines {
     /// Whether the connection is cut off.
     pub(crate) fn is_over(&self) -> bool {
         self.over.get()
-    }
-
-    /// Whether it sent a request since the last call.
-    pub(crate) fn has_asked(&self) -> bool {
-        self.asked.take()
     }
 
     /// Cuts the connection off if it is overdue. True if this call did, and the client was slow rather than idle.
@@ -214,15 +205,6 @@ mod tests {
         clock.set(35 * SECOND);
         begun.received();
         assert_eq!(cut_off_at(&clock, &begun), 40);
-    }
-
-    #[test]
-    fn a_request_is_reported_as_activity_once() {
-        let (_, deadlines) = deadlines();
-        deadlines.received();
-        assert!(!deadlines.has_asked(), "no request is complete yet");
-        drop(deadlines.begin(false));
-        assert_eq!([deadlines.has_asked(), deadlines.has_asked()], [true, false]);
     }
 
     /// A connection of a pool may be silent from the beginning, but not halfway through a request.

@@ -4,8 +4,8 @@
 //! connection never moves to another. Administration has its own worker.
 
 mod connection_deadlines;
-mod idle_strategy;
 mod workers;
+pub(crate) mod yield_before_park;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -17,7 +17,6 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 pub(crate) use connection_deadlines::ConnectionDeadlines;
-pub(crate) use idle_strategy::IdleStrategy;
 pub(crate) use workers::{Load, Workers};
 
 use crate::bounds::LOOK_INTERVAL;
@@ -106,16 +105,13 @@ impl Worker {
         self.connections.borrow().values().for_each(|(_, deadlines)| deadlines.wake());
     }
 
-    /// Cuts off connections that are overdue, and counts those that sent a request since the last check.
+    /// Cuts off connections that are overdue.
     fn look_at_all(&self) {
-        let mut asking = 0_u32;
         for (kind, deadlines) in self.connections.borrow().values() {
-            asking = asking.saturating_add(u32::from(deadlines.has_asked()));
             if deadlines.look() {
                 count(&self.state.counts.at(*kind).cut_off);
             }
         }
-        IdleStrategy::expect(asking);
     }
 }
 

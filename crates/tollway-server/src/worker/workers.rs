@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{IdleStrategy, run};
+use super::{run, yield_before_park};
 use crate::ServeError;
 use crate::bounds::INBOX_MAX;
 use crate::connection::Arrival;
@@ -81,7 +81,7 @@ fn start_one(name: String, state: Arc<ServerState>, grace: Duration) -> Result<M
         let runtime = builder
             .enable_io()
             .enable_time()
-            .on_thread_park(IdleStrategy::take)
+            .on_thread_park(yield_before_park::before_park)
             .build_local(LocalOptions::default());
         match runtime {
             Ok(runtime) => {

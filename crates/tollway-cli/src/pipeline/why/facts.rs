@@ -60,7 +60,9 @@ impl Facts {
             Some(&job.cost)
         };
         let quota = match (limiter, cost) {
-            (Some(limiter), Some(cost)) if job.state == State::Ready => waits_for(limiter, cost).await,
+            (Some(limiter), Some(cost)) if job.state == State::Ready => {
+                waits_for(limiter, &session.config, cost).await
+            }
             _ => None,
         };
         Ok(Self {

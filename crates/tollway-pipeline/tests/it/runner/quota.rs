@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tollway_core::{Span, Timestamp};
+use tollway_core::{Span, Subject, Timestamp};
 use tollway_pipeline::handler::{Answer, Task, handler_fn};
 use tollway_pipeline::run::Runner;
 use tollway_pipeline::{JobCost, NewJob, StageConfig, State};
@@ -187,5 +187,30 @@ async fn earlier_stage_does_not_overtake_a_later_one() {
     // Four units are left, and the second late job needs six.
     assert_eq!((progress.stages[0].done, progress.stages[1].done), (0, 1));
     assert!(progress.stages.iter().all(|stage| stage.waiting_until == Some(START.plus(Span::from_hours(1)))));
+    runner.drain(Span::ZERO).await.unwrap();
+}
+
+/// P10: all stages of a pipeline take for its subject, so they share that subject's budget, and so do holds.
+#[tokio::test(start_paused = true)]
+async fn stages_share_the_budget_of_the_pipelines_subject() {
+    let lab = Lab::new([("adobe", "4 / hour")]);
+    let subject = Subject::new("adobe-account").unwrap();
+    enqueue(&lab.engine, "a", 3, lab.now()).await;
+    enqueue(&lab.engine, "b", 3, lab.now()).await;
+    let runner = Runner::builder(lab.engine.clone(), lab.limiter.clone())
+        .subject(subject)
+        .stage(takes(stage("a"), 1))
+        .stage(takes(stage("b"), 1))
+        .handler("a", handler_fn(async |_| Answer::done()))
+        .handler("b", handler_fn(async |_| Answer::done()))
+        .start()
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let done = jobs(&lab.engine).await.iter().filter(|job| job.state == State::Done).count();
+    assert_eq!(done, 4);
+    let used = |usage: tollway::Usage| usage.limits[0].used;
+    assert_eq!(used(lab.limiter.usage("adobe").subject("adobe-account").await.unwrap()), 4);
+    assert_eq!(used(lab.limiter.usage("adobe").await.unwrap()), 0);
     runner.drain(Span::ZERO).await.unwrap();
 }
