@@ -30,36 +30,38 @@ struct Kept {
 }
 
 impl KeptDenial {
-    /// The denial again, if it still holds. `changes` is the shard's counter.
+    /// Whether the subject with this hash was denied last: it may be kept.
     #[inline(always)]
-    pub(super) fn repeat(
-        &self,
-        hash: u64,
-        subject: &str,
-        now: Timestamp,
-        changes: impl FnOnce() -> u64,
-    ) -> Option<FastDecision> {
-        if self.hash.load(Ordering::Relaxed) != hash {
-            return None;
+    pub(super) fn is_of(&self, hash: u64) -> bool {
+        self.hash.load(Ordering::Relaxed) == hash
+    }
+
+    /// Notes which subject was denied. Only the second denial in a row is kept: most are not asked for again.
+    #[inline(always)]
+    pub(super) fn note(&self, hash: u64, decided: Option<&FastDecision>) {
+        if let Some(FastDecision::Denied { .. }) = decided {
+            self.hash.store(hash, Ordering::Relaxed);
         }
+    }
+
+    /// The denial again, if it still holds. `changes` is the shard's counter.
+    pub(super) fn repeat(&self, subject: &str, now: Timestamp, changes: u64) -> Option<FastDecision> {
         let kept = match self.kept.try_lock() {
             Ok(kept) => kept,
             Err(TryLockError::Poisoned(_) | TryLockError::WouldBlock) => return None,
         };
-        let holds = now < kept.until && kept.changes == changes() && kept.subject == subject;
+        let holds = now < kept.until && kept.changes == changes && kept.subject == subject;
         holds.then_some(FastDecision::Denied { now, retry_at: kept.retry_at, limit: kept.limit })
     }
 
-    /// Notes a denial. Only the second one in a row of a subject is kept: most are not asked for again.
-    pub(super) fn note(&self, hash: u64, subject: &str, decided: &FastDecision, changes: u64) {
-        let FastDecision::Denied { now, retry_at, limit } = *decided else { return };
-        if self.hash.load(Ordering::Relaxed) != hash {
-            self.hash.store(hash, Ordering::Relaxed);
-        } else if let Ok(mut kept) = self.kept.try_lock() {
+    /// Keeps a denial. `changes` is the shard's counter before it was decided.
+    pub(super) fn keep(&self, subject: &str, decided: Option<&FastDecision>, changes: u64) {
+        let Some(FastDecision::Denied { now, retry_at, limit }) = decided else { return };
+        if let Ok(mut kept) = self.kept.try_lock() {
             kept.subject.clear();
             kept.subject.push_str(subject);
-            (kept.until, kept.retry_at) = (retry_at.min(now.plus(KEPT_FOR)), retry_at);
-            (kept.limit, kept.changes) = (limit, changes);
+            (kept.until, kept.retry_at) = ((*retry_at).min(now.plus(KEPT_FOR)), *retry_at);
+            (kept.limit, kept.changes) = (*limit, changes);
         }
     }
 }

@@ -188,15 +188,20 @@ impl MemoryStore {
         }
         let hash = entries::hash(&self.hasher, policy.key(), subject);
         let now = self.clock.now();
-        let changes = || self.shards[shard_of(hash)].changes.0.load(Ordering::Acquire);
-        if let Some(denied) = denial.repeat(hash, subject, now, changes) {
-            return Some(denied);
+        let terms = (policy.default_cost(), NO_PERMIT, now);
+        if !denial.is_of(hash) {
+            let decided = self.decide_now(hash, policy, subject, terms);
+            denial.note(hash, decided.as_ref());
+            return decided;
         }
         // Read before the decision: a change after it makes the denial invalid, a change before it only seems to.
-        let changes = changes();
-        let decided = self.decide_now(hash, policy, subject, (policy.default_cost(), NO_PERMIT, now))?;
-        denial.note(hash, subject, &decided, changes);
-        Some(decided)
+        let changes = self.shards[shard_of(hash)].changes.0.load(Ordering::Acquire);
+        if let Some(denied) = denial.repeat(subject, now, changes) {
+            return Some(denied);
+        }
+        let decided = self.decide_now(hash, policy, subject, terms);
+        denial.keep(subject, decided.as_ref(), changes);
+        decided
     }
 
     /// The same; `see` gets the reading of every limit afterwards, in order.

@@ -28,11 +28,7 @@ parts.apply = function()
     end
     local outcome, changed
     if operation.verb == "take" and not operation.call then
-      local charge, account = charges[1], accounts[1]
-      local policy = charge.policy
-      if #charges == 1 and policy.edge == 0 and not policy.shadow and not account.extra then
-        outcome = engine.plain_take.take(charge, account, operation, now)
-      end
+      if #charges == 1 then outcome = engine.plain_take.take(charges[1], accounts[1], operation, now) end
       outcome = outcome or engine.decide.decide(charges, accounts, operation, now)
       changed = outcome[1] == "granted"
     else

@@ -43,6 +43,25 @@ local function write(at, account)
   redis.call("SET", KEYS[at], values[at], "PX", lifetime)
 end
 
+-- Notes the answer of a call that has changed something, in case it is lost.
+local function keep_answer(call, answer)
+  redis.call("SET", KEYS[call.writer], pack(call.sequence, answer), "PX", request.answer_kept)
+  return answer
+end
+
+-- The common call: one operation on one account.
+local function answer_to_one(call, operation, charge)
+  local at = charge.line
+  charge.policy = request.policies[charge.policy]
+  local own = { engine.account.read(values[at], charge.policy, now) }
+  local how = operation.permits and engine.equal_takes or engine.apply
+  local outcome, has_changed = how.apply(operation, own, now)
+  local answer = pack({ outcome })
+  if not has_changed or own[1].expires == 0 then return answer end
+  write(at, own[1])
+  return keep_answer(call, answer)
+end
+
 local function answer_to(call)
   local sequence = call.sequence
   -- A call that was applied before, and whose answer was lost, counts once; so does one that was overtaken on
@@ -51,6 +70,10 @@ local function answer_to(call)
     local last, answer = unpack_text(values[call.writer])
     if last == sequence then return answer end
     if last > sequence then return redis.error_reply("OVERTAKEN by a later call of the same writer") end
+  end
+  local operation = call.operations[1]
+  if #call.operations == 1 and #operation.parties == 1 then
+    return answer_to_one(call, operation, operation.parties[1])
   end
   local outcomes, accounts, changed = apply_all(call)
   local answer, kept = pack(outcomes), false
@@ -61,8 +84,7 @@ local function answer_to(call)
       kept = true
     end
   end
-  if kept then redis.call("SET", KEYS[call.writer], pack(sequence, answer), "PX", request.answer_kept) end
-  return answer
+  return kept and keep_answer(call, answer) or answer
 end
 
 -- What went wrong, as an error of the server's: those have a code in front, and older servers an @ before it. What else
