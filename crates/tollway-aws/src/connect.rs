@@ -49,9 +49,11 @@ impl fmt::Debug for Access {
 }
 
 /// No region is configured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no region; set AWS_REGION, or write region=eu-central-1 behind the question mark of the URL")]
 pub struct NoRegion;
+
+tollway_core::debug_as_display!(NoRegion);
 
 /// Whether a request can be sent at all: the SDK only notices when it is too late to say so in words.
 pub fn check_region(config: &SdkConfig) -> Result<(), NoRegion> {

@@ -45,7 +45,7 @@ pub struct ClockCheck {
 }
 
 /// A clock that is off by more than [`CLOCK_ERROR_MAX`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this machine's clock says {ours} and that of AWS {theirs}: set it right, it is off by {off} or more"
 )]
@@ -57,6 +57,8 @@ pub struct ClockOff {
     /// By at least so much.
     pub off: Span,
 }
+
+tollway_core::debug_as_display!(ClockOff);
 
 /// Our clock less theirs, in microseconds: not less than `least` and not more than `most`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -43,9 +43,11 @@ pub struct ParameterAddress {
 }
 
 /// Why a text is no address of a parameter.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ParameterAddressError(String);
+
+tollway_core::debug_as_display!(ParameterAddressError);
 
 impl ParameterAddress {
     /// Reads `NAME?region=...&endpoint=...&access=KEY:SECRET`; the last is for emulators, where it is no secret. Without a
@@ -138,9 +140,11 @@ impl fmt::Display for ParameterAddress {
 }
 
 /// Why parameters could not be read or written.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ParameterError(String);
+
+tollway_core::debug_as_display!(ParameterError);
 
 /// Parameters at one address. Cheap to clone; connects when it is first used.
 #[derive(Clone, Debug)]

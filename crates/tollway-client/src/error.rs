@@ -70,7 +70,6 @@ impl Attempts {
 }
 
 /// A call that got no answer to pass on.
-#[derive(Debug)]
 pub struct CallError {
     /// The api.
     pub api: Name,
@@ -80,8 +79,10 @@ pub struct CallError {
     pub attempts: Vec<Attempt>,
 }
 
+tollway::core::debug_as_display!(CallError);
+
 /// Why a call got no answer to pass on.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum CallFailure {
     /// The vendor refused as often as the call may be sent.
     #[error("the vendor refused it as often as it may be sent")]
@@ -120,6 +121,8 @@ pub enum CallFailure {
     #[error("{0}")]
     Request(String),
 }
+
+tollway::core::debug_as_display!(CallFailure);
 
 impl From<TakeError> for CallFailure {
     fn from(error: TakeError) -> Self {
@@ -182,7 +185,7 @@ impl std::error::Error for CallError {
 }
 
 /// Why there is no client or limiter of an api.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum ClientError {
     /// Neither the config nor the profiles have it.
     #[error("there is no api {name:?}{}; write [apis.{name}] into the config, or use a profile: `tollway api list`",
@@ -213,6 +216,8 @@ pub enum ClientError {
     #[error("the HTTP client could not be built: {0}")]
     Http(#[source] BoxError),
 }
+
+tollway::core::debug_as_display!(ClientError);
 
 /// An error and what caused it, on one line.
 fn causes(error: &(dyn std::error::Error + 'static)) -> String {

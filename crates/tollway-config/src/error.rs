@@ -12,7 +12,7 @@ pub const PROBLEMS_MAX: usize = 50;
 ///
 /// Shown, each problem is a line that editors can jump to, the source line, and a mark under the wrong word; the
 /// [crate](crate)'s documentation has an example.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ConfigError {
     file: Option<PathBuf>,
     /// Never empty, in the order of the file.
@@ -20,6 +20,8 @@ pub struct ConfigError {
     unlisted: usize,
     not_found: bool,
 }
+
+tollway_core::debug_as_display!(ConfigError);
 
 /// One problem of a config.
 #[derive(Clone, Debug, PartialEq, Eq)]

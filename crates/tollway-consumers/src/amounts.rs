@@ -20,7 +20,7 @@ pub const AMOUNT_MAX: i64 = LIMIT_AMOUNT_MAX.cast_signed();
 pub struct Amounts([i64; 6]);
 
 /// An invalid amount: its period, and the problem.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("per_{period}_call_limit {problem}")]
 pub struct AmountError {
     /// The period.
@@ -29,8 +29,10 @@ pub struct AmountError {
     pub problem: AmountProblem,
 }
 
+tollway_core::debug_as_display!(AmountError);
+
 /// Why a value is not an amount. The text follows the name of its field.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AmountProblem {
     /// The field is missing.
     #[error("is missing: write \"-1\" where there is no limit")]
@@ -45,6 +47,8 @@ pub enum AmountProblem {
     #[error("is {0}: at most {AMOUNT_MAX} calls can be counted")]
     TooLarge(String),
 }
+
+tollway_core::debug_as_display!(AmountProblem);
 
 impl Amounts {
     /// No period is limited.

@@ -21,7 +21,7 @@ const KEY_WORD: &str = "_PER_";
 pub struct ConsumerId(Arc<str>);
 
 /// Why a text is not the id of a consumer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConsumerIdError {
     /// Nothing was given.
     #[error("the consumer's id is empty")]
@@ -41,6 +41,8 @@ pub enum ConsumerIdError {
     #[error("the consumer's id {0} contains {KEY_WORD}, which separates ids and periods in keys of counters")]
     KeyWord(String),
 }
+
+tollway_core::debug_as_display!(ConsumerIdError);
 
 impl ConsumerId {
     /// Validates the text.

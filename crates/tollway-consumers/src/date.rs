@@ -48,7 +48,7 @@ impl From<Timestamp> for RecordDate {
 }
 
 /// Why a text is not a date.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DateError {
     /// Not a date, or not one with a time and a zone.
     #[error("{0} is not a date: write it as 2025-01-01T00:00:00Z")]
@@ -62,6 +62,8 @@ pub enum DateError {
     #[error("the date {0} is out of range: it is one from 1970-01-01T00:00:00Z to 9999-12-31T23:59:59.999Z")]
     OutOfRange(String),
 }
+
+tollway_core::debug_as_display!(DateError);
 
 /// Reads a date with a time and a zone (`Z` or an offset).
 pub fn read_date(text: &str) -> Result<RecordDate, DateError> {

@@ -18,7 +18,7 @@ const HOUR: u64 = Span::from_hours(1).as_micros();
 pub struct Hour(u64);
 
 /// Why a text is not an hour.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HourError {
     /// The wrong format.
     #[error("{0} is not an hour: write it as YYYY-MM-DD-HH, in UTC, such as 2025-12-31-13")]
@@ -30,6 +30,8 @@ pub enum HourError {
     #[error("the hour {0} is out of range: it is one from 1970-01-01-00 to {last}", last = Hour::LAST)]
     OutOfRange(String),
 }
+
+tollway_core::debug_as_display!(HourError);
 
 impl Hour {
     /// The last whole hour of the timestamp range.

@@ -45,9 +45,11 @@ pub struct Record {
 pub struct RecordId(Uuid);
 
 /// Why a text is not the id of a record.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is not the id of a record: ids look like 67e55044-10b1-426f-9247-bb680e5fe0c8")]
 pub struct RecordIdError(String);
+
+tollway_core::debug_as_display!(RecordIdError);
 
 impl RecordId {
     /// A new random id.

@@ -14,7 +14,7 @@ pub struct Scope {
 }
 
 /// Why a text cannot be part of a scope.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {problem}")]
 pub struct ScopeError {
     /// The field.
@@ -23,8 +23,10 @@ pub struct ScopeError {
     pub problem: ScopeProblem,
 }
 
+tollway_core::debug_as_display!(ScopeError);
+
 /// What is wrong with a text. The message follows the name of its field.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeProblem {
     /// Present but empty.
     #[error("is empty: leave it out where it does not matter")]
@@ -36,6 +38,8 @@ pub enum ScopeProblem {
     #[error("is {0}: it contains a control character")]
     Control(String),
 }
+
+tollway_core::debug_as_display!(ScopeProblem);
 
 impl Scope {
     /// Not restricted.

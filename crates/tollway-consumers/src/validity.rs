@@ -11,7 +11,7 @@ pub struct Validity {
 }
 
 /// A range that ends before it begins.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the record would end ({to}) before it begins ({from}): swap the dates",
     from = write_date(*from), to = write_date(*to)
@@ -22,6 +22,8 @@ pub struct Reversed {
     /// The given end.
     pub to: RecordDate,
 }
+
+tollway_core::debug_as_display!(Reversed);
 
 impl Validity {
     /// Rejects a range that ends before it begins.

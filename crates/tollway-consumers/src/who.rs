@@ -25,7 +25,7 @@ struct Tokens {
 }
 
 /// Why the credential of a request names no consumer. A caller error.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WhoError {
     /// The header is not UTF-8 text.
     #[error("the header {0} is not text")]
@@ -43,8 +43,10 @@ pub enum WhoError {
     UnknownToken(String),
 }
 
+tollway_core::debug_as_display!(WhoError);
+
 /// Why a token file cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("the tokens of consumers in {}: {problem}", .path.display())]
 pub struct TokensError {
     /// The file.
@@ -52,6 +54,8 @@ pub struct TokensError {
     /// The problem.
     pub problem: String,
 }
+
+tollway_core::debug_as_display!(TokensError);
 
 impl Who {
     /// Reads the configured tokens.

@@ -14,7 +14,7 @@ pub const REQUESTS: &str = "requests";
 pub struct Cost(SmallVec<[u64; 2]>);
 
 /// Why amounts are not a valid cost.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CostError {
     /// A unit that no limit of the policy counts.
     #[error("no limit of policy {policy} counts {unit:?}{}", .meant.as_ref().map(|unit| format!("; did you mean {:?}?", unit.as_str())).unwrap_or_default())]
@@ -35,6 +35,8 @@ pub enum CostError {
         amount: u64,
     },
 }
+
+crate::debug_as_display!(CostError);
 
 impl Cost {
     /// The amount of the policy's unit at this index.

@@ -173,7 +173,7 @@ pub struct Reading {
 }
 
 /// Why an operation was refused: a caller error. Nothing has changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Refusal {
     /// A cost that this limit could never grant.
     #[error(
@@ -227,6 +227,8 @@ pub enum Refusal {
     #[error("this subject has {max} ids in the last ten minutes; no more can be remembered", max = crate::bounds::CALL_IDS_MAX)]
     TooManyIds,
 }
+
+crate::debug_as_display!(Refusal);
 
 pub(crate) fn above_limit(policy: &Name, limit: &Limit, cost: u64) -> Refusal {
     Refusal::AboveLimit {

@@ -54,7 +54,7 @@ impl Invariant {
 }
 
 /// An invariant that did not hold.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} violated: {detail}", .invariant.id())]
 pub struct Violation {
     /// Which one.
@@ -62,6 +62,8 @@ pub struct Violation {
     /// What was seen.
     pub detail: String,
 }
+
+crate::debug_as_display!(Violation);
 
 /// One operation with the accounts before and after it.
 pub struct Transition<'a> {

@@ -21,7 +21,7 @@ pub struct AccountKey {
 }
 
 /// A text that is not a key.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// Not of the form `VERSION:LENGTH:POLICY:SUBJECT`.
     #[error("not a key: {0:?}")]
@@ -33,6 +33,8 @@ pub enum KeyError {
     #[error(transparent)]
     Part(#[from] NameError),
 }
+
+crate::debug_as_display!(KeyError);
 
 impl fmt::Display for AccountKey {
     /// `1:5:adobe:team-a`: version, length of the policy's name, the name, then the subject.

@@ -43,6 +43,7 @@ pub mod bounds;
 pub mod controller;
 mod correct;
 mod cost;
+mod debug_as_display;
 mod decide;
 mod decision;
 mod feedback;

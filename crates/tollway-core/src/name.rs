@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::bounds::{CALL_ID_BYTES_MAX, NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
 
 /// Why a text cannot be a name, a subject or an id.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// The text is empty.
     #[error("{what} is empty")]
@@ -35,6 +35,8 @@ pub enum NameError {
         character: char,
     },
 }
+
+crate::debug_as_display!(NameError);
 
 /// The name of a policy, a limit or a unit: letters, digits, `_`, `-` and `.`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -107,7 +107,7 @@ impl PolicyKey {
 }
 
 /// Why limits do not make a policy.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// The policy's name is invalid.
     #[error(transparent)]
@@ -135,6 +135,8 @@ pub enum PolicyError {
     #[error("policy {0}: a wait of {1} is more than the {WAIT_MAX} allowed")]
     WaitTooLong(Name, Span),
 }
+
+crate::debug_as_display!(PolicyError);
 
 impl Policy {
     /// A policy of limits written as text, with default behaviour.

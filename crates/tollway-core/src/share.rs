@@ -14,9 +14,11 @@ pub struct LocalShare {
 }
 
 /// A text that is not a share.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a share of a limit; write a fraction above 0 and up to \"1/1\", like \"1/10\"")]
 pub struct LocalShareError(String);
+
+crate::debug_as_display!(LocalShareError);
 
 impl LocalShare {
     /// The share `parts / of`; `None` unless it is more than 0 and at most 1.

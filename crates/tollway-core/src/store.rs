@@ -58,7 +58,7 @@ pub enum Settled {
 }
 
 /// Why a store did not answer, and whether to retry.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{fault}: {message}")]
 pub struct StoreError {
     /// The cause.
@@ -68,6 +68,8 @@ pub struct StoreError {
     /// What happened.
     pub message: String,
 }
+
+crate::debug_as_display!(StoreError);
 
 /// The cause of a store error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -50,9 +50,11 @@ impl DynamoOptions {
 }
 
 /// A URL that is not one. It never repeats the URL, which may hold a secret.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DynamoUrlError(String);
+
+tollway_core::debug_as_display!(DynamoUrlError);
 
 impl FromStr for DynamoOptions {
     type Err = DynamoUrlError;

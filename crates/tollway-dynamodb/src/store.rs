@@ -20,7 +20,7 @@ pub struct DynamoStore {
 }
 
 /// Why there is no store.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum DynamoStoreError {
     /// The URL is wrong.
     #[error(transparent)]
@@ -29,6 +29,8 @@ pub enum DynamoStoreError {
     #[error("no thread for the store: {0}")]
     Thread(#[from] std::io::Error),
 }
+
+tollway_core::debug_as_display!(DynamoStoreError);
 
 impl DynamoStore {
     /// A store at this URL; see [`DynamoOptions`]. It connects when it is first used.

@@ -26,7 +26,7 @@ pub struct Imported {
 }
 
 /// Why there is no config. The file is always at fault.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum ImportError {
     /// The file is larger than [`FILE_BYTES_MAX`].
     #[error("{file}: it has more than the {FILE_BYTES_MAX} bytes that are read")]
@@ -46,6 +46,8 @@ pub enum ImportError {
     #[error("these limits make no config: {0}")]
     NoConfig(#[from] ConfigError),
 }
+
+tollway_core::debug_as_display!(ImportError);
 
 impl<'f> SourceFile<'f> {
     /// The content, if it is within its bound.

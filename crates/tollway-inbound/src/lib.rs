@@ -7,7 +7,8 @@
 //! - [`Admission`], [`InboundTake`]: how a caller is admitted, and the take itself
 //! - [`ANONYMOUS_POLICY`], [`CONSUMERS_POLICY`]: the policies of callers
 //! - [`escapes`]: percent-decoding of parts of a URL, percent-encoding of text in a header
-//! - [`headers`]: `X-Rate-Limit-*`, `RateLimit`, `RateLimit-Policy` and `Retry-After` of a decision, and the body of a 429
+//! - [`headers`]: `X-Rate-Limit-*`, `X-RateLimit-*`, `RateLimit`, `RateLimit-Policy` and `Retry-After` of a decision, and
+//!   the body of a 429
 //! - [`problem`]: error bodies that all protocols share
 
 pub mod address;

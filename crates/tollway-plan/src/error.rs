@@ -3,7 +3,7 @@
 use tollway_core::{CostError, Limit, Name, PolicyError};
 
 /// Why there is no forecast. Always a caller error: a forecast depends only on its arguments.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// A cost in a unit that no limit of the policy counts.
     #[error("no limit counts {unit:?}")]
@@ -54,6 +54,8 @@ pub enum PlanError {
         limit: Box<Limit>,
     },
 }
+
+tollway_core::debug_as_display!(PlanError);
 
 fn list(names: &[Name]) -> String {
     names.iter().map(Name::as_str).collect::<Vec<_>>().join(", ")

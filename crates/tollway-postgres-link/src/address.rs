@@ -19,7 +19,7 @@ pub struct Address {
 }
 
 /// Why a URL is no address. It never repeats a value of the URL, which may be a password.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// Postgres's client does not understand it.
     #[error("{0}")]
@@ -31,6 +31,8 @@ pub enum AddressError {
     #[error("sslmode=require needs a build with TLS")]
     NoTls,
 }
+
+tollway_core::debug_as_display!(AddressError);
 
 impl Address {
     /// The address that this URL names, without the parameters that Postgres does not know.

@@ -56,9 +56,11 @@ pub(crate) enum Crash {
 }
 
 /// A URL that is not one. It never repeats the URL, which may hold a password.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PostgresUrlError(String);
+
+tollway_core::debug_as_display!(PostgresUrlError);
 
 impl FromStr for PostgresOptions {
     type Err = PostgresUrlError;

@@ -19,7 +19,7 @@ pub struct PostgresStore {
 }
 
 /// Why there is no store.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum PostgresStoreError {
     /// The URL is wrong.
     #[error(transparent)]
@@ -28,6 +28,8 @@ pub enum PostgresStoreError {
     #[error("no thread for the store: {0}")]
     Thread(#[from] std::io::Error),
 }
+
+tollway_core::debug_as_display!(PostgresStoreError);
 
 impl PostgresStore {
     /// A store at this URL; see [`PostgresOptions`]. It connects when it is first used.

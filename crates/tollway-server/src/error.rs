@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::{ListenAddress, Token};
 
 /// Why a server does not start or a reload fails. Each message says how to fix it.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum ServeError {
     /// `[consumers]` cannot be used.
     #[error("[consumers]: {0}")]
@@ -52,3 +52,5 @@ pub enum ServeError {
     #[error("the system refuses a resource: {0}")]
     Machine(String),
 }
+
+tollway::core::debug_as_display!(ServeError);

@@ -2,7 +2,7 @@
 //! private.
 
 #[cfg(feature = "consumers")]
-pub use crate::consumers::record;
+pub use crate::consumers::fuzz::{neutral_record, record};
 pub use crate::grpc::fuzz::envoy_question;
 pub use crate::http::fuzz::{permit_questions, query, takes};
 pub use crate::permit::fuzz::ticket;

@@ -7,7 +7,7 @@ use tollway_core::{CostError, Limit, PolicyError, StoreError};
 use crate::log::{LINE_BYTES_SKIPPED_MAX, LOG_BYTES_MAX};
 
 /// Why a log cannot be replayed. Each variant begins with whose fault it is.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum SimulateError {
     /// The caller: all limits of a policy are concurrency limits, and a log does not say how long calls took.
     #[error("{limit} cannot be simulated: a log does not say how long calls took")]
@@ -72,3 +72,5 @@ pub enum SimulateError {
     #[error("{0}")]
     Engine(String),
 }
+
+tollway_core::debug_as_display!(SimulateError);

@@ -8,10 +8,11 @@ use serde::Serialize;
 use tollway::Denied;
 use tollway_inbound::InboundTake;
 use tollway_inbound::escapes::escaped;
-use tollway_inbound::headers::TooManyRequests;
+use tollway_inbound::headers::{CallerKind, TooManyRequests};
 
 use crate::body::LimitedBody;
 use crate::headers;
+use crate::options::Options;
 use crate::problem::Problem;
 
 /// gRPC status codes.
@@ -25,24 +26,29 @@ const UNAUTHENTICATED: u16 = 16;
 /// When a gRPC client may retry, in milliseconds.
 const RETRY_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
-/// The response to a denied request.
+/// The response to a denied request. A gRPC client reads the status in the headers and no body, so the program changes
+/// only responses over plain HTTP.
 pub(crate) fn denied<B>(
     request: &Parts,
     denial: &Denied,
     take: &InboundTake<'_>,
-    anonymous: bool,
+    caller: CallerKind,
+    options: &Options,
 ) -> Response<LimitedBody<B>> {
     let statuses = take.limit_statuses(denial.decision(), false);
-    let told = TooManyRequests::of_denial(denial.policy(), &statuses, denial, anonymous);
-    let mut response = if is_grpc(request) {
+    let told = TooManyRequests::of_denial(denial.policy(), &statuses, denial, caller);
+    let response = if is_grpc(request) {
         let mut response = grpc(RESOURCE_EXHAUSTED, &told.message);
         response.headers_mut().insert(RETRY_PUSHBACK, HeaderValue::from(told.retry_after_ms));
+        headers::put(take, denial.decision(), &mut response);
         response
     } else {
-        json(StatusCode::TOO_MANY_REQUESTS, "application/json", &told)
+        let mut response = json(StatusCode::TOO_MANY_REQUESTS, "application/json", &told);
+        headers::put(take, denial.decision(), &mut response);
+        options.change_denial(request, denial, &mut response);
+        response
     };
-    headers::put(take, denial.decision(), &mut response);
-    response
+    response.map(LimitedBody::refused)
 }
 
 /// The response to a request that failed before a decision.
@@ -69,7 +75,7 @@ pub(crate) fn failed<B>(request: &Parts, problem: &Problem) -> Response<LimitedB
         }
         _ => {}
     }
-    response
+    response.map(LimitedBody::refused)
 }
 
 fn is_grpc(request: &Parts) -> bool {
@@ -80,8 +86,8 @@ fn is_grpc(request: &Parts) -> bool {
 }
 
 /// A trailers-only response: the status is in the headers.
-fn grpc<B>(status: u16, message: &str) -> Response<LimitedBody<B>> {
-    let mut response = Response::new(LimitedBody::refused(None));
+fn grpc(status: u16, message: &str) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     headers.insert("grpc-status", HeaderValue::from(status));
@@ -91,10 +97,10 @@ fn grpc<B>(status: u16, message: &str) -> Response<LimitedBody<B>> {
     response
 }
 
-fn json<B>(status: StatusCode, kind: &'static str, value: &impl Serialize) -> Response<LimitedBody<B>> {
+fn json(status: StatusCode, kind: &'static str, value: &impl Serialize) -> Response<Bytes> {
     // Serializing these types cannot fail.
     let text = serde_json::to_vec(value).unwrap_or_default();
-    let mut response = Response::new(LimitedBody::refused(Some(Bytes::from(text))));
+    let mut response = Response::new(Bytes::from(text));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response

@@ -1,4 +1,4 @@
-//! The response body: the service's, with the permit that ends with it, or a body of this crate.
+//! The response body: the service's, with the permit that ends with it, or that of a refusal.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -31,9 +31,9 @@ impl<B> LimitedBody<B> {
         Self { kind: Kind::Served { body, permit } }
     }
 
-    /// Empty, or a text of this crate.
-    pub(crate) fn refused(text: Option<Bytes>) -> Self {
-        Self { kind: Kind::Refused { text } }
+    /// Of a request that did not reach the service.
+    pub(crate) fn refused(text: Bytes) -> Self {
+        Self { kind: Kind::Refused { text: Some(text).filter(|text| !text.is_empty()) } }
     }
 }
 

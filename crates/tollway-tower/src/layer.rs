@@ -1,15 +1,18 @@
-//! The layer: its policies, their subjects and costs, and the headers it writes.
+//! The layer: its policies, their subjects and costs, and its options.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http::Response;
 use http::request::Parts;
-use tollway::PolicyHandle;
-use tollway_inbound::headers::HeaderChoice;
+use tollway::{Denied, PolicyHandle};
+use tollway_inbound::headers::{CallerKind, HeaderChoice};
 use tower_layer::Layer;
 
+use crate::options::Options;
 use crate::problem::Problem;
-use crate::rules::{CountedRequest, RequestCharge, Rules};
+use crate::rules::{CountedRequest, Counting, RequestCharge, Rules};
 use crate::{RateLimit, SubjectFrom};
 
 /// Limits requests before they reach a service.
@@ -31,15 +34,15 @@ use crate::{RateLimit, SubjectFrom};
 #[derive(Clone)]
 pub struct RateLimitLayer {
     rules: PolicyRules,
+    options: Options,
 }
 
-/// What the layer and its services share.
+/// The charges of a request.
 #[derive(Clone)]
 pub(crate) struct PolicyRules {
     charge: ChargeRules,
     /// Further charges of the same take.
     others: Vec<ChargeRules>,
-    headers: HeaderChoice,
 }
 
 /// What a request takes under one policy.
@@ -56,8 +59,8 @@ type ReadCost = dyn Fn(&Parts) -> u64 + Send + Sync;
 impl RateLimitLayer {
     /// Limits all requests together under a policy.
     pub fn new(handle: PolicyHandle) -> Self {
-        let (charge, headers) = (ChargeRules::new(handle), HeaderChoice::ALL);
-        Self { rules: PolicyRules { charge, others: Vec::new(), headers } }
+        let rules = PolicyRules { charge: ChargeRules::new(handle), others: Vec::new() };
+        Self { rules, options: Options::default() }
     }
 
     /// Also limits requests under another policy of the same limiter, all or nothing: a request that one policy denies
@@ -78,13 +81,13 @@ impl RateLimitLayer {
     /// ```
     #[must_use]
     pub fn and(self, handle: PolicyHandle) -> Self {
-        self.with(|rules| rules.others.push(ChargeRules::new(handle)))
+        self.with(|layer| layer.rules.others.push(ChargeRules::new(handle)))
     }
 
     /// Limits each subject separately, under the policy named last.
     #[must_use]
     pub fn subject(self, from: SubjectFrom) -> Self {
-        self.with(|rules| rules.last().subject = Some(from))
+        self.with(|layer| layer.rules.last().subject = Some(from))
     }
 
     /// How much of a unit a request costs under the policy named last. The default cost is one request.
@@ -99,17 +102,51 @@ impl RateLimitLayer {
     /// ```
     #[must_use]
     pub fn cost(self, unit: &str, of: impl Fn(&Parts) -> u64 + Send + Sync + 'static) -> Self {
-        self.with(|rules| rules.last().costs.push((unit.to_owned(), Arc::new(of))))
+        self.with(|layer| layer.rules.last().costs.push((unit.to_owned(), Arc::new(of))))
     }
 
     /// Which headers a response has besides `Retry-After`; all of them by default.
     #[must_use]
     pub fn headers(self, choice: HeaderChoice) -> Self {
-        self.with(|rules| rules.headers = choice)
+        self.with(|layer| layer.options.headers = choice)
     }
 
-    fn with(mut self, change: impl FnOnce(&mut PolicyRules)) -> Self {
-        change(&mut self.rules);
+    /// Passes the requests that this holds for to the service without counting them. With several, one is enough.
+    ///
+    /// ```
+    /// # let limiter = tollway::Limiter::builder().policy("api", ["100 / minute"]).unwrap().build();
+    /// # let layer = tollway_tower::RateLimitLayer::new(limiter.policy("api").unwrap());
+    /// let layer = layer.skip(|request| request.uri.path() == "/health");
+    /// ```
+    #[must_use]
+    pub fn skip(self, skip: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Self {
+        self.with(|layer| layer.options.add_skip(skip))
+    }
+
+    /// Changes the response to a denied request before it is sent. Status, headers and body that this leaves alone stay: 429,
+    /// the rate limit headers, and JSON. Not called for gRPC requests, whose denials have no body.
+    ///
+    /// ```
+    /// use http::header::{CONTENT_TYPE, HeaderValue};
+    /// # let limiter = tollway::Limiter::builder().policy("api", ["100 / minute"]).unwrap().build();
+    /// # let layer = tollway_tower::RateLimitLayer::new(limiter.policy("api").unwrap());
+    ///
+    /// let layer = layer.on_denied(|request, denied, response| {
+    ///     let seconds = denied.retry_after().as_secs() + 1;
+    ///     *response.body_mut() = format!("{}: try again in {seconds} s\n", request.uri.path()).into();
+    ///     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    /// });
+    /// ```
+    #[must_use]
+    pub fn on_denied(
+        self,
+        change: impl Fn(&Parts, &Denied, &mut Response<Bytes>) + Send + Sync + 'static,
+    ) -> Self {
+        self.with(|layer| layer.options.set_on_denied(change))
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
         self
     }
 }
@@ -118,7 +155,8 @@ impl<S> Layer<S> for RateLimitLayer {
     type Service = RateLimit<S>;
 
     fn layer(&self, inner: S) -> RateLimit<S> {
-        RateLimit::new(inner, Arc::new(Rules::Policy(self.rules.clone())))
+        let (counting, options) = (Counting::Policy(self.rules.clone()), self.options.clone());
+        RateLimit::new(inner, Arc::new(Rules { options, counting }))
     }
 }
 
@@ -126,7 +164,7 @@ impl PolicyRules {
     pub(crate) fn counted(&self, request: &Parts) -> Result<CountedRequest<'_>, Problem> {
         let charges = std::iter::once(&self.charge).chain(&self.others);
         let charges = charges.map(|charge| charge.of(request)).collect::<Result<_, Problem>>()?;
-        Ok(CountedRequest { charges, headers: self.headers, anonymous: false })
+        Ok(CountedRequest { charges, caller: CallerKind::Subject })
     }
 
     /// The charge that the builder's calls are about.

@@ -1,7 +1,7 @@
 //! Rate limits for servers built from `tower` services: axum, hyper, tonic.
 //!
-//! [`RateLimitLayer`] limits requests by a policy, [`SubjectFrom`] finds the subject of each. Responses carry the same rate
-//! limit headers as those of `tollway serve`, and a denied request gets 429 with `Retry-After`. With the feature
+//! [`RateLimitLayer`] limits requests by a policy, [`SubjectFrom`] finds the subject of each. Responses carry rate limit
+//! headers, and a denied request gets 429 with `Retry-After` and a JSON body, which a program can replace. With the feature
 //! `consumers`, `ConsumersLayer` limits each caller by its own records.
 //!
 //! ```
@@ -17,9 +17,10 @@
 mod answer;
 mod body;
 #[cfg(feature = "consumers")]
-mod consumers;
+mod consumers_layer;
 mod headers;
 mod layer;
+mod options;
 mod problem;
 mod rules;
 mod service;
@@ -27,9 +28,11 @@ mod subject;
 
 pub use body::LimitedBody;
 #[cfg(feature = "consumers")]
-pub use consumers::ConsumersLayer;
+pub use consumers_layer::ConsumersLayer;
 pub use layer::RateLimitLayer;
 pub use service::RateLimit;
 pub use subject::SubjectFrom;
+#[cfg(feature = "consumers")]
+pub use tollway_consumers as consumers;
 pub use tollway_inbound::address;
 pub use tollway_inbound::headers::HeaderChoice;

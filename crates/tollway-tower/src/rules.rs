@@ -6,16 +6,23 @@ use std::sync::Arc;
 use http::request::Parts;
 use smallvec::SmallVec;
 use tollway::{Policy, PolicyHandle};
-use tollway_inbound::headers::HeaderChoice;
+use tollway_inbound::headers::{CallerKind, HeaderChoice};
 use tollway_inbound::{Admission, CountedCharge, InboundTake};
 
 #[cfg(feature = "consumers")]
-use crate::consumers::ConsumerRules;
+use crate::consumers_layer::ConsumerRules;
 use crate::layer::PolicyRules;
+use crate::options::Options;
 use crate::problem::Problem;
 
 /// What a layer and its services share.
-pub(crate) enum Rules {
+pub(crate) struct Rules {
+    pub(crate) options: Options,
+    pub(crate) counting: Counting,
+}
+
+/// What a request is counted under.
+pub(crate) enum Counting {
     /// The same policies for all requests.
     Policy(PolicyRules),
     /// The limits of each consumer.
@@ -27,9 +34,7 @@ pub(crate) enum Rules {
 pub(crate) struct CountedRequest<'r> {
     /// What it takes; at least one charge.
     pub(crate) charges: SmallVec<[RequestCharge<'r>; 1]>,
-    pub(crate) headers: HeaderChoice,
-    /// Whether the request has no credentials although the layer looks for them.
-    pub(crate) anonymous: bool,
+    pub(crate) caller: CallerKind,
 }
 
 /// What a request takes under one policy.
@@ -45,10 +50,13 @@ pub(crate) type PoliciesInForce = SmallVec<[Arc<Policy>; 1]>;
 
 impl Rules {
     pub(crate) async fn admission(&self, request: &Parts) -> Result<Admission<CountedRequest<'_>>, Problem> {
-        match self {
-            Self::Policy(rules) => rules.counted(request).map(Admission::Counted),
+        if self.options.skip(request) {
+            return Ok(Admission::Free);
+        }
+        match &self.counting {
+            Counting::Policy(rules) => rules.counted(request).map(Admission::Counted),
             #[cfg(feature = "consumers")]
-            Self::Consumers(rules) => rules.admission(request).await,
+            Counting::Consumers(rules) => rules.admission(request).await,
         }
     }
 }
@@ -59,8 +67,11 @@ impl CountedRequest<'_> {
     }
 
     /// Its take under the policies in force, all or nothing, without waiting.
-    pub(crate) fn take<'a>(&'a self, policies: &'a PoliciesInForce) -> InboundTake<'a> {
-        let headers = self.headers;
+    pub(crate) fn take<'a>(
+        &'a self,
+        policies: &'a PoliciesInForce,
+        headers: HeaderChoice,
+    ) -> InboundTake<'a> {
         InboundTake::now(self.charges.iter().zip(policies).map(|(charge, policy)| {
             let RequestCharge { handle, subject, amounts } = charge;
             CountedCharge { handle, policy, subject, amounts: amounts.iter().copied().collect(), headers }

@@ -73,10 +73,12 @@ where
         Err(problem) => return Ok(failed(&head, &problem)),
     };
     let policies = counted.policies();
-    let take = counted.take(&policies);
+    let take = counted.take(&policies, rules.options.headers);
     let permit = match take.decide().await {
         Ok(Ok(permit)) => permit,
-        Ok(Err(denial)) => return Ok(denied(&head, &denial, &take, counted.anonymous)),
+        Ok(Err(denial)) => {
+            return Ok(denied(&head, &denial, &take, counted.caller, &rules.options));
+        }
         Err(error) => return Ok(failed(&head, &Problem::from(error))),
     };
     let mut response = inner.call(Request::from_parts(head, body)).await?;

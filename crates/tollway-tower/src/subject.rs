@@ -83,8 +83,8 @@ impl SubjectFrom {
     /// ```
     /// # use std::net::SocketAddr;
     /// # use axum::extract::ConnectInfo;
-    /// use tollway_inbound::address::AddressRules;
     /// use tollway_tower::SubjectFrom;
+    /// use tollway_tower::address::AddressRules;
     ///
     /// // With axum, after `into_make_service_with_connect_info::<SocketAddr>()`.
     /// let address = SubjectFrom::address(AddressRules::default(), |request| {

@@ -10,7 +10,7 @@ use crate::{Quota, Shape, Terms, Unit};
 const AMOUNT_MAX: u64 = 1_000_000_000_000;
 
 /// Why a text is no limit of a simulated vendor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum VendorLimitError {
     /// It is not a limit.
     Text(LimitTextError),
@@ -22,6 +22,8 @@ pub enum VendorLimitError {
         advice: &'static str,
     },
 }
+
+tollway_core::debug_as_display!(VendorLimitError);
 
 impl fmt::Display for VendorLimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

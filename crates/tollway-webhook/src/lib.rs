@@ -27,7 +27,7 @@ pub use signature::sign;
 pub use webhook::{Webhook, WebhookOptions};
 
 /// A webhook that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WebhookError {
     /// The secret is missing.
     #[error(transparent)]
@@ -39,6 +39,8 @@ pub enum WebhookError {
     #[error("the HTTP client of the webhook cannot be made: {0}")]
     Client(String),
 }
+
+tollway::core::debug_as_display!(WebhookError);
 
 /// Sends the limiter's incidents to the webhook that its config names. False if it names none, or if that is done already.
 pub fn attach(limiter: &Limiter) -> Result<bool, WebhookError> {

@@ -9,12 +9,14 @@ use crate::metrics::{Metrics, PolicyCounts};
 use crate::{Limiter, PolicyHandle, Take};
 
 /// Why a policy was not bound.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BindError {
     /// The config has a policy of that name, and the two would share meters.
     #[error("the config already has a policy {0}; choose another name")]
     Configured(Name),
 }
+
+tollway_core::debug_as_display!(BindError);
 
 impl Limiter {
     /// A handle for a policy that is not among the limiter's: a limit that its caller chose, say.

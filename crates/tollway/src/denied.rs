@@ -132,14 +132,7 @@ fn in_words(wait: Duration) -> String {
     }
 }
 
-impl fmt::Debug for Denied {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Denied")
-            .field("policy", self.policy().name())
-            .field("denial", &self.denial)
-            .finish_non_exhaustive()
-    }
-}
+tollway_core::debug_as_display!(Denied);
 
 impl std::error::Error for Denied {}
 

@@ -5,7 +5,7 @@ use tollway_core::{CostError, NameError, PolicyError, Refusal, StoreError};
 use crate::Denied;
 
 /// Why a take gave no permit.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum TakeError {
     /// Denied, or not granted within the wait. Nothing was taken.
     #[error(transparent)]
@@ -38,6 +38,8 @@ pub enum TakeError {
     Runtime(String),
 }
 
+tollway_core::debug_as_display!(TakeError);
+
 impl TakeError {
     /// The denial, if that is what it is.
     pub fn denied(&self) -> Option<&Denied> {
@@ -49,7 +51,7 @@ impl TakeError {
 }
 
 /// Why a limiter could not be built.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum BuildError {
     /// A policy that is not one.
     #[error(transparent)]
@@ -67,3 +69,5 @@ pub enum BuildError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
+
+tollway_core::debug_as_display!(BuildError);

@@ -48,7 +48,7 @@ impl Activity {
 }
 
 /// Why a limit was not set.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum SetLimitError {
     /// No policy of that name, or the blocking call was made on a thread of an async runtime.
     #[error(transparent)]
@@ -86,6 +86,8 @@ pub enum SetLimitError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
+
+tollway_core::debug_as_display!(SetLimitError);
 
 impl Limiter {
     /// Sets a limit at run time for every process that shares the store. `to` is the new limit, or only its amount. Usage

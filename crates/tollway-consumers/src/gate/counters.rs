@@ -1,6 +1,6 @@
 //! Reads and resets the usage of a consumer.
 
-use tollway::core::{Period, Span};
+use tollway::core::{Period, Span, Timestamp};
 use tollway::{LimitUsage, TakeError};
 
 use super::Gate;
@@ -15,6 +15,8 @@ pub struct Counter {
     pub calls_made: u64,
     /// How long until the counter resets.
     pub resets_in: Span,
+    /// When it resets, in the store's time.
+    pub resets_at: Timestamp,
 }
 
 impl Gate {
@@ -29,8 +31,8 @@ impl Gate {
         };
         let usage = handle.usage().subject(consumer.as_str()).await?;
         let counter = |(period, usage): (Period, &LimitUsage)| {
-            let (calls_made, resets_in) = (usage.used, usage.resets_in);
-            (calls_made > 0).then_some(Counter { period, calls_made, resets_in })
+            let &LimitUsage { used: calls_made, resets_in, resets_at, .. } = usage;
+            (calls_made > 0).then_some(Counter { period, calls_made, resets_in, resets_at })
         };
         let periods = limits.limited().map(|(period, _)| period);
         Ok(periods.zip(&usage.limits).filter_map(counter).collect())

@@ -37,7 +37,7 @@ pub struct Gate {
 }
 
 /// Why a gate cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {
     /// A default amount is invalid.
     #[error(transparent)]
@@ -46,6 +46,8 @@ pub enum GateError {
     #[error(transparent)]
     Policy(#[from] BindError),
 }
+
+tollway_core::debug_as_display!(GateError);
 
 impl Gate {
     /// A gate that counts with `limiter`, under the limits of these records.

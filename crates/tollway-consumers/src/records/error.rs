@@ -7,7 +7,7 @@ use crate::consumer_id::ConsumerId;
 use crate::record::RecordId;
 
 /// Why records were not read or changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RecordsError {
     /// What went wrong.
@@ -17,6 +17,8 @@ pub struct RecordsError {
     /// What happened, and what to do.
     pub message: String,
 }
+
+tollway_core::debug_as_display!(RecordsError);
 
 /// What went wrong. The first two are caller errors: nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ pub struct AimdSettings {
 }
 
 /// A mistake in [`AimdSettings`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AimdError {
     /// The factor is zero or above one.
     #[error("`decrease_factor` must be above 0 and at most 1")]
@@ -38,6 +38,8 @@ pub enum AimdError {
     #[error("`min_rate` must be above 0 and at most `max_rate`")]
     Rates,
 }
+
+crate::debug_as_display!(AimdError);
 
 /// The state of an AIMD controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

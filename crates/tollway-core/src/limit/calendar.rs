@@ -13,9 +13,11 @@ use crate::{Span, Timestamp};
 pub struct Zone(TimeZone);
 
 /// No zone of that name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an IANA time zone (try one like America/Los_Angeles or UTC)")]
 pub struct UnknownZone(pub String);
+
+crate::debug_as_display!(UnknownZone);
 
 impl Zone {
     /// UTC, the default zone.

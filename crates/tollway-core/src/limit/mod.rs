@@ -71,7 +71,7 @@ pub struct Limit {
 }
 
 /// Why numbers are not a valid limit.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     /// Nothing would ever be granted.
     #[error(
@@ -91,6 +91,8 @@ pub enum LimitError {
     #[error("a period of {0} is outside {PERIOD_MIN} to {PERIOD_MAX}")]
     PeriodOutOfRange(Span),
 }
+
+crate::debug_as_display!(LimitError);
 
 impl Limit {
     /// Checks the numbers and builds the limit under its default name.

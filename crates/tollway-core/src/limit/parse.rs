@@ -14,12 +14,14 @@ use super::{Limit, Zone};
 use crate::{Name, nearest};
 
 /// A text that is not a limit, and the word that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct LimitTextError {
     text: String,
     word: Range<usize>,
     message: String,
 }
+
+crate::debug_as_display!(LimitTextError);
 
 impl LimitTextError {
     /// The byte range of the wrong word in the text; empty at the end where something is missing.

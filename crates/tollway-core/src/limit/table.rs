@@ -51,7 +51,7 @@ impl Default for AmountText {
 }
 
 /// A table that is not a limit, and the key that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {message}")]
 pub struct LimitTableError {
     /// The wrong key.
@@ -59,6 +59,8 @@ pub struct LimitTableError {
     /// What is wrong with it.
     pub message: String,
 }
+
+crate::debug_as_display!(LimitTableError);
 
 impl TryFrom<LimitTable> for Limit {
     type Error = LimitTableError;

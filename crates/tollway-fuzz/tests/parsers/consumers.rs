@@ -3,16 +3,26 @@
 use std::fs;
 
 use tollway_consumers::{
-    ConsumerId, ConsumerTokens, Hour, Who, WhoCalls, count_tokens, read_date, token_line, write_date,
+    ConsumerId, ConsumerTokens, Draft, Hour, Who, WhoCalls, count_tokens, read_date, token_line, write_date,
 };
-use tollway_server::fuzz::record;
+use tollway_server::fuzz::{neutral_record, record};
 
 use crate::{fuzz, is_harmless, text};
 
 /// C8: a parsed record ends after it begins, and its dates survive a round trip.
 #[test]
 fn records() {
-    fuzz("records", |input| match record(input) {
+    fuzz("records", |input| parsed(record(input)));
+}
+
+/// C8: the same for the neutral shape.
+#[test]
+fn neutral_records() {
+    fuzz("neutral_records", |input| parsed(neutral_record(input)));
+}
+
+fn parsed(read: Result<Draft, String>) -> String {
+    match read {
         Err(message) => {
             is_harmless(&message);
             tollway_fuzz::kind_of(&message)
@@ -24,7 +34,7 @@ fn records() {
             }
             format!("{:?}", draft.scope.api_name().is_some())
         }
-    });
+    }
 }
 
 /// C3: a parsed date or hour survives a round trip.

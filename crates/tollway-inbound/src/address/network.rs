@@ -15,7 +15,7 @@ use super::unmapped;
 pub struct Network(IpNet);
 
 /// Why a text is not a network.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// The address or the prefix length is invalid.
     #[error("{0:?} is not a network; write one like 10.0.0.0/8 or 2001:db8::/32")]
@@ -29,6 +29,8 @@ pub enum NetworkError {
         network: Network,
     },
 }
+
+tollway_core::debug_as_display!(NetworkError);
 
 impl Network {
     /// The network with this prefix length around an address. A longer prefix than the address has bits means all of them.

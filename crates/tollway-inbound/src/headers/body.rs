@@ -4,7 +4,7 @@ use serde::Serialize;
 use tollway::Denied;
 use tollway_core::{Limit, Policy, Span};
 
-use super::{LimitStatus, most_restrictive, too_many_requests, whole_ms};
+use super::{CallerKind, LimitStatus, most_restrictive, too_many_requests, whole_ms};
 
 /// The body of a denied request.
 #[derive(Debug, Serialize)]
@@ -29,17 +29,17 @@ impl<'a> TooManyRequests<'a> {
         policy: &'a Policy,
         statuses: &[LimitStatus<'a>],
         denied: &'a Denied,
-        anonymous: bool,
+        caller: CallerKind,
     ) -> Self {
         let limit = most_restrictive(statuses).map(|status| status.limit).or(denied.limit());
-        Self::new(policy, limit, anonymous, denied.decision().wait())
+        Self::new(policy, limit, caller, denied.decision().wait())
     }
 
     /// The denial by this limit of this policy.
-    pub fn new(policy: &'a Policy, limit: Option<&'a Limit>, anonymous: bool, retry_after: Span) -> Self {
+    pub fn new(policy: &'a Policy, limit: Option<&'a Limit>, caller: CallerKind, retry_after: Span) -> Self {
         Self {
             code: 429,
-            message: limit.map(|limit| too_many_requests(limit, anonymous)).unwrap_or_default(),
+            message: limit.map(|limit| too_many_requests(limit, caller)).unwrap_or_default(),
             policy: policy.name().as_str(),
             limit: limit.map(|limit| limit.name().as_str()),
             retry_after_ms: whole_ms(retry_after),

@@ -2,28 +2,43 @@
 
 use tollway_core::{Limit, Period, Span};
 
-/// The message of a 429: it names the limit, and says whether it applies to anonymous callers.
+/// How a limit knows its caller. The message of a 429 says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallerKind {
+    /// As a subject of a policy, whatever it stands for. The message names the limit only.
+    Subject,
+    /// As a consumer, whose records make its limits.
+    Consumer,
+    /// By its address: it shows no credentials.
+    Anonymous,
+}
+
+/// The message of a 429: it names the limit, and whom it is for if that is a consumer or anonymous access.
 ///
 /// ```
-/// use tollway_inbound::headers::too_many_requests;
+/// use tollway_inbound::headers::{CallerKind, too_many_requests};
 ///
 /// let limit = "1000 requests / hour from first call".parse()?;
 /// assert_eq!(
-///     too_many_requests(&limit, true),
+///     too_many_requests(&limit, CallerKind::Anonymous),
 ///     "Too Many Requests. We only allow 1000 requests per hour for anonymous access."
 /// );
 /// # Ok::<(), tollway_core::LimitTextError>(())
 /// ```
-pub fn too_many_requests(limit: &Limit, anonymous: bool) -> String {
-    let whose = if anonymous { "anonymous access" } else { "this Consumer" };
+pub fn too_many_requests(limit: &Limit, caller: CallerKind) -> String {
+    let whose = match caller {
+        CallerKind::Subject => "",
+        CallerKind::Consumer => " for this Consumer",
+        CallerKind::Anonymous => " for anonymous access",
+    };
     let (amount, unit) = (limit.amount(), limit.unit());
     match limit.period() {
         // Only slots have no period.
         None => {
-            format!("Too Many Requests. We only allow {amount} requests at the same time for {whose}.")
+            format!("Too Many Requests. We only allow {amount} requests at the same time{whose}.")
         }
         Some(period) => {
-            format!("Too Many Requests. We only allow {amount} {unit} {} for {whose}.", per(period))
+            format!("Too Many Requests. We only allow {amount} {unit} {}{whose}.", per(period))
         }
     }
 }
@@ -55,10 +70,14 @@ mod tests {
             ("10 / 90s", "10 requests in 90s"),
         ] {
             let limit: Limit = limit.parse().unwrap();
-            let told = [true, false].map(|anonymous| too_many_requests(&limit, anonymous));
-            let expected = ["anonymous access", "this Consumer"]
-                .map(|whose| format!("Too Many Requests. We only allow {words} for {whose}."));
-            assert_eq!(told, expected);
+            for (caller, whose) in [
+                (CallerKind::Anonymous, " for anonymous access"),
+                (CallerKind::Consumer, " for this Consumer"),
+                (CallerKind::Subject, ""),
+            ] {
+                let expected = format!("Too Many Requests. We only allow {words}{whose}.");
+                assert_eq!(too_many_requests(&limit, caller), expected);
+            }
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Response headers that show the remaining quota (`X-Rate-Limit-*`, the IETF's `RateLimit` and `RateLimit-Policy`,
-//! `Retry-After`), and the body of a denial.
+//! Response headers that show the remaining quota (`X-Rate-Limit-*`, `X-RateLimit-*`, the IETF's `RateLimit` and
+//! `RateLimit-Policy`, `Retry-After`), and the body of a denial.
 //!
 //! ```
 //! use tollway_core::{Decision, Limit, PermitId, Reading, Timestamp};
@@ -16,6 +16,9 @@
 //!     "x-rate-limit-limit: 1000",
 //!     "x-rate-limit-remaining: 732",
 //!     "x-rate-limit-reset: 2847",
+//!     "x-ratelimit-limit: 1000",
+//!     "x-ratelimit-remaining: 732",
+//!     "x-ratelimit-reset: 3600",
 //!     r#"ratelimit-policy: "requests_per_hour";q=1000;w=3600"#,
 //!     r#"ratelimit: "requests_per_hour";r=732;t=2847"#,
 //! ]);
@@ -33,7 +36,7 @@ use tollway_core::{Decision, Span};
 
 pub use body::TooManyRequests;
 pub use limit_status::{LimitStatus, PolicyView, Rank, most_restrictive};
-pub use message::too_many_requests;
+pub use message::{CallerKind, too_many_requests};
 
 /// A comma-separated list of shadow policies that would have denied a granted request. For the service behind the limit, not
 /// for the client.
@@ -42,8 +45,12 @@ pub const WOULD_DENY: &str = "x-tollway-would-deny";
 /// Which headers an answer has besides `Retry-After`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderChoice {
-    /// `X-Rate-Limit-Limit`, `-Remaining` and `-Reset`: the numbers of the most restrictive limit.
+    /// `X-Rate-Limit-Limit`, `-Remaining` and `-Reset`: the numbers of the most restrictive limit. `-Reset` is how many
+    /// seconds are left until nothing is used.
     pub x_rate_limit: bool,
+    /// `X-RateLimit-Limit`, `-Remaining` and `-Reset`: the same, but `-Reset` is a Unix time in seconds, as in the APIs of
+    /// GitHub and many others.
+    pub x_ratelimit: bool,
     /// `RateLimit` and `RateLimit-Policy`: structured fields of every limit, as in
     /// draft-ietf-httpapi-ratelimit-headers-11.
     pub ratelimit: bool,
@@ -51,9 +58,11 @@ pub struct HeaderChoice {
 
 impl HeaderChoice {
     /// All of them.
-    pub const ALL: Self = Self { x_rate_limit: true, ratelimit: true };
+    pub const ALL: Self = Self { x_rate_limit: true, x_ratelimit: true, ratelimit: true };
     /// None of them.
-    pub const NONE: Self = Self { x_rate_limit: false, ratelimit: false };
+    pub const NONE: Self = Self { x_rate_limit: false, x_ratelimit: false, ratelimit: false };
+    /// All but `X-RateLimit-*`: proxies such as Envoy write those themselves, with seconds in `-Reset`.
+    pub const FOR_PROXIES: Self = Self { x_ratelimit: false, ..Self::ALL };
 }
 
 /// The value of a header.
@@ -87,6 +96,12 @@ pub fn write(
         put("x-rate-limit-limit", HeaderValue::Number(reading.capacity));
         put("x-rate-limit-remaining", HeaderValue::Number(reading.remaining));
         put("x-rate-limit-reset", HeaderValue::Number(whole_seconds(reading.resets_at.since(now))));
+    }
+    if let Some(status) = most_restrictive(statuses.iter().filter(|status| status.choice.x_ratelimit)) {
+        let reading = &status.reading;
+        put("x-ratelimit-limit", HeaderValue::Number(reading.capacity));
+        put("x-ratelimit-remaining", HeaderValue::Number(reading.remaining));
+        put("x-ratelimit-reset", HeaderValue::Number(reading.resets_at.as_micros().div_ceil(1_000_000)));
     }
     let structured = || statuses.iter().filter(|status| status.choice.ratelimit);
     if structured().next().is_some() {

@@ -5,8 +5,9 @@ use tollway_core::{Decision, Denial, Limit, Name, PermitId, Reading, Span, TakeO
 use tollway_inbound::headers::{HeaderChoice, LimitStatus, write};
 
 const NOW: Timestamp = Timestamp::from_secs(1_000_000);
-const ONLY_X: HeaderChoice = HeaderChoice { x_rate_limit: true, ratelimit: false };
-const ONLY_RATELIMIT: HeaderChoice = HeaderChoice { x_rate_limit: false, ratelimit: true };
+const ONLY_X: HeaderChoice = HeaderChoice { x_rate_limit: true, ..HeaderChoice::NONE };
+const ONLY_GITHUB: HeaderChoice = HeaderChoice { x_ratelimit: true, ..HeaderChoice::NONE };
+const ONLY_RATELIMIT: HeaderChoice = HeaderChoice { ratelimit: true, ..HeaderChoice::NONE };
 
 struct Case {
     limit: Limit,
@@ -78,6 +79,21 @@ fn a_denial_shows_the_refusing_limit_shortest_first() {
             "x-rate-limit-remaining: 0",
             "x-rate-limit-reset: 30",
             "retry-after: 1800"
+        ]
+    );
+}
+
+/// The same limit in the spelling of GitHub and others, whose `-Reset` is a Unix time, rounded up to a second.
+#[test]
+fn reset_of_x_ratelimit_is_a_unix_time() {
+    let cases = [case("1000 / hour", 0, 1_800_001, true), case("10 / second", 9, 500, false)];
+    assert_eq!(
+        lines(&cases, ONLY_GITHUB, None, Some(1_800_001)),
+        [
+            "x-ratelimit-limit: 1000",
+            "x-ratelimit-remaining: 0",
+            "x-ratelimit-reset: 1001801",
+            "retry-after: 1801"
         ]
     );
 }

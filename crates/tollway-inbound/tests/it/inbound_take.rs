@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use smallvec::SmallVec;
 use tollway::{Limiter, PolicyHandle};
 use tollway_core::Policy;
-use tollway_inbound::headers::{HeaderChoice, TooManyRequests};
+use tollway_inbound::headers::{CallerKind, HeaderChoice, TooManyRequests};
 use tollway_inbound::{Admission, CountedCharge, InboundTake, decision_of};
 
 /// The output of a future that is ready at its first poll: the store is in memory.
@@ -36,7 +36,7 @@ fn a_denial_names_the_limit_that_has_no_room() {
         assert_eq!(statuses.iter().map(|status| status.refuses).collect::<Vec<_>>(), refuses);
         assert!(statuses.iter().all(|status| status.policy.is_none()));
         if let Err(denied) = &taken {
-            let body = TooManyRequests::of_denial(&policy, &statuses, denied, false);
+            let body = TooManyRequests::of_denial(&policy, &statuses, denied, CallerKind::Subject);
             assert_eq!((body.policy, body.limit), ("api", Some("requests_per_minute")));
         }
     }

@@ -9,7 +9,7 @@ use super::bounds::{FILE_ACCOUNTS_MAX, FILE_BYTES_MAX, RECORD_BYTES_MAX};
 use super::record::VERSION;
 
 /// Why a state file cannot be used. The file is left unchanged in every case.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum FileError {
     /// The path is a directory.
     #[error("{} is a directory; name a file in it, as in file:{}", .0.display(), .0.join("limits").display())]
@@ -94,6 +94,8 @@ pub enum FileError {
         source: io::Error,
     },
 }
+
+tollway_core::debug_as_display!(FileError);
 
 impl FileError {
     /// Maps an I/O error to this error; for `map_err`.

@@ -59,13 +59,15 @@ pub struct Report {
 }
 
 /// A failure of an engine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The scenario or sequence.
     pub scenario: String,
     /// What was observed.
     pub message: String,
 }
+
+tollway_core::debug_as_display!(Failure);
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

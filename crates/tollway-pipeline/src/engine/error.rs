@@ -8,7 +8,7 @@ use tollway_core::Retry;
 use crate::JobError;
 
 /// Why an engine did not do what it was asked, and whether to retry.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{fault}: {message}")]
 pub struct EngineError {
     /// The cause.
@@ -18,6 +18,8 @@ pub struct EngineError {
     /// What happened, and what to do.
     pub message: String,
 }
+
+tollway_core::debug_as_display!(EngineError);
 
 /// The cause of an engine error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

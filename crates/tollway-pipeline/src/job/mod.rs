@@ -134,7 +134,7 @@ pub struct Job {
 }
 
 /// Why a job, an output or an edit is wrong.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
     /// A text is over its bound.
     #[error("{what} has {bytes} bytes, more than the {max} allowed")]
@@ -171,6 +171,8 @@ pub enum JobError {
         reason: String,
     },
 }
+
+tollway_core::debug_as_display!(JobError);
 
 /// A job to enqueue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -19,7 +19,7 @@ use crate::handler::guard::GuardProgram;
 use crate::{Engine, EngineError, PipelineConfig, StageChange, StageConfig};
 
 /// Why a runner did not start.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum RunError {
     /// A stage has no handler.
     #[error("stage {stage} has no handler: give it one in the config, or bring one with `handler`")]
@@ -47,6 +47,8 @@ pub enum RunError {
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
+
+tollway_core::debug_as_display!(RunError);
 
 /// Puts a runner together.
 pub struct RunnerBuilder {

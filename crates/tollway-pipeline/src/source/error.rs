@@ -7,13 +7,15 @@ use super::{ITEMS_MAX, NESTING_MAX, RECORD_BYTES_MAX};
 use crate::JobError;
 
 /// Why a record, or one item of it, is no job. The other items are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RecordError {
     /// Which item of a list, from 1; none: the record is no list.
     pub item: Option<usize>,
     /// What is wrong.
     pub fault: RecordFault,
 }
+
+tollway_core::debug_as_display!(RecordError);
 
 impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -27,7 +29,7 @@ impl fmt::Display for RecordError {
 impl std::error::Error for RecordError {}
 
 /// What is wrong with a record.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordFault {
     /// It is too long to be read.
     #[error("longer than the {RECORD_BYTES_MAX} bytes that a record may have; skipped")]
@@ -109,8 +111,10 @@ pub enum RecordFault {
     Job(#[from] JobError),
 }
 
+tollway_core::debug_as_display!(RecordFault);
+
 /// Why nothing more can be read of an input.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum InputError {
     /// Reading failed.
     #[error("cannot read the input: {0}")]
@@ -119,3 +123,5 @@ pub enum InputError {
     #[error("the first line of CSV names the fields, and {0}")]
     Header(String),
 }
+
+tollway_core::debug_as_display!(InputError);

@@ -28,7 +28,7 @@ enum Part {
 }
 
 /// Why a pattern or a template cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct PatternError {
     /// Where in the text.
@@ -36,6 +36,8 @@ pub struct PatternError {
     /// What is wrong there.
     pub message: String,
 }
+
+tollway_core::debug_as_display!(PatternError);
 
 /// What the placeholders of a pattern matched in one key.
 pub(super) struct Captures<'a>(Vec<(&'a str, &'a str)>);

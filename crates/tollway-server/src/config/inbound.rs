@@ -8,7 +8,7 @@ use tollway_inbound::headers::HeaderChoice;
 
 use super::number;
 
-const HEADERS: [&str; 2] = ["x-rate-limit", "ratelimit"];
+const HEADERS: [&str; 3] = ["x-rate-limit", "x-ratelimit", "ratelimit"];
 const HEADERS_EXAMPLE: &str = "[\"x-rate-limit\", \"ratelimit\"]";
 
 /// A longer chain of proxies is a typo.
@@ -28,6 +28,7 @@ pub(super) fn read_headers(section: &mut Section<'_>) -> Option<HeaderChoice> {
     for word in words(section, "headers", HEADERS_EXAMPLE)? {
         match *word.get_ref() {
             "x-rate-limit" => choice.x_rate_limit = true,
+            "x-ratelimit" => choice.x_ratelimit = true,
             "ratelimit" => choice.ratelimit = true,
             other => {
                 let message = format!("{other:?} is not a value of `headers`");

@@ -111,7 +111,7 @@ impl Default for ServerConfig {
             connections_per_address: CONNECTIONS_PER_ADDRESS_DEFAULT,
             drain: Duration::ZERO,
             grace: GRACE_DEFAULT,
-            headers: HeaderChoice::ALL,
+            headers: HeaderChoice::FOR_PROXIES,
             headers_named: false,
             policy_headers: BTreeMap::new(),
             address: AddressRules::default(),

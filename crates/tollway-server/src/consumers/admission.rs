@@ -3,6 +3,7 @@
 use hyper::StatusCode;
 use hyper::header::HeaderMap;
 use tollway_consumers::{ConsumerId, RecordsFault};
+use tollway_inbound::headers::CallerKind;
 use tollway_inbound::{ANONYMOUS_POLICY, Admission};
 
 use super::Consumers;
@@ -33,12 +34,18 @@ impl Consumers {
                 // Without this policy, requests without credentials are not limited.
                 let known = worker.policies.find(&worker.state, ANONYMOUS_POLICY).ok();
                 let Some(known) = known.filter(|_| self.gate.is_enabled()) else { return free() };
-                CountedRequest::new(known, address(&worker.state.rules(), caller, headers)?, true)?
+                CountedRequest::new(
+                    known,
+                    address(&worker.state.rules(), caller, headers)?,
+                    CallerKind::Anonymous,
+                )?
             }
             Ok(Some(consumer)) => match self.admission(&worker.state, &consumer).await? {
                 Admission::Free => return free(),
                 Admission::Blocked => return refused(Problem::blocked()),
-                Admission::Counted(known) => CountedRequest::new(known, consumer.to_string(), false)?,
+                Admission::Counted(known) => {
+                    CountedRequest::new(known, consumer.to_string(), CallerKind::Consumer)?
+                }
             },
         };
         counted.answer(denied_with).await

@@ -1,111 +1,44 @@
-//! The management of consumers over HTTP: its routes, their OpenAPI descriptions and their handlers.
+//! The management of consumers over HTTP: each operation once, whatever the shape of its JSON.
 
 use hyper::body::Incoming;
-use hyper::{Method, Request};
-use schemars::SchemaGenerator;
-use tollway_consumers::{ConsumerId, RecordId};
+use hyper::{Request, StatusCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollway_consumers::{ConsumerId, Gate, RecordId, RecordIdError};
 
-use super::limits::{self, ActiveAnswer, BlockedBody, CallLimitsAnswer, CountersAnswer, RateLimitingAnswer};
-use super::records::{self, RecordAnswer, RecordBody, RecordsAnswer};
+use super::documented::Documented;
+use super::neutral::Neutral;
+use super::routes::{JsonShape, Management};
+use super::shape::{LimitingState, Shape};
+use crate::admin::store::answers as store_answers;
 use crate::connection::Caller;
-use crate::http::openapi::{Description, schema};
-use crate::http::route::{Access, Operation, Route, administration};
-use crate::http::{Problem, Response, read};
+use crate::http::{Problem, Response, json, no_content, read};
 use crate::worker::Worker;
 
-/// An operation of consumer management.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Management {
-    RateLimiting,
-    CallLimits,
-    Records,
-    CreateRecord,
-    ChangeRecord,
-    DeleteRecord,
-    ActiveNow,
-    ActiveInHour,
-    Counters,
-    ResetCounters,
-    Blocked,
-    SetBlocked,
-}
-
-// The paths that existing clients of the Open Bank Project API use.
-const RATE_LIMITING: &str = "/obp/v3.1.0/management/rate-limiting";
-const CALL_LIMITS: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/consumer/call-limits";
-const RECORDS: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/consumer/rate-limits";
-const RECORD: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/consumer/rate-limits/{rate_limiting_id}";
-const ACTIVE: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/active-rate-limits";
-const ACTIVE_IN_HOUR: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/active-rate-limits/{hour}";
-const COUNTERS: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/call-counters";
-const BLOCKED: &str = "/obp/v6.0.0/management/consumers/{consumer_id}/blocked";
-
-pub(crate) static ROUTES: [Route; 12] = [
-    route(Method::GET, RATE_LIMITING, Management::RateLimiting, Access::Read),
-    route(Method::GET, CALL_LIMITS, Management::CallLimits, Access::Read),
-    route(Method::GET, RECORDS, Management::Records, Access::Read),
-    route(Method::POST, RECORDS, Management::CreateRecord, Access::Write),
-    route(Method::PUT, RECORD, Management::ChangeRecord, Access::Write),
-    route(Method::DELETE, RECORD, Management::DeleteRecord, Access::Write),
-    route(Method::GET, ACTIVE, Management::ActiveNow, Access::Read),
-    route(Method::GET, ACTIVE_IN_HOUR, Management::ActiveInHour, Access::Read),
-    route(Method::GET, COUNTERS, Management::Counters, Access::Read),
-    route(Method::DELETE, COUNTERS, Management::ResetCounters, Access::Write),
-    route(Method::GET, BLOCKED, Management::Blocked, Access::Read),
-    route(Method::PUT, BLOCKED, Management::SetBlocked, Access::Write),
-];
-
-const fn route(method: Method, path: &'static str, what: Management, access: Access) -> Route {
-    administration(method, path, Operation::Manage(what), access)
-}
-
-/// The OpenAPI description of an operation.
-pub(crate) fn describe(what: Management, schemas: &mut SchemaGenerator) -> Description {
-    match what {
-        Management::RateLimiting => Description::new("Whether consumers are limited, and by what.")
-            .answering(200, "The state.", schema::<RateLimitingAnswer>(schemas)),
-        Management::CallLimits => Description::new("A consumer's limits in force, and its counters.")
-            .answering(200, "Limits as strings, and counters.", schema::<CallLimitsAnswer>(schemas)),
-        Management::Records => Description::new("The records of a consumer.").answering(
-            200,
-            "All records, sorted by start.",
-            schema::<RecordsAnswer>(schemas),
-        ),
-        Management::CreateRecord => Description::new("Creates a record for a consumer.")
-            .asking(schema::<RecordBody>(schemas))
-            .answering(201, "The record.", schema::<RecordAnswer>(schemas)),
-        Management::ChangeRecord => Description::new("Changes a record.")
-            .asking(schema::<RecordBody>(schemas))
-            .answering(200, "The record.", schema::<RecordAnswer>(schemas)),
-        Management::DeleteRecord => Description::new("Deletes a record.").empty(204, "Deleted."),
-        Management::ActiveNow => Description::new("The limits of a consumer in this hour.").answering(
-            200,
-            "The sums of its records.",
-            schema::<ActiveAnswer>(schemas),
-        ),
-        Management::ActiveInHour => Description::new("The limits of a consumer in one hour, in UTC.")
-            .answering(200, "The sums of its records.", schema::<ActiveAnswer>(schemas)),
-        Management::Counters => Description::new("The counters of a consumer.").answering(
-            200,
-            "The existing counters.",
-            schema::<CountersAnswer>(schemas),
-        ),
-        Management::ResetCounters => {
-            Description::new("Resets the counters of a consumer.").empty(204, "Reset.")
-        }
-        Management::Blocked => Description::new("Whether a consumer is blocked.").answering(
-            200,
-            "The state.",
-            schema::<BlockedBody>(schemas),
-        ),
-        Management::SetBlocked => Description::new("Blocks or unblocks a consumer.")
-            .asking(schema::<BlockedBody>(schemas))
-            .answering(200, "The new state.", schema::<BlockedBody>(schemas)),
-    }
+/// Whether a consumer is blocked, as request and as response.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BlockedBody {
+    /// Whether all its calls are denied.
+    blocked: bool,
 }
 
 /// Runs an operation. The path's parameters are a consumer and then a record or an hour.
 pub(crate) async fn manage(
+    what: Management,
+    shape: JsonShape,
+    worker: &Worker,
+    caller: &Caller,
+    parameters: Vec<String>,
+    request: Request<Incoming>,
+) -> Result<Response, Problem> {
+    match shape {
+        JsonShape::Documented => run::<Documented>(what, worker, caller, parameters, request).await,
+        JsonShape::Neutral => run::<Neutral>(what, worker, caller, parameters, request).await,
+    }
+}
+
+async fn run<S: Shape>(
     what: Management,
     worker: &Worker,
     caller: &Caller,
@@ -117,30 +50,101 @@ pub(crate) async fn manage(
     let [consumer, of_it] = [0, 1].map(|place| parameters.get(place).map_or("", String::as_str));
     let consumer = ConsumerId::new(consumer).map_err(|error| Problem::bad_request(error.to_string()));
     match what {
-        Management::RateLimiting => Ok(limits::rate_limiting(worker, gate).await),
-        Management::CallLimits => limits::call_limits(gate, &consumer?).await,
-        Management::ActiveNow => limits::active_now(gate, &consumer?).await,
-        Management::ActiveInHour => limits::active_in(gate, &consumer?, of_it).await,
-        Management::Records => records::list(gate, &consumer?).await,
-        Management::CreateRecord => {
-            let consumer = consumer?;
-            records::create(gate, consumer, &read(caller, request).await?).await
-        }
+        Management::RateLimiting => Ok(limiting_state::<S>(worker, gate).await),
+        Management::Records => records::<S>(gate, &consumer?).await,
+        Management::CreateRecord => create::<S>(gate, consumer?, &read(caller, request).await?).await,
         Management::ChangeRecord => {
             let (consumer, id) = (consumer?, record_id(of_it)?);
-            records::change(gate, consumer, id, &read(caller, request).await?).await
+            change::<S>(gate, consumer, id, &read(caller, request).await?).await
         }
-        Management::DeleteRecord => records::delete(gate, &consumer?, record_id(of_it)?).await,
-        Management::Counters => limits::counters(gate, &consumer?).await,
-        Management::ResetCounters => limits::reset_counters(gate, &consumer?).await,
-        Management::Blocked => limits::blocked(gate, &consumer?).await,
+        Management::DeleteRecord => delete(gate, &consumer?, record_id(of_it)?).await,
+        Management::ActiveNow => active_now::<S>(gate, &consumer?).await,
+        Management::ActiveInHour => active_in::<S>(gate, &consumer?, of_it).await,
+        Management::CallLimits => call_limits::<S>(gate, &consumer?).await,
+        Management::Counters => counters::<S>(gate, &consumer?).await,
+        Management::ResetCounters => reset_counters(gate, &consumer?).await,
+        Management::Blocked => blocked(gate, &consumer?).await,
         Management::SetBlocked => {
             let consumer = consumer?;
-            limits::set_blocked(gate, &consumer, &read(caller, request).await?).await
+            set_blocked(gate, &consumer, &read(caller, request).await?).await
         }
     }
 }
 
+async fn limiting_state<S: Shape>(worker: &Worker, gate: &Gate) -> Response {
+    let available = store_answers(&worker.state.limiter).await;
+    let technology = worker.state.store.technology;
+    let state = LimitingState { enabled: gate.is_enabled(), technology, available };
+    json(StatusCode::OK, &S::limiting_state(&state))
+}
+
+async fn records<S: Shape>(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+    let kept = gate.records().consumer(consumer).await?;
+    Ok(json(StatusCode::OK, &S::records(consumer, &kept.records)))
+}
+
+async fn create<S: Shape>(gate: &Gate, consumer: ConsumerId, body: &[u8]) -> Result<Response, Problem> {
+    let record = gate.records().create(S::draft(body, consumer)?).await?;
+    tracing::info!(record = %record.id, "a record of a consumer was created");
+    Ok(json(StatusCode::CREATED, &S::record(&record)))
+}
+
+async fn change<S: Shape>(
+    gate: &Gate,
+    consumer: ConsumerId,
+    id: RecordId,
+    body: &[u8],
+) -> Result<Response, Problem> {
+    let record = gate.records().change(id, S::draft(body, consumer)?).await?;
+    tracing::info!(record = %record.id, "a record of a consumer was changed");
+    Ok(json(StatusCode::OK, &S::record(&record)))
+}
+
+async fn delete(gate: &Gate, consumer: &ConsumerId, id: RecordId) -> Result<Response, Problem> {
+    gate.records().delete(consumer, id).await?;
+    tracing::info!(record = %id, "a record of a consumer was deleted");
+    Ok(no_content(StatusCode::NO_CONTENT))
+}
+
+async fn active_now<S: Shape>(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+    Ok(json(StatusCode::OK, &S::active(consumer, &*gate.active(consumer).await?)))
+}
+
+async fn active_in<S: Shape>(gate: &Gate, consumer: &ConsumerId, hour: &str) -> Result<Response, Problem> {
+    let active = gate.active_in(consumer, S::hour(hour)?).await?;
+    Ok(json(StatusCode::OK, &S::active(consumer, &active)))
+}
+
+async fn call_limits<S: Shape>(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+    let active = gate.active(consumer).await?;
+    let counters = gate.counters(consumer, active.limits).await?;
+    Ok(json(StatusCode::OK, &S::call_limits(consumer, &active.limits, &counters)))
+}
+
+async fn counters<S: Shape>(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+    let active = gate.active(consumer).await?;
+    let counters = gate.counters(consumer, active.limits).await?;
+    Ok(json(StatusCode::OK, &S::counters(consumer, &active.limits, &counters)))
+}
+
+async fn reset_counters(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+    gate.reset(consumer).await?;
+    tracing::info!("the counters of a consumer were reset");
+    Ok(no_content(StatusCode::NO_CONTENT))
+}
+
+async fn blocked(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+    let kept = gate.records().consumer(consumer).await?;
+    Ok(json(StatusCode::OK, &BlockedBody { blocked: kept.blocked }))
+}
+
+async fn set_blocked(gate: &Gate, consumer: &ConsumerId, body: &[u8]) -> Result<Response, Problem> {
+    let question: BlockedBody = serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;
+    gate.records().set_blocked(consumer, question.blocked).await?;
+    tracing::info!(blocked = question.blocked, "a consumer was blocked or unblocked");
+    Ok(json(StatusCode::OK, &question))
+}
+
 fn record_id(text: &str) -> Result<RecordId, Problem> {
-    text.parse().map_err(|error: tollway_consumers::RecordIdError| Problem::bad_request(error.to_string()))
+    text.parse().map_err(|error: RecordIdError| Problem::bad_request(error.to_string()))
 }

@@ -1,13 +1,16 @@
 //! Consumers: callers with their own limits. Only with the feature `consumers`.
 //!
-//! `admission` decides how a consumer's request or descriptor counts, `management` has the routes for operators, `records`
-//! and `limits` answer them, `problem` has the errors.
+//! `admission` decides how a consumer's request or descriptor counts. `routes` and `management` are what operators ask for,
+//! and `documented` and `neutral` the two shapes of its JSON. `problem` has the errors.
 
 mod admission;
-mod limits;
+mod documented;
+pub(crate) mod fuzz;
 mod management;
+mod neutral;
 mod problem;
-mod records;
+mod routes;
+mod shape;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,8 +18,8 @@ use std::sync::Arc;
 use tollway_consumers::{ConsumerId, ConsumersConfig, Gate, GateError, Records, RecordsError, Who};
 use tollway_inbound::{Admission, CONSUMERS_POLICY};
 
-pub(crate) use management::{Management, ROUTES, describe, manage};
-pub use records::record;
+pub(crate) use management::manage;
+pub(crate) use routes::{JsonShape, Management, ROUTES, describe};
 
 use crate::known_policies::KnownPolicy;
 use crate::server::ServerState;

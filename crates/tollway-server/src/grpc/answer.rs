@@ -100,7 +100,7 @@ async fn take(
             && count.of_caller
             && let Err(denied) = &taken
         {
-            let body = || TooManyRequests::of_denial(policy, mine, denied, count.is_anonymous());
+            let body = || TooManyRequests::of_denial(policy, mine, denied, count.caller_kind());
             draft.refusal.get_or_insert_with(|| RefusalBody::of_limit(&body()));
         }
         // Envoy writes its own headers from the status. Ours are added if the config names them, and always for callers.
@@ -163,7 +163,7 @@ async fn read_usage(index: usize, count: &Count, draft: &mut ResponseDraft) -> R
         && let Some(shown) = shown
     {
         let (limit, retry_after) = (Some(shown.limit), shown.reading.resets_at.since(now));
-        let body = || TooManyRequests::new(policy, limit, count.is_anonymous(), retry_after);
+        let body = || TooManyRequests::new(policy, limit, count.caller_kind(), retry_after);
         draft.refusal.get_or_insert_with(|| RefusalBody::of_limit(&body()));
     }
     draft.over |= over;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 use tollway::Limit;
 use tollway::core::REQUESTS;
-use tollway_inbound::headers::{LimitStatus, most_restrictive};
+use tollway_inbound::headers::{CallerKind, LimitStatus, most_restrictive};
 use tollway_inbound::{ANONYMOUS_POLICY, Admission, CountedCharge};
 
 use super::answer::RefusalBody;
@@ -152,9 +152,13 @@ impl Count {
         self.known.policy.name() == other.known.policy.name() && self.subject == other.subject
     }
 
-    /// Whether its caller is anonymous, known only by its address.
-    pub(super) fn is_anonymous(&self) -> bool {
-        self.known.policy.name().as_str() == ANONYMOUS_POLICY
+    /// How its limits know the caller.
+    pub(super) fn caller_kind(&self) -> CallerKind {
+        match self.known.policy.name().as_str() {
+            _ if !self.of_caller => CallerKind::Subject,
+            ANONYMOUS_POLICY => CallerKind::Anonymous,
+            _ => CallerKind::Consumer,
+        }
     }
 
     /// Adds the hits of another count of the same account. Of two override limits the stricter is in force.

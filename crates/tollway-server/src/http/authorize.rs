@@ -10,7 +10,7 @@ use hyper::header::{HeaderMap, HeaderValue};
 use hyper::{Request, StatusCode};
 use smallvec::SmallVec;
 use tollway_inbound::escapes::escaped;
-use tollway_inbound::headers::{TooManyRequests, WOULD_DENY};
+use tollway_inbound::headers::{CallerKind, TooManyRequests, WOULD_DENY};
 use tollway_inbound::{ANONYMOUS_POLICY, InboundTake, decision_of};
 
 use super::body::{Response, json, no_content};
@@ -49,8 +49,8 @@ pub(super) async fn answer(
 pub(crate) struct CountedRequest {
     known: Rc<KnownPolicy>,
     subject: String,
-    /// Whether it has no credentials although the config names headers for them.
-    anonymous: bool,
+    /// Anonymous if it has no credentials although the config names headers for them.
+    caller: CallerKind,
 }
 
 /// Counts under the policy of the query, for the subject that the configured headers name.
@@ -74,19 +74,20 @@ fn count_under_policy(
     };
     let policy = if anonymous { ANONYMOUS_POLICY } else { policy };
     let known = worker.policies.find(&worker.state, policy)?;
-    CountedRequest::new(known, subject, anonymous)
+    let caller = if anonymous { CallerKind::Anonymous } else { CallerKind::Subject };
+    CountedRequest::new(known, subject, caller)
 }
 
 impl CountedRequest {
-    pub(crate) fn new(known: Rc<KnownPolicy>, subject: String, anonymous: bool) -> Result<Self, Problem> {
+    pub(crate) fn new(known: Rc<KnownPolicy>, subject: String, caller: CallerKind) -> Result<Self, Problem> {
         if known.policy.holds_slots() {
             return Err(Problem::never_waits(known.policy.name().as_str()));
         }
-        Ok(Self { known, subject, anonymous })
+        Ok(Self { known, subject, caller })
     }
 
     pub(crate) async fn answer(&self, denied_with: StatusCode) -> Result<Response, Problem> {
-        let Self { known, subject, anonymous } = self;
+        let Self { known, subject, caller } = self;
         let take = InboundTake::now([known.charge(subject, SmallVec::new())]);
         let taken = take.decide().await?;
         let decision = decision_of(&taken);
@@ -102,7 +103,7 @@ impl CountedRequest {
                 granted
             }
             Err(denied) => {
-                let body = TooManyRequests::of_denial(&known.policy, &statuses, denied, *anonymous);
+                let body = TooManyRequests::of_denial(&known.policy, &statuses, denied, *caller);
                 refused_with(denied_with, json(StatusCode::TOO_MANY_REQUESTS, &body))
             }
         };

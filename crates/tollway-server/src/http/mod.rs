@@ -177,8 +177,8 @@ async fn operate(
         Operation::ClearLimit => Box::pin(admin::clear_limit(worker, parameters)).await,
         Operation::RedisHealth => Box::pin(admin::redis_health(worker, request.headers())).await,
         #[cfg(feature = "consumers")]
-        Operation::Manage(what) => {
-            Box::pin(crate::consumers::manage(what, worker, caller, parameters, request)).await
+        Operation::Manage(what, shape) => {
+            Box::pin(crate::consumers::manage(what, shape, worker, caller, parameters, request)).await
         }
     }
 }

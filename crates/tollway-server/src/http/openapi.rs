@@ -17,6 +17,8 @@ use super::response_body::Body;
 use super::route::{Access, Operation, Route, routes};
 use crate::admin::{HealthAnswer, LimitsAnswer, PoliciesAnswer, RedisHealthAnswer, UsageAnswer};
 use crate::bounds::TAKES_PER_BATCH_MAX;
+#[cfg(feature = "consumers")]
+use crate::consumers::JsonShape;
 use crate::listener::ListenerKind;
 
 /// Serves the document of the listener that got the request.
@@ -98,8 +100,9 @@ fn describe(route: &Route, schemas: &mut SchemaGenerator) -> Value {
 fn about_path(name: &str) -> &'static str {
     match name {
         "consumer_id" => "The consumer.",
-        "rate_limiting_id" => "The record.",
+        "rate_limiting_id" | "record_id" => "The record.",
         "hour" => "An hour of UTC, as YYYY-MM-DD-HH.",
+        "time" => "A time, such as 2026-06-01T12:30:00Z; the hour of UTC that contains it counts.",
         _ => "Its name.",
     }
 }
@@ -107,7 +110,9 @@ fn about_path(name: &str) -> &'static str {
 fn operation_name(operation: Operation) -> String {
     match operation {
         #[cfg(feature = "consumers")]
-        Operation::Manage(what) => format!("{what:?}"),
+        Operation::Manage(what, JsonShape::Documented) => format!("{what:?}"),
+        #[cfg(feature = "consumers")]
+        Operation::Manage(what, JsonShape::Neutral) => format!("Consumer{what:?}"),
         other => format!("{other:?}"),
     }
 }
@@ -263,7 +268,7 @@ impl Description {
                 schema::<RedisHealthAnswer>(schemas),
             ),
             #[cfg(feature = "consumers")]
-            Operation::Manage(what) => crate::consumers::describe(what, schemas),
+            Operation::Manage(what, shape) => crate::consumers::describe(what, shape, schemas),
         }
     }
 

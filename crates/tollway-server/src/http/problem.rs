@@ -53,7 +53,9 @@ impl Problem {
     /// A body that is not the expected JSON.
     pub(crate) fn bad_json(error: &serde_json::Error) -> Self {
         let kind = "urn:tollway:bad-body";
-        Self::new(StatusCode::BAD_REQUEST, kind, "invalid body", error.to_string())
+        // The error quotes the body: control characters in it must not reach a terminal.
+        let detail = error.to_string().replace(char::is_control, "\u{fffd}");
+        Self::new(StatusCode::BAD_REQUEST, kind, "invalid body", detail)
     }
 
     pub(super) fn body_too_large() -> Self {

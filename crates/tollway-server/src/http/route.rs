@@ -5,7 +5,7 @@ use tollway_inbound::escapes::percent_decode;
 
 use super::problem::Problem;
 #[cfg(feature = "consumers")]
-use crate::consumers::{Management, ROUTES as CONSUMER_ROUTES};
+use crate::consumers::{JsonShape, Management, ROUTES as CONSUMER_ROUTES};
 use crate::listener::ListenerKind;
 
 /// The operation of a route.
@@ -30,7 +30,7 @@ pub(crate) enum Operation {
     RedisHealth,
     /// Management of consumers.
     #[cfg(feature = "consumers")]
-    Manage(Management),
+    Manage(Management, JsonShape),
 }
 
 /// The access that a route needs.
@@ -163,7 +163,7 @@ mod tests {
         for route in ROUTES.iter().chain(&CONSUMER_ROUTES) {
             let given = |part: &str| match part {
                 "{policy}" | "{consumer_id}" => "a%2Fb".to_owned(),
-                "{limit}" | "{rate_limiting_id}" | "{hour}" => "c".to_owned(),
+                "{limit}" | "{rate_limiting_id}" | "{record_id}" | "{hour}" | "{time}" => "c".to_owned(),
                 word => word.to_owned(),
             };
             let path = route.path.split('/').map(given).collect::<Vec<_>>().join("/");

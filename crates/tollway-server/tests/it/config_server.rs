@@ -20,7 +20,7 @@ fn every_key_of_the_server_is_read() {
     assert_eq!(server.admin, Some("[::1]:9090".parse().unwrap()));
     assert_eq!((server.workers, server.connections, server.connections_per_address), (Some(4), 5_000, 100));
     assert_eq!((server.drain, server.grace), (Duration::from_secs(5), Duration::from_secs(30)));
-    assert_eq!(server.headers, HeaderChoice { x_rate_limit: false, ratelimit: true });
+    assert_eq!(server.headers, HeaderChoice { ratelimit: true, ..HeaderChoice::NONE });
     assert_eq!((server.headers_of("api"), server.headers_of("other")), (HeaderChoice::NONE, server.headers));
     let Trust::Networks { networks, unix } = &server.address.trust else { panic!("{:?}", server.address) };
     let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();

@@ -68,13 +68,15 @@ impl fmt::Display for Report {
 }
 
 /// A failure of a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The scenario, sequence or round.
     pub scenario: String,
     /// What was observed.
     pub message: String,
 }
+
+tollway_core::debug_as_display!(Failure);
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -63,7 +63,7 @@ async fn responses_show_what_remains_and_then_429() {
     assert!((3_590..=3_600).contains(&seconds), "{answer}");
     let body = answer.split("\r\n\r\n").nth(1).unwrap();
     let body: serde_json::Value = serde_json::from_str(body).unwrap();
-    assert_eq!(body["message"], "Too Many Requests. We only allow 2 requests per hour for this Consumer.");
+    assert_eq!(body["message"], "Too Many Requests. We only allow 2 requests per hour.");
     assert_eq!(
         (&body["code"], &body["policy"], &body["limit"]),
         (&429.into(), &"api".into(), &"requests_per_hour".into())

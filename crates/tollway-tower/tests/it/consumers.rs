@@ -221,6 +221,24 @@ async fn the_header_choice_applies() {
     assert!(api.ask(ABC).await.headers.is_empty());
 }
 
+/// A program skips requests and writes its own denials here, too.
+#[tokio::test]
+async fn skips_and_denials_of_the_program_apply() {
+    let mut api = Api::new("memory:", "per_minute = 1");
+    api.layer = api.layer.clone().skip(|request| request.uri.path() == "/health").on_denied(
+        |request, denied, response| {
+            let policy = denied.policy().name();
+            *response.body_mut() = format!("\"{policy} denied {}\"", request.uri.path()).into();
+        },
+    );
+    let health = || Request::get("/health").header(ABC.0, ABC.1).body(()).unwrap();
+    assert_eq!(api.send(health()).await.left(), (200, None, None));
+    assert_eq!(api.ask(ABC).await.left(), (200, Some("1"), Some("0")));
+    let denied = api.ask(ABC).await;
+    assert_eq!((denied.left(), &denied.body), ((429, Some("1"), Some("0")), &"consumers denied /".into()));
+    assert_eq!(api.send(health()).await.left(), (200, None, None));
+}
+
 /// Unreadable records do not fail a request, unless the config says so.
 #[tokio::test]
 async fn requests_pass_while_records_are_unreadable() -> Result<(), RecordsError> {

@@ -5,6 +5,7 @@ mod axum;
 #[cfg(feature = "consumers")]
 mod consumers;
 mod hyper;
+mod options;
 mod service;
 mod several_policies;
 mod stacked;

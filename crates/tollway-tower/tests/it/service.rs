@@ -177,7 +177,7 @@ async fn a_denied_grpc_request_gets_a_grpc_status() {
     assert_eq!(denied.status(), StatusCode::OK);
     assert_eq!(header("grpc-status"), Some("8"));
     assert_eq!(header("content-type"), Some("application/grpc"));
-    let message = "Too Many Requests. We only allow 1 requests per hour for this Consumer.";
+    let message = "Too Many Requests. We only allow 1 requests per hour.";
     assert_eq!(header("grpc-message"), Some(message));
     let pushback: u64 = header("grpc-retry-pushback-ms").unwrap().parse().unwrap();
     assert!((3_590_000..=3_600_000).contains(&pushback), "{pushback}");

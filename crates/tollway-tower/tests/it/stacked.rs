@@ -30,8 +30,11 @@ fn header<B>(answer: &Response<B>, name: &str) -> String {
     lines.join(", ")
 }
 
+/// Limit and remaining. Both spellings of these headers show the same limit.
 fn x_rate_limit<B>(answer: &Response<B>) -> [String; 2] {
-    ["x-rate-limit-limit", "x-rate-limit-remaining"].map(|name| header(answer, name))
+    let shown = ["x-rate-limit-limit", "x-rate-limit-remaining"].map(|name| header(answer, name));
+    assert_eq!(shown, ["x-ratelimit-limit", "x-ratelimit-remaining"].map(|name| header(answer, name)));
+    shown
 }
 
 /// C5: a denial shows the refusing limit, whichever layers add headers.
@@ -104,7 +107,9 @@ async fn a_denial_of_the_service_keeps_its_headers() {
         let answer = Response::builder()
             .status(429)
             .header("x-rate-limit-limit", 7)
-            .header("x-rate-limit-remaining", 0);
+            .header("x-rate-limit-remaining", 0)
+            .header("x-ratelimit-limit", 7)
+            .header("x-ratelimit-remaining", 0);
         Ok::<_, Infallible>(answer.body(Body::default()).unwrap())
     };
     let answer = layer("all", "20 / minute").layer(service_fn(denies)).oneshot(get()).await.unwrap();

@@ -169,7 +169,7 @@ async fn calls_show_what_remains_and_then_resource_exhausted() {
     }
     let denied = client.say(Some("anna")).await.unwrap_err();
     assert_eq!(denied.code(), Code::ResourceExhausted);
-    let words = "Too Many Requests. We only allow 2 requests per hour for this Consumer.";
+    let words = "Too Many Requests. We only allow 2 requests per hour.";
     assert_eq!(denied.message(), words);
     let pushback = denied.metadata().get("grpc-retry-pushback-ms").unwrap().to_str().unwrap();
     assert!(pushback.parse::<u64>().unwrap() > 3_500_000, "{pushback}");

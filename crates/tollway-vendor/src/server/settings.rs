@@ -23,13 +23,15 @@ pub struct VendorSettings {
 }
 
 /// Why settings are wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum SettingsError {
     /// One of the limits.
     Limit(VendorLimitError),
     /// No dialect has this name.
     UnknownDialect(String),
 }
+
+tollway_core::debug_as_display!(SettingsError);
 
 impl VendorSettings {
     /// A vendor with these limits that sends `Retry-After` and answers at once.

@@ -36,12 +36,14 @@ pub struct WebhookConfig {
 }
 
 /// The secret of the webhook cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`secret` of [incidents] needs the environment variable {variable}, which {problem}")]
 pub struct WebhookSecretError {
     variable: String,
     problem: &'static str,
 }
+
+tollway_core::debug_as_display!(WebhookSecretError);
 
 impl IncidentsConfig {
     /// The file that keeps incidents beside this store, unless the config names one. None if it says `"off"`, if the config

@@ -82,12 +82,14 @@ impl fmt::Display for StoreUrl {
 }
 
 /// A text that is not a store of this version, and the part where it goes wrong.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct StoreUrlError {
     message: String,
     part: Range<usize>,
 }
+
+tollway_core::debug_as_display!(StoreUrlError);
 
 impl StoreUrlError {
     /// The byte range of the wrong part.

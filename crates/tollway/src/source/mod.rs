@@ -56,12 +56,14 @@ pub trait Source: Send + Sync + 'static {
 }
 
 /// A source that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SourceError(
     /// What happened, and what to do about it.
     pub String,
 );
+
+tollway_core::debug_as_display!(SourceError);
 
 /// A policy's source, as a config file names it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,9 +19,11 @@ pub struct SourceUrl(
 );
 
 /// A text that is not a source of this version.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SourceUrlError(String);
+
+tollway_core::debug_as_display!(SourceUrlError);
 
 impl SourceUrl {
     /// Nothing is read yet.

@@ -18,6 +18,7 @@ mod headers;
 mod health;
 mod management;
 mod metrics;
+mod neutral;
 mod nginx;
 mod one_command;
 mod redis_cli;

@@ -17,7 +17,7 @@ const READ: &str = "read-read-read-read";
 const WRITE: &str = "write-write-write-write";
 
 /// Every route of the administration, with the access it needs and the status with that access.
-const ROUTES: [(&str, &str, &str, Needs, u16); 22] = [
+const ROUTES: [(&str, &str, &str, Needs, u16); 33] = [
     ("GET", "/health", "", Needs::Nothing, 200),
     ("GET", "/ready", "", Needs::Nothing, 200),
     ("GET", "/openapi.json", "", Needs::Nothing, 200),
@@ -40,11 +40,23 @@ const ROUTES: [(&str, &str, &str, Needs, u16); 22] = [
     ("DELETE", "/obp/v6.0.0/management/consumers/c/call-counters", "", Needs::Write, 204),
     ("GET", "/obp/v6.0.0/management/consumers/c/blocked", "", Needs::Read, 200),
     ("PUT", "/obp/v6.0.0/management/consumers/c/blocked", r#"{"blocked": true}"#, Needs::Write, 200),
+    ("GET", "/v1/consumers", "", Needs::Read, 200),
+    ("GET", "/v1/consumers/c/records", "", Needs::Read, 200),
+    ("POST", "/v1/consumers/c/records", r#"{"limits": {"per_minute": 100}}"#, Needs::Write, 201),
+    ("PUT", "/v1/consumers/c/records/67e55044-10b1-426f-9247-bb680e5fe0c8", NO_LIMITS, Needs::Write, 404),
+    ("DELETE", "/v1/consumers/c/records/67e55044-10b1-426f-9247-bb680e5fe0c8", "", Needs::Write, 404),
+    ("GET", "/v1/consumers/c/limits", "", Needs::Read, 200),
+    ("GET", "/v1/consumers/c/limits/2026-06-01T12:30:00Z", "", Needs::Read, 200),
+    ("GET", "/v1/consumers/c/usage", "", Needs::Read, 200),
+    ("DELETE", "/v1/consumers/c/usage", "", Needs::Write, 204),
+    ("GET", "/v1/consumers/c/blocked", "", Needs::Read, 200),
+    ("PUT", "/v1/consumers/c/blocked", r#"{"blocked": true}"#, Needs::Write, 200),
 ];
 
 const RECORD: &str = r#"{"from_date": "2020-01-01T00:00:00Z", "to_date": "2099-12-31T23:59:59Z",
     "per_second_call_limit": "-1", "per_minute_call_limit": "100", "per_hour_call_limit": "-1",
     "per_day_call_limit": "-1", "per_week_call_limit": "-1", "per_month_call_limit": "-1"}"#;
+const NO_LIMITS: &str = r#"{"limits": {}}"#;
 const NO_SUCH_RECORD: &str =
     "/obp/v6.0.0/management/consumers/c/consumer/rate-limits/67e55044-10b1-426f-9247-bb680e5fe0c8";
 

@@ -115,8 +115,25 @@ fn callers_without_credentials_count_by_address() {
         (Some("1000"), Some("0"))
     );
     let denied = client.get("/v1/authorize?policy=api", &key("ann"));
-    let message = "Too Many Requests. We only allow 2 requests per hour for this Consumer.";
+    let message = "Too Many Requests. We only allow 2 requests per hour.";
     assert_eq!(denied.json()["message"], message);
+}
+
+/// `X-RateLimit-*` are written if the config names them, with a Unix time in `-Reset`.
+#[test]
+fn x_ratelimit_headers_are_a_choice() {
+    let config = r#"
+        [policies.api]
+        limits = ["2 / hour from first call"]
+        [server]
+        headers = ["x-ratelimit"]
+    "#;
+    let answer = Running::of(config).client().get("/v1/authorize?policy=api", "");
+    let shown = ["x-ratelimit-limit", "x-ratelimit-remaining"].map(|name| answer.header(name));
+    assert_eq!(shown, [Some("2"), Some("1")]);
+    let reset: u64 = answer.header("x-ratelimit-reset").unwrap().parse().unwrap();
+    assert!(reset > 1_700_000_000, "{reset}");
+    assert_eq!((answer.header("x-rate-limit-limit"), answer.header("ratelimit")), (None, None));
 }
 
 /// A key and an address never share a subject.

@@ -27,13 +27,15 @@ enum HeaderSource {
 }
 
 /// A header's variable cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the header {header} needs the environment variable {variable}, which {problem}")]
 pub struct ApiHeaderError {
     header: String,
     variable: String,
     problem: &'static str,
 }
+
+tollway_core::debug_as_display!(ApiHeaderError);
 
 impl ApiHeader {
     /// Its name, in lower case.

@@ -1,47 +1,13 @@
-//! Records of a consumer: list, create, change and delete, and their JSON.
+//! Records in the documented JSON.
 
-use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tollway_consumers::{
-    Amounts, ConsumerId, Draft, Gate, Record, RecordDate, RecordId, SCOPE_BYTES_MAX, Scope, Validity,
-    read_date, write_date,
-};
+use tollway_consumers::{Amounts, ConsumerId, Draft, Record, SCOPE_BYTES_MAX, Scope, Validity, write_date};
 
 use super::limits::LimitTexts;
-use crate::http::{Problem, Response, json, no_content};
-
-pub(super) async fn list(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
-    let kept = gate.records().consumer(consumer).await?;
-    let limits = kept.records.iter().map(RecordAnswer::of).collect();
-    Ok(json(StatusCode::OK, &RecordsAnswer { limits }))
-}
-
-pub(super) async fn create(gate: &Gate, consumer: ConsumerId, body: &[u8]) -> Result<Response, Problem> {
-    let draft = RecordBody::draft(body, consumer)?;
-    let record = gate.records().create(draft).await?;
-    tracing::info!(record = %record.id, "a record of a consumer was created");
-    Ok(json(StatusCode::CREATED, &RecordAnswer::of(&record)))
-}
-
-pub(super) async fn change(
-    gate: &Gate,
-    consumer: ConsumerId,
-    id: RecordId,
-    body: &[u8],
-) -> Result<Response, Problem> {
-    let draft = RecordBody::draft(body, consumer)?;
-    let record = gate.records().change(id, draft).await?;
-    tracing::info!(record = %record.id, "a record of a consumer was changed");
-    Ok(json(StatusCode::OK, &RecordAnswer::of(&record)))
-}
-
-pub(super) async fn delete(gate: &Gate, consumer: &ConsumerId, id: RecordId) -> Result<Response, Problem> {
-    gate.records().delete(consumer, id).await?;
-    tracing::info!(record = %id, "a record of a consumer was deleted");
-    Ok(no_content(StatusCode::NO_CONTENT))
-}
+use crate::consumers::shape::date;
+use crate::http::Problem;
 
 /// A record to create or change. All six limits are required; "-1" means no limit.
 #[derive(Deserialize, JsonSchema)]
@@ -75,7 +41,7 @@ pub(crate) struct RecordBody {
 
 impl RecordBody {
     /// Parses and checks the whole body before anything changes.
-    fn draft(body: &[u8], consumer: ConsumerId) -> Result<Draft, Problem> {
+    pub(super) fn draft(body: &[u8], consumer: ConsumerId) -> Result<Draft, Problem> {
         let question: Self = serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;
         if let Some(field) = question.unknown.keys().next() {
             return Err(Problem::bad_record(format!(
@@ -90,10 +56,6 @@ impl RecordBody {
         let scope = scope.map_err(|error| Problem::bad_record(error.to_string()))?;
         Ok(Draft { consumer, scope, validity, amounts })
     }
-}
-
-fn date(field: &str, text: &str) -> Result<RecordDate, Problem> {
-    read_date(text).map_err(|error| Problem::bad_record(format!("{field}: {error}")))
 }
 
 /// A stored record.
@@ -116,7 +78,7 @@ pub(crate) struct RecordAnswer {
 }
 
 impl RecordAnswer {
-    fn of(record: &Record) -> Self {
+    pub(super) fn of(record: &Record) -> Self {
         let Draft { scope, validity, amounts, .. } = &record.draft;
         let owned = |text: Option<&str>| text.map(str::to_owned);
         Self {
@@ -139,8 +101,8 @@ pub(crate) struct RecordsAnswer {
     limits: Vec<RecordAnswer>,
 }
 
-/// Parses the body of a record, for the fuzz targets.
-pub fn record(body: &[u8]) -> Result<Draft, String> {
-    let consumer = ConsumerId::new("c").map_err(|error| error.to_string())?;
-    RecordBody::draft(body, consumer).map_err(|problem| problem.detail().to_owned())
+impl RecordsAnswer {
+    pub(super) fn of(records: &[Record]) -> Self {
+        Self { limits: records.iter().map(RecordAnswer::of).collect() }
+    }
 }

@@ -1,14 +1,11 @@
-//! The state of a consumer: whether limits are enabled, whether it is blocked, its limits and its counters.
+//! Limits and counters in the documented JSON.
 
-use hyper::StatusCode;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tollway::core::Period;
-use tollway_consumers::{Active, CallLimits, ConsumerId, Counter, Gate, Hour, HourError, write_date};
+use tollway_consumers::{Active, CallLimits, Counter, write_date};
 
-use crate::admin::store::answers as store_answers;
-use crate::http::{Problem, Response, json, no_content};
-use crate::worker::Worker;
+use crate::consumers::shape::LimitingState;
 
 /// Whether consumers are limited, and by what.
 #[derive(Serialize, JsonSchema)]
@@ -23,35 +20,11 @@ pub(crate) struct RateLimitingAnswer {
     currently_active: bool,
 }
 
-pub(super) async fn rate_limiting(worker: &Worker, gate: &Gate) -> Response {
-    let (enabled, service_available) = (gate.is_enabled(), store_answers(&worker.state.limiter).await);
-    let technology = worker.state.store.technology;
-    let currently_active = enabled && service_available;
-    json(StatusCode::OK, &RateLimitingAnswer { enabled, technology, service_available, currently_active })
-}
-
-/// Whether a consumer is blocked, as request and as response.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct BlockedBody {
-    /// Whether all its calls are denied.
-    blocked: bool,
-}
-
-pub(super) async fn blocked(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
-    let kept = gate.records().consumer(consumer).await?;
-    Ok(json(StatusCode::OK, &BlockedBody { blocked: kept.blocked }))
-}
-
-pub(super) async fn set_blocked(
-    gate: &Gate,
-    consumer: &ConsumerId,
-    body: &[u8],
-) -> Result<Response, Problem> {
-    let question: BlockedBody = serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;
-    gate.records().set_blocked(consumer, question.blocked).await?;
-    tracing::info!(blocked = question.blocked, "a consumer was blocked or unblocked");
-    Ok(json(StatusCode::OK, &question))
+impl RateLimitingAnswer {
+    pub(super) fn of(state: &LimitingState) -> Self {
+        let &LimitingState { enabled, technology, available } = state;
+        Self { enabled, technology, service_available: available, currently_active: enabled && available }
+    }
 }
 
 /// A consumer's limits in force, and their counters.
@@ -61,6 +34,13 @@ pub(crate) struct CallLimitsAnswer {
     limits: LimitTexts,
     /// The counters, whatever the store is; a period without a counter is left out.
     redis_call_limit: SixCounters,
+}
+
+impl CallLimitsAnswer {
+    pub(super) fn of(limits: &CallLimits, counters: &[Counter]) -> Self {
+        let texts = LimitTexts::new(|period| number(limits, period));
+        Self { limits: texts, redis_call_limit: SixCounters::of(counters) }
+    }
 }
 
 /// A consumer's limits in one hour.
@@ -75,32 +55,14 @@ pub(crate) struct ActiveAnswer {
     limits: ActiveNumbers,
 }
 
-pub(super) async fn call_limits(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
-    let active = gate.active(consumer).await?;
-    let counters = gate.counters(consumer, active.limits).await?;
-    let answer = CallLimitsAnswer {
-        limits: LimitTexts::new(|period| number(&active.limits, period)),
-        redis_call_limit: SixCounters::of(&counters),
-    };
-    Ok(json(StatusCode::OK, &answer))
-}
-
-pub(super) async fn active_now(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
-    Ok(active_answer(&*gate.active(consumer).await?))
-}
-
-pub(super) async fn active_in(gate: &Gate, consumer: &ConsumerId, hour: &str) -> Result<Response, Problem> {
-    let hour: Hour = hour.parse().map_err(|error: HourError| Problem::bad_request(error.to_string()))?;
-    Ok(active_answer(&gate.active_in(consumer, hour).await?))
-}
-
-fn active_answer(active: &Active) -> Response {
-    let answer = ActiveAnswer {
-        considered_rate_limit_ids: active.considered.iter().map(ToString::to_string).collect(),
-        active_at_date: write_date(active.hour.first()),
-        limits: ActiveNumbers::of(&active.limits),
-    };
-    json(StatusCode::OK, &answer)
+impl ActiveAnswer {
+    pub(super) fn of(active: &Active) -> Self {
+        Self {
+            considered_rate_limit_ids: active.considered.iter().map(ToString::to_string).collect(),
+            active_at_date: write_date(active.hour.first()),
+            limits: ActiveNumbers::of(&active.limits),
+        }
+    }
 }
 
 /// The counters of a consumer under its current limits.
@@ -110,16 +72,10 @@ pub(crate) struct CountersAnswer {
     call_counters: SixCounters,
 }
 
-pub(super) async fn counters(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
-    let active = gate.active(consumer).await?;
-    let counters = gate.counters(consumer, active.limits).await?;
-    Ok(json(StatusCode::OK, &CountersAnswer { call_counters: SixCounters::of(&counters) }))
-}
-
-pub(super) async fn reset_counters(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
-    gate.reset(consumer).await?;
-    tracing::info!("the counters of a consumer were reset");
-    Ok(no_content(StatusCode::NO_CONTENT))
+impl CountersAnswer {
+    pub(super) fn of(counters: &[Counter]) -> Self {
+        Self { call_counters: SixCounters::of(counters) }
+    }
 }
 
 /// An amount as a text, up to the largest there is, `tollway_consumers::AMOUNT_MAX`.
@@ -212,7 +168,7 @@ struct CounterAnswer {
 impl SixCounters {
     fn of(counters: &[Counter]) -> Self {
         let mut six = Self::default();
-        for Counter { period, calls_made, resets_in } in counters {
+        for Counter { period, calls_made, resets_in, .. } in counters {
             let reset_in_seconds = resets_in.as_micros().div_ceil(1_000_000);
             let place = match period {
                 Period::Second => &mut six.per_second,

@@ -4,19 +4,22 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http::Response;
 use http::request::Parts;
 use smallvec::{SmallVec, smallvec};
-use tollway::PolicyHandle;
+use tollway::{Denied, PolicyHandle};
 use tollway_consumers::{ConsumerId, Gate, RecordsError, Who, WhoError};
 use tollway_inbound::Admission;
 use tollway_inbound::address::AddressRules;
-use tollway_inbound::headers::HeaderChoice;
+use tollway_inbound::headers::{CallerKind, HeaderChoice};
 use tollway_inbound::problem::ProblemDetails;
 use tower_layer::Layer;
 
 use crate::RateLimit;
+use crate::options::Options;
 use crate::problem::Problem;
-use crate::rules::{CountedRequest, RequestCharge, Rules};
+use crate::rules::{CountedRequest, Counting, RequestCharge, Rules};
 use crate::subject::{ReadPeer, client_address};
 
 /// Limits each consumer by its records before its requests reach a service.
@@ -27,9 +30,9 @@ use crate::subject::{ReadPeer, client_address};
 /// # use axum::extract::ConnectInfo;
 /// use axum::{Router, routing::get};
 /// use tollway::Limiter;
-/// use tollway_consumers::{ANONYMOUS_POLICY, ConfigWithConsumers, Gate, Who, open_records};
 /// use tollway_tower::ConsumersLayer;
 /// use tollway_tower::address::AddressRules;
+/// use tollway_tower::consumers::{ANONYMOUS_POLICY, ConfigWithConsumers, Gate, Who, open_records};
 ///
 /// let config = ConfigWithConsumers::parse("[consumers]\nheader = 'x-consumer-id'\nrecords = 'sqlite::memory:'")?;
 /// let limiter = Limiter::builder().config(config.limits())?.build();
@@ -51,16 +54,16 @@ use crate::subject::{ReadPeer, client_address};
 #[derive(Clone)]
 pub struct ConsumersLayer {
     rules: ConsumerRules,
+    options: Options,
 }
 
-/// What the layer and its services share.
+/// How requests are counted.
 #[derive(Clone)]
 pub(crate) struct ConsumerRules {
     gate: Arc<Gate>,
     who: Arc<Who>,
     /// `None`: requests without credentials are not limited.
     anonymous: Option<Anonymous>,
-    headers: HeaderChoice,
 }
 
 /// How requests without credentials are limited.
@@ -74,8 +77,8 @@ struct Anonymous {
 impl ConsumersLayer {
     /// Limits consumers; `who` identifies them.
     pub fn new(gate: Arc<Gate>, who: Who) -> Self {
-        let who = Arc::new(who);
-        Self { rules: ConsumerRules { gate, who, anonymous: None, headers: HeaderChoice::ALL } }
+        let rules = ConsumerRules { gate, who: Arc::new(who), anonymous: None };
+        Self { rules, options: Options::default() }
     }
 
     /// Limits requests without credentials by address. The rules say which forwarding headers are trusted, and `peer`
@@ -94,7 +97,26 @@ impl ConsumersLayer {
     /// Which headers a response has besides `Retry-After`; all of them by default.
     #[must_use]
     pub fn headers(mut self, headers: HeaderChoice) -> Self {
-        self.rules.headers = headers;
+        self.options.headers = headers;
+        self
+    }
+
+    /// Passes the requests that this holds for to the service without counting them, as
+    /// [`RateLimitLayer::skip`](crate::RateLimitLayer::skip) does.
+    #[must_use]
+    pub fn skip(mut self, skip: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Self {
+        self.options.add_skip(skip);
+        self
+    }
+
+    /// Changes the response to a denied request before it is sent, as
+    /// [`RateLimitLayer::on_denied`](crate::RateLimitLayer::on_denied) does.
+    #[must_use]
+    pub fn on_denied(
+        mut self,
+        change: impl Fn(&Parts, &Denied, &mut Response<Bytes>) + Send + Sync + 'static,
+    ) -> Self {
+        self.options.set_on_denied(change);
         self
     }
 }
@@ -103,7 +125,8 @@ impl<S> Layer<S> for ConsumersLayer {
     type Service = RateLimit<S>;
 
     fn layer(&self, inner: S) -> RateLimit<S> {
-        RateLimit::new(inner, Arc::new(Rules::Consumers(self.rules.clone())))
+        let (counting, options) = (Counting::Consumers(self.rules.clone()), self.options.clone());
+        RateLimit::new(inner, Arc::new(Rules { options, counting }))
     }
 }
 
@@ -121,7 +144,8 @@ impl ConsumerRules {
         consumer: &ConsumerId,
     ) -> Result<Admission<CountedRequest<'_>>, Problem> {
         let admission = self.gate.admission(consumer).await.map_err(|error| no_records(&error))?;
-        Ok(admission.map(|handle| self.counted(Cow::Owned(handle), consumer.to_string(), false)))
+        let counted = |handle| counted(Cow::Owned(handle), consumer.to_string(), CallerKind::Consumer);
+        Ok(admission.map(counted))
     }
 
     fn anonymous_admission(&self, request: &Parts) -> Result<Admission<CountedRequest<'_>>, Problem> {
@@ -131,18 +155,13 @@ impl ConsumerRules {
         }
         // The subject is the bare address, as in the stored keys of earlier systems.
         let address = client_address(rules, peer(request), request)?;
-        Ok(Admission::Counted(self.counted(Cow::Borrowed(handle), address, true)))
+        Ok(Admission::Counted(counted(Cow::Borrowed(handle), address, CallerKind::Anonymous)))
     }
+}
 
-    fn counted<'r>(
-        &'r self,
-        handle: Cow<'r, PolicyHandle>,
-        subject: String,
-        anonymous: bool,
-    ) -> CountedRequest<'r> {
-        let charges = smallvec![RequestCharge { handle, subject, amounts: SmallVec::new() }];
-        CountedRequest { charges, headers: self.headers, anonymous }
-    }
+fn counted(handle: Cow<'_, PolicyHandle>, subject: String, caller: CallerKind) -> CountedRequest<'_> {
+    let charges = smallvec![RequestCharge { handle, subject, amounts: SmallVec::new() }];
+    CountedRequest { charges, caller }
 }
 
 fn unknown_consumer(error: &WhoError) -> Problem {
