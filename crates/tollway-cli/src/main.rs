@@ -8,6 +8,7 @@
 
 mod api;
 mod cli;
+mod cloudwatch;
 mod complete_names;
 mod completions;
 mod context;
@@ -23,6 +24,7 @@ mod limit;
 mod log;
 mod man;
 mod meters;
+mod notices;
 mod origin;
 mod output;
 #[cfg(feature = "pipeline")]

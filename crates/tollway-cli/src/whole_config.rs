@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::path::Path;
 
 use tollway::{Config, ConfigError};
+use tollway_cloudwatch::CloudWatchConfig;
 use tollway_config::{ConfigFile, FromConfig, Section};
 #[cfg(feature = "pipeline")]
 use tollway_pipeline::PipelineConfig;
@@ -16,6 +17,7 @@ pub(crate) struct WholeConfig {
     with_server: ConfigWithServer,
     #[cfg(feature = "pipeline")]
     pipelines: Vec<PipelineConfig>,
+    cloudwatch: Option<CloudWatchConfig>,
 }
 
 impl WholeConfig {
@@ -44,6 +46,11 @@ impl WholeConfig {
     pub(crate) fn pipelines(&self) -> &[PipelineConfig] {
         &self.pipelines
     }
+
+    /// Where metrics go in CloudWatch; none: nowhere.
+    pub(crate) fn cloudwatch(&self) -> Option<&CloudWatchConfig> {
+        self.cloudwatch.as_ref()
+    }
 }
 
 impl Deref for WholeConfig {
@@ -59,10 +66,16 @@ impl FromConfig for WholeConfig {
         let with_server = ConfigWithServer::read(root);
         #[cfg(feature = "pipeline")]
         let pipelines = tollway_pipeline::read_pipelines(root, with_server.limits());
+        let cloudwatch = tollway_cloudwatch::read(root);
+        #[cfg(feature = "pipeline")]
+        if cloudwatch.is_some() {
+            check_stage_names(root, &pipelines);
+        }
         Self {
             with_server,
             #[cfg(feature = "pipeline")]
             pipelines,
+            cloudwatch,
         }
     }
 
@@ -70,5 +83,29 @@ impl FromConfig for WholeConfig {
         self.with_server.in_folder(folder);
         #[cfg(feature = "pipeline")]
         self.pipelines.iter_mut().for_each(|pipeline| pipeline.in_folder(folder));
+    }
+}
+
+/// In CloudWatch, a metric of a stage is named after the stage: two of one name would be one.
+#[cfg(feature = "pipeline")]
+fn check_stage_names(root: &Section<'_>, pipelines: &[PipelineConfig]) {
+    use tollway_cloudwatch::pascal_case;
+
+    let stages =
+        pipelines.iter().flat_map(|pipeline| pipeline.stages.iter().map(move |stage| (pipeline, stage)));
+    let stages: Vec<_> = stages.collect();
+    for (index, (pipeline, stage)) in stages.iter().enumerate() {
+        let name = pascal_case(stage.name.as_str());
+        let same = stages.iter().take(index).find(|(_, other)| pascal_case(other.name.as_str()) == name);
+        if let Some((other_pipeline, other)) = same {
+            let message = format!(
+                "stage {:?} of pipeline {:?} and stage {:?} of pipeline {:?} have one name in CloudWatch, {name}",
+                other.name.as_str(),
+                other_pipeline.name.as_str(),
+                stage.name.as_str(),
+                pipeline.name.as_str(),
+            );
+            root.problem("cloudwatch", message, "rename one of them");
+        }
     }
 }

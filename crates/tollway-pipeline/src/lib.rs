@@ -36,6 +36,7 @@ pub mod documents;
 mod engine;
 pub mod handler;
 mod job;
+pub mod lambda;
 pub mod run;
 pub mod source;
 

@@ -4,7 +4,7 @@ use tollway::metrics::Metric;
 use tollway::metrics::MetricKind::{self, Counter, Gauge};
 
 const fn by_listener(name: &'static str, kind: MetricKind, meaning: &'static str) -> Metric {
-    Metric { name, kind, unit: "connections", labels: &["door"], meaning }
+    Metric { name, kind, unit: "connections", labels: &["door"], meaning, cloudwatch: None }
 }
 
 /// Open connections.

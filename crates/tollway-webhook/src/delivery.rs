@@ -1,22 +1,16 @@
 //! Sends one event, and again if the receiver fails or is busy.
 
-use std::error::Error;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, USER_AGENT};
-use reqwest::{Client, Response, StatusCode, Url, redirect};
 use tokio::time::Instant;
-use tollway::core::Clock;
-use tollway_dialects::{Dialect, VendorResponse};
 
+use crate::SendOptions;
 use crate::event::Event;
+use crate::http::HttpReceiver;
 use crate::queue::EventQueue;
-use crate::{WebhookError, WebhookOptions, sign};
-
-/// How long a connection may take, with TLS.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+#[cfg(feature = "sns")]
+use crate::sns::Topic;
 
 /// A receiver that asks for more is tried again earlier.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
@@ -24,19 +18,21 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 /// The longest pause of our own between two attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
-/// The receiver of events.
-pub(crate) struct Receiver {
-    client: Client,
-    url: Url,
-    /// Scheme and host, for messages: the rest of the URL may be a secret.
-    host: String,
-    secret: Option<String>,
-    clock: Arc<dyn Clock>,
-    options: WebhookOptions,
+/// Where events go, and how often they are tried.
+pub(crate) struct Delivery {
+    pub(crate) destination: Destination,
+    pub(crate) options: SendOptions,
+}
+
+/// Where events go.
+pub(crate) enum Destination {
+    Http(HttpReceiver),
+    #[cfg(feature = "sns")]
+    Sns(Topic),
 }
 
 /// What came of one attempt.
-enum Attempt {
+pub(crate) enum Attempt {
     Delivered,
     /// Another attempt would end the same way.
     Rejected(String),
@@ -44,37 +40,31 @@ enum Attempt {
     Failed(String, Option<Duration>),
 }
 
-impl Receiver {
-    pub(crate) fn new(
-        url: &str,
-        host: &str,
-        secret: Option<String>,
-        clock: Arc<dyn Clock>,
-        options: WebhookOptions,
-    ) -> Result<Self, WebhookError> {
-        let url = Url::parse(url).map_err(|_| WebhookError::Url)?;
-        // Fails if the program has chosen a provider already, which is then used.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            // A redirect would send the event, and its signature, somewhere else.
-            .redirect(redirect::Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(options.timeout)
-            // Nothing is configured by the environment.
-            .no_proxy()
-            // Events are rare: a kept connection would be stale.
-            .pool_max_idle_per_host(0)
-            .build()
-            .map_err(|error| WebhookError::Client(reason(error)))?;
-        Ok(Self { client, url, host: host.to_owned(), secret, clock, options })
+impl Destination {
+    async fn attempt(&self, event: &Event, body: Vec<u8>) -> Attempt {
+        match self {
+            Self::Http(receiver) => receiver.attempt(event, body).await,
+            #[cfg(feature = "sns")]
+            Self::Sns(topic) => topic.attempt(event, body).await,
+        }
     }
 
+    fn name(&self) -> &str {
+        match self {
+            Self::Http(receiver) => receiver.host(),
+            #[cfg(feature = "sns")]
+            Self::Sns(topic) => topic.arn(),
+        }
+    }
+}
+
+impl Delivery {
     /// Whether the event was delivered within its tries and its time.
     pub(crate) async fn deliver(&self, event: &Event, queue: &EventQueue) -> bool {
-        let (body, begun) = (event.body(), Instant::now());
+        let (body, begun, to) = (event.body(), Instant::now(), self.destination.name());
         let mut tries = 0;
         let why = loop {
-            let (why, wait) = match self.attempt(event, body.clone()).await {
+            let (why, wait) = match self.destination.attempt(event, body.clone()).await {
                 Attempt::Delivered => return true,
                 Attempt::Rejected(why) => break why,
                 Attempt::Failed(why, wait) => (why, wait),
@@ -84,33 +74,14 @@ impl Receiver {
             if tries >= self.options.tries || begun.elapsed() + pause > self.options.give_up_after {
                 break format!("{why}, after {tries} tries");
             }
-            tracing::debug!(host = self.host, why, ?pause, "an event is sent again");
+            tracing::debug!(to, why, ?pause, "an event is sent again");
             if !pause_unless_closed(pause, queue).await {
                 break why;
             }
         };
-        let (host, id, count) = (&self.host, &event.id, event.count);
-        tracing::warn!(host, id, count, why, "an event could not be sent to the webhook");
+        let (id, count) = (&event.id, event.count);
+        tracing::warn!(to, id, count, why, "an event could not be sent");
         false
-    }
-
-    async fn attempt(&self, event: &Event, body: Vec<u8>) -> Attempt {
-        let timestamp = self.clock.now().as_micros() / 1_000_000;
-        let mut request = self
-            .client
-            .post(self.url.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header(USER_AGENT, concat!("tollway/", env!("CARGO_PKG_VERSION")))
-            .header("tollway-event", event.kind)
-            .header("tollway-id", &event.id)
-            .header("tollway-timestamp", timestamp);
-        if let Some(secret) = &self.secret {
-            request = request.header("tollway-signature", sign(secret, timestamp, &body));
-        }
-        match request.body(body).send().await {
-            Ok(response) => judge(&response),
-            Err(error) => Attempt::Failed(reason(error), None),
-        }
     }
 
     /// Doubles with each try; half of it is left to chance, so that processes do not retry together.
@@ -133,28 +104,4 @@ async fn pause_unless_closed(pause: Duration, queue: &EventQueue) -> bool {
         tokio::time::sleep_until(until.min(Instant::now() + CHECK_EVERY)).await;
     }
     !queue.is_closed()
-}
-
-/// Its body says nothing that is needed, so it is not read.
-fn judge(response: &Response) -> Attempt {
-    let status = response.status();
-    let why = format!("the receiver answered {status}");
-    if status.is_success() {
-        Attempt::Delivered
-    } else if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
-        let observed = VendorResponse { status, headers: response.headers(), body: b"" };
-        Attempt::Failed(why, Dialect::by_name("http").and_then(|http| http.observe(&observed).wait))
-    } else {
-        Attempt::Rejected(why)
-    }
-}
-
-/// The innermost cause, which says most, and never the URL.
-fn reason(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut cause: &dyn Error = &error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
 }

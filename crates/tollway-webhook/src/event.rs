@@ -51,16 +51,26 @@ impl Event {
 
     /// The body of its request.
     pub(crate) fn body(&self) -> Vec<u8> {
-        let mut body = json!({
+        let mut body = self.summary();
+        if let Value::Object(fields) = &mut body {
+            fields.insert(self.kind.to_owned(), self.detail.clone());
+        }
+        body.to_string().into_bytes()
+    }
+
+    /// The same for a receiver that does not take as much.
+    #[cfg(feature = "sns")]
+    pub(crate) fn body_without_detail(&self) -> Vec<u8> {
+        self.summary().to_string().into_bytes()
+    }
+
+    fn summary(&self) -> Value {
+        json!({
             "event": self.kind,
             "id": self.id,
             "count": self.count,
             "first_at": self.first_at.to_string(),
             "last_at": self.last_at.to_string(),
-        });
-        if let Value::Object(fields) = &mut body {
-            fields.insert(self.kind.to_owned(), self.detail.clone());
-        }
-        body.to_string().into_bytes()
+        })
     }
 }

@@ -1,21 +1,26 @@
-//! Sends the incidents of a limiter to a webhook: signed, retried, and merged so that a storm is one event.
+//! Sends the incidents of a limiter to a webhook or a topic of AWS SNS: retried, and merged so that a storm is one event.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! // With `webhook` in `[incidents]` of the config.
+//! // With `webhook` or `topic` in `[incidents]` of the config.
 //! let limiter = tollway::Limiter::from_config("tollway.toml").await?;
 //! tollway_webhook::attach(&limiter)?;
 //! # Ok(()) }
 //! ```
 //!
-//! Where to look: `event` is what is sent, `queue` merges and bounds events, `delivery` sends one with its retries,
-//! `signature` signs it, `webhook` puts them together on a thread.
+//! Where to look: `event` is what is sent, `queue` merges and bounds events, `delivery` sends one with its retries, `http` and
+//! `sns` are single attempts, `signature` signs for a webhook, `sender` puts them together on a thread, `store_alarms` notices
+//! alarms of the store.
 
 mod delivery;
 mod event;
+mod http;
 mod queue;
+mod sender;
 mod signature;
-mod webhook;
+#[cfg(feature = "sns")]
+mod sns;
+mod store_alarms;
 
 use std::sync::Arc;
 
@@ -23,8 +28,9 @@ use tollway::Limiter;
 use tollway::config::WebhookSecretError;
 
 pub use event::Event;
+pub use sender::{EventSender, SendOptions};
 pub use signature::sign;
-pub use webhook::{Webhook, WebhookOptions};
+pub use store_alarms::StoreAlarmWatch;
 
 /// A webhook that cannot be used.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +41,11 @@ pub enum WebhookError {
     /// The URL is not one.
     #[error("`webhook` of [incidents] is not a URL; write it like \"https://alerts.example/tollway\"")]
     Url,
+    /// There is no client for SNS.
+    #[error(
+        "`topic` of [incidents] needs the AWS SDK, which this build does not have; build it with `--features aws`"
+    )]
+    NoSns,
     /// The HTTP client could not be made.
     #[error("the HTTP client of the webhook cannot be made: {0}")]
     Client(String),
@@ -42,13 +53,26 @@ pub enum WebhookError {
 
 tollway::core::debug_as_display!(WebhookError);
 
-/// Sends the limiter's incidents to the webhook that its config names. False if it names none, or if that is done already.
+/// Senders to the webhook and to the topic that the limiter's config names; none of it is an empty list.
+pub fn senders(limiter: &Limiter, options: SendOptions) -> Result<Vec<EventSender>, WebhookError> {
+    let config = limiter.incidents_config();
+    let webhook = config.webhook().map(|webhook| EventSender::webhook(webhook, options)).transpose()?;
+    #[cfg(feature = "sns")]
+    let topic = config.topic().map(|topic| EventSender::topic(topic, options));
+    #[cfg(not(feature = "sns"))]
+    let topic = match config.topic() {
+        Some(_) => return Err(WebhookError::NoSns),
+        None => None,
+    };
+    Ok(webhook.into_iter().chain(topic).collect())
+}
+
+/// Sends the limiter's incidents to the webhook and to the topic that its config names. False if it names none, or if that is
+/// done already.
 pub fn attach(limiter: &Limiter) -> Result<bool, WebhookError> {
-    match limiter.incidents_config().webhook() {
-        Some(config) => {
-            let webhook = Webhook::new(config, WebhookOptions::default())?;
-            Ok(limiter.add_incident_sink(Arc::new(webhook)))
-        }
-        None => Ok(false),
-    }
+    let senders = senders(limiter, SendOptions::default())?;
+    // All of them are added, also after the first.
+    let added: Vec<bool> =
+        senders.into_iter().map(|sender| limiter.add_incident_sink(Arc::new(sender))).collect();
+    Ok(added.contains(&true))
 }

@@ -3,9 +3,12 @@
 //!
 //! Callers pass the time; nothing here reads a clock.
 
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tollway_core::{Span, Timestamp};
+
+use crate::Limiter;
 
 /// Throttling that lasts this long raises the alarm.
 const THROTTLED_FOR: Span = Span::from_secs(30);
@@ -21,6 +24,54 @@ const SLOW_ONE_IN: u64 = 100;
 
 /// How long acquisitions are counted before they are judged.
 const WINDOW: Span = Span::from_secs(60);
+
+/// A condition of a limiter's store that needs an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreAlarm {
+    /// Takes are decided without the store.
+    Fallback,
+    /// The store has been throttling for long, and still does.
+    Throttled,
+    /// The 99th percentile of acquisitions is above 50 ms.
+    Slow,
+}
+
+impl StoreAlarm {
+    /// A short name that stays the same, for machines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fallback => "fallback",
+            Self::Throttled => "store_throttled",
+            Self::Slow => "acquisition_slow",
+        }
+    }
+}
+
+impl fmt::Display for StoreAlarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fallback => "the store does not answer, and takes are decided without it",
+            Self::Throttled => "the store keeps throttling: raise its capacity, or lease units",
+            Self::Slow => {
+                "the 99th percentile of an acquisition is above 50 ms: check the store and the network to it"
+            }
+        })
+    }
+}
+
+impl Limiter {
+    /// The alarms of the store that are raised now.
+    pub fn store_alarms(&self) -> Vec<StoreAlarm> {
+        let state = self.registry().state();
+        let now = state.clock.now();
+        let raised = [
+            (StoreAlarm::Fallback, self.store_status().degraded_since.is_some()),
+            (StoreAlarm::Throttled, state.alarms.is_throttled(now)),
+            (StoreAlarm::Slow, state.alarms.is_slow(now)),
+        ];
+        raised.into_iter().filter(|(_, is_raised)| *is_raised).map(|(alarm, _)| alarm).collect()
+    }
+}
 
 /// The alarms of one limiter.
 #[derive(Debug, Default)]

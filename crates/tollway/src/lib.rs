@@ -13,10 +13,10 @@
 //!
 //! Start with [`Limiter`]. A [`Take`] asks for a permit; the outcome is a [`Permit`] or [`Denied`]. [`tollway_core`]
 //! defines limits, policies and meters. Less common parts are in modules: [`config`], [`metrics`], [`source`],
-//! [`incident`] and [`ticket`].
+//! [`incident`], [`alarm`] and [`ticket`].
 
 mod adhoc;
-mod alarm;
+pub mod alarm;
 mod apis;
 mod background;
 mod book;

@@ -13,6 +13,7 @@ mod filter;
 mod interrupt;
 mod job_view;
 mod json_text;
+mod lambda;
 mod lines_out;
 mod migrate;
 mod pause;
@@ -61,6 +62,7 @@ enum Command {
     Plan(plan::Arguments),
     Enqueue(enqueue::Arguments),
     Run(run::Arguments),
+    Lambda(lambda::Arguments),
     Status(status::Arguments),
     Why(why::Arguments),
     Pause(pause::Pause),
@@ -78,9 +80,9 @@ enum Command {
 }
 
 impl Arguments {
-    /// Whether this is the process that works on the jobs.
+    /// Whether this is a process that works on the jobs.
     pub(crate) fn runs(&self) -> bool {
-        matches!(self.command, Command::Run(_))
+        matches!(self.command, Command::Run(_) | Command::Lambda(_))
     }
 }
 
@@ -90,6 +92,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
         Command::Plan(arguments) => plan::run(arguments, which, context),
         Command::Enqueue(arguments) => enqueue::run(arguments, which, context),
         Command::Run(arguments) => run::run(arguments, which, context),
+        Command::Lambda(arguments) => lambda::run(arguments, which, context),
         Command::Status(arguments) => status::run(arguments, which, context),
         Command::Why(arguments) => why::run(arguments, which, context),
         Command::Pause(arguments) => pause::pause(arguments, which, context),

@@ -1,35 +1,57 @@
-//! Finds existing resources and creates missing ones.
+//! Finds existing resources, creates missing ones, and deletes them.
 
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+
+use serde_json::Value;
+
+use super::AwsArguments;
 use super::error::ProvisionError;
-use super::parameter::ParameterFound;
-use super::report::{self, State, Step};
-use super::resources::{self, Resource};
-use super::table::{TableFound, TableSpec, Tables};
-use crate::context::Context;
+use super::report::{self, Done, State, Step};
+use super::resources::{self, Resource, Spec, Wanted};
+use super::{roles, template};
+use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
 
-pub(super) fn run(apply: bool, context: &Context) -> Result<Exit, Failure> {
-    let config = context.config()?;
-    let wanted = resources::of(&config, context.named_store().or(config.store()));
-    if wanted.is_empty() {
-        return Err(Failure::new(Exit::CONFIG, "the config needs no AWS resources").advise(
-            "name a table, as in `url = \"dynamodb://tollway\"` below [store], or a parameter, as in \
-             `source = \"ssm:/pdf-processing/adobe-api-rpm\"` below a policy",
-        ));
+/// How often SQS delivers a message before it moves it to the dead-letter queue. A pipeline counts tries by itself; this is for
+/// messages that kill their worker each time.
+const MAX_RECEIVES: u32 = 10;
+
+/// As the documents have it.
+const MAX_RECEIVES_DOCUMENTED: u32 = 3;
+
+/// The longest answer that is read.
+const ANSWER_BYTES_MAX: u64 = 64;
+
+pub(super) fn run(arguments: &AwsArguments, context: &Context) -> Result<Exit, Failure> {
+    let max_receives = if arguments.as_documented { MAX_RECEIVES_DOCUMENTED } else { MAX_RECEIVES };
+    if arguments.as_documented {
+        context.output().warning(
+            "SQS counts every receive, also of a job whose worker was stopped or whose Lambda waited for quota: \
+             after 3 of them it takes a good job for a dead letter",
+        );
+    }
+    let config = WholeConfig::load(context.config_path()?)?;
+    let store = context.named_store().or(config.limits().store());
+    let wanted = resources::of(&config, store, max_receives)?;
+    if let Some(role) = arguments.iam {
+        return print(&roles::policy(&wanted, role), context);
+    }
+    if arguments.cloudformation {
+        return print(&template::template(&wanted), context);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime
         .map_err(|error| Failure::new(Exit::FAILED, format!("cannot start the async runtime: {error}")))?;
-    let mut steps = runtime.block_on(look(&wanted)).map_err(failed)?;
-    // Before anything is created: if one resource cannot be created, none is.
-    if let Some(problem) = steps.iter().find_map(Step::problem) {
-        report::say(&steps, &wanted, apply, context)?;
-        return Err(failed(problem));
+    let steps = runtime.block_on(look(&wanted.resources)).map_err(failed)?;
+    if arguments.destroy {
+        return runtime.block_on(destroy(&wanted, steps, arguments.yes, context));
     }
-    if apply {
-        runtime.block_on(make(&wanted, &mut steps, context)).map_err(failed)?;
-    }
-    report::say(&steps, &wanted, apply, context)?;
+    runtime.block_on(apply(&wanted, steps, arguments.apply, context))
+}
+
+fn print(value: &Value, context: &Context) -> Result<Exit, Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(Exit::FAILED, error))?;
+    context.output().line(text)?;
     Ok(Exit::DONE)
 }
 
@@ -37,54 +59,114 @@ fn failed(error: ProvisionError) -> Failure {
     Failure::new(Exit::STORE, &error.message).advise(&error.advice)
 }
 
-async fn look(wanted: &[Resource]) -> Result<Vec<Step>, ProvisionError> {
+async fn look(resources: &[Resource]) -> Result<Vec<Step>, ProvisionError> {
     let mut steps = Vec::new();
-    for wanted in wanted {
-        steps.push(look_at(wanted).await?);
+    for resource in resources {
+        steps.push(Step::new(resource, look_at(resource).await?));
     }
     Ok(steps)
 }
 
-async fn look_at(wanted: &Resource) -> Result<Step, ProvisionError> {
-    match wanted {
-        Resource::Table { table, connect, .. } => {
-            let found = Tables::new(connect).await.look(table).await?;
-            let state = match &found {
-                TableFound::Missing => State::Missing,
-                TableFound::Ready => State::Ready,
-                TableFound::WithoutTtl { other: None } => State::Incomplete("TTL is off"),
-                // Creates nothing: returns the reason.
-                found => State::Refused(refusal(connect, table, found).await),
-            };
-            Ok(Step::table(table, state))
-        }
-        Resource::Parameter { parameter, .. } => Ok(match parameter.look().await? {
-            ParameterFound::Missing => Step::parameter(parameter, State::Missing, None),
-            ParameterFound::Ready { value } => Step::parameter(parameter, State::Ready, Some(value)),
-        }),
+async fn look_at(resource: &Resource) -> Result<State, ProvisionError> {
+    let to = &resource.connect;
+    match &resource.spec {
+        Spec::Table { table, .. } => table.look(to).await,
+        Spec::Parameter { parameter, .. } => parameter.look().await,
+        Spec::Queue(queue) => queue.look(to).await,
+        Spec::Alarm(alarm) => alarm.look(to).await,
+        Spec::Dashboard(dashboard) => dashboard.look(to).await,
     }
 }
 
-async fn refusal(connect: &tollway_aws::Connect, table: &TableSpec, found: &TableFound) -> ProvisionError {
-    let refused = Tables::new(connect).await.make(table, found).await;
-    refused.err().unwrap_or_else(|| ProvisionError { message: String::new(), advice: String::new() })
+/// Creates what is missing, in order. What was created before a failure stays, and the next run finds it.
+async fn apply(
+    wanted: &Wanted,
+    mut steps: Vec<Step>,
+    apply: bool,
+    context: &Context,
+) -> Result<Exit, Failure> {
+    // Before anything is created: if one resource cannot be created, none is.
+    if let Some(problem) = steps.iter().find_map(Step::problem) {
+        report::say(&steps, wanted, Done::Nothing, context)?;
+        return Err(failed(problem));
+    }
+    let done = if apply { Done::Applied } else { Done::Nothing };
+    if apply {
+        let missing = wanted.resources.iter().zip(&mut steps).filter(|(_, step)| !step.state.is_ready());
+        for (resource, step) in missing {
+            context.output().note(format_args!("creating {} {}", step.kind, step.name));
+            make(resource).await.map_err(failed)?;
+            step.state = State::Made;
+        }
+    }
+    report::say(&steps, wanted, done, context)?;
+    Ok(Exit::DONE)
 }
 
-async fn make(wanted: &[Resource], steps: &mut [Step], context: &Context) -> Result<(), ProvisionError> {
-    for (wanted, step) in wanted.iter().zip(steps) {
-        if step.state == State::Ready {
-            continue;
-        }
-        context.output().note(format_args!("creating {} {}", step.kind, step.name));
-        match wanted {
-            Resource::Table { table, connect, .. } => {
-                let tables = Tables::new(connect).await;
-                let found = tables.look(table).await?;
-                tables.make(table, &found).await?;
-            }
-            Resource::Parameter { parameter, .. } => parameter.make(&parameter.look().await?).await?,
-        }
-        step.state = State::Made;
+async fn make(resource: &Resource) -> Result<(), ProvisionError> {
+    let to = &resource.connect;
+    match &resource.spec {
+        Spec::Table { table, .. } => table.make(to).await,
+        Spec::Parameter { parameter, .. } => parameter.make().await,
+        Spec::Queue(queue) => queue.make(to).await,
+        Spec::Alarm(alarm) => alarm.make(to).await,
+        Spec::Dashboard(dashboard) => dashboard.make(to).await,
     }
-    Ok(())
+}
+
+/// Deletes what exists, the last one first.
+async fn destroy(
+    wanted: &Wanted,
+    mut steps: Vec<Step>,
+    yes: bool,
+    context: &Context,
+) -> Result<Exit, Failure> {
+    let existing = steps.iter().filter(|step| step.state != State::Missing);
+    let names: Vec<String> = existing.map(|step| format!("{} {}", step.kind, step.name)).collect();
+    if names.is_empty() {
+        context.output().note("nothing exists, and nothing was deleted");
+    } else if !yes && !is_confirmed(&names, context)? {
+        context.output().note("nothing was deleted");
+        return Ok(Exit::DONE);
+    }
+    for (resource, step) in wanted.resources.iter().zip(&mut steps).rev() {
+        if step.state != State::Missing {
+            context.output().note(format_args!("deleting {} {}", step.kind, step.name));
+            remove(resource).await.map_err(failed)?;
+            step.state = State::Removed;
+        }
+    }
+    report::say(&steps, wanted, Done::Destroyed, context)?;
+    Ok(Exit::DONE)
+}
+
+async fn remove(resource: &Resource) -> Result<(), ProvisionError> {
+    let to = &resource.connect;
+    match &resource.spec {
+        Spec::Table { table, .. } => table.remove(to).await,
+        Spec::Parameter { parameter, .. } => parameter.remove().await,
+        Spec::Queue(queue) => queue.remove(to).await,
+        Spec::Alarm(alarm) => alarm.remove(to).await,
+        Spec::Dashboard(dashboard) => dashboard.remove(to).await,
+    }
+}
+
+fn is_confirmed(names: &[String], context: &Context) -> Result<bool, Failure> {
+    if context.output().is_json() || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        let count = names.len();
+        return Err(Failure::usage(format!(
+            "this would delete {count} resources, and cannot ask without a terminal"
+        ))
+        .advise("add --yes to do it; --plan lists them"));
+    }
+    let mut asking = io::stderr();
+    write!(
+        asking,
+        "delete these, with all usage, jobs and dead letters in them?\n  {}\n[y/N] ",
+        names.join("\n  ")
+    )?;
+    asking.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().take(ANSWER_BYTES_MAX).read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes" | "Yes"))
 }

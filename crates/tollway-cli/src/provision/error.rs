@@ -1,6 +1,11 @@
 //! Errors of reading or creating AWS resources.
 
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use tollway_aws::with_causes;
+
+/// What to do if AWS says that the role may not.
+pub(super) const DENIED: &str =
+    "give your role the policy that `tollway provision aws --iam provisioner` prints";
 
 /// An error of reading or creating a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,18 +17,22 @@ pub(crate) struct ProvisionError {
 }
 
 /// The error of AWS, or of reaching it, with advice.
-pub(super) fn failed<E, R>(what: &str, error: &aws_sdk_dynamodb::error::SdkError<E, R>) -> ProvisionError
+pub(super) fn failed<E, R>(what: &str, error: &SdkError<E, R>) -> ProvisionError
 where
-    E: std::error::Error + aws_sdk_dynamodb::error::ProvideErrorMetadata + 'static,
+    E: std::error::Error + ProvideErrorMetadata + 'static,
     R: std::fmt::Debug + 'static,
 {
-    use aws_sdk_dynamodb::error::ProvideErrorMetadata;
     let (message, advice) = match error.code() {
         Some(code) => {
             let said = error.message().unwrap_or("no reason given");
             let denied = code.contains("AccessDenied") || code.contains("NotAuthorized");
-            let advice =
-                if denied { "give your role the policy `operator` that --plan prints" } else { "try again" };
+            let advice = match code {
+                _ if denied => DENIED,
+                "AWS.SimpleQueueService.QueueDeletedRecently" | "QueueDeletedRecently" => {
+                    "a queue of this name was just deleted: try again in a minute"
+                }
+                _ => "try again: what was created stays, and the next run goes on from there",
+            };
             (format!("{what}: {code}: {said}"), advice)
         }
         None => (

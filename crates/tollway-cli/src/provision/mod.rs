@@ -1,14 +1,26 @@
-//! `tollway provision`: lists the AWS resources that a config needs, and creates missing ones.
+//! `tollway provision`: lists the AWS resources that a config needs, creates missing ones, and deletes them.
 //!
-//! `resources` reads the config, `aws` runs the command, `table` and `parameter` find and create one kind of resource,
-//! `roles` lists the permissions, `report` writes the result, `error` explains failures of AWS.
+//! `resources` is the one description of them, made of the config; `pipelines` adds queues, `monitoring` alarms and a
+//! dashboard. `aws` runs the command; `table`, `parameter`, `queue`, `alarm` and `dashboard` find, create and delete one kind
+//! of resource; `template` writes them for CloudFormation, `roles` lists permissions, `report` writes the result, `error`
+//! explains failures of AWS.
 
+#[cfg(feature = "aws")]
+mod alarm;
 #[cfg(feature = "aws")]
 mod aws;
 #[cfg(feature = "aws")]
+mod dashboard;
+#[cfg(feature = "aws")]
 mod error;
 #[cfg(feature = "aws")]
+mod monitoring;
+#[cfg(feature = "aws")]
 mod parameter;
+#[cfg(all(feature = "aws", feature = "pipeline"))]
+mod pipelines;
+#[cfg(feature = "aws")]
+mod queue;
 #[cfg(feature = "aws")]
 mod report;
 #[cfg(feature = "aws")]
@@ -17,6 +29,8 @@ mod resources;
 mod roles;
 #[cfg(feature = "aws")]
 pub(crate) mod table;
+#[cfg(feature = "aws")]
+mod template;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -33,36 +47,68 @@ enum Place {
     Aws(AwsArguments),
 }
 
-/// Create DynamoDB tables and Systems Manager parameters, and print IAM policies
+/// Create tables, parameters, queues, alarms and a dashboard on AWS, and print IAM policies
 ///
-/// Lists the store's table and the parameters that policies use as their source, and which of them are missing. Creates
-/// nothing without --apply. Existing resources stay unchanged, except that TTL is turned on for a table. A second --apply
-/// changes nothing. Region and credentials come from the usual AWS settings.
+/// Lists the resources that the config needs, and which of them are missing: the store's table, the parameters that policies
+/// use as their source, the queues of stages that name one and the pipeline's ledger, and with [cloudwatch] alarms and a
+/// dashboard. Creates nothing without --apply. A second --apply changes nothing; one that failed half way is continued by the
+/// next. Region and credentials come from the usual AWS settings.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  tollway provision aws                    existing and missing resources, and the IAM policies
+  tollway provision aws                    existing and missing resources
   tollway provision aws --apply            create what is missing
-  tollway provision aws --json | jq .iam.worker > worker-policy.json")]
-struct AwsArguments {
+  tollway provision aws --cloudformation > tollway.json
+  tollway provision aws --iam worker > worker-policy.json
+  tollway provision aws --destroy          delete all of it, with everything in it")]
+#[command(group(clap::ArgGroup::new("what").args(["plan", "apply", "destroy", "cloudformation", "iam"])))]
+pub(crate) struct AwsArguments {
     /// Show existing and missing resources (the default)
-    #[arg(long, conflicts_with = "apply")]
+    #[arg(long)]
     plan: bool,
     /// Create what is missing
     #[arg(long)]
     apply: bool,
+    /// Delete the resources, with everything in them
+    #[arg(long)]
+    destroy: bool,
+    /// Print the resources as a CloudFormation template; asks AWS nothing
+    #[arg(long)]
+    cloudformation: bool,
+    /// Print the smallest IAM policy of a role; asks AWS nothing
+    #[arg(long, value_name = "ROLE")]
+    iam: Option<Role>,
+    /// Let SQS move a message to its dead-letter queue after 3 receives, and not after 10
+    #[arg(long)]
+    as_documented: bool,
+    /// With --destroy: do not ask. Needed where there is no terminal
+    #[arg(long, short, requires = "destroy")]
+    yes: bool,
+}
+
+/// A role that needs permissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Role {
+    /// A process that takes, and works on jobs
+    Worker,
+    /// A person who looks at usage and dead letters, and changes limits
+    Operator,
+    /// What runs `tollway provision aws`
+    Provisioner,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    let Place::Aws(AwsArguments { apply, .. }) = &arguments.place;
-    on_aws(*apply, context)
+    let Place::Aws(arguments) = &arguments.place;
+    on_aws(arguments, context)
 }
 
 #[cfg(feature = "aws")]
-fn on_aws(apply: bool, context: &Context) -> Result<Exit, Failure> {
-    aws::run(apply, context)
+fn on_aws(arguments: &AwsArguments, context: &Context) -> Result<Exit, Failure> {
+    aws::run(arguments, context)
 }
 
 #[cfg(not(feature = "aws"))]
-fn on_aws(_: bool, _: &Context) -> Result<Exit, Failure> {
+fn on_aws(arguments: &AwsArguments, _: &Context) -> Result<Exit, Failure> {
+    let AwsArguments { plan: _, apply: _, destroy: _, cloudformation: _, iam: _, as_documented: _, yes: _ } =
+        arguments;
     Err(Failure::new(Exit::CONFIG, "this build has no AWS support").advise("build it with `--features aws`"))
 }

@@ -1,9 +1,11 @@
 //! A Systems Manager parameter: existing, or created with the amount in the config.
 
 use aws_sdk_ssm::types::ParameterType;
+use serde_json::{Value, json};
 use tollway_aws::{ParameterAddress, ParameterError, Parameters};
 
-use super::error::{ProvisionError, failed};
+use super::error::{DENIED, ProvisionError, failed};
+use super::report::State;
 
 /// A parameter that is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,33 +18,28 @@ pub(crate) struct ParameterSpec {
     pub(crate) description: String,
 }
 
-/// The state of a parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ParameterFound {
-    /// It does not exist.
-    Missing,
-    /// It exists; its value stays unchanged.
-    Ready {
-        /// The value.
-        value: String,
-    },
-}
-
 impl ParameterSpec {
-    /// Looks up its state.
-    pub(crate) async fn look(&self) -> Result<ParameterFound, ProvisionError> {
+    /// Its properties in a template.
+    pub(super) fn properties(&self) -> Value {
+        json!({
+            "Name": self.address.name,
+            "Type": "String",
+            "Value": self.value,
+            "Description": self.description,
+        })
+    }
+
+    /// The value of an existing one stays as it is.
+    pub(super) async fn look(&self) -> Result<State, ProvisionError> {
         match Parameters::new(self.address.clone()).only().await {
-            Ok(Some(value)) => Ok(ParameterFound::Ready { value }),
-            Ok(None) => Ok(ParameterFound::Missing),
+            Ok(Some(value)) => Ok(State::ReadyWith(value)),
+            Ok(None) => Ok(State::Missing),
             Err(error) => Err(unreadable(&error)),
         }
     }
 
-    /// Creates it if it is missing. One that was created meanwhile stays unchanged.
-    pub(crate) async fn make(&self, found: &ParameterFound) -> Result<(), ProvisionError> {
-        if *found != ParameterFound::Missing {
-            return Ok(());
-        }
+    /// Creates it. One that was created meanwhile stays unchanged.
+    pub(super) async fn make(&self) -> Result<(), ProvisionError> {
         let parameters = Parameters::new(self.address.clone());
         let client = parameters.client().await.map_err(|error| unreadable(&error))?;
         let request = client.put_parameter().name(&self.address.name).value(&self.value);
@@ -58,9 +55,17 @@ impl ParameterSpec {
             }
         }
     }
+
+    pub(super) async fn remove(&self) -> Result<(), ProvisionError> {
+        let parameters = Parameters::new(self.address.clone());
+        let client = parameters.client().await.map_err(|error| unreadable(&error))?;
+        let removed = client.delete_parameter().name(&self.address.name).send().await;
+        removed
+            .map(drop)
+            .map_err(|error| failed(&format!("deleting the parameter {}", self.address.name), &error))
+    }
 }
 
 fn unreadable(error: &ParameterError) -> ProvisionError {
-    let advice = "give your role the policy `operator` that --plan prints".to_owned();
-    ProvisionError { message: error.to_string(), advice }
+    ProvisionError { message: error.to_string(), advice: DENIED.to_owned() }
 }

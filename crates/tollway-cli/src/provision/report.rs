@@ -3,12 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::error::ProvisionError;
-use super::parameter::ParameterSpec;
-use super::resources::Resource;
+use super::resources::{Resource, Wanted};
 use super::roles;
-use super::table::TableSpec;
 use crate::context::Context;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::output::{BAD, FAINT, GOOD, STRONG, WARN};
 
 /// One needed resource and its state.
@@ -16,7 +14,6 @@ use crate::output::{BAD, FAINT, GOOD, STRONG, WARN};
 pub(super) struct Step {
     pub(super) kind: &'static str,
     pub(super) name: String,
-    /// Its key or value.
     details: String,
     pub(super) state: State,
 }
@@ -26,29 +23,54 @@ pub(super) struct Step {
 pub(super) enum State {
     /// It exists.
     Ready,
+    /// It exists with a value of its own, which stays.
+    ReadyWith(String),
     /// It does not exist.
     Missing,
-    /// It exists, but something is missing.
-    Incomplete(&'static str),
+    /// It exists, but something is missing or different.
+    Incomplete(String),
     /// It exists with another definition and cannot be changed.
     Refused(ProvisionError),
-    /// It was created in this run.
+    /// It was created, or changed, in this run.
     Made,
+    /// It was deleted in this run.
+    Removed,
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Done {
+    Nothing,
+    Applied,
+    Destroyed,
+}
+
+impl State {
+    /// Whether there is nothing to do.
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(self, Self::Ready | Self::ReadyWith(_))
+    }
+
+    /// The state in JSON.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Ready | Self::ReadyWith(_) => "there",
+            Self::Missing => "missing",
+            Self::Incomplete(_) => "incomplete",
+            Self::Refused(_) => "refused",
+            Self::Made => "made",
+            Self::Removed => "removed",
+        }
+    }
 }
 
 impl Step {
-    pub(super) fn table(table: &TableSpec, state: State) -> Self {
-        let key: Vec<String> = table.key.iter().map(|(name, kind)| format!("{name} ({kind})")).collect();
-        let details = format!("key {}; old items expire by `ttl`", key.join(", "));
-        Self { kind: "table", name: table.name.clone(), details, state }
-    }
-
-    pub(super) fn parameter(parameter: &ParameterSpec, state: State, value: Option<String>) -> Self {
-        let details = match value {
-            Some(value) => format!("value {value}"),
-            None => format!("value {} from the config", parameter.value),
+    pub(super) fn new(resource: &Resource, state: State) -> Self {
+        let details = match &state {
+            State::ReadyWith(value) => format!("value {value}"),
+            _ => resource.details(),
         };
-        Self { kind: "parameter", name: parameter.address.name.clone(), details, state }
+        Self { kind: resource.kind(), name: resource.name().to_owned(), details, state }
     }
 
     /// Why it cannot be created.
@@ -56,67 +78,46 @@ impl Step {
         if let State::Refused(error) = &self.state { Some(error.clone()) } else { None }
     }
 
-    /// The state in JSON.
-    fn word(&self) -> &'static str {
-        match self.state {
-            State::Ready => "there",
-            State::Missing => "missing",
-            State::Incomplete(_) => "incomplete",
-            State::Refused(_) => "refused",
-            State::Made => "made",
-        }
-    }
-
     fn line(&self) -> String {
         let Self { kind, name, details, .. } = self;
         let label = match self.state {
-            State::Ready => "exists",
+            State::Ready | State::ReadyWith(_) => "exists",
             State::Made => "created",
-            _ => self.word(),
+            State::Removed => "deleted",
+            _ => self.state.word(),
         };
         let style = match self.state {
-            State::Ready | State::Made => GOOD,
+            State::Ready | State::ReadyWith(_) | State::Made | State::Removed => GOOD,
             State::Missing | State::Incomplete(_) => WARN,
             State::Refused(_) => BAD,
         };
-        let why = if let State::Incomplete(why) = self.state { format!(" ({why})") } else { String::new() };
-        format!(
-            "{style}{:10}{style:#}  {kind} {STRONG}{name}{STRONG:#}{why}  {FAINT}{details}{FAINT:#}",
-            label
-        )
+        let why = if let State::Incomplete(why) = &self.state { format!(" ({why})") } else { String::new() };
+        format!("{style}{label:10}{style:#}  {kind} {STRONG}{name}{STRONG:#}{why}  {FAINT}{details}{FAINT:#}")
     }
 
     fn json(&self) -> Value {
         let Self { kind, name, details, .. } = self;
-        json!({ "kind": kind, "name": name, "state": self.word(), "details": details })
+        json!({ "kind": kind, "name": name, "state": self.state.word(), "details": details })
     }
 }
 
-/// Writes the report. IAM policies are part of the plan only.
-pub(super) fn say(
-    steps: &[Step],
-    wanted: &[Resource],
-    applied: bool,
-    context: &Context,
-) -> Result<(), Failure> {
+/// Writes the report. JSON has the IAM policies, too.
+pub(super) fn say(steps: &[Step], wanted: &Wanted, done: Done, context: &Context) -> Result<(), Failure> {
     let output = context.output();
-    let policies = roles::policies(wanted);
     if output.is_json() {
-        let iam: Map<String, Value> =
-            policies.into_iter().map(|(role, policy)| (role.to_owned(), policy)).collect();
+        let policies =
+            roles::ROLES.iter().map(|(name, role)| ((*name).to_owned(), roles::policy(wanted, *role)));
+        let iam: Map<String, Value> = policies.collect();
         let steps: Vec<Value> = steps.iter().map(Step::json).collect();
-        return output.json(&json!({ "applied": applied, "steps": steps, "iam": iam }));
+        let (applied, destroyed) = (done == Done::Applied, done == Done::Destroyed);
+        return output
+            .json(&json!({ "applied": applied, "destroyed": destroyed, "steps": steps, "iam": iam }));
     }
     steps.iter().try_for_each(|step| output.line(step.line()))?;
-    if applied || steps.iter().any(|step| step.problem().is_some()) {
-        return Ok(());
-    }
-    for (role, policy) in policies {
-        let text = serde_json::to_string_pretty(&policy);
-        let text = text.map_err(|error| Failure::new(Exit::FAILED, error))?;
-        output.line(format_args!("\n{FAINT}IAM policy of the role {role}:{FAINT:#}\n{text}"))?;
-    }
-    if steps.iter().any(|step| step.state != State::Ready) {
+    if done == Done::Nothing
+        && steps.iter().all(|step| step.problem().is_none())
+        && steps.iter().any(|step| !step.state.is_ready())
+    {
         output.note("nothing was created; `tollway provision aws --apply` creates what is missing");
     }
     Ok(())

@@ -3,71 +3,143 @@
 use serde_json::{Value, json};
 use tollway_aws::Connect;
 
-use super::resources::{Resource, Use};
+use super::Role;
+use super::resources::{ParameterUse, Resource, Spec, TableUse, Wanted};
 
-/// A process that takes.
-const WORKER: &str = "worker";
+/// All roles, with their names.
+pub(super) const ROLES: [(&str, Role); 3] =
+    [("worker", Role::Worker), ("operator", Role::Operator), ("provisioner", Role::Provisioner)];
 
-/// An operator creates tables and changes limits.
-const OPERATOR: &str = "operator";
-
-/// The policies by role.
-pub(super) fn policies(wanted: &[Resource]) -> [(&'static str, Value); 2] {
-    [(WORKER, document(wanted, for_worker)), (OPERATOR, document(wanted, for_operator))]
-}
-
-fn document(wanted: &[Resource], actions: fn(&Resource) -> Vec<&'static str>) -> Value {
-    let statement =
-        |wanted: &Resource| json!({ "Effect": "Allow", "Action": actions(wanted), "Resource": arns(wanted) });
+/// The policy of a role.
+pub(super) fn policy(wanted: &Wanted, role: Role) -> Value {
     let mut statements: Vec<Value> = Vec::new();
-    for statement in wanted.iter().map(statement) {
+    let mut add = |actions: Vec<&str>, resources: Vec<String>| {
+        let statement = json!({ "Effect": "Allow", "Action": actions, "Resource": resources });
         // Parameters under one path share a statement.
-        if !statements.contains(&statement) {
+        if !actions.is_empty() && !statements.contains(&statement) {
             statements.push(statement);
+        }
+    };
+    for resource in &wanted.resources {
+        add(actions(resource, role), arns(resource, role));
+    }
+    if role == Role::Provisioner && wanted.resources.iter().any(|other| matches!(other.spec, Spec::Alarm(_)))
+    {
+        // Lists, so it cannot be narrowed to one alarm.
+        add(vec!["cloudwatch:DescribeAlarms"], vec!["*".to_owned()]);
+    }
+    if role != Role::Provisioner {
+        if let Some(topic) = &wanted.topic {
+            add(vec!["sns:Publish"], vec![topic.clone()]);
+        }
+        if let Some(namespace) = &wanted.namespace {
+            statements.push(json!({
+                "Effect": "Allow",
+                "Action": ["cloudwatch:PutMetricData"],
+                "Resource": ["*"],
+                "Condition": { "StringEquals": { "cloudwatch:namespace": namespace } },
+            }));
         }
     }
     json!({ "Version": "2012-10-17", "Statement": statements })
 }
 
-fn for_worker(wanted: &Resource) -> Vec<&'static str> {
-    match wanted {
-        Resource::Table { layout: Some(_), .. } => vec!["dynamodb:GetItem", "dynamodb:UpdateItem"],
-        Resource::Table { layout: None, .. } => {
-            vec!["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:ConditionCheckItem"]
-        }
-        Resource::Parameter { use_: Use::Alone, .. } => vec!["ssm:GetParameter"],
-        Resource::Parameter { use_: Use::Below(_), .. } => vec!["ssm:GetParametersByPath"],
+fn actions(resource: &Resource, role: Role) -> Vec<&'static str> {
+    match role {
+        Role::Worker => for_worker(&resource.spec).to_vec(),
+        Role::Operator => [for_worker(&resource.spec), more_for_operator(&resource.spec)].concat(),
+        Role::Provisioner => for_provisioner(&resource.spec).to_vec(),
     }
 }
 
-/// A worker's actions, because operators read usage, and those of `tollway provision aws --apply`.
-fn for_operator(wanted: &Resource) -> Vec<&'static str> {
-    let more: &[&str] = match wanted {
-        Resource::Table { .. } => &[
+fn for_worker(spec: &Spec) -> &'static [&'static str] {
+    match spec {
+        Spec::Table { use_: TableUse::Minutes, .. } => &["dynamodb:GetItem", "dynamodb:UpdateItem"],
+        Spec::Table { use_: TableUse::Accounts, .. } => {
+            &["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:ConditionCheckItem"]
+        }
+        Spec::Table { use_: TableUse::Ledger, .. } => &[
+            "dynamodb:GetItem",
+            "dynamodb:BatchGetItem",
+            "dynamodb:Query",
+            "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
+            "dynamodb:DeleteItem",
+            "dynamodb:ConditionCheckItem",
+        ],
+        Spec::Parameter { use_: ParameterUse::Alone, .. } => &["ssm:GetParameter"],
+        Spec::Parameter { use_: ParameterUse::Below(_), .. } => &["ssm:GetParametersByPath"],
+        Spec::Queue(queue) if queue.dead_letters.is_none() => {
+            &["sqs:GetQueueUrl", "sqs:GetQueueAttributes", "sqs:SendMessage"]
+        }
+        Spec::Queue(_) => &[
+            "sqs:GetQueueUrl",
+            "sqs:GetQueueAttributes",
+            "sqs:SendMessage",
+            "sqs:ReceiveMessage",
+            "sqs:ChangeMessageVisibility",
+            "sqs:DeleteMessage",
+        ],
+        Spec::Alarm(_) | Spec::Dashboard(_) => &[],
+    }
+}
+
+/// An operator also changes limits, and works on dead letters.
+fn more_for_operator(spec: &Spec) -> &'static [&'static str] {
+    match spec {
+        Spec::Parameter { use_: ParameterUse::Alone, .. } => &["ssm:PutParameter"],
+        Spec::Parameter { use_: ParameterUse::Below(_), .. } => &["ssm:GetParameter", "ssm:PutParameter"],
+        Spec::Queue(queue) if queue.dead_letters.is_none() => &[
+            "sqs:ReceiveMessage",
+            "sqs:ChangeMessageVisibility",
+            "sqs:DeleteMessage",
+            "sqs:StartMessageMoveTask",
+            "sqs:ListMessageMoveTasks",
+        ],
+        Spec::Table { .. } | Spec::Queue(_) | Spec::Alarm(_) => &[],
+        Spec::Dashboard(_) => &["cloudwatch:GetDashboard"],
+    }
+}
+
+fn for_provisioner(spec: &Spec) -> &'static [&'static str] {
+    match spec {
+        Spec::Table { .. } => &[
             "dynamodb:DescribeTable",
             "dynamodb:CreateTable",
             "dynamodb:DescribeTimeToLive",
             "dynamodb:UpdateTimeToLive",
+            "dynamodb:DeleteTable",
         ],
-        Resource::Parameter { use_: Use::Alone, .. } => &["ssm:PutParameter"],
-        Resource::Parameter { use_: Use::Below(_), .. } => &["ssm:GetParameter", "ssm:PutParameter"],
-    };
-    let mut actions = for_worker(wanted);
-    actions.extend(more);
-    actions
+        Spec::Parameter { .. } => &["ssm:GetParameter", "ssm:PutParameter", "ssm:DeleteParameter"],
+        Spec::Queue(_) => &[
+            "sqs:GetQueueUrl",
+            "sqs:GetQueueAttributes",
+            "sqs:CreateQueue",
+            "sqs:SetQueueAttributes",
+            "sqs:DeleteQueue",
+        ],
+        Spec::Alarm(_) => &["cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms"],
+        Spec::Dashboard(_) => {
+            &["cloudwatch:GetDashboard", "cloudwatch:PutDashboard", "cloudwatch:DeleteDashboards"]
+        }
+    }
 }
 
-fn arns(wanted: &Resource) -> Vec<String> {
-    match wanted {
-        Resource::Table { table, connect, .. } => {
-            vec![arn("dynamodb", connect, &format!("table/{}", table.name))]
-        }
-        Resource::Parameter { parameter, use_ } => {
-            let connect = &parameter.address.connect;
+fn arns(resource: &Resource, role: Role) -> Vec<String> {
+    let connect = &resource.connect;
+    match &resource.spec {
+        Spec::Table { table, .. } => vec![arn("dynamodb", connect, &format!("table/{}", table.name))],
+        Spec::Queue(queue) => vec![arn("sqs", connect, &queue.name)],
+        Spec::Alarm(alarm) => vec![arn("cloudwatch", connect, &format!("alarm:{}", alarm.name))],
+        // Dashboards have no region.
+        Spec::Dashboard(dashboard) => vec![format!("arn:aws:cloudwatch::*:dashboard/{}", dashboard.name)],
+        Spec::Parameter { parameter, use_ } => {
             let of = |name: &str| arn("ssm", connect, &format!("parameter/{}", name.trim_start_matches('/')));
             match use_ {
-                Use::Alone => vec![of(&parameter.address.name)],
-                Use::Below(path) => vec![of(path), of(&format!("{}/*", path.trim_end_matches('/')))],
+                ParameterUse::Below(path) if role != Role::Provisioner => {
+                    vec![of(path), of(&format!("{}/*", path.trim_end_matches('/')))]
+                }
+                _ => vec![of(&parameter.address.name)],
             }
         }
     }

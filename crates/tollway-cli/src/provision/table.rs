@@ -7,9 +7,11 @@ use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, TableDescription,
     TableStatus, TimeToLiveSpecification, TimeToLiveStatus,
 };
+use serde_json::{Value, json};
 use tollway_aws::{Connect, connect};
 
 use super::error::{ProvisionError, failed};
+use super::report::State;
 
 /// The attribute by which items expire, in every table of Tollway.
 const TTL: &str = "ttl";
@@ -26,6 +28,63 @@ pub(crate) struct TableSpec {
     pub(crate) name: String,
     /// The attributes of its key with their types (`S`, `N`), the partition key first.
     pub(crate) key: Vec<(String, String)>,
+}
+
+impl TableSpec {
+    pub(super) fn details(&self) -> String {
+        format!("key {}; old items expire by `{TTL}`", show_key(&self.key))
+    }
+
+    /// Its properties in a template.
+    pub(super) fn properties(&self) -> Value {
+        let places = ["HASH", "RANGE"];
+        let definition =
+            |(name, kind): &(String, String)| json!({ "AttributeName": name, "AttributeType": kind });
+        let schema = self.key.iter().zip(places);
+        let schema = schema.map(|((name, _), place)| json!({ "AttributeName": name, "KeyType": place }));
+        json!({
+            "TableName": self.name,
+            "BillingMode": "PAY_PER_REQUEST",
+            "AttributeDefinitions": self.key.iter().map(definition).collect::<Vec<Value>>(),
+            "KeySchema": schema.collect::<Vec<Value>>(),
+            "TimeToLiveSpecification": { "AttributeName": TTL, "Enabled": true },
+        })
+    }
+
+    pub(super) async fn look(&self, to: &Connect) -> Result<State, ProvisionError> {
+        let found = Tables::new(to).await.look(self).await?;
+        Ok(match self.refusal(&found) {
+            Some(refusal) => State::Refused(refusal),
+            None if found == TableFound::Missing => State::Missing,
+            None if found == TableFound::Ready => State::Ready,
+            None => State::Incomplete("TTL is off".to_owned()),
+        })
+    }
+
+    /// Creates what is missing of it.
+    pub(super) async fn make(&self, to: &Connect) -> Result<(), ProvisionError> {
+        let tables = Tables::new(to).await;
+        let found = tables.look(self).await?;
+        tables.make(self, &found).await
+    }
+
+    pub(super) async fn remove(&self, to: &Connect) -> Result<(), ProvisionError> {
+        let removed = Tables::new(to).await.client.delete_table().table_name(&self.name).send().await;
+        removed.map(drop).map_err(|error| failed(&format!("deleting the table {}", self.name), &error))
+    }
+
+    /// Why a table that exists cannot be used.
+    fn refusal(&self, found: &TableFound) -> Option<ProvisionError> {
+        let name = &self.name;
+        match found {
+            TableFound::OtherKey(key) => Some(other_key(self, key)),
+            TableFound::WithoutTtl { other: Some(other) } => Some(ProvisionError {
+                message: format!("the TTL attribute of the table {name} is `{other}`, not `{TTL}`"),
+                advice: format!("turn its TTL off, or use another table than {name}"),
+            }),
+            TableFound::Missing | TableFound::Ready | TableFound::WithoutTtl { other: None } => None,
+        }
+    }
 }
 
 /// The state of a table.
@@ -76,15 +135,13 @@ impl Tables {
 
     /// Creates what is missing of a table, and waits until it is active.
     pub(crate) async fn make(&self, wanted: &TableSpec, found: &TableFound) -> Result<(), ProvisionError> {
+        if let Some(refusal) = wanted.refusal(found) {
+            return Err(refusal);
+        }
         let name = &wanted.name;
         match found {
-            TableFound::Ready => Ok(()),
-            TableFound::OtherKey(key) => Err(other_key(wanted, key)),
-            TableFound::WithoutTtl { other: Some(other) } => Err(ProvisionError {
-                message: format!("the TTL attribute of the table {name} is `{other}`, not `{TTL}`"),
-                advice: format!("turn its TTL off, or use another table than {name}"),
-            }),
-            TableFound::WithoutTtl { other: None } => self.turn_ttl_on(name).await,
+            TableFound::Ready | TableFound::OtherKey(_) => Ok(()),
+            TableFound::WithoutTtl { .. } => self.turn_ttl_on(name).await,
             TableFound::Missing => {
                 self.create(wanted).await?;
                 self.wait_until_active(name).await?;

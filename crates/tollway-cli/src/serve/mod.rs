@@ -18,8 +18,10 @@ use tokio::sync::oneshot;
 use tollway_consumers::{RecordsError, open_records};
 use tollway_server::{Listeners, ServeError, Server, needs_restart};
 
+use crate::cloudwatch::Publishing;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::notices::Notices;
 pub(crate) use arguments::Arguments;
 use setup::Setup;
 #[cfg(feature = "pipeline")]
@@ -43,6 +45,15 @@ async fn serve(setup: Setup, arguments: &Arguments, context: &Context) -> Result
     let unreachable = setup::read_set_limits(&limiter).await;
     // Commands that name no store either ask this process.
     let _commands = (!named_store).then(|| for_commands::answer(&limiter));
+    let cloudwatch = file.as_ref().and_then(|file| file.config().cloudwatch());
+    let source = limiter.clone();
+    let read = move || {
+        let limiter = source.clone();
+        async move { limiter.samples().await }
+    };
+    let notices = Notices::new("serve", &limiter)?;
+    let store_alarms = notices.watch_store(&limiter);
+    let publishing = Publishing::start(cloudwatch, &limiter, read).await?;
     let mut server = Server::new(limiter, &config).await?.with_store_at(&store);
     if let Some(consumers) = &consumers {
         server = server.with_consumers(open_records(&consumers.records.expose())?, consumers)?;
@@ -60,10 +71,18 @@ async fn serve(setup: Setup, arguments: &Arguments, context: &Context) -> Result
         () = reload::follow_changes(&server, file, fixed, &mut hangups) => {}
         () = signals.handle(&server, stop) => {}
     }
+    if let Some(publishing) = publishing {
+        publishing.finish().await;
+    }
+    if let Some(task) = store_alarms {
+        task.abort();
+        let _ = task.await;
+    }
     // What was granted while the store was away would be lost with this process.
     if let Err(error) = server.limiter().close().await {
         tracing::warn!("{error}");
     }
+    notices.close().await;
     Ok(Exit::DONE)
 }
 

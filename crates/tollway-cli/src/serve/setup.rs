@@ -60,7 +60,7 @@ impl Setup {
     }
 }
 
-/// To the webhook of the config, if it names one.
+/// To the webhook and the topic of the config, if it names them.
 #[cfg(feature = "webhook")]
 pub(crate) fn send_incidents(limiter: &Limiter) -> Result<(), Failure> {
     tollway_webhook::attach(limiter).map(drop).map_err(|error| Failure::new(Exit::CONFIG, error))
@@ -68,14 +68,12 @@ pub(crate) fn send_incidents(limiter: &Limiter) -> Result<(), Failure> {
 
 #[cfg(not(feature = "webhook"))]
 pub(crate) fn send_incidents(limiter: &Limiter) -> Result<(), Failure> {
-    match limiter.incidents_config().webhook() {
-        Some(_) => Err(Failure::new(
-            Exit::CONFIG,
-            "the config has a webhook, and this command was built without them",
-        )
-        .advise("build it with --features webhook")),
-        None => Ok(()),
+    let config = limiter.incidents_config();
+    if config.webhook().is_none() && config.topic().is_none() {
+        return Ok(());
     }
+    let message = "the config has a webhook or a topic, and this command was built without them";
+    Err(Failure::new(Exit::CONFIG, message).advise("build it with --features webhook"))
 }
 
 /// A limiter that does not watch the file: the command does, because the file has sections that a limiter ignores.

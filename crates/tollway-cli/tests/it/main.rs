@@ -5,6 +5,9 @@ mod all_commands;
 mod api;
 #[cfg(feature = "client")]
 mod api_try;
+#[cfg(all(feature = "aws", feature = "pipeline"))]
+mod aws_pipeline;
+mod container;
 #[cfg(feature = "pipeline")]
 mod demo;
 mod doctor;

@@ -13,7 +13,7 @@ use super::alarm::{AlarmRules, AlarmSink, LogSink};
 use super::dispatch::Dispatcher;
 use super::history::History;
 use super::stage::Handlers;
-use super::{Phase, Run, Runner, share, upkeep};
+use super::{OwnEvents, Phase, Run, Runner, share, upkeep};
 use crate::handler::Handler;
 use crate::handler::guard::GuardProgram;
 use crate::{Engine, EngineError, PipelineConfig, StageChange, StageConfig};
@@ -61,6 +61,7 @@ pub struct RunnerBuilder {
     jobs_max: Option<u64>,
     worker: Option<String>,
     sole_owner: bool,
+    own_events: OwnEvents,
     rules: AlarmRules,
     sink: Arc<dyn AlarmSink>,
 }
@@ -77,6 +78,7 @@ impl RunnerBuilder {
             jobs_max: None,
             worker: None,
             sole_owner: false,
+            own_events: OwnEvents::default(),
             rules: AlarmRules::default(),
             sink: Arc::new(LogSink),
         }
@@ -156,6 +158,13 @@ impl RunnerBuilder {
         self
     }
 
+    /// Adds what this process does to these counts, for one that starts several runners.
+    #[must_use]
+    pub(crate) fn counts_in(mut self, own: &OwnEvents) -> Self {
+        self.own_events = own.clone();
+        self
+    }
+
     /// When to raise alarms, and where to send them.
     #[must_use]
     pub fn alarms(mut self, rules: AlarmRules, sink: Arc<dyn AlarmSink>) -> Self {
@@ -182,6 +191,7 @@ impl RunnerBuilder {
             waiting: Mutex::default(),
             history: Mutex::new(history),
             started_at,
+            own_events: self.own_events,
             raised: Mutex::default(),
             wake: Notify::new(),
             phase: current,

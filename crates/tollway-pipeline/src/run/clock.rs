@@ -3,7 +3,7 @@
 use tollway_core::{Clock, Timestamp};
 
 /// Sleeps until the clock shows `at`; never returns early.
-pub(super) async fn sleep_until(clock: &dyn Clock, at: Timestamp) {
+pub(crate) async fn sleep_until(clock: &dyn Clock, at: Timestamp) {
     loop {
         let now = clock.now();
         if now >= at {

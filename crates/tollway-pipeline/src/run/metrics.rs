@@ -3,10 +3,11 @@
 use tollway::metrics::MetricKind::{self, Counter, Gauge};
 use tollway::metrics::{Figure, Metric, Sample};
 
+use super::OwnEvents;
 use super::progress::{Progress, StageProgress};
 
 const fn by_stage(name: &'static str, kind: MetricKind, unit: &'static str, meaning: &'static str) -> Metric {
-    Metric { name, kind, unit, labels: &["pipeline", "stage"], meaning }
+    Metric { name, kind, unit, labels: &["pipeline", "stage"], meaning, cloudwatch: None }
 }
 
 static QUEUE_DEPTH: Metric = by_stage(
@@ -14,11 +15,14 @@ static QUEUE_DEPTH: Metric = by_stage(
     Gauge,
     "jobs",
     "jobs that wait in the stage: ready, before another try, or for their group",
-);
+)
+.in_cloudwatch("{Stage}QueueDepth");
 static RUNNING: Metric =
-    by_stage("tollway_pipeline_running", Gauge, "jobs", "jobs that workers have claimed");
+    by_stage("tollway_pipeline_running", Gauge, "jobs", "jobs that workers have claimed")
+        .in_cloudwatch("{Stage}Running");
 static DEAD_LETTERS: Metric =
-    by_stage("tollway_pipeline_dead_letters", Gauge, "jobs", "jobs that wait for an operator");
+    by_stage("tollway_pipeline_dead_letters", Gauge, "jobs", "jobs that wait for an operator")
+        .in_cloudwatch("{Stage}DeadLetters");
 static PAUSED: Metric =
     by_stage("tollway_pipeline_paused", Gauge, "", "1 while no job of the stage is claimed, else 0");
 static CALLS: Metric = by_stage(
@@ -26,22 +30,27 @@ static CALLS: Metric = by_stage(
     Counter,
     "attempts",
     "attempts that were started; of all processes, since the jobs were first stored",
-);
-static SUCCESS: Metric = by_stage("tollway_pipeline_success_total", Counter, "jobs", "jobs done");
+)
+.in_cloudwatch("{Stage}Calls");
+static SUCCESS: Metric =
+    by_stage("tollway_pipeline_success_total", Counter, "jobs", "jobs done").in_cloudwatch("{Stage}Success");
 static FAILURE: Metric =
-    by_stage("tollway_pipeline_failure_total", Counter, "attempts", "attempts that failed; each uses a try");
+    by_stage("tollway_pipeline_failure_total", Counter, "attempts", "attempts that failed; each uses a try")
+        .in_cloudwatch("{Stage}Failure");
 static CRASHES: Metric = by_stage(
     "tollway_pipeline_crashes_total",
     Counter,
     "attempts",
     "attempts whose handler or process died, or whose claim expired",
-);
+)
+.in_cloudwatch("{Stage}Crashes");
 static RATE_LIMITED: Metric = by_stage(
     "tollway_pipeline_rate_limited_total",
     Counter,
     "attempts",
     "attempts that the vendor refused for its rate; they use no try",
-);
+)
+.in_cloudwatch("{Stage}RateLimited");
 static LATE: Metric = by_stage(
     "tollway_pipeline_late_answers_total",
     Counter,
@@ -73,6 +82,15 @@ pub fn samples(pipeline: &str, progress: &Progress) -> Vec<Sample> {
         })
     };
     PIPELINE_METRICS.iter().zip(FIGURES).flat_map(|(metric, figure)| sample(metric, figure)).collect()
+}
+
+/// The same with what this process did, in place of what all processes did: for a destination that adds up its processes.
+pub fn samples_of_process(pipeline: &str, mut progress: Progress, own: &OwnEvents) -> Vec<Sample> {
+    let own = own.by_stage();
+    for stage in &mut progress.stages {
+        stage.events = own.get(&stage.stage).copied().unwrap_or_default();
+    }
+    samples(pipeline, &progress)
 }
 
 /// What each metric shows, in the order of [`PIPELINE_METRICS`].

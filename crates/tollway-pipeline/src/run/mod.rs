@@ -11,6 +11,7 @@ mod conclude;
 mod dispatch;
 mod history;
 pub mod metrics;
+mod own_events;
 mod places;
 pub mod progress;
 mod stage;
@@ -28,10 +29,11 @@ use tollway::Limiter;
 use tollway_core::{Name, Span, Subject, Timestamp};
 
 pub use builder::{RunError, RunnerBuilder};
+pub use own_events::OwnEvents;
 
 use self::active::ActiveClaims;
 use self::alarm::Alarm;
-use self::clock::sleep_until;
+pub(crate) use self::clock::sleep_until;
 use self::history::History;
 use self::progress::Progress;
 use self::stage::{Handlers, RunStage};
@@ -76,6 +78,8 @@ struct Run {
     waiting: Mutex<BTreeMap<Name, Timestamp>>,
     history: Mutex<History>,
     started_at: Timestamp,
+    /// What this process did in each stage.
+    own_events: OwnEvents,
     raised: Mutex<Vec<Alarm>>,
     /// The settings of a stage may have changed.
     wake: Notify,
@@ -130,6 +134,11 @@ impl Runner {
     /// How far every stage is, at which rate, and when all may be done.
     pub async fn progress(&self) -> Result<Progress, EngineError> {
         progress::read(&self.run).await
+    }
+
+    /// What this process does in each stage; [`Progress`] has what all processes did.
+    pub fn own_events(&self) -> OwnEvents {
+        self.run.own_events.clone()
     }
 
     /// The conditions that are true now and need a human.

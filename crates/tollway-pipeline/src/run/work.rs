@@ -38,7 +38,7 @@ async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Tur
     if claimed.job.crashes >= stage.config.crashes {
         let attempt =
             Attempt::new(Cause::Crash, "crash: the pipeline or its handler died too often with this job");
-        store(run, &claimed.claim, Conclusion::Dead { attempt }).await;
+        store(run, stage, &claimed.claim, Conclusion::Dead { attempt }).await;
         return;
     }
     if !stage.begins
@@ -48,6 +48,7 @@ async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Tur
         release(run, &claimed.claim).await;
         return;
     }
+    run.own_events.called(&stage.config.name);
     let answer = call(run, stage, &claimed.job, turn).await;
     let now = run.now();
     let concluded = conclude(&stage.config, &stage.later, &claimed.job, answer, now);
@@ -60,7 +61,7 @@ async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Tur
     }
     let actual: Vec<(&str, u64)> = cost.iter().map(|(unit, amount)| (unit.as_str(), *amount)).collect();
     end_turn(turn, &actual).await;
-    store(run, &claimed.claim, conclusion).await;
+    store(run, stage, &claimed.claim, conclusion).await;
 }
 
 /// Calls the handler. One that panics has crashed.
@@ -124,14 +125,18 @@ async fn release(run: &Run, claim: &Claim) {
 }
 
 /// Ends a claim. While the engine cannot store it, it is tried again, and the claim renewed.
-async fn store(run: &Run, claim: &Claim, mut conclusion: Conclusion) {
+async fn store(run: &Run, stage: &RunStage, claim: &Claim, mut conclusion: Conclusion) {
     loop {
         match run.engine.finish(claim.clone(), conclusion.clone(), run.now()).await {
             Ok(Finished::Late) => {
+                run.own_events.late(&stage.config.name);
                 tracing::warn!(%claim, "late answer: another worker has the job");
                 return;
             }
-            Ok(_) => return,
+            Ok(_) => {
+                run.own_events.concluded(&stage.config.name, &conclusion);
+                return;
+            }
             Err(error) if error.fault == EngineFault::Caller => {
                 let refused =
                     Attempt::new(Cause::Failure, "the answer cannot be stored").detail(&error.message);

@@ -14,6 +14,7 @@
 //! assert_eq!(redis.command(&["GET", "greeting"]), "hello");
 //! ```
 
+mod capture;
 mod certificates;
 mod cluster;
 mod dynamo;
@@ -22,6 +23,7 @@ mod dynamo_local;
 mod family;
 mod log;
 mod ministack;
+mod ministack_queues;
 mod patience;
 mod port;
 mod postgres;
@@ -34,6 +36,7 @@ mod start;
 mod valkey;
 mod watcher;
 
+pub use capture::{CapturedAnswer, CapturedRequest, CapturingServer};
 pub use certificates::{certificates, self_signed_certificate};
 pub use cluster::RedisCluster;
 pub use dynamo::DynamoServer;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tollway::incident::IncidentSink;
-use tollway_webhook::WebhookOptions;
+use tollway_webhook::SendOptions;
 
 use crate::receiver::Receiver;
 use crate::{incident, quick, send_one, webhook};
@@ -43,12 +43,12 @@ fn retry_after_is_obeyed_and_capped() {
     assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
 
     let receiver = Receiver::start(&["503 Busy\r\nRetry-After: 3600"]);
-    let capped = WebhookOptions { give_up_after: Duration::from_secs(61), ..quick() };
+    let capped = SendOptions { give_up_after: Duration::from_secs(61), ..quick() };
     let waiting = webhook(receiver.port, capped);
     waiting.send(&incident("gemini", 1));
     receiver.wait_for(1);
     assert!(!waiting.flush(Duration::from_millis(300)), "it waits for a minute, and would give up an hour");
-    let given_up = WebhookOptions { give_up_after: Duration::from_secs(59), ..quick() };
+    let given_up = SendOptions { give_up_after: Duration::from_secs(59), ..quick() };
     let receiver = Receiver::start(&["503 Busy\r\nRetry-After: 3600"]);
     let webhook = webhook(receiver.port, given_up);
     send_one(&webhook, "gemini", 1);
@@ -70,7 +70,7 @@ fn rejections_and_redirects_are_final() {
 #[test]
 fn tries_are_bounded() {
     let receiver = Receiver::start(&["500 Oops"; 5]);
-    let webhook = webhook(receiver.port, WebhookOptions { tries: 3, ..quick() });
+    let webhook = webhook(receiver.port, SendOptions { tries: 3, ..quick() });
     send_one(&webhook, "gemini", 1);
     assert_eq!((webhook.dropped(), receiver.wait_for(3).len()), (1, 3));
 }
@@ -78,7 +78,7 @@ fn tries_are_bounded() {
 #[test]
 fn unreachable_receiver_is_tried_again() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let webhook = webhook(closed, WebhookOptions { tries: 2, ..quick() });
+    let webhook = webhook(closed, SendOptions { tries: 2, ..quick() });
     send_one(&webhook, "gemini", 1);
     assert_eq!(webhook.dropped(), 1);
 }

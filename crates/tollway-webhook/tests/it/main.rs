@@ -12,6 +12,7 @@ mod delivery;
 mod merging;
 mod python;
 mod receiver;
+mod sns;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,20 +20,21 @@ use std::time::Duration;
 use tollway::config::WebhookConfig;
 use tollway::incident::{Incident, IncidentSink};
 use tollway::{Name, Subject, Timestamp};
-use tollway_webhook::{Webhook, WebhookOptions};
+use tollway_webhook::{EventSender, SendOptions};
 
 /// Retries quickly and merges nothing that comes later.
-fn quick() -> WebhookOptions {
-    WebhookOptions {
+fn quick() -> SendOptions {
+    SendOptions {
         merge_for: Duration::from_millis(1),
         repeat_after: Duration::ZERO,
         backoff: Duration::from_millis(20),
-        ..WebhookOptions::default()
+        ..SendOptions::default()
     }
 }
 
-fn webhook(port: u16, options: WebhookOptions) -> Webhook {
-    Webhook::new(&WebhookConfig::new(format!("http://127.0.0.1:{port}/hook?a=b"), None), options).unwrap()
+fn webhook(port: u16, options: SendOptions) -> EventSender {
+    EventSender::webhook(&WebhookConfig::new(format!("http://127.0.0.1:{port}/hook?a=b"), None), options)
+        .unwrap()
 }
 
 fn incident(policy: &str, number: u64) -> Arc<Incident> {
@@ -51,7 +53,7 @@ fn incident(policy: &str, number: u64) -> Arc<Incident> {
 }
 
 /// Sends one and waits until it is delivered or dropped.
-fn send_one(webhook: &Webhook, policy: &str, number: u64) {
+fn send_one(webhook: &EventSender, policy: &str, number: u64) {
     webhook.send(&incident(policy, number));
     assert!(webhook.flush(Duration::from_secs(20)));
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tollway::incident::IncidentSink;
-use tollway_webhook::WebhookOptions;
+use tollway_webhook::SendOptions;
 
 use crate::receiver::Receiver;
 use crate::{incident, quick, send_one, webhook};
@@ -15,7 +15,7 @@ const WITHIN: Duration = Duration::from_secs(20);
 #[test]
 fn storm_of_one_policy_is_one_event_with_a_count() {
     let receiver = Receiver::start(&[]);
-    let webhook = webhook(receiver.port, WebhookOptions { merge_for: LONG, ..quick() });
+    let webhook = webhook(receiver.port, SendOptions { merge_for: LONG, ..quick() });
     for number in 1..=1_000 {
         webhook.send(&incident("gemini", number));
     }
@@ -35,7 +35,7 @@ fn storm_of_one_policy_is_one_event_with_a_count() {
 #[test]
 fn storm_that_goes_on_is_told_at_intervals() {
     let receiver = Receiver::start(&[]);
-    let webhook = webhook(receiver.port, WebhookOptions { repeat_after: LONG, ..quick() });
+    let webhook = webhook(receiver.port, SendOptions { repeat_after: LONG, ..quick() });
     send_one(&webhook, "gemini", 1);
     (2..=10).for_each(|number| webhook.send(&incident("gemini", number)));
     webhook.send(&incident("notion", 20));
@@ -49,7 +49,7 @@ fn storm_that_goes_on_is_told_at_intervals() {
 #[test]
 fn queue_is_bounded_and_counts_what_it_drops() {
     let receiver = Receiver::start(&[]);
-    let webhook = webhook(receiver.port, WebhookOptions { merge_for: LONG, waiting_max: 3, ..quick() });
+    let webhook = webhook(receiver.port, SendOptions { merge_for: LONG, waiting_max: 3, ..quick() });
     for number in 1..=5 {
         webhook.send(&incident(&format!("policy-{number}"), number));
     }

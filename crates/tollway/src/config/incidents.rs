@@ -1,4 +1,4 @@
-//! `[incidents]`: the file that keeps incidents, and the webhook that they are sent to.
+//! `[incidents]`: the file that keeps incidents, and the webhook and the topic of AWS SNS that they are sent to.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::{env, fmt};
 use tollway_config::{DeValue, Section, type_words};
 
 use super::StoreUrl;
+use super::topic::{TOPIC_ADVICE, TOPIC_EXAMPLE, TopicConfig, TopicError};
 
 const SECRET_ADVICE: &str = "write { env = \"TOLLWAY_WEBHOOK_SECRET\" }";
 
@@ -17,6 +18,7 @@ pub struct IncidentsConfig {
     /// Whether the config was read from a file, and not from a text.
     is_of_file: bool,
     webhook: Option<WebhookConfig>,
+    topic: Option<TopicConfig>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,9 +83,14 @@ impl IncidentsConfig {
         self.webhook.as_ref()
     }
 
+    /// The topic of AWS SNS, if it names one.
+    pub fn topic(&self) -> Option<&TopicConfig> {
+        self.topic.as_ref()
+    }
+
     /// Whether both say the same.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        (&self.file, &self.webhook) == (&other.file, &other.webhook)
+        (&self.file, &self.webhook, &self.topic) == (&other.file, &other.webhook, &other.topic)
     }
 
     pub(super) fn in_folder(&mut self, folder: &Path) {
@@ -176,13 +183,18 @@ pub(super) fn read(mut section: Section<'_>) -> IncidentsConfig {
         }
         None => true,
     });
+    let topic = section.string("topic", TOPIC_EXAMPLE);
+    let topic = topic.and_then(|arn| {
+        let wrong = |error: TopicError| section.problem("topic", error.to_string(), TOPIC_ADVICE);
+        TopicConfig::new(arn.get_ref()).map_err(wrong).ok()
+    });
     let secret = read_secret(&mut section);
     if secret.is_some() && !section.has("webhook") {
         section.problem("secret", "`secret` signs what a webhook gets, and there is no `webhook`", "add one");
     }
     section.finish();
     let webhook = url.map(|url| WebhookConfig::new(*url.get_ref(), secret));
-    IncidentsConfig { file, is_of_file: false, webhook }
+    IncidentsConfig { file, is_of_file: false, webhook, topic }
 }
 
 /// Where a value begins. A problem keeps the word that it points at, which must not be a secret.

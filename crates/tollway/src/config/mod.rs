@@ -22,6 +22,7 @@ mod policy;
 mod remote;
 mod store;
 mod store_kind;
+mod topic;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,6 +43,7 @@ pub use tollway_config::{
     CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, ConfigError, ConfigProblem, ConfigWatch, Millionths,
     PROBLEMS_MAX, WATCH_INTERVAL,
 };
+pub use topic::{TopicConfig, TopicError};
 
 use crate::source::PolicySource;
 

@@ -35,6 +35,17 @@ pub struct Metric {
     pub labels: &'static [&'static str],
     /// What it means, in a sentence.
     pub meaning: &'static str,
+    /// Its name in CloudWatch, where every series costs money; none: it is not sent there. `{Stage}` stands for the value of
+    /// the label `stage`.
+    pub cloudwatch: Option<&'static str>,
+}
+
+impl Metric {
+    /// The same, sent to CloudWatch by this name.
+    #[must_use]
+    pub const fn in_cloudwatch(self, name: &'static str) -> Self {
+        Self { cloudwatch: Some(name), ..self }
+    }
 }
 
 const fn metric(
@@ -44,7 +55,7 @@ const fn metric(
     labels: &'static [&'static str],
     meaning: &'static str,
 ) -> Metric {
-    Metric { name, kind, unit, labels, meaning }
+    Metric { name, kind, unit, labels, meaning, cloudwatch: None }
 }
 
 use MetricKind::{Counter, Gauge, Histogram};
@@ -55,21 +66,24 @@ pub(super) static TOKENS_ACQUIRED: Metric = metric(
     "units",
     &["policy", "limit"],
     "what granted takes cost, in the unit of each limit",
-);
+)
+.in_cloudwatch("RateLimiterTokensAcquired");
 pub(super) static TOKENS_AVAILABLE: Metric = metric(
     "RateLimiterTokensAvailable",
     Gauge,
     "units",
     &["policy", "limit"],
     "units left for the policy's shared subject; policies with many subjects have no such series",
-);
+)
+.in_cloudwatch("RateLimiterTokensAvailable");
 pub(super) static ACQUISITION_FAILURES: Metric = metric(
     "RateLimiterAcquisitionFailures",
     Counter,
     "takes",
     &["policy", "limit"],
     "denied takes, by the limit that denied them",
-);
+)
+.in_cloudwatch("RateLimiterAcquisitionFailures");
 pub(super) static ACQUISITION_LATENCY: Metric = metric(
     "RateLimiterAcquisitionLatency",
     Histogram,
@@ -77,14 +91,16 @@ pub(super) static ACQUISITION_LATENCY: Metric = metric(
     &["policy", "limit"],
     "from sending a take to a store outside the process until its answer; a take shows under every limit of its policy, \
      which are checked together, so limits must not be added up",
-);
+)
+.in_cloudwatch("RateLimiterAcquisitionLatency");
 pub(super) static FALLBACK_ACTIVATED: Metric = metric(
     "RateLimiterFallbackActivated",
     Counter,
     "times",
     &[],
     "how often the breaker opened after failures of the store",
-);
+)
+.in_cloudwatch("RateLimiterFallbackActivated");
 pub(super) static DECISIONS: Metric = metric(
     "tollway_decisions_total",
     Counter,
@@ -112,13 +128,21 @@ pub(super) static INCIDENTS: Metric = metric(
     "calls",
     &["policy"],
     "calls that a vendor refused although they had a permit",
-);
+)
+.in_cloudwatch("RateLimiterVendorRefused");
 pub(super) static INCIDENTS_DROPPED: Metric = metric(
     "tollway_incidents_dropped_total",
     Counter,
     "incidents",
     &["sink"],
-    "incidents that a sink (file, webhook) could not deliver, or for which its queue had no room",
+    "incidents that a sink (file, webhook, sns) could not deliver, or for which its queue had no room",
+);
+pub(super) static METRICS_DROPPED: Metric = metric(
+    "tollway_metrics_dropped_total",
+    Counter,
+    "figures",
+    &["sink"],
+    "figures that CloudWatch did not take in time or refused; missing while there are none",
 );
 pub(super) static PERMITS_LOST: Metric = metric(
     "tollway_permits_lost_total",
@@ -135,42 +159,48 @@ pub(super) static NEVER_OVER: Metric = metric(
     "granted takes after which a meter held more than its limit; anything but zero is a bug in tollway",
 );
 pub(super) static STORE_DEGRADED: Metric =
-    metric("tollway_store_degraded", Gauge, "", &[], "1 while decisions are made without the store, else 0");
+    metric("tollway_store_degraded", Gauge, "", &[], "1 while decisions are made without the store, else 0")
+        .in_cloudwatch("RateLimiterStoreDegraded");
 pub(super) static STORE_EVENTS: Metric = metric(
     "tollway_store_events_total",
     Counter,
     "times",
     &["event"],
     "what the store counts of itself: reads, writes, conditional_failures, throttles, retries and others",
-);
+)
+.in_cloudwatch("RateLimiterStoreEvents");
 pub(super) static STORE_LATENCY: Metric = metric(
     "tollway_store_latency_seconds",
     Histogram,
     "seconds",
     &["operation"],
     "how long single requests to the store took, by what the store calls them: read, write",
-);
+)
+.in_cloudwatch("RateLimiterStoreLatency");
 pub(super) static STORE_PER_CALL: Metric = metric(
     "tollway_store_per_call",
     Histogram,
     "times",
     &["event"],
     "how often it happened in one call to the store: conditional_failures, retries",
-);
+)
+.in_cloudwatch("RateLimiterStorePerCall");
 pub(super) static STORE_THROTTLED: Metric = metric(
     "tollway_store_throttled",
     Gauge,
     "",
     &[],
     "1 while the store has been throttling for 30 s and still does, else 0",
-);
+)
+.in_cloudwatch("RateLimiterStoreThrottled");
 pub(super) static ACQUISITION_SLOW: Metric = metric(
     "tollway_acquisition_slow",
     Gauge,
     "",
     &[],
     "1 if the 99th percentile of acquisitions was above 50 ms over the last minute that was judged, else 0",
-);
+)
+.in_cloudwatch("RateLimiterAcquisitionSlow");
 pub(super) static CONFIG_RELOADS: Metric = metric(
     "tollway_config_reloads_total",
     Counter,
@@ -223,7 +253,7 @@ pub(super) static API_REFUSALS: Metric = metric(
 );
 
 /// All metrics, in export order.
-pub static METRICS: [&Metric; 25] = [
+pub static METRICS: [&Metric; 26] = [
     &TOKENS_ACQUIRED,
     &TOKENS_AVAILABLE,
     &ACQUISITION_FAILURES,
@@ -234,6 +264,7 @@ pub static METRICS: [&Metric; 25] = [
     &WOULD_DENY,
     &INCIDENTS,
     &INCIDENTS_DROPPED,
+    &METRICS_DROPPED,
     &PERMITS_LOST,
     &NEVER_OVER,
     &STORE_DEGRADED,

@@ -8,9 +8,9 @@ use tollway_core::{Latencies, StoreFigures, Tallies};
 use super::catalogue::{
     ACQUISITION_FAILURES, ACQUISITION_LATENCY, ACQUISITION_SLOW, API_CEILING, API_COOLDOWN, API_RATE,
     API_REFUSALS, API_TOKENS, CONFIG_RELOADS, CONFIG_WRONG, DECISIONS, DEGRADED_DECISIONS,
-    FALLBACK_ACTIVATED, INCIDENTS, INCIDENTS_DROPPED, Metric, NEVER_OVER, PERMITS_LOST, STORE_DEGRADED,
-    STORE_EVENTS, STORE_LATENCY, STORE_PER_CALL, STORE_THROTTLED, TOKENS_ACQUIRED, TOKENS_AVAILABLE,
-    WOULD_DENY,
+    FALLBACK_ACTIVATED, INCIDENTS, INCIDENTS_DROPPED, METRICS_DROPPED, Metric, NEVER_OVER, PERMITS_LOST,
+    STORE_DEGRADED, STORE_EVENTS, STORE_LATENCY, STORE_PER_CALL, STORE_THROTTLED, TOKENS_ACQUIRED,
+    TOKENS_AVAILABLE, WOULD_DENY,
 };
 use super::{Metrics, PolicyCounts};
 use crate::Limiter;
@@ -76,6 +76,13 @@ impl Limiter {
         samples.samples()
     }
 
+    /// Counts figures that a destination of metrics did not take.
+    pub fn count_dropped_metrics(&self, figures: u64) {
+        if let Some(metrics) = &self.registry().state().metrics {
+            metrics.dropped.fetch_add(figures, Ordering::Relaxed);
+        }
+    }
+
     async fn add_available(&self, policy: &str, samples: &mut SampleSet) {
         // A policy that was reloaded away, or a store that does not answer, has nothing to show.
         let Ok(usage) = self.usage(policy).await else { return };
@@ -113,6 +120,10 @@ impl Limiter {
         samples.set(&ACQUISITION_SLOW, &[], alarms.is_slow(now).into());
         for (sink, dropped) in self.registry().state().incidents.sinks().dropped() {
             samples.set(&INCIDENTS_DROPPED, &[sink], dropped);
+        }
+        let dropped = metrics.dropped.load(Ordering::Relaxed);
+        if dropped > 0 {
+            samples.set(&METRICS_DROPPED, &["cloudwatch"], dropped);
         }
         samples.set(&PERMITS_LOST, &[], self.permits_lost());
         samples.set(&NEVER_OVER, &[], metrics.never_over.load(Ordering::Relaxed));

@@ -32,6 +32,8 @@ pub(crate) struct Metrics {
     policies: Mutex<HashMap<Shape, Arc<PolicyCounts>>>,
     of_callers: Arc<PolicyCounts>,
     pub(crate) never_over: AtomicU64,
+    /// Figures that CloudWatch did not take.
+    dropped: AtomicU64,
 }
 
 /// What makes two policies count the same: their name, and what their limits are called and count.
@@ -44,7 +46,12 @@ struct Shape {
 impl Metrics {
     pub(crate) fn new() -> Self {
         let of_callers = Arc::new(PolicyCounts::new(OF_CALLERS, &[], &[]));
-        Self { policies: Mutex::default(), of_callers, never_over: AtomicU64::new(0) }
+        Self {
+            policies: Mutex::default(),
+            of_callers,
+            never_over: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+        }
     }
 
     /// The counts of a policy. They stay when its amounts change.

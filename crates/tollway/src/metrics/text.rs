@@ -91,8 +91,14 @@ mod tests {
     use super::super::{METRICS, Metric, MetricKind};
     use super::*;
 
-    static TIMES: Metric =
-        Metric { name: "t", kind: MetricKind::Histogram, unit: "seconds", labels: &["p"], meaning: "times" };
+    static TIMES: Metric = Metric {
+        name: "t",
+        kind: MetricKind::Histogram,
+        unit: "seconds",
+        labels: &["p"],
+        meaning: "times",
+        cloudwatch: None,
+    };
 
     #[test]
     fn a_histogram_adds_up_and_a_label_stays_in_its_line() {

@@ -1,10 +1,10 @@
 //! `pipeline run`: works on the jobs until all are done, or until it is stopped.
 //!
 //! `setup` puts limiter, engine and runner together, `screen` shows progress, `signals` and `reload` react while it runs,
-//! `notices` go to the log and the webhook, `metrics` are for Prometheus, `summary` ends it.
+//! `alarms` go to the log and to operators, `metrics` are for Prometheus, `summary` ends it.
 
+mod alarms;
 mod metrics;
-mod notices;
 mod reload;
 mod screen;
 mod setup;
@@ -17,16 +17,20 @@ use std::time::Duration;
 
 use tokio::signal::unix::Signal;
 use tollway::core::read_span;
-use tollway::{Limiter, Span};
-use tollway_pipeline::run::Runner;
-use tollway_pipeline::{EngineError, PipelineConfig};
+use tollway::{Limiter, Name, Span};
+use tollway_cloudwatch::CloudWatchConfig;
+use tollway_pipeline::run::metrics::samples_of_process;
+use tollway_pipeline::run::progress::Progress;
+use tollway_pipeline::run::{OwnEvents, Runner};
+use tollway_pipeline::{Engine, EngineError, PipelineConfig};
 
 use super::quota::Quota;
 use super::session::{Which, runtime};
+use crate::cloudwatch::Publishing;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::serve::log::{self, Level};
-use notices::Notices;
+use alarms::PipelineAlarms;
 use reload::Follower;
 use screen::Screen;
 use setup::Setup;
@@ -97,10 +101,13 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     let Setup { config, file, limiter, engine, commands, runner, notices } =
         Setup::new(arguments, which, context).await?;
     let runner = Arc::new(runner);
+    let store_alarms = notices.watch_store(&limiter);
     let metrics = match arguments.metrics {
         Some(address) => Some(metrics::serve(address, &config, runner.clone(), limiter.clone()).await?),
         None => None,
     };
+    let publishing =
+        publish(file.config().cloudwatch(), &config, &engine, runner.own_events(), &limiter).await?;
     let mut summary = Summary::begin(&config, &*engine, context.now()).await?;
     let screen = Screen::new(context.output(), &config);
     let mut running = Running { config, runner: &runner, limiter: &limiter, screen, stay: arguments.stay };
@@ -109,14 +116,45 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     drop(metrics);
     let stopped = stopped?;
     let given_back = drain(runner, arguments.grace, stopped, &mut stops, context).await?;
+    if let Some(publishing) = publishing {
+        publishing.finish().await;
+    }
     summary.end(&*engine, stopped, given_back, context.now()).await?;
-    notices.finished(&summary);
+    PipelineAlarms(notices.clone()).finished(&summary);
+    if let Some(task) = store_alarms {
+        task.abort();
+        let _ = task.await;
+    }
     drop(commands);
     if let Err(error) = limiter.close().await {
         tracing::warn!("{error}");
     }
     notices.close().await;
     summary.print(context.output())
+}
+
+/// Sends metrics to CloudWatch, if the config says so.
+async fn publish(
+    cloudwatch: Option<&CloudWatchConfig>,
+    config: &PipelineConfig,
+    engine: &Arc<dyn Engine>,
+    own: OwnEvents,
+    limiter: &Limiter,
+) -> Result<Option<Publishing>, Failure> {
+    let stages: Arc<[Name]> = config.stages.iter().map(|stage| stage.name.clone()).collect();
+    let source = (config.name.to_string(), engine.clone(), stages, own, limiter.clone());
+    let read = move || {
+        let (pipeline, engine, stages, own, limiter) = source.clone();
+        async move {
+            let mut samples = limiter.samples().await;
+            // An engine that fails says so in the log.
+            if let Ok(progress) = Progress::read(&*engine, &stages, limiter.clock().now()).await {
+                samples.extend(samples_of_process(&pipeline, progress, &own));
+            }
+            samples
+        }
+    };
+    Publishing::start(cloudwatch, limiter, read).await
 }
 
 /// A pipeline that runs.

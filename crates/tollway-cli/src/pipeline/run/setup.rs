@@ -8,9 +8,10 @@ use tollway_pipeline::run::{RunError, Runner};
 use tollway_pipeline::{Capabilities, Engine, PipelineConfig, SocketServer};
 
 use super::super::session::Which;
-use super::{Arguments, Notices};
+use super::{Arguments, PipelineAlarms};
 use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
+use crate::notices::Notices;
 use crate::serve;
 
 /// Everything that runs.
@@ -38,12 +39,12 @@ impl Setup {
         let limiter = serve::limiter(file.config().limits(), &store)?;
         serve::read_set_limits(&limiter).await;
         serve::send_incidents(&limiter)?;
-        let notices = Arc::new(Notices::new(config.name.as_str(), &limiter)?);
+        let notices = Notices::new(config.name.as_str(), &limiter)?;
         let opened = config.engine.open_to_run().await?;
         remark_on(&opened.engine.capabilities(), context);
         let mut builder = Runner::builder(opened.engine.clone(), limiter.clone())
             .pipeline(&config)
-            .alarms(config.alarms.clone(), notices.clone());
+            .alarms(config.alarms.clone(), Arc::new(PipelineAlarms(notices.clone())));
         if opened.sole_owner {
             builder = builder.sole_owner();
         } else if let Some(worker) = &arguments.worker {

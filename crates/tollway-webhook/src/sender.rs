@@ -1,4 +1,4 @@
-//! The webhook: a queue, a receiver, and a thread that starts with the first event.
+//! Sends events to one destination: a queue, the delivery, and a thread that starts with the first event.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,18 +6,23 @@ use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
+#[cfg(feature = "sns")]
+use tollway::config::TopicConfig;
 use tollway::config::WebhookConfig;
 use tollway::incident::{Incident, IncidentSink};
 use tollway_memory::WallClock;
 
 use crate::WebhookError;
-use crate::delivery::Receiver;
+use crate::delivery::{Delivery, Destination};
 use crate::event::Event;
+use crate::http::HttpReceiver;
 use crate::queue::{EventQueue, QueueLimits};
+#[cfg(feature = "sns")]
+use crate::sns::Topic;
 
-/// How a webhook is called. The defaults are meant for people who get a message for each event.
+/// How events are sent. The defaults are meant for people who get a message for each event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WebhookOptions {
+pub struct SendOptions {
     /// How long an event waits for others like it; 2 s.
     pub merge_for: Duration,
     /// The shortest time between two events of one policy; 60 s.
@@ -34,7 +39,7 @@ pub struct WebhookOptions {
     pub give_up_after: Duration,
 }
 
-impl Default for WebhookOptions {
+impl Default for SendOptions {
     fn default() -> Self {
         Self {
             merge_for: Duration::from_secs(2),
@@ -48,29 +53,48 @@ impl Default for WebhookOptions {
     }
 }
 
-/// Sends events to one URL, in their order, one at a time.
-pub struct Webhook {
+/// Sends events to one destination, in their order, one at a time.
+pub struct EventSender {
+    name: &'static str,
     queue: Arc<EventQueue>,
-    receiver: Arc<Receiver>,
+    delivery: Arc<Delivery>,
     /// Whether the thread was started.
     started: Mutex<bool>,
     /// Whether no thread could be started; said once.
     stuck: AtomicBool,
 }
 
-impl Webhook {
-    /// A webhook as a config names it. Connects when there is something to send.
-    pub fn new(config: &WebhookConfig, options: WebhookOptions) -> Result<Self, WebhookError> {
-        let WebhookOptions { merge_for, repeat_after, waiting_max, .. } = options;
-        let queue = EventQueue::new(QueueLimits { merge_for, repeat_after, waiting_max });
+impl EventSender {
+    /// To a webhook as a config names it. Connects when there is something to send.
+    pub fn webhook(config: &WebhookConfig, options: SendOptions) -> Result<Self, WebhookError> {
         let (url, secret, clock) = (config.expose_url(), config.secret()?, Arc::new(WallClock));
-        let receiver = Receiver::new(url, config.host(), secret, clock, options)?;
-        Ok(Self {
+        let receiver = HttpReceiver::new(url, config.host(), secret, clock, options)?;
+        Ok(Self::new("webhook", Destination::Http(receiver), options))
+    }
+
+    /// To a topic of SNS as a config names it, with the credentials that every AWS tool finds.
+    #[cfg(feature = "sns")]
+    pub fn topic(config: &TopicConfig, options: SendOptions) -> Self {
+        Self::topic_at(config, tollway_aws::Connect::default(), options)
+    }
+
+    /// The same over another way to AWS. The region is the topic's.
+    #[cfg(feature = "sns")]
+    pub fn topic_at(config: &TopicConfig, connect: tollway_aws::Connect, options: SendOptions) -> Self {
+        let connect = tollway_aws::Connect { region: Some(config.region().to_owned()), ..connect };
+        Self::new("sns", Destination::Sns(Topic::new(config.arn(), connect, options)), options)
+    }
+
+    fn new(name: &'static str, destination: Destination, options: SendOptions) -> Self {
+        let SendOptions { merge_for, repeat_after, waiting_max, .. } = options;
+        let queue = EventQueue::new(QueueLimits { merge_for, repeat_after, waiting_max });
+        Self {
+            name,
             queue: Arc::new(queue),
-            receiver: Arc::new(receiver),
+            delivery: Arc::new(Delivery { destination, options }),
             started: Mutex::new(false),
             stuck: AtomicBool::new(false),
-        })
+        }
     }
 
     /// Queues an event. Never blocks.
@@ -84,18 +108,18 @@ impl Webhook {
         if *started {
             return;
         }
-        let (queue, receiver) = (Arc::clone(&self.queue), Arc::clone(&self.receiver));
-        let thread = thread::Builder::new().name("tollway-webhook".to_owned());
-        *started = thread.spawn(move || run(&queue, &receiver)).is_ok();
+        let (queue, delivery) = (Arc::clone(&self.queue), Arc::clone(&self.delivery));
+        let thread = thread::Builder::new().name(format!("tollway-{}", self.name));
+        *started = thread.spawn(move || run(&queue, &delivery)).is_ok();
         if !*started && !self.stuck.swap(true, Ordering::Relaxed) {
-            tracing::warn!("no thread could be started for the webhook; events wait");
+            tracing::warn!(to = self.name, "no thread could be started to send events; they wait");
         }
     }
 }
 
-impl IncidentSink for Webhook {
+impl IncidentSink for EventSender {
     fn name(&self) -> &'static str {
-        "webhook"
+        self.name
     }
 
     fn send(&self, incident: &Arc<Incident>) {
@@ -111,21 +135,21 @@ impl IncidentSink for Webhook {
     }
 }
 
-impl Drop for Webhook {
+impl Drop for EventSender {
     fn drop(&mut self) {
         self.queue.close();
     }
 }
 
 /// Sends until the queue is closed. Has a runtime of its own: the caller's may end first.
-fn run(queue: &EventQueue, receiver: &Receiver) {
+fn run(queue: &EventQueue, delivery: &Delivery) {
     match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(async {
             while let Some(event) = queue.next().await {
-                let delivered = receiver.deliver(&event, queue).await;
+                let delivered = delivery.deliver(&event, queue).await;
                 queue.done(&event, delivered);
             }
         }),
-        Err(error) => tracing::warn!(%error, "the webhook cannot be called"),
+        Err(error) => tracing::warn!(%error, "events cannot be sent"),
     }
 }
