@@ -50,7 +50,7 @@ struct MessageAttribute {
 }
 
 /// An event that cannot be read. The function's trigger is wrong, not a message.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
     /// It is too large.
     #[error("an event has at most {EVENT_BYTES_MAX} bytes and {RECORDS_MAX} messages")]
@@ -59,6 +59,8 @@ pub enum EventError {
     #[error("not an event of SQS: {0}; set the queue of a stage as the trigger of this function")]
     NotSqs(String),
 }
+
+tollway_core::debug_as_display!(EventError);
 
 impl SqsEvent {
     /// Reads an event.

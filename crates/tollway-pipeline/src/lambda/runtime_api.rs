@@ -12,9 +12,11 @@ const REQUEST_ID: &str = "lambda-runtime-aws-request-id";
 const DEADLINE: &str = "lambda-runtime-deadline-ms";
 
 /// The protocol cannot be spoken. The process ends, and Lambda starts another one.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the runtime API of Lambda: {0}")]
 pub struct RuntimeError(String);
+
+tollway_core::debug_as_display!(RuntimeError);
 
 /// An event to work on.
 #[derive(Clone, Debug, PartialEq, Eq)]

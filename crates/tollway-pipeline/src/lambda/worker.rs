@@ -31,7 +31,7 @@ const NEVER_AGAIN: Span = Span::from_days(1);
 const TRIES_MAX: u32 = 1_000;
 
 /// An event that cannot be worked on at all: all of its messages go back.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum WorkError {
     /// A queue that no stage has.
     #[error(
@@ -67,6 +67,8 @@ pub enum WorkError {
     #[error(transparent)]
     Run(#[from] RunError),
 }
+
+tollway_core::debug_as_display!(WorkError);
 
 /// Works on events of a pipeline's queues. What jobs hand on goes to the pipeline's engine.
 pub struct LambdaWorker {

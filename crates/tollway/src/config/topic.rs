@@ -26,7 +26,7 @@ pub struct TopicConfig {
 }
 
 /// A text that is not the ARN of a topic.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TopicError {
     /// It is something else.
     #[error("`topic` must be the ARN of a topic of SNS")]
@@ -35,6 +35,8 @@ pub enum TopicError {
     #[error("`topic` is a FIFO topic; e-mail, SMS and most other subscribers need a standard one")]
     Fifo,
 }
+
+tollway_core::debug_as_display!(TopicError);
 
 impl TopicConfig {
     /// The topic with this ARN.
