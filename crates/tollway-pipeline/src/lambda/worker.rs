@@ -156,8 +156,10 @@ impl LambdaWorker {
             let paused = StageChange { paused: Some(true), ..StageChange::default() };
             jobs.set_stage(&other.name, paused, clock.now()).await?;
         }
-        let mut builder =
-            Runner::builder(jobs.clone(), self.limiter.clone()).sole_owner().counts_in(&self.own);
+        let mut builder = Runner::builder(jobs.clone(), self.limiter.clone())
+            .subject(self.config.subject.clone())
+            .sole_owner()
+            .counts_in(&self.own);
         for config in &self.config.stages {
             let once = StageConfig {
                 tries: TRIES_MAX,
