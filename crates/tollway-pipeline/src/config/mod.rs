@@ -17,6 +17,7 @@ mod alarms;
 mod engine;
 mod handler;
 mod source;
+mod sqs_url;
 mod stage;
 mod take;
 mod values;
@@ -29,6 +30,9 @@ use tollway_core::{Name, nearest};
 
 pub use engine::EngineUrl;
 pub use handler::{CommandConfig, HandlerConfig};
+pub use sqs_url::SqsUrl;
+#[cfg(feature = "sqs")]
+pub(crate) use sqs_url::check_queue;
 pub use stage::StageConfig;
 
 use crate::bounds::STAGES_MAX;
@@ -154,7 +158,7 @@ fn read(mut section: Section<'_>, policies: &take::Policies<'_>) -> Option<Pipel
     let alarms = section.section("alarms").map(alarms::read).unwrap_or_default();
     let source = source::read(&mut section, stages.as_deref());
     section.finish();
-    let (engine, stages, source) = (engine?, stages?, source?);
+    let (engine, stages, source) = (engine?.with_stages(stages.as_deref()?), stages?, source?);
     // Replaced by the caller; a stage's name is one that exists.
     let name = stages.first()?.name.clone();
     Some(PipelineConfig { name, engine, concurrency, stages, alarms, source })
