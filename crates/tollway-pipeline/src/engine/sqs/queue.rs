@@ -134,18 +134,19 @@ impl Queue {
         wait: Span,
     ) -> Result<Vec<Incoming>, EngineError> {
         let visibility = visibility.as_micros().div_ceil(1_000_000).clamp(1, 12 * 3_600);
-        let client = self.clients.sqs().await?;
-        self.requests.receive.fetch_add(1, Ordering::Relaxed);
-        let received = client
-            .receive_message()
-            .queue_url(&self.url)
-            .max_number_of_messages(i32::try_from(count.clamp(1, BATCH)).unwrap_or(1))
-            .visibility_timeout(i32::try_from(visibility).unwrap_or(i32::MAX))
-            .wait_time_seconds(i32::try_from(wait.as_micros() / 1_000_000).unwrap_or(0))
-            .message_attribute_names("All")
-            .send()
-            .await;
-        let received = received.map_err(|error| failed(&self.service(), &error))?;
+        let received = retried!({
+            let client = self.clients.sqs().await?;
+            self.requests.receive.fetch_add(1, Ordering::Relaxed);
+            let request = client
+                .receive_message()
+                .queue_url(&self.url)
+                .max_number_of_messages(i32::try_from(count.clamp(1, BATCH)).unwrap_or(1))
+                .visibility_timeout(i32::try_from(visibility).unwrap_or(i32::MAX))
+                .wait_time_seconds(i32::try_from(wait.as_micros() / 1_000_000).unwrap_or(0))
+                .message_attribute_names("All");
+            // Messages of an answer that was lost come again when their visibility is over.
+            request.send().await.map_err(|error| failed(&self.service(), &error))
+        })?;
         Ok(received.messages.unwrap_or_default().into_iter().filter_map(Incoming::read).collect())
     }
 

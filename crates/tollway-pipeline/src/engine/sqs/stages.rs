@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tollway_core::{Name, Retry, Span, Timestamp};
 
 use super::Inner;
+use super::clients::retried;
 use super::error::{failed, storage};
 use super::queue::{Queue, StageQueue};
 use super::table::{Guard, Item, PART, SORT, TTL, Write, Written, read_text, text};
@@ -79,25 +80,26 @@ impl Inner {
     }
 
     async fn open_queue(&self, name: &str) -> Result<Queue, EngineError> {
+        let url = retried!(self.queue_url(name).await)?;
+        let url = url.ok_or_else(|| storage(Retry::Useless, format!("SQS, queue {name}: it has no URL")))?;
+        Ok(Queue::start(name, url, &self.clients, &self.requests))
+    }
+
+    /// The URL of a queue, which is made if the engine's URL says so.
+    async fn queue_url(&self, name: &str) -> Result<Option<String>, EngineError> {
         let client = self.clients.sqs().await?;
         let service = format!("SQS, queue {name}");
-        let url = match client.get_queue_url().queue_name(name).send().await {
-            Ok(found) => found.queue_url,
-            Err(error)
-                if self.url.create
-                    && error.code().is_some_and(|code| {
-                        code.ends_with("NonExistentQueue") || code == "QueueDoesNotExist"
-                    }) =>
-            {
+        let missing = |code: &str| code.ends_with("NonExistentQueue") || code == "QueueDoesNotExist";
+        match client.get_queue_url().queue_name(name).send().await {
+            Ok(found) => Ok(found.queue_url),
+            Err(error) if self.url.create && error.code().is_some_and(missing) => {
                 let retention = (RETENTION_MAX.as_micros() / 1_000_000).to_string();
                 let request = client.create_queue().queue_name(name);
                 let request = request.attributes(QueueAttributeName::MessageRetentionPeriod, retention);
-                request.send().await.map_err(|error| failed(&service, &error))?.queue_url
+                Ok(request.send().await.map_err(|error| failed(&service, &error))?.queue_url)
             }
-            Err(error) => return Err(failed(&service, &error)),
-        };
-        let url = url.ok_or_else(|| storage(Retry::Useless, format!("{service}: it has no URL")))?;
-        Ok(Queue::start(name, url, &self.clients, &self.requests))
+            Err(error) => Err(failed(&service, &error)),
+        }
     }
 
     /// Every stage that the ledger knows, with its settings.
@@ -198,6 +200,10 @@ impl Inner {
 
     /// Makes the table, if the URL says so and it is not there.
     pub(super) async fn create_table(&self) -> Result<(), EngineError> {
+        retried!(self.create_table_once().await)
+    }
+
+    async fn create_table_once(&self) -> Result<(), EngineError> {
         let client = self.clients.dynamodb().await?;
         let name = &self.url.ledger;
         let service = format!("DynamoDB, table {name}");
