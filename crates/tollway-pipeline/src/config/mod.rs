@@ -155,6 +155,13 @@ fn read(mut section: Section<'_>, policies: &take::Policies<'_>) -> Option<Pipel
     let engine = engine::read(&mut section);
     let concurrency = values::whole(&mut section, "concurrency", 1..=stage::CONCURRENCY_MAX, "100");
     let stages = read_stages(&mut section, policies);
+    if let (Some(EngineUrl::Sqs(_)), Some(stages)) = (&engine, &stages)
+        && let Some(stage) = stages.iter().find(|stage| !stage.after.is_empty())
+    {
+        let message =
+            format!("an engine on SQS knows no groups, and stage {} has `after`", stage.name.as_str());
+        section.problem("engine", message, "use sqlite: or postgres:, or leave `after` out");
+    }
     let alarms = section.section("alarms").map(alarms::read).unwrap_or_default();
     let source = source::read(&mut section, stages.as_deref());
     section.finish();

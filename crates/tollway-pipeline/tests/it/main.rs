@@ -15,3 +15,4 @@ mod sqlite_conforms;
 mod sqlite_file;
 mod sqs_clock;
 mod sqs_conforms;
+mod sqs_queue;

@@ -20,7 +20,7 @@ const KILL_EVERY: Duration = Duration::from_secs(3);
 
 /// How many jobs are enqueued. Each hands two on.
 fn jobs() -> u64 {
-    std::env::var("TOLLWAY_QUEUED").map_or(300, |jobs| jobs.parse().unwrap())
+    std::env::var("TOLLWAY_QUEUED").map_or(200, |jobs| jobs.parse().unwrap())
 }
 
 /// P4, P8, P3: nothing lost, nothing committed twice, duplicates recognised and counted, and the quota exact at the vendor.
@@ -35,8 +35,10 @@ fn bad_days_of_sqs_lose_nothing_and_commit_once() {
         enqueues,
         ..lab.plan(worker, round)
     };
-    let mut processes: Vec<Process<'_>> =
-        vec![lab.start(plan("one", 0, Enqueues::AtOnce(jobs()))), lab.start(plan("two", 0, Enqueues::AtOnce(0)))];
+    let mut processes: Vec<Process<'_>> = vec![
+        lab.start(plan("one", 0, Enqueues::AtOnce(jobs()))),
+        lab.start(plan("two", 0, Enqueues::AtOnce(0))),
+    ];
     let calls = jobs() * 3;
     let mut round = 0;
     // The enqueuer is not killed: what it was not told is enqueued is not missed.
@@ -77,7 +79,8 @@ fn share(lab: &Lab) -> String {
         .filter_map(|line| line.split(' ').next()?.parse::<u64>().ok())
         .map(|at| at / WINDOW.as_micros())
         .collect();
-    let (first, last) = (windows.iter().min().copied().unwrap_or(0), windows.iter().max().copied().unwrap_or(0));
+    let (first, last) =
+        (windows.iter().min().copied().unwrap_or(0), windows.iter().max().copied().unwrap_or(0));
     let between = windows.iter().filter(|window| **window > first && **window < last).count() as u64;
     let quota = QUOTA * last.saturating_sub(first + 1);
     match quota {

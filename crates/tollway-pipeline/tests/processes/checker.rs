@@ -65,7 +65,8 @@ fn export(url: &str) -> Value {
             let mut after = None;
             loop {
                 let page = engine.results(&stage(name), after, PAGE_MAX).await.unwrap();
-                completions.extend(page.items.iter().map(|done| json!([done.job, done.number, done.outputs])));
+                completions
+                    .extend(page.items.iter().map(|done| json!([done.job, done.number, done.outputs])));
                 after = page.next;
                 if after.is_none() {
                     break;

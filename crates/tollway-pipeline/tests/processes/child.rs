@@ -17,8 +17,8 @@ use tollway_pipeline::handler::{Answer, Handed, Handler, Task, handler_fn};
 use tollway_pipeline::run::Runner;
 use tollway_pipeline::run::alarm::{AlarmRules, LogSink};
 use tollway_pipeline::{
-    CommandConfig, Engine, EngineUrl, HandlerConfig, JobCost, NewJob, PostgresEngine, SqliteEngine, SqsEngine,
-    StageConfig, State,
+    CommandConfig, Engine, EngineUrl, HandlerConfig, JobCost, NewJob, PostgresEngine, SqliteEngine,
+    SqsEngine, StageConfig, State,
 };
 
 use crate::audit::{Audit, AuditedEngine};

@@ -2,7 +2,7 @@
 //! again: see `child.rs`.
 //!
 //! `TOLLWAY_KILLS` says how often: 20 by default, 200 in `./test --full`. `TOLLWAY_WINDOWS` says how many windows of a quota
-//! are watched: 2 by default, 12 in `./test --full`. `TOLLWAY_QUEUED` says how many jobs pass queues on their bad days: 300 by
+//! are watched: 2 by default, 12 in `./test --full`. `TOLLWAY_QUEUED` says how many jobs pass queues on their bad days: 200 by
 //! default, 20,000 in `./test --full`.
 #![allow(
     clippy::unwrap_used,

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process;
@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::process::{Ending, Launch, Process};
 use super::start::{self, Recipe};
+use crate::http::Message;
 
 /// The timeout of one probe while the server starts.
 const STARTS_WITHIN: Duration = Duration::from_millis(500);
@@ -96,6 +98,24 @@ impl Ministack {
     /// The endpoint for AWS clients.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.addr())
+    }
+
+    /// Sends any request, as another program does: `AmazonSQS.SendMessage`.
+    pub fn ask(&self, target: &str, request: &Value) -> Value {
+        let body = request.to_string().into_bytes();
+        let head = format!(
+            "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-amz-json-1.0\r\n\
+             x-amz-target: {target}\r\nx-amz-date: 20260101T000000Z\r\n\
+             authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/x/aws4_request, SignedHeaders=host, \
+             Signature=x\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let stream = TcpStream::connect(self.addr()).expect("the server is there");
+        Message { head, body }.write(&stream).expect("it takes requests");
+        let reply = Message::read(&mut BufReader::new(&stream)).expect("it answers");
+        let said = String::from_utf8_lossy(&reply.body).into_owned();
+        assert!(reply.head.starts_with("HTTP/1.1 200"), "{target}: {said}");
+        serde_json::from_str(&said).unwrap_or(Value::Null)
     }
 
     /// Pauses it: connections stay open, the kernel accepts new ones, nothing is answered.

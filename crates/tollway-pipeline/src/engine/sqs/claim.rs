@@ -1,6 +1,6 @@
 //! From messages to claims: what a worker gets, keeps, and gives back.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
@@ -25,12 +25,6 @@ pub(super) const ATTEMPTS: u32 = 20;
 
 /// How many records are written at a time.
 pub(super) const WRITES_AT_A_TIME: usize = 16;
-
-/// The pause of a long poll after it failed.
-const WATCH_PAUSE: std::time::Duration = std::time::Duration::from_secs(5);
-
-/// A queue that no runner looks at any more is not polled.
-const WATCHED_FOR: Span = Span::from_secs(60);
 
 /// What became of one message.
 enum Offer {
@@ -73,7 +67,7 @@ impl Inner {
         {
             return Ok(Vec::new());
         }
-        self.clients.check_clock()?;
+        self.clients.check_clock(request.visibility)?;
         let queues = self.queues(&request.stage).await?;
         let mut claimed: Vec<Claimed> = Vec::new();
         while claimed.len() < request.count {
@@ -102,6 +96,8 @@ impl Inner {
         let (ahead, count, asks) = {
             let mut outlooks = lock(&self.outlooks);
             let outlook = outlooks.entry(stage.clone()).or_default();
+            outlook.visibility = visibility.min(AHEAD_VISIBILITY);
+            outlook.looked_at = outlook.looked_at.max(now);
             let ahead: Vec<Incoming> = std::iter::from_fn(|| outlook.next_ahead(now)).take(wanted).collect();
             (ahead, outlook.receive_count(wanted, now), outlook.may_ask(now))
         };
@@ -446,137 +442,5 @@ impl Inner {
                 return Ok(abandoned);
             }
         }
-    }
-
-    /// The record of a claim, as this process last wrote it, or as the ledger has it.
-    pub(super) async fn record_of_claim(&self, claim: &Claim) -> Result<Option<Versioned>, EngineError> {
-        if let Some(known) = lock(&self.claims).get(&(claim.stage.clone(), claim.job)) {
-            return Ok(Some(known.clone()));
-        }
-        let queue = self.queue_name(&claim.stage)?;
-        self.table().await?.record(&queue, claim.job).await
-    }
-
-    /// Changes the record of a claim. None: there is none, or `change` wants no change.
-    pub(super) async fn change_claim<T>(
-        &self,
-        claim: &Claim,
-        events: &[Kind],
-        change: impl Fn(&mut Record) -> Option<T>,
-    ) -> Result<Option<(T, Versioned)>, EngineError> {
-        match self.record_of_claim(claim).await? {
-            Some(known) => {
-                let changed = self.update(known, events, change).await?;
-                if changed.is_none() {
-                    lock(&self.claims).remove(&(claim.stage.clone(), claim.job));
-                }
-                Ok(changed)
-            }
-            None => Ok(None),
-        }
-    }
-
-    /// Changes a record, on the newest version of it, and counts its new state and these events.
-    pub(super) async fn update<T>(
-        &self,
-        mut known: Versioned,
-        events: &[Kind],
-        change: impl Fn(&mut Record) -> Option<T>,
-    ) -> Result<Option<(T, Versioned)>, EngineError> {
-        let stage = known.record.job.stage.clone();
-        let queue = self.queue_name(&stage)?;
-        for _ in 0..ATTEMPTS {
-            let mut record = known.record.clone();
-            let Some(value) = change(&mut record) else { return Ok(None) };
-            let (from, to, id) = (known.record.job.state, record.job.state, record.job.id);
-            let expires = self.expires(&stage, record.job.changed_at);
-            let mut writes = vec![put_record(&queue, &record, known.version, expires)?];
-            match (from == State::Dead, to == State::Dead) {
-                (false, true) => writes.push(put_dead(&queue, id)),
-                (true, false) => writes.push(delete_dead(&queue, id)),
-                _ => {}
-            }
-            let mut tally = Tally::default();
-            tally.moved(&stage, from, to);
-            events.iter().for_each(|kind| tally.count(&stage, *kind, 1));
-            writes.extend(tally.write());
-            match self.table().await?.write(writes).await? {
-                Written::Yes => {
-                    self.counts.changed();
-                    return Ok(Some((value, Versioned { record, version: known.version + 1 })));
-                }
-                Written::Lost(lost) => match lost.into_iter().find_map(|(_, item)| item) {
-                    Some(item) => known = read_record(&item)?,
-                    None => return Ok(None),
-                },
-            }
-        }
-        Err(storage(Retry::Safe, "the ledger's record of a job is being written by others; try again"))
-    }
-
-    /// Counts an event that changes no job.
-    pub(super) async fn count(&self, stage: &Name, kind: Kind) {
-        let mut tally = Tally::default();
-        tally.count(stage, kind, 1);
-        let Ok(table) = self.table().await else { return };
-        if let Err(error) = table.write(tally.write().into_iter().collect()).await {
-            tracing::debug!(%error, "an event could not be counted");
-        }
-        self.counts.changed();
-    }
-
-    /// Waits in the background for messages of an empty queue, and keeps them for the next claim.
-    fn watch(self: &Arc<Self>, stage: &Name) {
-        if self.url.wait == Span::ZERO {
-            return;
-        }
-        {
-            let mut outlooks = lock(&self.outlooks);
-            let outlook = outlooks.entry(stage.clone()).or_default();
-            if std::mem::replace(&mut outlook.watched, true) {
-                return;
-            }
-        }
-        tokio::spawn(watch(Arc::downgrade(self), stage.clone(), self.url.wait));
-    }
-}
-
-async fn watch(engine: Weak<Inner>, stage: Name, wait: Span) {
-    let mut now = Timestamp::EPOCH;
-    loop {
-        let Some(inner) = engine.upgrade() else { return };
-        let Ok(queues) = inner.queues(&stage).await else { break };
-        let seen = lock(&inner.outlooks).get(&stage).map_or(Timestamp::EPOCH, |outlook| outlook.looked_at);
-        drop(inner);
-        let received = queues.queue.receive(AHEAD_MAX, AHEAD_VISIBILITY, wait).await;
-        let Some(inner) = engine.upgrade() else { return };
-        match received {
-            Ok(messages) => {
-                let mut outlooks = lock(&inner.outlooks);
-                let outlook = outlooks.entry(stage.clone()).or_default();
-                // The engine reads no clock: the time of the newest call counts.
-                now = outlook.looked_at.max(now);
-                let idle = seen == outlook.looked_at && wait >= Span::from_secs(1) && messages.is_empty();
-                if !messages.is_empty() || idle || now.since(seen) > WATCHED_FOR {
-                    outlook.received(AHEAD_MAX, messages.len(), now);
-                    if messages.len() >= AHEAD_MAX {
-                        outlook.ready(0);
-                    }
-                    messages.into_iter().for_each(|message| outlook.keep(message, now));
-                    outlook.watched = false;
-                    drop(outlooks);
-                    inner.hint();
-                    return;
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%error, stage = %stage.as_str(), "a queue cannot be polled; trying again");
-                drop(inner);
-                tokio::time::sleep(WATCH_PAUSE).await;
-            }
-        }
-    }
-    if let Some(inner) = engine.upgrade() {
-        lock(&inner.outlooks).entry(stage).or_default().watched = false;
     }
 }

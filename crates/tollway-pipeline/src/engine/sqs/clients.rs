@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::OnceCell;
-use tollway_aws::{Access, ClockCheck, Connect, SystemClock, check_region, connect};
-use tollway_core::Retry;
+use tollway_aws::{Access, ClockCheck, ClockOff, Connect, check_region, connect};
+use tollway_core::{Clock, Retry, Span};
 
 use super::error::{is_passing, storage};
 use crate::EngineError;
@@ -26,7 +26,7 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    pub(super) fn new(url: &SqsUrl) -> Self {
+    pub(super) fn new(url: &SqsUrl, clock: Arc<dyn Clock>) -> Self {
         let access = url.access.clone().map(|(key, secret)| Access { key, secret });
         let connect = Connect {
             region: url.region.clone(),
@@ -34,7 +34,7 @@ impl Clients {
             access,
             timeout: Some(TIMEOUT),
         };
-        Self { connect, made: OnceCell::new(), check: ClockCheck::new(Arc::new(SystemClock)) }
+        Self { connect, made: OnceCell::new(), check: ClockCheck::new(clock) }
     }
 
     async fn both(&self) -> Result<&(aws_sdk_sqs::Client, aws_sdk_dynamodb::Client), EngineError> {
@@ -59,9 +59,10 @@ impl Clients {
         Ok(&self.both().await?.1)
     }
 
-    /// A clock that is off by minutes takes over claims that others still work on.
-    pub(super) fn check_clock(&self) -> Result<(), EngineError> {
-        match self.check.off() {
+    /// A clock that is off by a good part of the visibility timeout takes over claims that others still work on.
+    pub(super) fn check_clock(&self, visibility: Span) -> Result<(), EngineError> {
+        let harmful = |off: &ClockOff| off.off.as_micros() > visibility.as_micros() / 4;
+        match self.check.off().filter(harmful) {
             Some(off) => Err(storage(Retry::Safe, off.to_string())),
             None => Ok(()),
         }

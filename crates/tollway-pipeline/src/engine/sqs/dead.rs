@@ -159,7 +159,10 @@ impl Inner {
         }
         self.ready(stage, changed);
         let only_message: HashSet<JobId> = only_message.iter().map(|known| known.record.job.id).collect();
-        Ok(changed + self.look_through_dead(&queues, &only_message, now).await?)
+        match only_message.is_empty() {
+            true => Ok(changed),
+            false => Ok(changed + self.look_through_dead(&queues, &only_message, now).await?),
+        }
     }
 }
 

@@ -283,14 +283,17 @@ impl Inner {
                 }
             }
         }
-        tokio::spawn(async move {
+        let inner = self.clone();
+        let mut follow_ups = lock(&self.follow_ups);
+        while follow_ups.try_join_next().is_some() {}
+        follow_ups.spawn(async move {
             for (queues, sent) in sends {
                 if let Err(error) = sent.sent(false, &queues.queue).await {
                     tracing::warn!(%error, "outputs are not sent yet; they are when their job's message comes again");
                     return;
                 }
             }
-            if let (Some(message), Ok(queues)) = (&done.message, self.queues(&done.job.stage).await) {
+            if let (Some(message), Ok(queues)) = (&done.message, inner.queues(&done.job.stage).await) {
                 queues.queue.delete(&message.receipt).await;
             }
         });

@@ -11,6 +11,7 @@ mod counts;
 mod dead;
 mod enqueue;
 mod error;
+mod fence;
 mod finish;
 mod lane;
 mod ledger;
@@ -18,6 +19,7 @@ mod message;
 mod moving;
 mod operate;
 mod outlook;
+mod poll;
 mod queue;
 mod read;
 mod record;
@@ -30,8 +32,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OnceCell, watch};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tollway_core::{Name, Retry, Span, Timestamp};
+use tollway_aws::SystemClock;
+use tollway_core::{Clock, Name, Retry, Span, Timestamp};
 
 use self::clients::{Clients, retried};
 use self::counts::Counts;
@@ -75,6 +79,8 @@ struct Inner {
     /// When SQS was last asked how many messages it has.
     looked_at: Mutex<HashMap<Name, Instant>>,
     retention: Mutex<Option<Span>>,
+    /// What follows from done jobs: their outputs are sent, then their messages deleted.
+    follow_ups: Mutex<JoinSet<()>>,
     hints: watch::Sender<u64>,
 }
 
@@ -85,10 +91,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl SqsEngine {
     /// The engine at a URL: `sqs:?ledger=tollway-jobs`. It connects when it is first used.
     pub fn open(url: &EngineUrl) -> Result<Self, EngineError> {
+        Self::going_by(Arc::new(SystemClock), url)
+    }
+
+    /// The same with another clock of the machine, which is compared with that of AWS. Calls still bring their time.
+    pub fn going_by(clock: Arc<dyn Clock>, url: &EngineUrl) -> Result<Self, EngineError> {
         let EngineUrl::Sqs(url) = url else {
             return Err(EngineError::caller("the URL of an engine on SQS begins with sqs:"));
         };
-        let clients = Arc::new(Clients::new(url));
+        let clients = Arc::new(Clients::new(url, clock));
         let inner = Inner {
             table: Table::new(&url.ledger, clients.clone()),
             url: url.clone(),
@@ -105,6 +116,7 @@ impl SqsEngine {
             purged: Mutex::default(),
             looked_at: Mutex::default(),
             retention: Mutex::default(),
+            follow_ups: Mutex::default(),
             hints: watch::Sender::new(0),
         };
         Ok(Self { inner: Arc::new(inner) })

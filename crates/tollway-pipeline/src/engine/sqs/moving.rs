@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
+use futures_util::{StreamExt, stream};
 use tollway_core::{Name, Timestamp};
 
 use super::Inner;
+use super::claim::WRITES_AT_A_TIME;
 use super::finish::refuse_cost;
 use super::ledger::{DATA_BYTES_MAX, Versioned};
 use super::message::Outgoing;
@@ -25,49 +27,47 @@ impl Inner {
         now: Timestamp,
     ) -> Result<Page<Job>, EngineError> {
         let page = self.scan(filter, after, limit, |record| record.may_move(now)).await?;
-        let (mut items, mut bytes, mut next) = (Vec::new(), 0, page.next);
-        for found in page.items {
-            if bytes >= BATCH_BYTES_MAX {
-                next = items.last().map(|job: &Job| job.id);
-                break;
-            }
-            if found.record.data_in_message {
-                let message = format!(
-                    "job {} has more data than the ledger keeps: let it finish here",
-                    found.record.job.id
-                );
+        let (mut found, mut bytes, mut next) = (Vec::new(), 0, page.next);
+        for one in page.items {
+            if one.record.data_in_message {
+                let id = one.record.job.id;
+                let message = format!("job {id} has more data than the ledger keeps: let it finish here");
                 return Err(EngineError::caller(message));
             }
-            let withdrawn = self.update(found, &[], |record| {
-                record.may_move(now).then(|| {
-                    let mut was = record.job.clone();
-                    if was.state == State::Running {
-                        was.state = State::Ready;
-                    }
-                    record.job.error = moving_mark(to, was.state);
-                    record.open = false;
-                    (record.job.state, record.job.changed_at) = (State::Cancelled, now);
-                    was
-                })
-            });
-            if let Some((job, _)) = withdrawn.await? {
-                bytes += job.data.len();
-                items.push(job);
+            if bytes >= BATCH_BYTES_MAX {
+                next = found.last().map(|one: &Versioned| one.record.job.id);
+                break;
             }
+            bytes += one.record.job.data.len();
+            found.push(one);
+        }
+        let withdraw = |one: Versioned| async move {
+            let withdrawn = self
+                .update(one, &[], |record| record.may_move(now).then(|| withdraw_record(record, to, now)));
+            Ok::<_, EngineError>(withdrawn.await?.map(|(job, _)| job))
+        };
+        let mut jobs = stream::iter(found.into_iter().map(withdraw)).buffered(WRITES_AT_A_TIME);
+        let mut items = Vec::new();
+        while let Some(job) = jobs.next().await {
+            items.extend(job?);
         }
         Ok(Page { items, next })
     }
 
     pub(super) async fn confirm_moved(&self, jobs: Vec<JobId>, to: &str) -> Result<u64, EngineError> {
-        let mut confirmed = 0;
-        for job in jobs {
-            let Some(known) = self.find(job).await? else { continue };
+        let confirm = |job: JobId| async move {
+            let Some(known) = self.find(job).await? else { return Ok(0) };
             let marked = self.update(known, &[], |record| {
                 let moving =
                     record.job.state == State::Cancelled && record.job.error.starts_with(MOVING_MARK);
                 moving.then(|| record.job.error = moved_mark(to))
             });
-            confirmed += u64::from(marked.await?.is_some());
+            Ok::<_, EngineError>(u64::from(marked.await?.is_some()))
+        };
+        let mut jobs = stream::iter(jobs.into_iter().map(confirm)).buffer_unordered(WRITES_AT_A_TIME);
+        let mut confirmed = 0;
+        while let Some(one) = jobs.next().await {
+            confirmed += one?;
         }
         Ok(confirmed)
     }
@@ -141,6 +141,18 @@ impl Inner {
             _ => queues.queue.send(vec![Outgoing::of(record, now)]).await,
         }
     }
+}
+
+/// Takes a job out. As it was.
+fn withdraw_record(record: &mut Record, to: &str, now: Timestamp) -> Job {
+    let mut was = record.job.clone();
+    if was.state == State::Running {
+        was.state = State::Ready;
+    }
+    record.job.error = moving_mark(to, was.state);
+    record.open = false;
+    (record.job.state, record.job.changed_at) = (State::Cancelled, now);
+    was
 }
 
 /// A new record with what the job had in the other engine.

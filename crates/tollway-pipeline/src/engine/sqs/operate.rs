@@ -51,15 +51,10 @@ impl Inner {
         let mut jobs = 0;
         let mut dead: BTreeMap<Name, Vec<Versioned>> = BTreeMap::new();
         let mut others = Vec::new();
-        let mut dropped: HashSet<Name> = HashSet::new();
         for found in page.items {
-            let stage = found.record.job.stage.clone();
             match change {
-                Change::Redrive => dead.entry(stage).or_default().push(found),
-                _ => {
-                    dropped.extend((found.record.job.state == State::Dead).then_some(stage));
-                    others.push(found);
-                }
+                Change::Redrive => dead.entry(found.record.job.stage.clone()).or_default().push(found),
+                _ => others.push(found),
             }
         }
         for (stage, dead) in dead {
@@ -75,11 +70,9 @@ impl Inner {
             jobs += u64::from(changed?.is_some());
         }
         drop(changes);
-        if change == Change::Cancel {
-            for stage in dropped {
-                let queues = self.queues(&stage).await?;
-                self.look_through_dead(&queues, &HashSet::new(), now).await?;
-            }
+        // Once, at the end: a queue of dead letters can only be looked through from its start.
+        if page.next.is_none() && !matches!(change, Change::Reprioritise(_)) {
+            self.clean_dead_queues(now).await?;
         }
         Ok(Changed { jobs, next: page.next })
     }
@@ -132,13 +125,18 @@ impl Inner {
 
     /// Looks whether other programs have left dead letters.
     pub(super) async fn tidy(&self) -> Result<(), EngineError> {
+        let now = lock(&self.outlooks).values().map(|outlook| outlook.looked_at).max();
+        self.clean_dead_queues(now.unwrap_or(Timestamp::EPOCH)).await
+    }
+
+    /// Looks through queues with more dead letters than the ledger: those of jobs that are not dead any more are deleted, and
+    /// those of other programs adopted.
+    async fn clean_dead_queues(&self, now: Timestamp) -> Result<(), EngineError> {
         let counts = self.counts.read(self.table().await?).await?;
         let stages: Vec<_> = self.stage_queues.lock().await.values().cloned().collect();
         for queues in stages {
             let known = counts.iter().find(|counts| counts.stage == queues.stage);
             let known = known.map_or(0, |counts| counts.of(State::Dead));
-            let now =
-                lock(&self.outlooks).get(&queues.stage).map_or(Timestamp::EPOCH, |outlook| outlook.looked_at);
             if queues.dead.attributes().await?.visible > known {
                 self.look_through_dead(&queues, &HashSet::new(), now).await?;
             }
@@ -149,12 +147,15 @@ impl Inner {
     /// Sends and deletes what waits for company, and shows messages again that were received ahead.
     pub(super) async fn flush(&self) -> Result<(), EngineError> {
         let stages: Vec<_> = self.stage_queues.lock().await.values().cloned().collect();
-        for queues in stages {
+        for queues in &stages {
             let ahead = lock(&self.outlooks).get_mut(&queues.stage).map(|outlook| outlook.all_ahead());
             self.give_back(&queues.stage, ahead.unwrap_or_default()).await?;
-            // What a send was waited for is deleted after it.
             queues.queue.flush_sends().await;
-            tokio::task::yield_now().await;
+        }
+        // The messages of done jobs are deleted after their outputs are sent.
+        let mut follow_ups = std::mem::take(&mut *lock(&self.follow_ups));
+        while follow_ups.join_next().await.is_some() {}
+        for queues in &stages {
             queues.queue.flush().await;
             queues.dead.flush().await;
         }

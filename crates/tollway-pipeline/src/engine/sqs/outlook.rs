@@ -10,7 +10,7 @@ use super::message::Incoming;
 pub(super) const AHEAD_MAX: usize = 10;
 
 /// How long such a message is hidden from others. If the process dies, it comes back after this time.
-pub(super) const AHEAD_VISIBILITY: Span = Span::from_secs(60);
+pub(super) const AHEAD_VISIBILITY: Span = Span::from_secs(30);
 
 /// After this time it is given back, if no worker has claimed it.
 const AHEAD_FOR: Span = Span::from_secs(10);
@@ -44,6 +44,8 @@ pub(super) struct Outlook {
     /// When jobs are due that this process delayed or claimed.
     due: BTreeSet<(Timestamp, u64)>,
     claimed_at: Option<Timestamp>,
+    /// How long messages that are received ahead are hidden.
+    pub(super) visibility: Span,
     /// A long poll is out.
     pub(super) watched: bool,
     pub(super) looked_at: Timestamp,
@@ -60,6 +62,7 @@ impl Default for Outlook {
             pause: PAUSE_MIN,
             due: BTreeSet::new(),
             claimed_at: None,
+            visibility: AHEAD_VISIBILITY,
             watched: false,
             looked_at: Timestamp::EPOCH,
             visible: 0,
@@ -135,7 +138,8 @@ impl Outlook {
 
     /// The oldest message that was received ahead and is still hidden from others.
     pub(super) fn next_ahead(&mut self, now: Timestamp) -> Option<Incoming> {
-        let hidden_at = |one: &Ahead| now.since(one.received_at) < AHEAD_VISIBILITY;
+        let visibility = self.visibility;
+        let hidden_at = |one: &Ahead| now.since(one.received_at) < visibility;
         while let Some(one) = self.ahead.pop_front() {
             if hidden_at(&one) {
                 return Some(one.message);

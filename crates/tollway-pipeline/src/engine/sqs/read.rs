@@ -28,7 +28,13 @@ impl Inner {
                 counts.push(StageCounts::empty(stage.stage.clone()));
             }
         }
+        let paused = self.stages().await?.into_iter().filter(|settings| settings.paused);
+        let paused: Vec<Name> = paused.map(|settings| settings.stage).collect();
         for counts in &mut counts {
+            // Messages of cancelled jobs stay in the queue of a paused stage: they are no work.
+            if paused.contains(&counts.stage) {
+                continue;
+            }
             self.look(&counts.stage).await;
             if let Some(outlook) = lock(&self.outlooks).get(&counts.stage) {
                 let ready = &mut counts.jobs[State::Ready as usize];

@@ -111,7 +111,7 @@ impl Inner {
         }
         let (items, _) = self.table().await?.list(STAGES, None, STAGES_MAX).await?;
         let settings: Vec<StageSettings> =
-            items.iter().filter_map(|item| read(item)).map(|stored| stored.settings).collect();
+            items.iter().filter_map(read).map(|stored| stored.settings).collect();
         *super::lock(&self.settings) = Some((Instant::now(), settings.clone()));
         Ok(settings)
     }
