@@ -8,7 +8,7 @@ mod connect;
 mod date;
 mod parameter;
 
-pub use causes::with_causes;
+pub use causes::{lacks_credentials, with_causes};
 pub use connect::{Access, Connect, NoRegion, check_region, connect};
 pub use date::{CLOCK_ERROR_MAX, ClockCheck, ClockOff, SystemClock};
 pub use parameter::{

@@ -41,7 +41,8 @@ pub mod run;
 pub mod source;
 
 pub use config::{
-    CommandConfig, ConfigWithPipelines, EngineUrl, HandlerConfig, PipelineConfig, StageConfig, read_pipelines,
+    CommandConfig, ConfigWithPipelines, EngineUrl, HandlerConfig, PipelineConfig, SqsUrl, StageConfig,
+    read_pipelines,
 };
 pub use engine::administration::{
     Administration, Change, Changed, Edit, Edited, Events, Filter, JobResult, Page, SAMPLES_KEPT,
@@ -54,6 +55,8 @@ pub use engine::open::OpenedEngine;
 pub use engine::postgres::PostgresEngine;
 pub use engine::socket::{SocketEngine, SocketServer};
 pub use engine::sqlite::SqliteEngine;
+#[cfg(feature = "sqs")]
+pub use engine::sqs::SqsEngine;
 pub use engine::{
     Capabilities, Claim, ClaimRequest, Claimed, Conclusion, Engine, EngineAnswer, Enqueued, Finished, Output,
     Peek,

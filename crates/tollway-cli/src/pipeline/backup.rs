@@ -20,7 +20,7 @@ use crate::output::GOOD;
   tollway pipeline backup pdf-$(date +%F).db
   0 3 * * *  cd /srv/pdf && tollway -q pipeline backup backups/$(date +\\%F).db
 
-Jobs in Postgres are backed up with its server, for example with pg_dump.
+Jobs in Postgres are backed up with its server, for example with pg_dump; jobs in SQS cannot be copied.
 Exits with 0; with 2 if the file exists already.")]
 pub(crate) struct Arguments {
     /// The new file; it must not exist
@@ -33,6 +33,12 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
         return Err(Failure::usage(format!("these jobs are in Postgres ({url}), whose own tools back them up")).advise(
             "pg_dump --format=custom --schema=tollway_pipeline DATABASE > jobs.dump (or the `schema` of your URL)",
         ));
+    }
+    if let EngineUrl::Sqs(url) = &config.engine {
+        return Err(Failure::usage(format!("these jobs are in AWS ({url}), which keeps copies itself"))
+            .advise(
+                "turn on point-in-time recovery of the ledger's table; messages of SQS cannot be copied",
+            ));
     }
     let session = Session::open(which, context, false)?;
     let begun_at = session.now();

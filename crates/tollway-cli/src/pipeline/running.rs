@@ -6,6 +6,6 @@ use tollway_pipeline::{EngineUrl, PipelineConfig, SocketEngine};
 pub(super) async fn another_process_runs(config: &PipelineConfig) -> Option<bool> {
     match &config.engine {
         EngineUrl::Sqlite(file) => Some(matches!(SocketEngine::connect(file).await, Ok(Some(_)))),
-        EngineUrl::Postgres(_) => None,
+        EngineUrl::Postgres(_) | EngineUrl::Sqs(_) => None,
     }
 }

@@ -112,6 +112,7 @@ pub(super) fn stage_json(stage: &StageProgress) -> Value {
         "crashes": stage.events.crashes,
         "rate_limited": stage.events.rate_limited,
         "late_answers": stage.events.late,
+        "duplicates": stage.events.duplicates,
     })
 }
 

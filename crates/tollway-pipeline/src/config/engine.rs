@@ -7,8 +7,12 @@ use tollway::StoreUrl;
 use tollway::config::RemoteUrl;
 use tollway_config::Section;
 
+use super::sqs_url::SqsUrl;
+use super::stage::StageConfig;
+
 /// The error for an unknown URL. It does not repeat the URL, which may hold a password.
-const KINDS: &str = "jobs are kept in sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE";
+const KINDS: &str =
+    "jobs are kept in sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE or sqs:?ledger=TABLE";
 
 /// Where a pipeline keeps its jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +21,8 @@ pub enum EngineUrl {
     Sqlite(PathBuf),
     /// `postgres://...`: for many machines.
     Postgres(RemoteUrl),
+    /// `sqs:?ledger=TABLE`: queues of Amazon SQS, for many machines.
+    Sqs(SqsUrl),
 }
 
 impl EngineUrl {
@@ -33,10 +39,17 @@ impl EngineUrl {
                 Ok(_) => Err(KINDS.to_owned()),
                 Err(error) => Err(error.to_string()),
             },
-            Some(("sqs", _)) => {
-                Err("this version has no engine for SQS; jobs are kept in sqlite:PATH".to_owned())
-            }
+            Some(("sqs", rest)) => SqsUrl::parse(rest).map(Self::Sqs),
             _ => Err(KINDS.to_owned()),
+        }
+    }
+
+    /// The same for the stages of a config, which name their queues.
+    #[must_use]
+    pub fn with_stages(self, stages: &[StageConfig]) -> Self {
+        match self {
+            Self::Sqs(url) => Self::Sqs(url.with_stages(stages)),
+            other => other,
         }
     }
 
@@ -52,6 +65,7 @@ impl fmt::Display for EngineUrl {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Self::Postgres(url) => write!(f, "{url}"),
+            Self::Sqs(url) => write!(f, "{url}"),
         }
     }
 }

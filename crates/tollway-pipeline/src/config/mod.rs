@@ -17,6 +17,7 @@ mod alarms;
 mod engine;
 mod handler;
 mod source;
+mod sqs_url;
 mod stage;
 mod take;
 mod values;
@@ -29,6 +30,9 @@ use tollway_core::{Name, Subject, nearest};
 
 pub use engine::EngineUrl;
 pub use handler::{CommandConfig, HandlerConfig};
+pub use sqs_url::SqsUrl;
+#[cfg(feature = "sqs")]
+pub(crate) use sqs_url::check_queue;
 pub use stage::StageConfig;
 
 use crate::bounds::STAGES_MAX;
@@ -154,10 +158,18 @@ fn read(mut section: Section<'_>, policies: &take::Policies<'_>) -> Option<Pipel
     let concurrency = values::whole(&mut section, "concurrency", 1..=stage::CONCURRENCY_MAX, "100");
     let subject = read_subject(&mut section);
     let stages = read_stages(&mut section, policies);
+    if let (Some(EngineUrl::Sqs(_)), Some(stages)) = (&engine, &stages)
+        && let Some(stage) = stages.iter().find(|stage| !stage.after.is_empty())
+    {
+        let message =
+            format!("an engine on SQS knows no groups, and stage {} has `after`", stage.name.as_str());
+        section.problem("engine", message, "use sqlite: or postgres:, or leave `after` out");
+    }
     let alarms = section.section("alarms").map(alarms::read).unwrap_or_default();
     let source = source::read(&mut section, stages.as_deref());
     section.finish();
-    let (engine, subject, stages, source) = (engine?, subject?, stages?, source?);
+    let (engine, subject) = (engine?.with_stages(stages.as_deref()?), subject?);
+    let (stages, source) = (stages?, source?);
     // Replaced by the caller; a stage's name is one that exists.
     let name = stages.first()?.name.clone();
     Some(PipelineConfig { name, engine, concurrency, subject, stages, alarms, source })

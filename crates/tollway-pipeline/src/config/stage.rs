@@ -7,6 +7,7 @@ use tollway_core::{Name, Span};
 use toml::Spanned;
 
 use super::handler::{self, HandlerConfig};
+use super::sqs_url::check_queue;
 use super::{did_you_mean, take, values};
 use crate::JobCost;
 
@@ -116,8 +117,13 @@ pub(super) fn read<'a>(mut section: Section<'a>, policies: &take::Policies<'_>) 
 fn read_values(section: &mut Section<'_>, name: Name, policies: &take::Policies<'_>) -> Option<StageConfig> {
     let base = StageConfig::new(name);
     let take = take::read(section, policies);
-    let queue = section.string("queue", "adobe-autotag-queue").map(|text| (*text.get_ref()).to_owned());
+    let queue = section.string("queue", "adobe-autotag-queue");
     let dead = section.string("dead_letter_queue", "adobe-autotag-dlq");
+    for name in [&queue, &dead].into_iter().flatten() {
+        if let Err(why) = check_queue(name.get_ref()) {
+            section.report().problem_with(name, why, "");
+        }
+    }
     let handler = section.section("handler").and_then(handler::read);
     let visibility_timeout = section.span("visibility_timeout", "15m").unwrap_or(base.visibility_timeout);
     let timeout = section.span("timeout", "10m").unwrap_or(timeout_default(visibility_timeout));
@@ -128,7 +134,7 @@ fn read_values(section: &mut Section<'_>, name: Name, policies: &take::Policies<
     };
     Some(StageConfig {
         take: take?,
-        queue,
+        queue: queue.map(|text| (*text.get_ref()).to_owned()),
         dead_letter_queue: dead.map(|text| (*text.get_ref()).to_owned()),
         handler,
         concurrency: whole(section, "concurrency", CONCURRENCY_MAX, base.concurrency),

@@ -162,6 +162,9 @@ pub struct Events {
     pub rate_limited: u64,
     /// Late answers.
     pub late: u64,
+    /// Messages that came twice, and were recognised: of engines that promise delivery at least once.
+    #[serde(default)]
+    pub duplicates: u64,
 }
 
 /// Which jobs. The empty filter matches every job.

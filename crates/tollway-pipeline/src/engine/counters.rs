@@ -17,6 +17,9 @@ pub(crate) enum Kind {
     Attempts(Cause),
     /// Late answers.
     Late,
+    /// Messages of a job that another message had brought already.
+    #[cfg_attr(not(feature = "sqs"), allow(dead_code, reason = "only queues deliver twice"))]
+    Duplicates,
 }
 
 impl Kind {
@@ -31,6 +34,7 @@ impl Kind {
             Self::Attempts(Cause::Crash) => 11,
             Self::Attempts(Cause::RateLimited) => 12,
             Self::Late => 13,
+            Self::Duplicates => 14,
         }
     }
 }
@@ -47,6 +51,7 @@ pub(crate) fn put(counts: &mut StageCounts, kind: i64, n: u64) {
         11 => Some(&mut events.crashes),
         12 => Some(&mut events.rate_limited),
         13 => Some(&mut events.late),
+        14 => Some(&mut events.duplicates),
         _ => None,
     };
     if let Some(counter) = counter {

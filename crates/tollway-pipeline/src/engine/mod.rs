@@ -11,6 +11,8 @@ pub(crate) mod postgres;
 mod samples;
 pub(crate) mod socket;
 pub(crate) mod sqlite;
+#[cfg(feature = "sqs")]
+pub(crate) mod sqs;
 mod stored;
 
 use std::fmt;
@@ -131,6 +133,11 @@ pub trait Engine: Administration {
         Box::pin(std::future::ready(Ok(())))
     }
 
+    /// Completes what is still to be sent, and gives back what no worker has. Called before a process ends.
+    fn flush(&self) -> EngineAnswer<()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Changes whenever a job may have become ready by a call through this value. Only a hint: time makes jobs ready, too,
     /// and so do other processes.
     fn hints(&self) -> Option<watch::Receiver<u64>> {
@@ -145,6 +152,8 @@ pub struct Capabilities {
     pub atomic_hand_off: bool,
     /// Counts are exact at any time, and not estimates.
     pub exact_counts: bool,
+    /// A job is never handed to a worker again after it was done. Without it, that holds while the engine remembers the job.
+    pub delivers_once: bool,
     /// A claim can ask for one cost. Without it, `peek` and `claim` know one cost for the whole stage.
     pub claim_by_cost: bool,
     /// Jobs are claimed by priority and age.

@@ -38,13 +38,20 @@ impl EngineUrl {
             Self::Postgres(_) => {
                 Ok(OpenedEngine { engine: self.shared()?, sole_owner: false, commands: None })
             }
+            Self::Sqs(_) => {
+                Ok(OpenedEngine { engine: self.queues().await?, sole_owner: false, commands: None })
+            }
         }
     }
 
     /// Opens the engine for a command: a SQLite file through the process that runs its pipeline, if there is one. Without
     /// `create`, a file that does not exist is an error.
     pub async fn open_for_command(&self, create: bool) -> Result<Arc<dyn Engine>, EngineError> {
-        let Self::Sqlite(file) = self else { return self.shared() };
+        let file = match self {
+            Self::Sqlite(file) => file,
+            Self::Postgres(_) => return self.shared(),
+            Self::Sqs(_) => return self.queues().await,
+        };
         if !create && !file.exists() {
             let message = format!("there are no jobs: {} does not exist; enqueue some first", file.display());
             return Err(EngineError::caller(message));
@@ -67,13 +74,30 @@ impl EngineUrl {
     fn shared(&self) -> Result<Arc<dyn Engine>, EngineError> {
         match self {
             Self::Postgres(url) => Ok(Arc::new(crate::PostgresEngine::open(url.expose())?)),
-            Self::Sqlite(_) => Err(EngineError::caller("a file belongs to one process")),
+            _ => Err(EngineError::caller("this engine is not on Postgres")),
         }
     }
 
     #[cfg(not(feature = "postgres"))]
     fn shared(&self) -> Result<Arc<dyn Engine>, EngineError> {
         Err(EngineError::caller("this command was built without Postgres: build it with --features postgres"))
+    }
+}
+
+#[cfg(feature = "sqs")]
+impl EngineUrl {
+    /// Opens queues, and looks whether they suit.
+    async fn queues(&self) -> Result<Arc<dyn Engine>, EngineError> {
+        let engine = crate::SqsEngine::open(self)?;
+        engine.check_queues().await?;
+        Ok(Arc::new(engine))
+    }
+}
+
+#[cfg(not(feature = "sqs"))]
+impl EngineUrl {
+    async fn queues(&self) -> Result<Arc<dyn Engine>, EngineError> {
+        Err(EngineError::caller("this command was built without SQS: build it with --features aws"))
     }
 }
 

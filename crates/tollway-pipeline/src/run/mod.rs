@@ -244,6 +244,7 @@ impl Runner {
             let answers = self.run.engine.release(claims.to_vec(), self.run.now()).await?;
             given_back += answers.iter().filter(|newest| **newest).count();
         }
+        self.run.engine.flush().await?;
         Ok(Drained { given_back })
     }
 }

@@ -169,6 +169,7 @@ fn since(now: Events, before: Events) -> Events {
         crashes: now.crashes.saturating_sub(before.crashes),
         rate_limited: now.rate_limited.saturating_sub(before.rate_limited),
         late: now.late.saturating_sub(before.late),
+        duplicates: now.duplicates.saturating_sub(before.duplicates),
     }
 }
 

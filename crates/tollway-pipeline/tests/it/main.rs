@@ -13,3 +13,6 @@ mod source_any_bytes;
 mod source_guide;
 mod sqlite_conforms;
 mod sqlite_file;
+mod sqs_clock;
+mod sqs_conforms;
+mod sqs_queue;

@@ -158,6 +158,9 @@ impl Engine for AuditedEngine {
     fn tidy(&self) -> EngineAnswer<()> {
         self.inner.tidy()
     }
+    fn flush(&self) -> EngineAnswer<()> {
+        self.inner.flush()
+    }
     fn hints(&self) -> Option<watch::Receiver<u64>> {
         self.inner.hints()
     }

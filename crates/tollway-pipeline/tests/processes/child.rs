@@ -17,7 +17,8 @@ use tollway_pipeline::handler::{Answer, Handed, Handler, Task, handler_fn};
 use tollway_pipeline::run::Runner;
 use tollway_pipeline::run::alarm::{AlarmRules, LogSink};
 use tollway_pipeline::{
-    CommandConfig, Engine, HandlerConfig, JobCost, NewJob, PostgresEngine, SqliteEngine, StageConfig, State,
+    CommandConfig, Engine, EngineUrl, HandlerConfig, JobCost, NewJob, PostgresEngine, SqliteEngine,
+    SqsEngine, StageConfig, State,
 };
 
 use crate::audit::{Audit, AuditedEngine};
@@ -100,9 +101,10 @@ pub(crate) fn command(plan: &Plan) -> std::process::Command {
 }
 
 pub(crate) fn open(jobs: &str) -> Arc<dyn Engine> {
-    match jobs.starts_with("postgres://") {
-        true => Arc::new(PostgresEngine::open(jobs).unwrap()),
-        false => Arc::new(SqliteEngine::open(Path::new(jobs)).unwrap()),
+    match jobs.split_once(':') {
+        Some(("postgres", _)) => Arc::new(PostgresEngine::open(jobs).unwrap()),
+        Some(("sqs", _)) => Arc::new(SqsEngine::open(&EngineUrl::parse(jobs).unwrap()).unwrap()),
+        _ => Arc::new(SqliteEngine::open(Path::new(jobs)).unwrap()),
     }
 }
 
@@ -180,7 +182,7 @@ impl Enqueuer {
 }
 
 async fn start(plan: &Plan, engine: Arc<dyn Engine>, limiter: Limiter) -> Runner {
-    let sole = !plan.jobs.starts_with("postgres://");
+    let sole = !plan.jobs.starts_with("postgres:") && !plan.jobs.starts_with("sqs:");
     let mut builder = Runner::builder(engine, limiter.clone())
         .guard(GuardProgram { program: env!("CARGO_BIN_EXE_pipeline-guard").into() })
         // Most attempts may be crashes here, and that is no reason to pause a stage.

@@ -27,6 +27,12 @@ fn killed_pipelines_on_postgres_lose_nothing_and_commit_once() {
     kill_often(&Lab::new(Jobs::postgres()), &["one", "two"]);
 }
 
+/// P4, P8: the same in SQS, where the ledger is all that is certain.
+#[test]
+fn killed_pipelines_on_sqs_lose_nothing_and_commit_once() {
+    kill_often(&Lab::new(Jobs::sqs(|server| format!("http://{server}"))), &["one", "two"]);
+}
+
 /// P9: what a handler forks ends with the pipeline, also what left its process group.
 #[test]
 fn killed_pipeline_takes_forks_of_its_handlers_with_it() {

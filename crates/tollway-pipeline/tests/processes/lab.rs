@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tollway_core::Span;
-use tollway_testkit::servers::PostgresServer;
+use tollway_testkit::servers::{Ministack, PostgresServer};
 
 use crate::child::{self, Enqueues, Handlers, Plan};
 use crate::now;
@@ -25,12 +26,30 @@ pub(crate) enum Jobs {
     Sqlite,
     /// In a schema of a server that all labs share.
     Postgres(&'static PostgresServer, String),
+    /// In queues, through a proxy; and the URL that goes around it.
+    Sqs {
+        through: String,
+        around: String,
+        /// Runs until the test ends.
+        _server: Box<Ministack>,
+    },
 }
 
 impl Jobs {
     /// On a server of its own, which can be restarted. It ends with the test.
     pub(crate) fn own_postgres() -> Self {
         Self::Postgres(Box::leak(Box::new(PostgresServer::start())), "lab".to_owned())
+    }
+
+    /// In queues of a server of its own, which children reach at the endpoint that `front` makes of its address.
+    pub(crate) fn sqs(front: impl FnOnce(SocketAddr) -> String) -> Self {
+        let server = Ministack::start();
+        let url = |endpoint: &str| {
+            format!("sqs:?ledger=jobs&endpoint={endpoint}&access=test:test&create=yes&wait=1s")
+        };
+        let around = url(&server.endpoint());
+        let through = url(&front(server.addr()));
+        Self::Sqs { through, around, _server: Box::new(server) }
     }
 
     pub(crate) fn postgres() -> Self {
@@ -62,6 +81,7 @@ impl Lab {
         let jobs = match &self.jobs {
             Jobs::Sqlite => self.path("jobs.db").display().to_string(),
             Jobs::Postgres(server, schema) => format!("{}?schema={schema}", server.url()),
+            Jobs::Sqs { through, .. } => through.clone(),
         };
         Plan {
             jobs,
@@ -148,9 +168,13 @@ impl Process<'_> {
     }
 
     /// Lets it finish all jobs.
-    pub(crate) fn finish(mut self) {
+    pub(crate) fn finish(self) {
+        self.finish_within(PATIENCE);
+    }
+
+    pub(crate) fn finish_within(mut self, patience: Span) {
         self.tell_to_end();
-        wait_until("it finishes all jobs", || self.child.try_wait().unwrap().is_some());
+        wait_until_within(patience, "it finishes all jobs", || self.child.try_wait().unwrap().is_some());
         assert!(self.child.wait().unwrap().success(), "{} failed", self.plan.process);
     }
 
@@ -178,10 +202,14 @@ impl Drop for Process<'_> {
 }
 
 /// Waits; a machine that is too slow fails, and nothing depends on how long it takes.
-pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = now().plus(PATIENCE);
+pub(crate) fn wait_until(what: &str, condition: impl FnMut() -> bool) {
+    wait_until_within(PATIENCE, what, condition);
+}
+
+pub(crate) fn wait_until_within(patience: Span, what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = now().plus(patience);
     while !condition() {
-        assert!(now() < deadline, "not within {PATIENCE}: {what}");
+        assert!(now() < deadline, "not within {patience}: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

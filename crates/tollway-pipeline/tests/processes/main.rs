@@ -2,7 +2,8 @@
 //! again: see `child.rs`.
 //!
 //! `TOLLWAY_KILLS` says how often: 20 by default, 200 in `./test --full`. `TOLLWAY_WINDOWS` says how many windows of a quota
-//! are watched: 2 by default, 12 in `./test --full`.
+//! are watched: 2 by default, 12 in `./test --full`. `TOLLWAY_QUEUED` says how many jobs pass queues on their bad days: 200 by
+//! default, 20,000 in `./test --full`.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -11,6 +12,7 @@
 )]
 
 mod audit;
+mod bad_days;
 mod bugs;
 mod checker;
 mod child;

@@ -15,6 +15,7 @@
 //! Delayed bytes keep their order and pass when the fault is cleared, as in a network that loses packets for a while. So a
 //! request may arrive long after its client has timed out.
 
+mod bad_days;
 mod counts;
 mod fault;
 mod front;
@@ -24,6 +25,7 @@ mod proxy;
 mod relay;
 mod wire;
 
+pub use bad_days::{BadDays, BadDaysCounts};
 pub use counts::Counts;
 pub use fault::{Fault, Way};
 pub use front::{AwsFront, Said};

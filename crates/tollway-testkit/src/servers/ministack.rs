@@ -1,7 +1,8 @@
-//! An AWS emulator that a test starts: ministack, with Systems Manager and DynamoDB.
+//! An AWS emulator that a test starts: ministack, with Systems Manager, DynamoDB and SQS.
 
 use std::env;
-use std::io::{self, Read, Write};
+use std::fs;
+use std::io::{self, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process;
@@ -9,16 +10,43 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::process::{Ending, Launch, Process};
 use super::start::{self, Recipe};
+use crate::http::Message;
 
 /// The timeout of one probe while the server starts.
 const STARTS_WITHIN: Duration = Duration::from_millis(500);
 
 /// The health endpoint; its body is a few kilobytes.
 const HEALTH: &str = "GET /_ministack/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+/// Starts ministack with a clock for its queues that the test sets: the text of a file, in seconds.
+const WITH_CLOCK: &str = r#"
+import os, time
+import ministack.services.sqs as sqs
+
+class Clock:
+    def __getattr__(self, name):
+        return getattr(time, name)
+
+    @staticmethod
+    def time():
+        try:
+            with open(os.environ["TOLLWAY_QUEUE_CLOCK"]) as file:
+                return float(file.read())
+        except (OSError, ValueError):
+            return time.time()
+
+sqs.time = Clock()
+from ministack.app import main
+main()
+"#;
+
+/// The file that the clock is read from.
+const CLOCK: &str = "clock";
 
 /// A running ministack that keeps nothing on disk. `scripts/install-python-tools` installs it.
 pub struct Ministack {
@@ -28,12 +56,32 @@ pub struct Ministack {
     folder: TempDir,
 }
 
+/// The clock of a server's queues: messages become visible and expire by it. Until it is set, they follow the machine's.
+#[derive(Clone, Debug)]
+pub struct QueueClock {
+    file: PathBuf,
+}
+
+impl QueueClock {
+    /// Sets it, in seconds since 1970. It stands still until it is set again.
+    pub fn set(&self, seconds: f64) {
+        let new = self.file.with_extension("new");
+        fs::write(&new, seconds.to_string()).expect("a file in the server's folder");
+        fs::rename(new, &self.file).expect("a file in the server's folder");
+    }
+}
+
 impl Ministack {
     /// Starts one.
     pub fn start() -> Self {
         let folder = tempfile::Builder::new().prefix("ministack-").tempdir().expect("a temporary folder");
         let (port, process) = with_recipe(&folder, start::anywhere);
         Self { process: Mutex::new(process), port, folder }
+    }
+
+    /// The clock of its queues.
+    pub fn queue_clock(&self) -> QueueClock {
+        QueueClock { file: self.folder.path().join(CLOCK) }
     }
 
     /// A server shared by all tests of this process. Tests must leave it unchanged.
@@ -50,6 +98,24 @@ impl Ministack {
     /// The endpoint for AWS clients.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.addr())
+    }
+
+    /// Sends any request, as another program does: `AmazonSQS.SendMessage`.
+    pub fn ask(&self, target: &str, request: &Value) -> Value {
+        let body = request.to_string().into_bytes();
+        let head = format!(
+            "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-amz-json-1.0\r\n\
+             x-amz-target: {target}\r\nx-amz-date: 20260101T000000Z\r\n\
+             authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/x/aws4_request, SignedHeaders=host, \
+             Signature=x\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let stream = TcpStream::connect(self.addr()).expect("the server is there");
+        Message { head, body }.write(&stream).expect("it takes requests");
+        let reply = Message::read(&mut BufReader::new(&stream)).expect("it answers");
+        let said = String::from_utf8_lossy(&reply.body).into_owned();
+        assert!(reply.head.starts_with("HTTP/1.1 200"), "{target}: {said}");
+        serde_json::from_str(&said).unwrap_or(Value::Null)
     }
 
     /// Pauses it: connections stay open, the kernel accepts new ones, nothing is answered.
@@ -99,14 +165,18 @@ pub fn python_tool(name: &str) -> PathBuf {
 fn with_recipe<T>(folder: &TempDir, go: impl FnOnce(&Recipe) -> T) -> T {
     static STARTED: AtomicU32 = AtomicU32::new(0);
     let mark = format!("tollway-{}-{}", process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
-    let program = python_tool("ministack");
+    let program = python_tool("python3");
+    let clock = folder.path().join(CLOCK);
     let launch = |port: u16| Launch {
         program: "/usr/bin/env".into(),
         args: vec![
             "BIND_HOST=127.0.0.1".to_owned(),
             format!("GATEWAY_PORT={port}"),
             format!("MINISTACK_EDITION={mark}"),
+            format!("TOLLWAY_QUEUE_CLOCK={}", clock.to_str().expect("a folder with a readable name")),
             program.to_str().expect("a folder with a readable name").to_owned(),
+            "-c".to_owned(),
+            WITH_CLOCK.to_owned(),
         ],
         user: None,
         ending: Ending::Kill,

@@ -40,7 +40,7 @@ pub use capture::{CapturedAnswer, CapturedRequest, CapturingServer};
 pub use certificates::{certificates, self_signed_certificate};
 pub use cluster::RedisCluster;
 pub use dynamo::DynamoServer;
-pub use ministack::{Ministack, python_tool};
+pub use ministack::{Ministack, QueueClock, python_tool};
 pub use postgres::PostgresServer;
 pub use redis::RedisServer;
 pub use sentinel::RedisSentinel;

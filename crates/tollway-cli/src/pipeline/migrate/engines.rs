@@ -76,7 +76,7 @@ pub(super) fn absolute(url: &EngineUrl) -> Result<EngineUrl, Failure> {
             let wrong = |error| Failure::usage(format!("{} is no path: {error}", path.display()));
             absolute.map(EngineUrl::Sqlite).map_err(wrong)
         }
-        EngineUrl::Postgres(_) => Ok(url.clone()),
+        EngineUrl::Postgres(_) | EngineUrl::Sqs(_) => Ok(url.clone()),
     }
 }
 

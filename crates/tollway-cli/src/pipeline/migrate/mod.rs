@@ -39,7 +39,7 @@ If stages wait for groups (`after`), the new engine is paused, too, until all jo
 
 Exits with 0; with 75 if jobs still run after --timeout; with 130 after Ctrl-C. Run it again then.")]
 pub(crate) struct Arguments {
-    /// The new engine: sqlite:PATH or postgres://...
+    /// The new engine: sqlite:PATH, postgres://... or sqs:?ledger=TABLE
     // Not parsed by clap, whose errors would show a password.
     #[arg(long, value_name = "URL")]
     to: String,
@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
     let (config, _) = which.config(context)?;
     let runtime = runtime()?;
     let target = EngineUrl::parse(&arguments.to).map_err(|error| Failure::usage(format!("--to: {error}")))?;
-    let target = engines::absolute(&target)?;
+    let target = engines::absolute(&target)?.with_stages(&config.stages);
     engines::refuse_same(&config.engine, &target)?;
     if arguments.dry_run {
         let counts = runtime.block_on(async {

@@ -16,6 +16,9 @@ const SQLITE_BESIDE: u64 = 610;
 const POSTGRES_BESIDE: u64 = 1_430;
 const POSTGRES_VERSIONS: u64 = 3;
 
+/// The same in the ledger of an engine on SQS: names and values of its two items, without DynamoDB's own 100 bytes an item.
+const LEDGER_BESIDE: u64 = 1_100;
+
 /// The disk that is needed.
 pub(super) struct Disk {
     pub(super) jobs: u64,
@@ -34,6 +37,7 @@ impl Disk {
         let bytes_per_job = match engine {
             EngineUrl::Sqlite(_) => data + SQLITE_BESIDE,
             EngineUrl::Postgres(_) => data * POSTGRES_VERSIONS + POSTGRES_BESIDE,
+            EngineUrl::Sqs(_) => data + LEDGER_BESIDE,
         };
         Self {
             jobs: work.stages.iter().map(|stage| stage.jobs).sum(),

@@ -45,7 +45,7 @@ fn stage_json(stage: &StageWork, forecast: &PipelineForecast) -> Value {
         "latency_s": stage.latency.map(seconds),
         "concurrency": stage.concurrency,
         "workers_enough": forecast.workers(stage),
-        "retention_s": seconds(stage.config.retention),
+        "retention_s": seconds(stage.retention),
     })
 }
 

@@ -46,7 +46,7 @@ pub(super) fn write(
     row(output, "done by", &finish(forecast, context.now()))?;
     row(output, "workers", &workers(work, forecast))?;
     row(output, "disk", &disk_text(disk))?;
-    let kept = work.stages.iter().map(|stage| humanize::span(stage.config.retention));
+    let kept = work.stages.iter().map(|stage| humanize::span(stage.retention));
     let mut kept: Vec<String> = kept.collect();
     kept.dedup();
     row(output, "kept for", &kept.join(", "))?;

@@ -13,6 +13,8 @@ pub(super) struct TooShort {
     pub(super) stages: Vec<String>,
     /// The shortest of them.
     retention: Span,
+    /// The queue keeps its messages no longer, whatever the config says.
+    of_engine: bool,
     takes: Option<Span>,
 }
 
@@ -20,9 +22,11 @@ pub(super) struct TooShort {
 pub(super) fn of(work: &Work, forecast: &PipelineForecast) -> Option<TooShort> {
     let takes = forecast.takes[1];
     let short = |retention: Span| takes.is_none_or(|takes| retention < takes);
-    let stages = work.stages.iter().map(|stage| &stage.config).filter(|stage| short(stage.retention));
+    let stages = work.stages.iter().filter(|stage| short(stage.retention));
     let retention = stages.clone().map(|stage| stage.retention).min()?;
-    Some(TooShort { stages: stages.map(|stage| stage.name.to_string()).collect(), retention, takes })
+    let of_engine = stages.clone().any(|stage| stage.retention < stage.config.retention);
+    let stages = stages.map(|stage| stage.config.name.to_string()).collect();
+    Some(TooShort { stages, retention, of_engine, takes })
 }
 
 impl TooShort {
@@ -35,6 +39,11 @@ impl TooShort {
         let stages = self.stages.join(" and ");
         let (kept, takes) = (humanize::span(self.retention), text::duration(self.takes));
         let message = format!("retention of {stages} is {kept}, and the backlog may take {takes}");
+        if self.of_engine {
+            return Failure::new(Exit::CONFIG, message).advise(
+                "SQS would delete jobs that still wait: raise MessageRetentionPeriod of their queues, at most 14 days",
+            );
+        }
         let what = "done jobs would be forgotten before the end, and items enqueued again be done again";
         Failure::new(Exit::CONFIG, message).advise(match self.enough_days() {
             Some(days) => format!("set retention = \"{days}d\" or longer: {what}"),

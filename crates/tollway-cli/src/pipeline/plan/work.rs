@@ -25,6 +25,8 @@ pub(super) struct Observed {
     settings: Vec<StageSettings>,
     /// The data of a job on average, if there are enough jobs to tell.
     pub(super) data_bytes: Option<u64>,
+    /// How long the engine keeps a job at most.
+    retention_max: Option<Span>,
 }
 
 impl Observed {
@@ -33,6 +35,8 @@ impl Observed {
         let there = match &config.engine {
             EngineUrl::Sqlite(file) => file.exists(),
             EngineUrl::Postgres(_) => !items,
+            // Its queues say how long they keep messages.
+            EngineUrl::Sqs(_) => true,
         };
         if !there {
             return Ok(Self::default());
@@ -42,7 +46,13 @@ impl Observed {
         let bytes: usize = sample.iter().map(|job| job.data.len()).sum();
         let average = bytes.checked_div(sample.len()).filter(|_| sample.len() >= SAMPLE_MIN);
         let data_bytes = average.and_then(|bytes| u64::try_from(bytes).ok());
-        Ok(Self { counts: engine.counts().await?, settings: engine.stages().await?, data_bytes })
+        let retention_max = engine.capabilities().retention_max;
+        Ok(Self {
+            counts: engine.counts().await?,
+            settings: engine.stages().await?,
+            data_bytes,
+            retention_max,
+        })
     }
 
     /// Jobs of a stage that are still to be done.
@@ -87,6 +97,8 @@ pub(super) struct StageWork {
     /// How long a job takes. None: it makes no call, and it was not said.
     pub(super) latency: Option<Span>,
     pub(super) concurrency: u32,
+    /// How long its jobs are kept: as the config says, and no longer than the engine can.
+    pub(super) retention: Span,
 }
 
 impl Work {
@@ -142,6 +154,7 @@ impl StageWork {
             jobs: observed.left(config),
             latency: own.map(|own| own.latency).or(calls.then_some(of_calls)),
             concurrency: set.and_then(|known| known.concurrency).unwrap_or(config.concurrency),
+            retention: observed.retention_max.map_or(config.retention, |max| max.min(config.retention)),
             config: config.clone(),
         }
     }

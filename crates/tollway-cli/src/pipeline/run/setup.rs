@@ -66,6 +66,11 @@ fn remark_on(capabilities: &Capabilities, context: &Context) {
         (capabilities.ordered, "jobs are not claimed in order of priority and age"),
         (capabilities.inspectable, "waiting jobs cannot be listed or edited"),
         (capabilities.groups, "no stage can wait for a whole group"),
+        (capabilities.claim_by_cost, "every job takes what its stage says"),
+        (
+            capabilities.delivers_once,
+            "a job can come again after its retention; until then, its key is known",
+        ),
     ];
     for (_, text) in missing.iter().filter(|(promised, _)| !promised) {
         context.output().note(format_args!("with this engine, {text}"));

@@ -222,7 +222,7 @@ fn wrong_targets_are_refused() {
     }
     let (exit, _, error) = lab.run(&["migrate", "--to", "mysql://me:secret@db/app"]);
     assert_eq!(exit, 2);
-    assert!(error.contains("sqlite:PATH or postgres://") && !error.contains("secret"), "{error}");
+    assert!(error.contains("sqlite:PATH, postgres://") && !error.contains("secret"), "{error}");
     assert_eq!(jobs.in_state(State::Ready).len(), 1);
     until("nothing is left paused", || !jobs.paused("autotag"));
 }

@@ -9,6 +9,8 @@ mod plan;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod results;
+#[cfg(feature = "aws")]
+mod sqs;
 mod stages;
 mod terminal;
 mod why;

@@ -9,7 +9,11 @@ use crate::*;
 pub(super) const ALL: &[Scenario] = &[
     Scenario { name: "outputs have keys of their own", needs: |_| true, run: output_keys },
     Scenario { name: "a failed hand-off changes nothing", needs: |can| can.atomic_hand_off, run: atomic },
-    Scenario { name: "a purged key hands on again", needs: |can| can.inspectable, run: purged_key },
+    Scenario {
+        name: "a purged key hands on again",
+        needs: |can| can.inspectable && can.groups,
+        run: purged_key,
+    },
     Scenario { name: "outputs join one job", needs: |_| true, run: join },
     Scenario { name: "outputs are bounded", needs: |_| true, run: bounded },
     Scenario { name: "results are kept in order", needs: |can| can.inspectable, run: results },

@@ -237,6 +237,7 @@ impl Engine for PostgresEngine {
         Capabilities {
             atomic_hand_off: true,
             exact_counts: true,
+            delivers_once: true,
             claim_by_cost: true,
             ordered: true,
             inspectable: true,

@@ -123,6 +123,7 @@ impl Engine for SqliteEngine {
         Capabilities {
             atomic_hand_off: true,
             exact_counts: true,
+            delivers_once: true,
             claim_by_cost: true,
             ordered: true,
             inspectable: true,

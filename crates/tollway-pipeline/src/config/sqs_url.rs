@@ -1,0 +1,223 @@
+//! `sqs:?ledger=TABLE`: queues of Amazon SQS, and a ledger in a DynamoDB table.
+
+use std::fmt;
+
+use percent_encoding::percent_decode_str;
+use tollway_core::{Name, Span, nearest, read_span};
+
+use super::stage::StageConfig;
+
+/// The parameters of the URL.
+const PARAMETERS: [&str; 6] = ["ledger", "region", "endpoint", "access", "create", "wait"];
+
+/// The longest long poll that SQS has.
+const WAIT_MAX: Span = Span::from_secs(20);
+
+/// The longest name of a queue.
+const QUEUE_BYTES_MAX: usize = 80;
+
+/// Where the messages and the ledger of a pipeline are. It shows no secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SqsUrl {
+    pub(crate) ledger: String,
+    pub(crate) region: Option<String>,
+    pub(crate) endpoint: Option<String>,
+    /// A key of AWS and its secret; none: as every AWS tool finds them.
+    pub(crate) access: Option<(String, String)>,
+    /// Makes the queues and the table that are missing.
+    pub(crate) create: bool,
+    /// How long to wait for the first message of an empty queue.
+    pub(crate) wait: Span,
+    /// What the stages of the config say.
+    pub(crate) stages: Vec<StageQueues>,
+}
+
+/// The queues of a stage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StageQueues {
+    pub(crate) stage: Name,
+    pub(crate) queue: Option<String>,
+    pub(crate) dead_letter_queue: Option<String>,
+    /// How long done jobs are kept.
+    pub(crate) retention: Span,
+}
+
+impl SqsUrl {
+    /// Reads what follows `sqs:`.
+    pub(super) fn parse(rest: &str) -> Result<Self, String> {
+        let mut url = Self {
+            ledger: String::new(),
+            region: None,
+            endpoint: None,
+            access: None,
+            create: false,
+            wait: WAIT_MAX,
+            stages: Vec::new(),
+        };
+        let example = "sqs:?ledger=tollway-jobs&region=eu-west-1";
+        let Some(query) = rest.strip_prefix('?') else {
+            return Err(format!("the URL of SQS names its ledger, a DynamoDB table: {example}"));
+        };
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = percent_decode_str(value).decode_utf8_lossy();
+            url.set(name, &value)?;
+        }
+        match url.ledger.is_empty() {
+            true => Err(format!("the URL of SQS names its ledger, a DynamoDB table: {example}")),
+            false => Ok(url),
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "ledger" => {
+                let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+                if !(3..=255).contains(&value.len()) || !value.chars().all(known) {
+                    return Err(
+                        "the name of a table is 3 to 255 letters, digits, `_`, `-` and `.`".to_owned()
+                    );
+                }
+                self.ledger = value.to_owned();
+            }
+            "region" => {
+                let known = |c: char| c.is_ascii_alphanumeric() || c == '-';
+                if value.is_empty() || value.len() > 64 || !value.chars().all(known) {
+                    return Err("region is written like eu-central-1".to_owned());
+                }
+                self.region = Some(value.to_owned());
+            }
+            "endpoint" => {
+                let host = value.strip_prefix("http://").or_else(|| value.strip_prefix("https://"));
+                if host.is_none_or(|host| host.is_empty() || !host.chars().all(|c| c.is_ascii_graphic())) {
+                    return Err("endpoint is written like http://127.0.0.1:4566".to_owned());
+                }
+                self.endpoint = Some(value.to_owned());
+            }
+            "access" => match value.split_once(':') {
+                Some((key, secret)) if !key.is_empty() && !secret.is_empty() => {
+                    self.access = Some((key.to_owned(), secret.to_owned()));
+                }
+                _ => return Err("access is a key and its secret: access=KEY:SECRET".to_owned()),
+            },
+            "create" => {
+                self.create = match value {
+                    "yes" => true,
+                    "no" => false,
+                    _ => return Err("create is yes or no".to_owned()),
+                }
+            }
+            "wait" => {
+                self.wait = match value {
+                    // Lengths of time are above zero everywhere else.
+                    "0s" => Span::ZERO,
+                    _ => read_span(value).map_err(|error| format!("wait: {error}"))?,
+                };
+                if self.wait > WAIT_MAX {
+                    return Err("wait is at most 20s: SQS has no longer poll".to_owned());
+                }
+            }
+            _ => return Err(unknown(name)),
+        }
+        Ok(())
+    }
+
+    /// The same for the stages of a config, which name their queues.
+    pub(crate) fn with_stages(mut self, stages: &[StageConfig]) -> Self {
+        self.stages = stages.iter().map(StageQueues::of).collect();
+        self
+    }
+}
+
+impl StageQueues {
+    fn of(stage: &StageConfig) -> Self {
+        Self {
+            stage: stage.name.clone(),
+            queue: stage.queue.clone(),
+            dead_letter_queue: stage.dead_letter_queue.clone(),
+            retention: stage.retention,
+        }
+    }
+}
+
+/// Why a text is no name of a queue, if it is none.
+pub(crate) fn check_queue(name: &str) -> Result<(), String> {
+    let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if name.ends_with(".fifo") {
+        return Err("a FIFO queue keeps a whole group waiting for one job; use a standard queue".to_owned());
+    }
+    match (1..=QUEUE_BYTES_MAX).contains(&name.len()) && name.chars().all(known) {
+        true => Ok(()),
+        false => Err(format!("the name of a queue is 1 to {QUEUE_BYTES_MAX} letters, digits, `_` and `-`")),
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let advice = match nearest(name, PARAMETERS) {
+        Some(known) => format!("did you mean {known:?}?"),
+        None => format!("it may be {}", PARAMETERS.join(", ")),
+    };
+    // What has no `=` may be a value, even a secret one.
+    let name: String = name.chars().take_while(char::is_ascii_alphabetic).take(20).collect();
+    format!("{name:?} is not a parameter of sqs:; {advice}")
+}
+
+impl fmt::Display for SqsUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sqs:?ledger={}", self.ledger)?;
+        if let Some(region) = &self.region {
+            write!(f, "&region={region}")?;
+        }
+        match &self.endpoint {
+            Some(endpoint) => write!(f, "&endpoint={endpoint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for SqsUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SqsUrl({self}, {:?})", self.stages)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_parameter_is_read_and_no_secret_is_shown() {
+        let url =
+            "?ledger=jobs&region=eu-west-1&endpoint=http://127.0.0.1:1&access=k:hunter2&create=yes&wait=5s";
+        let url = SqsUrl::parse(url).unwrap();
+        assert_eq!((url.ledger.as_str(), url.create, url.wait), ("jobs", true, Span::from_secs(5)));
+        assert_eq!(url.to_string(), "sqs:?ledger=jobs&region=eu-west-1&endpoint=http://127.0.0.1:1");
+        assert!(!format!("{url:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (url, hint) in [
+            ("", "names its ledger"),
+            ("//jobs", "names its ledger"),
+            ("?region=eu-west-1", "names its ledger"),
+            ("?ledger=a b", "3 to 255"),
+            ("?leger=jobs", "did you mean \"ledger\""),
+            ("?ledger=jobs&colour=hunter2", "it may be ledger"),
+            ("?ledger=jobs&access=hunter2", "KEY:SECRET"),
+            ("?ledger=jobs&wait=1m", "at most 20s"),
+            ("?ledger=jobs&create=maybe", "yes or no"),
+            ("?ledger=jobs&endpoint=127.0.0.1", "http://"),
+        ] {
+            let error = SqsUrl::parse(url).unwrap_err();
+            assert!(error.contains(hint) && !error.contains("hunter2"), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn queue_names_are_checked() {
+        assert!(check_queue("adobe-autotag_queue").is_ok());
+        assert!(check_queue("a.fifo").unwrap_err().contains("FIFO"));
+        assert!(check_queue("a b").is_err() && check_queue(&"q".repeat(81)).is_err());
+    }
+}

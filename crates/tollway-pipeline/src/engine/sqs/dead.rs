@@ -1,0 +1,171 @@
+//! Dead letters: the ledger keeps their evidence, and their messages lie in a queue of their own, where other programs see them.
+
+use std::collections::HashSet;
+
+use futures_util::future::join_all;
+use tollway_core::{Name, Span, Timestamp};
+
+use super::Inner;
+use super::counts::Tally;
+use super::ledger::{DATA_BYTES_MAX, Versioned, put_dead, put_key, put_record};
+use super::message::{Incoming, Outgoing};
+use super::queue::StageQueue;
+use super::record::Record;
+use super::table::Guard;
+use crate::engine::counters::Kind;
+use crate::*;
+
+/// If SQS itself makes dead letters after fewer receives, a job may become one while it waits for its quota.
+pub(super) const RECEIVES_MIN: u64 = 20;
+
+/// How long dead letters are hidden while their queue is looked through.
+const LOOK_VISIBILITY: Span = Span::from_secs(30);
+
+/// How many receives one look through a queue of dead letters takes at most.
+const RECEIVES_MAX: usize = 150;
+
+/// The dead letter of a message that is not JSON, or not a job for another reason.
+pub(super) fn unreadable(id: JobId, message: &Incoming, stage: &Name, why: &str, now: Timestamp) -> Record {
+    // As a JSON string, so that it can be shown, exported and edited like any data.
+    let text = serde_json::Value::String(message.body.clone()).to_string();
+    let mut record = Record::new(id, message.with_data(stage, &text), message.created_at.unwrap_or(now));
+    record.claimed_at = now;
+    record.count(&Attempt::new(Cause::Failure, "the message is not a job").detail(why), now);
+    (record.job.state, record.job.due_at, record.unsent) = (State::Dead, now, true);
+    record
+}
+
+impl Inner {
+    /// Sends a dead letter to its queue, unless it is there. The record says so afterwards.
+    pub(super) async fn send_dead(
+        &self,
+        queues: &StageQueue,
+        known: &Versioned,
+        body: &str,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
+        if known.record.job.state != State::Dead || !known.record.unsent {
+            return Ok(());
+        }
+        queues.dead.send(vec![Outgoing::of_dead(&known.record, body, now)]).await?;
+        let number = known.record.job.claim_number;
+        let sent = |record: &mut Record| {
+            let same = record.job.state == State::Dead && record.job.claim_number == number && record.unsent;
+            same.then(|| record.unsent = false)
+        };
+        self.update(known.clone(), &[], sent).await.map(drop)
+    }
+
+    /// Looks through the queue of dead letters. Messages whose job is not dead any more are deleted, those in `redriven` are
+    /// sent back to their stage with their own body, and those of other programs become dead letters of the ledger.
+    pub(super) async fn look_through_dead(
+        &self,
+        queues: &StageQueue,
+        redriven: &HashSet<JobId>,
+        now: Timestamp,
+    ) -> Result<u64, EngineError> {
+        let (mut kept, mut changed) = (Vec::new(), 0);
+        for _ in 0..RECEIVES_MAX {
+            let messages = queues.dead.receive(10, LOOK_VISIBILITY, Span::ZERO).await?;
+            if messages.is_empty() {
+                break;
+            }
+            for message in messages {
+                let known = match message.id {
+                    Some(id) => self.table().await?.record(&queues.queue.name, id).await?,
+                    None => self.find_key(&queues.stage, &message.key).await?,
+                };
+                match known {
+                    Some(known) if known.record.job.state != State::Dead => {
+                        queues.dead.delete(&message.of.receipt).await;
+                    }
+                    Some(known) if redriven.contains(&known.record.job.id) => {
+                        let again = Outgoing::of_dead(&known.record, &message.body, now);
+                        queues.queue.send(vec![again]).await?;
+                        changed += u64::from(
+                            self.update(known, &[], |record| redrive(record, now)).await?.is_some(),
+                        );
+                        queues.dead.delete(&message.of.receipt).await;
+                    }
+                    Some(_) => kept.push(message.of.receipt),
+                    None => {
+                        self.adopt(queues, &message, now).await?;
+                        kept.push(message.of.receipt);
+                    }
+                }
+            }
+        }
+        join_all(kept.iter().map(|receipt| queues.dead.hide(receipt, 0))).await;
+        Ok(changed)
+    }
+
+    /// Makes a dead letter of a message that another program, or SQS itself, has put into the queue of dead letters.
+    async fn adopt(
+        &self,
+        queues: &StageQueue,
+        message: &Incoming,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
+        let stage = &queues.stage;
+        self.know_stage(stage).await?;
+        let id = match message.id {
+            Some(id) => id,
+            None => JobId::new(self.new_ids(1).await?.start),
+        };
+        let mut record = match message.job(stage) {
+            Ok(job) => {
+                let mut record = Record::new(id, job, message.created_at.unwrap_or(now));
+                let why = "another program, or the queue's redrive policy, made it a dead letter";
+                record.count(&Attempt::new(Cause::Crash, why), now);
+                (record.job.state, record.job.due_at) = (State::Dead, now);
+                record
+            }
+            Err(why) => unreadable(id, message, stage, &why, now),
+        };
+        record.unsent = false;
+        record.data_in_message = record.job.data.len() > DATA_BYTES_MAX;
+        let queue = &queues.queue.name;
+        let mut writes = vec![
+            put_key(queue, &message.key, id, Guard::Absent),
+            put_record(queue, &record, 0, None)?,
+            put_dead(queue, id),
+        ];
+        let mut tally = Tally::default();
+        tally.count(stage, Kind::Enqueued, 1);
+        tally.count(stage, Kind::Jobs(State::Dead), 1);
+        writes.extend(tally.write());
+        // Lost: another process was faster.
+        self.table().await?.write(writes).await?;
+        self.counts.changed();
+        Ok(())
+    }
+
+    /// Sends dead letters to their stage again. Their message comes first and names their last claim, so that it redrives the
+    /// job also if this process dies before it has written the ledger.
+    pub(super) async fn redrive(
+        &self,
+        stage: &Name,
+        dead: Vec<Versioned>,
+        now: Timestamp,
+    ) -> Result<u64, EngineError> {
+        let queues = self.queues(stage).await?;
+        let (only_message, here): (Vec<_>, Vec<_>) =
+            dead.into_iter().partition(|known| known.record.data_in_message);
+        let messages = here.iter().map(|known| Outgoing::of_dead(&known.record, &known.record.job.data, now));
+        queues.queue.send(messages.collect()).await?;
+        let mut changed = 0;
+        for known in here {
+            changed += u64::from(self.update(known, &[], |record| redrive(record, now)).await?.is_some());
+        }
+        self.ready(stage, changed);
+        let only_message: HashSet<JobId> = only_message.iter().map(|known| known.record.job.id).collect();
+        match only_message.is_empty() {
+            true => Ok(changed),
+            false => Ok(changed + self.look_through_dead(&queues, &only_message, now).await?),
+        }
+    }
+}
+
+fn redrive(record: &mut Record, now: Timestamp) -> Option<()> {
+    (record.job.state == State::Dead).then(|| record.change(Change::Redrive, now))
+}

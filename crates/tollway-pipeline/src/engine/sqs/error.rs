@@ -1,0 +1,121 @@
+//! Maps errors of AWS to engine errors: whose fault, what to do, and whether to retry.
+
+use std::error::Error;
+
+use aws_sdk_sqs::config::http::HttpResponse;
+use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
+use tollway_aws::{lacks_credentials, with_causes};
+use tollway_core::Retry;
+
+use crate::{EngineError, EngineFault};
+
+const ADVICE_CREDENTIALS: &str =
+    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine a role";
+const ADVICE_ACCESS: &str = "give the role the right that the message names";
+const ADVICE_MISSING: &str = "create it, correct its name, or write create=yes in the engine's URL";
+const ADVICE_CLOCK: &str = "set this machine's clock right";
+
+/// The meaning of a call to `service` that failed.
+pub(super) fn failed<E>(service: &str, error: &SdkError<E, HttpResponse>) -> EngineError
+where
+    E: ProvideErrorMetadata + Error + 'static,
+{
+    if let SdkError::ServiceError(said) = error {
+        let code = said.err().code().unwrap_or("no code");
+        let server_failed = said.raw().status().is_server_error();
+        return refused(service, code, said.err().message().unwrap_or("it gives no reason"), server_failed);
+    }
+    if lacks_credentials(error) {
+        return storage(Retry::Safe, format!("{service}: no credentials; {ADVICE_CREDENTIALS}"));
+    }
+    let message = match error {
+        SdkError::TimeoutError(_) => format!("{service} did not answer in time"),
+        SdkError::ConstructionFailure(_) => {
+            return storage(Retry::Useless, format!("{service}: {}", with_causes(error)));
+        }
+        _ => format!("{service}: {}", with_causes(error)),
+    };
+    EngineError { fault: EngineFault::Network, retry: Retry::Unclear, message }
+}
+
+/// The meaning of a code, of a call or of one entry of a batch.
+pub(super) fn refused(service: &str, code: &str, said: &str, server_failed: bool) -> EngineError {
+    // Old names of errors of SQS have this in front.
+    let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
+    let message = format!("{service}: {code}: {said}");
+    match code {
+        "RequestThrottled"
+        | "Throttling"
+        | "ThrottlingException"
+        | "ThrottledException"
+        | "SlowDown"
+        | "ProvisionedThroughputExceededException"
+        | "RequestLimitExceeded"
+        | "TooManyRequestsException"
+        | "OverLimit"
+        | "KmsThrottled"
+        | "KMS.ThrottlingException" => EngineError { fault: EngineFault::Busy, retry: Retry::Safe, message },
+        "NonExistentQueue" | "QueueDoesNotExist" | "ResourceNotFoundException" => {
+            storage(Retry::Useless, format!("{message}; {ADVICE_MISSING}"))
+        }
+        "RequestExpired" | "SignatureDoesNotMatch" if said.contains("expired") || said.contains("clock") => {
+            storage(Retry::Safe, format!("{message}; {ADVICE_CLOCK}"))
+        }
+        "ExpiredToken"
+        | "ExpiredTokenException"
+        | "InvalidClientTokenId"
+        | "UnrecognizedClientException"
+        | "SignatureDoesNotMatch"
+        | "InvalidSignatureException"
+        | "MissingAuthenticationToken"
+        | "IncompleteSignature"
+        | "RequestExpired" => {
+            // Credentials of a role are renewed while the process works.
+            storage(Retry::Safe, format!("{message}; {ADVICE_CREDENTIALS}"))
+        }
+        "InvalidMessageContents" | "BatchRequestTooLong" | "InvalidParameterValue" => {
+            EngineError::caller(message)
+        }
+        _ if code.contains("AccessDenied") || code.contains("NotAuthorized") => {
+            storage(Retry::Useless, format!("{message}; {ADVICE_ACCESS}"))
+        }
+        _ if server_failed => storage(Retry::Unclear, message),
+        _ => storage(Retry::Useless, message),
+    }
+}
+
+/// A storage that fails.
+pub(super) fn storage(retry: Retry, message: impl Into<String>) -> EngineError {
+    EngineError::storage(retry, message)
+}
+
+/// Whether the same call may succeed soon.
+pub(super) fn is_passing(error: &EngineError) -> bool {
+    error.retry != Retry::Useless && matches!(error.fault, EngineFault::Busy | EngineFault::Network)
+        || error.fault == EngineFault::Storage && error.retry == Retry::Unclear
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_name_the_fault_and_the_retry() {
+        for (code, fault, retry, advice) in [
+            ("AWS.SimpleQueueService.NonExistentQueue", EngineFault::Storage, Retry::Useless, "create"),
+            ("QueueDoesNotExist", EngineFault::Storage, Retry::Useless, "create=yes"),
+            ("AccessDeniedException", EngineFault::Storage, Retry::Useless, "role"),
+            ("AccessDenied", EngineFault::Storage, Retry::Useless, "role"),
+            ("RequestThrottled", EngineFault::Busy, Retry::Safe, ""),
+            ("OverLimit", EngineFault::Busy, Retry::Safe, ""),
+            ("ExpiredToken", EngineFault::Storage, Retry::Safe, "AWS_PROFILE"),
+            ("InvalidMessageContents", EngineFault::Caller, Retry::Useless, ""),
+        ] {
+            let error = refused("SQS", code, "why", false);
+            assert_eq!((error.fault, error.retry), (fault, retry), "{code}");
+            assert!(error.message.contains(advice), "{error}");
+        }
+        let clock = refused("SQS", "SignatureDoesNotMatch", "Signature expired: 20260101", false);
+        assert!(clock.message.contains("clock"), "{clock}");
+    }
+}

@@ -1,0 +1,161 @@
+//! Messages: the body is exactly the job's JSON, and what else belongs to the job is in attributes.
+
+use std::collections::HashMap;
+
+use aws_sdk_sqs::types::{Message, MessageAttributeValue};
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+use tollway_core::{Name, Timestamp};
+
+use super::record::{MessageOf, Record};
+use crate::job::check_data;
+use crate::{Job, JobCost, JobId, NewJob};
+
+/// The names of our attributes. SQS allows ten.
+const ID: &str = "tollway-id";
+const KEY: &str = "tollway-key";
+const GROUP: &str = "tollway-group";
+const PRIORITY: &str = "tollway-priority";
+const DUE: &str = "tollway-due";
+const CREATED: &str = "tollway-created";
+const PARENT: &str = "tollway-parent";
+/// The last claim of a dead letter: a message with it redrives the job.
+const DEAD: &str = "tollway-dead";
+const ERROR: &str = "tollway-error";
+
+/// How much of an error a dead letter's message carries.
+const ERROR_BYTES_MAX: usize = 256;
+
+/// Attributes take no control characters, and lose no space.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b'%').add(b' ');
+
+/// A message to send.
+#[derive(Clone, Debug)]
+pub(super) struct Outgoing {
+    pub(super) body: String,
+    pub(super) attributes: HashMap<String, MessageAttributeValue>,
+    pub(super) delay_seconds: i32,
+}
+
+impl Outgoing {
+    /// The message of a job that waits.
+    pub(super) fn of(record: &Record, now: Timestamp) -> Self {
+        let Job { id, key, group, priority, due_at, created_at, .. } = &record.job;
+        let mut attributes = HashMap::new();
+        put(&mut attributes, ID, &id.to_string());
+        put(&mut attributes, KEY, key);
+        put(&mut attributes, CREATED, &created_at.as_micros().to_string());
+        if let Some(group) = group {
+            put(&mut attributes, GROUP, group);
+        }
+        if *priority != 0 {
+            put(&mut attributes, PRIORITY, &priority.to_string());
+        }
+        if *due_at > now {
+            put(&mut attributes, DUE, &due_at.as_micros().to_string());
+        }
+        if let Some(parent) = record.parent {
+            put(&mut attributes, PARENT, &parent.to_string());
+        }
+        Self { body: record.job.data.clone(), attributes, delay_seconds: delay(*due_at, now) }
+    }
+
+    /// The message that redrives a dead letter, or that lies in the queue of dead letters.
+    pub(super) fn of_dead(record: &Record, body: &str, now: Timestamp) -> Self {
+        let mut message = Self::of(record, now);
+        body.clone_into(&mut message.body);
+        put(&mut message.attributes, DEAD, &record.job.claim_number.to_string());
+        let error = &record.job.error;
+        if !error.is_empty() {
+            put(&mut message.attributes, ERROR, &error[..error.floor_char_boundary(ERROR_BYTES_MAX)]);
+        }
+        message.delay_seconds = 0;
+        message
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let of = |(name, value): (&String, &MessageAttributeValue)| {
+            name.len() + value.string_value.as_ref().map_or(0, String::len) + 16
+        };
+        self.body.len() + self.attributes.iter().map(of).sum::<usize>()
+    }
+}
+
+fn put(attributes: &mut HashMap<String, MessageAttributeValue>, name: &str, value: &str) {
+    let value = utf8_percent_encode(value, ESCAPED).to_string();
+    let value = MessageAttributeValue::builder().data_type("String").string_value(value).build();
+    attributes.extend(value.ok().map(|value| (name.to_owned(), value)));
+}
+
+/// SQS delays a message by at most 15 minutes; then it is hidden again.
+fn delay(due_at: Timestamp, now: Timestamp) -> i32 {
+    seconds_until(due_at, now).min(900)
+}
+
+/// Whole seconds until a time, at most the twelve hours that SQS hides a message.
+pub(super) fn seconds_until(at: Timestamp, now: Timestamp) -> i32 {
+    let seconds = at.since(now).as_micros().div_ceil(1_000_000).min(12 * 3_600);
+    i32::try_from(seconds).unwrap_or(0)
+}
+
+/// A message that was received.
+#[derive(Clone, Debug)]
+pub(super) struct Incoming {
+    pub(super) of: MessageOf,
+    pub(super) body: String,
+    /// The job's id, if the message is one of ours.
+    pub(super) id: Option<JobId>,
+    pub(super) key: String,
+    /// The last claim of the dead letter that it redrives.
+    pub(super) dead: Option<u64>,
+    pub(super) parent: Option<JobId>,
+    pub(super) created_at: Option<Timestamp>,
+    group: Option<String>,
+    priority: i16,
+    due_at: Timestamp,
+}
+
+impl Incoming {
+    pub(super) fn read(message: Message) -> Option<Self> {
+        let attributes = message.message_attributes.unwrap_or_default();
+        let get = |name: &str| {
+            let value = attributes.get(name)?.string_value.as_deref()?;
+            Some(percent_decode_str(value).decode_utf8_lossy().into_owned())
+        };
+        let number = |name: &str| get(name)?.parse::<u64>().ok();
+        let of = MessageOf { id: message.message_id?, receipt: message.receipt_handle? };
+        let ours = number(ID).map(JobId::new).zip(get(KEY));
+        // Another program's message is known by the id that SQS gives it.
+        let key = ours.as_ref().map_or_else(|| format!("sqs:{}", of.id), |(_, key)| key.clone());
+        Some(Self {
+            body: message.body.unwrap_or_default(),
+            id: ours.map(|(id, _)| id),
+            key,
+            dead: number(DEAD),
+            parent: number(PARENT).map(JobId::new),
+            created_at: number(CREATED).map(Timestamp::from_micros),
+            group: get(GROUP),
+            priority: get(PRIORITY).and_then(|text| text.parse().ok()).unwrap_or(0),
+            due_at: number(DUE).map_or(Timestamp::EPOCH, Timestamp::from_micros),
+            of,
+        })
+    }
+
+    /// The job that it brings, or why it cannot be one.
+    pub(super) fn job(&self, stage: &Name) -> Result<NewJob, String> {
+        check_data(&self.body).map_err(|error| error.to_string())?;
+        Ok(self.with_data(stage, &self.body))
+    }
+
+    /// The same with other data.
+    pub(super) fn with_data(&self, stage: &Name, data: &str) -> NewJob {
+        NewJob {
+            stage: stage.clone(),
+            key: self.key.clone(),
+            group: self.group.clone(),
+            data: data.to_owned(),
+            priority: self.priority,
+            cost: JobCost::OF_STAGE,
+            not_before: self.due_at,
+        }
+    }
+}

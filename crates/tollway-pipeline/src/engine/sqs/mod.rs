@@ -1,0 +1,375 @@
+//! Jobs as messages of Amazon SQS, with a ledger in a DynamoDB table.
+//!
+//! SQS delivers at least once, in any order, and knows neither keys nor tries. So a message is only the offer of a job: the
+//! ledger decides whether it may be claimed. Every change of a job is one conditional write of its record, and a message is
+//! deleted only after all that follows from its job is stored and sent. A process may therefore die between any two steps: the
+//! message comes again, and the next process completes what is missing.
+
+mod claim;
+mod clients;
+mod counts;
+mod dead;
+mod enqueue;
+mod error;
+mod fence;
+mod finish;
+mod lane;
+mod ledger;
+mod message;
+mod moving;
+mod operate;
+mod outlook;
+mod poll;
+mod queue;
+mod read;
+mod record;
+mod samples;
+mod stages;
+mod table;
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OnceCell, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tollway_aws::SystemClock;
+use tollway_core::{Clock, Name, Retry, Span, Timestamp};
+
+use self::clients::{Clients, retried};
+use self::counts::Counts;
+use self::error::storage;
+use self::ledger::{DATA_BYTES_MAX, Versioned};
+use self::outlook::Outlook;
+use self::queue::{Requests, StageQueue};
+use self::table::{Table, read_number};
+use super::administration::Administration;
+use super::checks::{check, refuse, within};
+use super::moving::check_import;
+use crate::bounds::{BATCH_BYTES_MAX, BATCH_MAX, PAGE_MAX};
+use crate::config::{EngineUrl, SqsUrl};
+use crate::*;
+
+/// How many ids a process takes at a time.
+const IDS_AT_A_TIME: u64 = 100;
+
+/// Keeps jobs in SQS and a DynamoDB table: for processes on many machines.
+pub struct SqsEngine {
+    inner: Arc<Inner>,
+}
+
+/// What the calls of an engine share.
+struct Inner {
+    url: SqsUrl,
+    clients: Arc<Clients>,
+    table: Table,
+    table_ready: OnceCell<()>,
+    requests: Arc<Requests>,
+    stage_queues: tokio::sync::Mutex<HashMap<Name, Arc<StageQueue>>>,
+    known_stages: Mutex<HashSet<Name>>,
+    settings: Mutex<Option<(Instant, Vec<StageSettings>)>>,
+    ids: tokio::sync::Mutex<Range<u64>>,
+    /// The open claims of this process, as they were last written.
+    claims: Mutex<HashMap<(Name, JobId), Versioned>>,
+    outlooks: Mutex<HashMap<Name, Outlook>>,
+    counts: Counts,
+    /// How far the purge of each stage has come.
+    purged: Mutex<HashMap<Name, String>>,
+    /// When SQS was last asked how many messages it has.
+    looked_at: Mutex<HashMap<Name, Instant>>,
+    retention: Mutex<Option<Span>>,
+    /// What follows from done jobs: their outputs are sent, then their messages deleted.
+    follow_ups: Mutex<JoinSet<()>>,
+    hints: watch::Sender<u64>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SqsEngine {
+    /// The engine at a URL: `sqs:?ledger=tollway-jobs`. It connects when it is first used.
+    pub fn open(url: &EngineUrl) -> Result<Self, EngineError> {
+        Self::going_by(Arc::new(SystemClock), url)
+    }
+
+    /// The same with another clock of the machine, which is compared with that of AWS. Calls still bring their time.
+    pub fn going_by(clock: Arc<dyn Clock>, url: &EngineUrl) -> Result<Self, EngineError> {
+        let EngineUrl::Sqs(url) = url else {
+            return Err(EngineError::caller("the URL of an engine on SQS begins with sqs:"));
+        };
+        let clients = Arc::new(Clients::new(url, clock));
+        let inner = Inner {
+            table: Table::new(&url.ledger, clients.clone()),
+            url: url.clone(),
+            clients,
+            table_ready: OnceCell::new(),
+            requests: Arc::default(),
+            stage_queues: tokio::sync::Mutex::default(),
+            known_stages: Mutex::default(),
+            settings: Mutex::default(),
+            ids: tokio::sync::Mutex::new(0..0),
+            claims: Mutex::default(),
+            outlooks: Mutex::default(),
+            counts: Counts::default(),
+            purged: Mutex::default(),
+            looked_at: Mutex::default(),
+            retention: Mutex::default(),
+            follow_ups: Mutex::default(),
+            hints: watch::Sender::new(0),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Looks at the queues of the config's stages: they must be there, and their settings must suit.
+    pub async fn check_queues(&self) -> Result<(), EngineError> {
+        let mut shortest: Option<Span> = None;
+        for stage in &self.inner.url.stages {
+            let queues = self.inner.queues(&stage.stage).await?;
+            let said = queues.queue.attributes().await?;
+            shortest = Some(shortest.map_or(said.retention, |known| known.min(said.retention)));
+            if let Some(receives) = said.receives_max.filter(|receives| *receives < dead::RECEIVES_MIN) {
+                let (queue, enough) = (&queues.queue.name, dead::RECEIVES_MIN);
+                tracing::warn!(
+                    queue,
+                    receives,
+                    "SQS makes dead letters of jobs after so few receives, without their evidence: raise maxReceiveCount of the queue's redrive policy to {enough}"
+                );
+            }
+        }
+        *lock(&self.inner.retention) = shortest.filter(|span| *span > Span::ZERO);
+        Ok(())
+    }
+
+    /// How many requests this process has sent to SQS. DynamoDB's are not counted.
+    pub fn requests(&self) -> u64 {
+        self.inner.requests.all()
+    }
+}
+
+impl Inner {
+    /// The ledger's table, made if the URL says so.
+    async fn table(&self) -> Result<&Table, EngineError> {
+        if self.url.create {
+            self.table_ready.get_or_try_init(|| self.create_table()).await?;
+        }
+        Ok(&self.table)
+    }
+
+    /// Ids for this many new jobs, in one piece.
+    async fn new_ids(&self, count: usize) -> Result<Range<u64>, EngineError> {
+        let count = count as u64;
+        let mut free = self.ids.lock().await;
+        if free.end - free.start < count {
+            let taken = count.max(IDS_AT_A_TIME);
+            let key = ("ids".to_owned(), "next".to_owned());
+            let numbers = [("last".to_owned(), i64::try_from(taken).unwrap_or(i64::MAX))];
+            // Ids that a lost answer took are not used.
+            let table = self.table().await?;
+            let item = retried!(table.add(&key, &numbers).await)?;
+            let last: u64 = read_number(&item, "last")
+                .ok_or_else(|| storage(Retry::Useless, "the ledger's counter of ids cannot be read"))?;
+            *free = last - taken + 1..last + 1;
+        }
+        let ids = free.start..free.start + count;
+        free.start += count;
+        Ok(ids)
+    }
+
+    fn hint(&self) {
+        self.hints.send_modify(|hints| *hints += 1);
+    }
+
+    /// Jobs of a stage can be claimed now.
+    fn ready(&self, stage: &Name, jobs: u64) {
+        lock(&self.outlooks).entry(stage.clone()).or_default().ready(jobs);
+        self.hint();
+    }
+
+    /// A job of a stage is due then.
+    fn due(&self, stage: &Name, at: Timestamp, job: JobId) {
+        lock(&self.outlooks).entry(stage.clone()).or_default().due_at(at, job.get());
+    }
+}
+
+/// Runs a call on the shared part.
+fn call<T, F>(engine: &SqsEngine, work: impl FnOnce(Arc<Inner>) -> F) -> EngineAnswer<T>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, EngineError>> + Send + 'static,
+{
+    Box::pin(work(engine.inner.clone()))
+}
+
+fn checked<T: Send + 'static>(
+    checked: Result<(), EngineError>,
+    answer: impl FnOnce() -> EngineAnswer<T>,
+) -> EngineAnswer<T> {
+    match checked {
+        Ok(()) => answer(),
+        Err(error) => refuse(error),
+    }
+}
+
+impl Engine for SqsEngine {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            atomic_hand_off: true,
+            exact_counts: false,
+            delivers_once: false,
+            claim_by_cost: false,
+            ordered: false,
+            inspectable: true,
+            groups: false,
+            delay_max: None,
+            retention_max: Some(lock(&self.inner.retention).unwrap_or(stages::RETENTION_MAX)),
+            job_bytes_max: DATA_BYTES_MAX,
+        }
+    }
+
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
+        let bounds = within("jobs", jobs.len(), BATCH_MAX)
+            .and_then(|()| within("bytes", jobs.iter().map(NewJob::bytes).sum(), BATCH_BYTES_MAX));
+        checked(bounds, || call(self, |inner| async move { inner.enqueue(jobs, now).await }))
+    }
+
+    fn peek(&self, stage: &Name, now: Timestamp) -> EngineAnswer<Peek> {
+        let stage = stage.clone();
+        call(self, |inner| async move { inner.peek(&stage, now).await })
+    }
+
+    fn claim(&self, request: ClaimRequest, now: Timestamp) -> EngineAnswer<Vec<Claimed>> {
+        let bounds = within("claims", request.count, BATCH_MAX);
+        checked(bounds, || call(self, |inner| async move { inner.claim(request, now).await }))
+    }
+
+    fn renew(&self, claims: Vec<Claim>, visibility: Span, now: Timestamp) -> EngineAnswer<Vec<bool>> {
+        let bounds = within("claims", claims.len(), BATCH_MAX);
+        checked(bounds, || call(self, |inner| async move { inner.renew(claims, visibility, now).await }))
+    }
+
+    fn finish(&self, claim: Claim, conclusion: Conclusion, now: Timestamp) -> EngineAnswer<Finished> {
+        let bounds = check(&conclusion).map(drop);
+        checked(bounds, || call(self, |inner| async move { inner.finish(claim, conclusion, now).await }))
+    }
+
+    fn release(&self, claims: Vec<Claim>, now: Timestamp) -> EngineAnswer<Vec<bool>> {
+        let bounds = within("claims", claims.len(), BATCH_MAX);
+        checked(bounds, || call(self, |inner| async move { inner.release(claims, now).await }))
+    }
+
+    fn abandon(&self, worker: Option<&str>, now: Timestamp) -> EngineAnswer<u64> {
+        let worker = worker.map(str::to_owned);
+        call(self, |inner| async move { inner.abandon(worker.as_deref(), now).await })
+    }
+
+    fn tidy(&self) -> EngineAnswer<()> {
+        call(self, |inner| async move { inner.tidy().await })
+    }
+
+    fn flush(&self) -> EngineAnswer<()> {
+        call(self, |inner| async move { inner.flush().await })
+    }
+
+    fn hints(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.inner.hints.subscribe())
+    }
+}
+
+impl Administration for SqsEngine {
+    fn counts(&self) -> EngineAnswer<Vec<StageCounts>> {
+        call(self, |inner| async move { inner.counts().await })
+    }
+
+    fn group_counts(&self, group: &str) -> EngineAnswer<Vec<StageCounts>> {
+        let group = group.to_owned();
+        call(self, |inner| async move { inner.group_counts(&group).await })
+    }
+
+    fn scan(&self, filter: Filter, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<Job>> {
+        let limit = limit.min(PAGE_MAX);
+        call(self, |inner| async move {
+            let page = inner.scan(&filter, after, limit, |_| true).await?;
+            Ok(Page {
+                items: page.items.into_iter().map(|found| found.record.job).collect(),
+                next: page.next,
+            })
+        })
+    }
+
+    fn matching(&self, filter: Filter) -> EngineAnswer<u64> {
+        call(self, |inner| async move { inner.matching(&filter).await })
+    }
+
+    fn evidence(&self, job: JobId) -> EngineAnswer<Vec<Evidence>> {
+        call(self, |inner| async move {
+            Ok(inner.find(job).await?.map(|found| found.record.evidence).unwrap_or_default())
+        })
+    }
+
+    fn results(&self, stage: &Name, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<JobResult>> {
+        let (stage, limit) = (stage.clone(), limit.min(PAGE_MAX));
+        call(self, |inner| async move { inner.results(&stage, after, limit).await })
+    }
+
+    fn edit(&self, job: JobId, edit: Edit, now: Timestamp) -> EngineAnswer<Edited> {
+        call(self, |inner| async move { inner.edit(job, edit, now).await })
+    }
+
+    fn change(
+        &self,
+        filter: Filter,
+        change: Change,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<Changed> {
+        let limit = limit.min(PAGE_MAX);
+        call(self, |inner| async move { inner.change(&filter, change, after, limit, now).await })
+    }
+
+    fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {
+        call(self, |inner| async move { inner.stages().await })
+    }
+
+    fn set_stage(&self, stage: &Name, change: StageChange, _now: Timestamp) -> EngineAnswer<()> {
+        let stage = stage.clone();
+        call(self, |inner| async move { inner.set_stage(&stage, change).await })
+    }
+
+    fn purge(&self, stage: &Name, before: Timestamp, limit: usize) -> EngineAnswer<u64> {
+        let (stage, limit) = (stage.clone(), limit.min(PAGE_MAX));
+        call(self, |inner| async move { inner.purge(&stage, before, limit).await })
+    }
+
+    fn record(&self, now: Timestamp) -> EngineAnswer<()> {
+        call(self, |inner| async move { inner.record(now).await })
+    }
+
+    fn samples(&self, since: Timestamp) -> EngineAnswer<Vec<Sample>> {
+        call(self, |inner| async move { inner.samples(since).await })
+    }
+
+    fn withdraw(
+        &self,
+        filter: Filter,
+        to: &str,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<Page<Job>> {
+        let (to, limit) = (to.to_owned(), limit.min(PAGE_MAX));
+        call(self, |inner| async move { inner.withdraw(&filter, &to, after, limit, now).await })
+    }
+
+    fn confirm_moved(&self, jobs: Vec<JobId>, to: &str) -> EngineAnswer<u64> {
+        let to = to.to_owned();
+        call(self, |inner| async move { inner.confirm_moved(jobs, &to).await })
+    }
+
+    fn import(&self, jobs: Vec<MovedJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
+        let bounds = check_import(&jobs).map(drop);
+        checked(bounds, || call(self, |inner| async move { inner.import(jobs, now).await }))
+    }
+}

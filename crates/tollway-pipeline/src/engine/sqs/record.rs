@@ -1,0 +1,249 @@
+//! What the ledger knows of a job, and how a claim, its end and operators change it. No I/O: callers write a changed
+//! record on the condition that no other process has written it.
+
+use serde::{Deserialize, Serialize};
+use tollway_core::{Name, Span, Timestamp};
+
+use super::message::Incoming;
+use crate::bounds::EVIDENCE_MAX;
+use crate::{Attempt, Cause, Change, Claim, Edit, Edited, Evidence, Job, JobId, MOVED_MARK, NewJob, State};
+
+/// How many bytes of evidence fit beside the data: an item of DynamoDB has at most 400 KB.
+const EVIDENCE_BYTES_MAX: usize = 120_000;
+
+/// When to look again at the message of a job that comes back from another engine.
+const BACK_WITHIN: Span = Span::from_secs(2);
+
+/// A job with all that is known of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) job: Job,
+    /// The newest claim has not ended.
+    pub(super) open: bool,
+    /// The newest claim ended with a conclusion.
+    pub(super) concluded: bool,
+    pub(super) claimed_at: Timestamp,
+    pub(super) evidence: Vec<Evidence>,
+    /// The message of the newest claim.
+    pub(super) message: Option<MessageOf>,
+    /// The data is too large for the ledger: only the message has it.
+    pub(super) data_in_message: bool,
+    /// The job that handed it on.
+    pub(super) parent: Option<JobId>,
+    /// What it handed on: stage, first id, how many.
+    pub(super) outputs: Vec<(Name, u64, u64)>,
+    /// How many outputs it had, those that joined another job included.
+    pub(super) outputs_count: u64,
+    pub(super) result: Option<String>,
+    /// A dead letter whose message may not be in its queue yet.
+    pub(super) unsent: bool,
+}
+
+/// The message under which a job was claimed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct MessageOf {
+    pub(super) id: String,
+    pub(super) receipt: String,
+}
+
+/// What to do with a message whose job cannot be claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unclaimable {
+    /// It is not due, or another worker has it: the message is hidden until then.
+    Until(Timestamp),
+    /// Its job has left: the message is a duplicate. What its job handed on may not be sent yet.
+    Left,
+    /// Its job is a dead letter.
+    Dead,
+}
+
+impl Record {
+    /// A job that was just enqueued.
+    pub(super) fn new(id: JobId, new: NewJob, now: Timestamp) -> Self {
+        let job = Job {
+            id,
+            stage: new.stage,
+            key: new.key,
+            group: new.group,
+            data: new.data,
+            priority: new.priority,
+            cost: new.cost,
+            state: waiting(new.not_before, now),
+            due_at: new.not_before,
+            claim_number: 0,
+            worker: String::new(),
+            failures: 0,
+            crashes: 0,
+            rate_limited: 0,
+            error: String::new(),
+            created_at: now,
+            changed_at: now,
+        };
+        Self {
+            job,
+            open: false,
+            concluded: false,
+            claimed_at: Timestamp::EPOCH,
+            evidence: Vec::new(),
+            message: None,
+            data_in_message: false,
+            parent: None,
+            outputs: Vec::new(),
+            outputs_count: 0,
+            result: None,
+            unsent: false,
+        }
+    }
+
+    /// Whether its message can be claimed now. A dead letter is redriven by a message that names its last claim.
+    pub(super) fn claimable(&self, message: &Incoming, now: Timestamp) -> Result<(), Unclaimable> {
+        match self.job.state {
+            State::Ready => Ok(()),
+            State::Delayed | State::Running if self.job.due_at <= now => Ok(()),
+            State::Delayed | State::Running => Err(Unclaimable::Until(self.job.due_at)),
+            State::Dead if message.dead == Some(self.job.claim_number) => Ok(()),
+            State::Dead => Err(Unclaimable::Dead),
+            // Looked at again within an hour, should its release have been missed.
+            State::Held => Err(Unclaimable::Until(now.plus(Span::from_hours(1)))),
+            // It comes back from another engine, and its record is about to say so.
+            State::Cancelled
+                if self.job.error.starts_with(MOVED_MARK)
+                    && message.created_at.is_some_and(|created| created > self.job.changed_at) =>
+            {
+                Err(Unclaimable::Until(now.plus(BACK_WITHIN)))
+            }
+            State::Done | State::Cancelled => Err(Unclaimable::Left),
+        }
+    }
+
+    /// Claims it. The caller has seen that it is claimable. Whether a claim was taken over.
+    pub(super) fn claim(
+        &mut self,
+        worker: &str,
+        message: MessageOf,
+        visibility: Span,
+        now: Timestamp,
+    ) -> bool {
+        let taken_over = self.open;
+        if taken_over {
+            self.count(&Attempt::expired(), now);
+        }
+        if self.job.state == State::Dead {
+            self.redrive(now);
+        }
+        (self.open, self.concluded, self.claimed_at) = (true, false, now);
+        self.message = Some(message);
+        self.job.claim_number += 1;
+        self.job.state = State::Running;
+        worker.clone_into(&mut self.job.worker);
+        self.job.due_at = now.plus(visibility);
+        self.job.changed_at = now;
+        taken_over
+    }
+
+    /// Counts an attempt of the newest claim, and keeps its evidence.
+    pub(super) fn count(&mut self, attempt: &Attempt, now: Timestamp) {
+        let job = &mut self.job;
+        match attempt.cause() {
+            Cause::Failure => job.failures = job.failures.saturating_add(1),
+            Cause::Crash => job.crashes = job.crashes.saturating_add(1),
+            Cause::RateLimited => job.rate_limited = job.rate_limited.saturating_add(1),
+        }
+        attempt.error().clone_into(&mut job.error);
+        let number = job.claim_number;
+        self.evidence.retain(|one| one.number != number);
+        self.evidence.push(Evidence {
+            number,
+            worker: job.worker.clone(),
+            started_at: self.claimed_at,
+            ended_at: now,
+            attempt: attempt.clone(),
+        });
+        self.forget_evidence();
+    }
+
+    /// Refusals for the rate go first: there may be many, and they say nothing about the job.
+    fn forget_evidence(&mut self) {
+        let bytes = |one: &Evidence| serde_json::to_string(one).map_or(0, |text| text.len());
+        while self.evidence.len() > EVIDENCE_MAX
+            || self.evidence.len() > 1 && self.evidence.iter().map(bytes).sum::<usize>() > EVIDENCE_BYTES_MAX
+        {
+            let refused = |one: &Evidence| one.attempt.cause() == Cause::RateLimited;
+            let oldest = self.evidence.iter().position(refused).unwrap_or(0);
+            self.evidence.remove(oldest);
+        }
+    }
+
+    /// Whether this claim is the newest, and has not ended.
+    pub(super) fn is_open(&self, claim: &Claim) -> bool {
+        self.open && self.job.stage == claim.stage && self.job.claim_number == claim.number
+    }
+
+    /// Whether this claim was concluded before.
+    pub(super) fn was_concluded(&self, claim: &Claim) -> bool {
+        self.concluded && self.job.stage == claim.stage && self.job.claim_number == claim.number
+    }
+
+    /// Ends the newest claim.
+    pub(super) fn end(&mut self, state: State, due_at: Timestamp, now: Timestamp) {
+        (self.open, self.concluded) = (false, true);
+        (self.job.state, self.job.due_at, self.job.changed_at) = (state, due_at, now);
+    }
+
+    /// Gives the newest claim back.
+    pub(super) fn release(&mut self, now: Timestamp) {
+        self.open = false;
+        (self.job.state, self.job.changed_at) = (State::Ready, now);
+    }
+
+    fn redrive(&mut self, now: Timestamp) {
+        (self.job.failures, self.job.crashes, self.unsent) = (0, 0, false);
+        (self.job.state, self.job.changed_at) = (State::Ready, now);
+    }
+
+    /// Applies an operator's change. The caller has seen that it applies.
+    pub(super) fn change(&mut self, change: Change, now: Timestamp) {
+        match change {
+            Change::Redrive => self.redrive(now),
+            Change::Cancel => {
+                self.open = false;
+                (self.job.state, self.job.changed_at) = (State::Cancelled, now);
+            }
+            Change::Reprioritise(priority) => self.job.priority = priority,
+        }
+    }
+
+    /// Edits the job, unless it runs or has left.
+    pub(super) fn edit(&mut self, edit: &Edit, now: Timestamp) -> Edited {
+        match self.job.state {
+            State::Running if self.job.due_at > now => return Edited::Refused(State::Running),
+            State::Done | State::Cancelled => return Edited::Refused(self.job.state),
+            State::Running => self.job.state = State::Ready,
+            _ => {}
+        }
+        if let Some(data) = &edit.data {
+            data.clone_into(&mut self.job.data);
+            self.data_in_message = false;
+        }
+        if let Some(priority) = edit.priority {
+            self.job.priority = priority;
+        }
+        self.open = false;
+        self.job.changed_at = now;
+        Edited::Changed
+    }
+
+    /// Whether it can leave for another engine now.
+    pub(super) fn may_move(&self, now: Timestamp) -> bool {
+        match self.job.state {
+            State::Ready | State::Delayed | State::Held | State::Dead => true,
+            State::Running => self.job.due_at <= now,
+            State::Done | State::Cancelled => false,
+        }
+    }
+}
+
+/// The state of a job that waits until this time.
+pub(super) fn waiting(due_at: Timestamp, now: Timestamp) -> State {
+    if due_at > now { State::Delayed } else { State::Ready }
+}
