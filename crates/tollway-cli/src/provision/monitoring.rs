@@ -61,11 +61,11 @@ pub(super) fn of(config: &WholeConfig, others: &[Resource], topic: Option<&str>)
 #[cfg(feature = "pipeline")]
 fn stages(config: &WholeConfig) -> Vec<Stage> {
     let all = config.pipelines().iter().flat_map(|pipeline| {
-        pipeline.stages.iter().map(|stage| Stage {
-            name: tollway_cloudwatch::pascal_case(stage.name.as_str()),
-            queue: stage.queue.clone(),
-            dead_letter_queue: stage.dead_letter_queue.clone(),
-            dead_letters: u32::try_from(pipeline.alarms.dead_letters).unwrap_or(u32::MAX),
+        pipeline.stages.iter().map(|stage| {
+            let (queue, dead_letter_queue) = super::pipelines::queue_names(pipeline, stage);
+            let dead_letters = u32::try_from(pipeline.alarms.dead_letters).unwrap_or(u32::MAX);
+            let name = tollway_cloudwatch::pascal_case(stage.name.as_str());
+            Stage { name, queue, dead_letter_queue, dead_letters }
         })
     });
     all.collect()

@@ -14,14 +14,13 @@ const LEDGER_KEY: [(&str, &str); 2] = [("part", "S"), ("sort", "S")];
 /// As long as SQS can: a message keeps its age when it moves to a dead-letter queue.
 const DEAD_LETTERS_KEPT: Span = Span::from_days(14);
 
-/// The ledger, then the queues of every stage that names one; each dead-letter queue before its queue.
+/// The ledger, then the queues of every stage; each dead-letter queue before its queue.
 pub(super) fn of(pipeline: &PipelineConfig, max_receives: u32) -> Result<Vec<Resource>, String> {
-    let engine = pipeline.engine.to_string();
-    let sqs = engine.strip_prefix("sqs:").map(Ledger::parse);
-    let connect = sqs.as_ref().map(|ledger| ledger.connect.clone()).unwrap_or_default();
-    let mut resources: Vec<Resource> = sqs.and_then(Ledger::resource).into_iter().collect();
+    let ledger = Ledger::of(pipeline);
+    let connect = ledger.as_ref().map(|ledger| ledger.connect.clone()).unwrap_or_default();
+    let mut resources: Vec<Resource> = ledger.and_then(Ledger::resource).into_iter().collect();
     for stage in &pipeline.stages {
-        let queues = queues(stage, max_receives).map_err(|error| {
+        let queues = queues(pipeline, stage, max_receives).map_err(|error| {
             format!("stage {:?} of [pipelines.{}]: {error}", stage.name.as_str(), pipeline.name)
         })?;
         let queues =
@@ -31,15 +30,29 @@ pub(super) fn of(pipeline: &PipelineConfig, max_receives: u32) -> Result<Vec<Res
     Ok(resources)
 }
 
-fn queues(stage: &StageConfig, max_receives: u32) -> Result<Vec<QueueSpec>, String> {
-    let Some(queue) = &stage.queue else { return Ok(Vec::new()) };
-    let dead = stage.dead_letter_queue.as_ref();
-    let dead_letters = dead.map(|dead| DeadLetters { queue: dead.clone(), max_receives });
-    let own = QueueSpec::new(queue, stage.visibility_timeout, stage.retention, dead_letters)?;
-    let dead = dead
-        .map(|dead| QueueSpec::new(dead, stage.visibility_timeout, DEAD_LETTERS_KEPT, None))
-        .transpose()?;
-    Ok(dead.into_iter().chain([own]).collect())
+/// The names of a stage's queue and of its dead-letter queue. On SQS, every stage has both; elsewhere, those that it names.
+pub(super) fn queue_names(
+    pipeline: &PipelineConfig,
+    stage: &StageConfig,
+) -> (Option<String>, Option<String>) {
+    let table = Ledger::of(pipeline).and_then(|ledger| ledger.table);
+    let usual = |table: &String| format!("{table}-{}", stage.name.as_str());
+    let queue = stage.queue.clone().or_else(|| table.as_ref().map(usual));
+    let usual = || table.is_some().then(|| queue.as_ref().map(|queue| format!("{queue}-dead"))).flatten();
+    let dead = stage.dead_letter_queue.clone().or_else(usual);
+    (queue, dead)
+}
+
+fn queues(
+    pipeline: &PipelineConfig,
+    stage: &StageConfig,
+    max_receives: u32,
+) -> Result<Vec<QueueSpec>, String> {
+    let (Some(queue), dead) = queue_names(pipeline, stage) else { return Ok(Vec::new()) };
+    let dead_letters = dead.clone().map(|queue| DeadLetters { queue, max_receives });
+    let own = QueueSpec::new(&queue, stage.visibility_timeout, stage.retention, dead_letters)?;
+    let dead = dead.map(|dead| QueueSpec::new(&dead, stage.visibility_timeout, DEAD_LETTERS_KEPT, None));
+    Ok(dead.transpose()?.into_iter().chain([own]).collect())
 }
 
 /// What an engine's URL says behind `sqs:`. The engine checks it; its secrets are not part of it.
@@ -49,6 +62,11 @@ struct Ledger {
 }
 
 impl Ledger {
+    /// Of a pipeline on SQS.
+    fn of(pipeline: &PipelineConfig) -> Option<Self> {
+        pipeline.engine.to_string().strip_prefix("sqs:").map(Self::parse)
+    }
+
     fn parse(rest: &str) -> Self {
         let mut ledger = Self { table: None, connect: Connect::default() };
         for pair in rest.trim_start_matches('?').split('&') {

@@ -59,6 +59,7 @@ fn for_worker(spec: &Spec) -> &'static [&'static str] {
             &["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:ConditionCheckItem"]
         }
         Spec::Table { use_: TableUse::Ledger, .. } => &[
+            "dynamodb:DescribeTable",
             "dynamodb:GetItem",
             "dynamodb:BatchGetItem",
             "dynamodb:Query",
