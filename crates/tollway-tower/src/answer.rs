@@ -12,7 +12,7 @@ use tollway_inbound::headers::{CallerKind, TooManyRequests};
 
 use crate::body::LimitedBody;
 use crate::headers;
-use crate::options::Options;
+use crate::options::LayerOptions;
 use crate::problem::Problem;
 
 /// gRPC status codes.
@@ -33,7 +33,7 @@ pub(crate) fn denied<B>(
     denial: &Denied,
     take: &InboundTake<'_>,
     caller: CallerKind,
-    options: &Options,
+    options: &LayerOptions,
 ) -> Response<LimitedBody<B>> {
     let statuses = take.limit_statuses(denial.decision(), false);
     let told = TooManyRequests::of_denial(denial.policy(), &statuses, denial, caller);

@@ -17,7 +17,7 @@ use tollway_inbound::problem::ProblemDetails;
 use tower_layer::Layer;
 
 use crate::RateLimit;
-use crate::options::Options;
+use crate::options::LayerOptions;
 use crate::problem::Problem;
 use crate::rules::{CountedRequest, Counting, RequestCharge, Rules};
 use crate::subject::{ReadPeer, client_address};
@@ -54,7 +54,7 @@ use crate::subject::{ReadPeer, client_address};
 #[derive(Clone)]
 pub struct ConsumersLayer {
     rules: ConsumerRules,
-    options: Options,
+    options: LayerOptions,
 }
 
 /// How requests are counted.
@@ -78,7 +78,7 @@ impl ConsumersLayer {
     /// Limits consumers; `who` identifies them.
     pub fn new(gate: Arc<Gate>, who: Who) -> Self {
         let rules = ConsumerRules { gate, who: Arc::new(who), anonymous: None };
-        Self { rules, options: Options::default() }
+        Self { rules, options: LayerOptions::default() }
     }
 
     /// Limits requests without credentials by address. The rules say which forwarding headers are trusted, and `peer`

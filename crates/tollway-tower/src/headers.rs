@@ -7,15 +7,15 @@ use tollway_inbound::InboundTake;
 use tollway_inbound::headers::{self, HeaderChoice, LimitStatus, Rank, most_restrictive};
 
 /// A family of headers that show one limit.
-struct Family {
+struct HeaderFamily {
     /// How their names begin.
     prefix: &'static str,
     is_chosen: fn(HeaderChoice) -> bool,
 }
 
-const ONE_LIMIT: [Family; 2] = [
-    Family { prefix: "x-rate-limit-", is_chosen: |choice| choice.x_rate_limit },
-    Family { prefix: "x-ratelimit-", is_chosen: |choice| choice.x_ratelimit },
+const ONE_LIMIT: [HeaderFamily; 2] = [
+    HeaderFamily { prefix: "x-rate-limit-", is_chosen: |choice| choice.x_rate_limit },
+    HeaderFamily { prefix: "x-ratelimit-", is_chosen: |choice| choice.x_ratelimit },
 ];
 
 /// A response extension: the rank of the limit that each of these families shows.
@@ -58,7 +58,12 @@ pub(crate) fn put<B>(take: &InboundTake<'_>, decision: &Decision, response: &mut
 
 /// Whether a limit is more restrictive than the one that the response shows, if any. A 429 of the service itself keeps its
 /// own headers.
-fn is_more_restrictive<B>(rank: Rank, shown: Option<Rank>, family: &Family, response: &Response<B>) -> bool {
+fn is_more_restrictive<B>(
+    rank: Rank,
+    shown: Option<Rank>,
+    family: &HeaderFamily,
+    response: &Response<B>,
+) -> bool {
     match shown {
         Some(known) => rank < known,
         None => {

@@ -10,7 +10,7 @@ use tollway::{Denied, PolicyHandle};
 use tollway_inbound::headers::{CallerKind, HeaderChoice};
 use tower_layer::Layer;
 
-use crate::options::Options;
+use crate::options::LayerOptions;
 use crate::problem::Problem;
 use crate::rules::{CountedRequest, Counting, RequestCharge, Rules};
 use crate::{RateLimit, SubjectFrom};
@@ -34,7 +34,7 @@ use crate::{RateLimit, SubjectFrom};
 #[derive(Clone)]
 pub struct RateLimitLayer {
     rules: PolicyRules,
-    options: Options,
+    options: LayerOptions,
 }
 
 /// The charges of a request.
@@ -60,7 +60,7 @@ impl RateLimitLayer {
     /// Limits all requests together under a policy.
     pub fn new(handle: PolicyHandle) -> Self {
         let rules = PolicyRules { charge: ChargeRules::new(handle), others: Vec::new() };
-        Self { rules, options: Options::default() }
+        Self { rules, options: LayerOptions::default() }
     }
 
     /// Also limits requests under another policy of the same limiter, all or nothing: a request that one policy denies

@@ -13,20 +13,20 @@ type OnDenied = dyn Fn(&Parts, &Denied, &mut Response<Bytes>) + Send + Sync;
 
 /// The choices of a layer.
 #[derive(Clone)]
-pub(crate) struct Options {
+pub(crate) struct LayerOptions {
     pub(crate) headers: HeaderChoice,
     /// A request that one of them holds for is not counted.
     skips: Vec<Arc<Skip>>,
     on_denied: Option<Arc<OnDenied>>,
 }
 
-impl Default for Options {
+impl Default for LayerOptions {
     fn default() -> Self {
         Self { headers: HeaderChoice::ALL, skips: Vec::new(), on_denied: None }
     }
 }
 
-impl Options {
+impl LayerOptions {
     pub(crate) fn add_skip(&mut self, skip: impl Fn(&Parts) -> bool + Send + Sync + 'static) {
         self.skips.push(Arc::new(skip));
     }

@@ -12,12 +12,12 @@ use tollway_inbound::{Admission, CountedCharge, InboundTake};
 #[cfg(feature = "consumers")]
 use crate::consumers_layer::ConsumerRules;
 use crate::layer::PolicyRules;
-use crate::options::Options;
+use crate::options::LayerOptions;
 use crate::problem::Problem;
 
 /// What a layer and its services share.
 pub(crate) struct Rules {
-    pub(crate) options: Options,
+    pub(crate) options: LayerOptions,
     pub(crate) counting: Counting,
 }
 

@@ -30,7 +30,7 @@ fn main_that_returns_a_config_error_prints_the_pointing_message() {
     assert!(FROM_CONFIG.contains("Limiter::from_config(\"tollway.toml\").await?"));
 }
 
-/// The shortest program that shares a limit through Redis is the one in the guide, and its processes share the limit.
+/// A1: the shortest program that shares a limit through Redis is the one in the guide, and its processes share the limit.
 #[test]
 fn processes_share_a_limit_through_redis_without_a_config_file() {
     let program = block("rust,no_run\nuse tollway::{Limiter, Taken};");

@@ -83,7 +83,7 @@ fn a_denial_shows_the_refusing_limit_shortest_first() {
     );
 }
 
-/// The same limit in the spelling of GitHub and others, whose `-Reset` is a Unix time, rounded up to a second.
+/// C5: the same limit in the spelling of GitHub and others, whose `-Reset` is a Unix time, rounded up to a second.
 #[test]
 fn reset_of_x_ratelimit_is_a_unix_time() {
     let cases = [case("1000 / hour", 0, 1_800_001, true), case("10 / second", 9, 500, false)];

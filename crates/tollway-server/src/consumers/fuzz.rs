@@ -3,8 +3,8 @@
 use tollway_consumers::{ConsumerId, Draft};
 
 use super::documented::Documented;
+use super::management_json::ManagementJson;
 use super::neutral::Neutral;
-use super::shape::Shape;
 
 /// Parses the body of a record in the documented JSON.
 pub fn record(body: &[u8]) -> Result<Draft, String> {
@@ -16,7 +16,7 @@ pub fn neutral_record(body: &[u8]) -> Result<Draft, String> {
     parse::<Neutral>(body)
 }
 
-fn parse<S: Shape>(body: &[u8]) -> Result<Draft, String> {
+fn parse<S: ManagementJson>(body: &[u8]) -> Result<Draft, String> {
     let consumer = ConsumerId::new("c").map_err(|error| error.to_string())?;
     S::draft(body, consumer).map_err(|problem| problem.detail().to_owned())
 }

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use tollway_consumers::{ConsumerId, Gate, RecordId, RecordIdError};
 
 use super::documented::Documented;
+use super::management_json::{LimitingState, ManagementJson};
 use super::neutral::Neutral;
 use super::routes::{JsonShape, Management};
-use super::shape::{LimitingState, Shape};
 use crate::admin::store::answers as store_answers;
 use crate::connection::Caller;
 use crate::http::{Problem, Response, json, no_content, read};
@@ -38,7 +38,7 @@ pub(crate) async fn manage(
     }
 }
 
-async fn run<S: Shape>(
+async fn run<S: ManagementJson>(
     what: Management,
     worker: &Worker,
     caller: &Caller,
@@ -71,25 +71,29 @@ async fn run<S: Shape>(
     }
 }
 
-async fn limiting_state<S: Shape>(worker: &Worker, gate: &Gate) -> Response {
+async fn limiting_state<S: ManagementJson>(worker: &Worker, gate: &Gate) -> Response {
     let available = store_answers(&worker.state.limiter).await;
     let technology = worker.state.store.technology;
     let state = LimitingState { enabled: gate.is_enabled(), technology, available };
     json(StatusCode::OK, &S::limiting_state(&state))
 }
 
-async fn records<S: Shape>(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+async fn records<S: ManagementJson>(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
     let kept = gate.records().consumer(consumer).await?;
     Ok(json(StatusCode::OK, &S::records(consumer, &kept.records)))
 }
 
-async fn create<S: Shape>(gate: &Gate, consumer: ConsumerId, body: &[u8]) -> Result<Response, Problem> {
+async fn create<S: ManagementJson>(
+    gate: &Gate,
+    consumer: ConsumerId,
+    body: &[u8],
+) -> Result<Response, Problem> {
     let record = gate.records().create(S::draft(body, consumer)?).await?;
     tracing::info!(record = %record.id, "a record of a consumer was created");
     Ok(json(StatusCode::CREATED, &S::record(&record)))
 }
 
-async fn change<S: Shape>(
+async fn change<S: ManagementJson>(
     gate: &Gate,
     consumer: ConsumerId,
     id: RecordId,
@@ -106,22 +110,26 @@ async fn delete(gate: &Gate, consumer: &ConsumerId, id: RecordId) -> Result<Resp
     Ok(no_content(StatusCode::NO_CONTENT))
 }
 
-async fn active_now<S: Shape>(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+async fn active_now<S: ManagementJson>(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &S::active(consumer, &*gate.active(consumer).await?)))
 }
 
-async fn active_in<S: Shape>(gate: &Gate, consumer: &ConsumerId, hour: &str) -> Result<Response, Problem> {
+async fn active_in<S: ManagementJson>(
+    gate: &Gate,
+    consumer: &ConsumerId,
+    hour: &str,
+) -> Result<Response, Problem> {
     let active = gate.active_in(consumer, S::hour(hour)?).await?;
     Ok(json(StatusCode::OK, &S::active(consumer, &active)))
 }
 
-async fn call_limits<S: Shape>(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+async fn call_limits<S: ManagementJson>(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
     let active = gate.active(consumer).await?;
     let counters = gate.counters(consumer, active.limits).await?;
     Ok(json(StatusCode::OK, &S::call_limits(consumer, &active.limits, &counters)))
 }
 
-async fn counters<S: Shape>(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+async fn counters<S: ManagementJson>(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
     let active = gate.active(consumer).await?;
     let counters = gate.counters(consumer, active.limits).await?;
     Ok(json(StatusCode::OK, &S::counters(consumer, &active.limits, &counters)))

@@ -7,10 +7,10 @@ mod admission;
 mod documented;
 pub(crate) mod fuzz;
 mod management;
+mod management_json;
 mod neutral;
 mod problem;
 mod routes;
-mod shape;
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -6,8 +6,8 @@ use schemars::SchemaGenerator;
 
 use super::documented::Documented;
 use super::management::BlockedBody;
+use super::management_json::ManagementJson;
 use super::neutral::Neutral;
-use super::shape::Shape;
 use crate::http::openapi::{Description, schema};
 use crate::http::route::{Access, Operation, Route, administration};
 
@@ -98,7 +98,7 @@ pub(crate) fn describe(what: Management, shape: JsonShape, schemas: &mut SchemaG
     }
 }
 
-fn describe_as<S: Shape>(what: Management, schemas: &mut SchemaGenerator) -> Description {
+fn describe_as<S: ManagementJson>(what: Management, schemas: &mut SchemaGenerator) -> Description {
     match what {
         Management::RateLimiting => Description::new("Whether consumers are limited, and by what.")
             .answering(200, "The state.", schema::<S::LimitingState>(schemas)),

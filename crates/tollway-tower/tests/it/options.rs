@@ -43,6 +43,7 @@ async fn text(response: Response<LimitedBody<Body>>) -> String {
     String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
 }
 
+/// C5: a program replaces the body; status and headers stay.
 #[tokio::test]
 async fn a_program_writes_the_body_of_a_denial_and_the_rest_stays() {
     let layer = layer().on_denied(|request, denied, response| {
@@ -102,14 +103,14 @@ async fn skipped_requests_are_not_counted_and_have_no_headers() {
     assert_eq!(send(&layer, get("/health")).await.status(), StatusCode::OK);
 }
 
-/// The message of a plain policy names no consumer: there is none.
+/// C5: the message of a plain policy names no consumer: there is none.
 #[tokio::test]
 async fn the_message_of_a_policy_names_only_its_limit() {
     let body: serde_json::Value = serde_json::from_str(&text(denied(&layer()).await).await).unwrap();
     assert_eq!(body["message"], "Too Many Requests. We only allow 1 requests per minute.");
 }
 
-/// `X-Rate-Limit-Reset` is a length of time, `X-RateLimit-Reset` a time.
+/// C5: `X-Rate-Limit-Reset` is a length of time, `X-RateLimit-Reset` a time.
 #[tokio::test]
 async fn both_spellings_are_written_unless_the_program_chooses() {
     let reset = ["x-rate-limit-reset", "x-ratelimit-reset"];

@@ -5,7 +5,7 @@ use serde::Serialize;
 use tollway::core::Period;
 use tollway_consumers::{Active, CallLimits, Counter, write_date};
 
-use crate::consumers::shape::LimitingState;
+use crate::consumers::management_json::LimitingState;
 
 /// Whether consumers are limited, and by what.
 #[derive(Serialize, JsonSchema)]

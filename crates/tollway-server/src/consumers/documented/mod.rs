@@ -7,13 +7,13 @@ use limits::{ActiveAnswer, CallLimitsAnswer, CountersAnswer, RateLimitingAnswer}
 use records::{RecordAnswer, RecordBody, RecordsAnswer};
 use tollway_consumers::{Active, CallLimits, ConsumerId, Counter, Draft, Hour, HourError, Record};
 
-use super::shape::{LimitingState, Shape};
+use super::management_json::{LimitingState, ManagementJson};
 use crate::http::Problem;
 
 /// The documented shape.
 pub(super) struct Documented;
 
-impl Shape for Documented {
+impl ManagementJson for Documented {
     type RecordBody = RecordBody;
     type Record = RecordAnswer;
     type Records = RecordsAnswer;

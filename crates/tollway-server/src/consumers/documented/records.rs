@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use tollway_consumers::{Amounts, ConsumerId, Draft, Record, SCOPE_BYTES_MAX, Scope, Validity, write_date};
 
 use super::limits::LimitTexts;
-use crate::consumers::shape::date;
+use crate::consumers::management_json::date;
 use crate::http::Problem;
 
 /// A record to create or change. All six limits are required; "-1" means no limit.

@@ -5,8 +5,8 @@ use serde::Serialize;
 use tollway::Timestamp;
 use tollway_consumers::{Active, CallLimits, ConsumerId, Counter, RecordDate, write_date};
 
-use super::calls::PeriodLimits;
-use crate::consumers::shape::LimitingState;
+use super::period_limits::PeriodLimits;
+use crate::consumers::management_json::LimitingState;
 
 /// Whether consumers are limited, and by what.
 #[derive(Serialize, JsonSchema)]

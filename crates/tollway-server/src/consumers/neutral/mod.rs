@@ -1,20 +1,20 @@
 //! Our own JSON: numbers are numbers, no limit is null, and times are of ISO 8601.
 
-mod calls;
 mod limits;
+mod period_limits;
 mod records;
 
 use limits::{ConsumerLimits, ConsumerUsage, ConsumersState};
 use records::{ConsumerRecord, ConsumerRecords, NewConsumerRecord};
 use tollway_consumers::{Active, CallLimits, ConsumerId, Counter, Draft, Hour, HourError, Record, read_date};
 
-use super::shape::{LimitingState, Shape};
+use super::management_json::{LimitingState, ManagementJson};
 use crate::http::Problem;
 
 /// The neutral shape.
 pub(super) struct Neutral;
 
-impl Shape for Neutral {
+impl ManagementJson for Neutral {
     type RecordBody = NewConsumerRecord;
     type Record = ConsumerRecord;
     type Records = ConsumerRecords;

@@ -6,8 +6,8 @@ use tollway_consumers::{
     Amounts, ConsumerId, Draft, Record, RecordDate, SCOPE_BYTES_MAX, Scope, Validity, write_date,
 };
 
-use super::calls::PeriodLimits;
-use crate::consumers::shape::date;
+use super::period_limits::PeriodLimits;
+use crate::consumers::management_json::date;
 use crate::http::Problem;
 
 /// The dates of a record that names none. The end is the last millisecond that can be written.

@@ -119,7 +119,7 @@ fn callers_without_credentials_count_by_address() {
     assert_eq!(denied.json()["message"], message);
 }
 
-/// `X-RateLimit-*` are written if the config names them, with a Unix time in `-Reset`.
+/// C5: `X-RateLimit-*` are written if the config names them, with a Unix time in `-Reset`.
 #[test]
 fn x_ratelimit_headers_are_a_choice() {
     let config = r#"

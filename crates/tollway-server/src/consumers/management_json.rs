@@ -9,7 +9,7 @@ use tollway_consumers::{
 use crate::http::Problem;
 
 /// One shape of the JSON. What the operations do is the same in both.
-pub(super) trait Shape {
+pub(super) trait ManagementJson {
     /// A record to create or change.
     type RecordBody: JsonSchema;
     type Record: Serialize + JsonSchema;
