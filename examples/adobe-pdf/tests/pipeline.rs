@@ -190,7 +190,7 @@ fn refusals_of_the_vendor_use_no_try() {
     }
 }
 
-/// The files of a stopped run are enough to go on: a second run finds all jobs done and calls nobody.
+/// The files of a stopped run are enough to go on: a second run finds all jobs done and makes no call.
 #[test]
 fn second_run_repeats_no_finished_stage() {
     let folder = tempfile::tempdir().unwrap();

@@ -66,7 +66,7 @@ fn running(lab: &Lab) {
     let claimed = lab.claim_one("a", at(0));
     assert_eq!(take_all(lab).len(), 1);
     lab.commit(&claimed, done("b", &["1"]), at(51));
-    // Its claim has expired: whoever held it is late.
+    // Its claim has expired: its worker is late.
     let late = lab.claim_one("b", at(52));
     lab.wait(lab.engine.peek(&stage("b"), at(10_000)));
     assert_eq!(take_all_at(lab, 10_000).len(), 1);
