@@ -15,7 +15,7 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present_any = ["count_case", "serve", "answer_jobs"])]
     pub(crate) group: Option<Group>,
 
-    /// Finish within 45 seconds: fewer and shorter rounds, rougher figures. The full run takes up to five minutes.
+    /// Finish within 45 seconds: fewer and shorter rounds, rougher figures. The full run takes up to seven minutes.
     #[arg(long)]
     pub(crate) quick: bool,
 
@@ -70,7 +70,8 @@ pub(crate) enum Group {
     /// Jobs through the pipeline: jobs a second beside other queues, and a backlog of a million jobs. Starts a postgres; needs
     /// the programs `tollway` and `queue-rivals`.
     Pipeline,
-    /// Limits shared through DynamoDB: decisions a second, latency, writes and failed conditions. Starts an emulator.
+    /// Limits shared through DynamoDB: decisions a second, latency, writes and failed conditions. Pipelines on SQS: requests
+    /// for a job. Starts emulators, one of them installed by scripts/install-python-tools.
     Aws,
 }
 

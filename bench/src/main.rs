@@ -2,7 +2,7 @@
 //!
 //! A group is a table of rows; a row is one case, ours compared with one rival. [`engine`] measures the decision in process,
 //! [`stores`] that of many callers on a shared store, [`server`] that of a server with its protocol, [`pipeline`] jobs through
-//! stages. [`rivals`] adapts each library to the same work, [`report`] prints.
+//! stages, [`sqs`] their requests to SQS. [`rivals`] adapts each library to the same work, [`report`] prints.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -22,6 +22,7 @@ mod report;
 mod rivals;
 mod rounds;
 mod server;
+mod sqs;
 mod stopwatch;
 mod stores;
 mod valgrind;
@@ -32,6 +33,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use arguments::{Arguments, Group};
 use clap::Parser;
+use report::Report;
 
 /// A group that this version does not support; clap uses the same code for invalid arguments.
 const EXIT_USAGE: u8 = 2;
@@ -65,7 +67,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         Some(Group::Engine) => engine::measure(arguments.quick)?,
         Some(Group::Redis) => stores::redis::measure(arguments.quick)?,
         Some(Group::Postgres) => stores::postgres::measure(arguments.quick)?,
-        Some(Group::Aws) => stores::dynamo::measure(arguments.quick)?,
+        Some(Group::Aws) => aws(arguments.quick)?,
         Some(Group::Server) => server::measure(arguments.quick)?,
         Some(Group::Pipeline) => pipeline::measure(arguments.quick)?,
         Some(group) => {
@@ -89,4 +91,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+fn aws(quick: bool) -> Result<Report> {
+    let mut report = stores::dynamo::measure(quick)?;
+    sqs::measure(quick, &mut report)?;
+    Ok(report)
 }

@@ -1,4 +1,4 @@
-//! Group aws: one hot subject in one DynamoDB, with callers in one process and in sixteen.
+//! Group aws, without its cases `sqs`: one hot subject in one DynamoDB, with callers in one process and in sixteen.
 
 mod crowd;
 mod figures;
@@ -36,7 +36,7 @@ pub(crate) fn measure(quick: bool) -> Result<Report> {
     let (rounds, warm_up_ms, round_ms) = if quick { (3, 200, 500) } else { (5, 500, 3_000) };
     let (warm_up, round) = (Duration::from_millis(warm_up_ms), Duration::from_millis(round_ms));
     let effort = Effort { rounds, warm_up, round };
-    let mut report = Report::new(GROUP, &["aws-sdk-dynamodb"]);
+    let mut report = Report::new(GROUP, &["aws-sdk-dynamodb", "aws-sdk-sqs"]);
     notes(effort, &mut report);
     let stage = |callers| Stage { url: String::new(), periods: &ONE, callers, keys: Keys::new(1, VISITS) };
 
