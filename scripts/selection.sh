@@ -10,4 +10,4 @@ export RUSTC_WORKSPACE_WRAPPER=clippy-driver
 export CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 ours=(--workspace --exclude tollway-bench)
 # Optional stores and TLS are tested, too.
-stores=(--features tollway/redis-tls,tollway/postgres-tls,tollway/dynamodb,tollway/aws,tollway-cli/redis-tls,tollway-cli/postgres-tls,tollway-cli/dynamodb,tollway-cli/aws,tollway-cli/tls,tollway-client/middleware,tollway-client/blocking,tollway-server/consumers,tollway-server/tls,tollway-tower/consumers,adobe-pdf/s3)
+stores=(--features tollway/redis-tls,tollway/postgres-tls,tollway/dynamodb,tollway/aws,tollway-cli/redis-tls,tollway-cli/postgres-tls,tollway-cli/dynamodb,tollway-cli/aws,tollway-cli/tls,tollway-client/middleware,tollway-client/blocking,tollway-server/consumers,tollway-server/tls,tollway-tower/consumers,adobe-pdf/s3,adobe-pdf/sqs,gemini-translation/dynamodb)
