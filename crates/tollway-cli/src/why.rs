@@ -151,7 +151,10 @@ fn say_denied(
     if denied.held() {
         return say_held(options, denied, context);
     }
-    let by = denied.limit().map(ToString::to_string).unwrap_or_default();
+    let mut by = denied.limit().map(ToString::to_string).unwrap_or_default();
+    if "denied by ".len() + by.len() > COLUMNS {
+        by = by.replacen(": ", ":\n  ", 1);
+    }
     let of = format!("of policy {}", options.policy);
     let between = if "denied by ".len() + by.len() + 1 + of.len() <= COLUMNS { " " } else { "\n  " };
     output.line(format_args!("{BAD}denied{BAD:#} by {STRONG}{by}{STRONG:#}{between}{of}"))?;
