@@ -36,6 +36,7 @@ pub mod documents;
 mod engine;
 pub mod handler;
 mod job;
+#[cfg(feature = "sqs")]
 pub mod lambda;
 pub mod run;
 pub mod source;
@@ -56,7 +57,7 @@ pub use engine::postgres::PostgresEngine;
 pub use engine::socket::{SocketEngine, SocketServer};
 pub use engine::sqlite::SqliteEngine;
 #[cfg(feature = "sqs")]
-pub use engine::sqs::SqsEngine;
+pub use engine::sqs::{MOVES_PER_SECOND_MAX, MoveProgress, MoveState, MoveTask, SqsEngine};
 pub use engine::{
     Capabilities, Claim, ClaimRequest, Claimed, Conclusion, Engine, EngineAnswer, Enqueued, Finished, Output,
     Peek,

@@ -9,11 +9,13 @@ use tollway::core::read_span;
 use crate::BoxError;
 
 const USAGE: &str = "\
-usage: adobe-pdf [--pdfs N] [--minute TIME] [--workers python|rust] [--files PLACE] [--folder DIR] [--vendor-limit N]
+usage: adobe-pdf [--pdfs N] [--minute TIME] [--workers python|rust] [--files PLACE] [--folder DIR] [--engine URL]
+                 [--vendor-limit N]
        adobe-pdf vendor [--listen ADDRESS] [--minute TIME] [--vendor-limit N]
        adobe-pdf chunks [--pdfs N] [--files PLACE]
 
 PLACE is a folder, or s3://bucket/prefix. DIR is kept, and another run with it goes on where the last one stopped.
+URL is where the jobs are: `engine` of the config, in one line.
 `vendor` runs the vendor's stand-in alone; `chunks` makes PDFs and prints the messages for AutoTag.";
 
 /// Requests a minute.
@@ -38,6 +40,8 @@ pub(crate) struct Arguments {
     pub(crate) rust: bool,
     pub(crate) files: Option<String>,
     pub(crate) folder: Option<PathBuf>,
+    /// Where the jobs are, if it is not what the config says.
+    pub(crate) engine: Option<String>,
     /// What the vendor allows a minute, if it is not what the config says.
     pub(crate) vendor_limit: u64,
     pub(crate) listen: SocketAddr,
@@ -64,6 +68,7 @@ impl Arguments {
             rust: false,
             files: None,
             folder: None,
+            engine: None,
             vendor_limit: LIMIT,
             listen,
         };
@@ -86,6 +91,7 @@ impl Arguments {
             }
             "--files" => self.files = Some(value.to_owned()),
             "--folder" => self.folder = Some(value.into()),
+            "--engine" => self.engine = Some(value.to_owned()),
             "--vendor-limit" => self.vendor_limit = value.parse()?,
             "--listen" => self.listen = value.parse()?,
             _ => return Err(USAGE.into()),

@@ -1,7 +1,6 @@
 //! All of it: makes chunks, enqueues them, runs the pipeline, and shows how far it is.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use tempfile::TempDir;
 use tokio::signal::ctrl_c;
@@ -10,7 +9,7 @@ use tollway::{Limiter, Span, Timestamp};
 use tollway_pipeline::bounds::BATCH_MAX;
 use tollway_pipeline::documents::AutotagMessage;
 use tollway_pipeline::run::Runner;
-use tollway_pipeline::{ConfigWithPipelines, Engine, NewJob, PipelineConfig};
+use tollway_pipeline::{ConfigWithPipelines, Engine, NewJob, OpenedEngine, PipelineConfig};
 
 use crate::adobe::Adobe;
 use crate::arguments::{Arguments, LIMIT};
@@ -22,6 +21,8 @@ use crate::{BoxError, chunks, say};
 
 /// What the command `tollway` runs, too.
 const CONFIG: &str = include_str!("../tollway.toml");
+/// The one line that says where jobs are.
+const ENGINE: &str = "engine = \"sqlite:pdf.db\"";
 const WORKER: &str = include_str!("../worker.py");
 
 /// How long jobs may take after Ctrl-C.
@@ -54,7 +55,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), BoxError> {
 
     let workers =
         Workers { files: files.clone(), adobe: Adobe::new(&vendor.url())?, clock: limiter.clock().clone() };
-    let runner = start(opened.engine.clone(), &limiter, pipeline, &workers, arguments.rust).await?;
+    let runner = start(&opened, &limiter, pipeline, &workers, arguments.rust).await?;
     let finished = watch(&runner, arguments.minute).await?;
     let progress = runner.progress().await?;
     runner.drain(GRACE).await?;
@@ -95,7 +96,10 @@ impl Place {
     fn write(&self, vendor_url: &str, arguments: &Arguments) -> Result<PathBuf, BoxError> {
         let path = self.folder.join("tollway.toml");
         let minute = format!("{LIMIT} requests / {}", arguments.minute);
+        let engine =
+            arguments.engine.as_ref().map_or_else(|| ENGINE.to_owned(), |url| format!("engine = {url:?}"));
         let config = CONFIG
+            .replace(ENGINE, &engine)
             .replace("200 requests / minute", &minute)
             .replace("http://127.0.0.1:8787", vendor_url)
             .replace("\"--files\", \"files\"", &format!("\"--files\", {:?}", self.files));
@@ -133,13 +137,16 @@ async fn enqueue(
 
 /// Starts the pipeline. A stage without a handler in the config gets the Rust worker, or every stage does.
 async fn start(
-    engine: Arc<dyn Engine>,
+    opened: &OpenedEngine,
     limiter: &Limiter,
     pipeline: &PipelineConfig,
     workers: &Workers,
     rust: bool,
 ) -> Result<Runner, BoxError> {
-    let mut builder = Runner::builder(engine, limiter.clone()).pipeline(pipeline).sole_owner();
+    let mut builder = Runner::builder(opened.engine.clone(), limiter.clone()).pipeline(pipeline);
+    if opened.sole_owner {
+        builder = builder.sole_owner();
+    }
     for stage in pipeline.stages.iter().filter(|stage| rust || stage.handler.is_none()) {
         let name = stage.name.as_str();
         let handler = workers.handler(name).ok_or_else(|| format!("no worker for stage {name}"))?;

@@ -50,6 +50,13 @@ impl Selection {
     }
 }
 
+impl Selection {
+    /// Whether it takes whole stages: no filter looks at single jobs.
+    pub(super) fn takes_whole_stages(&self) -> bool {
+        FilterArguments { stage: None, ..self.filter.clone() }.is_empty()
+    }
+}
+
 impl FilterArguments {
     /// Whether every job matches.
     pub(super) fn is_empty(&self) -> bool {

@@ -96,6 +96,7 @@ fn more_for_operator(spec: &Spec) -> &'static [&'static str] {
             "sqs:DeleteMessage",
             "sqs:StartMessageMoveTask",
             "sqs:ListMessageMoveTasks",
+            "sqs:CancelMessageMoveTask",
         ],
         Spec::Table { .. } | Spec::Queue(_) | Spec::Alarm(_) => &[],
         Spec::Dashboard(_) => &["cloudwatch:GetDashboard"],

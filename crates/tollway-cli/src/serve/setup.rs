@@ -54,7 +54,7 @@ impl Setup {
         let policy = policies.find(|name| *name != ANONYMOUS_POLICY).map(str::to_owned);
         let named = context.named_store().or(in_file.limits().store()).cloned();
         let (named_store, store) = (named.is_some(), named.unwrap_or_default());
-        let limiter = limiter(in_file.limits(), &store)?;
+        let limiter = limiter(in_file.limits(), &store, [])?;
         send_incidents(&limiter)?;
         Ok(Self { config, consumers, file: Some(file), limiter, store, named_store, policy })
     }
@@ -76,10 +76,16 @@ pub(crate) fn send_incidents(limiter: &Limiter) -> Result<(), Failure> {
     Err(Failure::new(Exit::CONFIG, message).advise("build it with --features webhook"))
 }
 
-/// A limiter that does not watch the file: the command does, because the file has sections that a limiter ignores.
-pub(crate) fn limiter(config: &Config, store: &StoreUrl) -> Result<Limiter, Failure> {
+/// A limiter that does not watch the file: the command does, because the file has sections that a limiter ignores. For policies in
+/// `outbound`, a refusal of the vendor is an incident with the last takes as evidence.
+pub(crate) fn limiter<'p>(
+    config: &Config,
+    store: &StoreUrl,
+    outbound: impl IntoIterator<Item = &'p str>,
+) -> Result<Limiter, Failure> {
     let policies = config.policies().iter().cloned();
     let builder = policies.into_iter().try_fold(Limiter::builder(), |all, policy| all.with_policy(policy))?;
+    let builder = outbound.into_iter().try_fold(builder, |all, policy| all.api_policy(policy))?;
     Ok(builder.sources(config.sources()).incidents(config.incidents()).metrics().store_at(store)?.build())
 }
 

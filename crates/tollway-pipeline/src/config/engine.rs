@@ -9,6 +9,7 @@ use tollway_config::Section;
 
 use super::sqs_url::SqsUrl;
 use super::stage::StageConfig;
+use crate::source::Source;
 
 /// The error for an unknown URL. It does not repeat the URL, which may hold a password.
 const KINDS: &str =
@@ -22,7 +23,7 @@ pub enum EngineUrl {
     /// `postgres://...`: for many machines.
     Postgres(RemoteUrl),
     /// `sqs:?ledger=TABLE`: queues of Amazon SQS, for many machines.
-    Sqs(SqsUrl),
+    Sqs(Box<SqsUrl>),
 }
 
 impl EngineUrl {
@@ -39,16 +40,16 @@ impl EngineUrl {
                 Ok(_) => Err(KINDS.to_owned()),
                 Err(error) => Err(error.to_string()),
             },
-            Some(("sqs", rest)) => SqsUrl::parse(rest).map(Self::Sqs),
+            Some(("sqs", rest)) => SqsUrl::parse(rest).map(|url| Self::Sqs(Box::new(url))),
             _ => Err(KINDS.to_owned()),
         }
     }
 
-    /// The same for the stages of a config, which name their queues.
+    /// The same for a pipeline: its stages name their queues, and its source reads messages of other programs.
     #[must_use]
-    pub fn with_stages(self, stages: &[StageConfig]) -> Self {
+    pub fn for_pipeline(self, stages: &[StageConfig], source: &Source) -> Self {
         match self {
-            Self::Sqs(url) => Self::Sqs(url.with_stages(stages)),
+            Self::Sqs(url) => Self::Sqs(Box::new(url.for_pipeline(stages, source))),
             other => other,
         }
     }

@@ -22,6 +22,7 @@ mod stage;
 mod take;
 mod values;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use tollway::Config;
@@ -63,6 +64,11 @@ impl PipelineConfig {
     pub fn in_folder(&mut self, folder: &Path) {
         self.engine.in_folder(folder);
         self.stages.iter_mut().for_each(|stage| stage.in_folder(folder));
+    }
+
+    /// The policies that its stages take from.
+    pub fn policies(&self) -> BTreeSet<String> {
+        self.stages.iter().flat_map(|stage| stage.take.amounts().into_keys()).collect()
     }
 
     /// The stage of this name.
@@ -158,18 +164,17 @@ fn read(mut section: Section<'_>, policies: &take::Policies<'_>) -> Option<Pipel
     let concurrency = values::whole(&mut section, "concurrency", 1..=stage::CONCURRENCY_MAX, "100");
     let subject = read_subject(&mut section);
     let stages = read_stages(&mut section, policies);
-    if let (Some(EngineUrl::Sqs(_)), Some(stages)) = (&engine, &stages)
-        && let Some(stage) = stages.iter().find(|stage| !stage.after.is_empty())
+    if let (Some(EngineUrl::Sqs(url)), Some(stages)) = (&engine, &stages)
+        && let Some(queue) = url.shared_queue(stages)
     {
-        let message =
-            format!("an engine on SQS knows no groups, and stage {} has `after`", stage.name.as_str());
-        section.problem("engine", message, "use sqlite: or postgres:, or leave `after` out");
+        let message = format!("two stages, or a stage and its dead letters, have the queue {queue:?}");
+        section.problem("engine", message, "give each `queue` and `dead_letter_queue` a name of its own");
     }
     let alarms = section.section("alarms").map(alarms::read).unwrap_or_default();
     let source = source::read(&mut section, stages.as_deref());
     section.finish();
-    let (engine, subject) = (engine?.with_stages(stages.as_deref()?), subject?);
-    let (stages, source) = (stages?, source?);
+    let (stages, source, subject) = (stages?, source?, subject?);
+    let engine = engine?.for_pipeline(&stages, &source);
     // Replaced by the caller; a stage's name is one that exists.
     let name = stages.first()?.name.clone();
     Some(PipelineConfig { name, engine, concurrency, subject, stages, alarms, source })

@@ -1,11 +1,13 @@
 //! `sqs:?ledger=TABLE`: queues of Amazon SQS, and a ledger in a DynamoDB table.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use percent_encoding::percent_decode_str;
 use tollway_core::{Name, Span, nearest, read_span};
 
 use super::stage::StageConfig;
+use crate::source::Source;
 
 /// The parameters of the URL.
 const PARAMETERS: [&str; 6] = ["ledger", "region", "endpoint", "access", "create", "wait"];
@@ -30,6 +32,8 @@ pub struct SqsUrl {
     pub(crate) wait: Span,
     /// What the stages of the config say.
     pub(crate) stages: Vec<StageQueues>,
+    /// How messages of other programs become jobs.
+    pub(crate) source: Option<Source>,
 }
 
 /// The queues of a stage.
@@ -53,6 +57,7 @@ impl SqsUrl {
             create: false,
             wait: WAIT_MAX,
             stages: Vec::new(),
+            source: None,
         };
         let example = "sqs:?ledger=tollway-jobs&region=eu-west-1";
         let Some(query) = rest.strip_prefix('?') else {
@@ -122,9 +127,22 @@ impl SqsUrl {
         Ok(())
     }
 
-    /// The same for the stages of a config, which name their queues.
-    pub(crate) fn with_stages(mut self, stages: &[StageConfig]) -> Self {
+    /// A queue that has two uses, if there is one.
+    pub(super) fn shared_queue(&self, stages: &[StageConfig]) -> Option<String> {
+        let mut known = BTreeSet::new();
+        let names = stages.iter().flat_map(|stage| {
+            let usual = || format!("{}-{}", self.ledger, stage.name.as_str());
+            let queue = stage.queue.clone().unwrap_or_else(usual);
+            let dead = stage.dead_letter_queue.clone().unwrap_or_else(|| format!("{queue}-dead"));
+            [queue, dead]
+        });
+        names.into_iter().find(|name| !known.insert(name.clone()))
+    }
+
+    /// The same for a pipeline.
+    pub(crate) fn for_pipeline(mut self, stages: &[StageConfig], source: &Source) -> Self {
         self.stages = stages.iter().map(StageQueues::of).collect();
+        self.source = Some(source.clone());
         self
     }
 }

@@ -93,7 +93,7 @@ impl Model {
             }
         }
         let cost = self.best(stage, None).map(|index| self.jobs[index].job.cost.clone());
-        Peek { cost, next_at, paused: self.stage(stage).0.paused }
+        Peek { cost, next_at, paused: self.stage(stage).0.paused, ready: None }
     }
 
     fn best(&self, stage: &Name, cost: Option<&JobCost>) -> Option<usize> {

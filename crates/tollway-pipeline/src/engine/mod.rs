@@ -188,6 +188,8 @@ pub struct Peek {
     pub next_at: Option<Timestamp>,
     /// The stage is paused: no job will be claimed.
     pub paused: bool,
+    /// About how many jobs one call can claim, if the engine knows without reading the counts.
+    pub ready: Option<u64>,
 }
 
 /// Which jobs to claim, and for whom.

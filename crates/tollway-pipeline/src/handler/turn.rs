@@ -32,6 +32,13 @@ impl Turn {
         Ok(())
     }
 
+    /// The vendor refused the call although it had a permit: an incident.
+    pub(crate) async fn refused(&self, said: &str) {
+        if let Some(permit) = &self.0.lock().await.permit {
+            permit.refused_by_vendor(said).await;
+        }
+    }
+
     /// The permit, once, and whether the call has begun.
     pub(crate) async fn end(&self) -> (Option<Permit>, bool) {
         let mut state = self.0.lock().await;

@@ -2,23 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
-use tollway_core::{Name, Timestamp};
-
-use crate::source::Source;
-use crate::{JobError, NewJob};
 
 /// The largest event that Lambda hands over.
 pub const EVENT_BYTES_MAX: usize = 6 << 20;
 
 /// The most messages in an event, for batches with a window.
 const RECORDS_MAX: usize = 10_000;
-
-/// Attributes of messages that the SQS engine sent.
-const KEY: &str = "tollway-key";
-const GROUP: &str = "tollway-group";
-const PRIORITY: &str = "tollway-priority";
 
 /// Messages of one queue.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -34,6 +24,8 @@ pub struct SqsEvent {
 pub struct SqsRecord {
     /// What tells it from others.
     pub message_id: String,
+    /// What tells this delivery from others.
+    pub receipt_handle: String,
     /// The job's JSON, or a record that a source reads.
     pub body: String,
     /// The ARN of its queue.
@@ -80,31 +72,8 @@ impl SqsRecord {
         self.event_source_arn.rsplit(':').next().unwrap_or_default()
     }
 
-    /// Its jobs for this stage; an error if it is not readable.
-    pub(super) fn jobs(&self, stage: &Name, source: &Source, now: Timestamp) -> Result<Vec<NewJob>, String> {
-        if let Some(key) = self.attribute(KEY) {
-            return self.job_of_engine(stage, &key).map(|job| vec![job]).map_err(|error| error.to_string());
-        }
-        let read = Source { stage: stage.clone(), ..source.clone() }.read(&self.body, now);
-        match read.errors.first() {
-            Some(error) => Err(error.to_string()),
-            None => Ok(read.jobs),
-        }
-    }
-
-    fn job_of_engine(&self, stage: &Name, key: &str) -> Result<NewJob, JobError> {
-        let job = NewJob::new(stage, key, &self.body)?;
-        let priority = self.attribute(PRIORITY).and_then(|text| text.parse().ok()).unwrap_or(0);
-        let job = job.priority(priority);
-        match self.attribute(GROUP) {
-            Some(group) => job.group(&group),
-            None => Ok(job),
-        }
-    }
-
-    fn attribute(&self, name: &str) -> Option<String> {
-        let value = self.message_attributes.get(name)?.string_value.as_ref()?;
-        Some(percent_decode_str(value).decode_utf8_lossy().into_owned())
+    pub(crate) fn attribute(&self, name: &str) -> Option<&str> {
+        self.message_attributes.get(name)?.string_value.as_deref()
     }
 }
 
@@ -154,28 +123,14 @@ mod tests {
         "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:adobe-autotag-queue", "awsRegion": "eu-west-1"
     }]}"#;
 
-    fn autotag() -> Name {
-        Name::new("autotag").unwrap()
-    }
-
     #[test]
-    fn message_of_an_old_producer_is_a_job_by_its_body() {
-        let event = SqsEvent::parse(EVENT).unwrap();
-        let record = &event.records[0];
-        assert_eq!(record.queue(), "adobe-autotag-queue");
-        let jobs = record.jobs(&autotag(), &Source::new(autotag()), Timestamp::EPOCH).unwrap();
-        assert_eq!(jobs, [NewJob::new(&autotag(), "a b", "{\"chunk_key\": \"a b\"}").unwrap()]);
-    }
-
-    #[test]
-    fn message_of_the_engine_is_a_job_by_its_attributes() {
-        let attributes = r#""messageAttributes": {"tollway-key": {"stringValue": "a%20b>autotag.0", "dataType": "String"},
-            "tollway-priority": {"stringValue": "7", "dataType": "String"}}"#;
+    fn messages_of_an_event_are_read() {
+        let attributes =
+            r#""messageAttributes": {"tollway-key": {"stringValue": "a", "dataType": "String"}}"#;
         let event = SqsEvent::parse(&EVENT.replace(r#""messageAttributes": {}"#, attributes)).unwrap();
-        let jobs = event.records[0].jobs(&autotag(), &Source::new(autotag()), Timestamp::EPOCH).unwrap();
-        let wanted =
-            NewJob::new(&autotag(), "a b>autotag.0", "{\"chunk_key\": \"a b\"}").unwrap().priority(7);
-        assert_eq!(jobs, [wanted]);
+        let record = &event.records[0];
+        assert_eq!((record.queue(), record.receipt_handle.as_str()), ("adobe-autotag-queue", "AQEB"));
+        assert_eq!((record.attribute("tollway-key"), record.attribute("other")), (Some("a"), None));
     }
 
     #[test]

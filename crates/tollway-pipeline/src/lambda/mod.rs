@@ -1,4 +1,5 @@
-//! A worker for AWS Lambda: SQS hands over messages, and each is worked on or given back before the function's time is over.
+//! A worker for AWS Lambda: SQS hands over messages, and each is worked on or given back before the function's time is over. The
+//! pipeline's ledger decides about each, so jobs are counted, tried and committed once as with every other worker.
 //!
 //! Messages arrive before tokens here, so a message whose call does not fit the quota in time is given back as a failure of
 //! the batch; that costs a receive. [`Runner`](crate::run::Runner) takes tokens first and is better wherever a process can

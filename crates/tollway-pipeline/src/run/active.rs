@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use tokio::task::AbortHandle;
+use tollway_core::Timestamp;
 
 use super::lock;
 use crate::Claim;
@@ -15,13 +16,14 @@ pub(super) struct ActiveClaims(Mutex<HashMap<Claim, Active>>);
 struct Active {
     /// The index of its stage.
     stage: usize,
+    since: Timestamp,
     worker: Option<AbortHandle>,
 }
 
 impl ActiveClaims {
     /// Adds a claim of the stage with this index, before its worker starts.
-    pub(super) fn add(&self, claim: Claim, stage: usize) {
-        lock(&self.0).insert(claim, Active { stage, worker: None });
+    pub(super) fn add(&self, claim: Claim, stage: usize, since: Timestamp) {
+        lock(&self.0).insert(claim, Active { stage, since, worker: None });
     }
 
     /// Names the worker of a claim, unless it has ended already.
@@ -46,7 +48,12 @@ impl ActiveClaims {
         claims.iter().filter(|(_, active)| active.stage == stage).map(|(claim, _)| claim.clone()).collect()
     }
 
-    pub(super) fn all(&self) -> Vec<Claim> {
-        lock(&self.0).keys().cloned().collect()
+    /// Those that began before this time, and the others.
+    pub(super) fn begun_before(&self, time: Timestamp) -> (Vec<Claim>, Vec<Claim>) {
+        let claims = lock(&self.0);
+        let all = claims.iter().map(|(claim, active)| (claim.clone(), active.since));
+        let (before, after): (Vec<_>, Vec<_>) = all.partition(|(_, since)| *since < time);
+        let claim = |(claim, _)| claim;
+        (before.into_iter().map(claim).collect(), after.into_iter().map(claim).collect())
     }
 }

@@ -171,12 +171,17 @@ impl Dispatcher {
             asks.then(|| run.engine.peek(&stage.config.name, now))
         });
         let asked: Vec<_> = asked.collect();
-        let counts = asked.iter().any(Option::is_some).then(|| run.engine.counts());
-        for peek in asked {
-            look.peeks.push(match peek {
+        // Counts that are not exact are slow to read, and then a peek says what it knows.
+        let exact = run.engine.capabilities().exact_counts;
+        let counts = (exact && asked.iter().any(Option::is_some)).then(|| run.engine.counts());
+        for (peek, stage) in asked.into_iter().zip(self.stages_now.iter()) {
+            let peek = match peek {
                 Some(peek) => Some(peek.await?),
                 None => None,
-            });
+            };
+            let ready = peek.as_ref().and_then(|peek| peek.ready);
+            look.ready.extend(ready.map(|ready| (stage.config.name.clone(), ready)));
+            look.peeks.push(peek);
         }
         if let Some(counts) = counts {
             let ready =
@@ -338,7 +343,7 @@ impl Dispatcher {
         if let Some(left) = self.run.jobs_left.as_ref().filter(|_| index == 0 && claimed.claim.number == 1) {
             left.fetch_sub(1, Ordering::Relaxed);
         }
-        self.run.active.add(claimed.claim.clone(), index);
+        self.run.active.add(claimed.claim.clone(), index, self.run.now());
         let (claim, stage) = (claimed.claim.clone(), self.stages_now[index].clone());
         let task = self.workers.spawn(work::work(self.run.clone(), stage, claimed, permit));
         self.stages.insert(task.id(), index);

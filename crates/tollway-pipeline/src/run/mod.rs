@@ -222,7 +222,28 @@ impl Runner {
     }
 
     /// The same, but waits for the jobs that run until this is ready.
-    pub async fn drain_until(mut self, patience: impl Future<Output = ()>) -> Result<Drained, EngineError> {
+    pub async fn drain_until(self, patience: impl Future<Output = ()>) -> Result<Drained, EngineError> {
+        self.end(patience, Timestamp::EPOCH).await
+    }
+
+    /// The same for a process whose time is limited: a job that began before `crashed_before` and is cut off had enough of it, so
+    /// that counts as a crash. Otherwise it would be tried for ever.
+    #[cfg(feature = "sqs")]
+    pub(crate) async fn drain_or_crash(
+        self,
+        within: Span,
+        crashed_before: Timestamp,
+    ) -> Result<Drained, EngineError> {
+        let run = self.run.clone();
+        let deadline = run.now().plus(within);
+        self.end(run.sleep_until(deadline), crashed_before).await
+    }
+
+    async fn end(
+        mut self,
+        patience: impl Future<Output = ()>,
+        crashed_before: Timestamp,
+    ) -> Result<Drained, EngineError> {
         self.phase.send_replace(Phase::Draining);
         let [dispatcher, others @ ..] = &mut self.tasks[..] else { return Ok(Drained { given_back: 0 }) };
         tokio::select! {
@@ -238,7 +259,10 @@ impl Runner {
             subprocess.stop().await;
         }
         others.iter().for_each(JoinHandle::abort);
-        let claims = self.run.active.all();
+        let (crashed, claims) = self.run.active.begun_before(crashed_before);
+        for claim in crashed {
+            work::crash(&self.run, claim, "the process had no time left for it").await?;
+        }
         let mut given_back = 0;
         for claims in claims.chunks(crate::bounds::BATCH_MAX) {
             let answers = self.run.engine.release(claims.to_vec(), self.run.now()).await?;

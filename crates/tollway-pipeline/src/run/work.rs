@@ -53,7 +53,8 @@ async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Tur
     let now = run.now();
     let concluded = conclude(&stage.config, &stage.later, &claimed.job, answer, now);
     let Concluded { conclusion, hold, cost, pause } = concluded;
-    if let Some(hold) = hold {
+    if let (Some(hold), Conclusion::Again { attempt, .. }) = (hold, &conclusion) {
+        turn.refused(attempt.error()).await;
         hold_policies(run, stage, &claimed.job, hold).await;
     }
     if let Some(reason) = pause {
@@ -153,6 +154,13 @@ async fn store(run: &Run, stage: &RunStage, claim: &Claim, mut conclusion: Concl
             }
         }
     }
+}
+
+/// Counts a crash of a job that was cut off. Its next claim decides whether it had too many.
+pub(super) async fn crash(run: &Run, claim: Claim, error: &str) -> Result<(), EngineError> {
+    let attempt = Attempt::new(Cause::Crash, error);
+    let conclusion = Conclusion::Again { at: run.now(), attempt };
+    run.engine.finish(claim, conclusion, run.now()).await.map(drop)
 }
 
 /// Makes a dead letter of a job that cannot even be tried.

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tollway::Limiter;
 use tollway_core::{Clock, Name, Retry, Span, Timestamp};
 use tollway_pipeline::handler::{Answer, Handed, Task, handler_fn};
@@ -14,58 +13,7 @@ use tollway_pipeline::*;
 use tollway_testkit::faults::{AwsFront, Said};
 use tollway_testkit::servers::Ministack;
 
-/// An engine with queues of its own on the shared server.
-struct Lab {
-    url: String,
-    prefix: String,
-    engine: Arc<SqsEngine>,
-}
-
-impl Lab {
-    fn new() -> Self {
-        Self::through(&Ministack::shared().endpoint(), "&create=yes")
-    }
-
-    fn through(endpoint: &str, more: &str) -> Self {
-        static LABS: AtomicU32 = AtomicU32::new(0);
-        let prefix = format!("lab-{}", LABS.fetch_add(1, Ordering::Relaxed));
-        let url = format!("sqs:?ledger={prefix}&endpoint={endpoint}&access=test:test&wait=1s{more}");
-        let engine = Arc::new(SqsEngine::open(&EngineUrl::parse(&url).unwrap()).unwrap());
-        Self { url, prefix, engine }
-    }
-
-    fn queue(&self, name: &str) -> String {
-        format!("{}/000000000000/{}-{name}", Ministack::shared().endpoint(), self.prefix)
-    }
-
-    async fn claim(&self, count: usize) -> Vec<Claimed> {
-        let request = ClaimRequest::new(&stage("a"), "w", Span::from_secs(60)).count(count);
-        self.engine.claim(request, now()).await.unwrap()
-    }
-
-    async fn jobs(&self, state: State) -> Vec<Job> {
-        let filter = Filter { state: Some(state), ..Filter::default() };
-        self.engine.scan(filter, None, 100).await.unwrap().items
-    }
-}
-
-fn stage(name: &str) -> Name {
-    Name::new(name).unwrap()
-}
-
-fn now() -> Timestamp {
-    Limiter::builder().build().clock().now()
-}
-
-/// Calls SQS as another program does, without the engine.
-fn sqs(action: &str, request: &Value) -> Value {
-    Ministack::shared().ask(&format!("AmazonSQS.{action}"), request)
-}
-
-fn receive(queue: &str) -> Vec<Value> {
-    let request = json!({ "QueueUrl": queue, "MaxNumberOfMessages": 10, "MessageAttributeNames": ["All"] });
-    sqs("ReceiveMessage", &request)["Messages"].as_array().cloned().unwrap_or_default()
-}
+use crate::sqs_lab::{Lab, now, receive, sqs, stage};
 
 /// P8: an old worker reads our messages, and we read those of an old producer.
 #[tokio::test(flavor = "multi_thread")]
@@ -139,12 +87,7 @@ async fn dead_letter_that_another_tool_moves_back_is_redriven() {
     let claimed = lab.claim(1).await.remove(0);
     let attempt = Attempt::new(Cause::Failure, "HTTP 500");
     lab.engine.finish(claimed.claim, Conclusion::Dead { attempt }, now()).await.unwrap();
-    let message = receive(&lab.queue("a-dead")).remove(0);
-    let moved = json!({
-        "QueueUrl": lab.queue("a"), "MessageBody": message["Body"],
-        "MessageAttributes": message["MessageAttributes"]
-    });
-    sqs("SendMessage", &moved);
+    move_back(&lab);
     let mut again = Vec::new();
     while again.is_empty() {
         again = lab.claim(1).await;
@@ -162,6 +105,26 @@ async fn dead_letters_of_other_programs_are_adopted() {
     lab.engine.tidy().await.unwrap();
     let dead = lab.jobs(State::Dead).await;
     assert_eq!((dead.len(), dead[0].data.as_str()), (1, "{\"old\": true}"));
+    // A tool that moves it back redrives it, like every other dead letter.
+    lab.engine.flush().await.unwrap();
+    move_back(&lab);
+    let mut again = Vec::new();
+    while again.is_empty() {
+        again = lab.claim(1).await;
+    }
+    assert_eq!((again[0].job.id, again[0].job.data.as_str()), (dead[0].id, "{\"old\": true}"));
+    assert!(lab.jobs(State::Dead).await.is_empty());
+}
+
+/// Moves a dead letter back to its stage, as the tools of AWS do.
+fn move_back(lab: &Lab) {
+    let messages = receive(&lab.queue("a-dead"));
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    let moved = json!({
+        "QueueUrl": lab.queue("a"), "MessageBody": messages[0]["Body"],
+        "MessageAttributes": messages[0]["MessageAttributes"]
+    });
+    sqs("SendMessage", &moved);
 }
 
 /// A large answer is handed on in pieces, all or nothing.

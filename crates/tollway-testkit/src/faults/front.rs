@@ -21,6 +21,8 @@ pub enum Said {
     Conflict,
     /// It does not reach the service; the answer is an access error.
     Denied,
+    /// It does not reach the service; the credentials have run out.
+    Expired,
     /// It reaches the service; the answer is a server error.
     FailedAfterwards,
     /// It reaches the service; the answer is lost with its connection.
@@ -147,6 +149,7 @@ fn refusal(said: Said, action: &str) -> Message {
         Said::Throttled => ("400 Bad Request", "ProvisionedThroughputExceededException", ""),
         Said::Unavailable => ("503 Service Unavailable", "ServiceUnavailable", ""),
         Said::Denied => ("400 Bad Request", "AccessDeniedException", ""),
+        Said::Expired => ("400 Bad Request", "ExpiredTokenException", ""),
         Said::Conflict if action == "TransactWriteItems" => (
             "400 Bad Request",
             "TransactionCanceledException",

@@ -102,20 +102,9 @@ impl Ministack {
 
     /// Sends any request, as another program does: `AmazonSQS.SendMessage`.
     pub fn ask(&self, target: &str, request: &Value) -> Value {
-        let body = request.to_string().into_bytes();
-        let head = format!(
-            "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-amz-json-1.0\r\n\
-             x-amz-target: {target}\r\nx-amz-date: 20260101T000000Z\r\n\
-             authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/x/aws4_request, SignedHeaders=host, \
-             Signature=x\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        let stream = TcpStream::connect(self.addr()).expect("the server is there");
-        Message { head, body }.write(&stream).expect("it takes requests");
-        let reply = Message::read(&mut BufReader::new(&stream)).expect("it answers");
-        let said = String::from_utf8_lossy(&reply.body).into_owned();
-        assert!(reply.head.starts_with("HTTP/1.1 200"), "{target}: {said}");
-        serde_json::from_str(&said).unwrap_or(Value::Null)
+        ask(self.addr(), target, request)
+            .expect("it takes requests")
+            .unwrap_or_else(|said| panic!("{target}: {said}"))
     }
 
     /// Pauses it: connections stay open, the kernel accepts new ones, nothing is answered.
@@ -143,6 +132,26 @@ impl Ministack {
     /// A panicking test leaves the server usable.
     fn process(&self) -> MutexGuard<'_, Process> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sends a request to an emulator, or to a proxy in front of it. Its answer, or the error that it answers with.
+pub(super) fn ask(to: SocketAddr, target: &str, request: &Value) -> io::Result<Result<Value, String>> {
+    let body = request.to_string().into_bytes();
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-amz-json-1.0\r\n\
+         x-amz-target: {target}\r\nx-amz-date: 20260101T000000Z\r\n\
+         authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/x/aws4_request, SignedHeaders=host, \
+         Signature=x\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let stream = TcpStream::connect(to)?;
+    Message { head, body }.write(&stream)?;
+    let reply = Message::read(&mut BufReader::new(&stream))?;
+    let said = String::from_utf8_lossy(&reply.body).into_owned();
+    match reply.head.starts_with("HTTP/1.1 200") {
+        true => Ok(Ok(serde_json::from_str(&said).unwrap_or(Value::Null))),
+        false => Ok(Err(said)),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Changes of every job that matches: `dead redrive`, `dead drop`, `cancel`, `prioritize`.
 //!
-//! `steps` applies a change, `rate` slows it down, `confirm` asks before it.
+//! `steps` applies a change, `rate` slows it down, `display` shows how far it is, `confirm` asks before it.
 
 mod confirm;
+mod display;
 mod rate;
 mod steps;
 
@@ -16,8 +17,11 @@ use crate::failure::{Exit, Failure};
 use crate::humanize::{count, counted};
 use crate::output::{GOOD, Output};
 pub(super) use confirm::Confirmation;
+#[cfg(feature = "aws")]
+pub(super) use display::Display;
 pub(super) use rate::JobRate;
-use steps::{Stepped, Steps};
+pub(super) use steps::Stepped;
+use steps::Steps;
 
 /// What a command asks for.
 pub(super) struct Request<'a> {
@@ -103,7 +107,7 @@ fn states(found: &[(State, u64)]) -> String {
 }
 
 impl Request<'_> {
-    fn print_dry(
+    pub(super) fn print_dry(
         &self,
         found: &[(State, u64)],
         total: u64,
@@ -124,7 +128,7 @@ impl Request<'_> {
         }
     }
 
-    fn print(&self, stepped: &Stepped, most: u64, output: &Output) -> Result<Exit, Failure> {
+    pub(super) fn print(&self, stepped: &Stepped, most: u64, output: &Output) -> Result<Exit, Failure> {
         let Stepped { changed, interrupted } = stepped;
         let Words { noun, past, .. } = &self.words;
         let done = format!("{past} {}", counted(*changed, noun));

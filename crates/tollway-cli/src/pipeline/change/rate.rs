@@ -24,6 +24,13 @@ impl JobRate {
         u64::try_from(jobs).unwrap_or(u64::MAX).saturating_add(1)
     }
 
+    /// How many jobs a second, rounded down.
+    #[cfg(feature = "aws")]
+    pub(in crate::pipeline) fn per_second(&self) -> u64 {
+        let jobs = u128::from(self.jobs) * u128::from(Span::from_secs(1).as_micros());
+        u64::try_from(jobs / u128::from(self.period.as_micros())).unwrap_or(u64::MAX)
+    }
+
     /// How long after the beginning one more than these may be done.
     pub(super) fn next_after(&self, jobs: u64) -> Span {
         let micros = u128::from(jobs) * u128::from(self.period.as_micros());
@@ -34,6 +41,14 @@ impl JobRate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(feature = "aws")]
+    fn jobs_a_second_are_rounded_down() {
+        for (rate, per_second) in [("119 / minute", 1), ("59 / minute", 0), ("500 / second", 500)] {
+            assert_eq!(JobRate::read(rate).unwrap().per_second(), per_second, "{rate}");
+        }
+    }
 
     #[test]
     fn jobs_are_spread_evenly() {

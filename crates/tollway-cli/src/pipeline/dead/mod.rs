@@ -6,6 +6,8 @@ mod editor;
 mod export;
 mod grouped;
 mod list;
+#[cfg(feature = "aws")]
+mod move_task;
 mod redrive;
 mod show;
 

@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
     let (config, _) = which.config(context)?;
     let runtime = runtime()?;
     let target = EngineUrl::parse(&arguments.to).map_err(|error| Failure::usage(format!("--to: {error}")))?;
-    let target = engines::absolute(&target)?.with_stages(&config.stages);
+    let target = engines::absolute(&target)?.for_pipeline(&config.stages, &config.source);
     engines::refuse_same(&config.engine, &target)?;
     if arguments.dry_run {
         let counts = runtime.block_on(async {

@@ -36,7 +36,8 @@ impl Setup {
         let file: ConfigFile<WholeConfig> = ConfigFile::load(context.config_path()?)?;
         let config = which.find(file.config().pipelines())?.clone();
         let store = context.store(file.config().limits())?;
-        let limiter = serve::limiter(file.config().limits(), &store)?;
+        let policies = config.policies();
+        let limiter = serve::limiter(file.config().limits(), &store, policies.iter().map(String::as_str))?;
         serve::read_set_limits(&limiter).await;
         serve::send_incidents(&limiter)?;
         let notices = Notices::new(config.name.as_str(), &limiter)?;

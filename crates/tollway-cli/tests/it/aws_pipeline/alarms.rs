@@ -49,6 +49,34 @@ fn dead_letters_are_told_over_sns_with_their_end() {
     assert_eq!(over[0]["alarm_over"]["alarm"], "dead_letters");
 }
 
+/// G11: a refusal of the vendor, although the call had a permit, is told once with its evidence.
+#[test]
+fn refusal_of_the_vendor_is_an_incident_over_sns() {
+    let server = Ministack::shared();
+    let topic = server.topic_with_queue("pipeline-incidents");
+    let home = home(&format!("[incidents]\ntopic = \"{topic}\"\n{PIPELINE}"));
+    enqueue(&home, 1..=3, ", \"busy\": \"seen\"");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollway"));
+    command.args(["pipeline", "run"]).current_dir(home.path()).env("HOME", home.path());
+    command.envs(account(&server.endpoint())).env_remove("TOLLWAY_CONFIG");
+    let output = command.output().unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{log}");
+    let told: Vec<Value> = server
+        .take_messages("pipeline-incidents")
+        .iter()
+        .map(|body| serde_json::from_str(body).unwrap())
+        .filter(|event: &Value| event["event"] == "incident")
+        .collect();
+    let [told] = &told[..] else { panic!("{told:?}") };
+    let incident = &told["incident"];
+    assert_eq!((&told["count"], &incident["policy"]), (&1.into(), &"adobe".into()), "{told}");
+    assert_eq!(incident["limits"][0]["name"], "RPM", "{told}");
+    assert!(!incident["recent"].as_array().unwrap().is_empty(), "{told}");
+    let (_, listed, _) = home.run(&["incidents", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&listed).unwrap()["found"], 1, "{listed}");
+}
+
 #[test]
 fn topic_that_is_no_arn_is_pointed_at() {
     let (code, _, error) =

@@ -3,6 +3,7 @@
 mod alarms;
 mod cloudwatch;
 mod cloudwatch_server;
+mod documented_table;
 mod lambda;
 mod provision;
 
@@ -21,6 +22,8 @@ for line in sys.stdin:
     elif data.get("busy") and not os.path.exists(data["busy"]):
         open(data["busy"], "w").close()
         answer = {"rate_limited": job["id"], "after": 0.01}
+    elif data.get("slow"):
+        time.sleep(600)
     elif job["stage"] == "extract":
         answer = {"done": job["id"]}
     else:

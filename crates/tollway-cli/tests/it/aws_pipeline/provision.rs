@@ -252,6 +252,14 @@ fn roles_have_the_smallest_policies() {
         allows(&operator, "sqs:ReceiveMessage", dead) && !operator.to_string().contains("Create"),
         "{operator}"
     );
+    // What a move task does is done with the rights of its caller.
+    let on_dead = ["Start", "Cancel"].map(|verb| format!("sqs:{verb}MessageMoveTask"));
+    let on_dead = on_dead.iter().map(String::as_str);
+    let more = ["sqs:ListMessageMoveTasks", "sqs:GetQueueAttributes", "sqs:DeleteMessage"];
+    for action in on_dead.chain(more) {
+        assert!(allows(&operator, action, dead), "{action}: {operator}");
+    }
+    assert!(allows(&operator, "sqs:SendMessage", queue), "{operator}");
     let provisioner = policy("provisioner");
     assert!(allows(&provisioner, "sqs:CreateQueue", queue) && allows(&provisioner, "sqs:DeleteQueue", dead));
     assert!(!provisioner.to_string().contains("Message"), "{provisioner}");

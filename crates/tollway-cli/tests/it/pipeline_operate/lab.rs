@@ -64,7 +64,7 @@ pub(super) fn job(stage: &str, key: &str) -> NewJob {
 /// A folder with a config, and its jobs.
 pub(super) struct Lab {
     pub(super) home: Home,
-    runtime: tokio::runtime::Runtime,
+    pub(super) runtime: tokio::runtime::Runtime,
 }
 
 impl Lab {

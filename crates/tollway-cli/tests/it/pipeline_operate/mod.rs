@@ -4,13 +4,21 @@ mod change;
 mod dead;
 mod dead_edit;
 mod lab;
+#[cfg(feature = "aws")]
+mod live_move;
 mod migrate;
+#[cfg(feature = "aws")]
+mod move_task;
 mod plan;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod results;
 #[cfg(feature = "aws")]
 mod sqs;
+#[cfg(feature = "aws")]
+mod sqs_groups;
+#[cfg(feature = "aws")]
+mod sqs_moved_groups;
 mod stages;
 mod terminal;
 mod why;

@@ -1,92 +1,50 @@
 //! Jobs in SQS, with a ledger in DynamoDB.
 
-use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
+use std::time::Duration;
 
-use tollway_pipeline::{Conclusion, EngineUrl, SqsEngine, State};
+use tokio::time::timeout;
+use tollway_pipeline::{EngineUrl, SqsEngine, State};
 use tollway_testkit::servers::Ministack;
 
-use super::lab::{Jobs, Lab, UNGATED, job};
+use super::lab::{Lab, UNGATED, job};
+use super::live_move::{Place, there_and_back};
 
 /// A ledger of its own on the shared server.
-fn url() -> String {
+pub(super) fn url() -> String {
     static LEDGERS: AtomicU32 = AtomicU32::new(0);
     let ledger = format!("command-{}", LEDGERS.fetch_add(1, Ordering::Relaxed));
     let endpoint = Ministack::shared().endpoint();
     format!("sqs:?ledger={ledger}&endpoint={endpoint}&access=test:hunter2&create=yes&wait=1s")
 }
 
-fn engine(url: &str) -> Arc<SqsEngine> {
+pub(super) fn engine(url: &str) -> Arc<SqsEngine> {
     Arc::new(SqsEngine::open(&EngineUrl::parse(url).unwrap()).unwrap())
 }
 
-/// How many jobs move.
-fn backlog() -> usize {
-    std::env::var("TOLLWAY_MOVED").map_or(300, |jobs| jobs.parse().unwrap())
-}
-
-/// Works on jobs until it is told to end. Which keys were done, and how often.
-fn work(jobs: &Jobs<'_>, ends: &AtomicBool) -> BTreeMap<String, usize> {
-    let mut done = BTreeMap::new();
-    loop {
-        let ended = ends.load(Ordering::SeqCst);
-        let claimed = jobs.claim("autotag", 3);
-        if claimed.is_empty() && ended {
-            return done;
-        }
-        for claimed in claimed {
-            *done.entry(claimed.job.key.clone()).or_default() += 1;
-            jobs.finish(claimed, Conclusion::Done { outputs: Vec::new(), result: None });
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-}
-
-/// P8: a live backlog moves to SQS and back while workers run; every job is done once.
+/// P8: a live backlog moves from a file to SQS and back while workers run; every job is done once.
 #[test]
 fn live_backlog_moves_to_sqs_and_back() {
-    let url = url();
-    let lab = Lab::with_config(UNGATED);
-    let jobs = lab.running();
-    for from in (0..backlog()).step_by(1_000) {
-        jobs.add((from..backlog().min(from + 1_000)).map(|n| job("autotag", &n.to_string())).collect());
-    }
-    jobs.kill(job("extract", "dead").group("g").unwrap(), "extract", "HTTP 500", "<html>");
-    let move_while_working = |jobs: &Jobs<'_>, to: &str| {
-        let ends = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let working = scope.spawn(|| work(jobs, &ends));
-            let report = lab.json(&["migrate", "--to", to]);
-            ends.store(true, Ordering::SeqCst);
-            (working.join().unwrap(), report)
-        })
-    };
-    let (mut done, report) = move_while_working(&jobs, &url);
-    assert_eq!(report["complete"], true, "{report}");
-    assert!(!report.to_string().contains("hunter2"), "{report}");
-    drop(jobs);
+    let file = Place { url: "sqlite:pdf.db", open: |lab, _| lab.running() };
+    there_and_back(&file, &Place { url: &url(), open: |lab, url| lab.jobs_of(engine(url)) });
+}
 
-    lab.home.write("tollway.toml", UNGATED.replace("sqlite:pdf.db", &url));
-    let there = lab.jobs_of(engine(&url));
-    assert_eq!(there.in_state(State::Ready).len(), backlog() - done.len());
-    assert!(lab.ok(&["dead", "show", "dead"]).contains("| <html>"));
-    let (more, report) = move_while_working(&there, "sqlite:pdf.db");
-    assert_eq!(report["complete"], true, "{report}");
-    drop(there);
-    // The file was paused when its jobs left it.
-    lab.home.write("tollway.toml", UNGATED);
-    lab.ok(&["resume", "autotag"]);
-    let back = lab.jobs();
-    let ends = AtomicBool::new(true);
-    let rest = work(&back, &ends);
-    for (key, times) in more.into_iter().chain(rest) {
-        *done.entry(key).or_default() += times;
-    }
-    let twice: Vec<_> = done.iter().filter(|(_, times)| **times != 1).collect();
-    assert!(twice.is_empty(), "{twice:?}");
-    assert_eq!(done.len(), backlog());
-    assert_eq!(back.in_state(State::Dead).len(), 1);
+/// P8: the same from Postgres and back.
+#[test]
+#[cfg(feature = "postgres")]
+fn live_backlog_moves_from_postgres_to_sqs_and_back() {
+    use tollway_pipeline::PostgresEngine;
+    use tollway_testkit::servers::PostgresServer;
+
+    let server = PostgresServer::start();
+    let postgres = Place {
+        url: &server.url(),
+        open: |lab, url| lab.jobs_of(Arc::new(PostgresEngine::open(url).unwrap())),
+    };
+    there_and_back(&postgres, &Place { url: &url(), open: |lab, url| lab.jobs_of(engine(url)) });
 }
 
 /// Every command works on it, or says why not.
@@ -131,11 +89,22 @@ fn plan_reads_the_retention_of_the_queue() {
     assert!(error.contains("MessageRetentionPeriod"), "{error}");
 }
 
-/// A stage that waits for groups is refused before a job is enqueued.
+/// A caller may leave a call unfinished for a while, as `select!` does: other calls do not wait for it.
 #[test]
-fn stage_that_waits_for_groups_is_refused() {
-    let lab = Lab::with_config(&super::lab::CONFIG.replace("sqlite:pdf.db", &url()));
-    let (exit, _, error) = lab.run(&["run"]);
-    assert_ne!(exit, 0);
-    assert!(error.contains("`after`") && error.contains("SQS"), "{error}");
+fn call_that_is_not_polled_blocks_no_other() {
+    let url = url();
+    let lab = Lab::with_config(&UNGATED.replace("sqlite:pdf.db", &url));
+    let jobs = lab.jobs_of(engine(&url));
+    jobs.add(vec![job("autotag", "one")]);
+    jobs.wait(jobs.engine.counts());
+    jobs.add(vec![job("autotag", "two")]);
+    let (unfinished, answered) = lab.runtime.block_on(async {
+        let mut unfinished = jobs.engine.counts();
+        let polled = poll_fn(|context| Poll::Ready(unfinished.as_mut().poll(context))).await;
+        assert!(polled.is_pending(), "{polled:?}");
+        (unfinished, timeout(Duration::from_secs(10), jobs.engine.counts()).await)
+    });
+    let counts = answered.expect("a call waits for one that is not polled").unwrap();
+    assert_eq!(counts[0].of(State::Ready), 2);
+    drop(unfinished);
 }

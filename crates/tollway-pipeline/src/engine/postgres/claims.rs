@@ -46,6 +46,7 @@ impl Operation for Look {
                 paused: row.try_get(0)?,
                 cost: row.try_get::<_, Option<String>>(1)?.map(JobCost::stored),
                 next_at: row.try_get::<_, Option<i64>>(2)?.map(time),
+                ready: None,
             },
         };
         Ok((vec![peek; calls.len()], due > 0))

@@ -97,7 +97,7 @@ pub(super) fn peek(session: &mut Session<'_>, stage: &Name, now: Timestamp) -> R
         .connection
         .prepare_cached("SELECT min(due_at) FROM jobs WHERE stage = ?1 AND state IN (1, 3)")?
         .query_row([id], |row| row.get(0))?;
-    Ok(Peek { cost: cost.map(JobCost::stored), next_at: next_at.map(time), paused })
+    Ok(Peek { cost: cost.map(JobCost::stored), next_at: next_at.map(time), paused, ready: None })
 }
 
 /// The best ready jobs of a stage: `?1` stage, `?2` how many, `?3` cost.

@@ -7,9 +7,12 @@ use futures_util::{StreamExt, stream};
 use tollway_core::{Name, Retry, Span, Timestamp};
 
 use super::counts::Tally;
+use super::delivered::Claiming;
 use super::error::storage;
+use super::groups::membership;
 use super::ledger::{
-    Versioned, delete_dead, job_key, key_key, put_dead, put_key, put_record, read_id, read_record,
+    DATA_BYTES_MAX, Versioned, delete_dead, job_key, key_key, put_dead, put_key, put_record, read_id,
+    read_record,
 };
 use super::message::{Incoming, seconds_until};
 use super::outlook::{AHEAD_MAX, AHEAD_VISIBILITY};
@@ -26,6 +29,9 @@ pub(super) const ATTEMPTS: u32 = 20;
 /// How many records are written at a time.
 pub(super) const WRITES_AT_A_TIME: usize = 16;
 
+/// How long the message of a held job is hidden.
+const HELD_HIDDEN_SECONDS: i32 = 60;
+
 /// What became of one message.
 enum Offer {
     Claimed(Box<Claimed>),
@@ -36,15 +42,21 @@ enum Offer {
 impl Inner {
     pub(super) async fn peek(self: &Arc<Self>, stage: &Name, now: Timestamp) -> Result<Peek, EngineError> {
         let paused = self.is_paused(stage).await?;
-        let (ready, next_at, back) = {
+        if let Some(delivered) = &self.delivered {
+            let (ready, next_at) = delivered.peek(stage, now);
+            let cost = (ready > 0).then_some(JobCost::OF_STAGE);
+            return Ok(Peek { cost, next_at, paused, ready: Some(ready) });
+        }
+        let (cost, next_at, ready, back) = {
             let mut outlooks = lock(&self.outlooks);
             let outlook = outlooks.entry(stage.clone()).or_default();
             let back = outlook.given_back(now);
-            let (ready, next_at) = outlook.peek(now);
-            (ready, next_at, back)
+            let (maybe, next_at) = outlook.peek(now);
+            let cost = maybe.then_some(JobCost::OF_STAGE);
+            (cost, next_at, outlook.about_ready(), back)
         };
         self.give_back(stage, back).await?;
-        Ok(Peek { cost: ready.then_some(JobCost::OF_STAGE), next_at, paused })
+        Ok(Peek { cost, next_at, paused, ready: Some(ready) })
     }
 
     /// Shows messages again that were received ahead.
@@ -69,19 +81,43 @@ impl Inner {
         }
         self.clients.check_clock(request.visibility)?;
         let queues = self.queues(&request.stage).await?;
+        let _claiming = self.delivered.as_ref().map(Claiming::begin);
         let mut claimed: Vec<Claimed> = Vec::new();
         while claimed.len() < request.count {
-            let wanted = request.count - claimed.len();
-            let messages = self.messages(&queues, wanted, request.visibility, now).await?;
-            if messages.is_empty() {
-                break;
+            match self.claim_some(&queues, request.count - claimed.len(), &request, now).await {
+                Ok(Some(more)) => claimed.extend(more),
+                Ok(None) => break,
+                Err(error) if claimed.is_empty() => return Err(error),
+                Err(error) => {
+                    tracing::warn!(%error, "some messages could not be claimed; they come again");
+                    return Ok(claimed);
+                }
             }
-            claimed.extend(self.offer_all(&queues, messages, &request, now).await?);
         }
         if claimed.len() < request.count {
             self.watch(&request.stage);
         }
         Ok(claimed)
+    }
+
+    /// Claims jobs of one receive. None: there is no message.
+    async fn claim_some(
+        &self,
+        queues: &StageQueue,
+        wanted: usize,
+        request: &ClaimRequest,
+        now: Timestamp,
+    ) -> Result<Option<Vec<Claimed>>, EngineError> {
+        let messages = self.messages(queues, wanted, request.visibility, now).await?;
+        if messages.is_empty() {
+            return Ok(None);
+        }
+        let receipts: Vec<String> = messages.iter().map(|message| message.of.receipt.clone()).collect();
+        let offered = self.offer_all(queues, messages, request, now).await;
+        if offered.is_err() {
+            self.retry_delivered(&receipts, now);
+        }
+        offered.map(Some)
     }
 
     /// Messages for this many workers: those received ahead, and otherwise one receive.
@@ -93,6 +129,9 @@ impl Inner {
         now: Timestamp,
     ) -> Result<Vec<Incoming>, EngineError> {
         let stage = &queues.stage;
+        if let Some(delivered) = &self.delivered {
+            return Ok(delivered.take(stage, wanted, now));
+        }
         let (ahead, count, asks) = {
             let mut outlooks = lock(&self.outlooks);
             let outlook = outlooks.entry(stage.clone()).or_default();
@@ -124,16 +163,24 @@ impl Inner {
         request: &ClaimRequest,
         now: Timestamp,
     ) -> Result<Vec<Claimed>, EngineError> {
+        let messages = self.read_foreign(queues, messages, now).await;
         let known = self.records_of(queues, &messages).await?;
-        let offers = messages.into_iter().zip(known);
-        let offers = offers.map(|(message, known)| self.offer(queues, message, known, request, now));
+        let offers = messages.into_iter().zip(known).map(|(message, known)| {
+            let receipt = message.of.receipt.clone();
+            // Boxed, because they are large.
+            let offered = Box::pin(self.offer(queues, message, known, request, now));
+            async move { (receipt, offered.await) }
+        });
         let mut offers = stream::iter(offers).buffered(WRITES_AT_A_TIME);
         let (mut claimed, mut failed) = (Vec::new(), None);
-        while let Some(offer) = offers.next().await {
+        while let Some((receipt, offer)) = offers.next().await {
             match offer {
                 Ok(Offer::Claimed(one)) => claimed.push(*one),
                 Ok(Offer::No) => {}
-                Err(error) => failed = Some(error),
+                Err(error) => {
+                    self.retry_delivered(&[receipt], now);
+                    failed = Some(error);
+                }
             }
         }
         match failed {
@@ -182,7 +229,7 @@ impl Inner {
     ) -> Result<Offer, EngineError> {
         for _ in 0..ATTEMPTS {
             let Some(versioned) = known.take() else {
-                match self.first_claim(queues, &message, request, now).await? {
+                match Box::pin(self.first_claim(queues, &message, request, now)).await? {
                     Ok(offer) => return Ok(offer),
                     // Another process was faster, or the key belongs to another job.
                     Err(other) => known = Some(other),
@@ -193,9 +240,18 @@ impl Inner {
                 self.duplicate(queues, &message).await;
                 return Ok(Offer::No);
             }
-            if let Err(why) = versioned.record.claimable(&message, now) {
-                self.decline(queues, &message, &versioned, why, now).await?;
-                return Ok(Offer::No);
+            match versioned.record.claimable(&message, now) {
+                Ok(()) => {}
+                Err(Unclaimable::Held) if !self.is_held_back(&versioned.record).await? => {
+                    let id = versioned.record.job.id;
+                    self.release_one(versioned, now).await?;
+                    known = self.table().await?.record(&queues.queue.name, id).await?;
+                    continue;
+                }
+                Err(why) => {
+                    Box::pin(self.decline(queues, &message, &versioned, why, now)).await?;
+                    return Ok(Offer::No);
+                }
             }
             match self.claim_record(queues, &message, versioned, request, now).await? {
                 Ok(claimed) => return Ok(Offer::Claimed(Box::new(claimed))),
@@ -239,6 +295,13 @@ impl Inner {
         if record.data_in_message {
             message.body.clone_into(&mut record.job.data);
         }
+        if !record.unfinished.is_empty() {
+            // The ledger keeps the note until this claim writes again, so a process that dies here leaves none behind.
+            match self.delete_unfinished(&record, now).await {
+                Ok(()) => record.unfinished.clear(),
+                Err(error) => tracing::warn!(%error, "outputs of an earlier claim are not deleted yet"),
+            }
+        }
         lock(&self.outlooks).entry(stage.clone()).or_default().not_due(expired_at, record.job.id.get());
         Ok(Ok(self.claimed(stage, Versioned { record, version: seen.version + 1 })))
     }
@@ -273,8 +336,15 @@ impl Inner {
             Err(why) => super::dead::unreadable(id, message, stage, why, now),
         };
         record.parent = message.parent;
-        record.data_in_message = record.job.data.len() > super::ledger::DATA_BYTES_MAX;
-        let claimable = brought.is_ok() && record.claimable(message, now).is_ok();
+        record.data_in_message = record.job.data.len() > DATA_BYTES_MAX;
+        self.hold(&mut record).await?;
+        if record.data_in_message && record.job.state == State::Held {
+            // A held job needs no message, but only the message has this data.
+            let why = format!("its stage waits for its group, and it has more than {DATA_BYTES_MAX} bytes");
+            record = super::dead::unreadable(id, message, stage, &why, now);
+            record.data_in_message = true;
+        }
+        let claimable = record.claimable(message, now).is_ok();
         if claimable {
             record.claim(&request.worker, message.of.clone(), request.visibility, now);
         }
@@ -288,22 +358,26 @@ impl Inner {
         tally.count(stage, Kind::Enqueued, 1);
         tally.count(stage, Kind::Jobs(record.job.state), 1);
         tally.count(stage, Kind::Claimed, i64::from(claimable));
+        writes.extend(membership(None, &record));
         writes.extend(tally.write());
         if let Written::Lost(lost) = self.table().await?.write(writes).await? {
             return self.lost_first(queue, lost).await.map(Err);
         }
         self.counts.changed();
         let versioned = Versioned { record, version: 1 };
+        if versioned.record.job.state == State::Held {
+            return Ok(Err(versioned));
+        }
         if !claimable {
             let why = versioned.record.claimable(message, now).err().unwrap_or(Unclaimable::Dead);
-            self.decline(queues, message, &versioned, why, now).await?;
+            Box::pin(self.decline(queues, message, &versioned, why, now)).await?;
             return Ok(Ok(Offer::No));
         }
         Ok(Ok(Offer::Claimed(Box::new(self.claimed(stage, versioned)))))
     }
 
     /// The record that was in the way of a first claim.
-    async fn lost_first(
+    pub(super) async fn lost_first(
         &self,
         queue: &str,
         lost: Vec<(usize, Option<super::table::Item>)>,
@@ -345,10 +419,24 @@ impl Inner {
                     self.count(&queues.stage, Kind::Duplicates).await;
                 }
                 self.due(&queues.stage, at, known.record.job.id);
+                if let Some(delivered) = &self.delivered {
+                    delivered.wait_behind(&message.of.receipt, known.record.job.id, at);
+                }
                 queues.queue.hide(&message.of.receipt, seconds_until(at, now).max(1)).await
             }
+            // The process that releases the job has sent this message, and is about to write that the job is ready.
+            Unclaimable::Held if message.id.is_some() => {
+                queues.queue.hide(&message.of.receipt, HELD_HIDDEN_SECONDS).await
+            }
+            Unclaimable::Held => {
+                queues.queue.delete(&message.of.receipt).await;
+                Ok(())
+            }
             Unclaimable::Left => {
-                self.resend_outputs(&known.record, now).await?;
+                // Another message than that of the last claim has nothing to complete: that one is deleted when all is sent.
+                if known.record.message.as_ref().is_none_or(|of| of.id == message.of.id) {
+                    self.complete(&known.record, now).await?;
+                }
                 self.duplicate(queues, message).await;
                 Ok(())
             }
@@ -363,84 +451,5 @@ impl Inner {
     async fn duplicate(&self, queues: &StageQueue, message: &Incoming) {
         self.count(&queues.stage, Kind::Duplicates).await;
         queues.queue.delete(&message.of.receipt).await;
-    }
-
-    pub(super) async fn renew(
-        &self,
-        claims: Vec<Claim>,
-        visibility: Span,
-        now: Timestamp,
-    ) -> Result<Vec<bool>, EngineError> {
-        let renew = |claim: Claim| async move {
-            let renewed = self.change_claim(&claim, &[], |record| {
-                record.is_open(&claim).then(|| {
-                    record.job.state = State::Running;
-                    record.job.due_at = now.plus(visibility);
-                })
-            });
-            let Some(((), versioned)) = renewed.await? else { return Ok(false) };
-            self.due(&claim.stage, versioned.record.job.due_at, claim.job);
-            let receipt = versioned.record.message.as_ref().map(|message| message.receipt.clone());
-            lock(&self.claims).insert((claim.stage.clone(), claim.job), versioned);
-            if let Some(receipt) = receipt {
-                let seconds = seconds_until(now.plus(visibility), now);
-                self.queues(&claim.stage).await?.queue.hide(&receipt, seconds).await?;
-            }
-            Ok(true)
-        };
-        let answers: Vec<_> =
-            stream::iter(claims.into_iter().map(renew)).buffered(WRITES_AT_A_TIME).collect().await;
-        answers.into_iter().collect()
-    }
-
-    pub(super) async fn release(&self, claims: Vec<Claim>, now: Timestamp) -> Result<Vec<bool>, EngineError> {
-        let release = |claim: Claim| async move {
-            let released =
-                self.change_claim(&claim, &[], |record| record.is_open(&claim).then(|| record.release(now)));
-            let Some(((), versioned)) = released.await? else { return Ok(false) };
-            lock(&self.claims).remove(&(claim.stage.clone(), claim.job));
-            self.show(&claim.stage, &versioned.record, 0).await?;
-            self.ready(&claim.stage, 1);
-            Ok(true)
-        };
-        let answers: Vec<_> =
-            stream::iter(claims.into_iter().map(release)).buffered(WRITES_AT_A_TIME).collect().await;
-        answers.into_iter().collect()
-    }
-
-    /// Hides the message of a record for so many seconds; 0: it is visible at once.
-    pub(super) async fn show(&self, stage: &Name, record: &Record, seconds: i32) -> Result<(), EngineError> {
-        match &record.message {
-            Some(message) => self.queues(stage).await?.queue.hide(&message.receipt, seconds).await,
-            None => Ok(()),
-        }
-    }
-
-    pub(super) async fn abandon(&self, worker: Option<&str>, now: Timestamp) -> Result<u64, EngineError> {
-        let runs = |record: &Record| {
-            record.job.state == State::Running
-                && record.job.due_at > now
-                && worker.is_none_or(|worker| record.job.worker == worker)
-        };
-        let (mut abandoned, mut after) = (0, None);
-        loop {
-            let filter = Filter { state: Some(State::Running), ..Filter::default() };
-            let page = self.scan(&filter, after, bounds::PAGE_MAX, runs).await?;
-            for found in page.items {
-                let stage = found.record.job.stage.clone();
-                let changed =
-                    self.update(found, &[], |record| runs(record).then(|| record.job.due_at = now)).await?;
-                if let Some(((), versioned)) = changed {
-                    abandoned += 1;
-                    self.show(&stage, &versioned.record, 0).await?;
-                    self.due(&stage, now, versioned.record.job.id);
-                }
-            }
-            after = page.next;
-            if after.is_none() {
-                self.hint();
-                return Ok(abandoned);
-            }
-        }
     }
 }

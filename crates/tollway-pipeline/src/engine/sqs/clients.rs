@@ -99,7 +99,8 @@ macro_rules! retried {
     ($call:expr) => {{
         let mut patience = $crate::engine::sqs::clients::Patience::new();
         loop {
-            let answer: Result<_, $crate::EngineError> = async { $call }.await;
+            // Boxed: a call of the SDK is a future of many kilobytes, and callers nest.
+            let answer: Result<_, $crate::EngineError> = Box::pin(async { $call }).await;
             match answer {
                 Err(error) if patience.repeats_after(&error).await => {}
                 answer => break answer,

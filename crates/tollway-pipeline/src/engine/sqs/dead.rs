@@ -7,16 +7,17 @@ use tollway_core::{Name, Span, Timestamp};
 
 use super::Inner;
 use super::counts::Tally;
+use super::groups::membership;
 use super::ledger::{DATA_BYTES_MAX, Versioned, put_dead, put_key, put_record};
 use super::message::{Incoming, Outgoing};
 use super::queue::StageQueue;
 use super::record::Record;
-use super::table::Guard;
+use super::table::{Guard, Written};
 use crate::engine::counters::Kind;
 use crate::*;
 
-/// If SQS itself makes dead letters after fewer receives, a job may become one while it waits for its quota.
-pub(super) const RECEIVES_MIN: u64 = 20;
+/// `provision aws` lets SQS make dead letters after this many receives. With fewer, good jobs may be among them.
+pub(super) const RECEIVES_MIN: u64 = 10;
 
 /// How long dead letters are hidden while their queue is looked through.
 const LOOK_VISIBILITY: Span = Span::from_secs(30);
@@ -33,6 +34,16 @@ pub(super) fn unreadable(id: JobId, message: &Incoming, stage: &Name, why: &str,
     record.count(&Attempt::new(Cause::Failure, "the message is not a job").detail(why), now);
     (record.job.state, record.job.due_at, record.unsent) = (State::Dead, now, true);
     record
+}
+
+/// What became of a message in a queue of dead letters.
+enum Settled {
+    /// It stays there.
+    Kept,
+    /// It is not needed there.
+    Gone,
+    /// Its job was sent to its stage again.
+    Redriven,
 }
 
 impl Inner {
@@ -57,7 +68,8 @@ impl Inner {
     }
 
     /// Looks through the queue of dead letters. Messages whose job is not dead any more are deleted, those in `redriven` are
-    /// sent back to their stage with their own body, and those of other programs become dead letters of the ledger.
+    /// sent back to their stage with their own body, and those of other programs become dead letters of the ledger. How many were
+    /// redriven.
     pub(super) async fn look_through_dead(
         &self,
         queues: &StageQueue,
@@ -71,26 +83,13 @@ impl Inner {
                 break;
             }
             for message in messages {
-                let known = match message.id {
-                    Some(id) => self.table().await?.record(&queues.queue.name, id).await?,
-                    None => self.find_key(&queues.stage, &message.key).await?,
-                };
-                match known {
-                    Some(known) if known.record.job.state != State::Dead => {
+                let message = self.read_foreign_job(&queues.stage, message, now);
+                match self.settle_dead(queues, &message, redriven, now).await? {
+                    Settled::Kept => kept.push(message.of.receipt),
+                    Settled::Gone => queues.dead.delete(&message.of.receipt).await,
+                    Settled::Redriven => {
+                        changed += 1;
                         queues.dead.delete(&message.of.receipt).await;
-                    }
-                    Some(known) if redriven.contains(&known.record.job.id) => {
-                        let again = Outgoing::of_dead(&known.record, &message.body, now);
-                        queues.queue.send(vec![again]).await?;
-                        changed += u64::from(
-                            self.update(known, &[], |record| redrive(record, now)).await?.is_some(),
-                        );
-                        queues.dead.delete(&message.of.receipt).await;
-                    }
-                    Some(_) => kept.push(message.of.receipt),
-                    None => {
-                        self.adopt(queues, &message, now).await?;
-                        kept.push(message.of.receipt);
                     }
                 }
             }
@@ -99,13 +98,76 @@ impl Inner {
         Ok(changed)
     }
 
-    /// Makes a dead letter of a message that another program, or SQS itself, has put into the queue of dead letters.
+    /// Decides about one message of the queue of dead letters.
+    async fn settle_dead(
+        &self,
+        queues: &StageQueue,
+        message: &Incoming,
+        redriven: &HashSet<JobId>,
+        now: Timestamp,
+    ) -> Result<Settled, EngineError> {
+        let known = match message.id {
+            Some(id) => self.table().await?.record(&queues.queue.name, id).await?,
+            None => self.find_key(&queues.stage, &message.key).await?,
+        };
+        let known = match known {
+            Some(known) => known,
+            None => self.adopt(queues, message, now).await?,
+        };
+        let record = &known.record;
+        if record.job.state != State::Dead {
+            return self.settle_not_dead(queues, message, record, now).await;
+        }
+        if redriven.contains(&record.job.id) {
+            queues.queue.send(vec![Outgoing::redriving(record, &message.body, now)]).await?;
+            let changed = self.update(known, &[], |record| redrive(record, now)).await?.is_some();
+            return Ok(if changed { Settled::Redriven } else { Settled::Gone });
+        }
+        if message.is_dead_letter {
+            return Ok(Settled::Kept);
+        }
+        // A message as another program, or SQS itself, has put it there: ours takes its place, so that tools that move it back
+        // redrive the job.
+        self.send_dead(queues, &known, &message.body, now).await?;
+        Ok(Settled::Gone)
+    }
+
+    /// A message in the queue of dead letters whose job is not dead: it was redriven or dropped, or SQS itself has moved a message
+    /// that was received often. The job of such a message would wait for ever, so it gets a new one.
+    async fn settle_not_dead(
+        &self,
+        queues: &StageQueue,
+        message: &Incoming,
+        record: &Record,
+        now: Timestamp,
+    ) -> Result<Settled, EngineError> {
+        let is_of_claim = record.message.as_ref().is_some_and(|of| of.id == message.of.id);
+        let moved_by_sqs = !message.is_dead_letter || is_of_claim;
+        match record.job.state {
+            State::Running if record.job.due_at > now && moved_by_sqs => return Ok(Settled::Kept),
+            State::Ready | State::Delayed | State::Running if moved_by_sqs => {
+                tracing::warn!(
+                    queue = queues.queue.name,
+                    job = %record.job.id,
+                    "SQS made a dead letter of a message that was received often; its job is not dead and gets a new message"
+                );
+                queues.queue.send(vec![Outgoing::with_body(record, &message.body, now)]).await?;
+                self.ready(&queues.stage, 1);
+            }
+            // Its process may have died before it sent what follows from it.
+            State::Done | State::Cancelled => self.complete(record, now).await?,
+            _ => {}
+        }
+        Ok(Settled::Gone)
+    }
+
+    /// Makes a dead letter of a message that another program, or SQS itself, has put into the queue of dead letters. Its record.
     async fn adopt(
         &self,
         queues: &StageQueue,
         message: &Incoming,
         now: Timestamp,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Versioned, EngineError> {
         let stage = &queues.stage;
         self.know_stage(stage).await?;
         let id = match message.id {
@@ -122,7 +184,7 @@ impl Inner {
             }
             Err(why) => unreadable(id, message, stage, &why, now),
         };
-        record.unsent = false;
+        record.unsent = true;
         record.data_in_message = record.job.data.len() > DATA_BYTES_MAX;
         let queue = &queues.queue.name;
         let mut writes = vec![
@@ -133,11 +195,15 @@ impl Inner {
         let mut tally = Tally::default();
         tally.count(stage, Kind::Enqueued, 1);
         tally.count(stage, Kind::Jobs(State::Dead), 1);
+        writes.extend(membership(None, &record));
         writes.extend(tally.write());
-        // Lost: another process was faster.
-        self.table().await?.write(writes).await?;
+        let written = self.table().await?.write(writes).await?;
         self.counts.changed();
-        Ok(())
+        match written {
+            Written::Yes => Ok(Versioned { record, version: 1 }),
+            // Another process was faster.
+            Written::Lost(lost) => self.lost_first(queue, lost).await,
+        }
     }
 
     /// Sends dead letters to their stage again. Their message comes first and names their last claim, so that it redrives the
@@ -151,7 +217,8 @@ impl Inner {
         let queues = self.queues(stage).await?;
         let (only_message, here): (Vec<_>, Vec<_>) =
             dead.into_iter().partition(|known| known.record.data_in_message);
-        let messages = here.iter().map(|known| Outgoing::of_dead(&known.record, &known.record.job.data, now));
+        let messages =
+            here.iter().map(|known| Outgoing::redriving(&known.record, &known.record.job.data, now));
         queues.queue.send(messages.collect()).await?;
         let mut changed = 0;
         for known in here {

@@ -1,5 +1,6 @@
 //! Jobs from outside. Their messages are sent first and the ledger is written after: a process that dies in between has lost no
 //! job, since a message brings all that the ledger needs. A job that is sent again is recognised by its key when it is claimed.
+//! Held jobs have no message until they are released: a caller without an answer enqueues them again, and then their group is looked at.
 
 use std::collections::HashMap;
 
@@ -8,7 +9,8 @@ use tollway_core::{Name, Timestamp};
 use super::Inner;
 use super::counts::Tally;
 use super::finish::refuse_cost;
-use super::ledger::{DATA_BYTES_MAX, item_of, job_key, key_key, put_dead, put_key, read_id};
+use super::groups::{groups_of, hold_by, membership};
+use super::ledger::{DATA_BYTES_MAX, item_of, job_key, key_key, put_dead, put_key, read_id, read_record};
 use super::message::Outgoing;
 use super::record::Record;
 use super::table::{Guard, Key, WRITE_MAX, Write, Written};
@@ -16,8 +18,8 @@ use crate::engine::checks::within;
 use crate::engine::counters::Kind;
 use crate::*;
 
-/// How many jobs are written together: a dead letter is three items.
-const JOBS_AT_ONCE: usize = (WRITE_MAX - 1) / 3;
+/// How many jobs are written together: a dead letter of a group is four items.
+const JOBS_AT_ONCE: usize = (WRITE_MAX - 1) / 4;
 
 /// How many bytes of data are written together: a transaction has at most 4 MB.
 const BYTES_AT_ONCE: usize = 3 << 20;
@@ -32,7 +34,7 @@ impl Inner {
             within("bytes of data", job.data.len(), DATA_BYTES_MAX)?;
             refuse_cost(&job.cost)?;
         }
-        let known = self.ids_of(jobs.iter().map(|job| (&job.stage, job.key.as_str()))).await?;
+        let known = self.ids_of(jobs.iter().map(|job| (&job.stage, job.key.as_str())), now).await?;
         let ids = self.new_ids(jobs.len()).await?;
         let mut fresh: Vec<Record> = Vec::new();
         let mut first: HashMap<(Name, String), JobId> = HashMap::new();
@@ -48,14 +50,15 @@ impl Inner {
                 }
             });
         }
-        self.send_and_write(&fresh, &mut answers, now).await?;
+        self.send_and_write(fresh, &mut answers, now).await?;
         Ok(answers)
     }
 
-    /// The jobs that have these keys already.
+    /// The jobs that have these keys already. A held one may have lost the process that was to look at its group.
     pub(super) async fn ids_of<'a>(
         &self,
         keys: impl Iterator<Item = (&'a Name, &'a str)>,
+        now: Timestamp,
     ) -> Result<Vec<Option<JobId>>, EngineError> {
         let table = self.table().await?;
         let places: Result<Vec<(String, Key)>, EngineError> = keys
@@ -68,25 +71,39 @@ impl Inner {
         // A key whose record DynamoDB has deleted is free.
         let records: Vec<Key> =
             places.iter().zip(&ids).filter_map(|((queue, _), id)| id.map(|id| job_key(queue, id))).collect();
-        let mut records = table.get_many(&records).await?.into_iter();
+        let records = table.get_many(&records).await?;
+        let mut held = Vec::new();
+        for item in records.iter().flatten() {
+            let known = read_record(item)?.record;
+            if known.job.state == State::Held {
+                held.push(known.job);
+            }
+        }
+        self.release_groups(groups_of(&held), now).await?;
+        let mut records = records.into_iter();
         Ok(ids.into_iter().map(|id| id.filter(|_| records.next().flatten().is_some())).collect())
     }
 
     /// Sends the messages of new jobs, and then writes them to the ledger. What another process was first with is a duplicate.
     pub(super) async fn send_and_write(
         &self,
-        fresh: &[Record],
+        mut fresh: Vec<Record>,
         answers: &mut [Enqueued],
         now: Timestamp,
     ) -> Result<(), EngineError> {
+        let gates = self.gates().await?;
+        fresh.iter_mut().for_each(|record| hold_by(&gates, record));
+        // Held jobs are written last: a worker that has done the first job of their group must not find it complete.
+        fresh.sort_by_key(|record| record.job.state == State::Held);
         let mut stages: Vec<(Name, Vec<Outgoing>, Vec<Outgoing>)> = Vec::new();
-        for record in fresh {
+        for record in &fresh {
             let at = stages.iter().position(|(stage, ..)| *stage == record.job.stage);
             let at = at.unwrap_or_else(|| {
                 stages.push((record.job.stage.clone(), Vec::new(), Vec::new()));
                 stages.len() - 1
             });
             match record.job.state {
+                State::Held => {}
                 State::Dead => stages[at].2.push(Outgoing::of_dead(record, &record.job.data, now)),
                 _ => stages[at].1.push(Outgoing::of(record, now)),
             }
@@ -97,18 +114,19 @@ impl Inner {
             queues.queue.send(messages).await?;
             queues.dead.send(dead).await?;
         }
-        for piece in pieces(fresh) {
+        for piece in pieces(&fresh) {
             self.write_new(piece, answers).await?;
         }
-        let waiting: Vec<&Record> = fresh.iter().filter(|record| record.job.state != State::Dead).collect();
-        for record in waiting {
+        for record in &fresh {
             let Job { stage, id, due_at, .. } = &record.job;
-            match *due_at > now {
-                true => self.due(stage, *due_at, *id),
-                false => self.ready(stage, 1),
+            match record.job.state {
+                State::Dead | State::Held => {}
+                _ if *due_at > now => self.due(stage, *due_at, *id),
+                _ => self.ready(stage, 1),
             }
         }
-        Ok(())
+        let held = fresh.iter().filter(|record| record.job.state == State::Held);
+        self.release_groups(groups_of(held.map(|record| &record.job)), now).await
     }
 
     async fn write_new(&self, piece: &[Record], answers: &mut [Enqueued]) -> Result<(), EngineError> {
@@ -119,13 +137,13 @@ impl Inner {
                 let queue = self.queue_name(&record.job.stage)?;
                 writes.push(put_key(&queue, &record.job.key, record.job.id, Guard::Absent));
                 writes.push(Write::Put(item_of(&queue, record, 1, None)?, Guard::Absent));
-                owners.extend([record.job.id; 2]);
                 tally.count(&record.job.stage, Kind::Enqueued, 1);
                 tally.count(&record.job.stage, Kind::Jobs(record.job.state), 1);
                 if record.job.state == State::Dead {
                     writes.push(put_dead(&queue, record.job.id));
-                    owners.push(record.job.id);
                 }
+                writes.extend(membership(None, record));
+                owners.resize(writes.len(), record.job.id);
             }
             writes.extend(tally.write());
             let lost = match self.table().await?.write(writes).await? {

@@ -13,6 +13,8 @@ const ADVICE_CREDENTIALS: &str =
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine a role";
 const ADVICE_ACCESS: &str = "give the role the right that the message names";
 const ADVICE_MISSING: &str = "create it, correct its name, or write create=yes in the engine's URL";
+const ADVICE_REDRIVE_POLICY: &str = "a move task needs a redrive policy that names this queue: \
+     `tollway provision aws --apply` sets it; or leave --move-task out";
 const ADVICE_CLOCK: &str = "set this machine's clock right";
 
 /// The meaning of a call to `service` that failed.
@@ -55,6 +57,13 @@ pub(super) fn refused(service: &str, code: &str, said: &str, server_failed: bool
         | "OverLimit"
         | "KmsThrottled"
         | "KMS.ThrottlingException" => EngineError { fault: EngineFault::Busy, retry: Retry::Safe, message },
+        // Codes of move tasks: only the text tells them apart.
+        _ if said.contains("already a task running") => {
+            EngineError { fault: EngineFault::Busy, retry: Retry::Safe, message }
+        }
+        _ if said.contains("must be configured as a Dead Letter Queue") => {
+            storage(Retry::Useless, format!("{message}; {ADVICE_REDRIVE_POLICY}"))
+        }
         "NonExistentQueue" | "QueueDoesNotExist" | "ResourceNotFoundException" => {
             storage(Retry::Useless, format!("{message}; {ADVICE_MISSING}"))
         }
@@ -115,6 +124,11 @@ mod tests {
             assert_eq!((error.fault, error.retry), (fault, retry), "{code}");
             assert!(error.message.contains(advice), "{error}");
         }
+        let code = "InvalidParameterValue";
+        let busy = refused("SQS", code, "There is already a task running. Only one active task is", false);
+        assert_eq!((busy.fault, busy.retry), (EngineFault::Busy, Retry::Safe), "{busy}");
+        let policy = refused("SQS", code, "Source queue must be configured as a Dead Letter Queue.", false);
+        assert!(policy.message.contains("provision aws --apply"), "{policy}");
         let clock = refused("SQS", "SignatureDoesNotMatch", "Signature expired: 20260101", false);
         assert!(clock.message.contains("clock"), "{clock}");
     }

@@ -5,6 +5,7 @@ use tollway_core::{Name, Retry};
 use super::claim::ATTEMPTS;
 use super::counts::Tally;
 use super::error::storage;
+use super::groups::membership;
 use super::ledger::{Versioned, delete_dead, put_dead, put_record, read_record};
 use super::record::Record;
 use super::table::Written;
@@ -64,10 +65,15 @@ impl Inner {
             let mut tally = Tally::default();
             tally.moved(&stage, from, to);
             events.iter().for_each(|kind| tally.count(&stage, *kind, 1));
+            writes.extend(membership(Some(&known.record), &record));
             writes.extend(tally.write());
             match self.table().await?.write(writes).await? {
                 Written::Yes => {
                     self.counts.changed();
+                    if !record.open && !record.unfinished.is_empty() {
+                        // Boxed, because it may release other jobs by this very function.
+                        Box::pin(self.delete_unfinished(&record, record.job.changed_at)).await?;
+                    }
                     return Ok(Some((value, Versioned { record, version: known.version + 1 })));
                 }
                 Written::Lost(lost) => match lost.into_iter().find_map(|(_, item)| item) {

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `jobs/QUEUE` | id | a job: [`Record`], with its version |
 //! | `keys/QUEUE` + key | `key` | the id of the job with this key |
+//! | `group/GROUP` | stage and id | a job of the group that has not left its stage |
 //! | `dead/QUEUE` | id | a dead letter, so that they are listed without reading every job |
 //! | `stages` | stage | settings of a stage, and its queue |
 //! | `counters` | stage | counts |

@@ -8,6 +8,7 @@ use tollway_core::{Name, Timestamp};
 
 use super::record::{MessageOf, Record};
 use crate::job::check_data;
+use crate::lambda::SqsRecord;
 use crate::{Job, JobCost, JobId, NewJob};
 
 /// The names of our attributes. SQS allows ten.
@@ -18,8 +19,10 @@ const PRIORITY: &str = "tollway-priority";
 const DUE: &str = "tollway-due";
 const CREATED: &str = "tollway-created";
 const PARENT: &str = "tollway-parent";
-/// The last claim of a dead letter: a message with it redrives the job.
+/// The last claim of a dead letter, in its message in the queue of dead letters. Tools that move such a message redrive the job.
 const DEAD: &str = "tollway-dead";
+/// The same in a message that we sent to redrive the job.
+const REDRIVES: &str = "tollway-redrives";
 const ERROR: &str = "tollway-error";
 
 /// How much of an error a dead letter's message carries.
@@ -59,10 +62,22 @@ impl Outgoing {
         Self { body: record.job.data.clone(), attributes, delay_seconds: delay(*due_at, now) }
     }
 
-    /// The message that redrives a dead letter, or that lies in the queue of dead letters.
+    /// The same with a body that the ledger may not have.
+    pub(super) fn with_body(record: &Record, body: &str, now: Timestamp) -> Self {
+        Self { body: body.to_owned(), ..Self::of(record, now) }
+    }
+
+    /// The message that redrives a dead letter.
+    pub(super) fn redriving(record: &Record, body: &str, now: Timestamp) -> Self {
+        let mut message = Self::with_body(record, body, now);
+        put(&mut message.attributes, REDRIVES, &record.job.claim_number.to_string());
+        message.delay_seconds = 0;
+        message
+    }
+
+    /// The message of a dead letter, for their queue.
     pub(super) fn of_dead(record: &Record, body: &str, now: Timestamp) -> Self {
-        let mut message = Self::of(record, now);
-        body.clone_into(&mut message.body);
+        let mut message = Self::with_body(record, body, now);
         put(&mut message.attributes, DEAD, &record.job.claim_number.to_string());
         let error = &record.job.error;
         if !error.is_empty() {
@@ -106,9 +121,13 @@ pub(super) struct Incoming {
     pub(super) id: Option<JobId>,
     pub(super) key: String,
     /// The last claim of the dead letter that it redrives.
-    pub(super) dead: Option<u64>,
+    pub(super) redrives: Option<u64>,
+    /// It was written as a dead letter, and not moved by SQS.
+    pub(super) is_dead_letter: bool,
     pub(super) parent: Option<JobId>,
     pub(super) created_at: Option<Timestamp>,
+    /// Why it cannot be a job, although it is JSON.
+    refused: Option<String>,
     group: Option<String>,
     priority: i16,
     due_at: Timestamp,
@@ -117,31 +136,55 @@ pub(super) struct Incoming {
 impl Incoming {
     pub(super) fn read(message: Message) -> Option<Self> {
         let attributes = message.message_attributes.unwrap_or_default();
-        let get = |name: &str| {
-            let value = attributes.get(name)?.string_value.as_deref()?;
-            Some(percent_decode_str(value).decode_utf8_lossy().into_owned())
-        };
-        let number = |name: &str| get(name)?.parse::<u64>().ok();
         let of = MessageOf { id: message.message_id?, receipt: message.receipt_handle? };
+        let get = |name: &str| attributes.get(name)?.string_value.as_deref();
+        Some(Self::new(of, message.body.unwrap_or_default(), get))
+    }
+
+    /// A message that was handed over.
+    pub(super) fn of_record(record: &SqsRecord) -> Self {
+        let of = MessageOf { id: record.message_id.clone(), receipt: record.receipt_handle.clone() };
+        Self::new(of, record.body.clone(), |name| record.attribute(name))
+    }
+
+    fn new<'a>(of: MessageOf, body: String, attribute: impl Fn(&str) -> Option<&'a str>) -> Self {
+        let get = |name: &str| Some(percent_decode_str(attribute(name)?).decode_utf8_lossy().into_owned());
+        let number = |name: &str| get(name)?.parse::<u64>().ok();
         let ours = number(ID).map(JobId::new).zip(get(KEY));
         // Another program's message is known by the id that SQS gives it.
         let key = ours.as_ref().map_or_else(|| format!("sqs:{}", of.id), |(_, key)| key.clone());
-        Some(Self {
-            body: message.body.unwrap_or_default(),
+        Self {
+            body,
             id: ours.map(|(id, _)| id),
             key,
-            dead: number(DEAD),
+            redrives: number(REDRIVES).or_else(|| number(DEAD)),
+            is_dead_letter: number(DEAD).is_some(),
             parent: number(PARENT).map(JobId::new),
             created_at: number(CREATED).map(Timestamp::from_micros),
+            refused: None,
             group: get(GROUP),
             priority: get(PRIORITY).and_then(|text| text.parse().ok()).unwrap_or(0),
             due_at: number(DUE).map_or(Timestamp::EPOCH, Timestamp::from_micros),
             of,
-        })
+        }
+    }
+
+    /// Takes over the job that a source has read from it.
+    pub(super) fn become_job(&mut self, job: NewJob) {
+        (self.key, self.group, self.priority) = (job.key, job.group, job.priority);
+        (self.due_at, self.body) = (job.not_before, job.data);
+    }
+
+    /// It cannot be a job, for this reason.
+    pub(super) fn refuse(&mut self, why: String) {
+        self.refused = Some(why);
     }
 
     /// The job that it brings, or why it cannot be one.
     pub(super) fn job(&self, stage: &Name) -> Result<NewJob, String> {
+        if let Some(why) = &self.refused {
+            return Err(why.clone());
+        }
         check_data(&self.body).map_err(|error| error.to_string())?;
         Ok(self.with_data(stage, &self.body))
     }

@@ -9,16 +9,23 @@ mod claim;
 mod clients;
 mod counts;
 mod dead;
+mod delivered;
 mod enqueue;
 mod error;
 mod fence;
 mod finish;
+mod foreign;
+mod groups;
+mod hand_off;
 mod lane;
 mod ledger;
 mod message;
+mod move_task;
 mod moving;
+mod open_claims;
 mod operate;
 mod outlook;
+mod pause;
 mod poll;
 mod queue;
 mod read;
@@ -30,6 +37,7 @@ mod table;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{OnceCell, watch};
 use tokio::task::JoinSet;
@@ -39,9 +47,11 @@ use tollway_core::{Clock, Name, Retry, Span, Timestamp};
 
 use self::clients::{Clients, retried};
 use self::counts::Counts;
+use self::delivered::Delivered;
 use self::error::storage;
 use self::ledger::{DATA_BYTES_MAX, Versioned};
 use self::outlook::Outlook;
+use self::pause::Pause;
 use self::queue::{Requests, StageQueue};
 use self::table::{Table, read_number};
 use super::administration::Administration;
@@ -51,8 +61,19 @@ use crate::bounds::{BATCH_BYTES_MAX, BATCH_MAX, PAGE_MAX};
 use crate::config::{EngineUrl, SqsUrl};
 use crate::*;
 
+pub use self::move_task::{MOVES_PER_SECOND_MAX, MoveProgress, MoveState, MoveTask};
+
 /// How many ids a process takes at a time.
 const IDS_AT_A_TIME: u64 = 100;
+
+/// How old the number of messages may be that SQS says.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// How often a queue of dead letters is looked through that has no more of them than the ledger.
+const DEAD_QUEUES_EVERY: Duration = Duration::from_secs(10 * 60);
+
+/// How often all held jobs of a stage are looked at.
+const HELD_EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// Keeps jobs in SQS and a DynamoDB table: for processes on many machines.
 pub struct SqsEngine {
@@ -77,11 +98,15 @@ struct Inner {
     /// How far the purge of each stage has come.
     purged: Mutex<HashMap<Name, String>>,
     /// When SQS was last asked how many messages it has.
-    looked_at: Mutex<HashMap<Name, Instant>>,
+    looked_at: Pause,
+    dead_queues_looked_at: Pause,
+    held_looked_at: Pause,
     retention: Mutex<Option<Span>>,
     /// What follows from done jobs: their outputs are sent, then their messages deleted.
     follow_ups: Mutex<JoinSet<()>>,
     hints: watch::Sender<u64>,
+    /// Messages that were handed over; none: the engine receives them itself.
+    delivered: Option<Arc<Delivered>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -102,7 +127,7 @@ impl SqsEngine {
         let clients = Arc::new(Clients::new(url, clock));
         let inner = Inner {
             table: Table::new(&url.ledger, clients.clone()),
-            url: url.clone(),
+            url: SqsUrl::clone(url),
             clients,
             table_ready: OnceCell::new(),
             requests: Arc::default(),
@@ -114,10 +139,13 @@ impl SqsEngine {
             outlooks: Mutex::default(),
             counts: Counts::default(),
             purged: Mutex::default(),
-            looked_at: Mutex::default(),
+            looked_at: Pause::of(LOOK_EVERY),
+            dead_queues_looked_at: Pause::of(DEAD_QUEUES_EVERY),
+            held_looked_at: Pause::of(HELD_EVERY),
             retention: Mutex::default(),
             follow_ups: Mutex::default(),
             hints: watch::Sender::new(0),
+            delivered: None,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -193,13 +221,18 @@ impl Inner {
     }
 }
 
-/// Runs a call on the shared part.
+/// Runs a call on the shared part, as a task of its own: calls wait for each other's locks, and a caller that stops polling its
+/// call must not keep them.
 fn call<T, F>(engine: &SqsEngine, work: impl FnOnce(Arc<Inner>) -> F) -> EngineAnswer<T>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, EngineError>> + Send + 'static,
 {
-    Box::pin(work(engine.inner.clone()))
+    let work = work(engine.inner.clone());
+    Box::pin(async move {
+        let ended = |error| storage(Retry::Unclear, format!("a call of the engine ended early: {error}"));
+        tokio::spawn(work).await.map_err(ended)?
+    })
 }
 
 fn checked<T: Send + 'static>(
@@ -221,7 +254,7 @@ impl Engine for SqsEngine {
             claim_by_cost: false,
             ordered: false,
             inspectable: true,
-            groups: false,
+            groups: true,
             delay_max: None,
             retention_max: Some(lock(&self.inner.retention).unwrap_or(stages::RETENTION_MAX)),
             job_bytes_max: DATA_BYTES_MAX,
@@ -333,9 +366,9 @@ impl Administration for SqsEngine {
         call(self, |inner| async move { inner.stages().await })
     }
 
-    fn set_stage(&self, stage: &Name, change: StageChange, _now: Timestamp) -> EngineAnswer<()> {
+    fn set_stage(&self, stage: &Name, change: StageChange, now: Timestamp) -> EngineAnswer<()> {
         let stage = stage.clone();
-        call(self, |inner| async move { inner.set_stage(&stage, change).await })
+        call(self, |inner| async move { inner.set_stage(&stage, change, now).await })
     }
 
     fn purge(&self, stage: &Name, before: Timestamp, limit: usize) -> EngineAnswer<u64> {

@@ -8,6 +8,7 @@ use tollway_core::{Name, Timestamp};
 use super::Inner;
 use super::claim::WRITES_AT_A_TIME;
 use super::finish::refuse_cost;
+use super::groups::groups_of;
 use super::ledger::{DATA_BYTES_MAX, Versioned};
 use super::message::Outgoing;
 use super::record::{Record, waiting};
@@ -47,10 +48,17 @@ impl Inner {
             Ok::<_, EngineError>(withdrawn.await?.map(|(job, _)| job))
         };
         let mut jobs = stream::iter(found.into_iter().map(withdraw)).buffered(WRITES_AT_A_TIME);
-        let mut items = Vec::new();
+        let (mut items, mut failed) = (Vec::new(), Ok(()));
         while let Some(job) = jobs.next().await {
-            items.extend(job?);
+            match job {
+                Ok(job) => items.extend(job),
+                Err(error) => failed = Err(error),
+            }
         }
+        drop(jobs);
+        // Also after an error: jobs that have left do not come again.
+        self.release_groups(groups_of(&items), now).await?;
+        failed?;
         Ok(Page { items, next })
     }
 
@@ -81,7 +89,8 @@ impl Inner {
             within("bytes of data", moved.job.data.len(), DATA_BYTES_MAX)?;
             refuse_cost(&moved.job.cost)?;
         }
-        let known = self.ids_of(jobs.iter().map(|moved| (&moved.job.stage, moved.job.key.as_str()))).await?;
+        let known =
+            self.ids_of(jobs.iter().map(|moved| (&moved.job.stage, moved.job.key.as_str())), now).await?;
         let ids = self.new_ids(jobs.len()).await?;
         let mut fresh = Vec::new();
         let mut first: HashMap<(Name, String), JobId> = HashMap::new();
@@ -97,7 +106,7 @@ impl Inner {
                 }
             });
         }
-        self.send_and_write(&fresh, &mut answers, now).await?;
+        self.send_and_write(fresh, &mut answers, now).await?;
         Ok(answers)
     }
 
@@ -113,9 +122,10 @@ impl Inner {
         else {
             return Ok(Enqueued::Duplicate(id));
         };
+        let mut new = imported(Record::new(id, NewJob::of_moved(&moved.job), now), moved);
+        self.hold(&mut new).await?;
         let back = |was: &Record| {
-            let new = Record::new(id, NewJob::of_moved(&moved.job), now);
-            let mut back = imported(new, moved);
+            let mut back = new.clone();
             back.job.claim_number = back.job.claim_number.max(was.job.claim_number);
             back
         };
@@ -129,6 +139,7 @@ impl Inner {
         match record.job.state {
             State::Delayed => self.due(stage, record.job.due_at, id),
             State::Ready => self.ready(stage, 1),
+            State::Held => self.release_groups(groups_of([&record.job]), now).await?,
             _ => {}
         }
         Ok(Enqueued::New(id))
@@ -137,6 +148,7 @@ impl Inner {
     async fn send_moved(&self, record: &Record, now: Timestamp) -> Result<(), EngineError> {
         let queues = self.queues(&record.job.stage).await?;
         match record.job.state {
+            State::Held => Ok(()),
             State::Dead => queues.dead.send(vec![Outgoing::of_dead(record, &record.job.data, now)]).await,
             _ => queues.queue.send(vec![Outgoing::of(record, now)]).await,
         }

@@ -1,6 +1,6 @@
 //! What operators change, and what is forgotten.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use futures_util::{StreamExt, stream};
 use tollway_core::{Name, Timestamp};
@@ -66,10 +66,21 @@ impl Inner {
             })
         };
         let mut changes = stream::iter(others.into_iter().map(apply)).buffer_unordered(WRITES_AT_A_TIME);
+        let (mut left, mut failed) = (BTreeSet::new(), Ok(()));
         while let Some(changed) = changes.next().await {
-            jobs += u64::from(changed?.is_some());
+            match changed {
+                Ok(Some(((), Versioned { record, .. }))) => {
+                    jobs += 1;
+                    left.extend(record.job.group.filter(|_| record.job.state.has_left()));
+                }
+                Ok(None) => {}
+                Err(error) => failed = Err(error),
+            }
         }
         drop(changes);
+        // Also after an error: jobs that have left do not come again.
+        self.release_groups(left, now).await?;
+        failed?;
         // Once, at the end: a queue of dead letters can only be looked through from its start.
         if page.next.is_none() && !matches!(change, Change::Reprioritise(_)) {
             self.clean_dead_queues(now).await?;
@@ -123,28 +134,49 @@ impl Inner {
         Ok(forgotten)
     }
 
-    /// Looks whether other programs have left dead letters.
+    /// Looks whether other programs have left dead letters, and whether a held job was forgotten.
     pub(super) async fn tidy(&self) -> Result<(), EngineError> {
         let now = lock(&self.outlooks).values().map(|outlook| outlook.looked_at).max();
-        self.clean_dead_queues(now.unwrap_or(Timestamp::EPOCH)).await
+        // None: this process receives no messages.
+        let Some(now) = now.filter(|_| self.delivered.is_none()) else { return Ok(()) };
+        self.clean_dead_queues(now).await?;
+        self.release_forgotten(now).await
     }
 
-    /// Looks through queues with more dead letters than the ledger: those of jobs that are not dead any more are deleted, and
-    /// those of other programs adopted.
+    /// Looks through queues that have more dead letters than the ledger, and now and then through the others: messages of jobs
+    /// that are not dead are deleted or sent again, and those of other programs adopted.
     async fn clean_dead_queues(&self, now: Timestamp) -> Result<(), EngineError> {
         let counts = self.counts.read(self.table().await?).await?;
         let stages: Vec<_> = self.stage_queues.lock().await.values().cloned().collect();
         for queues in stages {
             let known = counts.iter().find(|counts| counts.stage == queues.stage);
             let known = known.map_or(0, |counts| counts.of(State::Dead));
-            if queues.dead.attributes().await?.visible > known {
+            let visible = queues.dead.attributes().await?.visible;
+            let is_due = visible > known || visible > 0 && self.dead_queues_looked_at.is_over(&queues.stage);
+            if is_due {
+                self.dead_queues_looked_at.note(&queues.stage);
                 self.look_through_dead(&queues, &HashSet::new(), now).await?;
             }
         }
         Ok(())
     }
 
-    /// Sends and deletes what waits for company, and shows messages again that were received ahead.
+    /// Looks at held jobs: a process may have died, or have known old settings, before it looked at their group. Held jobs are
+    /// found by reading all of their stage, so this is rare.
+    async fn release_forgotten(&self, now: Timestamp) -> Result<(), EngineError> {
+        let counts = self.counts.read(self.table().await?).await?;
+        let gates = self.gates().await?;
+        for counts in counts.iter().filter(|counts| counts.of(State::Held) > 0) {
+            let waits = gates.iter().any(|gate| gate.stage == counts.stage);
+            if !waits || self.held_looked_at.is_over(&counts.stage) {
+                self.held_looked_at.note(&counts.stage);
+                self.release_stage(&counts.stage, now).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends and deletes pending batches, and shows messages again that were received ahead.
     pub(super) async fn flush(&self) -> Result<(), EngineError> {
         let stages: Vec<_> = self.stage_queues.lock().await.values().cloned().collect();
         for queues in &stages {

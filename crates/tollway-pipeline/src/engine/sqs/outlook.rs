@@ -38,6 +38,8 @@ pub(super) struct Outlook {
     ahead: VecDeque<Ahead>,
     /// A message may be visible.
     maybe: bool,
+    /// The last receive brought as many messages as one can: there are probably more.
+    plenty: bool,
     /// When to ask again, though nothing says that there is a message.
     ask_at: Timestamp,
     pause: Span,
@@ -58,6 +60,7 @@ impl Default for Outlook {
         Self {
             ahead: VecDeque::new(),
             maybe: true,
+            plenty: false,
             ask_at: Timestamp::EPOCH,
             pause: PAUSE_MIN,
             due: BTreeSet::new(),
@@ -105,6 +108,7 @@ impl Outlook {
             (self.claimed_at, self.pause) = (Some(now), PAUSE_MIN);
         }
         self.maybe = came >= asked;
+        self.plenty = came >= AHEAD_MAX;
         if !self.maybe {
             self.visible = 0;
             self.ask_at = now.plus(self.pause);
@@ -164,6 +168,13 @@ impl Outlook {
     /// All messages that no worker has claimed.
     pub(super) fn all_ahead(&mut self) -> Vec<Incoming> {
         self.ahead.drain(..).map(|one| one.message).collect()
+    }
+
+    /// About how many jobs are ready, at most those of one receive: places are taken for them before they are received, and a
+    /// process that dies in between loses the places.
+    pub(super) fn about_ready(&self) -> u64 {
+        let one_receive = AHEAD_MAX as u64;
+        if self.plenty { one_receive } else { (self.visible + self.ahead()).min(one_receive) }
     }
 
     /// How many messages wait here.

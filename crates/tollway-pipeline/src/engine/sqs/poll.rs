@@ -17,7 +17,7 @@ const WATCHED_FOR: Span = Span::from_secs(60);
 impl Inner {
     /// Waits in the background for messages of an empty queue, and keeps them for the next claim.
     pub(super) fn watch(self: &Arc<Self>, stage: &Name) {
-        if self.url.wait == Span::ZERO {
+        if self.url.wait == Span::ZERO || self.delivered.is_some() {
             return;
         }
         {

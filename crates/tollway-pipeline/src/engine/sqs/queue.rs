@@ -13,6 +13,7 @@ use aws_sdk_sqs::types::{
 use tollway_core::{Name, Retry, Span};
 
 use super::clients::{Clients, retried};
+use super::delivered::Delivered;
 use super::error::{failed, is_passing, refused, storage};
 use super::lane::{BATCH, BatchAnswer, Lane};
 use super::message::{Incoming, Outgoing};
@@ -35,11 +36,12 @@ pub(super) struct Requests {
     pub(super) delete: AtomicU64,
     pub(super) hide: AtomicU64,
     pub(super) look: AtomicU64,
+    pub(super) move_task: AtomicU64,
 }
 
 impl Requests {
     pub(super) fn all(&self) -> u64 {
-        [&self.receive, &self.send, &self.delete, &self.hide, &self.look]
+        [&self.receive, &self.send, &self.delete, &self.hide, &self.look, &self.move_task]
             .iter()
             .map(|count| count.load(Ordering::Relaxed))
             .sum()
@@ -55,6 +57,7 @@ pub(super) struct Queue {
     send: Lane<Outgoing>,
     delete: Lane<String>,
     hide: Lane<(String, i32)>,
+    delivered: Option<Arc<Delivered>>,
 }
 
 /// A stage with its queues.
@@ -74,13 +77,20 @@ pub(super) struct Attributes {
 }
 
 impl Queue {
-    pub(super) fn start(name: &str, url: String, clients: &Arc<Clients>, requests: &Arc<Requests>) -> Self {
+    pub(super) fn start(
+        name: &str,
+        url: String,
+        clients: &Arc<Clients>,
+        requests: &Arc<Requests>,
+        delivered: Option<Arc<Delivered>>,
+    ) -> Self {
         let to = || To { url: url.clone().into(), clients: clients.clone(), requests: requests.clone() };
         let (sender, deleter, hider) = (to(), to(), to());
         Self {
             name: name.to_owned(),
             clients: clients.clone(),
             requests: requests.clone(),
+            delivered,
             send: Lane::start(SEND_LINGER, move |batch| sender.clone().send(batch)),
             delete: Lane::start(DELETE_LINGER, move |batch| deleter.clone().delete(batch)),
             hide: Lane::start(HIDE_LINGER, move |batch| hider.clone().hide(batch)),
@@ -117,12 +127,18 @@ impl Queue {
 
     /// Deletes a message, soon. One that is not deleted comes again, and is recognised as a duplicate.
     pub(super) async fn delete(&self, receipt: &str) {
+        if self.delivered.as_ref().is_some_and(|delivered| delivered.finish(receipt)) {
+            return;
+        }
         drop(self.delete.push(receipt.to_owned(), receipt.len()).await);
     }
 
     /// Hides a message for so many seconds; 0: it is visible at once. A receipt that is too old is no error: then SQS shows the
     /// message again by itself, and the ledger knows whether it may be claimed.
     pub(super) async fn hide(&self, receipt: &str, seconds: i32) -> Result<(), EngineError> {
+        if self.delivered.as_ref().is_some_and(|delivered| delivered.has(receipt)) {
+            return Ok(());
+        }
         self.hide.push((receipt.to_owned(), seconds), receipt.len()).await.wait().await
     }
 
@@ -175,7 +191,20 @@ impl Queue {
         })
     }
 
-    fn service(&self) -> String {
+    /// The name that tasks of SQS have for it.
+    pub(super) async fn arn(&self) -> Result<String, EngineError> {
+        retried!({
+            let client = self.clients.sqs().await?;
+            self.requests.look.fetch_add(1, Ordering::Relaxed);
+            let request = client.get_queue_attributes().queue_url(&self.url);
+            let said = request.attribute_names(QueueAttributeName::QueueArn).send().await;
+            let said = said.map_err(|error| failed(&self.service(), &error))?;
+            let arn = said.attributes.and_then(|mut said| said.remove(&QueueAttributeName::QueueArn));
+            arn.ok_or_else(|| storage(Retry::Useless, format!("{}: it has no ARN", self.service())))
+        })
+    }
+
+    pub(super) fn service(&self) -> String {
         format!("SQS, queue {}", self.name)
     }
 }

@@ -1,9 +1,7 @@
 //! What operators see: counts, lists, results.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use tokio::time::Instant;
 use tollway_core::{Name, Timestamp};
 
 use super::ledger::{Versioned, dead_part, job_key, jobs_part, key_key, read_id, read_record, sort_of};
@@ -15,9 +13,6 @@ use crate::*;
 
 /// How many items a page may look at to find what matches.
 const LOOKED_AT_MAX: usize = 5 * PAGE_MAX;
-
-/// How old the number of messages may be that SQS says.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 impl Inner {
     /// The counts of every stage. Messages that the counters do not know, of other programs, count as ready.
@@ -31,8 +26,9 @@ impl Inner {
         let paused = self.stages().await?.into_iter().filter(|settings| settings.paused);
         let paused: Vec<Name> = paused.map(|settings| settings.stage).collect();
         for counts in &mut counts {
-            // Messages of cancelled jobs stay in the queue of a paused stage: they are no work.
-            if paused.contains(&counts.stage) {
+            // Messages of cancelled jobs stay in the queue of a paused stage: they are no work. Of messages that are handed over,
+            // this process knows only its own.
+            if paused.contains(&counts.stage) || self.delivered.is_some() {
                 continue;
             }
             self.look(&counts.stage).await;
@@ -46,11 +42,10 @@ impl Inner {
 
     /// Reads how many messages are visible, if that was not read a moment ago.
     async fn look(&self, stage: &Name) {
-        let looked_at = lock(&self.looked_at).get(stage).copied();
-        if looked_at.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+        if !self.looked_at.is_over(stage) {
             return;
         }
-        lock(&self.looked_at).insert(stage.clone(), Instant::now());
+        self.looked_at.note(stage);
         let Ok(queues) = self.queues(stage).await else { return };
         match queues.queue.attributes().await {
             Ok(said) => {

@@ -32,6 +32,9 @@ pub(super) struct Record {
     pub(super) parent: Option<JobId>,
     /// What it handed on: stage, first id, how many.
     pub(super) outputs: Vec<(Name, u64, u64)>,
+    /// What it has written to hand on without being done yet, in the same form.
+    #[serde(default)]
+    pub(super) unfinished: Vec<(Name, u64, u64)>,
     /// How many outputs it had, those that joined another job included.
     pub(super) outputs_count: u64,
     pub(super) result: Option<String>,
@@ -55,6 +58,8 @@ pub(super) enum Unclaimable {
     Left,
     /// Its job is a dead letter.
     Dead,
+    /// Its job waits for its group. The release sends another message.
+    Held,
 }
 
 impl Record {
@@ -89,6 +94,7 @@ impl Record {
             data_in_message: false,
             parent: None,
             outputs: Vec::new(),
+            unfinished: Vec::new(),
             outputs_count: 0,
             result: None,
             unsent: false,
@@ -101,10 +107,9 @@ impl Record {
             State::Ready => Ok(()),
             State::Delayed | State::Running if self.job.due_at <= now => Ok(()),
             State::Delayed | State::Running => Err(Unclaimable::Until(self.job.due_at)),
-            State::Dead if message.dead == Some(self.job.claim_number) => Ok(()),
+            State::Dead if message.redrives == Some(self.job.claim_number) => Ok(()),
             State::Dead => Err(Unclaimable::Dead),
-            // Looked at again within an hour, should its release have been missed.
-            State::Held => Err(Unclaimable::Until(now.plus(Span::from_hours(1)))),
+            State::Held => Err(Unclaimable::Held),
             // It comes back from another engine, and its record is about to say so.
             State::Cancelled
                 if self.job.error.starts_with(MOVED_MARK)
@@ -139,6 +144,11 @@ impl Record {
         self.job.due_at = now.plus(visibility);
         self.job.changed_at = now;
         taken_over
+    }
+
+    /// The receipt of the message under which it was last claimed.
+    pub(super) fn receipt(&self) -> Option<&str> {
+        self.message.as_ref().map(|message| message.receipt.as_str())
     }
 
     /// Counts an attempt of the newest claim, and keeps its evidence.

@@ -44,6 +44,9 @@ const TABLE_LOOK_EVERY: Duration = Duration::from_millis(500);
 struct StoredStage {
     settings: StageSettings,
     queue: String,
+    /// `after` has changed, and held jobs may have to be released for it.
+    #[serde(default)]
+    release: bool,
 }
 
 impl Inner {
@@ -82,7 +85,7 @@ impl Inner {
     async fn open_queue(&self, name: &str) -> Result<Queue, EngineError> {
         let url = retried!(self.queue_url(name).await)?;
         let url = url.ok_or_else(|| storage(Retry::Useless, format!("SQS, queue {name}: it has no URL")))?;
-        Ok(Queue::start(name, url, &self.clients, &self.requests))
+        Ok(Queue::start(name, url, &self.clients, &self.requests, self.delivered.clone()))
     }
 
     /// The URL of a queue, which is made if the engine's URL says so.
@@ -125,20 +128,29 @@ impl Inner {
         if super::lock(&self.known_stages).contains(stage) {
             return Ok(());
         }
-        self.change_stage(stage, &StageChange::default()).await?;
+        self.change_stage(stage, &StageChange::default(), None).await?;
         super::lock(&self.known_stages).insert(stage.clone());
         Ok(())
     }
 
     /// Changes the settings of a stage, and makes it if it is new.
-    pub(super) async fn set_stage(&self, stage: &Name, change: StageChange) -> Result<(), EngineError> {
-        if change.after.as_ref().is_some_and(|after| !after.is_empty()) {
-            return Err(EngineError::unsupported(
-                "an engine on SQS",
-                "let a stage wait for groups (`after`)",
-            ));
+    pub(super) async fn set_stage(
+        &self,
+        stage: &Name,
+        change: StageChange,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
+        if change.after.as_ref().is_some_and(|after| after.contains(stage)) {
+            let message = format!("stage {} cannot wait for itself", stage.as_str());
+            return Err(EngineError::caller(message));
         }
-        self.change_stage(stage, &change).await?;
+        for before in change.after.iter().flatten() {
+            self.know_stage(before).await?;
+        }
+        if self.change_stage(stage, &change, None).await? {
+            self.release_stage(stage, now).await?;
+            self.change_stage(stage, &StageChange::default(), Some(false)).await?;
+        }
         if let Some(outlook) = super::lock(&self.outlooks).get_mut(stage) {
             outlook.ready(0);
         }
@@ -146,7 +158,13 @@ impl Inner {
         Ok(())
     }
 
-    async fn change_stage(&self, stage: &Name, change: &StageChange) -> Result<(), EngineError> {
+    /// Whether held jobs may have to be released; `release` says so for the next time.
+    async fn change_stage(
+        &self,
+        stage: &Name,
+        change: &StageChange,
+        release: Option<bool>,
+    ) -> Result<bool, EngineError> {
         let queue = self.queue_name(stage)?;
         let table = self.table().await?;
         let key = (STAGES.to_owned(), stage.as_str().to_owned());
@@ -161,19 +179,27 @@ impl Inner {
                     after: Vec::new(),
                 },
                 queue: queue.clone(),
+                release: false,
             });
             changed.queue.clone_from(&queue);
             let settings = &mut changed.settings;
             settings.paused = change.paused.unwrap_or(settings.paused);
             settings.concurrency = change.concurrency.unwrap_or(settings.concurrency);
-            if stored.as_ref() == Some(&changed) {
-                return Ok(());
+            if let Some(after) = change.after.as_ref().filter(|after| **after != settings.after) {
+                settings.after.clone_from(after);
+                changed.release = true;
+            }
+            changed.release = release.unwrap_or(changed.release);
+            let (is_new, releases) = (stored.as_ref() != Some(&changed), changed.release);
+            if !is_new {
+                *super::lock(&self.settings) = None;
+                return Ok(releases);
             }
             let version =
                 found.as_ref().and_then(|item| super::table::read_number(item, super::table::VERSION));
             if self.write_stage(&key, &changed, version.unwrap_or(0)).await? {
                 *super::lock(&self.settings) = None;
-                return Ok(());
+                return Ok(releases);
             }
         }
         Err(EngineError { fault: crate::EngineFault::Busy, retry: Retry::Safe, message: busy(stage) })

@@ -124,18 +124,35 @@ impl Table {
         after: Option<&str>,
         limit: usize,
     ) -> Result<(Vec<Item>, bool), EngineError> {
+        self.list_under(part, "", after, limit).await
+    }
+
+    /// The same for places that begin with a prefix.
+    pub(super) async fn list_under(
+        &self,
+        part: &str,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<Item>, bool), EngineError> {
         let mut items = Vec::new();
         let mut start = after.map(|sort| item_key(&(part.to_owned(), sort.to_owned())));
         for _ in 0..PAGES_MAX {
             let page = retried!({
                 let request = self.clients.dynamodb().await?.query().table_name(&self.name);
-                let request = request
+                let mut request = request
                     .consistent_read(true)
                     .key_condition_expression("#part = :part")
                     .expression_attribute_names("#part", PART)
                     .expression_attribute_values(":part", text(part))
                     .limit(i32::try_from(limit - items.len()).unwrap_or(i32::MAX))
                     .set_exclusive_start_key(start.clone());
+                if !prefix.is_empty() {
+                    request = request
+                        .key_condition_expression("#part = :part AND begins_with(#sort, :prefix)")
+                        .expression_attribute_names("#sort", SORT)
+                        .expression_attribute_values(":prefix", text(prefix));
+                }
                 request.send().await.map_err(|error| failed("DynamoDB", &error))
             })?;
             items.extend(page.items.unwrap_or_default());
