@@ -1,7 +1,24 @@
 //! The little HTTP that tests need: messages with a content length.
 
 use std::io::{self, BufRead, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+
+/// Listens on a free port and serves each connection on a thread of its own, until the process ends. Where it listens.
+pub(crate) fn serve_each(
+    serve: impl Fn(&TcpStream) -> io::Result<()> + Clone + Send + 'static,
+) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
+    let addr = listener.local_addr().expect("it listens");
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let serve = serve.clone();
+            // A client may disconnect in the middle of a request.
+            thread::spawn(move || drop(serve(&client)));
+        }
+    });
+    addr
+}
 
 /// One request or reply.
 pub(crate) struct Message {

@@ -2,14 +2,13 @@
 //! twice, and lets receipts grow old. All at random, by a seed.
 
 use std::io::{self, BufReader};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 
 use serde_json::{Value, json};
 
 use crate::Random;
-use crate::http::Message;
+use crate::http::{Message, serve_each};
 
 /// How many of a hundred requests lose their answer, are throttled, or fail.
 const LOST_PERCENT: u64 = 2;
@@ -64,8 +63,6 @@ struct State {
 impl BadDays {
     /// A proxy in front of the service at this address.
     pub fn to(service: SocketAddr, seed: u64) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
-        let addr = listener.local_addr().expect("it listens");
         let state = State {
             random: Random::new(seed),
             counts: BadDaysCounts::default(),
@@ -74,13 +71,7 @@ impl BadDays {
         };
         let state = Arc::new(Mutex::new(state));
         let known = Arc::clone(&state);
-        thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
-                let state = Arc::clone(&known);
-                // A client may disconnect in the middle of a request.
-                thread::spawn(move || drop(carry(&client, service, &state)));
-            }
-        });
+        let addr = serve_each(move |client| carry(client, service, &known));
         Self { addr, state }
     }
 

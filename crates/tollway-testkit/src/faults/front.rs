@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufReader};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 
-use crate::http::Message;
+use crate::http::{Message, serve_each};
 
 /// The treatment of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,17 +56,9 @@ impl State {
 impl AwsFront {
     /// A proxy in front of the service at this address.
     pub fn to(service: SocketAddr) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
-        let addr = listener.local_addr().expect("it listens");
-        let state = Arc::new(Mutex::new(State::default()));
+        let state: Arc<Mutex<State>> = Arc::default();
         let known = Arc::clone(&state);
-        thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
-                let state = Arc::clone(&known);
-                // A client may disconnect in the middle of a request.
-                thread::spawn(move || drop(carry(&client, service, &state)));
-            }
-        });
+        let addr = serve_each(move |client| carry(client, service, &known));
         Self { addr, state }
     }
 

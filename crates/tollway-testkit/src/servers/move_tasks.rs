@@ -5,7 +5,7 @@
 //! queues; this looks only at the destination.
 
 use std::io::{self, BufReader};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::Ministack;
 use super::ministack::ask;
-use crate::http::Message;
+use crate::http::{Message, serve_each};
 
 /// A proxy with its own port. It serves until the process ends.
 pub struct MoveTaskFront {
@@ -47,17 +47,9 @@ struct Task {
 impl MoveTaskFront {
     /// A proxy in front of this server.
     pub fn to(server: &Ministack) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
-        let addr = listener.local_addr().expect("it listens");
         let (state, service) = (Shared::default(), server.addr());
         let known = Arc::clone(&state);
-        thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
-                let state = Arc::clone(&known);
-                // A client may disconnect in the middle of a request.
-                thread::spawn(move || drop(carry(&client, service, &state)));
-            }
-        });
+        let addr = serve_each(move |client| carry(client, service, &known));
         Self { addr, state }
     }
 

@@ -35,7 +35,8 @@ Afterwards, set `engine` in the config to the new URL. The old engine stays paus
 are still enqueued there wait, and the same command moves them. `tollway pipeline resume` goes on with the old one.
 
 Done jobs do not move: a key that was done in the old engine can be enqueued again in the new one.
-If stages wait for groups (`after`), the new engine is paused, too, until all jobs have moved.
+If stages wait for groups (`after`), the new engine is paused, too, until all jobs have moved. A second run
+does not know who paused it: then resume it yourself.
 
 Exits with 0; with 75 if jobs still run after --timeout; with 130 after Ctrl-C. Run it again then.")]
 pub(crate) struct Arguments {

@@ -63,7 +63,9 @@ impl PausedStages {
         if !self.before.is_empty() {
             let names: Vec<&str> = self.before.iter().map(Name::as_str).collect();
             let names = names.join(", ");
-            context.output().note(format_args!("paused in the new engine, as before: {names}"));
+            let who = "by you or by an earlier run of this command";
+            let advice = "`tollway pipeline resume` there starts them";
+            context.output().note(format_args!("paused in the new engine, {who}: {names}; {advice}"));
         }
         Ok(())
     }

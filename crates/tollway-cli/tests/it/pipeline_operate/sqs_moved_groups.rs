@@ -43,7 +43,7 @@ fn move_around_a_running_job(lab: &Lab, jobs: Jobs<'_>, running: Claimed, output
     let (exit, moved, notes) = lab.run(&["migrate", "--to", to.url]);
     assert_eq!(exit, 0, "{moved}{notes}");
     // The first move paused it, and the second cannot know that no operator did.
-    assert!(notes.contains("paused in the new engine, as before: autotag, extract, upload"), "{notes}");
+    assert!(notes.contains("by an earlier run of this command: autotag, extract, upload"), "{notes}");
     assert_eq!(open_jobs(&jobs), []);
     drop(jobs);
     lab.home.write("tollway.toml", config(to.url));
