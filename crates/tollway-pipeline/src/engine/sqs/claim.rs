@@ -143,7 +143,6 @@ impl Inner {
         if !ahead.is_empty() || !asks {
             return Ok(ahead);
         }
-        queues.queue.flush_sends().await;
         // What is received for no worker yet comes back soon if this process dies.
         let visibility = if count > wanted { visibility.min(AHEAD_VISIBILITY) } else { visibility };
         let mut messages = queues.queue.receive(count, visibility, Span::ZERO).await?;

@@ -13,6 +13,7 @@ use super::counts::Tally;
 use super::groups::{groups_of, hold_by, membership};
 use super::ledger::{Versioned, item_of, job_key, key_key, put_key, put_record, read_id, read_record};
 use super::message::Outgoing;
+use super::queue::{Sends, StageQueue};
 use super::record::Record;
 use super::table::{Guard, Item, WRITE_MAX, Write, Written};
 use super::{Inner, lock};
@@ -237,10 +238,12 @@ impl Inner {
         let mut follow_ups = lock(&self.follow_ups);
         while follow_ups.try_join_next().is_some() {}
         follow_ups.spawn(async move {
-            for (queues, sent) in sends {
+            for (queues, sent, jobs) in sends {
                 if let Err(error) = sent.sent(false, &queues.queue).await {
                     return not_sent_yet(&error);
                 }
+                // Not before: a receive for a message that waits for others would find nothing.
+                inner.ready(&queues.stage, jobs);
             }
             if let (Some(message), Ok(queues)) = (&done.message, inner.queues(&done.job.stage).await) {
                 queues.queue.delete(&message.receipt).await;
@@ -256,14 +259,13 @@ impl Inner {
         done: &Record,
         outputs: &[Record],
         now: Timestamp,
-    ) -> Result<Vec<(Arc<super::queue::StageQueue>, super::queue::Sends)>, EngineError> {
+    ) -> Result<Vec<(Arc<StageQueue>, Sends, u64)>, EngineError> {
         let mut sends = Vec::new();
         for (stage, messages) in by_stage(outputs, now) {
             let queues = self.queues(&stage).await?;
             let jobs = messages.len() as u64;
             let sent = queues.queue.send_later(messages).await;
-            self.ready(&stage, jobs);
-            sends.push((queues, sent));
+            sends.push((queues, sent, jobs));
         }
         let jobs = outputs.iter().chain([done]).map(|record| &record.job);
         self.release_groups(groups_of(jobs), now).await?;
