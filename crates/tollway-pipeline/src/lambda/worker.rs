@@ -1,6 +1,6 @@
 //! Works on the messages of one event, until the function's time is nearly over.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tollway::Limiter;
 use tollway_core::{Name, Span, Timestamp};
@@ -20,6 +20,9 @@ const IDLE_MAX: Span = Span::from_secs(10);
 
 /// How long before the end of its time a function answers, whatever is still on its way.
 const ANSWER_BEFORE: Span = Span::from_secs(3);
+
+/// How often the engine is tidied.
+const TIDY_EVERY: Span = Span::from_mins(1);
 
 /// How often the messages of an event are looked at.
 const LOOK_EVERY: Span = Span::from_millis(50);
@@ -66,6 +69,7 @@ pub struct LambdaWorker {
     stage: Option<Name>,
     own: OwnEvents,
     guard: Option<crate::handler::guard::GuardProgram>,
+    tidied_at: Mutex<Option<Timestamp>>,
 }
 
 impl LambdaWorker {
@@ -77,7 +81,15 @@ impl LambdaWorker {
         engine: Arc<SqsEngine>,
         stage: Option<Name>,
     ) -> Self {
-        Self { config, limiter, engine, stage, own: OwnEvents::default(), guard: None }
+        Self {
+            config,
+            limiter,
+            engine,
+            stage,
+            own: OwnEvents::default(),
+            guard: None,
+            tidied_at: Mutex::default(),
+        }
     }
 
     /// The program that guards subprocesses; otherwise the running one.
@@ -111,6 +123,9 @@ impl LambdaWorker {
         let worked = self.work_until(until, begun, deadline.minus(ANSWER_BEFORE)).await;
         let unfinished = self.engine.take_unfinished(clock.now()).await;
         worked?;
+        if clock.now() < until && self.is_to_tidy(clock.now()) {
+            self.engine.tidy_between_events(clock.now()).await;
+        }
         Ok(BatchFailures::new(unfinished))
     }
 
@@ -142,6 +157,16 @@ impl LambdaWorker {
                 Ok(())
             }
         }
+    }
+
+    /// Whether a minute is over since the engine was last tidied: no other process may run beside functions.
+    fn is_to_tidy(&self, now: Timestamp) -> bool {
+        let mut tidied_at = self.tidied_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = tidied_at.is_none_or(|at| now.since(at) >= TIDY_EVERY);
+        if due {
+            *tidied_at = Some(now);
+        }
+        due
     }
 
     fn stage_of(&self, records: &[SqsRecord]) -> Result<Option<Name>, WorkError> {

@@ -16,14 +16,22 @@ pub(super) struct ActiveClaims(Mutex<HashMap<Claim, Active>>);
 struct Active {
     /// The index of its stage.
     stage: usize,
-    since: Timestamp,
+    /// When its call began.
+    begun_at: Option<Timestamp>,
     worker: Option<AbortHandle>,
 }
 
 impl ActiveClaims {
     /// Adds a claim of the stage with this index, before its worker starts.
-    pub(super) fn add(&self, claim: Claim, stage: usize, since: Timestamp) {
-        lock(&self.0).insert(claim, Active { stage, since, worker: None });
+    pub(super) fn add(&self, claim: Claim, stage: usize) {
+        lock(&self.0).insert(claim, Active { stage, begun_at: None, worker: None });
+    }
+
+    /// The job of a claim waits for no quota any more: its call begins.
+    pub(super) fn begin(&self, claim: &Claim, now: Timestamp) {
+        if let Some(active) = lock(&self.0).get_mut(claim) {
+            active.begun_at = Some(now);
+        }
     }
 
     /// Names the worker of a claim, unless it has ended already.
@@ -48,11 +56,11 @@ impl ActiveClaims {
         claims.iter().filter(|(_, active)| active.stage == stage).map(|(claim, _)| claim.clone()).collect()
     }
 
-    /// Those that began before this time, and the others.
+    /// Those whose calls began before this time, and the others.
     pub(super) fn begun_before(&self, time: Timestamp) -> (Vec<Claim>, Vec<Claim>) {
         let claims = lock(&self.0);
-        let all = claims.iter().map(|(claim, active)| (claim.clone(), active.since));
-        let (before, after): (Vec<_>, Vec<_>) = all.partition(|(_, since)| *since < time);
+        let all = claims.iter().map(|(claim, active)| (claim.clone(), active.begun_at));
+        let (before, after): (Vec<_>, Vec<_>) = all.partition(|(_, at)| at.is_some_and(|at| at < time));
         let claim = |(claim, _)| claim;
         (before.into_iter().map(claim).collect(), after.into_iter().map(claim).collect())
     }

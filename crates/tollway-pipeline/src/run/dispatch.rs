@@ -343,7 +343,7 @@ impl Dispatcher {
         if let Some(left) = self.run.jobs_left.as_ref().filter(|_| index == 0 && claimed.claim.number == 1) {
             left.fetch_sub(1, Ordering::Relaxed);
         }
-        self.run.active.add(claimed.claim.clone(), index, self.run.now());
+        self.run.active.add(claimed.claim.clone(), index);
         let (claim, stage) = (claimed.claim.clone(), self.stages_now[index].clone());
         let task = self.workers.spawn(work::work(self.run.clone(), stage, claimed, permit));
         self.stages.insert(task.id(), index);

@@ -226,7 +226,7 @@ impl Runner {
         self.end(patience, Timestamp::EPOCH).await
     }
 
-    /// The same for a process whose time is limited: a job that began before `crashed_before` and is cut off had enough of it, so
+    /// The same for a process whose time is limited: a call that began before `crashed_before` and is cut off had enough of it, so
     /// that counts as a crash. Otherwise it would be tried for ever.
     #[cfg(feature = "sqs")]
     pub(crate) async fn drain_or_crash(

@@ -48,6 +48,9 @@ async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Tur
         release(run, &claimed.claim).await;
         return;
     }
+    if !stage.begins {
+        run.active.begin(&claimed.claim, run.now());
+    }
     run.own_events.called(&stage.config.name);
     let answer = call(run, stage, &claimed.job, turn).await;
     let now = run.now();

@@ -20,8 +20,8 @@ use crate::pipeline::session::{Which, runtime, stage_of};
 use crate::serve;
 use crate::serve::log::{self, Level};
 
-/// How long the answer waits for incidents to be sent.
-const DELIVERED_WITHIN: Duration = Duration::from_millis(1_500);
+/// How long the answer waits for metrics, and for incidents to be sent.
+const DELIVERED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Lambda's address for programs. It sets the variable in every function.
 const VARIABLE: &str = "AWS_LAMBDA_RUNTIME_API";
@@ -70,7 +70,10 @@ async fn serve_lambda(
         let Invocation { id, deadline, event } = api.next().await.map_err(failed)?;
         let handled = handle(&event, deadline, worker).await;
         // Lambda stops the process after the answer, and perhaps for ever.
-        figures.publish().await;
+        let published = tokio::time::timeout(DELIVERED_WITHIN, figures.publish()).await;
+        if published.is_err() {
+            tracing::warn!("metrics could not be sent in time");
+        }
         deliver_incidents(limiter).await;
         match handled {
             Ok(failures) => {

@@ -182,6 +182,31 @@ fn job_that_takes_longer_than_the_function_is_a_crash() {
     assert!(dead.contains("crash"), "{dead}");
 }
 
+/// SQS makes a dead letter of a message that was received often. Where only functions work, one of them gives its job a new message.
+#[test]
+fn job_whose_message_sqs_moved_gets_a_new_one() {
+    let lab = Lab::new();
+    let home = home(&lab.config);
+    lab.send(&home, &[json!({ "chunk_key": "a" }), json!({ "chunk_key": "b" })], &[]);
+    let mut event: Value = serde_json::from_str(&lab.event()).unwrap();
+    let records = event["Records"].as_array_mut().unwrap();
+    let moved = records.remove(usize::from(!records[0]["body"].as_str().unwrap().contains("\"a\"")));
+    let queue = |name: &str| format!("{}/000000000000/{name}", Ministack::shared().endpoint());
+    let attributes = moved["messageAttributes"].as_object().unwrap().iter().map(|(name, value)| {
+        (name.clone(), json!({ "StringValue": value["stringValue"], "DataType": "String" }))
+    });
+    let dead = json!({
+        "QueueUrl": queue(&lab.autotag.replace("-queue", "-dlq")), "MessageBody": moved["body"],
+        "MessageAttributes": attributes.collect::<serde_json::Map<_, _>>(),
+    });
+    Ministack::shared().ask("AmazonSQS.SendMessage", &dead);
+    let receipt = json!({ "QueueUrl": queue(&lab.autotag), "ReceiptHandle": moved["receiptHandle"] });
+    Ministack::shared().ask("AmazonSQS.DeleteMessage", &receipt);
+    let (code, answer, log) = lambda(&home, &[], &event.to_string());
+    assert_eq!((code, failures(&answer).len()), (0, 0), "{log}");
+    assert_eq!(ids_with(&lab.event(), "\"a\"").len(), 1, "{log}");
+}
+
 /// Messages of a paused stage go back at once.
 #[test]
 fn paused_stage_gives_its_messages_back() {

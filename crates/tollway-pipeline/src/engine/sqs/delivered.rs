@@ -4,10 +4,13 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use futures_util::future::join_all;
 use tollway_aws::SystemClock;
 use tollway_core::{Name, Span, Timestamp};
 
+use super::ledger::Versioned;
 use super::message::{Incoming, seconds_until};
 use super::{Inner, SqsEngine, lock};
 use crate::lambda::SqsRecord;
@@ -15,6 +18,12 @@ use crate::{EngineError, EngineUrl, JobId};
 
 /// The pause before a message is tried again whose job could not be claimed because AWS failed.
 const AGAIN_AFTER: Span = Span::from_secs(1);
+
+/// How long a function may tidy up after an event.
+const TIDIED_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long the answer waits until messages that go back are hidden.
+const HIDDEN_WITHIN: Duration = Duration::from_millis(500);
 
 /// A message that was handed over and is not finished.
 struct Waiting {
@@ -149,11 +158,27 @@ impl SqsEngine {
     pub(crate) fn is_settled(&self, until: Timestamp) -> bool {
         let Some(delivered) = &self.inner.delivered else { return true };
         let due = lock(&delivered.waiting).values().any(|one| one.due_at.is_some_and(|at| at < until));
+        // Claims of an earlier event may be left: calls that hung when its time was over.
+        let running =
+            |known: &Versioned| known.record.receipt().is_some_and(|receipt| delivered.has(receipt));
         let mut follow_ups = lock(&self.inner.follow_ups);
         while follow_ups.try_join_next().is_some() {}
         !due && follow_ups.is_empty()
             && delivered.claiming.load(Ordering::SeqCst) == 0
-            && lock(&self.inner.claims).is_empty()
+            && !lock(&self.inner.claims).values().any(running)
+    }
+
+    /// Looks for messages that SQS itself made dead letters of, and for held jobs that were forgotten, now and then.
+    pub(crate) async fn tidy_between_events(&self, now: Timestamp) {
+        let tidied = async {
+            self.inner.clean_dead_queues(now).await?;
+            self.inner.release_forgotten(now).await
+        };
+        match tokio::time::timeout(TIDIED_WITHIN, tidied).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the engine could not tidy up"),
+            Err(_) => tracing::debug!("tidying up goes on with a later event"),
+        }
     }
 
     /// The ids of messages that are not finished. They are forgotten, like claims that are still open: SQS delivers them again, when
@@ -162,14 +187,14 @@ impl SqsEngine {
         let Some(delivered) = &self.inner.delivered else { return Vec::new() };
         lock(&self.inner.claims).clear();
         let unfinished: Vec<Waiting> = lock(&delivered.waiting).drain().map(|(_, one)| one).collect();
-        for one in &unfinished {
+        let hide = async |one: &Waiting| {
             let later = one.due_at.filter(|at| *at > now);
-            if let (Some(at), Ok(queues)) = (later, self.inner.queues(&one.stage).await)
-                && let Err(error) = queues.queue.hide(&one.message.of.receipt, seconds_until(at, now)).await
-            {
-                tracing::debug!(%error, "a message comes again when the visibility timeout of its queue is over");
+            if let (Some(at), Ok(queues)) = (later, self.inner.queues(&one.stage).await) {
+                // Otherwise it comes again when the visibility timeout of its queue is over.
+                let _ = queues.queue.hide(&one.message.of.receipt, seconds_until(at, now)).await;
             }
-        }
+        };
+        let _ = tokio::time::timeout(HIDDEN_WITHIN, join_all(unfinished.iter().map(hide))).await;
         let mut ids: Vec<String> = unfinished.into_iter().map(|one| one.message.of.id).collect();
         ids.sort();
         ids

@@ -145,7 +145,7 @@ impl Inner {
 
     /// Looks through queues that have more dead letters than the ledger, and now and then through the others: messages of jobs
     /// that are not dead are deleted or sent again, and those of other programs adopted.
-    async fn clean_dead_queues(&self, now: Timestamp) -> Result<(), EngineError> {
+    pub(super) async fn clean_dead_queues(&self, now: Timestamp) -> Result<(), EngineError> {
         let counts = self.counts.read(self.table().await?).await?;
         let stages: Vec<_> = self.stage_queues.lock().await.values().cloned().collect();
         for queues in stages {
@@ -163,7 +163,7 @@ impl Inner {
 
     /// Looks at held jobs: a process may have died, or have known old settings, before it looked at their group. Held jobs are
     /// found by reading all of their stage, so this is rare.
-    async fn release_forgotten(&self, now: Timestamp) -> Result<(), EngineError> {
+    pub(super) async fn release_forgotten(&self, now: Timestamp) -> Result<(), EngineError> {
         let counts = self.counts.read(self.table().await?).await?;
         let gates = self.gates().await?;
         for counts in counts.iter().filter(|counts| counts.of(State::Held) > 0) {

@@ -339,8 +339,9 @@ fn failures(failed: &[BatchResultErrorEntry]) -> Failures {
             return None;
         }
         let said = entry.message().unwrap_or("it gives no reason");
-        // A visibility beyond twelve hours after the receive: SQS shows the message, and it is hidden again.
-        if said.contains("Total VisibilityTimeout") {
+        // A visibility beyond twelve hours after the receive: SQS shows the message, and it is hidden again. Or another program has
+        // deleted it, or SQS moved it: the ledger knows what becomes of its job.
+        if said.contains("Total VisibilityTimeout") || said.contains("does not exist or is not available") {
             return None;
         }
         Some((entry.id().parse().ok()?, refused("SQS", code, said, !entry.sender_fault())))
