@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::{Notify, watch};
 use tollway::Limiter;
-use tollway_core::Subject;
+use tollway_core::{Subject, Timestamp};
 use tower::BoxError;
 
 use super::active::ActiveClaims;
@@ -198,18 +198,30 @@ impl RunnerBuilder {
             phase: current,
         });
         prepare(&run).await?;
-        match (self.sole_owner, &self.worker) {
-            (true, _) => abandon(&run, None).await?,
-            (false, Some(worker)) => abandon(&run, Some(worker)).await?,
+        let (started_at, fast) = (run.now(), run.engine.capabilities().exact_counts);
+        let mut looks_for_claims = None;
+        match (self.sole_owner, self.worker) {
+            (true, _) => abandon(&run, None, started_at).await?,
+            (false, Some(worker)) if fast => abandon(&run, Some(&worker), started_at).await?,
+            // An engine that reads every job to find them does so while it works.
+            (false, Some(worker)) => {
+                let run = run.clone();
+                looks_for_claims = Some(tokio::spawn(async move {
+                    if let Err(error) = abandon(&run, Some(&worker), started_at).await {
+                        tracing::warn!(%error, "claims of an earlier process are not open again; they expire");
+                    }
+                }));
+            }
             // A process id comes again, also on another machine: claims of an earlier process expire.
             (false, None) => {}
         }
-        let tasks = vec![
+        let mut tasks = vec![
             tokio::spawn(Dispatcher::new(run.clone()).run()),
             tokio::spawn(upkeep::renew_claims(run.clone())),
             tokio::spawn(upkeep::tidy(run.clone())),
             tokio::spawn(upkeep::observe(run.clone(), self.rules, self.sink)),
         ];
+        tasks.extend(looks_for_claims);
         Ok(Runner { run, tasks, phase })
     }
 }
@@ -223,9 +235,9 @@ pub(super) async fn prepare(run: &Run) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Ends the claims of processes that died.
-async fn abandon(run: &Run, worker: Option<&str>) -> Result<(), EngineError> {
-    let abandoned = run.engine.abandon(worker, run.now()).await?;
+/// Ends the claims of processes that died before this time.
+async fn abandon(run: &Run, worker: Option<&str>, now: Timestamp) -> Result<(), EngineError> {
+    let abandoned = run.engine.abandon(worker, now).await?;
     if abandoned > 0 {
         tracing::info!(claims = abandoned, "claims of a process that died are open again");
     }

@@ -67,6 +67,8 @@ impl Inner {
         let runs = |record: &Record| {
             record.job.state == State::Running
                 && record.job.due_at > now
+                // This process may have claimed jobs under the same name since.
+                && record.claimed_at <= now
                 && worker.is_none_or(|worker| record.job.worker == worker)
         };
         let (mut abandoned, mut after) = (0, None);
