@@ -21,6 +21,8 @@ mod kept_amounts;
 #[cfg(feature = "pipeline")]
 mod pipeline_operate;
 #[cfg(feature = "pipeline")]
+mod pipeline_outage;
+#[cfg(feature = "pipeline")]
 mod pipeline_run;
 mod plan;
 mod policy;

@@ -1,6 +1,7 @@
 //! `tollway pipeline enqueue`, `run` and `status` as a user runs them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -47,7 +48,7 @@ handler = { command = ["python3", "worker.py"] }
 concurrency = 2
 "#;
 
-fn home(config: &str) -> Home {
+pub(crate) fn home(config: &str) -> Home {
     let home = Home::with_config(config);
     home.write("worker.py", WORKER);
     home.write("version", "first");
@@ -55,47 +56,56 @@ fn home(config: &str) -> Home {
 }
 
 /// A file of jobs with these keys.
-fn jobs(home: &Home, keys: impl IntoIterator<Item = u32>, rest: &str) {
+pub(crate) fn jobs(home: &Home, keys: impl IntoIterator<Item = u32>, rest: &str) {
     let lines = keys.into_iter().map(|key| format!("{{\"key\": \"{key}\"{rest}}}\n"));
     home.write("jobs.jsonl", lines.collect::<String>());
 }
 
-fn enqueue(home: &Home) -> Value {
+pub(crate) fn enqueue(home: &Home) -> Value {
     let (code, answer, error) = home.run(&["pipeline", "enqueue", "jobs.jsonl", "--json"]);
     assert_eq!(code, 0, "{error}");
     serde_json::from_str(&answer).unwrap()
 }
 
-fn status(home: &Home) -> Value {
+pub(crate) fn status(home: &Home) -> Value {
     let (code, answer, error) = home.run(&["pipeline", "status", "--json"]);
     assert_eq!(code, 0, "{error}");
     serde_json::from_str(&answer).unwrap()
 }
 
 /// A pipeline that runs.
-struct Run {
+pub(crate) struct Run {
     process: Child,
 }
 
 impl Run {
-    fn start(home: &Home, arguments: &[&str]) -> Self {
+    pub(crate) fn start(home: &Home, arguments: &[&str]) -> Self {
+        Self::start_to(home, arguments, Stdio::piped())
+    }
+
+    /// The same with its log in the file `log`, where it can be read while it runs.
+    pub(crate) fn start_logging(home: &Home, arguments: &[&str]) -> Self {
+        Self::start_to(home, arguments, File::create(home.path().join("log")).unwrap().into())
+    }
+
+    fn start_to(home: &Home, arguments: &[&str], log: Stdio) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollway"));
         command
             .args(["pipeline", "run", "--json"])
             .args(arguments)
             .current_dir(home.path())
             .env("HOME", home.path());
-        command.env_remove("TOLLWAY_CONFIG").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env_remove("TOLLWAY_CONFIG").stdout(Stdio::piped()).stderr(log);
         Self { process: command.spawn().unwrap() }
     }
 
-    fn signal(&self, signal: &str) {
+    pub(crate) fn signal(&self, signal: &str) {
         let sent = Command::new("kill").args([signal, &self.process.id().to_string()]).status().unwrap();
         assert!(sent.success());
     }
 
     /// Waits for its end: exit code, summary, log.
-    fn end(self) -> (i32, String, String) {
+    pub(crate) fn end(self) -> (i32, String, String) {
         let output = self.process.wait_with_output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
@@ -103,7 +113,7 @@ impl Run {
 }
 
 /// Asks again until it is so. Only the test's own timeout ends it.
-fn wait_until(mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_until(mut condition: impl FnMut() -> bool) {
     while !condition() {
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -20,13 +20,12 @@ pub(crate) fn within(what: &str, found: usize, max: usize) -> Result<(), EngineE
 
 /// Checks a conclusion. How many bytes it brings.
 pub(crate) fn check(conclusion: &Conclusion) -> Result<usize, EngineError> {
-    let Conclusion::Done { outputs, result } = conclusion else { return Ok(0) };
+    let bytes = conclusion.bytes();
+    let Conclusion::Done { outputs, result } = conclusion else { return Ok(bytes) };
     within("outputs", outputs.len(), OUTPUTS_MAX)?;
     if let Some(result) = result {
         check_data(result)?;
     }
-    let bytes = outputs.iter().map(|output| output.data.len()).sum::<usize>();
-    let bytes = bytes + result.as_ref().map_or(0, String::len);
     within("bytes", bytes, BATCH_BYTES_MAX).map(|()| bytes)
 }
 

@@ -285,6 +285,21 @@ pub enum Conclusion {
     },
 }
 
+impl Conclusion {
+    /// How many bytes it brings.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Done { outputs, result } => {
+                let data: usize = outputs.iter().map(|output| output.data.len()).sum();
+                data + result.as_ref().map_or(0, String::len)
+            }
+            Self::Again { attempt, .. } | Self::Dead { attempt } => {
+                attempt.error().len() + attempt.details().len()
+            }
+        }
+    }
+}
+
 /// What a finished job hands on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {

@@ -22,6 +22,9 @@ pub const OUTPUTS_MAX: usize = 10_000;
 /// How much data one `enqueue` or one `finish` may bring. It is kept in memory until it is committed.
 pub const BATCH_BYTES_MAX: usize = 16 << 20;
 
+/// How much data of finished answers is kept in memory while the engine is away.
+pub const KEPT_BYTES_MAX: usize = 64 << 20;
+
 /// How many attempts of a job are kept, the newest first. More than any sensible number of tries.
 pub const EVIDENCE_MAX: usize = 20;
 

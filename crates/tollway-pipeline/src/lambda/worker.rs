@@ -7,7 +7,7 @@ use tollway_core::{Name, Span, Timestamp};
 
 use super::event::{BatchFailures, SqsEvent, SqsRecord};
 use crate::run::{OwnEvents, RunError, Runner};
-use crate::{Engine, PipelineConfig, SqsEngine};
+use crate::{Engine, EngineError, PipelineConfig, SqsEngine};
 
 /// How long before the end of its time a function gives back what it has not begun.
 pub const RETURN_BEFORE: Span = Span::from_secs(10);
@@ -147,8 +147,11 @@ impl LambdaWorker {
             // A job that had half of the event's time will not fit the next event, either.
             let half = Span::from_micros(until.since(begun).as_micros() / 2);
             let began_early = if clock.now() < until { Timestamp::EPOCH } else { begun.plus(half) };
-            runner.drain_or_crash(GRACE, began_early).await.map_err(RunError::Engine)?;
-            Ok(())
+            let drained = runner.drain_or_crash(GRACE, began_early).await.map_err(RunError::Engine)?;
+            match drained.left_open {
+                0 => Ok(()),
+                _ => Err(RunError::Engine(EngineError::no_answer("claims could not be given back")).into()),
+            }
         };
         tokio::select! {
             worked = worked => worked,

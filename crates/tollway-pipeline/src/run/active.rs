@@ -51,6 +51,10 @@ impl ActiveClaims {
         active.and_then(|active| active.worker).map(|worker| worker.abort()).is_some()
     }
 
+    pub(super) fn len(&self) -> usize {
+        lock(&self.0).len()
+    }
+
     pub(super) fn of_stage(&self, stage: usize) -> Vec<Claim> {
         let claims = lock(&self.0);
         claims.iter().filter(|(_, active)| active.stage == stage).map(|(claim, _)| claim.clone()).collect()

@@ -4,7 +4,11 @@ use std::fmt;
 
 use tollway_core::{Name, Span, Timestamp};
 
+use super::outage::EngineOutage;
 use super::progress::Progress;
+
+/// How long the engine may be away before that is an alarm: longer than a restart that was planned.
+const ENGINE_AWAY_MAX: Span = Span::from_secs(10);
 
 /// When alarms are raised.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +70,13 @@ pub enum Alarm {
         /// When it should be done.
         deadline: Timestamp,
     },
+    /// The engine does not answer.
+    EngineAway {
+        /// Since when.
+        since: Timestamp,
+        /// How a call failed.
+        error: String,
+    },
 }
 
 impl Alarm {
@@ -73,7 +84,7 @@ impl Alarm {
     pub fn stage(&self) -> Option<&Name> {
         match self {
             Self::DeadLetters { stage, .. } | Self::Failures { stage, .. } => Some(stage),
-            Self::NoProgress { .. } | Self::PastDeadline { .. } => None,
+            Self::NoProgress { .. } | Self::PastDeadline { .. } | Self::EngineAway { .. } => None,
         }
     }
 
@@ -84,6 +95,7 @@ impl Alarm {
             Self::NoProgress { .. } => "no_progress",
             Self::Failures { .. } => "failures",
             Self::PastDeadline { .. } => "past_deadline",
+            Self::EngineAway { .. } => "engine_away",
         }
     }
 
@@ -115,6 +127,7 @@ impl fmt::Display for Alarm {
                 )
             }
             Self::PastDeadline { .. } => f.write_str("the pipeline will not be done by its deadline"),
+            Self::EngineAway { error, .. } => write!(f, "the engine does not answer: {error}"),
         }
     }
 }
@@ -147,21 +160,46 @@ pub(super) struct News {
     pub(super) over: Vec<Alarm>,
 }
 
+impl News {
+    pub(super) fn extend(&mut self, other: Self) {
+        self.raised.extend(other.raised);
+        self.over.extend(other.over);
+    }
+}
+
 /// The alarms that are raised.
 pub(super) struct Alarms {
     rules: AlarmRules,
     current: Vec<Alarm>,
+    /// Apart from the others, which cannot be looked for while the engine is away.
+    engine_away: Option<Alarm>,
     /// How many jobs were done when that last changed, or when nothing was there to do.
     done: Option<(u64, Timestamp)>,
 }
 
 impl Alarms {
     pub(super) fn new(rules: AlarmRules) -> Self {
-        Self { rules, current: Vec::new(), done: None }
+        Self { rules, current: Vec::new(), engine_away: None, done: None }
     }
 
     pub(super) fn current(&self) -> Vec<Alarm> {
-        self.current.clone()
+        self.engine_away.iter().chain(&self.current).cloned().collect()
+    }
+
+    /// Whether the engine has been away for too long.
+    pub(super) fn look_at_engine(&mut self, outage: Option<EngineOutage>, now: Timestamp) -> News {
+        let outage = outage.filter(|outage| now.since(outage.since) >= ENGINE_AWAY_MAX);
+        let (mut raised, mut over) = (Vec::new(), Vec::new());
+        match outage {
+            Some(outage) if self.engine_away.is_none() => {
+                let alarm = Alarm::EngineAway { since: outage.since, error: outage.error.to_string() };
+                raised.push(alarm.clone());
+                self.engine_away = Some(alarm);
+            }
+            Some(_) => {}
+            None => over.extend(self.engine_away.take()),
+        }
+        News { raised, over }
     }
 
     /// Compares progress with the rules.

@@ -12,6 +12,7 @@ use super::active::ActiveClaims;
 use super::alarm::{AlarmRules, AlarmSink, LogSink};
 use super::dispatch::Dispatcher;
 use super::history::History;
+use super::outage::EngineHealth;
 use super::stage::Handlers;
 use super::{OwnEvents, Phase, Run, Runner, share, upkeep};
 use crate::handler::Handler;
@@ -194,6 +195,7 @@ impl RunnerBuilder {
             started_at,
             own_events: self.own_events,
             raised: Mutex::default(),
+            health: EngineHealth::default(),
             wake: Notify::new(),
             phase: current,
         });

@@ -12,6 +12,7 @@ use tokio::task::{Id, JoinSet};
 use tollway::{Permit, TakeError};
 use tollway_core::{Name, Span, Timestamp};
 
+use super::outage::is_outage;
 use super::places::{Places, is_hopeless};
 use super::stage::RunStage;
 use super::{Phase, Run, SharedStages, lock, work};
@@ -23,6 +24,9 @@ const LOOK_EVERY: Span = Span::from_secs(1);
 
 /// The pause after an engine or a limiter failed.
 const FAILED_PAUSE: Span = Span::from_secs(1);
+
+/// How often to say that the limiter does not decide.
+const UNDECIDED_EVERY: Span = Span::from_mins(1);
 
 /// The pause after the config's cost of a stage turned out to be impossible.
 const HOPELESS_PAUSE: Span = Span::from_secs(30);
@@ -40,6 +44,8 @@ pub(super) struct Dispatcher {
     settings: Vec<StageSettings>,
     /// When to read the settings again.
     settings_until: Timestamp,
+    /// When it was last logged that the limiter does not decide; none: it does.
+    undecided_at: Option<Timestamp>,
 }
 
 /// What a cycle knows of the stages.
@@ -84,6 +90,7 @@ impl Dispatcher {
             running,
             settings: Vec::new(),
             settings_until: Timestamp::EPOCH,
+            undecided_at: None,
         }
     }
 
@@ -95,10 +102,15 @@ impl Dispatcher {
             if let Some(hints) = &mut hints {
                 hints.mark_unchanged();
             }
-            let next_at = match self.cycle().await {
+            let cycle = tokio::select! {
+                cycle = self.cycle() => cycle,
+                // An engine that does not answer must not delay the end.
+                () = run.reached(Phase::CutOff) => break,
+            };
+            let next_at = match cycle {
                 Ok(cycle) => cycle.next_at,
                 Err(error) => {
-                    tracing::warn!(%error, "no job can be claimed; trying again");
+                    self.failed(error);
                     run.now().plus(FAILED_PAUSE)
                 }
             };
@@ -115,6 +127,15 @@ impl Dispatcher {
         }
         self.places.keep(&[]).await;
         while self.workers.join_next().await.is_some() {}
+    }
+
+    /// A cycle ended early. An outage of the engine has its own lines in the log.
+    fn failed(&self, error: EngineError) {
+        let is_outage = is_outage(&error);
+        if !is_outage {
+            tracing::warn!(%error, "no job can be claimed; trying again");
+        }
+        self.run.health.note(&Err::<(), _>(error), self.run.now());
     }
 
     fn ended(&mut self, ended: &Result<(Id, ()), tokio::task::JoinError>) {
@@ -161,7 +182,9 @@ impl Dispatcher {
     async fn look(&mut self) -> Result<Look, EngineError> {
         let (run, now) = (self.run.clone(), self.run.now());
         if self.settings_until <= now {
-            self.settings = run.engine.stages().await?;
+            let settings = run.engine.stages().await;
+            run.health.note(&settings, now);
+            self.settings = settings?;
             self.settings_until = now.plus(LOOK_EVERY);
         }
         let mut look = Look { peeks: Vec::new(), ready: BTreeMap::new() };
@@ -275,7 +298,12 @@ impl Dispatcher {
         }
         cycle.wanted.push(place.clone());
         match self.places.fill(&place, wanted).await {
-            Ok(due) => self.claim_due(index, stage, &place, due.min(wanted), cycle).await?,
+            Ok(due) => {
+                if due > 0 && self.undecided_at.take().is_some() {
+                    tracing::warn!("the limiter decides again");
+                }
+                self.claim_due(index, stage, &place, due.min(wanted), cycle).await?;
+            }
             Err(error) => self.cannot_take(stage, cost, &place, &error).await?,
         }
         if let Some((again_at, fits_at)) = self.places.waits_until(&place) {
@@ -361,7 +389,7 @@ impl Dispatcher {
     ) -> Result<(), EngineError> {
         let (name, now) = (&stage.config.name, self.run.now());
         if !is_hopeless(error) {
-            tracing::warn!(%error, stage = %name.as_str(), "the limiter did not decide; trying again");
+            self.undecided(error, now);
             self.places.wait(place, now.plus(FAILED_PAUSE));
         } else if *cost == JobCost::OF_STAGE {
             tracing::error!(%error, stage = %name.as_str(), "the cost of this stage can never be granted: change the config");
@@ -372,6 +400,16 @@ impl Dispatcher {
             }
         }
         Ok(())
+    }
+}
+
+impl Dispatcher {
+    /// The limiter's store is away, and its policy says `closed`. One warning a minute, not one a second and stage.
+    fn undecided(&mut self, error: &TakeError, now: Timestamp) {
+        if self.undecided_at.is_none_or(|at| now.since(at) >= UNDECIDED_EVERY) {
+            self.undecided_at = Some(now);
+            tracing::warn!(%error, "the limiter does not decide, so no job is claimed; trying again");
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use tollway::metrics::MetricKind::{self, Counter, Gauge};
 use tollway::metrics::{Figure, Metric, Sample};
 
-use super::OwnEvents;
 use super::progress::{Progress, StageProgress};
+use super::{EngineOutage, OwnEvents};
 
 const fn by_stage(name: &'static str, kind: MetricKind, unit: &'static str, meaning: &'static str) -> Metric {
     Metric { name, kind, unit, labels: &["pipeline", "stage"], meaning, cloudwatch: None }
@@ -58,8 +58,22 @@ static LATE: Metric = by_stage(
     "answers that came after another worker had the job; they change nothing",
 );
 
+const fn of_engine(name: &'static str, unit: &'static str, meaning: &'static str) -> Metric {
+    Metric { name, kind: Gauge, unit, labels: &["pipeline"], meaning, cloudwatch: None }
+}
+
+static ENGINE_UP: Metric =
+    of_engine("tollway_pipeline_engine_up", "", "1 while the engine answers this process, else 0");
+static ANSWERS_KEPT: Metric = of_engine(
+    "tollway_pipeline_answers_kept",
+    "answers",
+    "finished answers that this process keeps until the engine stores them",
+);
+
 /// All of them, in export order.
-pub static PIPELINE_METRICS: [&Metric; 10] = [
+pub static PIPELINE_METRICS: [&Metric; 12] = [
+    &ENGINE_UP,
+    &ANSWERS_KEPT,
     &QUEUE_DEPTH,
     &RUNNING,
     &DEAD_LETTERS,
@@ -81,7 +95,18 @@ pub fn samples(pipeline: &str, progress: &Progress) -> Vec<Sample> {
             figure: Figure::Number(figure(stage)),
         })
     };
-    PIPELINE_METRICS.iter().zip(FIGURES).flat_map(|(metric, figure)| sample(metric, figure)).collect()
+    BY_STAGE.iter().zip(FIGURES).flat_map(|(metric, figure)| sample(metric, figure)).collect()
+}
+
+/// What is known of the engine, also while it does not answer.
+pub fn engine_samples(pipeline: &str, outage: Option<&EngineOutage>) -> Vec<Sample> {
+    let sample = |metric: &'static Metric, number: u64| Sample {
+        metric,
+        labels: vec![pipeline.to_owned()],
+        figure: Figure::Number(number),
+    };
+    let kept = outage.map_or(0, |outage| u64::try_from(outage.kept).unwrap_or(u64::MAX));
+    vec![sample(&ENGINE_UP, outage.is_none().into()), sample(&ANSWERS_KEPT, kept)]
 }
 
 /// The same with what this process did, in place of what all processes did: for a destination that adds up its processes.
@@ -93,7 +118,21 @@ pub fn samples_of_process(pipeline: &str, mut progress: Progress, own: &OwnEvent
     samples(pipeline, &progress)
 }
 
-/// What each metric shows, in the order of [`PIPELINE_METRICS`].
+/// The metrics of each stage.
+static BY_STAGE: [&Metric; 10] = [
+    &QUEUE_DEPTH,
+    &RUNNING,
+    &DEAD_LETTERS,
+    &PAUSED,
+    &CALLS,
+    &SUCCESS,
+    &FAILURE,
+    &CRASHES,
+    &RATE_LIMITED,
+    &LATE,
+];
+
+/// What each metric shows, in the order of [`BY_STAGE`].
 const FIGURES: [fn(&StageProgress) -> u64; 10] = [
     |stage| stage.ready + stage.retrying + stage.held,
     |stage| stage.running,

@@ -11,6 +11,7 @@ mod conclude;
 mod dispatch;
 mod history;
 pub mod metrics;
+mod outage;
 mod own_events;
 mod places;
 pub mod progress;
@@ -22,6 +23,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -29,18 +31,26 @@ use tollway::Limiter;
 use tollway_core::{Name, Span, Subject, Timestamp};
 
 pub use builder::{RunError, RunnerBuilder};
+pub use outage::EngineOutage;
 pub use own_events::OwnEvents;
 
 use self::active::ActiveClaims;
 use self::alarm::Alarm;
 pub(crate) use self::clock::sleep_until;
 use self::history::History;
+use self::outage::{EngineHealth, is_outage};
 use self::progress::Progress;
 use self::stage::{Handlers, RunStage};
-use crate::{Engine, EngineAnswer, EngineError, PipelineConfig, StageChange, State};
+use crate::{Engine, EngineAnswer, EngineError, PipelineConfig, StageChange, StageCounts, State};
 
 /// How often a finished pipeline is looked for.
 const LOOK_EVERY: Span = Span::from_millis(200);
+
+/// How soon an engine that is away is asked again.
+const AWAY_PAUSE: Span = Span::from_secs(1);
+
+/// How long claims may take to be given back at the end. After that they expire by themselves.
+const GIVE_BACK_WITHIN: Duration = Duration::from_secs(10);
 
 /// A pipeline that runs. Dropping it stops it at once; [`drain`](Runner::drain) is the polite end.
 pub struct Runner {
@@ -81,6 +91,7 @@ struct Run {
     /// What this process did in each stage.
     own_events: OwnEvents,
     raised: Mutex<Vec<Alarm>>,
+    health: EngineHealth,
     /// The settings of a stage may have changed.
     wake: Notify,
     phase: watch::Receiver<Phase>,
@@ -113,16 +124,24 @@ impl Run {
         let _ = current.wait_for(|current| *current >= phase).await;
     }
 
+    async fn counts(&self) -> Result<Vec<StageCounts>, EngineError> {
+        let counts = self.engine.counts().await;
+        self.health.note(&counts, self.now());
+        counts
+    }
+
     fn set_stage(&self, stage: &Name, change: StageChange) -> EngineAnswer<()> {
         self.engine.set_stage(stage, change, self.now())
     }
 }
 
 /// What became of the jobs that ran when a runner was drained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drained {
     /// Claims that were given back, because their jobs did not end in time.
     pub given_back: usize,
+    /// Claims that could not be given back, because the engine is away: they expire.
+    pub left_open: usize,
 }
 
 impl Runner {
@@ -139,6 +158,11 @@ impl Runner {
     /// What this process does in each stage; [`Progress`] has what all processes did.
     pub fn own_events(&self) -> OwnEvents {
         self.run.own_events.clone()
+    }
+
+    /// Since when the engine has not answered, and why; none: it answers.
+    pub fn engine_outage(&self) -> Option<EngineOutage> {
+        self.run.health.outage()
     }
 
     /// The conditions that are true now and need a human.
@@ -191,13 +215,19 @@ impl Runner {
     }
 
     /// Waits until no job is ready, delayed or running; of a small batch, until its jobs have left. Held jobs and dead letters
-    /// wait for others.
+    /// wait for others. While the engine is away, nothing is finished.
     pub async fn finished(&self) -> Result<(), EngineError> {
         let first = self.run.stages().first().map(|stage| stage.config.name.clone());
         loop {
             let batch_started =
                 self.run.jobs_left.as_ref().is_some_and(|left| left.load(Ordering::Relaxed) == 0);
-            let counts = self.run.engine.counts().await?;
+            let counts = match self.run.counts().await {
+                Err(error) if is_outage(&error) => {
+                    self.run.sleep_until(self.run.now().plus(AWAY_PAUSE)).await;
+                    continue;
+                }
+                counts => counts?,
+            };
             let open: u64 = counts
                 .iter()
                 .map(|counts| match batch_started && Some(&counts.stage) == first.as_ref() {
@@ -245,7 +275,7 @@ impl Runner {
         crashed_before: Timestamp,
     ) -> Result<Drained, EngineError> {
         self.phase.send_replace(Phase::Draining);
-        let [dispatcher, others @ ..] = &mut self.tasks[..] else { return Ok(Drained { given_back: 0 }) };
+        let [dispatcher, others @ ..] = &mut self.tasks[..] else { return Ok(Drained::default()) };
         tokio::select! {
             _ = &mut *dispatcher => {}
             () = patience => {
@@ -259,6 +289,20 @@ impl Runner {
             subprocess.stop().await;
         }
         others.iter().for_each(JoinHandle::abort);
+        let open = self.run.active.len();
+        let given_back = tokio::time::timeout(GIVE_BACK_WITHIN, self.give_back(crashed_before)).await;
+        match given_back.unwrap_or_else(|_| Err(EngineError::no_answer("claims were not given back"))) {
+            Ok(given_back) => Ok(Drained { given_back, left_open: 0 }),
+            Err(error) if !is_outage(&error) => Err(error),
+            Err(error) => {
+                tracing::warn!(claims = open, %error, "claims could not be given back; they expire");
+                Ok(Drained { given_back: 0, left_open: open })
+            }
+        }
+    }
+
+    /// Ends the claims that are open. How many were given back.
+    async fn give_back(&self, crashed_before: Timestamp) -> Result<usize, EngineError> {
         let (crashed, claims) = self.run.active.begun_before(crashed_before);
         for claim in crashed {
             work::crash(&self.run, claim, "the process had no time left for it").await?;
@@ -269,7 +313,7 @@ impl Runner {
             given_back += answers.iter().filter(|newest| **newest).count();
         }
         self.run.engine.flush().await?;
-        Ok(Drained { given_back })
+        Ok(given_back)
     }
 }
 

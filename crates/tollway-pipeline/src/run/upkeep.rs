@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use tollway_core::Span;
 
-use super::alarm::{AlarmRules, AlarmSink, Alarms};
+use super::alarm::{AlarmRules, AlarmSink, Alarms, News};
+use super::outage::is_outage;
 use super::{Run, lock, progress, work};
+use crate::EngineError;
 use crate::bounds::{BATCH_MAX, PAGE_MAX};
 
 /// How often done jobs are purged, and the engine tidied.
@@ -17,23 +19,33 @@ const OBSERVE_EVERY: Span = Span::from_secs(5);
 /// How often progress is kept in the engine, for the next process.
 const RECORD_EVERY: Span = Span::from_mins(1);
 
+/// How soon a renewal that failed is tried again: claims expire meanwhile.
+const RENEW_AGAIN: Span = Span::from_secs(1);
+
 /// Renews every claim at a third of its visibility timeout.
 pub(super) async fn renew_claims(run: Arc<Run>) {
+    let mut failed = false;
     loop {
         let shortest = run.stages().iter().map(|stage| stage.config.visibility_timeout).min();
         let every = Span::from_micros(shortest.unwrap_or(Span::from_mins(1)).as_micros() / 3);
-        run.sleep_until(run.now().plus(every)).await;
+        run.sleep_until(run.now().plus(if failed { RENEW_AGAIN.min(every) } else { every })).await;
+        failed = false;
         for (index, stage) in run.stages().iter().enumerate() {
             for claims in run.active.of_stage(index).chunks(BATCH_MAX) {
                 let visibility = stage.config.visibility_timeout;
-                match run.engine.renew(claims.to_vec(), visibility, run.now()).await {
+                let renewed = run.engine.renew(claims.to_vec(), visibility, run.now()).await;
+                run.health.note(&renewed, run.now());
+                match renewed {
                     Ok(newest) => {
                         let lost = claims.iter().zip(newest).filter(|(_, newest)| !newest);
                         for (claim, _) in lost.filter(|(claim, _)| run.active.stop(claim)) {
                             tracing::warn!(%claim, "stopped: the job was cancelled, or another worker has it");
                         }
                     }
-                    Err(error) => tracing::warn!(%error, "claims could not be renewed; trying again"),
+                    Err(error) => {
+                        failed = true;
+                        failed_in_background(&error, "claims could not be renewed; trying again");
+                    }
                 }
             }
         }
@@ -51,14 +63,14 @@ pub(super) async fn tidy(run: Arc<Run>) {
                     Ok(purged) if purged >= PAGE_MAX as u64 => {}
                     Ok(_) => break,
                     Err(error) => {
-                        tracing::warn!(%error, "done jobs could not be purged");
+                        failed_in_background(&error, "done jobs could not be purged");
                         break;
                     }
                 }
             }
         }
         if let Err(error) = run.engine.tidy().await {
-            tracing::warn!(%error, "the engine could not tidy up");
+            failed_in_background(&error, "the engine could not tidy up");
         }
     }
 }
@@ -68,28 +80,51 @@ pub(super) async fn observe(run: Arc<Run>, rules: AlarmRules, sink: Arc<dyn Alar
     let mut alarms = Alarms::new(rules);
     let mut record_at = run.now();
     loop {
-        if run.now() >= record_at {
-            record_at = run.now().plus(RECORD_EVERY);
-            if let Err(error) = run.engine.record(run.now()).await {
-                tracing::warn!(%error, "progress could not be kept");
-            }
-        }
-        match run.engine.counts().await {
-            Ok(counts) => lock(&run.history).record(run.now(), counts),
-            Err(error) => tracing::warn!(%error, "progress could not be read"),
-        }
-        if let Ok(progress) = progress::read(&run).await {
-            let found = alarms.look(&progress);
-            found.raised.iter().for_each(|alarm| sink.raised(alarm));
-            found.over.iter().for_each(|alarm| sink.over(alarm));
-            for alarm in found.raised.iter().filter(|alarm| alarm.pauses_stage()) {
-                let stages = run.stages();
-                if let Some(stage) = stages.iter().find(|stage| Some(&stage.config.name) == alarm.stage()) {
-                    work::pause_stage(&run, stage, &alarm.to_string()).await;
+        let counts = run.engine.counts().await;
+        run.health.note(&counts, run.now());
+        let mut news = alarms.look_at_engine(run.health.outage(), run.now());
+        match counts {
+            Ok(counts) => {
+                lock(&run.history).record(run.now(), counts);
+                if run.now() >= record_at {
+                    record_at = run.now().plus(RECORD_EVERY);
+                    if let Err(error) = run.engine.record(run.now()).await {
+                        failed_in_background(&error, "progress could not be kept");
+                    }
+                }
+                if let Ok(progress) = progress::read(&run).await {
+                    news.extend(alarms.look(&progress));
                 }
             }
-            *lock(&run.raised) = alarms.current();
+            Err(error) => failed_in_background(&error, "progress could not be read"),
         }
-        run.sleep_until(run.now().plus(OBSERVE_EVERY)).await;
+        report(&run, &*sink, news).await;
+        *lock(&run.raised) = alarms.current();
+        tokio::select! {
+            () = run.sleep_until(run.now().plus(OBSERVE_EVERY)) => {}
+            // The end of an alarm is told before the process may end.
+            () = run.health.is_back() => {}
+        }
+    }
+}
+
+/// Tells operators, and pauses stages whose handlers fail.
+async fn report(run: &Run, sink: &dyn AlarmSink, news: News) {
+    news.raised.iter().for_each(|alarm| sink.raised(alarm));
+    news.over.iter().for_each(|alarm| sink.over(alarm));
+    for alarm in news.raised.iter().filter(|alarm| alarm.pauses_stage()) {
+        let stages = run.stages();
+        if let Some(stage) = stages.iter().find(|stage| Some(&stage.config.name) == alarm.stage()) {
+            work::pause_stage(run, stage, &alarm.to_string()).await;
+        }
+    }
+}
+
+/// An outage of the engine has its own lines in the log.
+fn failed_in_background(error: &EngineError, what: &str) {
+    if is_outage(error) {
+        tracing::debug!(%error, "{what}");
+    } else {
+        tracing::warn!(%error, "{what}");
     }
 }

@@ -9,12 +9,11 @@ use tollway_core::Span;
 use tower::ServiceExt;
 
 use super::conclude::{Concluded, conclude};
+use super::outage::is_outage;
 use super::stage::RunStage;
 use super::{Phase, Run};
 use crate::handler::{Answer, Task, Turn};
-use crate::{
-    Attempt, Cause, Claim, Claimed, Conclusion, EngineError, EngineFault, Finished, Job, JobCost, StageChange,
-};
+use crate::{Attempt, Cause, Claim, Claimed, Conclusion, EngineError, Finished, Job, JobCost, StageChange};
 
 /// The pause before a conclusion that could not be stored is stored again.
 const STORE_PAUSE: Span = Span::from_secs(1);
@@ -41,6 +40,7 @@ async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Tur
         store(run, stage, &claimed.claim, Conclusion::Dead { attempt }).await;
         return;
     }
+    run.health.room().await;
     if !stage.begins
         && let Err(error) = turn.begin().await
     {
@@ -128,10 +128,14 @@ async fn release(run: &Run, claim: &Claim) {
     }
 }
 
-/// Ends a claim. While the engine cannot store it, it is tried again, and the claim renewed.
+/// Ends a claim. While the engine is away, the answer is kept and tried again. A claim that another worker has taken over
+/// meanwhile is recognised by its number.
 async fn store(run: &Run, stage: &RunStage, claim: &Claim, mut conclusion: Conclusion) {
+    let mut kept = None;
     loop {
-        match run.engine.finish(claim.clone(), conclusion.clone(), run.now()).await {
+        let finished = run.engine.finish(claim.clone(), conclusion.clone(), run.now()).await;
+        run.health.note(&finished, run.now());
+        match finished {
             Ok(Finished::Late) => {
                 run.own_events.late(&stage.config.name);
                 tracing::warn!(%claim, "late answer: another worker has the job");
@@ -141,7 +145,7 @@ async fn store(run: &Run, stage: &RunStage, claim: &Claim, mut conclusion: Concl
                 run.own_events.concluded(&stage.config.name, &conclusion);
                 return;
             }
-            Err(error) if error.fault == EngineFault::Caller => {
+            Err(error) if !is_outage(&error) => {
                 let refused =
                     Attempt::new(Cause::Failure, "the answer cannot be stored").detail(&error.message);
                 let was_answer = matches!(conclusion, Conclusion::Done { .. });
@@ -152,7 +156,8 @@ async fn store(run: &Run, stage: &RunStage, claim: &Claim, mut conclusion: Concl
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, %claim, "an answer cannot be stored; trying again");
+                tracing::debug!(%error, %claim, "an answer cannot be stored; trying again");
+                kept.get_or_insert_with(|| run.health.keep(&conclusion));
                 run.sleep_until(run.now().plus(STORE_PAUSE)).await;
             }
         }

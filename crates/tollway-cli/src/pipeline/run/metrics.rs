@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tollway::Limiter;
-use tollway::metrics::prometheus_text;
+use tollway::metrics::{Sample, prometheus_text};
 use tollway_pipeline::PipelineConfig;
 use tollway_pipeline::run::{Runner, metrics};
 
@@ -27,6 +27,9 @@ const CONNECTIONS_MAX: usize = 16;
 
 /// How long a client may take to send the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a scrape waits for the engine: shorter than scrapers wait.
+const PROGRESS_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long to wait for the last scrape at the end.
 const LAST_SCRAPE_WITHIN: Duration = Duration::from_secs(2);
@@ -77,6 +80,22 @@ struct Source {
     limiter: Limiter,
 }
 
+impl Source {
+    /// While the engine is away, that is all that is known of the pipeline.
+    async fn samples(&self) -> Vec<Sample> {
+        let mut samples = self.limiter.samples().await;
+        let progress = match self.runner.engine_outage() {
+            Some(_) => None,
+            None => {
+                tokio::time::timeout(PROGRESS_WITHIN, self.runner.progress()).await.ok().and_then(Result::ok)
+            }
+        };
+        samples.extend(metrics::engine_samples(&self.pipeline, self.runner.engine_outage().as_ref()));
+        samples.extend(progress.iter().flat_map(|progress| metrics::samples(&self.pipeline, progress)));
+        samples
+    }
+}
+
 async fn accept(listener: TcpListener, source: Arc<Source>) {
     let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
@@ -103,14 +122,7 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (status, text) = match (request.method(), request.uri().path()) {
-        (&Method::GET, "/metrics") => match source.runner.progress().await {
-            Ok(progress) => {
-                let mut samples = source.limiter.samples().await;
-                samples.extend(metrics::samples(&source.pipeline, &progress));
-                (StatusCode::OK, prometheus_text(&samples))
-            }
-            Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")),
-        },
+        (&Method::GET, "/metrics") => (StatusCode::OK, prometheus_text(&source.samples().await)),
         _ => (StatusCode::NOT_FOUND, "there is only GET /metrics\n".to_owned()),
     };
     let mut response = Response::new(Full::new(Bytes::from(text)));

@@ -1,6 +1,6 @@
 //! `pipeline run`: works on the jobs until all are done, or until it is stopped.
 //!
-//! `setup` puts limiter, engine and runner together, `screen` shows progress, `signals` and `reload` react while it runs,
+//! `setup` puts limiter, engine and runner together, `wait_for_engine` waits for an engine that is not up yet, `screen` shows progress, `signals` and `reload` react while it runs,
 //! `alarms` go to the log and to operators, `metrics` are for Prometheus, `summary` ends it.
 
 mod alarms;
@@ -10,6 +10,7 @@ mod screen;
 mod setup;
 mod signals;
 mod summary;
+mod wait_for_engine;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -50,7 +51,7 @@ Examples:
 Exits with
   0    all jobs are done
   65   done, but there are dead letters: see tollway pipeline dead list
-  69   the store or the jobs cannot be reached
+  69   the jobs cannot be reached, at the start or at the end
   75   stopped, and jobs are left: run it again
   78   the config is wrong
 
@@ -60,8 +61,9 @@ SIGHUP, or a changed config file: goes on with the new settings and freshly star
 /// Work on the jobs until all are done
 ///
 /// Claims a job only when its call fits the quota, late stages first, and hands it to the stage's handler. It may be killed
-/// at any time and started again: no job is lost, and none is finished twice. On a terminal it shows progress; otherwise it
-/// logs a line a minute.
+/// at any time and started again: no job is lost, and none is finished twice. While the engine that keeps the jobs, or the
+/// limiter's store, is away, it waits; finished answers are kept and stored when it is back. On a terminal it shows progress;
+/// otherwise it logs a line a minute.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -71,6 +73,9 @@ pub(crate) struct Arguments {
     /// Wait for more jobs when all are done
     #[arg(long)]
     stay: bool,
+    /// How long to wait at the start for an engine that does not answer; with --stay, without end
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = read_span)]
+    wait_for_engine: Span,
     /// Serve /metrics for Prometheus at this address
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
@@ -98,7 +103,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
 async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
     // Before anything starts, so that no signal is missed.
     let (mut stops, hangups) = StopSignals::listen()?;
-    let Setup { config, file, limiter, engine, commands, runner, notices } =
+    let Setup { config, file, limiter, engine, commands, runner, notices, mut summary } =
         Setup::new(arguments, which, context).await?;
     let runner = Arc::new(runner);
     let store_alarms = notices.watch_store(&limiter);
@@ -108,7 +113,6 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     };
     let publishing =
         publish(file.config().cloudwatch(), &config, &engine, runner.own_events(), &limiter).await?;
-    let mut summary = Summary::begin(&config, &*engine, context.now()).await?;
     let screen = Screen::new(context.output(), &config);
     let mut running = Running { config, runner: &runner, limiter: &limiter, screen, stay: arguments.stay };
     let stopped = running.watch(&mut stops, Follower::new(file, which), hangups).await;
@@ -119,8 +123,10 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     if let Some(publishing) = publishing {
         publishing.finish().await;
     }
-    summary.end(&*engine, stopped, given_back, context.now()).await?;
-    PipelineAlarms(notices.clone()).finished(&summary);
+    let counted = summary.end(&*engine, stopped, given_back, context.now()).await;
+    if counted.is_ok() {
+        PipelineAlarms(notices.clone()).finished(&summary);
+    }
     if let Some(task) = store_alarms {
         task.abort();
         let _ = task.await;
@@ -130,6 +136,8 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
         tracing::warn!("{error}");
     }
     notices.close().await;
+    // An engine that is away at the end does not keep the process from ending as it should.
+    counted?;
     summary.print(context.output())
 }
 
@@ -191,7 +199,10 @@ impl Running<'_> {
     }
 
     async fn show(&mut self) {
-        // An engine that fails says so in the log.
+        let now = self.limiter.clock().now();
+        if let Some(outage) = self.runner.engine_outage() {
+            return self.screen.show_outage(&outage, now);
+        }
         let Ok(mut progress) = self.runner.progress().await else { return };
         if self.screen.is_due(progress.at) {
             let quota = Quota::read(self.limiter, &self.config).await;

@@ -3,13 +3,14 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tollway::{Span, Timestamp};
 use tollway_pipeline::PipelineConfig;
+use tollway_pipeline::run::EngineOutage;
 use tollway_pipeline::run::progress::Progress;
 
 use super::super::progress_text::{self, rate};
 use super::super::quota::Quota;
-use crate::humanize::{self, count};
+use crate::humanize::{self, count, counted};
 use crate::log;
-use crate::output::{Output, STRONG};
+use crate::output::{Output, STRONG, WARN};
 
 /// How often a line is logged without a terminal.
 const LINE_EVERY: Span = Span::from_mins(1);
@@ -60,6 +61,24 @@ impl Screen {
             }
             None => tracing::info!("{}", line(progress)),
         }
+    }
+
+    /// While the engine is away, nothing else is known. Without a terminal, the log says so.
+    pub(super) fn show_outage(&self, outage: &EngineOutage, now: Timestamp) {
+        let Some(bar) = &self.live else { return };
+        let away = humanize::span(now.since(outage.since));
+        let kept = match outage.kept {
+            0 => String::new(),
+            kept => format!(
+                "; {} kept until then",
+                counted(u64::try_from(kept).unwrap_or(u64::MAX), "finished answers")
+            ),
+        };
+        let error = &outage.error;
+        bar.set_message(format!(
+            "{}\n{WARN}  no answer of the engine for {away}{WARN:#}{kept}\n  {error}",
+            self.title
+        ));
     }
 
     /// Removes the live display; the summary has its figures.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use tollway::Limiter;
 use tollway_config::ConfigFile;
-use tollway_pipeline::run::{RunError, Runner};
-use tollway_pipeline::{Capabilities, Engine, PipelineConfig, SocketServer};
+use tollway_pipeline::run::{RunError, Runner, RunnerBuilder};
+use tollway_pipeline::{Capabilities, Engine, OpenedEngine, PipelineConfig, SocketServer};
 
 use super::super::session::Which;
-use super::{Arguments, PipelineAlarms};
+use super::wait_for_engine::{StartError, wait_for_engine};
+use super::{Arguments, PipelineAlarms, Summary};
 use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
 use crate::notices::Notices;
@@ -25,6 +26,8 @@ pub(super) struct Setup {
     pub(super) commands: Option<SocketServer>,
     pub(super) runner: Runner,
     pub(super) notices: Arc<Notices>,
+    /// Counts from before the first job.
+    pub(super) summary: Summary,
 }
 
 impl Setup {
@@ -41,22 +44,50 @@ impl Setup {
         serve::read_set_limits(&limiter).await;
         serve::send_incidents(&limiter)?;
         let notices = Notices::new(config.name.as_str(), &limiter)?;
-        let opened = config.engine.open_to_run().await?;
-        remark_on(&opened.engine.capabilities(), context);
-        let mut builder = Runner::builder(opened.engine.clone(), limiter.clone())
-            .pipeline(&config)
-            .alarms(config.alarms.clone(), Arc::new(PipelineAlarms(notices.clone())));
-        if opened.sole_owner {
-            builder = builder.sole_owner();
-        } else if let Some(worker) = &arguments.worker {
-            builder = builder.worker(worker);
-        }
-        if let Some(jobs) = arguments.jobs {
-            builder = builder.jobs_max(jobs);
-        }
-        let runner = builder.start().await?;
-        Ok(Self { config, file, limiter, engine: opened.engine, commands: opened.commands, runner, notices })
+        let within = (!arguments.stay).then_some(arguments.wait_for_engine);
+        let mut opened = None;
+        let (runner, summary) = wait_for_engine(&config.engine, within, async || {
+            // One that is open stays open: it connects again by itself.
+            let opened = match &mut opened {
+                Some(opened) => opened,
+                none => none.insert(config.engine.open_to_run().await?),
+            };
+            let summary = Summary::begin(&config, &*opened.engine, context.now()).await?;
+            let builder = builder(arguments, opened, &config, &limiter, &notices);
+            match builder.start().await {
+                Ok(runner) => Ok((runner, summary)),
+                Err(RunError::Engine(error)) => Err(StartError::Engine(error)),
+                Err(error) => Err(StartError::Other(error.into())),
+            }
+        })
+        .await?;
+        let Some(OpenedEngine { engine, commands, .. }) = opened else {
+            return Err(Failure::new(Exit::FAILED, "the engine was not opened"));
+        };
+        remark_on(&engine.capabilities(), context);
+        Ok(Self { config, file, limiter, engine, commands, runner, notices, summary })
     }
+}
+
+fn builder(
+    arguments: &Arguments,
+    opened: &OpenedEngine,
+    config: &PipelineConfig,
+    limiter: &Limiter,
+    notices: &Arc<Notices>,
+) -> RunnerBuilder {
+    let mut builder = Runner::builder(opened.engine.clone(), limiter.clone())
+        .pipeline(config)
+        .alarms(config.alarms.clone(), Arc::new(PipelineAlarms(notices.clone())));
+    if opened.sole_owner {
+        builder = builder.sole_owner();
+    } else if let Some(worker) = &arguments.worker {
+        builder = builder.worker(worker);
+    }
+    if let Some(jobs) = arguments.jobs {
+        builder = builder.jobs_max(jobs);
+    }
+    builder
 }
 
 /// What this engine cannot promise.

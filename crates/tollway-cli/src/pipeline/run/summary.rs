@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tollway::{Span, Timestamp};
-use tollway_pipeline::{Engine, PipelineConfig, StageCounts, State};
+use tollway_pipeline::{Engine, EngineError, PipelineConfig, StageCounts, State};
 
 use crate::failure::{Exit, Failure};
 use crate::humanize::{self, count, counted};
@@ -43,7 +43,7 @@ impl Summary {
         config: &PipelineConfig,
         engine: &dyn Engine,
         now: Timestamp,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, EngineError> {
         let counts = engine.counts().await?;
         let stage = |name: &tollway::core::Name| {
             let found = counts.iter().find(|counts| counts.stage == *name).cloned();

@@ -34,7 +34,7 @@ pub(super) fn storage(error: &Error) -> EngineError {
         }
         Some(ErrorCode::DiskFull) => (Retry::Safe, "; make room on the disk, nothing was changed"),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
-            (Retry::Safe, "; let this user write the file and its folder, nothing was changed")
+            (Retry::Useless, "; let this user write the file and its folder, nothing was changed")
         }
         Some(ErrorCode::NotADatabase) => (Retry::Useless, "; name another file"),
         Some(ErrorCode::DatabaseCorrupt) => (Retry::Useless, "; restore the file from a backup"),

@@ -66,7 +66,7 @@ fn set_up_writer(path: &Path, flags: OpenFlags) -> Result<Connection, EngineErro
     if connection.is_readonly("main").map_err(sql)? {
         let message =
             "the file is read-only; let this user write the file and its folder, nothing was changed";
-        return Err(EngineError::storage(Retry::Safe, message));
+        return Err(EngineError::storage(Retry::Useless, message));
     }
     let journal: String =
         connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(sql)?;
@@ -90,7 +90,7 @@ pub(super) fn own(path: &Path) -> Result<File, EngineError> {
             "{} cannot be opened: {error}; make its folder, and let this user write there",
             lock.display()
         );
-        EngineError::storage(Retry::Safe, message)
+        EngineError::storage(Retry::Useless, message)
     })?;
     match file.try_lock() {
         Ok(()) => {}

@@ -135,7 +135,7 @@ async fn drain_gives_claims_back() {
         .unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(started.load(Ordering::SeqCst), 6);
-    assert_eq!(runner.drain(Span::from_secs(30)).await.unwrap(), Drained { given_back: 3 });
+    assert_eq!(runner.drain(Span::from_secs(30)).await.unwrap(), Drained { given_back: 3, left_open: 0 });
     let jobs = jobs(&lab.engine).await;
     let count = |state| jobs.iter().filter(|job| job.state == state).count();
     assert_eq!((count(State::Done), count(State::Ready), count(State::Running)), (3, 7, 0));
