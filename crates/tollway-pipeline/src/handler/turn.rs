@@ -32,6 +32,21 @@ impl Turn {
         Ok(())
     }
 
+    /// The handler gets the job now. If its permit is over since the call began, because the process was stopped, it begins again.
+    pub(crate) async fn hand_over(&self) -> Result<(), TakeError> {
+        let mut state = self.0.lock().await;
+        let begun = state.begun;
+        match state.permit.as_mut().filter(|_| begun) {
+            Some(permit) => permit.begin().await,
+            None => Ok(()),
+        }
+    }
+
+    /// The call did not go out after all: its permit is to be given back.
+    pub(crate) async fn not_called(&self) {
+        self.0.lock().await.begun = false;
+    }
+
     /// The vendor refused the call although it had a permit: an incident.
     pub(crate) async fn refused(&self, said: &str) {
         if let Some(permit) = &self.0.lock().await.permit {

@@ -13,6 +13,7 @@ use super::alarm::{AlarmRules, AlarmSink, LogSink};
 use super::dispatch::Dispatcher;
 use super::history::History;
 use super::stage::Handlers;
+use super::unreachable::UnreachableHandlers;
 use super::{OwnEvents, Phase, Run, Runner, share, upkeep};
 use crate::handler::Handler;
 use crate::handler::guard::GuardProgram;
@@ -190,6 +191,7 @@ impl RunnerBuilder {
             jobs_left: self.jobs_max.map(AtomicU64::new),
             active: ActiveClaims::default(),
             waiting: Mutex::default(),
+            unreachable: UnreachableHandlers::default(),
             history: Mutex::new(history),
             started_at,
             own_events: self.own_events,
