@@ -66,3 +66,39 @@ impl fmt::Debug for Turn {
         f.debug_struct("Turn").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tollway::Limiter;
+    use tollway_core::{Span, Timestamp};
+    use tollway_testkit::ManualClock;
+
+    use super::*;
+
+    /// The process was stopped between the two: its permit's window is over, and the call must count in the next one.
+    #[tokio::test]
+    async fn job_that_was_not_handed_over_in_its_window_begins_again() {
+        let clock = Arc::new(ManualClock::at(Timestamp::from_secs(500_000 * 3_600)));
+        let limiter = Limiter::builder().policy("adobe", ["2 / hour"]).unwrap().clock(clock.clone()).build();
+        let turn = Turn::new(Some(limiter.take("adobe").await.unwrap()));
+        turn.begin().await.unwrap();
+        turn.hand_over().await.unwrap();
+        assert_eq!(limiter.usage("adobe").await.unwrap().limits[0].used, 1);
+        clock.advance(Span::from_hours(1));
+        assert_eq!(limiter.usage("adobe").await.unwrap().limits[0].used, 0);
+        turn.hand_over().await.unwrap();
+        assert_eq!(limiter.usage("adobe").await.unwrap().limits[0].used, 1);
+    }
+
+    #[tokio::test]
+    async fn permit_of_a_call_that_did_not_go_out_is_given_back() {
+        let limiter = Limiter::builder().policy("adobe", ["2 / hour"]).unwrap().build();
+        let turn = Turn::new(Some(limiter.take("adobe").await.unwrap()));
+        turn.begin().await.unwrap();
+        turn.not_called().await;
+        let (permit, begun) = turn.end().await;
+        assert!(permit.is_some() && !begun);
+    }
+}

@@ -5,9 +5,9 @@ use std::future::Future;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 
+use super::guarded::Guarded;
 use super::lines::Line;
 use super::parts::Parts;
-use super::process::Guarded;
 use super::protocol::{self, Said};
 use super::{Assignment, Setup, crash};
 use crate::handler::own_time::within;

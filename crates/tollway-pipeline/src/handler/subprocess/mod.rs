@@ -14,6 +14,7 @@
 //! is the answer: 0 done, 75 retry, 65 dead, others failed.
 
 mod each;
+mod guarded;
 mod lines;
 mod parts;
 mod process;
