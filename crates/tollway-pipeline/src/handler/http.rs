@@ -23,13 +23,18 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Posts jobs to this URL.
 pub fn http(url: &str) -> Result<Handler, BoxError> {
+    http_within(url, Span::MAX)
+}
+
+/// The same for jobs with this timeout: a connection that takes half of it will not be there in time.
+pub(crate) fn http_within(url: &str, timeout: Span) -> Result<Handler, BoxError> {
     let url = reqwest::Url::parse(url)?;
     // Another part of the program may have chosen one already; that one is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // A redirected post would lose its body.
     let client = Client::builder()
         .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(CONNECT_WITHIN)
+        .connect_timeout(CONNECT_WITHIN.min(Duration::from(timeout) / 2))
         .build()?;
     Ok(handler(service_fn(move |task: Task| {
         let (client, url) = (client.clone(), url.clone());
