@@ -27,10 +27,13 @@ const URL: &str = "TOLLWAY_FROZEN_URL";
 const STAGES: [&str; 3] = ["long-lived", "each", "http"];
 
 /// How long a handler may take: longer than Python needs to start on a busy machine.
-const TIMEOUT: Span = Span::from_secs(6);
+const TIMEOUT: Span = Span::from_secs(10);
 
 /// How long the runner is stopped.
-const STOPPED: Duration = Duration::from_secs(8);
+const STOPPED: Duration = Duration::from_secs(12);
+
+/// How long after that a handler answers: it has more time left than this.
+const ANSWERS_AFTER: Duration = Duration::from_secs(1);
 
 /// Not a test of its own: the process that is stopped. A failed try, or a crash, would be the end of a job.
 #[test]
@@ -137,6 +140,7 @@ fn answers_count_although_the_runner_was_stopped_for_longer_than_a_handler_may_t
         }
         std::thread::sleep(STOPPED);
         child.send(Signal::CONT);
+        std::thread::sleep(ANSWERS_AFTER);
         std::fs::write(path.join("worker.log.go"), "").unwrap();
         wait_until("all jobs have ended", || child.0.try_wait().unwrap().is_some());
         let status = child.0.wait().unwrap();
