@@ -6,7 +6,7 @@ use tollway_pipeline::run::progress::{Eta, Moved, Progress, StageProgress};
 
 use super::quota::Quota;
 use crate::humanize::{self, count, counted};
-use crate::layout::{COLUMNS, INDENT, sentence};
+use crate::layout::{COLUMNS, INDENT, printable, sentence};
 use crate::output::{BAD, FAINT, STRONG, WARN};
 
 /// The columns beside the stage's name.
@@ -71,6 +71,10 @@ fn stage_remark(stage: &StageProgress, now: Timestamp) -> Option<String> {
     let name = &stage.stage;
     if stage.paused {
         return Some(format!("{BAD}{name} is paused{BAD:#}: tollway pipeline resume {name}"));
+    }
+    if let Some(outage) = &stage.unreachable {
+        let (lasts, why) = (humanize::span(now.since(outage.since)), printable(&outage.error));
+        return Some(hanging(&format!("{name} waits for its handler, for {lasts}: {why}"), BAD).join("\n"));
     }
     let until = stage.waiting_until.filter(|_| stage.ready > 0)?;
     let jobs = counted(stage.ready, "jobs");

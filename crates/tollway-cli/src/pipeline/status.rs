@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tollway::Timestamp;
 use tollway::core::Name;
-use tollway_pipeline::run::progress::{Eta, Progress, StageProgress};
+use tollway_pipeline::run::progress::{Eta, HandlerOutage, Progress, StageProgress};
 use tollway_pipeline::{StageCounts, State};
 
 use super::progress_text;
@@ -102,6 +102,7 @@ pub(super) fn stage_json(stage: &StageProgress) -> Value {
         "done": stage.done,
         "ready": stage.ready,
         "waiting_for_quota_until": stage.waiting_until.map(|at: Timestamp| at.to_string()),
+        "handler_unreachable": stage.unreachable.as_ref().map(outage_json),
         "running": stage.running,
         "retrying": stage.retrying,
         "held": stage.held,
@@ -113,6 +114,12 @@ pub(super) fn stage_json(stage: &StageProgress) -> Value {
         "rate_limited": stage.events.rate_limited,
         "late_answers": stage.events.late,
         "duplicates": stage.events.duplicates,
+    })
+}
+
+fn outage_json(outage: &HandlerOutage) -> Value {
+    json!({
+        "since": outage.since.to_string(), "next_try_at": outage.next_try_at.to_string(), "error": outage.error,
     })
 }
 

@@ -1,7 +1,7 @@
 //! The contract between the pipeline and an engine that keeps its jobs.
 
 pub(crate) mod administration;
-mod checks;
+pub(crate) mod checks;
 mod counters;
 pub(crate) mod error;
 pub(crate) mod moving;

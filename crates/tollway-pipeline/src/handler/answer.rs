@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use tollway_core::{Name, Span};
 
@@ -53,6 +54,13 @@ pub enum Answer {
         /// The handler cannot work at all: the stage is paused.
         pause: bool,
     },
+    /// The handler cannot be reached, and knows nothing of the job: no try is used, and the stage waits until it can be reached.
+    Unreachable {
+        /// One line, the same for the same fault.
+        error: String,
+        /// More for a reader.
+        detail: String,
+    },
 }
 
 impl Answer {
@@ -72,6 +80,11 @@ impl Answer {
         Self::Retry { error: error.into(), detail: String::new(), after: None }
     }
 
+    /// Failed, because the answer did not come in time.
+    pub(crate) fn too_late(timeout: Span, detail: String) -> Self {
+        Self::Retry { error: format!("no answer within {timeout}"), detail, after: None }
+    }
+
     /// Hopeless, with this error.
     pub fn dead(error: impl Into<String>) -> Self {
         Self::Dead { error: error.into(), detail: String::new() }
@@ -84,7 +97,8 @@ impl Answer {
             Self::RateLimited { error, .. } => [Some(error), None],
             Self::Retry { error, detail, .. }
             | Self::Dead { error, detail }
-            | Self::Crash { error, detail, .. } => [Some(error), Some(detail)],
+            | Self::Crash { error, detail, .. }
+            | Self::Unreachable { error, detail } => [Some(error), Some(detail)],
         };
         texts.into_iter().flatten().for_each(|text| *text = redactor.redact(text));
         self
@@ -169,10 +183,24 @@ struct HandedFields {
 }
 
 impl AnswerFields {
-    pub(crate) fn done(self) -> Result<Answer, String> {
-        let outputs = self.outputs.into_iter().map(HandedFields::read).collect::<Result<_, _>>()?;
-        let result = self.result.map(|result| result.get().to_owned());
-        Ok(Answer::Done { outputs, result, cost: self.cost })
+    /// Reads an object that may have these keys. A misspelt key would lose what it names.
+    pub(crate) fn read(json: &[u8], keys: &[&str]) -> Result<Self, String> {
+        let found: BTreeMap<String, IgnoredAny> =
+            serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        if let Some(unknown) = found.keys().find(|key| !keys.contains(&key.as_str())) {
+            return Err(format!("the key {unknown:?} is unknown; it may have {}", keys.join(", ")));
+        }
+        serde_json::from_slice(json).map_err(|error| error.to_string())
+    }
+
+    pub(crate) fn outputs(self) -> Result<Vec<Handed>, String> {
+        self.outputs.into_iter().map(HandedFields::read).collect()
+    }
+
+    pub(crate) fn done(mut self) -> Result<Answer, String> {
+        let result = self.result.take().map(|result| result.get().to_owned());
+        let cost = std::mem::take(&mut self.cost);
+        Ok(Answer::Done { outputs: self.outputs()?, result, cost })
     }
 
     pub(crate) fn retry(self) -> Answer {

@@ -16,6 +16,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::subprocess::protocol::not_started_line;
+
 /// The argument that makes a program a guard.
 pub const GUARD_ARGUMENT: &str = "__pipeline-guard";
 
@@ -65,8 +67,8 @@ fn run(arguments: Vec<OsString>) -> i32 {
     match spawned {
         Ok(child) => exit_code(guard(child, memory, each)),
         Err(error) => {
-            // The pipeline keeps the handler's last words.
-            let _ = writeln!(io::stderr(), "{} cannot be started: {error}", program.to_string_lossy());
+            let why = format!("`{}` cannot be started: {error}", program.to_string_lossy());
+            let _ = io::stdout().write_all(not_started_line(&why).as_bytes());
             NOT_STARTED
         }
     }

@@ -12,6 +12,7 @@
 mod answer;
 pub mod guard;
 pub mod http;
+mod own_time;
 mod redact;
 pub mod subprocess;
 mod turn;
@@ -20,7 +21,6 @@ use std::convert::Infallible;
 use std::future::Future;
 
 use tollway_core::{Span, Timestamp};
-use tower::timeout::Timeout;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceExt, service_fn};
 
@@ -72,7 +72,11 @@ where
     }))
 }
 
-/// The same handler, which fails a job that takes longer than this.
+/// The same handler, which fails a job that takes longer than this. Time in which the whole process was stopped does not
+/// count.
 pub fn with_timeout(inner: Handler, timeout: Span) -> Handler {
-    handler(Timeout::new(inner, timeout.into()))
+    handler(service_fn(move |task| {
+        let answer = own_time::within(timeout, inner.clone().oneshot(task));
+        async move { answer.await.unwrap_or_else(|| Ok(Answer::too_late(timeout, String::new()))) }
+    }))
 }

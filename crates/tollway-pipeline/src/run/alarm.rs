@@ -10,6 +10,9 @@ use super::progress::Progress;
 /// How long the engine may be away before that is an alarm: longer than a restart that was planned.
 const ENGINE_AWAY_MAX: Span = Span::from_secs(10);
 
+/// How long a handler may be away without an alarm: longer than one that is restarted.
+const UNREACHABLE_MAX: Span = Span::from_mins(1);
+
 /// When alarms are raised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AlarmRules {
@@ -54,6 +57,15 @@ pub enum Alarm {
         /// How long it lasted when it was raised, in whole seconds.
         lasts: Span,
     },
+    /// The handler of a stage cannot be reached: its jobs wait.
+    HandlerUnreachable {
+        /// The stage.
+        stage: Name,
+        /// Since when.
+        since: Timestamp,
+        /// Why it could not be reached, the last time.
+        error: String,
+    },
     /// Most attempts of a stage fail.
     Failures {
         /// The stage.
@@ -83,7 +95,9 @@ impl Alarm {
     /// The stage it is about.
     pub fn stage(&self) -> Option<&Name> {
         match self {
-            Self::DeadLetters { stage, .. } | Self::Failures { stage, .. } => Some(stage),
+            Self::DeadLetters { stage, .. }
+            | Self::HandlerUnreachable { stage, .. }
+            | Self::Failures { stage, .. } => Some(stage),
             Self::NoProgress { .. } | Self::PastDeadline { .. } | Self::EngineAway { .. } => None,
         }
     }
@@ -93,6 +107,7 @@ impl Alarm {
         match self {
             Self::DeadLetters { .. } => "dead_letters",
             Self::NoProgress { .. } => "no_progress",
+            Self::HandlerUnreachable { .. } => "handler_unreachable",
             Self::Failures { .. } => "failures",
             Self::PastDeadline { .. } => "past_deadline",
             Self::EngineAway { .. } => "engine_away",
@@ -118,6 +133,13 @@ impl fmt::Display for Alarm {
             }
             Self::NoProgress { lasts, .. } => {
                 write!(f, "no job was done for {lasts}, although jobs are ready or running")
+            }
+            Self::HandlerUnreachable { stage, error, .. } => {
+                write!(
+                    f,
+                    "jobs of stage {} have waited for their handler for a minute: {error}",
+                    stage.as_str()
+                )
             }
             Self::Failures { stage, failed, attempts } => {
                 write!(
@@ -210,6 +232,11 @@ impl Alarms {
             if stage.dead >= self.rules.dead_letters {
                 found.push(Alarm::DeadLetters { stage: name.clone(), jobs: stage.dead });
             }
+            let outage = stage.unreachable.as_ref();
+            if let Some(outage) = outage.filter(|outage| progress.at.since(outage.since) >= UNREACHABLE_MAX) {
+                let (since, error) = (outage.since, outage.error.clone());
+                found.push(Alarm::HandlerUnreachable { stage: name.clone(), since, error });
+            }
             let failed = stage.recent.failures + stage.recent.crashes;
             let attempts = failed + stage.recent.completed;
             if attempts >= self.rules.attempts_min && failed * 100 >= attempts * self.rules.failure_percent {
@@ -233,7 +260,8 @@ impl Alarms {
     fn no_progress(&mut self, progress: &Progress) -> Option<Alarm> {
         let done: u64 = progress.stages.iter().map(|stage| stage.done).sum();
         let due = |stage: &super::progress::StageProgress| {
-            stage.running > 0 || stage.ready > 0 && !stage.paused && stage.waiting_until.is_none()
+            let waits = stage.paused || stage.waiting_until.is_some() || stage.unreachable.is_some();
+            stage.running > 0 || stage.ready > 0 && !waits
         };
         let idle = !progress.stages.iter().any(due);
         match self.done {
@@ -253,7 +281,7 @@ impl Alarms {
 mod tests {
     use super::*;
     use crate::Events;
-    use crate::run::progress::{Eta, StageProgress};
+    use crate::run::progress::{Eta, HandlerOutage, StageProgress};
 
     fn progress(at: u64, change: impl FnOnce(&mut StageProgress)) -> Progress {
         let mut stage = StageProgress {
@@ -261,6 +289,7 @@ mod tests {
             done: 0,
             ready: 5,
             waiting_until: None,
+            unreachable: None,
             running: 0,
             retrying: 0,
             held: 0,
@@ -293,6 +322,23 @@ mod tests {
         assert_eq!(alarms.look(&progress(10_000, waits)), News::default());
         assert_eq!(alarms.look(&progress(10_100, |_| {})), News::default());
         assert_eq!(alarms.look(&progress(11_000, |_| {})).raised.len(), 1);
+    }
+
+    #[test]
+    fn handler_that_is_away_for_a_minute_is_an_alarm_until_it_is_back() {
+        let mut alarms = Alarms::new(AlarmRules::default());
+        let outage = HandlerOutage {
+            since: Timestamp::from_secs(10),
+            next_try_at: Timestamp::from_secs(80),
+            error: "`scan` cannot be started: no such file".to_owned(),
+        };
+        let away = |stage: &mut StageProgress| stage.unreachable = Some(outage.clone());
+        assert_eq!(alarms.look(&progress(69, away)), News::default());
+        let news = alarms.look(&progress(70, away));
+        assert_eq!(news.raised.iter().map(Alarm::name).collect::<Vec<_>>(), ["handler_unreachable"]);
+        assert!(!news.raised[0].pauses_stage() && news.raised[0].to_string().contains("`scan`"));
+        assert_eq!(alarms.look(&progress(3_000, away)), News::default(), "it is no lack of progress, too");
+        assert_eq!(alarms.look(&progress(3_001, |_| {})).over.len(), 1);
     }
 
     #[test]

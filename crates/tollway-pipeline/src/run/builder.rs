@@ -14,6 +14,7 @@ use super::dispatch::Dispatcher;
 use super::history::History;
 use super::outage::EngineHealth;
 use super::stage::Handlers;
+use super::unreachable::UnreachableHandlers;
 use super::{OwnEvents, Phase, Run, Runner, share, upkeep};
 use crate::handler::Handler;
 use crate::handler::guard::GuardProgram;
@@ -191,6 +192,7 @@ impl RunnerBuilder {
             jobs_left: self.jobs_max.map(AtomicU64::new),
             active: ActiveClaims::default(),
             waiting: Mutex::default(),
+            unreachable: UnreachableHandlers::default(),
             history: Mutex::new(history),
             started_at,
             own_events: self.own_events,

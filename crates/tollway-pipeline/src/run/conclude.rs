@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use tollway_core::controller::HOLD_DAILY_MAX;
 use tollway_core::{Name, Span, Timestamp};
 
+use crate::engine::checks::check;
 use crate::handler::Answer;
 use crate::{Attempt, Cause, Conclusion, Job, StageConfig};
 
 /// How long a policy is held if the vendor did not say.
 const HOLD_DEFAULT: Span = Span::from_secs(30);
+
+/// The longest pause that a handler can ask for, unless the stage's own is longer: as long as the vendor's daily holds.
+const AFTER_MAX: Span = HOLD_DAILY_MAX;
 
 /// The end of a claim, and what else follows from the answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,8 +45,15 @@ pub(super) fn conclude(
         Answer::Done { outputs, result, cost } => {
             let outputs: Result<Vec<_>, String> =
                 outputs.into_iter().map(|handed| handed.into_output(stage.next.as_ref(), later)).collect();
-            match outputs {
-                Ok(outputs) => Concluded { cost, ..Concluded::new(Conclusion::Done { outputs, result }) },
+            let done = outputs.map(|outputs| Conclusion::Done { outputs, result });
+            match done.map(|done| (check(&done), done)) {
+                Ok((Ok(_), done)) => Concluded { cost, ..Concluded::new(done) },
+                // Another try would bring as much.
+                Ok((Err(error), _)) => {
+                    let error = format!("the answer cannot be stored: {}", error.message);
+                    let attempt = Attempt::new(Cause::Failure, &error);
+                    Concluded { cost, ..Concluded::new(Conclusion::Dead { attempt }) }
+                }
                 Err(error) => {
                     let attempt = Attempt::new(Cause::Failure, &format!("the handler {error}"));
                     Concluded { cost, ..Concluded::new(failed(stage, job, attempt, None, now)) }
@@ -49,6 +61,7 @@ pub(super) fn conclude(
             }
         }
         Answer::Retry { error, detail, after } => {
+            let (after, detail) = bounded(stage, after, &detail);
             let attempt = Attempt::new(Cause::Failure, &error).detail(&detail);
             Concluded::new(failed(stage, job, attempt, after, now))
         }
@@ -57,17 +70,35 @@ pub(super) fn conclude(
             Concluded::new(Conclusion::Dead { attempt })
         }
         Answer::RateLimited { after, error } => {
+            let (after, detail) = bounded(stage, after, "");
             let hold = after.unwrap_or(HOLD_DEFAULT);
-            let attempt = Attempt::new(Cause::RateLimited, &error);
+            let attempt = Attempt::new(Cause::RateLimited, &error).detail(&detail);
             Concluded {
                 hold: Some(hold),
                 ..Concluded::new(Conclusion::Again { at: now.plus(hold), attempt })
             }
         }
+        // No attempt, which the caller sees before it concludes one.
+        Answer::Unreachable { error, detail } => {
+            let attempt = Attempt::new(Cause::Crash, &error).detail(&detail);
+            Concluded::new(crashed(stage, job, attempt, now))
+        }
         Answer::Crash { error, detail, pause } => {
             let pause = pause.then(|| error.clone());
             let attempt = Attempt::new(Cause::Crash, &error).detail(&detail);
             Concluded { pause, ..Concluded::new(crashed(stage, job, attempt, now)) }
+        }
+    }
+}
+
+/// A pause that a handler asks for, and the detail of its attempt, which has what was asked for if that is too long.
+fn bounded(stage: &StageConfig, after: Option<Span>, detail: &str) -> (Option<Span>, String) {
+    let most = AFTER_MAX.max(stage.backoff_max);
+    match after.filter(|after| *after > most) {
+        None => (after, detail.to_owned()),
+        Some(asked) => {
+            let told = format!("asked for a pause of {asked}; waits {most}, the longest\n{detail}");
+            (Some(most), told.trim_end().to_owned())
         }
     }
 }
@@ -168,6 +199,32 @@ mod tests {
         assert!(
             matches!(found.conclusion, Conclusion::Again { at, .. } if at == NOW.plus(Span::from_secs(7)))
         );
+    }
+
+    /// 228 years were accepted once, and the pipeline never ended.
+    #[test]
+    fn pause_that_a_handler_asks_for_is_bounded_and_kept_as_evidence() {
+        let asked = Some(Span::from_days(83_220));
+        let retry = Answer::Retry { error: "e".into(), detail: "said so".into(), after: asked };
+        for answer in [retry.clone(), Answer::rate_limited(asked)] {
+            let found = concluded(&job(0, 0), answer);
+            let Conclusion::Again { at, attempt } = found.conclusion else { panic!() };
+            assert_eq!(at.since(NOW), Span::from_hours(25));
+            assert!(attempt.details().starts_with("asked for a pause of 83220d"), "{}", attempt.details());
+            assert!(found.hold.is_none_or(|hold| hold == Span::from_hours(25)));
+        }
+        let patient = StageConfig { backoff_max: Span::from_days(3), ..stage() };
+        let found = conclude(&patient, &[], &job(0, 0), retry, NOW).conclusion;
+        let Conclusion::Again { at, attempt } = found else { panic!() };
+        assert_eq!(at.since(NOW), Span::from_days(3));
+        assert!(attempt.details().ends_with("\nsaid so"), "{}", attempt.details());
+    }
+
+    #[test]
+    fn too_many_outputs_are_dead_at_once_with_the_reason() {
+        let found = concluded(&job(0, 0), Answer::hands_on(vec!["1"; crate::bounds::OUTPUTS_MAX + 1]));
+        let Conclusion::Dead { attempt } = found.conclusion else { panic!() };
+        assert!(attempt.error().contains("10001 outputs in one call, more than the 10000"), "{attempt:?}");
     }
 
     #[test]

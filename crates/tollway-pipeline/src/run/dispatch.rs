@@ -221,6 +221,7 @@ impl Dispatcher {
         let jobs = set.and_then(|settings| settings.concurrency).unwrap_or(config.concurrency);
         let jobs = usize::try_from(jobs).unwrap_or(usize::MAX);
         let free = jobs.saturating_sub(self.running[index]).min(self.free_in_total()).min(BATCH_MAX);
+        let free = free.min(self.run.unreachable.may_start(&config.name, self.run.now()));
         match &self.run.jobs_left {
             Some(left) if index == 0 => {
                 free.min(usize::try_from(left.load(Ordering::Relaxed)).unwrap_or(usize::MAX))
@@ -368,12 +369,19 @@ impl Dispatcher {
 
     fn start(&mut self, index: usize, claimed: Claimed, permit: Option<Permit>) {
         // A second try of a job of the batch is no further job.
-        if let Some(left) = self.run.jobs_left.as_ref().filter(|_| index == 0 && claimed.claim.number == 1) {
+        if let Some(left) =
+            self.run.jobs_left.as_ref().filter(|_| index == 0 && work::is_first_try(&claimed.job))
+        {
             left.fetch_sub(1, Ordering::Relaxed);
         }
         self.run.active.add(claimed.claim.clone(), index);
         let (claim, stage) = (claimed.claim.clone(), self.stages_now[index].clone());
-        let task = self.workers.spawn(work::work(self.run.clone(), stage, claimed, permit));
+        let probe = self.run.unreachable.started(&stage.config.name);
+        let work = work::work(self.run.clone(), stage, claimed, permit);
+        let task = self.workers.spawn(async move {
+            let _until_it_ends = probe;
+            work.await;
+        });
         self.stages.insert(task.id(), index);
         self.run.active.set_worker(&claim, task);
         self.running[index] += 1;

@@ -1,7 +1,7 @@
 //! The runner: claims jobs in order, within the vendor's quota, and hands them to handlers.
 //!
 //! `dispatch` decides which job is next, `places` takes from the limiter before a claim, `work` does one job, `conclude` is
-//! the rule from an answer to an end, `upkeep` renews claims and purges, `progress` and `alarm` say how it goes.
+//! the rule from an answer to an end, `unreachable` knows which handlers are away, `upkeep` renews claims and purges, `progress` and `alarm` say how it goes.
 
 mod active;
 pub mod alarm;
@@ -16,6 +16,7 @@ mod own_events;
 mod places;
 pub mod progress;
 mod stage;
+mod unreachable;
 mod upkeep;
 mod work;
 
@@ -41,6 +42,7 @@ use self::history::History;
 use self::outage::{EngineHealth, is_outage};
 use self::progress::Progress;
 use self::stage::{Handlers, RunStage};
+use self::unreachable::UnreachableHandlers;
 use crate::{Engine, EngineAnswer, EngineError, PipelineConfig, StageChange, StageCounts, State};
 
 /// How often a finished pipeline is looked for.
@@ -86,6 +88,7 @@ struct Run {
     active: ActiveClaims,
     /// Stages that wait for quota, and until when.
     waiting: Mutex<BTreeMap<Name, Timestamp>>,
+    unreachable: UnreachableHandlers,
     history: Mutex<History>,
     started_at: Timestamp,
     /// What this process did in each stage.

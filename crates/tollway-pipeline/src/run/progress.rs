@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tollway_core::{Name, Span, Timestamp};
 
 use super::history::{History, attempts_left, of};
+pub use super::unreachable::HandlerOutage;
 use super::{Run, lock};
 use crate::{Administration, EngineError, Events, State};
 
@@ -74,6 +75,8 @@ pub struct StageProgress {
     pub ready: u64,
     /// When ready jobs may go on, if they wait for quota.
     pub waiting_until: Option<Timestamp>,
+    /// Why its jobs wait, if this process cannot reach its handler.
+    pub unreachable: Option<HandlerOutage>,
     /// Jobs that run.
     pub running: u64,
     /// Jobs that wait for their time: another try, or a delay.
@@ -97,7 +100,7 @@ pub(super) async fn read(run: &Run) -> Result<Progress, EngineError> {
     let waiting = lock(&run.waiting).clone();
     let history = lock(&run.history).clone();
     let names: Vec<Name> = run.stages().iter().map(|stage| stage.config.name.clone()).collect();
-    let known = Known { waiting, history, started_at: run.started_at };
+    let known = Known { waiting, unreachable: run.unreachable.known(), history, started_at: run.started_at };
     of_engine(&*run.engine, &names, known, run.now()).await
 }
 
@@ -109,7 +112,8 @@ impl Progress {
         now: Timestamp,
     ) -> Result<Self, EngineError> {
         let history = History::load(engine, now).await?;
-        let known = Known { waiting: BTreeMap::new(), history, started_at: Timestamp::EPOCH };
+        let (waiting, unreachable) = (BTreeMap::new(), BTreeMap::new());
+        let known = Known { waiting, unreachable, history, started_at: Timestamp::EPOCH };
         of_engine(engine, stages, known, now).await
     }
 }
@@ -118,6 +122,7 @@ impl Progress {
 struct Known {
     /// Stages that wait for quota, and until when.
     waiting: BTreeMap<Name, Timestamp>,
+    unreachable: BTreeMap<Name, HandlerOutage>,
     history: History,
     /// What happened before is not recent: the end of an earlier process is no fault of a handler.
     started_at: Timestamp,
@@ -129,7 +134,7 @@ async fn of_engine(
     known: Known,
     now: Timestamp,
 ) -> Result<Progress, EngineError> {
-    let Known { waiting, mut history, started_at } = known;
+    let Known { waiting, unreachable, mut history, started_at } = known;
     let counts = engine.counts().await?;
     let settings = engine.stages().await?;
     history.record(now, counts.clone());
@@ -142,6 +147,7 @@ async fn of_engine(
             done: found.events.completed,
             ready: found.of(State::Ready),
             waiting_until: waiting.get(name).copied(),
+            unreachable: unreachable.get(name).cloned(),
             running: found.of(State::Running),
             retrying: found.of(State::Delayed),
             held: found.of(State::Held),

@@ -1,6 +1,7 @@
 //! One job: its turn begins, its handler works, its claim ends.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tollway::Permit;
@@ -45,15 +46,25 @@ async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Tur
         && let Err(error) = turn.begin().await
     {
         tracing::warn!(%error, job = %claimed.job.id, "the call cannot begin; the job is given back");
-        release(run, &claimed.claim).await;
+        release(run, claimed).await;
         return;
     }
     if !stage.begins {
         run.active.begin(&claimed.claim, run.now());
     }
     run.own_events.called(&stage.config.name);
+    let begun = run.now();
     let answer = call(run, stage, &claimed.job, turn).await;
     let now = run.now();
+    if let Answer::Unreachable { error, detail } = answer {
+        let why = if detail.is_empty() { error } else { format!("{error}: {detail}") };
+        run.unreachable.failed(&stage.config.name, &why, begun, now);
+        turn.not_called().await;
+        end_turn(turn, &[]).await;
+        release(run, claimed).await;
+        return;
+    }
+    run.unreachable.answered(&stage.config.name, begun, now);
     let concluded = conclude(&stage.config, &stage.later, &claimed.job, answer, now);
     let Concluded { conclusion, hold, cost, pause } = concluded;
     if let (Some(hold), Conclusion::Again { attempt, .. }) = (hold, &conclusion) {
@@ -68,11 +79,20 @@ async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Tur
     store(run, stage, &claimed.claim, conclusion).await;
 }
 
+/// Whether no attempt of a job has ended.
+pub(super) fn is_first_try(job: &Job) -> bool {
+    (job.failures, job.crashes, job.rate_limited) == (0, 0, 0)
+}
+
 /// Calls the handler. One that panics has crashed.
 async fn call(run: &Run, stage: &RunStage, job: &Job, turn: &Turn) -> Answer {
     let deadline = run.now().plus(stage.config.timeout);
     let task = Task { job: job.clone(), deadline, turn: turn.clone() };
-    let mut working = AbortOnDrop(tokio::spawn(stage.handler.clone().oneshot(task)));
+    let (handler, turn) = (stage.handler.clone(), turn.clone());
+    let mut working = AbortOnDrop(tokio::spawn(async move {
+        turn.hand_over().await?;
+        handler.oneshot(task).await
+    }));
     match (&mut working.0).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) => Answer::retry(error.to_string()),
@@ -122,7 +142,13 @@ pub(super) async fn pause_stage(run: &Run, stage: &RunStage, reason: &str) {
     }
 }
 
-async fn release(run: &Run, claim: &Claim) {
+/// Gives a job back that its handler did not get: no try is used, and a batch may start it again.
+async fn release(run: &Run, claimed: &Claimed) {
+    let claim = &claimed.claim;
+    let is_of_first_stage = run.stages().first().is_some_and(|first| first.config.name == claim.stage);
+    if let Some(left) = run.jobs_left.as_ref().filter(|_| is_of_first_stage && is_first_try(&claimed.job)) {
+        left.fetch_add(1, Ordering::Relaxed);
+    }
     if let Err(error) = run.engine.release(vec![claim.clone()], run.now()).await {
         tracing::warn!(%error, %claim, "a claim could not be given back; it expires");
     }
@@ -147,7 +173,7 @@ async fn store(run: &Run, stage: &RunStage, claim: &Claim, mut conclusion: Concl
             }
             Err(error) if !is_outage(&error) => {
                 let refused =
-                    Attempt::new(Cause::Failure, "the answer cannot be stored").detail(&error.message);
+                    Attempt::new(Cause::Failure, &format!("the answer cannot be stored: {}", error.message));
                 let was_answer = matches!(conclusion, Conclusion::Done { .. });
                 conclusion = Conclusion::Dead { attempt: refused };
                 if !was_answer {

@@ -36,6 +36,29 @@ elif behaviour == "hang":
     for job in jobs():
         log(str(os.getpid()))
         time.sleep(1000)
+elif behaviour == "told":
+    # Answers when it is told to, by a file.
+    for job in jobs():
+        log("called " + job["stage"])
+        while not os.path.exists(os.environ["WORKER_LOG"] + ".go"):
+            time.sleep(0.01)
+        say({"done": job["id"]})
+        log("answered " + job["stage"])
+elif behaviour in ("one_line", "parts"):
+    # 5,000 outputs of 250 bytes. A second job of the same process has none.
+    for n, job in enumerate(jobs()):
+        outputs = [] if n else [{"data": f"{number:0>248}"} for number in range(5000)]
+        if behaviour == "parts":
+            for start in range(0, len(outputs), 1000):
+                say({"part": job["id"], "outputs": outputs[start:start + 1000]})
+            outputs = []
+        say({"done": job["id"], "outputs": outputs})
+elif behaviour == "too_many":
+    for job in jobs():
+        say({"done": job["id"], "outputs": [{"data": n} for n in range(10001)]})
+elif behaviour == "misspelt":
+    for job in jobs():
+        say({"done": job["id"], "output": [{"data": 1}]})
 elif behaviour == "garbage":
     for job in jobs():
         print("Traceback: hello " + os.environ["CARGO_MANIFEST_DIR"], flush=True)

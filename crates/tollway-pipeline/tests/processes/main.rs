@@ -17,6 +17,7 @@ mod bugs;
 mod checker;
 mod child;
 mod crash;
+mod frozen;
 mod kill;
 mod lab;
 mod outages;

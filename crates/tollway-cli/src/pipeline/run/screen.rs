@@ -106,6 +106,9 @@ fn line(progress: &Progress) -> String {
         }
         if stage.paused {
             text.push_str(", paused");
+        } else if let Some(outage) = &stage.unreachable {
+            let lasts = humanize::span(progress.at.since(outage.since));
+            text.push_str(&format!(", waits for its handler for {lasts}"));
         } else if let Some(until) = stage.waiting_until.filter(|_| stage.ready > 0) {
             text.push_str(&format!(", quota in {}", humanize::span(until.since(progress.at))));
         }

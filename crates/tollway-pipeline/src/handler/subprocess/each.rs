@@ -5,17 +5,19 @@ use std::future::Future;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 
+use super::guarded::Guarded;
 use super::lines::Line;
-use super::process::Guarded;
+use super::parts::Parts;
 use super::protocol::{self, Said};
 use super::{Assignment, Setup, crash};
+use crate::handler::own_time::within;
 use crate::handler::{Answer, Task};
 
 /// `EX_TEMPFAIL` and `EX_DATAERR` of `sysexits.h`.
 const CODE_RETRY: i32 = 75;
 const CODE_DEAD: i32 = 65;
 
-/// Of shells and of the guard.
+/// Of a shell that cannot find a program.
 const CODE_NOT_FOUND: i32 = 127;
 
 /// Starts a process for a job.
@@ -29,8 +31,8 @@ pub(super) fn start(
         let Assignment { task, answer } = assignment;
         let work = work(&setup, &mut guarded, &task);
         let answered = tokio::select! {
-            answered = tokio::time::timeout(setup.timeout.into(), work) => answered.unwrap_or_else(|_| {
-                Answer::retry(format!("no answer within {}", setup.timeout))
+            answered = within(setup.timeout, work) => answered.unwrap_or_else(|| {
+                Answer::too_late(setup.timeout, String::new())
             }),
             _ = stop.changed() => crash("the handler's process was stopped"),
         };
@@ -49,32 +51,33 @@ async fn work(setup: &Setup, guarded: &mut Guarded, task: &Task) -> Answer {
     if let Some(stdin) = &mut guarded.stdin {
         let _ = stdin.write_all(line.as_bytes()).await;
     }
-    let mut said = None;
+    let (mut parts, mut said) = (Parts::default(), None);
     loop {
-        match guarded.output.next().await {
+        let line = match guarded.output.next().await {
             Line::End => break,
+            Line::TooLong(line) => protocol::read_too_long(&line),
+            Line::Whole(line) => protocol::read(&line),
+        };
+        match line {
+            Ok(Said::Part(id, part)) if id == task.job.id.get() => parts.add(part),
+            Ok(Said::Answer(id, answer)) if id == task.job.id.get() => said = Some(answer),
+            Ok(Said::NotStarted(error)) => said = Some(Answer::Unreachable { error, detail: String::new() }),
             // What scripts print is no mistake here.
-            Line::TooLong(_) => {}
-            Line::Whole(line) => {
-                if let Ok(Said::Answer(id, answer)) = protocol::read(&line)
-                    && id == task.job.id.get()
-                {
-                    said = Some(answer);
-                }
-            }
+            _ => {}
         }
     }
     let code = guarded.wait().await.and_then(|status| status.code());
     if let Some(answer) = said {
-        return answer.redacted(&setup.redactor);
+        return parts.complete(answer).redacted(&setup.redactor);
     }
     let detail = setup.redactor.redact(&guarded.last_words.text());
     match code {
-        Some(0) => Answer::done(),
+        Some(0) => parts.complete(Answer::done()),
         Some(CODE_RETRY) => Answer::Retry { error: format!("exit code {CODE_RETRY}"), detail, after: None },
         Some(CODE_DEAD) => Answer::Dead { error: format!("exit code {CODE_DEAD}"), detail },
         Some(CODE_NOT_FOUND) => {
-            Answer::Crash { error: "the command cannot be started".to_owned(), detail, pause: true }
+            let error = format!("`{}` found no program: exit code {CODE_NOT_FOUND}", setup.program());
+            Answer::Crash { error, detail, pause: true }
         }
         Some(code @ ..=128) => Answer::Retry { error: format!("exit code {code}"), detail, after: None },
         Some(code) => Answer::Crash { error: format!("signal {}", code - 128), detail, pause: false },

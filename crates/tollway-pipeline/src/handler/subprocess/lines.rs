@@ -6,8 +6,8 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
 use crate::bounds::DETAIL_BYTES_MAX;
 
-/// The longest line of a handler.
-const LINE_BYTES_MAX: usize = 1 << 20;
+/// The longest line of a handler: each process keeps one in memory.
+pub(super) const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// What a process printed.
 pub(super) enum Line {
@@ -23,11 +23,13 @@ pub(super) enum Line {
 pub(super) struct Lines<R> {
     output: BufReader<R>,
     line: Vec<u8>,
+    /// The rest of a line that is too long is skipped.
+    skips: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     pub(super) fn new(output: R) -> Self {
-        Self { output: BufReader::with_capacity(1 << 16, output), line: Vec::new() }
+        Self { output: BufReader::with_capacity(1 << 16, output), line: Vec::new(), skips: false }
     }
 
     pub(super) async fn next(&mut self) -> Line {
@@ -39,12 +41,17 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             let end = bytes.iter().position(|byte| *byte == b'\n');
             let taken = end.unwrap_or(bytes.len());
-            self.line.extend_from_slice(&bytes[..taken]);
+            let skips = self.skips;
+            if !skips {
+                self.line.extend_from_slice(&bytes[..taken]);
+            }
             self.output.consume(end.map_or(taken, |end| end + 1));
-            if self.line.len() > LINE_BYTES_MAX {
+            let too_long = self.line.len() > LINE_BYTES_MAX;
+            self.skips = (skips || too_long) && end.is_none();
+            if too_long {
                 return Line::TooLong(std::mem::take(&mut self.line));
             }
-            if end.is_some() {
+            if end.is_some() && !skips {
                 return Line::Whole(std::mem::take(&mut self.line));
             }
         }

@@ -8,13 +8,17 @@
 //!           {"retry": 7, "error": "timeout"}   {"rate_limited": 7, "after": 30}   {"dead": 7, "error": "not a PDF"}
 //! ```
 //!
+//! A line is at most 1 MiB. What a job hands on beyond that comes in parts: lines `{"part": 7, "outputs": [...]}` before `done`.
+//!
 //! With `each = true`, a process gets one job and then the end of its input. If it ends without an answer, its exit code
 //! is the answer: 0 done, 75 retry, 65 dead, others failed.
 
 mod each;
+mod guarded;
 mod lines;
+mod parts;
 mod process;
-mod protocol;
+pub(super) mod protocol;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -34,6 +38,9 @@ use crate::CommandConfig;
 
 /// How many processes in a row may die at once before the stage is paused.
 const QUICK_DEATHS_MAX: u32 = 5;
+
+/// How much of a command is in messages, which have a line.
+const PROGRAM_BYTES_MAX: usize = 200;
 
 /// A handler that runs a command. Clones share its processes.
 #[derive(Clone)]
@@ -56,6 +63,14 @@ struct Setup {
     guard: GuardProgram,
     timeout: Span,
     redactor: Redactor,
+}
+
+impl Setup {
+    /// The command, for messages.
+    fn program(&self) -> String {
+        let command = self.command.command.join(" ");
+        self.redactor.redact(&command[..command.floor_char_boundary(PROGRAM_BYTES_MAX)])
+    }
 }
 
 /// A process that takes jobs.
@@ -104,10 +119,14 @@ impl Subprocess {
         };
         match sent {
             Ok(()) => answered.await.unwrap_or_else(|_| crash("the handler's process ended")),
-            Err(error) => {
-                let error = format!("the guard of the handler cannot be started: {error}");
-                Answer::Crash { error, detail: String::new(), pause: true }
-            }
+            Err(error) => Answer::Unreachable {
+                error: format!("`{}` cannot be started: {error}", self.0.setup.program()),
+                detail: format!(
+                    "its guard is {} in the folder {}",
+                    self.0.setup.guard.program.display(),
+                    self.0.setup.command.folder.display()
+                ),
+            },
         }
     }
 }

@@ -1,21 +1,22 @@
 //! One long-lived process and its jobs.
 
 use std::collections::HashMap;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::ChildStdin;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::lines::{LastWords, Line, Lines};
+use super::guarded::Guarded;
+use super::lines::Line;
+use super::parts::Parts;
 use super::protocol::{self, Said};
 use super::{Assignment, QUICK_DEATHS_MAX, Setup, crash};
 use crate::bounds::DETAIL_BYTES_MAX;
-use crate::handler::guard::TERMINATE_WITHIN;
+use crate::handler::own_time::{OwnTime, READ_WITHIN};
 use crate::handler::{Answer, Turn};
 
 /// A process that ends sooner than this without an answer died at once.
@@ -24,8 +25,8 @@ const QUICK_DEATH: Duration = Duration::from_secs(5);
 /// How long the last lines of a process are waited for after its guard has ended.
 const LAST_LINES_WITHIN: Duration = Duration::from_secs(1);
 
-/// Variables that nearly every program needs, and that are no secrets.
-const ENV_ALWAYS: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV"];
+/// How a shell ends that cannot find a program.
+const NOT_FOUND: &str = "exit code 127";
 
 /// A process with its guard.
 pub(super) struct Process {
@@ -36,6 +37,8 @@ pub(super) struct Process {
     quick_deaths: Arc<AtomicU32>,
     stop: watch::Receiver<()>,
     started: Instant,
+    /// Deadlines are in this time.
+    time: OwnTime,
     answered: bool,
 }
 
@@ -44,9 +47,10 @@ struct Running {
     turn: Turn,
     /// It has said that it begins: once is enough.
     begins: bool,
+    parts: Parts,
     answer: oneshot::Sender<Answer>,
     /// None while it waits for its go: that is the vendor's time, not the handler's.
-    deadline: Option<Instant>,
+    deadline: Option<Duration>,
 }
 
 /// A job that asked to begin, and why it may not.
@@ -56,6 +60,8 @@ type Begun = (u64, Result<(), String>);
 enum End {
     /// It ended by itself.
     Exited,
+    /// Its program could not be started, for this reason.
+    NotStarted(String),
     /// It said something outside the protocol: what, and its first bytes.
     Garbage(String, Vec<u8>),
     /// This job was not answered in time.
@@ -74,8 +80,8 @@ impl Process {
         stop: watch::Receiver<()>,
     ) -> std::io::Result<Self> {
         let guarded = Guarded::start(&setup, false)?;
-        let (jobs, started) = (HashMap::new(), Instant::now());
-        Ok(Self { setup, guarded, jobs, busy, quick_deaths, stop, started, answered: false })
+        let (jobs, started, time) = (HashMap::new(), Instant::now(), OwnTime::new());
+        Ok(Self { setup, guarded, jobs, busy, quick_deaths, stop, started, time, answered: false })
     }
 
     /// Works until the process ends, or the pipeline closes the channel.
@@ -105,10 +111,11 @@ impl Process {
         let (begun, mut begins) = mpsc::channel(slots);
         loop {
             let next_deadline = self.jobs.iter().filter_map(|(id, job)| Some((job.deadline?, *id))).min();
+            let time = &mut self.time;
             let deadline = async {
                 match next_deadline {
                     Some((at, id)) => {
-                        sleep_until(at).await;
+                        time.sleep_until(at).await;
                         id
                     }
                     None => std::future::pending().await,
@@ -119,19 +126,16 @@ impl Process {
                     Some(assignment) => self.hand_over(assignment, input),
                     None => return End::Stopped,
                 },
-                line = self.guarded.output.next() => match line {
-                    Line::End => return End::Exited,
-                    Line::TooLong(line) => return End::Garbage("a line over 1 MiB".to_owned(), line),
-                    Line::Whole(line) => match protocol::read(&line).and_then(|said| self.hear(said, &begun)) {
-                        Ok(()) => {}
-                        Err(error) => return End::Garbage(error, line),
-                    },
+                line = self.guarded.output.next() => if let Some(end) = self.read(line, &begun) {
+                    return end;
                 },
                 Some((id, begins)) = begins.recv() => match begins {
                     Ok(()) => self.go(id, input),
                     Err(error) => return End::CannotBegin(id, error),
                 },
-                id = deadline => return End::Timeout(id),
+                id = deadline => if let Some(end) = self.read_late(id, &begun).await {
+                    return end;
+                },
                 _ = self.stop.changed() => return End::Stopped,
                 _ = self.guarded.child.wait() => return self.last_lines(&begun).await,
             }
@@ -140,7 +144,7 @@ impl Process {
 
     fn go(&mut self, id: u64, input: &mpsc::Sender<String>) {
         if let Some(job) = self.jobs.get_mut(&id) {
-            job.deadline = Some(Instant::now() + self.setup.timeout.into());
+            job.deadline = Some(self.time.after(self.setup.timeout));
             // There is room for two lines a job.
             let _ = input.try_send(protocol::go_line(id));
         }
@@ -148,12 +152,40 @@ impl Process {
 
     /// What the process said before its guard ended. A handler that outlives its guard is not waited for.
     async fn last_lines(&mut self, begun: &mpsc::Sender<Begun>) -> End {
-        while let Ok(Line::Whole(line)) = timeout(LAST_LINES_WITHIN, self.guarded.output.next()).await {
-            if let Err(error) = protocol::read(&line).and_then(|said| self.hear(said, begun)) {
-                return End::Garbage(error, line);
+        while let Ok(line) = timeout(LAST_LINES_WITHIN, self.guarded.output.next()).await {
+            if let Some(end) = self.read(line, begun) {
+                return end;
             }
         }
         End::Exited
+    }
+
+    /// The deadline of a job has passed. What its process has said by now is read first.
+    async fn read_late(&mut self, id: u64, begun: &mpsc::Sender<Begun>) -> Option<End> {
+        let until = Instant::now() + READ_WITHIN;
+        while self.jobs.get(&id).is_some_and(|job| job.deadline.is_some()) {
+            match timeout_at(until, self.guarded.output.next()).await {
+                Ok(line) => match self.read(line, begun) {
+                    None => {}
+                    end => return end,
+                },
+                Err(_) => return Some(End::Timeout(id)),
+            }
+        }
+        None
+    }
+
+    /// Reads a line. Some are the end of the process.
+    fn read(&mut self, line: Line, begun: &mpsc::Sender<Begun>) -> Option<End> {
+        let (said, line) = match line {
+            Line::End => return Some(End::Exited),
+            Line::TooLong(line) => (protocol::read_too_long(&line), line),
+            Line::Whole(line) => (protocol::read(&line), line),
+        };
+        match said {
+            Ok(Said::NotStarted(why)) => Some(End::NotStarted(why)),
+            said => said.and_then(|said| self.hear(said, begun)).err().map(|why| End::Garbage(why, line)),
+        }
     }
 
     fn hand_over(&mut self, assignment: Assignment, input: &mpsc::Sender<String>) {
@@ -176,9 +208,11 @@ impl Process {
     }
 
     fn add(&mut self, assignment: Assignment) {
-        let deadline = Some(Instant::now() + self.setup.timeout.into());
+        let deadline = Some(self.time.after(self.setup.timeout));
         let Assignment { task, answer } = assignment;
-        self.jobs.insert(task.job.id.get(), Running { turn: task.turn, begins: false, answer, deadline });
+        let parts = Parts::default();
+        self.jobs
+            .insert(task.job.id.get(), Running { turn: task.turn, begins: false, parts, answer, deadline });
     }
 
     /// An error means that the handler broke the protocol.
@@ -199,16 +233,25 @@ impl Process {
                     let _ = begun.send((id, begins)).await;
                 });
             }
-            Said::Answer(id, answer) => {
-                let Some(job) = self.jobs.remove(&id) else {
+            Said::Part(id, part) => {
+                let Some(job) = self.jobs.get_mut(&id) else {
                     return Err(format!("job {id} is none of its jobs"));
                 };
+                job.parts.add(part);
+            }
+            Said::Answer(id, answer) => {
+                let Some(mut job) = self.jobs.remove(&id) else {
+                    return Err(format!("job {id} is none of its jobs"));
+                };
+                let answer = job.parts.complete(answer);
                 self.answered = true;
                 self.quick_deaths.store(0, Ordering::SeqCst);
                 self.busy.fetch_sub(1, Ordering::SeqCst);
                 // The runner may have given the job up.
                 let _ = job.answer.send(answer.redacted(&self.setup.redactor));
             }
+            // The end of the process, which `read` returns.
+            Said::NotStarted(_) => {}
         }
         Ok(())
     }
@@ -220,7 +263,8 @@ impl Process {
         let redact = |text: &str| self.setup.redactor.redact(text);
         let last_words = redact(&self.guarded.last_words.text());
         let (error, detail) = match end {
-            End::Exited => (format!("the handler's process ended: {status}"), last_words),
+            End::Exited => (ended(&self.setup, status), last_words),
+            End::NotStarted(why) => (redact(why), String::new()),
             End::Garbage(error, line) => {
                 let first = &line[..line.len().min(DETAIL_BYTES_MAX)];
                 (
@@ -239,11 +283,8 @@ impl Process {
         };
         for (id, job) in self.jobs.drain() {
             let answer = match end {
-                End::Timeout(late) if *late == id => Answer::Retry {
-                    error: format!("no answer within {}", self.setup.timeout),
-                    detail: detail.clone(),
-                    after: None,
-                },
+                End::NotStarted(_) => Answer::Unreachable { error: error.clone(), detail: detail.clone() },
+                End::Timeout(late) if *late == id => Answer::too_late(self.setup.timeout, detail.clone()),
                 End::CannotBegin(waits, why) if *waits == id => {
                     Answer::retry(format!("the call could not begin: {why}"))
                 }
@@ -258,74 +299,19 @@ impl Process {
     }
 }
 
+/// What is said of a process that ended. One that found no program is named, because its exit code alone says little.
+fn ended(setup: &Setup, status: &str) -> String {
+    match status == NOT_FOUND {
+        true => format!("`{}` ended: {status}, as a shell does that cannot find a program", setup.program()),
+        false => format!("the handler's process ended: {status}"),
+    }
+}
+
 async fn write_lines(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) {
     while let Some(line) = lines.recv().await {
         if stdin.write_all(line.as_bytes()).await.is_err() {
             // Its end is seen on its output.
             return;
         }
-    }
-}
-
-/// A guard and the handler behind it.
-pub(super) struct Guarded {
-    child: Child,
-    /// Closing it ends the handler.
-    pub(super) stdin: Option<ChildStdin>,
-    pub(super) output: Lines<ChildStdout>,
-    pub(super) last_words: LastWords,
-    reading: tokio::task::JoinHandle<()>,
-}
-
-impl Guarded {
-    pub(super) fn start(setup: &Setup, each: bool) -> std::io::Result<Self> {
-        let config = &setup.command;
-        let mut command = Command::new(&setup.guard.program);
-        command
-            .args(setup.guard.arguments(&config.command, config.memory_max, each))
-            .current_dir(&config.folder)
-            .env_clear()
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // Ctrl-C in a terminal is for the pipeline, which drains.
-            .process_group(0);
-        let allowed = ENV_ALWAYS.iter().copied().chain(config.env.iter().map(String::as_str));
-        command.envs(allowed.filter_map(|name| Some((name, std::env::var_os(name)?))));
-        let mut child = command.spawn()?;
-        let missing = || std::io::Error::other("a new process has no pipes");
-        let stdin = child.stdin.take();
-        let output = Lines::new(child.stdout.take().ok_or_else(missing)?);
-        let (last_words, reading) = LastWords::of(child.stderr.take().ok_or_else(missing)?);
-        Ok(Self { child, stdin, output, last_words, reading })
-    }
-
-    /// Closes its input, waits until guard and handler are gone, and says how they ended.
-    pub(super) async fn end(&mut self) -> String {
-        drop(self.stdin.take());
-        let status = self.exited().await;
-        // The last words are complete when the pipe is closed.
-        let _ = timeout(Duration::from_millis(200), &mut self.reading).await;
-        match status.and_then(|status| status.code()) {
-            Some(code @ 129..) => format!("signal {}", code - 128),
-            Some(code) => format!("exit code {code}"),
-            None => "its guard was killed".to_owned(),
-        }
-    }
-
-    /// Waits for the guard, and kills it if it does not end.
-    pub(super) async fn exited(&mut self) -> Option<std::process::ExitStatus> {
-        match timeout(TERMINATE_WITHIN * 2, self.child.wait()).await {
-            Ok(status) => status.ok(),
-            Err(_) => {
-                let _ = self.child.kill().await;
-                None
-            }
-        }
-    }
-
-    /// Waits until it ends by itself.
-    pub(super) async fn wait(&mut self) -> Option<std::process::ExitStatus> {
-        self.child.wait().await.ok()
     }
 }

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::lines::LINE_BYTES_MAX;
 use crate::handler::answer::AnswerFields;
-use crate::handler::{Answer, Task};
+use crate::handler::{Answer, Handed, Task};
 
 #[derive(Serialize)]
 struct JobLine<'a> {
@@ -54,61 +55,88 @@ pub(super) fn go_line(id: u64) -> String {
     format!("{{\"go\":{id}}}\n")
 }
 
+/// The line of a guard whose handler cannot be started.
+pub(in crate::handler) fn not_started_line(why: &str) -> String {
+    format!("{}\n", serde_json::json!({ "not_started": why }))
+}
+
 /// What a handler said.
 #[derive(Debug, PartialEq)]
 pub(super) enum Said {
     /// It is about to call the vendor.
     Begin(u64),
-    /// The answer of a job.
+    /// Some of what a job hands on, before its answer; or why that cannot be read.
+    Part(u64, Result<Vec<Handed>, String>),
+    /// The answer of a job. One that cannot be read is the end of its job: another try would bring the same.
     Answer(u64, Answer),
+    /// The guard cannot start it.
+    NotStarted(String),
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct SaidLine {
-    begin: Option<u64>,
-    done: Option<u64>,
-    retry: Option<u64>,
-    rate_limited: Option<u64>,
-    dead: Option<u64>,
-    #[serde(flatten)]
-    rest: BTreeMap<String, serde::de::IgnoredAny>,
-}
+/// The words that name a job. A line has one of them.
+const WORDS: [&str; 6] = ["begin", "part", "done", "retry", "rate_limited", "dead"];
+
+/// What else a line may have.
+const KEYS: [&str; 6] = ["outputs", "result", "cost", "error", "detail", "after"];
 
 /// Reads a line. The error says what is wrong with it.
 pub(super) fn read(line: &[u8]) -> Result<Said, String> {
-    let said: SaidLine =
+    let found: BTreeMap<String, &RawValue> =
         serde_json::from_slice(line).map_err(|error| format!("not the protocol's JSON: {error}"))?;
-    let fields = || -> Result<AnswerFields, String> {
-        serde_json::from_slice(line).map_err(|error| format!("an answer that cannot be read: {error}"))
-    };
-    match said {
-        SaidLine { begin: Some(id), done: None, retry: None, rate_limited: None, dead: None, .. } => {
-            Ok(Said::Begin(id))
-        }
-        SaidLine { begin: None, done: Some(id), retry: None, rate_limited: None, dead: None, .. } => {
-            Ok(Said::Answer(id, fields()?.done()?))
-        }
-        SaidLine { begin: None, done: None, retry: Some(id), rate_limited: None, dead: None, .. } => {
-            Ok(Said::Answer(id, fields()?.retry()))
-        }
-        SaidLine { begin: None, done: None, retry: None, rate_limited: Some(id), dead: None, .. } => {
-            Ok(Said::Answer(id, fields()?.rate_limited()))
-        }
-        SaidLine { begin: None, done: None, retry: None, rate_limited: None, dead: Some(id), .. } => {
-            Ok(Said::Answer(id, fields()?.dead()))
-        }
-        SaidLine { rest, .. } => {
-            let keys: Vec<String> = rest.into_keys().take(5).collect();
-            Err(format!("a line has one of begin, done, retry, rate_limited and dead; this has {keys:?}"))
-        }
+    if let (1, Some(why)) = (found.len(), found.get("not_started")) {
+        return serde_json::from_str(why.get()).map(Said::NotStarted).map_err(|error| error.to_string());
     }
+    let mut words = WORDS.into_iter().filter_map(|word| Some((word, found.get(word)?)));
+    let (Some((word, id)), None) = (words.next(), words.next()) else {
+        let keys: Vec<&String> = found.keys().take(5).collect();
+        return Err(format!("a line has one of {}; this has {keys:?}", WORDS.join(", ")));
+    };
+    let id = serde_json::from_str(id.get()).map_err(|error| format!("`{word}` names no job: {error}"))?;
+    Ok(said(word, id, AnswerFields::read(line, &[&[word][..], &KEYS].concat())))
+}
+
+fn said(word: &str, id: u64, fields: Result<AnswerFields, String>) -> Said {
+    let answer = match word {
+        "begin" => return Said::Begin(id),
+        "part" => return Said::Part(id, fields.and_then(AnswerFields::outputs)),
+        "done" => fields.and_then(AnswerFields::done),
+        "retry" => fields.map(AnswerFields::retry),
+        "rate_limited" => fields.map(AnswerFields::rate_limited),
+        _ => fields.map(AnswerFields::dead),
+    };
+    let unreadable = |why| Answer::dead(format!("the answer cannot be read: {why}"));
+    Said::Answer(id, answer.unwrap_or_else(unreadable))
+}
+
+/// What a line that is too long was about to say, from its beginning. It must name its job first.
+pub(super) fn read_too_long(line: &[u8]) -> Result<Said, String> {
+    let too_long = format!("a line over {} MiB", LINE_BYTES_MAX >> 20);
+    if let Some(id) = job_named_by("done", line) {
+        let parts = "hand on in parts, each a line {\"part\": ID, \"outputs\": [...]} before the answer";
+        return Ok(Said::Answer(id, Answer::dead(format!("the answer is {too_long}: {parts}"))));
+    }
+    match job_named_by("part", line) {
+        Some(id) => Ok(Said::Part(id, Err(too_long))),
+        None => Err(too_long),
+    }
+}
+
+/// The job of a line that begins with this word.
+fn job_named_by(word: &str, line: &[u8]) -> Option<u64> {
+    let rest = skip(line, "{").and_then(|rest| skip(rest, &format!("\"{word}\"")));
+    let rest = rest.and_then(|rest| skip(rest, ":"))?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    str::from_utf8(&rest[..digits]).ok()?.parse().ok()
+}
+
+/// What comes after this text and blanks around it, if it comes next.
+fn skip<'a>(line: &'a [u8], text: &str) -> Option<&'a [u8]> {
+    line.trim_ascii_start().strip_prefix(text.as_bytes()).map(<[u8]>::trim_ascii_start)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handler::Handed;
 
     #[test]
     fn answers_are_read_and_outputs_stay_as_they_were_written() {
@@ -135,10 +163,48 @@ mod tests {
             r#"{"done":1,"retry":1}"#,
             r#"{"done":-1}"#,
             r#"{"done":"1"}"#,
-            r#"{"done":1,"outputs":[{"bucket":"b"}]}"#,
             r#"{"finished":1}"#,
+            r#"{"outputs":[{"data":1}]}"#,
         ] {
             assert!(read(line.as_bytes()).is_err(), "{line}");
         }
+    }
+
+    /// Its outputs would be lost, on every try.
+    #[test]
+    fn answer_that_cannot_be_read_is_dead_with_the_reason() {
+        for (line, why) in [
+            (r#"{"done":1,"outputs":[{"bucket":"b"}]}"#, "unknown field `bucket`"),
+            (
+                r#"{"done":1,"output":[{"data":1}]}"#,
+                "the key \"output\" is unknown; it may have done, outputs",
+            ),
+            (r#"{"retry":1,"after":"soon"}"#, "invalid type: string"),
+        ] {
+            let Ok(Said::Answer(1, Answer::Dead { error, .. })) = read(line.as_bytes()) else {
+                panic!("{line}")
+            };
+            assert!(error.starts_with("the answer cannot be read: ") && error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn line_that_is_too_long_is_the_end_of_the_job_that_it_names() {
+        for line in [&br#"{"done":7,"outputs":["#[..], br#" { "done" : 7 , "outputs": ["#] {
+            let Ok(Said::Answer(7, Answer::Dead { error, .. })) = read_too_long(line) else { panic!() };
+            assert!(error.starts_with("the answer is a line over 1 MiB: hand on in parts"), "{error}");
+        }
+        assert!(matches!(read_too_long(br#"{"part": 12, "outputs": ["#), Ok(Said::Part(12, Err(_)))));
+        for line in ["xxxx", "{\"outputs\": [", "{\"done\": [", ""] {
+            assert_eq!(read_too_long(line.as_bytes()), Err("a line over 1 MiB".to_owned()), "{line}");
+        }
+    }
+
+    #[test]
+    fn parts_and_a_guard_without_a_handler_are_read() {
+        let said = read(br#"{"part": 7, "outputs": [{"data": 1}]}"#);
+        assert_eq!(said, Ok(Said::Part(7, Ok(vec![Handed::new("1")]))));
+        let line = not_started_line("\"x\" cannot be started");
+        assert_eq!(read(line.as_bytes()), Ok(Said::NotStarted("\"x\" cannot be started".to_owned())));
     }
 }

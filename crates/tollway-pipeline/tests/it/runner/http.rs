@@ -12,9 +12,15 @@ use tollway_pipeline::{Engine, HandlerConfig, NewJob, SqliteEngine, StageConfig,
 
 use super::{chain, jobs, name, stage};
 
-/// Answers every request with the status that its body is, and 200 with an output. Returns its URL.
-fn serve() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+/// Answers every request with the status that its body is, and 200 with an output.
+fn status(body: &str) -> String {
+    let output = if body == "200" { r#"{"outputs": [{"data": {"b": 1, "a": 2}}]}"# } else { "" };
+    let after = if matches!(body, "429" | "503") { "retry-after: 3600\r\n" } else { "" };
+    format!("HTTP/1.1 {body} X\r\n{after}content-length: {}\r\n\r\n{output}", output.len())
+}
+
+/// Answers each request with the response to its body. One request a connection. Returns its URL.
+pub(super) fn serve(listener: TcpListener, respond: fn(&str) -> String) -> String {
     let url = format!("http://{}/job", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming() {
@@ -29,11 +35,8 @@ fn serve() -> String {
             }
             let mut body = vec![0; length];
             reader.read_exact(&mut body).unwrap();
-            let status = String::from_utf8(body).unwrap();
-            let body = if status == "200" { r#"{"outputs": [{"data": {"b": 1, "a": 2}}]}"# } else { "" };
-            let after = if matches!(&*status, "429" | "503") { "retry-after: 3600\r\n" } else { "" };
-            let head = format!("HTTP/1.1 {status} X\r\n{after}content-length: {}\r\n", body.len());
-            let _ = stream.write_all(format!("{head}connection: close\r\n\r\n{body}").as_bytes());
+            let response = respond(str::from_utf8(&body).unwrap());
+            let _ = stream.write_all(response.replacen("\r\n", "\r\nconnection: close\r\n", 1).as_bytes());
         }
     });
     url
@@ -49,7 +52,8 @@ async fn status_is_the_answer() {
     let statuses = ["200", "204", "429", "503", "400", "500"];
     let new = statuses.map(|status| NewJob::new(&name("a"), status, status).unwrap());
     engine.enqueue(new.to_vec(), now).await.unwrap();
-    let posts = StageConfig { handler: Some(HandlerConfig::Http(serve())), tries: 2, ..stage("a") };
+    let url = serve(TcpListener::bind("127.0.0.1:0").unwrap(), status);
+    let posts = StageConfig { handler: Some(HandlerConfig::Http(url)), tries: 2, ..stage("a") };
     let mut builder = Runner::builder(engine.clone(), limiter);
     for stage in chain(vec![posts, stage("b")]) {
         builder = builder.stage(stage);

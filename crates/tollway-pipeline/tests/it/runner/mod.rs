@@ -1,5 +1,6 @@
 //! The runner, in virtual time with Rust handlers, and in real time with processes.
 
+mod answers;
 mod bad_handlers;
 mod http;
 mod order;
@@ -7,6 +8,7 @@ mod paused;
 mod quota;
 mod stages;
 mod subprocess;
+mod unreachable;
 mod vendor;
 
 use std::sync::Arc;

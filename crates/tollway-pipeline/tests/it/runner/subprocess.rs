@@ -21,8 +21,8 @@ pub(super) const HANGS: Span = Span::from_secs(4);
 /// A stage with a process as its handler, on a real file and in real time.
 pub(super) struct Lab {
     pub(super) engine: Arc<dyn Engine>,
-    limiter: Limiter,
-    folder: TempDir,
+    pub(super) limiter: Limiter,
+    pub(super) folder: TempDir,
 }
 
 impl Lab {
@@ -37,7 +37,7 @@ impl Lab {
         enqueue(&self.engine, "a", count, self.limiter.clock().now()).await;
     }
 
-    async fn start(&self, stage: StageConfig) -> Runner {
+    pub(super) async fn start(&self, stage: StageConfig) -> Runner {
         Runner::builder(self.engine.clone(), self.limiter.clone())
             .guard(GuardProgram { program: env!("CARGO_BIN_EXE_pipeline-guard").into() })
             .stage(stage)
@@ -199,10 +199,11 @@ async fn memory_is_limited() {
 /// Five processes in a row that die at once pause the stage, and most jobs are untouched.
 #[tokio::test]
 async fn broken_command_pauses_its_stage() {
-    for broken in ["/nonexistent/handler", "false"] {
+    for broken in [&["false"][..], &["sh", "-c", "exec nonexistent"]] {
         let lab = Lab::new();
         lab.enqueue(50).await;
-        let stage = StageConfig { concurrency: 1, crashes: 3, ..with(CommandConfig::new([broken])) };
+        let stage =
+            StageConfig { concurrency: 1, crashes: 3, ..with(CommandConfig::new(broken.iter().copied())) };
         let runner = lab.start(stage).await;
         while !runner.progress().await.unwrap().stages[0].paused {
             tokio::time::sleep(Duration::from_millis(20)).await;
