@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::{Notify, watch};
 use tollway::Limiter;
-use tollway_core::{Subject, Timestamp};
+use tollway_core::{Clock, Subject, Timestamp};
 use tower::BoxError;
 
 use super::active::ActiveClaims;
 use super::alarm::{AlarmRules, AlarmSink, LogSink};
+use super::clock::PipelineClock;
 use super::dispatch::Dispatcher;
 use super::history::History;
 use super::stage::Handlers;
@@ -176,12 +177,14 @@ impl RunnerBuilder {
     /// Starts it on this tokio runtime.
     pub async fn start(self) -> Result<Runner, RunError> {
         let stages = self.handlers.stages(self.stages)?;
-        let started_at = self.limiter.clock().now();
+        let clock = PipelineClock { limiter: self.limiter.clone(), engine: self.engine.clone() };
+        let started_at = clock.now();
         let history = History::load(&*self.engine, started_at).await?;
         let (phase, current) = watch::channel(Phase::Running);
         let run = Arc::new(Run {
             engine: self.engine,
             limiter: self.limiter,
+            clock: Arc::new(clock),
             subject: self.subject,
             stages: RwLock::new(share(stages)),
             handlers: self.handlers,

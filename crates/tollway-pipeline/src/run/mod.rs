@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tollway::Limiter;
-use tollway_core::{Name, Span, Subject, Timestamp};
+use tollway_core::{Clock, Name, Span, Subject, Timestamp};
 
 pub use builder::{RunError, RunnerBuilder};
 pub use own_events::OwnEvents;
@@ -63,6 +63,7 @@ enum Phase {
 struct Run {
     engine: Arc<dyn Engine>,
     limiter: Limiter,
+    clock: Arc<dyn Clock>,
     /// Whom takes count for.
     subject: Subject,
     /// The first one first. A reload replaces them; a job keeps the one it began with.
@@ -99,11 +100,11 @@ impl Run {
     }
 
     fn now(&self) -> Timestamp {
-        self.limiter.clock().now()
+        self.clock.now()
     }
 
     async fn sleep_until(&self, at: Timestamp) {
-        sleep_until(&**self.limiter.clock(), at).await;
+        sleep_until(&*self.clock, at).await;
     }
 
     /// Waits until the runner is at least in this phase.

@@ -108,7 +108,7 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     };
     let publishing =
         publish(file.config().cloudwatch(), &config, &engine, runner.own_events(), &limiter).await?;
-    let mut summary = Summary::begin(&config, &*engine, context.now()).await?;
+    let mut summary = Summary::begin(&config, &*engine).await?;
     let screen = Screen::new(context.output(), &config);
     let mut running = Running { config, runner: &runner, limiter: &limiter, screen, stay: arguments.stay };
     let stopped = running.watch(&mut stops, Follower::new(file, which), hangups).await;
@@ -119,7 +119,7 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     if let Some(publishing) = publishing {
         publishing.finish().await;
     }
-    summary.end(&*engine, stopped, given_back, context.now()).await?;
+    summary.end(&*engine, stopped, given_back).await?;
     PipelineAlarms(notices.clone()).finished(&summary);
     if let Some(task) = store_alarms {
         task.abort();
@@ -148,7 +148,8 @@ async fn publish(
         async move {
             let mut samples = limiter.samples().await;
             // An engine that fails says so in the log.
-            if let Ok(progress) = Progress::read(&*engine, &stages, limiter.clock().now()).await {
+            let now = engine.time(limiter.clock().now());
+            if let Ok(progress) = Progress::read(&*engine, &stages, now).await {
                 samples.extend(samples_of_process(&pipeline, progress, &own));
             }
             samples
@@ -194,7 +195,7 @@ impl Running<'_> {
         // An engine that fails says so in the log.
         let Ok(mut progress) = self.runner.progress().await else { return };
         if self.screen.is_due(progress.at) {
-            let quota = Quota::read(self.limiter, &self.config).await;
+            let quota = Quota::read(self.limiter, &self.config, progress.at).await;
             quota.complete(&mut progress);
             self.screen.show(&progress, &quota);
         }
