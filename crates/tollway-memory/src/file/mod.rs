@@ -47,12 +47,14 @@ use tokio::sync::oneshot;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
 use tollway_core::{
     AccountListAnswer, Answer, Clock, Fault, Name, Operation, Outcomes, Retry, Setting, SettingChange,
-    Settings, SettingsAnswer, Store, StoreError,
+    Settings, SettingsAnswer, Store, StoreError, Timestamp,
 };
 
 pub use bounds::{FILE_ACCOUNTS_MAX, FILE_BYTES_MAX, FILE_QUEUE_MAX, RECORD_BYTES_MAX};
 pub use error::FileError;
+use accounts::FileAccounts;
 use lock::Lock;
+use log::Log;
 use state::State;
 use writer::{Writer, WriterCommand};
 
@@ -94,6 +96,16 @@ impl FileStore {
             .spawn(move || writer.run(commands))
             .map_err(FileError::doing("start a writer for", &path))?;
         Ok(Self { path, clock, queue: Some(queue), writer: Some(writer) })
+    }
+
+    /// The time of the state in a file, without a change of the file. `None`: there is no file yet.
+    pub fn time_in(path: &Path, machine: Arc<dyn Clock>) -> Result<Option<Timestamp>, FileError> {
+        let Some(mut log) = Log::open(path)? else { return Ok(None) };
+        let mut accounts = FileAccounts::default();
+        log.read(|record| accounts.load(record))?;
+        let clock = StateClock::new(machine);
+        clock.resume(accounts.anchor(), accounts.newest());
+        Ok(Some(clock.now().max(accounts.newest())))
     }
 
     /// Where the file is.

@@ -216,6 +216,22 @@ fn the_file_has_one_reading_for_each_boot_and_step() {
     assert_eq!(readings(), 2, "the reading of the step still holds");
 }
 
+/// `doctor` looks into the file without changing it, also while a record is half written.
+#[test]
+fn the_time_in_a_file_can_be_read_without_changing_it() {
+    let lab = Lab::at_noon();
+    let time = || FileStore::time_in(&lab.path, lab.machine.clone()).unwrap();
+    assert_eq!(time(), None);
+    assert!(!lab.path.exists());
+    assert!(take(&lab.process(), &policy("1 requests / minute"), &team()));
+    let torn = [fs::read(&lab.path).unwrap(), b"0123456789abcdef {".to_vec()].concat();
+    fs::write(&lab.path, &torn).unwrap();
+    lab.set_back(HOUR);
+    lab.machine.advance(MINUTE);
+    assert_eq!(time(), Some(NOON.plus(MINUTE)));
+    assert_eq!(fs::read(&lab.path).unwrap(), torn);
+}
+
 /// What earlier releases read in a record. They ignore other fields.
 #[derive(serde::Deserialize)]
 struct RecordOfEarlierReleases {

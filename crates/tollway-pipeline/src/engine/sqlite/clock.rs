@@ -1,5 +1,6 @@
 //! The engine's time, which goes on though the machine's date was set back. The file keeps from where.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,7 +8,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tollway_core::{Clock, Span, TimeAnchor, Timestamp};
 use tollway_memory::{BEHIND_MIN, StateClock};
 
+use super::file;
 use super::rows::{micros, time};
+use crate::EngineError;
 
 /// How old the reading in the file may become. After a reboot with a date that is behind, this much time may pass again.
 const STORE_EVERY: Span = Span::from_mins(1);
@@ -78,6 +81,18 @@ impl KeptClock {
     pub(super) fn forget(&mut self) {
         self.stored = None;
     }
+}
+
+/// The time of the jobs in a file, while no process or another one works on them. `None`: there is no file yet.
+pub(super) fn time_in(path: &Path, machine: Arc<dyn Clock>) -> Result<Option<Timestamp>, EngineError> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let connection = file::open_reader(path)?;
+    let clock = EngineClock::new(machine);
+    // An earlier version has no table for it.
+    let _ = clock.resume(&connection);
+    Ok(Some(clock.clock.now()))
 }
 
 /// None: the file is new, or of an earlier version.

@@ -78,6 +78,11 @@ impl SqliteEngine {
         Self::open_with(path, Some(EngineClock::new(machine)))
     }
 
+    /// The time of the jobs in a file, for a look beside the process that works on them. `None`: there is no file yet.
+    pub fn time_in(path: &Path, machine: Arc<dyn Clock>) -> Result<Option<Timestamp>, EngineError> {
+        clock::time_in(path, machine)
+    }
+
     fn open_with(path: &Path, clock: Option<EngineClock>) -> Result<Self, EngineError> {
         let owner = file::own(path)?;
         let (hint, hints) = watch::channel(0);
