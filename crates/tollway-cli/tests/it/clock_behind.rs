@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use tollway::core::{Clock, Name, Span};
 use tollway::Limiter;
+use tollway::core::{Clock, Name, Span};
 use tollway_memory::{FileStore, WallClock};
 use tollway_pipeline::{Engine, NewJob, SqliteEngine};
 use tollway_testkit::SteppedClock;

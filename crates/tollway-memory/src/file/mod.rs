@@ -50,9 +50,9 @@ use tollway_core::{
     Settings, SettingsAnswer, Store, StoreError, Timestamp,
 };
 
+use accounts::FileAccounts;
 pub use bounds::{FILE_ACCOUNTS_MAX, FILE_BYTES_MAX, FILE_QUEUE_MAX, RECORD_BYTES_MAX};
 pub use error::FileError;
-use accounts::FileAccounts;
 use lock::Lock;
 use log::Log;
 use state::State;

@@ -59,7 +59,10 @@ impl Lab {
 
     /// What a process whose clock shows the date can claim.
     async fn claim(&self, engine: &dyn Engine) -> Vec<Claimed> {
-        engine.claim(ClaimRequest::new(&stage(), "worker", MINUTE).count(9), self.machine.now()).await.unwrap()
+        engine
+            .claim(ClaimRequest::new(&stage(), "worker", MINUTE).count(9), self.machine.now())
+            .await
+            .unwrap()
     }
 }
 
@@ -154,8 +157,14 @@ impl Process {
         let store = FileStore::open(folder.join("limits"), clock.clone()).unwrap();
         let limits = ["4 requests / second", "16 requests / day"];
         let limiter = Limiter::builder().policy("vendor", limits).unwrap().store(Arc::new(store)).build();
-        let file = folder.join("jobs.db");
-        let engine: Arc<dyn Engine> = Arc::new(SqliteEngine::open_going_by(clock.clone(), &file).unwrap());
+        let mut opened = None;
+        // The tasks of the runner before may have it for a moment.
+        until("the file is free", async || {
+            opened = SqliteEngine::open_going_by(clock.clone(), &folder.join("jobs.db")).ok();
+            opened.is_some()
+        })
+        .await;
+        let engine: Arc<dyn Engine> = Arc::new(opened.unwrap());
         let runner = Runner::builder(engine.clone(), limiter.clone()).sole_owner().stage(StageConfig {
             take: JobCost::new([("vendor", "requests", 1)]).unwrap(),
             backoff: Span::from_millis(300),
