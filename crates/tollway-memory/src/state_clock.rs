@@ -65,7 +65,8 @@ impl StateClock {
     /// The time at this uptime, which is at least `now`.
     fn go_on(&self, now: Timestamp, uptime: Uptime) -> Timestamp {
         let mut anchor = self.lock();
-        match anchor.and_then(|anchor| anchor.time_at(uptime)) {
+        // Another thread may have read the uptime a moment later, and set the anchor first.
+        match anchor.map(|anchor| anchor.time_at(uptime).unwrap_or(anchor.at)) {
             Some(time) if time >= now => time,
             _ => {
                 *anchor = Some(TimeAnchor::new(now, uptime));
@@ -134,5 +135,35 @@ impl Clock for SteadyClock {
 impl std::fmt::Debug for StateClock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("StateClock").field("anchor", &self.anchor).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollway_core::BootId;
+
+    use super::*;
+
+    struct Behind;
+
+    impl Clock for Behind {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_secs(1_000)
+        }
+
+        fn uptime(&self) -> Option<Uptime> {
+            Some(Uptime { boot: BootId(1), since_boot: Span::from_secs(60) })
+        }
+    }
+
+    /// A thread that read the uptime and was descheduled while another one learned what the state knows.
+    #[test]
+    fn a_late_reading_does_not_bring_the_date_back() {
+        let clock = StateClock::new(Arc::new(Behind));
+        let newest = Timestamp::from_secs(5_000);
+        clock.resume(None, newest);
+        let late = Uptime { boot: BootId(1), since_boot: Span::from_secs(59) };
+        assert_eq!(clock.go_on(Timestamp::from_secs(1_000), late), newest);
+        assert_eq!(clock.now(), newest);
     }
 }

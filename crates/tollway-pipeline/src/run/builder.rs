@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::{Notify, watch};
 use tollway::Limiter;
-use tollway_core::{Clock, Subject, Timestamp};
+use tollway_core::{Clock, Span, Subject, Timestamp};
+use tollway_memory::BEHIND_MIN;
 use tower::BoxError;
 
 use super::active::ActiveClaims;
@@ -179,6 +180,7 @@ impl RunnerBuilder {
         let stages = self.handlers.stages(self.stages)?;
         let clock = PipelineClock { limiter: self.limiter.clone(), engine: self.engine.clone() };
         let started_at = clock.now();
+        warn_if_behind(started_at.since(self.limiter.clock().now()));
         let history = History::load(&*self.engine, started_at).await?;
         let (phase, current) = watch::channel(Phase::Running);
         let run = Arc::new(Run {
@@ -226,6 +228,17 @@ impl RunnerBuilder {
         ];
         tasks.extend(looks_for_claims);
         Ok(Runner { run, tasks, phase })
+    }
+}
+
+/// Says that the limiter, whose clock is the machine's here, is behind the jobs. A file store has the same time as they.
+fn warn_if_behind(behind: Span) {
+    if behind > BEHIND_MIN {
+        let seconds = behind.as_micros() / 1_000_000;
+        tracing::warn!(
+            seconds,
+            "the clock is behind the newest time of the jobs, so their time goes on from there. Correct the clock"
+        );
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tollway_core::{Clock, Span, TimeAnchor, Timestamp};
-use tollway_memory::{BEHIND_MIN, StateClock};
+use tollway_memory::StateClock;
 
 use super::file;
 use super::rows::{micros, time};
@@ -16,11 +15,7 @@ use crate::EngineError;
 const STORE_EVERY: Span = Span::from_mins(1);
 
 /// The engine's time.
-pub(super) struct EngineClock {
-    clock: Arc<StateClock>,
-    /// Whether it was reported that callers are behind.
-    warned: AtomicBool,
-}
+pub(super) struct EngineClock(Arc<StateClock>);
 
 /// What the file keeps of it, for the thread that writes.
 pub(super) struct KeptClock {
@@ -30,34 +25,25 @@ pub(super) struct KeptClock {
 
 impl EngineClock {
     pub(super) fn new(machine: Arc<dyn Clock>) -> Self {
-        Self { clock: Arc::new(StateClock::new(machine)), warned: AtomicBool::new(false) }
+        Self(Arc::new(StateClock::new(machine)))
     }
 
     /// Goes on from what the file says.
     pub(super) fn resume(&self, connection: &Connection) -> rusqlite::Result<KeptClock> {
         // The date counts now, and never again: claims must not expire because it is set forward.
-        self.clock.at_least(self.clock.date());
+        self.0.at_least(self.0.date());
         let stored = read(connection)?;
         let newest = match stored {
             Some(stored) => stored.at,
             None => newest(connection)?,
         };
-        self.clock.resume(stored, newest);
-        Ok(KeptClock { clock: self.clock.clone(), stored })
+        self.0.resume(stored, newest);
+        Ok(KeptClock { clock: self.0.clone(), stored })
     }
 
     /// The time for a caller whose clock shows `now`.
     pub(super) fn time(&self, now: Timestamp) -> Timestamp {
-        let time = self.clock.at_least(now);
-        let behind = time.since(now);
-        if behind > BEHIND_MIN && !self.warned.swap(true, Ordering::Relaxed) {
-            let seconds = behind.as_micros() / 1_000_000;
-            tracing::warn!(
-                seconds,
-                "the clock is behind the newest time of the jobs, so their time goes on from there. Correct the clock"
-            );
-        }
-        time
+        self.0.at_least(now)
     }
 }
 
@@ -92,7 +78,7 @@ pub(super) fn time_in(path: &Path, machine: Arc<dyn Clock>) -> Result<Option<Tim
     let clock = EngineClock::new(machine);
     // An earlier version has no table for it.
     let _ = clock.resume(&connection);
-    Ok(Some(clock.clock.now()))
+    Ok(Some(clock.0.now()))
 }
 
 /// None: the file is new, or of an earlier version.
